@@ -1,0 +1,84 @@
+//! C sources to shared libraries: runs the C compiler and keeps what it built.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Flags of the C compiler: what a user who wants speed would pass.
+pub(crate) const C_FLAGS: &[&str] = &["-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC"];
+
+/// The C compiler: `$CC` or `cc`.
+pub(crate) fn compiler() -> String {
+    env::var("CC").unwrap_or_else(|_| "cc".into())
+}
+
+/// First line of the compiler's `--version`.
+///
+/// # Errors
+/// If there is no C compiler; says what to do.
+pub(crate) fn compiler_version() -> Result<String, Box<dyn Error>> {
+    let output = Command::new(compiler()).arg("--version").output().map_err(missing)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or("unknown C compiler").to_owned())
+}
+
+fn missing(error: std::io::Error) -> Box<dyn Error> {
+    let cc = compiler();
+    format!(
+        "C compiler '{cc}' cannot be run ({error}): install one (Debian, Ubuntu: apt-get install gcc libc6-dev) or name one \
+         in the environment variable CC"
+    )
+    .into()
+}
+
+/// The directory for built libraries: below the target directory of cargo that the running program lies in, otherwise
+/// the system's temporary directory.
+pub(crate) fn build_directory() -> Result<PathBuf, Box<dyn Error>> {
+    let program = env::current_exe()?;
+    let target = program.ancestors().find(|a| a.join("CACHEDIR.TAG").is_file());
+    let directory = match target {
+        Some(target) => target.join("ddtc-bench"),
+        None => env::temp_dir().join(format!("ddtc-bench-{}", std::process::id())),
+    };
+    fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// Compiles `source` unless the same was compiled before, and returns the shared library's path.
+///
+/// # Errors
+/// If there is no C compiler, it refuses the source, or a file cannot be written.
+pub(crate) fn build(source: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let directory = build_directory()?;
+    // The name holds all that the code depends on: source, compiler, flags, and the CPU that "native" means.
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpu.split("\n\n").next().unwrap_or_default();
+    let cpu: Vec<&str> = cpu.lines().filter(|l| !l.contains("MHz")).collect();
+    let key = format!("{} {C_FLAGS:?} {cpu:?} {source}", compiler_version()?);
+    let name = format!("loops-{:032x}", xxhash_rust::xxh3::xxh3_128(key.as_bytes()));
+    let library = directory.join(format!("{name}.so"));
+    if library.is_file() {
+        return Ok(library);
+    }
+    let own = format!("{name}.{}", std::process::id());
+    let (c_file, unfinished) = (directory.join(format!("{own}.c")), directory.join(format!("{own}.so")));
+    fs::write(&c_file, source)?;
+    let output = Command::new(compiler())
+        .args(C_FLAGS)
+        .arg("-o")
+        .arg(&unfinished)
+        .arg(&c_file)
+        .output()
+        .map_err(missing)?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = text.lines().take(12).collect();
+        return Err(format!("{} refuses {}:\n{}", compiler(), c_file.display(), lines.join("\n")).into());
+    }
+    // Rename last: another process that looks for the library sees all of it or nothing.
+    fs::rename(&unfinished, &library)?;
+    fs::rename(&c_file, directory.join(format!("{name}.c")))?;
+    Ok(library)
+}

@@ -1,0 +1,164 @@
+//! What a programmer would write instead of a datatype: the loops of a layout, from which the C sources are made.
+//!
+//! Invariant: a description shares nothing with the datatype of its layout but the parameters, so that equal bytes mean
+//! that both are right.
+
+/// Type of the elements that the loops assign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elem {
+    Int,
+    Float,
+    Double,
+}
+
+impl Elem {
+    /// Name in C.
+    pub(crate) fn c_name(self) -> &'static str {
+        match self {
+            Elem::Int => "int",
+            Elem::Float => "float",
+            Elem::Double => "double",
+        }
+    }
+
+    /// Bytes.
+    pub(crate) fn size(self) -> i64 {
+        match self {
+            Elem::Int | Elem::Float => 4,
+            Elem::Double => 8,
+        }
+    }
+}
+
+/// One loop around a block.
+#[derive(Clone, Debug)]
+pub(crate) enum Dim {
+    /// `trip` blocks, `stride` bytes apart.
+    Stride { trip: i64, stride: i64 },
+    /// One block per element of table `table`, at `unit` bytes times the element.
+    Table { table: usize, unit: i64 },
+}
+
+/// The innermost thing that is copied.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    /// `n` adjacent elements.
+    Elements { elem: Elem, n: i64 },
+    /// The members of a C struct without its padding: offset in bytes, element, number.
+    Fields(Vec<(i64, Elem, i64)>),
+    /// Blocks of unequal length: block i has `lengths[i]` elements at `displacements[i]` elements.
+    Ragged { elem: Elem, lengths: usize, displacements: usize },
+}
+
+/// One loop nest: `dims` from outermost to innermost around `block`, `base` bytes from the origin of the user buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) base: i64,
+    pub(crate) dims: Vec<Dim>,
+    pub(crate) block: Block,
+}
+
+/// All loop nests of a layout in packed order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loops {
+    pub(crate) parts: Vec<Part>,
+    /// Index arrays of the program, in the list notation of the corpus.
+    pub(crate) tables: Vec<String>,
+}
+
+impl Block {
+    /// Bytes per block; `None` if the blocks differ.
+    pub(crate) fn size(&self) -> Option<i64> {
+        match self {
+            Block::Elements { elem, n } => Some(elem.size() * n),
+            Block::Fields(fields) => Some(fields.iter().map(|(_, elem, n)| elem.size() * n).sum()),
+            Block::Ragged { .. } => None,
+        }
+    }
+
+    /// The element whose pointer walks over the user buffer.
+    pub(crate) fn elem(&self) -> Option<Elem> {
+        match self {
+            Block::Elements { elem, .. } | Block::Ragged { elem, .. } => Some(*elem),
+            Block::Fields(_) => None,
+        }
+    }
+}
+
+impl Part {
+    /// As [`Loops::span`].
+    fn span(&self, tables: &[Vec<i64>]) -> Option<(i64, i64)> {
+        let (mut low, mut high) = (self.base, self.base);
+        for dim in &self.dims {
+            let (least, most) = match *dim {
+                Dim::Stride { trip, stride } if trip > 0 => {
+                    (0.min((trip - 1) * stride), 0.max((trip - 1) * stride))
+                }
+                Dim::Stride { .. } => return None,
+                Dim::Table { table, unit } => {
+                    (tables[table].iter().min()? * unit, tables[table].iter().max()? * unit)
+                }
+            };
+            (low, high) = (low + least, high + most);
+        }
+        let (first, end) = match &self.block {
+            Block::Elements { elem, n } => (0, elem.size() * n),
+            Block::Fields(fields) => {
+                (fields.iter().map(|f| f.0).min()?, fields.iter().map(|f| f.0 + f.1.size() * f.2).max()?)
+            }
+            Block::Ragged { elem, lengths, displacements } => {
+                let ends = tables[*displacements].iter().zip(&tables[*lengths]).map(|(d, l)| d + l);
+                (tables[*displacements].iter().min()? * elem.size(), ends.max()? * elem.size())
+            }
+        };
+        Some((low + first, high + end))
+    }
+
+    /// Bytes that this part packs, given the tables of its layout.
+    pub(crate) fn payload(&self, tables: &[Vec<i64>]) -> i64 {
+        let trips: i64 = self
+            .dims
+            .iter()
+            .map(|dim| match *dim {
+                Dim::Stride { trip, .. } => trip,
+                Dim::Table { table, .. } => tables[table].len() as i64,
+            })
+            .product();
+        match &self.block {
+            Block::Ragged { elem, lengths, .. } => trips * elem.size() * tables[*lengths].iter().sum::<i64>(),
+            block => trips * block.size().unwrap_or(0),
+        }
+    }
+}
+
+impl Loops {
+    /// First byte that the loops touch and the end of the last one, relative to the origin; `None` if they touch none.
+    pub(crate) fn span(&self, tables: &[Vec<i64>]) -> Option<(i64, i64)> {
+        let spans = self.parts.iter().filter_map(|part| part.span(tables));
+        spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    }
+
+    /// Bytes that all parts pack.
+    pub(crate) fn payload(&self, tables: &[Vec<i64>]) -> i64 {
+        self.parts.iter().map(|part| part.payload(tables)).sum()
+    }
+
+    /// One loop nest without tables.
+    pub(crate) fn one(base: i64, dims: &[(i64, i64)], elem: Elem, n: i64) -> Loops {
+        Loops { parts: vec![Part::strided(base, dims, elem, n)], tables: Vec::new() }
+    }
+}
+
+impl Part {
+    /// Blocks of `n` elements in loops of `(trip, stride in bytes)`.
+    pub(crate) fn strided(base: i64, dims: &[(i64, i64)], elem: Elem, n: i64) -> Part {
+        let dims = dims.iter().map(|&(trip, stride)| Dim::Stride { trip, stride }).collect();
+        Part { base, dims, block: Block::Elements { elem, n } }
+    }
+
+    /// Blocks of `n` elements, one per element of a table, in units of a block.
+    pub(crate) fn listed(base: i64, table: usize, elem: Elem, n: i64) -> Part {
+        let unit = elem.size() * n;
+        Part { base, dims: vec![Dim::Table { table, unit }], block: Block::Elements { elem, n } }
+    }
+}

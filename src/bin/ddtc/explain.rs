@@ -1,0 +1,142 @@
+//! `ddtc explain` and the verbs that print one stage: thin over [`Engine::explain`].
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine, Explanation};
+use ddtc::kind::Direction;
+use ddtc::target::Level;
+
+use crate::bench::bytes_in_words;
+use crate::tree;
+
+/// Arguments of `ddtc explain`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
+    ddtc explain --unpack 'resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))'\n  \
+    ddtc explain FFT2D_scatter.S")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    stage: StageArgs,
+    /// Instances, for the line on sizes; the code is for any number [default: that of the corpus, or 1]
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Also print Cranelift's IR
+    #[arg(long)]
+    clif: bool,
+}
+
+/// Arguments of the verbs that print one stage.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc schedule 'vector(3, 2, 4, int)'\n  \
+    ddtc emit --unpack --level avx2 vec_64B.S")]
+pub(crate) struct StageArgs {
+    /// A datatype in text notation, or the name of an entry of the corpus
+    #[arg(value_name = "TYPE")]
+    datatype: String,
+    /// The stages of unpack, not of pack
+    #[arg(long)]
+    unpack: bool,
+    /// CPU level: baseline, avx2 or avx512 [default: DDTC_TARGET, or the highest of this machine]
+    #[arg(long)]
+    level: Option<Level>,
+}
+
+impl StageArgs {
+    fn direction(&self) -> Direction {
+        if self.unpack { Direction::Unpack } else { Direction::Pack }
+    }
+
+    /// Every stage, those too that precompiled code would spare a commit.
+    fn explanation(&self, t: &Datatype) -> Result<Explanation, Box<dyn Error>> {
+        let engine =
+            Engine::new(Config { level: crate::level(self.level)?, stock: false, ..Config::default() });
+        // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
+        engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.direction())?;
+        Ok(engine.explain(t, self.direction())?)
+    }
+}
+
+/// Longest text of a stage that `explain` prints: tables of 10^5 rows are not for reading.
+const MAX_TEXT: usize = 6000;
+
+/// Runs the verb.
+///
+/// # Errors
+/// A type that cannot be read; the error of the stage that fails.
+pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let (t, count) = crate::datatype(&args.stage.datatype)?;
+    let count = args.count.unwrap_or(count);
+    println!("{}", sizes(&t, count));
+    println!("\ndatatype\n{}", tree::tree(&t));
+    let explanation = args.stage.explanation(&t)?;
+    for stage in &explanation.stages {
+        let time = stage.time.as_secs_f64() * 1e6;
+        let note = if stage.unchanged { " (unchanged)" } else { "" };
+        println!("{}: {time:.1} us{note}", stage.name);
+        if !stage.unchanged && !stage.text.is_empty() {
+            println!("{}", cut(&stage.text));
+        }
+    }
+    println!("origin: {} B between the buffer address and what the code starts from", explanation.origin);
+    match explanation.refusal {
+        Some(reason) => println!("walked: {reason}"),
+        None => {
+            println!("schedule: {}", explanation.schedule);
+            if explanation.stock {
+                println!("a commit runs no code generator: precompiled code serves this shape");
+            }
+            if args.clif {
+                println!("\nCranelift IR\n{}", cut(&explanation.clif));
+            }
+            println!(
+                "\ncode for {}: {} B\n{}",
+                args.stage.direction(),
+                explanation.code.len(),
+                explanation.listing
+            );
+        }
+    }
+    Ok(())
+}
+
+/// One line on `count` instances of `t`.
+fn sizes(t: &Datatype, count: u64) -> String {
+    let mut line = String::new();
+    let size = u64::try_from(t.size()).unwrap_or(0);
+    let payload = size.checked_mul(count).map_or_else(|| "over 2^64 B".into(), bytes_in_words);
+    let _ = write!(line, "{count} instance(s): payload {payload}; size {} extent {}", t.size(), t.extent());
+    let _ = write!(line, "; lb {} ub {} true {}..{}", t.lb(), t.ub(), t.true_lb(), t.true_ub());
+    let _ = write!(line, "; {} arguments, depth {}", t.arguments(), t.depth());
+    line
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{} ... {} more bytes", &text[..at], text.len() - at),
+    }
+}
+
+/// Prints one stage, whole.
+///
+/// # Errors
+/// As [`run`]; if the datatype is walked and the stage was not reached.
+pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
+    let (t, _) = crate::datatype(&args.datatype)?;
+    let explanation = args.explanation(&t)?;
+    let stage = explanation.stages.iter().find(|s| s.name == name);
+    let stage = stage.ok_or_else(|| {
+        let reason = explanation.refusal.unwrap_or("an earlier stage failed");
+        format!("stage {name} is not reached: {reason}")
+    })?;
+    if stage.text.is_empty() {
+        print!("{}", explanation.listing)
+    } else {
+        print!("{}", stage.text)
+    }
+    Ok(())
+}

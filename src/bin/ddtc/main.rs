@@ -1,0 +1,132 @@
+//! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`, `explain` and `preload`.
+#![deny(unsafe_code)]
+
+mod bench;
+mod check;
+mod corpus;
+mod explain;
+mod preload;
+mod tree;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use ddtc::datatype::Datatype;
+use ddtc::target::Level;
+
+/// The derived datatype compiler: MPI derived datatypes compiled to native pack and unpack code.
+#[derive(Parser, Debug)]
+#[command(
+    version,
+    about,
+    max_term_width = 110,
+    after_help = "A TYPE is a datatype in text notation (MPI's constructor without \
+its prefix, arguments in the standard's order, datatypes last) or the name of an entry of the corpus.\n\n\
+Examples:\n  \
+    ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
+    ddtc bench --quick\n\n\
+Environment: DDTC_TARGET=baseline|avx2|avx512 is the CPU level where none is given."
+)]
+struct Cli {
+    /// Log what the stages do, to standard error; twice for more
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Show a datatype after every stage: tree with bounds, nest, plan, machine code, times
+    Explain(explain::Args),
+    /// Print the loop nest that a datatype is lowered to
+    Lower(explain::StageArgs),
+    /// Print the canonical loop nest of a datatype
+    Normalize(explain::StageArgs),
+    /// Print the plan that the schedule chooses for a datatype
+    Schedule(explain::StageArgs),
+    /// Print the plan of a datatype after what the target cannot do was replaced
+    Legalize(explain::StageArgs),
+    /// Print the machine code of a datatype
+    Emit(explain::StageArgs),
+    /// Measure pack and unpack against hand-written C loops and memcpy
+    Bench(bench::Args),
+    /// Compare compiled and walked code with the interpreter on random datatypes
+    Check(check::Args),
+    /// List or print the entries of the corpus
+    Corpus(corpus::Args),
+    /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
+    Preload(preload::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let max = match cli.verbose {
+        0 => tracing::Level::WARN,
+        1 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    tracing_subscriber::fmt().with_max_level(max).with_writer(std::io::stderr).without_time().init();
+    match run(cli.verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
+    let Some(verb) = verb else {
+        Cli::command().print_help()?;
+        return Ok(());
+    };
+    match verb {
+        Verb::Explain(args) => explain::run(&args),
+        Verb::Lower(args) => explain::stage("lower", &args),
+        Verb::Normalize(args) => explain::stage("normalize", &args),
+        Verb::Schedule(args) => explain::stage("schedule", &args),
+        Verb::Legalize(args) => explain::stage("legalize", &args),
+        Verb::Emit(args) => explain::stage("emit", &args),
+        Verb::Bench(args) => bench::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Corpus(args) => corpus::run(&args),
+        Verb::Preload(args) => preload::run(&args),
+    }
+}
+
+/// The CPU level to use: `wanted`, or `DDTC_TARGET`, or the highest of this machine.
+///
+/// # Errors
+/// If `DDTC_TARGET` is no level, or the machine does not run the level.
+fn level(wanted: Option<Level>) -> Result<Level, Box<dyn Error>> {
+    let level = match (wanted, std::env::var("DDTC_TARGET")) {
+        (Some(level), _) => level,
+        (None, Ok(name)) => name.parse().map_err(|e| format!("DDTC_TARGET: {e}"))?,
+        (None, Err(_)) => Level::detect(),
+    };
+    if level > Level::detect() {
+        return Err(
+            format!("this machine does not run level {level}: its highest is {}", Level::detect()).into()
+        );
+    }
+    Ok(level)
+}
+
+/// The datatype that `text` names or writes, and the instances that the corpus gives it (otherwise 1).
+///
+/// # Errors
+/// What the notation or a constructor refuses.
+fn datatype(text: &str) -> ddtc::Result<(Datatype, u64)> {
+    // Every name of an entry has a dot, which no datatype's text has.
+    if text.contains('.') && !text.contains(['(', '=']) {
+        let entries = ddtc::corpus::application().into_iter().chain(ddtc::corpus::corner());
+        if let Some(entry) = entries.into_iter().find(|e| e.name == text) {
+            return Ok((entry.datatype, entry.count));
+        }
+        let rule = "no such entry in the corpus: `ddtc corpus` lists them";
+        return Err(ddtc::Error::new(ddtc::ErrorClass::Arg, "corpus", "name", format!("'{text}'"), rule));
+    }
+    Ok((ddtc::corpus::datatype(text)?, 1))
+}

@@ -1,0 +1,114 @@
+//! Columns: immutable integer tables, stored in 4 bytes an entry where every value fits and in 8 where one does not.
+//!
+//! Displacement tables of nests, rows of blocks and the tables that compiled code reads through its context are all columns,
+//! so a table is stored once and shared by reference.
+
+use std::sync::Arc;
+
+/// An immutable table of signed integers; cloning shares it.
+///
+/// The width is canonical: `I32` exactly when every value fits, so equal tables are equal values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Column {
+    /// Every value fits in 32 bits.
+    I32(Arc<[i32]>),
+    /// At least one value does not.
+    I64(Arc<[i64]>),
+}
+
+impl Column {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        match self {
+            Column::I32(v) => v.len(),
+            Column::I64(v) => v.len(),
+        }
+    }
+
+    /// Whether the column has no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Entry `i`.
+    ///
+    /// # Panics
+    /// If `i >= len()`.
+    pub fn get(&self, i: usize) -> i64 {
+        match self {
+            Column::I32(v) => i64::from(v[i]),
+            Column::I64(v) => v[i],
+        }
+    }
+
+    /// All entries in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + DoubleEndedIterator + '_ {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// Bytes of storage.
+    pub fn bytes(&self) -> usize {
+        self.len() * self.width()
+    }
+
+    /// Bytes of one entry: 4 or 8.
+    pub fn width(&self) -> usize {
+        match self {
+            Column::I32(_) => 4,
+            Column::I64(_) => 8,
+        }
+    }
+
+    /// Address of the first entry, for tables that compiled code reads. Stays valid while any clone lives.
+    pub fn as_ptr(&self) -> *const u8 {
+        match self {
+            Column::I32(v) => v.as_ptr().cast(),
+            Column::I64(v) => v.as_ptr().cast(),
+        }
+    }
+}
+
+impl Column {
+    /// The column of `values`, which is gone through twice: once for the width, once to copy. No copy is made in between: most
+    /// of the cost of 10^6 rows is touching memory for the first time.
+    pub fn build<I: ExactSizeIterator<Item = i64> + Clone>(values: I) -> Column {
+        if values.clone().all(|v| i32::try_from(v).is_ok()) {
+            Column::I32(values.map(|v| v as i32).collect())
+        } else {
+            Column::I64(values.collect())
+        }
+    }
+}
+
+impl From<&[i64]> for Column {
+    fn from(values: &[i64]) -> Self {
+        Column::build(values.iter().copied())
+    }
+}
+
+impl From<Vec<i64>> for Column {
+    fn from(values: Vec<i64>) -> Self {
+        Column::from(values.as_slice())
+    }
+}
+
+impl FromIterator<i64> for Column {
+    fn from_iter<I: IntoIterator<Item = i64>>(iter: I) -> Self {
+        Column::from(iter.into_iter().collect::<Vec<i64>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn width_is_canonical() {
+        let small: Column = vec![1, -2, i64::from(i32::MAX)].into();
+        assert!(matches!(small, Column::I32(_)));
+        let wide: Column = vec![1, i64::from(i32::MAX) + 1].into();
+        assert!(matches!(wide, Column::I64(_)));
+        assert_eq!(wide.iter().collect::<Vec<_>>(), [1, i64::from(i32::MAX) + 1]);
+        assert_eq!((small.bytes(), wide.bytes()), (12, 16));
+    }
+}

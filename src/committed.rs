@@ -1,0 +1,514 @@
+//! Committed datatypes: what packs and unpacks.
+//!
+//! Immutable and shared. Packing takes no lock and allocates nothing once its kernel exists. The slice methods check the true
+//! bounds of all instances; the raw methods leave that to the caller, as MPI does.
+#![allow(unsafe_code)] // The raw-pointer surface: it hands the caller's promise to kernels and to the walker's memory handle.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use crate::cache::{Placed, Served};
+use crate::calls;
+use crate::datatype::Datatype;
+use crate::engine::{Engine, Mode};
+use crate::error::{Error, ErrorClass, Result};
+use crate::kernel::Kernel;
+use crate::kind::Direction;
+use crate::micro::Memory;
+
+/// A committed datatype. Cloning shares it; it keeps its kernels alive.
+#[derive(Clone)]
+pub struct Committed(Arc<Inner>);
+
+struct Inner {
+    /// The kernels as far as they are known here: the hot path reads nothing else but `origin`.
+    kernels: [OnceLock<Arc<Kernel>>; 2],
+    origin: isize,
+    /// Whether calls need more than the kernel: check mode, or several threads.
+    slow: bool,
+    datatype: Datatype,
+    placed: Placed,
+    engine: Engine,
+    /// Bytes moved so far in mode `Lazy`, per direction.
+    moved: [AtomicU64; 2],
+}
+
+impl fmt::Debug for Committed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Committed")
+            .field("datatype", &format_args!("{}", self.0.datatype))
+            .field("origin", &self.0.origin)
+            .field("pack", &self.schedule(Direction::Pack))
+            .field("unpack", &self.schedule(Direction::Unpack))
+            .finish()
+    }
+}
+
+impl Committed {
+    pub(crate) fn new(engine: Engine, datatype: Datatype, placed: Placed) -> Committed {
+        let committed = Committed(Arc::new(Inner {
+            kernels: [OnceLock::new(), OnceLock::new()],
+            origin: placed.origin as isize,
+            slow: engine.config().check || engine.config().threads > 1,
+            datatype,
+            placed,
+            engine,
+            moved: [AtomicU64::new(0), AtomicU64::new(0)],
+        }));
+        for d in Direction::BOTH {
+            committed.0.adopt(d, committed.0.placed.layout.served(d));
+        }
+        committed
+    }
+
+    /// The datatype that was committed.
+    #[inline]
+    pub fn datatype(&self) -> &Datatype {
+        &self.0.datatype
+    }
+
+    /// The engine that committed it.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// User offset in bytes between the buffer address of a call and the address that kernels work on.
+    pub fn origin(&self) -> isize {
+        self.0.origin
+    }
+
+    /// The kernel of `direction`, compiled now if the mode compiles; none where the layout is walked.
+    ///
+    /// Its entry is to be called with the buffer address moved by [`Committed::origin`].
+    pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
+        self.0.kernel(direction, u64::MAX)
+    }
+
+    /// One line on how `direction` is served.
+    pub fn schedule(&self, direction: Direction) -> String {
+        match self.0.placed.layout.served(direction) {
+            None => "not compiled yet: walked".to_owned(),
+            Some(Served::Kernel { schedule, .. }) => schedule.to_string(),
+            Some(Served::Walk { reason, .. }) => format!("walked: {reason}"),
+        }
+    }
+
+    /// Whether both use one layout, and so one set of kernels.
+    pub fn shares_layout(&self, other: &Committed) -> bool {
+        Arc::ptr_eq(&self.0.placed.layout, &other.0.placed.layout)
+    }
+
+    /// Packed bytes of `count` instances.
+    ///
+    /// # Errors
+    /// When that overflows 63 bits.
+    #[inline]
+    pub fn packed_size(&self, count: u64) -> Result<u64> {
+        let bytes = u128::from(count) * self.0.datatype.size() as u128;
+        u64::try_from(bytes).ok().filter(|&b| b <= i64::MAX as u64).ok_or_else(|| {
+            Error::new(
+                ErrorClass::Count,
+                "pack",
+                "count",
+                count,
+                "count times the size of the datatype overflows",
+            )
+        })
+    }
+
+    /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a position).
+    ///
+    /// `user` is the buffer address as MPI means it: displacement 0 of instance 0, null with absolute displacements.
+    ///
+    /// # Safety
+    /// Every mapped byte of the `count` instances must be readable and `packed` writable for [`Committed::packed_size`]
+    /// bytes; both must not overlap; nobody may write the one or touch the other during the call.
+    #[inline]
+    pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.run(Direction::Pack, user.cast_mut(), packed, count) }
+    }
+
+    /// Unpacks `count` instances from `packed` to `user` (MPI 5.0, 5.2, `MPI_Unpack`, without a position).
+    ///
+    /// # Safety
+    /// As [`Committed::pack_raw`], with reading and writing exchanged.
+    #[inline]
+    pub unsafe fn unpack_raw(&self, packed: *const u8, user: *mut u8, count: u64) {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.run(Direction::Unpack, user, packed.cast_mut(), count) }
+    }
+
+    /// Moves the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
+    ///
+    /// # Safety
+    /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`], for the mapped bytes inside the range; `range` must lie inside
+    /// the packed stream.
+    pub unsafe fn range_raw(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        count: u64,
+        packed: *mut u8,
+        range: Range<u64>,
+    ) {
+        if range.start == 0 && self.packed_size(count) == Ok(range.end) {
+            // SAFETY: as the caller promises.
+            return unsafe { self.0.run(direction, user, packed, count) };
+        }
+        if calls::counting() {
+            calls::count(direction, range.end - range.start);
+        }
+        let base = packed.wrapping_sub(range.start as usize);
+        // SAFETY: the walker moves only bytes of the layout inside the range, which the caller vouches for.
+        unsafe { self.0.walk(direction, user, base, count, range) }
+    }
+
+    /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0.
+    ///
+    /// Returns the number of bytes written: [`Committed::packed_size`].
+    ///
+    /// # Errors
+    /// When the true bounds of all instances leave `src` (the bound that does is named) or `dst` is too short. Nothing is
+    /// written then.
+    pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
+        let n = self.whole("pack", ("src", src.len()), origin, count, ("dst", dst.len()))?;
+        // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep
+        // them apart.
+        unsafe { self.pack_raw(src.as_ptr().wrapping_add(origin), count, dst.as_mut_ptr()) };
+        Ok(n)
+    }
+
+    /// Unpacks `count` instances from `src` into `dst`; `origin` is the index in `dst` of displacement 0 of instance 0.
+    ///
+    /// Returns the number of bytes read. Gaps of `dst` are not touched.
+    ///
+    /// # Errors
+    /// As [`Committed::pack`].
+    pub fn unpack(&self, src: &[u8], dst: &mut [u8], origin: usize, count: u64) -> Result<usize> {
+        let n = self.whole("unpack", ("dst", dst.len()), origin, count, ("src", src.len()))?;
+        // SAFETY: as in `pack`, with the sides exchanged.
+        unsafe { self.unpack_raw(src.as_ptr(), dst.as_mut_ptr().wrapping_add(origin), count) };
+        Ok(n)
+    }
+
+    /// Packs bytes `offset ..` of the packed stream of `count` instances into `dst`, as many as fit it or are left.
+    ///
+    /// Ranges may start and end inside an element and be taken in any order, from any thread. Returns the bytes written.
+    ///
+    /// # Errors
+    /// As [`Committed::pack`] for `src`; `offset` must not lie past the end of the stream.
+    pub fn pack_range(
+        &self,
+        src: &[u8],
+        origin: usize,
+        count: u64,
+        offset: u64,
+        dst: &mut [u8],
+    ) -> Result<usize> {
+        let range = self.range("pack_range", ("src", src.len()), origin, count, offset, dst.len())?;
+        let n = (range.end - range.start) as usize;
+        let user = src.as_ptr().wrapping_add(origin).cast_mut();
+        // SAFETY: all instances lie inside `src` and the range inside `dst`, as just checked; packing only reads `src`.
+        unsafe { self.range_raw(Direction::Pack, user, count, dst.as_mut_ptr(), range) };
+        Ok(n)
+    }
+
+    /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`. Returns the bytes read.
+    ///
+    /// # Errors
+    /// As [`Committed::pack_range`].
+    pub fn unpack_range(
+        &self,
+        src: &[u8],
+        dst: &mut [u8],
+        origin: usize,
+        count: u64,
+        offset: u64,
+    ) -> Result<usize> {
+        let range = self.range("unpack_range", ("dst", dst.len()), origin, count, offset, src.len())?;
+        let n = (range.end - range.start) as usize;
+        let user = dst.as_mut_ptr().wrapping_add(origin);
+        // SAFETY: as in `pack_range`, with the sides exchanged; unpacking only reads `src`.
+        unsafe { self.range_raw(Direction::Unpack, user, count, src.as_ptr().cast_mut(), range) };
+        Ok(n)
+    }
+
+    /// Checks both sides of a whole pack or unpack and returns the packed size.
+    fn whole(
+        &self,
+        operation: &'static str,
+        user: (&'static str, usize),
+        origin: usize,
+        count: u64,
+        packed: (&'static str, usize),
+    ) -> Result<usize> {
+        self.span(operation, user, origin, count)?;
+        let n = self.packed_size(count)?;
+        if n > packed.1 as u64 {
+            let rule = format!("must hold the {n} packed bytes of {count} instances");
+            return Err(Error::new(
+                ErrorClass::Truncate,
+                operation,
+                format!("{}.len()", packed.0),
+                packed.1,
+                rule,
+            ));
+        }
+        Ok(n as usize)
+    }
+
+    fn range(
+        &self,
+        operation: &'static str,
+        user: (&'static str, usize),
+        origin: usize,
+        count: u64,
+        offset: u64,
+        room: usize,
+    ) -> Result<Range<u64>> {
+        self.span(operation, user, origin, count)?;
+        let total = self.packed_size(count)?;
+        if offset > total {
+            let rule = format!("must not lie past the {total} packed bytes of {count} instances");
+            return Err(Error::new(ErrorClass::Arg, operation, "offset", offset, rule));
+        }
+        Ok(offset..total.min(offset.saturating_add(room as u64)))
+    }
+
+    /// Checks that the true bounds of all instances lie inside a slice of `len` bytes with displacement 0 at `origin`.
+    fn span(
+        &self,
+        operation: &'static str,
+        (name, len): (&'static str, usize),
+        origin: usize,
+        count: u64,
+    ) -> Result<()> {
+        let t = &self.0.datatype;
+        if count == 0 || t.size() == 0 {
+            return Ok(());
+        }
+        let last = (i128::from(count) - 1) * i128::from(t.extent());
+        let lo = i128::from(t.true_lb()) + last.min(0) + origin as i128;
+        let hi = i128::from(t.true_ub()) + last.max(0) + origin as i128;
+        if lo < 0 {
+            let rule = format!(
+                "{count} instances start {} bytes before `{name}`: origin must be at least that larger",
+                -lo
+            );
+            return Err(Error::new(ErrorClass::Buffer, operation, "origin", origin, rule));
+        }
+        if hi > len as i128 {
+            let rule = format!("the true upper bound of {count} instances is byte {hi} of `{name}`");
+            return Err(Error::new(ErrorClass::Buffer, operation, format!("{name}.len()"), len, rule));
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Remembers the kernel that the layout has.
+    fn adopt(&self, direction: Direction, served: Option<&Served>) {
+        if let Some(kernel) = served.and_then(Served::kernel) {
+            let _ = self.kernels[direction as usize].set(Arc::clone(kernel));
+        }
+    }
+
+    /// The kernel of `direction`; compiles it first if the mode says so for a call of `bytes` bytes.
+    #[cold]
+    fn find_kernel(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
+        let layout = &self.placed.layout;
+        let served = match self.engine.config().mode {
+            Mode::Off | Mode::Interpret => return None,
+            Mode::Commit => Some(self.engine.serve(layout, direction)),
+            Mode::Lazy => {
+                let moved = &self.moved[direction as usize];
+                let before = moved.fetch_add(bytes, Relaxed);
+                let threshold = self.engine.config().lazy_threshold;
+                // Exactly one call crosses the threshold; the others keep walking and never wait for it.
+                if before < threshold && before.saturating_add(bytes) >= threshold {
+                    Some(self.engine.serve(layout, direction))
+                } else {
+                    layout.served(direction)
+                }
+            }
+        };
+        self.adopt(direction, served);
+        self.kernels[direction as usize].get()
+    }
+
+    #[inline]
+    fn kernel(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
+        match self.kernels[direction as usize].get() {
+            Some(kernel) => Some(kernel),
+            None => self.find_kernel(direction, bytes),
+        }
+    }
+
+    /// # Safety
+    /// As [`Committed::pack_raw`] or [`Committed::unpack_raw`].
+    #[inline]
+    unsafe fn run(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
+        if calls::counting() {
+            calls::count(direction, (self.datatype.size() as u64).saturating_mul(count));
+        }
+        match self.kernels[direction as usize].get() {
+            // SAFETY: the kernel was emitted for this datatype's nest, and `origin` is what that nest leaves out.
+            Some(kernel) if !self.slow => unsafe {
+                kernel.call(user.wrapping_offset(self.origin), packed, count);
+            },
+            // SAFETY: as the caller promises.
+            _ => unsafe { self.run_slow(direction, user, packed, count) },
+        }
+    }
+
+    /// # Safety
+    /// As [`Inner::run`].
+    #[cold]
+    unsafe fn run_slow(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
+        let bytes = (self.datatype.size() as u64).saturating_mul(count);
+        if bytes == 0 {
+            return;
+        }
+        let kernel = self.kernel(direction, bytes);
+        // SAFETY: as the caller promises.
+        unsafe {
+            match kernel {
+                Some(_) if self.splits(direction, count, bytes) => {
+                    self.run_parallel(direction, user, packed, count, bytes);
+                }
+                Some(kernel) => kernel.call(user.wrapping_offset(self.origin), packed, count),
+                None if self.engine.config().mode == Mode::Off => self.define(direction, user, packed, count),
+                None => self.walk(direction, user, packed, count, 0..bytes),
+            }
+            if self.engine.config().check {
+                self.compare(direction, user, packed, count);
+            }
+        }
+    }
+
+    /// # Safety
+    /// The mapped bytes inside the range must be valid on both sides, with `packed` the address of packed byte 0.
+    unsafe fn walk(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        packed: *mut u8,
+        count: u64,
+        range: Range<u64>,
+    ) {
+        let level = self.engine.config().level;
+        // SAFETY: the walker moves only blocks of this nest inside the range, which the caller vouches for.
+        let memory = unsafe { Memory::new(user.wrapping_offset(self.origin), packed, direction, level) };
+        self.engine.walk(&self.placed.layout, &memory, count, range);
+    }
+
+    /// Whether a call is to be split: large enough, and no user byte is written by two threads.
+    fn splits(&self, direction: Direction, count: u64, bytes: u64) -> bool {
+        let config = self.engine.config();
+        config.threads > 1
+            && bytes >= config.parallel_bytes
+            && (direction == Direction::Pack || self.placed.layout.nest().disjoint().holds(count))
+    }
+
+    /// One piece of the packed range per thread; the pieces end on cache lines of the packed buffer.
+    ///
+    /// # Safety
+    /// As [`Inner::run`].
+    unsafe fn run_parallel(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        packed: *mut u8,
+        count: u64,
+        bytes: u64,
+    ) {
+        let threads = self.engine.config().threads as u64;
+        let piece = bytes.div_ceil(threads).next_multiple_of(64);
+        let (user, packed) = (Shared(user), Shared(packed));
+        std::thread::scope(|scope| {
+            for i in 1..threads {
+                let range = (i * piece).min(bytes)..((i + 1) * piece).min(bytes);
+                let work = move || {
+                    let (user, packed) = (user, packed);
+                    // SAFETY: as the caller promises; the pieces are disjoint on the side that is written.
+                    unsafe { self.walk(direction, user.0, packed.0, count, range) };
+                };
+                if i * piece < bytes && std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err()
+                {
+                    // No thread to be had: this one does the piece.
+                    work();
+                }
+            }
+            // SAFETY: as above.
+            unsafe { self.walk(direction, user.0, packed.0, count, 0..piece.min(bytes)) };
+        });
+    }
+
+    /// By the definition of the type map, one basic piece at a time.
+    ///
+    /// # Safety
+    /// As [`Inner::run`].
+    unsafe fn define(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
+        let mut at = 0;
+        let walked = self.engine.define(&self.datatype, count, &mut |displacement, len| {
+            let (u, p) = (user.wrapping_offset(displacement as isize), packed.wrapping_add(at));
+            at += len;
+            // SAFETY: a piece of the type map and its place in the packed stream, which the caller vouches for.
+            unsafe {
+                match direction {
+                    Direction::Pack => std::ptr::copy_nonoverlapping(u, p, len),
+                    Direction::Unpack => std::ptr::copy_nonoverlapping(p, u, len),
+                }
+            }
+        });
+        debug_assert!(walked.is_ok());
+    }
+
+    /// Compares what was packed or unpacked with the definition; a difference is counted, logged, and put right.
+    ///
+    /// # Safety
+    /// As [`Inner::run`], just after it ran.
+    unsafe fn compare(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
+        let mut at = 0;
+        let mut wrong = None;
+        // An unpack with overlap ends with its last writer, so earlier pieces may differ rightly: replay it apart.
+        let replay = direction == Direction::Unpack && !self.placed.layout.nest().disjoint().holds(count);
+        if replay {
+            return;
+        }
+        let walked = self.engine.define(&self.datatype, count, &mut |displacement, len| {
+            let (u, p) = (user.wrapping_offset(displacement as isize), packed.wrapping_add(at));
+            // SAFETY: a piece of the type map and its place in the packed stream, which the caller vouches for.
+            let same = unsafe { std::slice::from_raw_parts(u, len) == std::slice::from_raw_parts(p, len) };
+            if !same && wrong.is_none() {
+                wrong = Some((displacement, at));
+            }
+            at += len;
+        });
+        debug_assert!(walked.is_ok());
+        if let Some((displacement, at)) = wrong {
+            self.engine.mismatch();
+            tracing::error!(
+                target: "ddtc", %direction, count, displacement, packed_offset = at, datatype = %self.datatype,
+                "bytes differ from the definition of the type map"
+            );
+            // SAFETY: as the caller promises.
+            unsafe { self.define(direction, user, packed, count) };
+        }
+    }
+}
+
+/// A caller's address, on its way to a thread of the same call.
+#[derive(Clone, Copy)]
+struct Shared(*mut u8);
+
+// SAFETY: the address is only used for pieces of one call, whose caller vouches for all of its bytes; pieces do not overlap.
+unsafe impl Send for Shared {}
+
+const _: () = {
+    const fn shared<T: Send + Sync + Clone>() {}
+    shared::<Committed>();
+};

@@ -1,0 +1,340 @@
+//! Generated lists: the compact notation by which a corpus writes long argument arrays.
+//!
+//! What: `@form(arguments)` stands wherever the text notation of datatypes takes a list of integers and means the list
+//! itself. Why: 10^5 random displacements would be megabytes of text. Invariant: a form is a pure function of its text,
+//! the same on every machine and in every release (SplitMix64, integer arithmetic only); a test pins its output.
+//!
+//! | form | elements |
+//! |---|---|
+//! | `@fill(n, value)` | `value`, n times |
+//! | `@range(n, start, step)` | `start + i*step` |
+//! | `@uniform(n, low, high, seed)` | random in `low..=high` |
+//! | `@sample(n, of, seed)` | n distinct random numbers of `0..of`, in random order |
+//! | `@scale(list, factor)` | `factor` times each element |
+//! | `@sum(list, ...)` | element i is the sum of all lists' elements before i; element 0 is 0 |
+//!
+//! A list argument is a literal `[1,2,3]` or another form.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::error::{Error, ErrorClass, Result};
+
+/// Longest list that a form may make; a corpus file is input like any other.
+const MAX_LENGTH: i64 = 1 << 24;
+/// Deepest nesting of forms.
+const MAX_DEPTH: u32 = 16;
+
+/// Sebastiano Vigna's SplitMix64: one multiply-xor-shift chain per draw.
+#[derive(Clone, Debug)]
+pub struct SplitMix64(u64);
+
+impl SplitMix64 {
+    /// A generator that starts from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 random bits.
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A random number of `0..bound`; `bound` must not be 0. By multiply and shift (biased by less than bound / 2^64).
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// The elements of the list `text`: a form or a literal list.
+///
+/// # Errors
+/// Class `Arg` if `text` is not a list, a number is out of range, or the list would be longer than 2^24.
+pub fn list(text: &str) -> Result<Vec<i64>> {
+    let mut cursor = Cursor { text, at: 0 };
+    let list = cursor.list(0)?;
+    cursor.skip_space();
+    if cursor.at != text.len() {
+        return Err(cursor.fault("list", "nothing may follow the list"));
+    }
+    Ok(list)
+}
+
+/// `text` with every form replaced by its literal list. Text without a form is returned as it is.
+///
+/// # Errors
+/// As [`list`].
+pub fn expand(text: &str) -> Result<Cow<'_, str>> {
+    if !text.contains('@') {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut out = String::new();
+    let mut cursor = Cursor { text, at: 0 };
+    while let Some(offset) = text[cursor.at..].find('@') {
+        out.push_str(&text[cursor.at..cursor.at + offset]);
+        cursor.at += offset;
+        out.push('[');
+        for (i, value) in cursor.list(0)?.into_iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            let _ = write!(out, "{comma}{value}");
+        }
+        out.push(']');
+    }
+    out.push_str(&text[cursor.at..]);
+    Ok(Cow::Owned(out))
+}
+
+/// The name and integer arguments of a form that stands for a whole type, e.g. `@dag(40)`; `None` if `text` is no such form.
+pub(super) fn whole_form(text: &str) -> Option<(&str, Vec<i64>)> {
+    let (name, rest) = text.trim().strip_prefix('@')?.split_once('(')?;
+    let arguments = rest.strip_suffix(')')?;
+    let numbers: Option<Vec<i64>> = arguments.split(',').map(|a| a.trim().parse().ok()).collect();
+    Some((name, numbers?))
+}
+
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn fault(&self, argument: &'static str, rule: &'static str) -> Error {
+        let rest: String = self.text[self.at..].chars().take(24).collect();
+        Error::new(ErrorClass::Arg, "corpus list", argument, format!("'{rest}'"), rule)
+    }
+
+    fn skip_space(&mut self) {
+        self.at = self.text.len() - self.text[self.at..].trim_start().len();
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        self.skip_space();
+        let found = self.text[self.at..].starts_with(c);
+        if found {
+            self.at += c.len_utf8();
+        }
+        found
+    }
+
+    fn want(&mut self, c: char, rule: &'static str) -> Result<()> {
+        if self.eat(c) { Ok(()) } else { Err(self.fault("syntax", rule)) }
+    }
+
+    fn word(&mut self) -> &'a str {
+        self.skip_space();
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn number(&mut self) -> Result<i64> {
+        self.skip_space();
+        let rest = &self.text[self.at..];
+        let end = rest
+            .char_indices()
+            .find(|&(i, c)| !(c.is_ascii_digit() || (i == 0 && c == '-')))
+            .map_or(rest.len(), |(i, _)| i);
+        let value = rest[..end].parse().map_err(|_| self.fault("number", "must be a 64-bit integer"))?;
+        self.at += end;
+        Ok(value)
+    }
+
+    fn comma_number(&mut self) -> Result<i64> {
+        self.want(',', "a comma and a number must follow")?;
+        self.number()
+    }
+
+    fn length(&mut self) -> Result<usize> {
+        let rule = "a list has 0 to 2^24 elements";
+        let start = self.at;
+        let n = self.number()?;
+        if !(0..=MAX_LENGTH).contains(&n) {
+            self.at = start;
+            return Err(self.fault("n", rule));
+        }
+        Ok(n as usize)
+    }
+
+    fn seed(&mut self) -> Result<SplitMix64> {
+        Ok(SplitMix64::new(self.comma_number()? as u64))
+    }
+
+    fn list(&mut self, depth: u32) -> Result<Vec<i64>> {
+        if depth > MAX_DEPTH {
+            return Err(self.fault("list", "forms nest at most 16 deep"));
+        }
+        if self.eat('[') {
+            return self.literal();
+        }
+        self.want('@', "must be a list '[..]' or a form '@name(..)'")?;
+        let start = self.at;
+        let name = self.word();
+        self.want('(', "a form's arguments are in parentheses")?;
+        let list = match name {
+            "fill" => {
+                let n = self.length()?;
+                vec![self.comma_number()?; n]
+            }
+            "range" => {
+                let n = self.length()?;
+                let (first, step) = (self.comma_number()?, self.comma_number()?);
+                let value = |i: usize| step.checked_mul(i as i64)?.checked_add(first);
+                self.checked((0..n).map(value))?
+            }
+            "uniform" => self.uniform()?,
+            "sample" => self.sample()?,
+            "scale" => {
+                let list = self.list(depth + 1)?;
+                let factor = self.comma_number()?;
+                self.checked(list.into_iter().map(|v| v.checked_mul(factor)))?
+            }
+            "sum" => self.sum(depth)?,
+            _ => {
+                self.at = start;
+                return Err(self.fault("form", "must be fill, range, uniform, sample, scale or sum"));
+            }
+        };
+        self.want(')', "the form's arguments end here")?;
+        Ok(list)
+    }
+
+    fn literal(&mut self) -> Result<Vec<i64>> {
+        let mut list = Vec::new();
+        if self.eat(']') {
+            return Ok(list);
+        }
+        loop {
+            list.push(self.number()?);
+            if self.eat(']') {
+                return Ok(list);
+            }
+            self.want(',', "elements are separated by commas")?;
+        }
+    }
+
+    fn checked(&self, values: impl Iterator<Item = Option<i64>>) -> Result<Vec<i64>> {
+        values.collect::<Option<_>>().ok_or_else(|| self.fault("element", "must fit 64 bits"))
+    }
+
+    fn uniform(&mut self) -> Result<Vec<i64>> {
+        let n = self.length()?;
+        let (low, high) = (self.comma_number()?, self.comma_number()?);
+        let width = high.checked_sub(low).and_then(|w| w.checked_add(1)).filter(|&w| w > 0);
+        let width = width.ok_or_else(|| self.fault("high", "must be at least low"))? as u64;
+        let mut random = self.seed()?;
+        Ok((0..n).map(|_| low + random.below(width) as i64).collect())
+    }
+
+    /// The first n places of a Fisher-Yates shuffle of `0..of`.
+    fn sample(&mut self) -> Result<Vec<i64>> {
+        let n = self.length()?;
+        self.want(',', "sample takes (n, of, seed)")?;
+        let of = self.length()?;
+        if n > of {
+            return Err(self.fault("of", "must be at least n"));
+        }
+        let mut random = self.seed()?;
+        let mut list: Vec<i64> = (0..of as i64).collect();
+        for i in 0..n {
+            let j = i + random.below((of - i) as u64) as usize;
+            list.swap(i, j);
+        }
+        list.truncate(n);
+        Ok(list)
+    }
+
+    fn sum(&mut self, depth: u32) -> Result<Vec<i64>> {
+        let mut total = self.list(depth + 1)?;
+        while self.eat(',') {
+            let list = self.list(depth + 1)?;
+            if list.len() != total.len() {
+                return Err(self.fault("sum", "all lists must be of one length"));
+            }
+            total = self.checked(total.iter().zip(list).map(|(a, b)| a.checked_add(b)))?;
+        }
+        let mut before = 0i64;
+        for value in &mut total {
+            let next = before.checked_add(*value).ok_or_else(|| self.fault("sum", "must fit 64 bits"))?;
+            *value = std::mem::replace(&mut before, next);
+        }
+        Ok(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splitmix64_is_the_published_generator() {
+        // The author's test vector for seed 1234567.
+        let mut random = SplitMix64::new(1_234_567);
+        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!(expected, std::array::from_fn(|_| random.draw()));
+    }
+
+    #[test]
+    fn forms_by_hand() {
+        assert_eq!(list("[]").unwrap(), []);
+        assert_eq!(list(" [1, -2 ,3] ").unwrap(), [1, -2, 3]);
+        assert_eq!(list("@fill(3, 7)").unwrap(), [7, 7, 7]);
+        assert_eq!(list("@range(4, 10, -5)").unwrap(), [10, 5, 0, -5]);
+        assert_eq!(list("@scale([1,2,3], 4)").unwrap(), [4, 8, 12]);
+        assert_eq!(list("@sum([1,2,3])").unwrap(), [0, 1, 3]);
+        assert_eq!(list("@sum([1,2,3], @fill(3,10))").unwrap(), [0, 11, 23]);
+        assert_eq!(expand("f([1], @range(2,0,1), @fill(1,9))").unwrap(), "f([1], [0,1], [9])");
+    }
+
+    #[test]
+    fn random_forms_are_pinned() {
+        // Worked out by a second implementation.
+        assert_eq!(list("@uniform(8, 2, 6, 1)").unwrap(), [4, 5, 6, 4, 4, 5, 6, 4]);
+        assert_eq!(list("@sample(6, 10, 1)").unwrap(), [5, 7, 9, 6, 3, 8]);
+        let sample = list("@sample(11797, 834917, 45)").unwrap();
+        assert_eq!((sample[0], sample[1], sample[2], sample[11_796]), (808_544, 819_862, 443_502, 714_570));
+        assert_eq!(sample.iter().zip(0..).map(|(v, i)| v * i).sum::<i64>() % 1_000_003, 629_791);
+        let sums = list("@sum(@uniform(100000, 1, 8, 65), @uniform(100000, 1, 8, 66))").unwrap();
+        assert_eq!(sums[99_999], 897_907);
+    }
+
+    #[test]
+    fn samples_are_distinct() {
+        let mut sample = list("@sample(1000, 1000, 3)").unwrap();
+        sample.sort_unstable();
+        assert!(sample.iter().copied().eq(0..1000));
+    }
+
+    #[test]
+    fn bad_forms_are_errors() {
+        for text in [
+            "",
+            "1",
+            "[1",
+            "[1,]",
+            "[99999999999999999999]",
+            "@",
+            "@fill",
+            "@fill(",
+            "@fill(3)",
+            "@fill(-1,0)",
+            "@none(1)",
+            "@fill(99999999,0)",
+            "@uniform(3,5,4,1)",
+            "@sample(4,3,1)",
+            "@range(3,9223372036854775807,1)",
+            "@sum([1],[1,2])",
+            "@scale([9223372036854775807],2)",
+            "@fill(1,2) x",
+            "[1] [2]",
+        ] {
+            assert!(list(text).is_err(), "{text}");
+        }
+        let deep = format!("{}[1]{}", "@sum(".repeat(10_000), ")".repeat(10_000));
+        assert!(list(&deep).is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! Size and bounds of a type map, computed from the children's in one pass over the arguments.
+//!
+//! Markers are kept apart from entries (MPI 5.0 section 5.1.6): a map's lower bound is its least lb marker, or without one the
+//! least displacement; its upper bound is its greatest ub marker, or without one the greatest end, raised by the epsilon that
+//! rounds the extent to the strictest alignment in the map. Replication moves markers as it moves entries, so explicit bounds
+//! stick; what is replicated zero times leaves neither.
+//!
+//! Invariant: without entries the true bounds are 0. Everything fits in 64 bits or construction fails.
+
+use super::named::Named;
+
+/// Size and bounds of one type map; displacements in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Bytes of data.
+    pub(crate) size: i64,
+    /// Whether there is any entry of data.
+    pub(crate) entries: bool,
+    /// First byte of data; 0 without entries.
+    pub(crate) true_lb: i64,
+    /// End of data; 0 without entries.
+    pub(crate) true_ub: i64,
+    /// Lower bound.
+    pub(crate) lb: i64,
+    /// Upper bound; `ub - lb` fits too.
+    pub(crate) ub: i64,
+    /// Whether the lower bound is the least lb marker.
+    pub(crate) lb_marked: bool,
+    /// Whether the upper bound is the greatest ub marker.
+    pub(crate) ub_marked: bool,
+    /// Strictest alignment of any entry; 1 without entries.
+    pub(crate) alignment: u8,
+}
+
+/// A size, bound or extent does not fit in 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overflow;
+
+fn fit(value: i128) -> Result<i64, Overflow> {
+    i64::try_from(value).map_err(|_| Overflow)
+}
+
+impl Layout {
+    /// The empty map: all bounds 0.
+    pub(crate) const EMPTY: Layout = Layout {
+        size: 0,
+        entries: false,
+        true_lb: 0,
+        true_ub: 0,
+        lb: 0,
+        ub: 0,
+        lb_marked: false,
+        ub_marked: false,
+        alignment: 1,
+    };
+
+    pub(crate) fn of(named: Named) -> Layout {
+        let mut layout = Layout { size: named.size(), ..Layout::EMPTY };
+        match named {
+            Named::Lb => layout.lb_marked = true,
+            Named::Ub => layout.ub_marked = true,
+            _ => {
+                layout.entries = true;
+                layout.true_ub = named.pieces().last().map_or(0, |&(offset, size)| offset + size);
+                layout.alignment = named.alignment() as u8;
+                layout.ub = named.extent();
+            }
+        }
+        layout
+    }
+
+    pub(crate) fn extent(&self) -> i64 {
+        self.ub - self.lb
+    }
+
+    /// The same entries with both markers replaced (resized, subarray, darray, host bounds).
+    pub(crate) fn resized(&self, lb: i64, extent: i64) -> Result<Layout, Overflow> {
+        let ub = lb.checked_add(extent).ok_or(Overflow)?;
+        Ok(Layout { lb, ub, lb_marked: true, ub_marked: true, ..*self })
+    }
+}
+
+/// Accumulates the map of a constructor: which child maps stand where.
+pub(crate) struct Placing {
+    size: i128,
+    entries: Option<(i128, i128)>,
+    lb_marker: Option<i128>,
+    ub_marker: Option<i128>,
+    alignment: u8,
+}
+
+impl Placing {
+    pub(crate) fn new() -> Placing {
+        Placing { size: 0, entries: None, lb_marker: None, ub_marker: None, alignment: 1 }
+    }
+
+    /// `copies` >= 1 copies of `child` at displacements of which `first` is the least and `last` the greatest. At most
+    /// 2^63 additions of copies are exact.
+    pub(crate) fn add(
+        &mut self,
+        child: &Layout,
+        copies: i128,
+        first: i64,
+        last: i64,
+    ) -> Result<(), Overflow> {
+        let (first, last) = (i128::from(first), i128::from(last));
+        self.size = copies
+            .checked_mul(i128::from(child.size))
+            .and_then(|s| self.size.checked_add(s))
+            .ok_or(Overflow)?;
+        if child.entries {
+            let (low, high) = (first + i128::from(child.true_lb), last + i128::from(child.true_ub));
+            self.entries = Some(self.entries.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
+            self.alignment = self.alignment.max(child.alignment);
+        }
+        if child.lb_marked {
+            let at = first + i128::from(child.lb);
+            self.lb_marker = Some(self.lb_marker.map_or(at, |m| m.min(at)));
+        }
+        if child.ub_marked {
+            let at = last + i128::from(child.ub);
+            self.ub_marker = Some(self.ub_marker.map_or(at, |m| m.max(at)));
+        }
+        Ok(())
+    }
+
+    /// The finished map.
+    pub(crate) fn finish(self) -> Result<Layout, Overflow> {
+        let (low, high) = self.entries.unwrap_or((0, 0));
+        // A map of one kind of marker only has that marker for both bounds.
+        let lb = self.lb_marker.unwrap_or(match self.entries {
+            Some(_) => low,
+            None => self.ub_marker.unwrap_or(0),
+        });
+        let ub = self.ub_marker.unwrap_or(match self.entries {
+            Some(_) => {
+                let extent = high - lb;
+                high + (-extent).rem_euclid(i128::from(self.alignment))
+            }
+            None => self.lb_marker.unwrap_or(0),
+        });
+        fit(ub - lb)?;
+        fit(high - low)?;
+        Ok(Layout {
+            size: fit(self.size)?,
+            entries: self.entries.is_some(),
+            true_lb: fit(low)?,
+            true_ub: fit(high)?,
+            lb: fit(lb)?,
+            ub: fit(ub)?,
+            lb_marked: self.lb_marker.is_some(),
+            ub_marked: self.ub_marker.is_some(),
+            alignment: self.alignment,
+        })
+    }
+}
+
+/// Least and greatest displacement of `n` >= 1 copies at `from`, `from + step`, ...
+pub(crate) fn run(from: i64, n: i64, step: i64) -> Result<(i64, i64), Overflow> {
+    let last = (n - 1).checked_mul(step).and_then(|d| from.checked_add(d)).ok_or(Overflow)?;
+    Ok((from.min(last), from.max(last)))
+}

@@ -1,0 +1,162 @@
+//! Combiners: which constructor made a datatype, with exactly its arguments.
+//!
+//! Names and order of the arguments are those of MPI 5.0 section 5.1.2; displacements and strides are in elements (extents of
+//! `oldtype`) or, for the `h` forms, struct, resized and bounds, in bytes. The legacy flag marks the MPI-1 Fortran forms whose
+//! addresses were default INTEGERs (`MPI_COMBINER_HVECTOR_INTEGER` and its kin): same meaning, kept for decoding.
+
+use std::sync::Arc;
+
+use super::Datatype;
+use super::named::Named;
+
+/// Storage order of a multi-dimensional array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Row-major: the last dimension is contiguous.
+    C,
+    /// Column-major: the first dimension is contiguous.
+    Fortran,
+}
+
+/// How darray distributes one dimension over the process grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Distribution {
+    /// One block per process.
+    Block,
+    /// Blocks dealt out in turn.
+    Cyclic,
+    /// Not distributed.
+    None,
+}
+
+/// A constructor with its arguments.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "fields are the arguments of the constructor that the variant names")]
+pub enum Combiner {
+    /// A named predefined datatype.
+    Named(Named),
+    /// `MPI_Type_dup`.
+    Dup { oldtype: Datatype },
+    /// `MPI_Type_contiguous`.
+    Contiguous { count: i64, oldtype: Datatype },
+    /// `MPI_Type_vector`; stride in extents of `oldtype`.
+    Vector { count: i64, blocklength: i64, stride: i64, oldtype: Datatype },
+    /// `MPI_Type_create_hvector`; stride in bytes.
+    Hvector { count: i64, blocklength: i64, stride: i64, oldtype: Datatype, legacy: bool },
+    /// `MPI_Type_indexed`; displacements in extents of `oldtype`.
+    Indexed { blocklengths: Arc<[i64]>, displacements: Arc<[i64]>, oldtype: Datatype },
+    /// `MPI_Type_create_hindexed`; displacements in bytes.
+    Hindexed { blocklengths: Arc<[i64]>, displacements: Arc<[i64]>, oldtype: Datatype, legacy: bool },
+    /// `MPI_Type_create_indexed_block`; displacements in extents of `oldtype`.
+    IndexedBlock { blocklength: i64, displacements: Arc<[i64]>, oldtype: Datatype },
+    /// `MPI_Type_create_hindexed_block`; displacements in bytes.
+    HindexedBlock { blocklength: i64, displacements: Arc<[i64]>, oldtype: Datatype },
+    /// `MPI_Type_create_struct`; displacements in bytes.
+    Struct { blocklengths: Arc<[i64]>, displacements: Arc<[i64]>, types: Arc<[Datatype]>, legacy: bool },
+    /// `MPI_Type_create_subarray`.
+    Subarray { sizes: Arc<[i64]>, subsizes: Arc<[i64]>, starts: Arc<[i64]>, order: Order, oldtype: Datatype },
+    /// `MPI_Type_create_darray`; a distribution argument of `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
+    Darray {
+        size: i64,
+        rank: i64,
+        gsizes: Arc<[i64]>,
+        distribs: Arc<[Distribution]>,
+        dargs: Arc<[Option<i64>]>,
+        psizes: Arc<[i64]>,
+        order: Order,
+        oldtype: Datatype,
+    },
+    /// `MPI_Type_create_f90_real`; `None` is `MPI_UNDEFINED`.
+    F90Real { p: Option<i64>, r: Option<i64> },
+    /// `MPI_Type_create_f90_complex`; `None` is `MPI_UNDEFINED`.
+    F90Complex { p: Option<i64>, r: Option<i64> },
+    /// `MPI_Type_create_f90_integer`.
+    F90Integer { r: i64 },
+    /// `MPI_Type_create_resized`, in bytes: erases markers and sets both.
+    Resized { lb: i64, extent: i64, oldtype: Datatype },
+    /// Bounds that a host MPI library decided, in bytes. Not a constructor of MPI: decoding shows `oldtype`'s combiner.
+    Bounds { lb: i64, extent: i64, oldtype: Datatype },
+    /// An unnamed pair type of `MPI_Type_get_value_index`.
+    ValueIndex { value: Datatype, index: Datatype },
+}
+
+impl Combiner {
+    /// Name in the text notation.
+    pub fn text_name(&self) -> &'static str {
+        match self {
+            Combiner::Named(n) => n.text_name(),
+            Combiner::Dup { .. } => "dup",
+            Combiner::Contiguous { .. } => "contiguous",
+            Combiner::Vector { .. } => "vector",
+            Combiner::Hvector { legacy: false, .. } => "hvector",
+            Combiner::Hvector { legacy: true, .. } => "hvector_integer",
+            Combiner::Indexed { .. } => "indexed",
+            Combiner::Hindexed { legacy: false, .. } => "hindexed",
+            Combiner::Hindexed { legacy: true, .. } => "hindexed_integer",
+            Combiner::IndexedBlock { .. } => "indexed_block",
+            Combiner::HindexedBlock { .. } => "hindexed_block",
+            Combiner::Struct { legacy: false, .. } => "struct",
+            Combiner::Struct { legacy: true, .. } => "struct_integer",
+            Combiner::Subarray { .. } => "subarray",
+            Combiner::Darray { .. } => "darray",
+            Combiner::F90Real { .. } => "f90_real",
+            Combiner::F90Complex { .. } => "f90_complex",
+            Combiner::F90Integer { .. } => "f90_integer",
+            Combiner::Resized { .. } => "resized",
+            Combiner::Bounds { .. } => "bounds",
+            Combiner::ValueIndex { .. } => "value_index",
+        }
+    }
+
+    /// Datatype arguments in the constructor's order.
+    pub fn children(&self) -> impl ExactSizeIterator<Item = &Datatype> + DoubleEndedIterator {
+        let (slice, pair): (&[Datatype], Option<(&Datatype, &Datatype)>) = match self {
+            Combiner::Named(_)
+            | Combiner::F90Real { .. }
+            | Combiner::F90Complex { .. }
+            | Combiner::F90Integer { .. } => (&[], None),
+            Combiner::Dup { oldtype }
+            | Combiner::Contiguous { oldtype, .. }
+            | Combiner::Vector { oldtype, .. }
+            | Combiner::Hvector { oldtype, .. }
+            | Combiner::Indexed { oldtype, .. }
+            | Combiner::Hindexed { oldtype, .. }
+            | Combiner::IndexedBlock { oldtype, .. }
+            | Combiner::HindexedBlock { oldtype, .. }
+            | Combiner::Subarray { oldtype, .. }
+            | Combiner::Darray { oldtype, .. }
+            | Combiner::Resized { oldtype, .. }
+            | Combiner::Bounds { oldtype, .. } => (std::slice::from_ref(oldtype), None),
+            Combiner::Struct { types, .. } => (types, None),
+            Combiner::ValueIndex { value, index } => (&[], Some((value, index))),
+        };
+        let n = pair.map_or(slice.len(), |_| 2);
+        (0..n).map(move |i| match pair {
+            Some((value, _)) if i == 0 => value,
+            Some((_, index)) => index,
+            None => &slice[i],
+        })
+    }
+
+    /// Number of arguments: every number and every datatype once (integers + addresses + datatypes of the envelope).
+    pub fn arguments(&self) -> u64 {
+        let n = match self {
+            Combiner::Named(_) => 0,
+            Combiner::Dup { .. } | Combiner::F90Integer { .. } => 1,
+            Combiner::Contiguous { .. } | Combiner::F90Real { .. } | Combiner::F90Complex { .. } => 2,
+            Combiner::ValueIndex { .. } => 2,
+            Combiner::Resized { .. } | Combiner::Bounds { .. } => 3,
+            Combiner::Vector { .. } | Combiner::Hvector { .. } => 4,
+            Combiner::Indexed { displacements, .. } | Combiner::Hindexed { displacements, .. } => {
+                2 * displacements.len() + 2
+            }
+            Combiner::IndexedBlock { displacements, .. } | Combiner::HindexedBlock { displacements, .. } => {
+                displacements.len() + 3
+            }
+            Combiner::Struct { types, .. } => 3 * types.len() + 1,
+            Combiner::Subarray { sizes, .. } => 3 * sizes.len() + 3,
+            Combiner::Darray { gsizes, .. } => 4 * gsizes.len() + 5,
+        };
+        n as u64
+    }
+}

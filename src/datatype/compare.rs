@@ -1,0 +1,125 @@
+//! Structural equality of datatypes: the same combiner tree.
+//!
+//! Two DAGs are compared as automata are (Hopcroft and Karp): a pair of nodes once found alike is merged in a union-find
+//! structure and never expanded again, so the work is linear in nodes however the trees unfold, and nothing recurses.
+
+use std::collections::HashMap;
+
+use super::Datatype;
+use super::combiner::Combiner;
+
+/// Whether two nodes have the same combiner and the same arguments apart from datatypes.
+fn same_arguments(a: &Combiner, b: &Combiner) -> bool {
+    use Combiner as C;
+    match (a, b) {
+        (C::Named(x), C::Named(y)) => x == y,
+        (C::Dup { .. }, C::Dup { .. }) | (C::ValueIndex { .. }, C::ValueIndex { .. }) => true,
+        (C::Contiguous { count: x, .. }, C::Contiguous { count: y, .. }) => x == y,
+        (
+            C::Vector { count: c, blocklength: l, stride: s, .. },
+            C::Vector { count: c2, blocklength: l2, stride: s2, .. },
+        ) => (c, l, s) == (c2, l2, s2),
+        (
+            C::Hvector { count: c, blocklength: l, stride: s, legacy: g, .. },
+            C::Hvector { count: c2, blocklength: l2, stride: s2, legacy: g2, .. },
+        ) => (c, l, s, g) == (c2, l2, s2, g2),
+        (
+            C::Indexed { blocklengths: l, displacements: d, .. },
+            C::Indexed { blocklengths: l2, displacements: d2, .. },
+        ) => l == l2 && d == d2,
+        (
+            C::Hindexed { blocklengths: l, displacements: d, legacy: g, .. },
+            C::Hindexed { blocklengths: l2, displacements: d2, legacy: g2, .. },
+        ) => l == l2 && d == d2 && g == g2,
+        (
+            C::IndexedBlock { blocklength: l, displacements: d, .. },
+            C::IndexedBlock { blocklength: l2, displacements: d2, .. },
+        )
+        | (
+            C::HindexedBlock { blocklength: l, displacements: d, .. },
+            C::HindexedBlock { blocklength: l2, displacements: d2, .. },
+        ) => l == l2 && d == d2,
+        (
+            C::Struct { blocklengths: l, displacements: d, legacy: g, .. },
+            C::Struct { blocklengths: l2, displacements: d2, legacy: g2, .. },
+        ) => l == l2 && d == d2 && g == g2,
+        (
+            C::Subarray { sizes: n, subsizes: m, starts: s, order: o, .. },
+            C::Subarray { sizes: n2, subsizes: m2, starts: s2, order: o2, .. },
+        ) => (n, m, s, o) == (n2, m2, s2, o2),
+        (
+            C::Darray { size, rank, gsizes, distribs, dargs, psizes, order, .. },
+            C::Darray {
+                size: size2,
+                rank: rank2,
+                gsizes: gsizes2,
+                distribs: distribs2,
+                dargs: dargs2,
+                psizes: psizes2,
+                order: order2,
+                ..
+            },
+        ) => {
+            (size, rank, gsizes, distribs, dargs, psizes, order)
+                == (size2, rank2, gsizes2, distribs2, dargs2, psizes2, order2)
+        }
+        (C::F90Real { p, r }, C::F90Real { p: p2, r: r2 })
+        | (C::F90Complex { p, r }, C::F90Complex { p: p2, r: r2 }) => (p, r) == (p2, r2),
+        (C::F90Integer { r }, C::F90Integer { r: r2 }) => r == r2,
+        (C::Resized { lb, extent, .. }, C::Resized { lb: lb2, extent: extent2, .. })
+        | (C::Bounds { lb, extent, .. }, C::Bounds { lb: lb2, extent: extent2, .. }) => {
+            (lb, extent) == (lb2, extent2)
+        }
+        _ => false,
+    }
+}
+
+/// Disjoint sets of nodes known to be alike, by address.
+#[derive(Default)]
+struct Alike(HashMap<usize, usize>);
+
+impl Alike {
+    fn find(&mut self, mut node: usize) -> usize {
+        while let Some(&parent) = self.0.get(&node) {
+            if let Some(&grandparent) = self.0.get(&parent) {
+                self.0.insert(node, grandparent);
+            }
+            node = parent;
+        }
+        node
+    }
+
+    /// Merges the two; false if they were one set already.
+    fn merge(&mut self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.find(a), self.find(b));
+        if a == b {
+            return false;
+        }
+        self.0.insert(a, b);
+        true
+    }
+}
+
+/// Whether both are the same combiner tree.
+pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
+    let mut alike = Alike::default();
+    let mut open = vec![(a, b)];
+    while let Some((a, b)) = open.pop() {
+        if a.id() == b.id() {
+            continue;
+        }
+        if a.structural_hash() != b.structural_hash() || !same_arguments(a.combiner(), b.combiner()) {
+            return false;
+        }
+        let (left, right) = (a.combiner().children(), b.combiner().children());
+        if left.len() != right.len() {
+            return false;
+        }
+        // Two nodes with one owner each are met once for each meeting of their owners: nothing to remember.
+        let owned_once = a.owners() == 1 && b.owners() == 1;
+        if left.len() > 0 && (owned_once || alike.merge(a.id(), b.id())) {
+            open.extend(left.zip(right));
+        }
+    }
+    true
+}

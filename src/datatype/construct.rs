@@ -1,0 +1,391 @@
+//! From a combiner to a node: every rule on the arguments, the layout, the signature.
+//!
+//! One pass over the arrays. An error names the constructor, the argument with its index, its value and the rule; nothing is
+//! built then. Rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
+
+use super::bounds::{Layout, Overflow, Placing, run};
+use super::combiner::Combiner;
+use super::named::{Class, Named};
+use super::signature::Signature;
+use super::{Datatype, array};
+use crate::error::{Error, ErrorClass, Result};
+
+/// What a new node derives from its arguments.
+pub(crate) struct Derived {
+    pub(crate) layout: Layout,
+    pub(crate) signature: Signature,
+    /// Equivalent tree of simpler constructors.
+    pub(crate) expansion: Option<Datatype>,
+}
+
+/// Errors of one constructor call.
+pub(crate) struct Call(pub(crate) &'static str);
+
+impl Call {
+    /// Argument `argument` must not be negative.
+    pub(crate) fn not_negative(&self, class: ErrorClass, argument: &'static str, value: i64) -> Result<()> {
+        if value < 0 {
+            Err(Error::new(class, self.0, argument, value, "must not be negative"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn negative_entry(&self, argument: &str, index: usize, value: i64) -> Error {
+        Error::new(ErrorClass::Arg, self.0, format!("{argument}[{index}]"), value, "must not be negative")
+    }
+
+    /// Two arrays must have one length.
+    pub(crate) fn same_length(
+        &self,
+        argument: &'static str,
+        len: usize,
+        first: &str,
+        expected: usize,
+    ) -> Result<()> {
+        if len != expected {
+            let rule = format!("must have as many entries as {first}, which has {expected}");
+            return Err(Error::new(ErrorClass::Arg, self.0, argument, format!("{len} entries"), rule));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn overflow(&self, argument: impl Into<std::borrow::Cow<'static, str>>, value: i64) -> Error {
+        Error::new(
+            ErrorClass::ValueTooLarge,
+            self.0,
+            argument,
+            value,
+            "a displacement, size or bound of the type would not fit in 64 bits",
+        )
+    }
+}
+
+/// Validates and derives.
+pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
+    let call = Call(combiner.text_name());
+    let simple = |layout, signature| Ok(Derived { layout, signature, expansion: None });
+    match combiner {
+        Combiner::Named(n) => simple(Layout::of(*n), Signature::of(*n)),
+        Combiner::Dup { oldtype } => simple(*oldtype.layout(), oldtype.signature()),
+        Combiner::Contiguous { count, oldtype } => {
+            call.not_negative(ErrorClass::Count, "count", *count)?;
+            let layout = blocks(oldtype, 1, *count, 0).map_err(|_| call.overflow("count", *count))?;
+            simple(layout, oldtype.signature().repeat(*count))
+        }
+        Combiner::Vector { count, blocklength, stride, oldtype } => {
+            let bytes = stride.checked_mul(oldtype.extent());
+            let (layout, signature) = vector(&call, *count, *blocklength, *stride, bytes, oldtype)?;
+            simple(layout, signature)
+        }
+        Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
+            let (layout, signature) = vector(&call, *count, *blocklength, *stride, Some(*stride), oldtype)?;
+            simple(layout, signature)
+        }
+        Combiner::Indexed { blocklengths, displacements, oldtype } => {
+            let (layout, signature) =
+                indexed(&call, Lengths::Each(blocklengths), displacements, oldtype.extent(), oldtype)?;
+            simple(layout, signature)
+        }
+        Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
+            let (layout, signature) = indexed(&call, Lengths::Each(blocklengths), displacements, 1, oldtype)?;
+            simple(layout, signature)
+        }
+        Combiner::IndexedBlock { blocklength, displacements, oldtype } => {
+            let (layout, signature) =
+                indexed(&call, Lengths::All(*blocklength), displacements, oldtype.extent(), oldtype)?;
+            simple(layout, signature)
+        }
+        Combiner::HindexedBlock { blocklength, displacements, oldtype } => {
+            let (layout, signature) = indexed(&call, Lengths::All(*blocklength), displacements, 1, oldtype)?;
+            simple(layout, signature)
+        }
+        Combiner::Struct { blocklengths, displacements, types, .. } => {
+            let (layout, signature) = structure(&call, blocklengths, displacements, types)?;
+            simple(layout, signature)
+        }
+        Combiner::Resized { lb, extent, oldtype } | Combiner::Bounds { lb, extent, oldtype } => {
+            let layout =
+                oldtype.layout().resized(*lb, *extent).map_err(|_| call.overflow("extent", *extent))?;
+            simple(layout, oldtype.signature())
+        }
+        Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
+            expanded(array::subarray(&call, sizes, subsizes, starts, *order, oldtype)?)
+        }
+        Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order, oldtype } => {
+            let grid =
+                array::Grid { size: *size, rank: *rank, gsizes, distribs, dargs, psizes, order: *order };
+            expanded(array::darray(&call, &grid, oldtype)?)
+        }
+        Combiner::F90Real { p, r } => expanded(Datatype::named(f90_float(&call, *p, *r, false)?)),
+        Combiner::F90Complex { p, r } => expanded(Datatype::named(f90_float(&call, *p, *r, true)?)),
+        Combiner::F90Integer { r } => expanded(Datatype::named(f90_integer(&call, *r)?)),
+        Combiner::ValueIndex { value, index } => {
+            let (value_named, index_named) = value_index(&call, value, index)?;
+            let align = index_named.alignment();
+            let at = (value_named.size() + align - 1) / align * align;
+            expanded(Datatype::structure(&[1, 1], &[0, at], &[value.clone(), index.clone()])?)
+        }
+    }
+}
+
+fn expanded(tree: Datatype) -> Result<Derived> {
+    Ok(Derived { layout: *tree.layout(), signature: tree.signature(), expansion: Some(tree) })
+}
+
+/// `count` blocks of `blocklength` copies, blocks `stride` bytes apart; neither is negative.
+fn blocks(
+    oldtype: &Datatype,
+    count: i64,
+    blocklength: i64,
+    stride: i64,
+) -> std::result::Result<Layout, Overflow> {
+    if count == 0 || blocklength == 0 {
+        return Ok(Layout::EMPTY);
+    }
+    let child = oldtype.layout();
+    let (first, last) = run(0, blocklength, child.extent())?;
+    let (block_first, block_last) = run(0, count, stride)?;
+    let mut placing = Placing::new();
+    placing.add(
+        child,
+        i128::from(count) * i128::from(blocklength),
+        first.checked_add(block_first).ok_or(Overflow)?,
+        last.checked_add(block_last).ok_or(Overflow)?,
+    )?;
+    placing.finish()
+}
+
+/// Vector and hvector: `bytes` is the stride in bytes, `None` where that overflowed.
+fn vector(
+    call: &Call,
+    count: i64,
+    blocklength: i64,
+    stride: i64,
+    bytes: Option<i64>,
+    oldtype: &Datatype,
+) -> Result<(Layout, Signature)> {
+    call.not_negative(ErrorClass::Count, "count", count)?;
+    call.not_negative(ErrorClass::Arg, "blocklength", blocklength)?;
+    let bytes = match bytes {
+        Some(bytes) => bytes,
+        // The stride of at most one block is never used.
+        None if count <= 1 || blocklength == 0 => 0,
+        None => return Err(call.overflow("stride", stride)),
+    };
+    let layout = blocks(oldtype, count, blocklength, bytes).map_err(|_| {
+        if bytes.checked_mul(count).is_none() {
+            call.overflow("stride", stride)
+        } else if count > 1 {
+            call.overflow("count", count)
+        } else {
+            call.overflow("blocklength", blocklength)
+        }
+    })?;
+    Ok((layout, oldtype.signature().repeat(blocklength).repeat(count)))
+}
+
+/// Block lengths of the indexed family.
+enum Lengths<'a> {
+    Each(&'a [i64]),
+    All(i64),
+}
+
+/// The indexed family: `unit` bytes a displacement.
+fn indexed(
+    call: &Call,
+    lengths: Lengths<'_>,
+    displacements: &[i64],
+    unit: i64,
+    oldtype: &Datatype,
+) -> Result<(Layout, Signature)> {
+    match lengths {
+        Lengths::Each(each) => {
+            call.same_length("displacements", displacements.len(), "blocklengths", each.len())?;
+        }
+        Lengths::All(length) => call.not_negative(ErrorClass::Arg, "blocklength", length)?,
+    }
+    let child = oldtype.layout();
+    let (total, first, last) = match ends_plain(&lengths, displacements, unit, child.extent()) {
+        Some(ends) => ends,
+        None => ends_checked(call, &lengths, displacements, unit, child.extent())?,
+    };
+    if total == 0 {
+        return Ok((Layout::EMPTY, Signature::EMPTY));
+    }
+    let copies = i64::try_from(total).unwrap_or(i64::MAX);
+    if total * i128::from(child.size) > i128::from(i64::MAX) {
+        let argument = if matches!(lengths, Lengths::All(_)) { "blocklength" } else { "blocklengths" };
+        return Err(call.overflow(argument, copies));
+    }
+    let mut placing = Placing::new();
+    let layout = placing
+        .add(child, total, first, last)
+        .and_then(|()| placing.finish())
+        .map_err(|_| call.overflow("displacements", if last > 0 { last } else { first }))?;
+    Ok((layout, oldtype.signature().repeat(copies)))
+}
+
+/// Copies, least and greatest displacement of a copy, in one pass without checks in the loop: `None` where a length is negative
+/// or something could have overflowed, for the careful version to name it.
+fn ends_plain(
+    lengths: &Lengths<'_>,
+    displacements: &[i64],
+    unit: i64,
+    extent: i64,
+) -> Option<(i128, i64, i64)> {
+    let (mut total, mut first, mut last) = (0i64, i64::MAX, i64::MIN);
+    // Unions of magnitudes: their highest bit bounds all of them.
+    let (mut longest, mut farthest, mut signs) = (0u64, 0u64, 0i64);
+    let mut block = |length: i64, displacement: i64| {
+        signs |= length;
+        longest |= (length ^ (length >> 63)) as u64;
+        farthest |= (displacement ^ (displacement >> 63)) as u64;
+        let (at, tail) = (displacement.wrapping_mul(unit), length.wrapping_sub(1).wrapping_mul(extent));
+        first = first.min(if length == 0 { i64::MAX } else { at.wrapping_add(tail.min(0)) });
+        last = last.max(if length == 0 { i64::MIN } else { at.wrapping_add(tail.max(0)) });
+        total = total.wrapping_add(length);
+    };
+    match *lengths {
+        Lengths::Each(each) => each.iter().zip(displacements).for_each(|(&l, &d)| block(l, d)),
+        Lengths::All(length) => displacements.iter().for_each(|&d| block(length, d)),
+    }
+    let wide = |magnitude: u64, by: i64| (i128::from(magnitude) + 1) * i128::from(by).abs();
+    let reach = wide(longest, extent).saturating_mul(2).saturating_add(wide(farthest, unit));
+    let copies = i128::from(longest) * displacements.len() as i128;
+    let exact = signs >= 0 && reach.max(copies) <= i128::from(i64::MAX);
+    exact.then_some((i128::from(total), first, last))
+}
+
+/// As [`ends_plain`], naming the first bad entry.
+fn ends_checked(
+    call: &Call,
+    lengths: &Lengths<'_>,
+    displacements: &[i64],
+    unit: i64,
+    extent: i64,
+) -> Result<(i128, i64, i64)> {
+    let (mut total, mut first, mut last) = (0i128, i64::MAX, i64::MIN);
+    for (i, &displacement) in displacements.iter().enumerate() {
+        let length = match *lengths {
+            Lengths::Each(each) => each[i],
+            Lengths::All(length) => length,
+        };
+        if length <= 0 {
+            if length < 0 {
+                return Err(call.negative_entry("blocklengths", i, length));
+            }
+            continue;
+        }
+        let at = displacement.checked_mul(unit).ok_or(Overflow).and_then(|at| run(at, length, extent));
+        let Ok((low, high)) = at else {
+            return Err(call.overflow(format!("displacements[{i}]"), displacement));
+        };
+        (first, last) = (first.min(low), last.max(high));
+        total += i128::from(length);
+    }
+    Ok((total, first, last))
+}
+
+fn structure(
+    call: &Call,
+    blocklengths: &[i64],
+    displacements: &[i64],
+    types: &[Datatype],
+) -> Result<(Layout, Signature)> {
+    call.same_length("displacements", displacements.len(), "blocklengths", blocklengths.len())?;
+    call.same_length("types", types.len(), "blocklengths", blocklengths.len())?;
+    let mut placing = Placing::new();
+    let mut signature = Signature::EMPTY;
+    // Copies of one type in a row.
+    let (mut previous, mut copies) = (None::<&Datatype>, 0i64);
+    for (i, ((&length, &displacement), child)) in
+        blocklengths.iter().zip(displacements).zip(types).enumerate()
+    {
+        if length < 0 {
+            return Err(call.negative_entry("blocklengths", i, length));
+        }
+        if length == 0 {
+            continue;
+        }
+        let layout = child.layout();
+        run(displacement, length, layout.extent())
+            .and_then(|(first, last)| placing.add(layout, i128::from(length), first, last))
+            .map_err(|_| call.overflow(format!("displacements[{i}]"), displacement))?;
+        match previous {
+            Some(t) if t.id() == child.id() => copies = copies.saturating_add(length),
+            _ => {
+                signature = previous.map_or(signature, |t| signature.then(&t.signature().repeat(copies)));
+                (previous, copies) = (Some(child), length);
+            }
+        }
+    }
+    signature = previous.map_or(signature, |t| signature.then(&t.signature().repeat(copies)));
+    let extreme = displacements.iter().copied().max_by_key(|d| d.unsigned_abs()).unwrap_or(0);
+    let layout = placing.finish().map_err(|_| call.overflow("displacements", extreme))?;
+    Ok((layout, signature))
+}
+
+/// The type that a Fortran processor like gfortran on this target gives `selected_real_kind(p, r)`.
+///
+/// Kinds 4, 8, (x87: 10) and 16. Kind 10 is C's long double there, so it is that type's bytes.
+fn f90_float(call: &Call, p: Option<i64>, r: Option<i64>, complex: bool) -> Result<Named> {
+    for (argument, value) in [("p", p), ("r", r)] {
+        if let Some(value) = value {
+            call.not_negative(ErrorClass::Arg, argument, value)?;
+        }
+    }
+    if p.is_none() && r.is_none() {
+        let rule = "p and r must not both be undefined";
+        return Err(Error::new(ErrorClass::Arg, call.0, "p", "undefined", rule));
+    }
+    let (precision, range) = (p.unwrap_or(0), r.unwrap_or(0));
+    let x87 = cfg!(any(target_arch = "x86", target_arch = "x86_64"));
+    let kinds = [
+        (6, 37, Named::Real4, Named::Complex8),
+        (15, 307, Named::Real8, Named::Complex16),
+        (if x87 { 18 } else { -1 }, 4931, Named::LongDouble, Named::CLongDoubleComplex),
+        (33, 4931, Named::Real16, Named::Complex32),
+    ];
+    let kind = kinds.into_iter().find(|k| precision <= k.0 && range <= k.1);
+    let Some((_, _, real, both)) = kind else {
+        let (argument, value) = if precision > 33 { ("p", precision) } else { ("r", range) };
+        let rule = "no real kind has more than 33 digits or a decimal exponent range above 4931";
+        return Err(Error::new(ErrorClass::Arg, call.0, argument, value, rule));
+    };
+    Ok(if complex { both } else { real })
+}
+
+/// The type of `selected_int_kind(r)`.
+fn f90_integer(call: &Call, r: i64) -> Result<Named> {
+    call.not_negative(ErrorClass::Arg, "r", r)?;
+    let kinds = [
+        (2, Named::Integer1),
+        (4, Named::Integer2),
+        (9, Named::Integer4),
+        (18, Named::Integer8),
+        (38, Named::Integer16),
+    ];
+    kinds.into_iter().find(|k| r <= k.0).map(|k| k.1).ok_or_else(|| {
+        Error::new(ErrorClass::Arg, call.0, "r", r, "no integer kind has a decimal exponent range above 38")
+    })
+}
+
+/// Checks the two types of a pair and returns them.
+fn value_index(call: &Call, value: &Datatype, index: &Datatype) -> Result<(Named, Named)> {
+    let refuse = |argument, t: &Datatype, rule| {
+        Error::new(ErrorClass::Type, call.0, argument, t.combiner().text_name(), rule)
+    };
+    let numeric = "must be a named integer or floating point type";
+    let Combiner::Named(v) = *value.combiner() else { return Err(refuse("value", value, numeric)) };
+    let Combiner::Named(i) = *index.combiner() else {
+        return Err(refuse("index", index, "must be a named integer type"));
+    };
+    if !matches!(v.class(), Class::Integer | Class::Unsigned | Class::Float) {
+        return Err(refuse("value", value, numeric));
+    }
+    if !matches!(i.class(), Class::Integer | Class::Unsigned) {
+        return Err(refuse("index", index, "must be a named integer type"));
+    }
+    Ok((v, i))
+}

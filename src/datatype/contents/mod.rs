@@ -1,0 +1,294 @@
+//! Envelope and contents: where each constructor argument stands in the arrays of `MPI_Type_get_contents`, both ways.
+//!
+//! Source: MPI-2.0 section 8.6, MPI 5.0 section 5.1.13. One placement per combiner and form: the small form puts counts into the
+//! integers and byte displacements into the addresses; the large form of a `_c` constructor puts counts, displacements, sizes
+//! and bounds into the large counts, while ndims, order and darray's size, rank, distributions and grid stay integers.
+//! `put` writes a combiner, `take` reads one: the same calls in the same order.
+
+mod put;
+mod take;
+
+use super::combiner::Combiner;
+use super::{Datatype, Named};
+use crate::error::{Error, ErrorClass, Result};
+
+/// The combiners of `MPI_Type_get_envelope`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is MPI_COMBINER_ and its name")]
+pub enum CombinerKind {
+    Named,
+    Dup,
+    Contiguous,
+    Vector,
+    HvectorInteger,
+    Hvector,
+    Indexed,
+    HindexedInteger,
+    Hindexed,
+    IndexedBlock,
+    HindexedBlock,
+    StructInteger,
+    Struct,
+    Subarray,
+    Darray,
+    F90Real,
+    F90Complex,
+    F90Integer,
+    Resized,
+    ValueIndex,
+}
+
+/// Kind, MPI name and value. The three legacy values are ours: the ABI has none, and leaves what is above 16384 to others.
+const KINDS: [(CombinerKind, &str, i32); 20] = [
+    (CombinerKind::Named, "MPI_COMBINER_NAMED", 101),
+    (CombinerKind::Dup, "MPI_COMBINER_DUP", 102),
+    (CombinerKind::Contiguous, "MPI_COMBINER_CONTIGUOUS", 103),
+    (CombinerKind::Vector, "MPI_COMBINER_VECTOR", 104),
+    (CombinerKind::HvectorInteger, "MPI_COMBINER_HVECTOR_INTEGER", 20105),
+    (CombinerKind::Hvector, "MPI_COMBINER_HVECTOR", 105),
+    (CombinerKind::Indexed, "MPI_COMBINER_INDEXED", 106),
+    (CombinerKind::HindexedInteger, "MPI_COMBINER_HINDEXED_INTEGER", 20107),
+    (CombinerKind::Hindexed, "MPI_COMBINER_HINDEXED", 107),
+    (CombinerKind::IndexedBlock, "MPI_COMBINER_INDEXED_BLOCK", 108),
+    (CombinerKind::HindexedBlock, "MPI_COMBINER_HINDEXED_BLOCK", 109),
+    (CombinerKind::StructInteger, "MPI_COMBINER_STRUCT_INTEGER", 20110),
+    (CombinerKind::Struct, "MPI_COMBINER_STRUCT", 110),
+    (CombinerKind::Subarray, "MPI_COMBINER_SUBARRAY", 111),
+    (CombinerKind::Darray, "MPI_COMBINER_DARRAY", 112),
+    (CombinerKind::F90Real, "MPI_COMBINER_F90_REAL", 113),
+    (CombinerKind::F90Complex, "MPI_COMBINER_F90_COMPLEX", 114),
+    (CombinerKind::F90Integer, "MPI_COMBINER_F90_INTEGER", 115),
+    (CombinerKind::Resized, "MPI_COMBINER_RESIZED", 116),
+    (CombinerKind::ValueIndex, "MPI_COMBINER_VALUE_INDEX", 117),
+];
+
+impl CombinerKind {
+    /// Every combiner.
+    pub fn all() -> impl Iterator<Item = CombinerKind> {
+        KINDS.iter().map(|k| k.0)
+    }
+
+    /// MPI's name.
+    pub fn mpi_name(self) -> &'static str {
+        KINDS[self as usize].1
+    }
+
+    /// Value in the MPI 5.0 standard ABI; for the three legacy kinds, which it lacks, a value of our own.
+    pub fn abi_value(self) -> i32 {
+        KINDS[self as usize].2
+    }
+
+    /// Whether such a type is predefined: never freed (named types, and the unnamed f90 and value_index ones).
+    pub fn is_predefined(self) -> bool {
+        use CombinerKind as K;
+        matches!(self, K::Named | K::F90Real | K::F90Complex | K::F90Integer | K::ValueIndex)
+    }
+}
+
+/// Integer constants inside the contents; every MPI library has its own values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is MPI_ and its name")]
+pub struct Constants {
+    pub order_c: i32,
+    pub order_fortran: i32,
+    pub distribute_block: i32,
+    pub distribute_cyclic: i32,
+    pub distribute_none: i32,
+    pub distribute_dflt_darg: i32,
+    pub undefined: i32,
+}
+
+impl Constants {
+    /// Values of the MPI 5.0 standard ABI. Its default distribution argument, 19, cannot be told from a block size of 19.
+    pub const ABI: Constants = Constants {
+        order_c: 12,
+        order_fortran: 15,
+        distribute_none: 16,
+        distribute_block: 17,
+        distribute_cyclic: 18,
+        distribute_dflt_darg: 19,
+        undefined: -32766,
+    };
+
+    /// As the ABI's, but the default distribution argument is the least int: no block size, and nothing that a program would
+    /// give where the argument is ignored.
+    pub const OWN: Constants = Constants { distribute_dflt_darg: i32::MIN, ..Constants::ABI };
+}
+
+/// What `MPI_Type_get_envelope_c` returns: lengths of the four arrays, and the combiner. Signed, because a host may say
+/// anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The constructor.
+    pub combiner: CombinerKind,
+    /// Number of integer arguments.
+    pub integers: i64,
+    /// Number of address arguments.
+    pub addresses: i64,
+    /// Number of large count arguments: positive exactly for nodes of `_c` constructors.
+    pub large_counts: i64,
+    /// Number of datatype arguments.
+    pub datatypes: i64,
+}
+
+/// What `MPI_Type_get_contents_c` returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the arrays of the call")]
+pub struct Contents<H> {
+    pub integers: Vec<i32>,
+    pub addresses: Vec<i64>,
+    pub large_counts: Vec<i64>,
+    pub datatypes: Vec<H>,
+}
+
+impl Combiner {
+    /// The combiner's kind; host bounds show what they stand on.
+    pub fn kind(&self) -> CombinerKind {
+        use CombinerKind as K;
+        match self {
+            Combiner::Named(_) => K::Named,
+            Combiner::Dup { .. } => K::Dup,
+            Combiner::Contiguous { .. } => K::Contiguous,
+            Combiner::Vector { .. } => K::Vector,
+            Combiner::Hvector { legacy: true, .. } => K::HvectorInteger,
+            Combiner::Hvector { legacy: false, .. } => K::Hvector,
+            Combiner::Indexed { .. } => K::Indexed,
+            Combiner::Hindexed { legacy: true, .. } => K::HindexedInteger,
+            Combiner::Hindexed { legacy: false, .. } => K::Hindexed,
+            Combiner::IndexedBlock { .. } => K::IndexedBlock,
+            Combiner::HindexedBlock { .. } => K::HindexedBlock,
+            Combiner::Struct { legacy: true, .. } => K::StructInteger,
+            Combiner::Struct { legacy: false, .. } => K::Struct,
+            Combiner::Subarray { .. } => K::Subarray,
+            Combiner::Darray { .. } => K::Darray,
+            Combiner::F90Real { .. } => K::F90Real,
+            Combiner::F90Complex { .. } => K::F90Complex,
+            Combiner::F90Integer { .. } => K::F90Integer,
+            Combiner::Resized { .. } => K::Resized,
+            // Host bounds never stand on host bounds: one step.
+            Combiner::Bounds { oldtype, .. } => match oldtype.combiner() {
+                Combiner::Bounds { .. } => K::Dup,
+                inner => inner.kind(),
+            },
+            Combiner::ValueIndex { .. } => K::ValueIndex,
+        }
+    }
+
+    /// Whether a count does not fit the integers of the small form.
+    pub(crate) fn needs_large_counts(&self) -> bool {
+        let mut wide = put::Wide(false);
+        put::put(self, false, &Constants::OWN, &mut wide);
+        wide.0
+    }
+}
+
+impl Datatype {
+    /// The node that a constructor call of MPI made: the one below host bounds, else itself.
+    pub fn constructed(&self) -> &Datatype {
+        match self.combiner() {
+            Combiner::Bounds { oldtype, .. } => oldtype,
+            _ => self,
+        }
+    }
+
+    /// `MPI_Type_get_envelope_c`: the small form's numbers, or the large form's for a large-count node. O(1).
+    pub fn envelope(&self) -> Envelope {
+        let node = self.constructed();
+        let mut lengths = put::Lengths::default();
+        put::put(node.combiner(), node.is_large_count(), &Constants::OWN, &mut lengths);
+        Envelope {
+            combiner: node.combiner().kind(),
+            integers: lengths.integers as i64,
+            addresses: lengths.addresses as i64,
+            large_counts: lengths.large_counts as i64,
+            datatypes: node.combiner().children().len() as i64,
+        }
+    }
+
+    /// `MPI_Type_get_contents_c` into arrays of at least the envelope's lengths, one copy of each array. Datatypes are
+    /// `constructed().combiner().children()`, in order.
+    ///
+    /// # Errors
+    /// A named type (class `Type`); an array shorter than the envelope says; an integer that does not fit 32 bits.
+    pub fn contents_into(
+        &self,
+        constants: &Constants,
+        integers: &mut [i32],
+        addresses: &mut [i64],
+        large_counts: &mut [i64],
+    ) -> Result<()> {
+        const CALL: &str = "get_contents";
+        let node = self.constructed();
+        if let Combiner::Named(n) = node.combiner() {
+            let rule = "a named predefined datatype has no contents";
+            return Err(Error::new(ErrorClass::Type, CALL, "datatype", n, rule));
+        }
+        let envelope = self.envelope();
+        for (argument, have, want) in [
+            ("max_integers", integers.len(), envelope.integers),
+            ("max_addresses", addresses.len(), envelope.addresses),
+            ("max_large_counts", large_counts.len(), envelope.large_counts),
+        ] {
+            if (have as i64) < want {
+                let rule = format!("must be at least the envelope's {want}");
+                return Err(Error::new(ErrorClass::Arg, CALL, argument, have, rule));
+            }
+        }
+        let mut fill = put::Fill { integers: integers.iter_mut(), addresses, large_counts, too_large: None };
+        put::put(node.combiner(), node.is_large_count(), constants, &mut fill);
+        match fill.too_large {
+            Some(value) => {
+                let rule = "must fit the int of the contents";
+                Err(Error::new(ErrorClass::ValueTooLarge, CALL, "array_of_integers", value, rule))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The contents in arrays of their own. Errors as [`Datatype::contents_into`].
+    pub fn contents(&self, constants: &Constants) -> Result<Contents<Datatype>> {
+        let envelope = self.envelope();
+        let mut contents = Contents {
+            integers: vec![0; envelope.integers as usize],
+            addresses: vec![0; envelope.addresses as usize],
+            large_counts: vec![0; envelope.large_counts as usize],
+            datatypes: self.constructed().combiner().children().cloned().collect(),
+        };
+        let Contents { integers, addresses, large_counts, .. } = &mut contents;
+        self.contents_into(constants, integers, addresses, large_counts)?;
+        Ok(contents)
+    }
+
+    /// Calls the constructor that an envelope and contents describe.
+    ///
+    /// # Errors
+    /// Arrays that do not have the combiner's lengths, values that are none of `constants`, and what the constructor refuses.
+    pub fn from_contents(
+        kind: CombinerKind,
+        contents: Contents<Datatype>,
+        constants: &Constants,
+    ) -> Result<Datatype> {
+        let large = !contents.large_counts.is_empty();
+        let mut take = take::Take {
+            kind,
+            constants,
+            large,
+            integers: &contents.integers,
+            addresses: &contents.addresses,
+            large_counts: &contents.large_counts,
+            datatypes: contents.datatypes,
+        };
+        let combiner = take.combiner()?;
+        take.finish()?;
+        let t = Datatype::new(combiner)?;
+        Ok(if large { t.with_large_count() } else { t })
+    }
+}
+
+/// The named type of a node, below host bounds.
+pub fn named_of(t: &Datatype) -> Option<Named> {
+    match t.constructed().combiner() {
+        Combiner::Named(n) => Some(*n),
+        _ => None,
+    }
+}

@@ -1,0 +1,169 @@
+//! Writing: a combiner's numbers in the order of the three number arrays.
+
+use super::Constants;
+use crate::datatype::{Combiner, Distribution, Order};
+
+/// Receives arguments in the order of their arrays.
+pub(super) trait Sink {
+    fn integer(&mut self, value: i64);
+    /// Counts of small forms.
+    fn integers(&mut self, values: &[i64]);
+    fn addresses(&mut self, values: &[i64]);
+    fn large_counts(&mut self, values: &[i64]);
+}
+
+/// Sends a combiner's numbers to their places.
+pub(super) fn put(combiner: &Combiner, large: bool, constants: &Constants, sink: &mut impl Sink) {
+    let counts = |sink: &mut dyn Sink, values: &[i64]| {
+        if large { sink.large_counts(values) } else { sink.integers(values) }
+    };
+    let addresses = |sink: &mut dyn Sink, values: &[i64]| {
+        if large { sink.large_counts(values) } else { sink.addresses(values) }
+    };
+    let order_value = |order: &Order| match order {
+        Order::C => i64::from(constants.order_c),
+        Order::Fortran => i64::from(constants.order_fortran),
+    };
+    match combiner {
+        Combiner::Named(_) | Combiner::Dup { .. } | Combiner::Bounds { .. } | Combiner::ValueIndex { .. } => {
+        }
+        Combiner::Contiguous { count, .. } => counts(sink, &[*count]),
+        Combiner::Vector { count, blocklength, stride, .. } => counts(sink, &[*count, *blocklength, *stride]),
+        Combiner::Hvector { count, blocklength, stride, .. } => {
+            counts(sink, &[*count, *blocklength]);
+            addresses(sink, &[*stride]);
+        }
+        Combiner::Indexed { blocklengths, displacements, .. } => {
+            counts(sink, &[blocklengths.len() as i64]);
+            counts(sink, blocklengths);
+            counts(sink, displacements);
+        }
+        Combiner::Hindexed { blocklengths, displacements, .. }
+        | Combiner::Struct { blocklengths, displacements, .. } => {
+            counts(sink, &[blocklengths.len() as i64]);
+            counts(sink, blocklengths);
+            addresses(sink, displacements);
+        }
+        Combiner::IndexedBlock { blocklength, displacements, .. } => {
+            counts(sink, &[displacements.len() as i64, *blocklength]);
+            counts(sink, displacements);
+        }
+        Combiner::HindexedBlock { blocklength, displacements, .. } => {
+            counts(sink, &[displacements.len() as i64, *blocklength]);
+            addresses(sink, displacements);
+        }
+        Combiner::Subarray { sizes, subsizes, starts, order, .. } => {
+            sink.integer(sizes.len() as i64);
+            counts(sink, sizes);
+            counts(sink, subsizes);
+            counts(sink, starts);
+            sink.integer(order_value(order));
+        }
+        Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order, .. } => {
+            sink.integers(&[*size, *rank, gsizes.len() as i64]);
+            counts(sink, gsizes);
+            for distribution in distribs.iter() {
+                sink.integer(i64::from(match distribution {
+                    Distribution::Block => constants.distribute_block,
+                    Distribution::Cyclic => constants.distribute_cyclic,
+                    Distribution::None => constants.distribute_none,
+                }));
+            }
+            for darg in dargs.iter() {
+                sink.integer(darg.unwrap_or(i64::from(constants.distribute_dflt_darg)));
+            }
+            sink.integers(psizes);
+            sink.integer(order_value(order));
+        }
+        Combiner::F90Real { p, r } | Combiner::F90Complex { p, r } => {
+            sink.integer(p.unwrap_or(i64::from(constants.undefined)));
+            sink.integer(r.unwrap_or(i64::from(constants.undefined)));
+        }
+        Combiner::F90Integer { r } => sink.integer(*r),
+        Combiner::Resized { lb, extent, .. } => addresses(sink, &[*lb, *extent]),
+    }
+}
+
+/// Counts places.
+#[derive(Default)]
+pub(super) struct Lengths {
+    pub(super) integers: usize,
+    pub(super) addresses: usize,
+    pub(super) large_counts: usize,
+}
+
+impl Sink for Lengths {
+    fn integer(&mut self, _: i64) {
+        self.integers += 1;
+    }
+    fn integers(&mut self, values: &[i64]) {
+        self.integers += values.len();
+    }
+    fn addresses(&mut self, values: &[i64]) {
+        self.addresses += values.len();
+    }
+    fn large_counts(&mut self, values: &[i64]) {
+        self.large_counts += values.len();
+    }
+}
+
+/// Fills arrays that are known to be long enough.
+pub(super) struct Fill<'a> {
+    pub(super) integers: std::slice::IterMut<'a, i32>,
+    pub(super) addresses: &'a mut [i64],
+    pub(super) large_counts: &'a mut [i64],
+    /// An integer that did not fit.
+    pub(super) too_large: Option<i64>,
+}
+
+fn copy_front(into: &mut &mut [i64], values: &[i64]) {
+    let (front, rest) = std::mem::take(into).split_at_mut(values.len());
+    front.copy_from_slice(values);
+    *into = rest;
+}
+
+impl Sink for Fill<'_> {
+    fn integer(&mut self, value: i64) {
+        if let Some(place) = self.integers.next() {
+            match i32::try_from(value) {
+                Ok(value) => *place = value,
+                Err(_) => self.too_large = Some(value),
+            }
+        }
+    }
+    fn integers(&mut self, values: &[i64]) {
+        let places = std::mem::take(&mut self.integers).into_slice();
+        let n = values.len().min(places.len());
+        let (now, later) = places.split_at_mut(n);
+        // No branch per entry: a vector loop narrows and gathers what was lost.
+        let mut lost = 0;
+        for (place, &value) in now.iter_mut().zip(values) {
+            *place = value as i32;
+            lost |= value ^ i64::from(*place);
+        }
+        if lost != 0 {
+            self.too_large = values.iter().copied().rfind(|&v| i32::try_from(v).is_err());
+        }
+        self.integers = later.iter_mut();
+    }
+    fn addresses(&mut self, values: &[i64]) {
+        copy_front(&mut self.addresses, values);
+    }
+    fn large_counts(&mut self, values: &[i64]) {
+        copy_front(&mut self.large_counts, values);
+    }
+}
+
+/// Sees whether a count does not fit an int.
+pub(super) struct Wide(pub(super) bool);
+
+impl Sink for Wide {
+    fn integer(&mut self, _: i64) {}
+    fn integers(&mut self, values: &[i64]) {
+        // Shifted by 2^31, what fits is below 2^32.
+        let bits = values.iter().fold(0u64, |m, &v| m | v.wrapping_add(1 << 31) as u64);
+        self.0 |= bits >> 32 != 0;
+    }
+    fn addresses(&mut self, _: &[i64]) {}
+    fn large_counts(&mut self, _: &[i64]) {}
+}

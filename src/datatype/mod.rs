@@ -1,0 +1,504 @@
+//! The MPI datatype, free of any MPI library: a shared tree of constructors, each node with exactly its arguments.
+//!
+//! A [`Datatype`] is a reference to an immutable node; subtrees are shared, so a type is a DAG. Whatever is asked often (size,
+//! bounds, signature, structural hash) is computed when a node is built, from its arguments and its children's values: O(nodes)
+//! for any DAG. Nothing here recurses on the stack: depth is bounded by memory only, in `Drop` too.
+//!
+//! The type map is the truth: [`TypeMap`] lists it. Meaning and bounds follow MPI 5.0 chapter 5; docs/SEMANTICS.md lists each
+//! decision with its section.
+
+mod array;
+mod bounds;
+pub mod combiner;
+mod compare;
+mod construct;
+pub mod contents;
+mod hash;
+pub mod named;
+pub mod signature;
+mod text;
+pub mod typemap;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+pub use combiner::{Combiner, Distribution, Order};
+pub use contents::{CombinerKind, Constants, Contents, Envelope};
+pub use named::{Class, FortranKinds, Language, Named};
+pub use signature::Signature;
+pub use typemap::TypeMap;
+
+use crate::error::Result;
+use bounds::Layout;
+
+struct Node {
+    combiner: Combiner,
+    layout: Layout,
+    signature: Signature,
+    hash: u128,
+    expansion: Option<Datatype>,
+    depth: u32,
+    /// Built by a large-count constructor.
+    large: bool,
+    /// Arguments over the DAG plus one; 0 = not asked yet.
+    arguments: AtomicU64,
+}
+
+/// An immutable MPI datatype; cloning shares it. Equality is structural: the same combiner tree.
+#[derive(Clone)]
+pub struct Datatype(Arc<Node>);
+
+static NAMED: LazyLock<Vec<Datatype>> = LazyLock::new(|| {
+    let build = |&n: &Named| {
+        let combiner = Combiner::Named(n);
+        let (layout, signature, hash) = (Layout::of(n), Signature::of(n), hash::structural(&combiner));
+        let node = Node {
+            combiner,
+            layout,
+            signature,
+            hash,
+            expansion: None,
+            depth: 0,
+            large: false,
+            arguments: AtomicU64::new(1),
+        };
+        Datatype(Arc::new(node))
+    };
+    Named::ALL.iter().map(build).collect()
+});
+
+impl Datatype {
+    /// A named predefined datatype; every call gives the same node.
+    pub fn named(named: Named) -> Datatype {
+        NAMED[named as usize].clone()
+    }
+
+    /// The datatype of a combiner. A value_index with a named pair type gives that type; host bounds that `oldtype` has anyway
+    /// give `oldtype`, and replace host bounds on top of it.
+    ///
+    /// # Errors
+    /// Names the constructor, the argument, its value and the rule: negative counts, block lengths or sizes; arrays of
+    /// different lengths; a subarray outside its array; a bad distribution, rank or grid; sizes, displacements or bounds that
+    /// do not fit in 64 bits.
+    pub fn new(combiner: Combiner) -> Result<Datatype> {
+        match &combiner {
+            Combiner::Named(n) => return Ok(Datatype::named(*n)),
+            Combiner::Bounds { lb, extent, oldtype } => {
+                if oldtype.lb() == *lb && oldtype.extent() == *extent {
+                    return Ok(oldtype.clone());
+                }
+                if let Combiner::Bounds { oldtype: inner, .. } = oldtype.combiner() {
+                    return Datatype::bounds(*lb, *extent, inner);
+                }
+            }
+            Combiner::ValueIndex { value, index } => {
+                if let (Combiner::Named(v), Combiner::Named(i)) = (value.combiner(), index.combiner())
+                    && let Some(pair) = Named::pair_of(*v, *i)
+                {
+                    return Ok(Datatype::named(pair));
+                }
+            }
+            _ => {}
+        }
+        let derived = construct::derive(&combiner)?;
+        let hash = hash::structural(&combiner);
+        let depth = combiner.children().map(Datatype::depth).max().unwrap_or(0).saturating_add(1);
+        let large = combiner.needs_large_counts();
+        Ok(Datatype(Arc::new(Node {
+            combiner,
+            layout: derived.layout,
+            signature: derived.signature,
+            hash,
+            expansion: derived.expansion,
+            depth,
+            large,
+            arguments: AtomicU64::new(0),
+        })))
+    }
+
+    /// `MPI_Type_dup`: a new node with the same type map.
+    pub fn dup(&self) -> Datatype {
+        let combiner = Combiner::Dup { oldtype: self.clone() };
+        let hash = hash::structural(&combiner);
+        Datatype(Arc::new(Node {
+            combiner,
+            layout: self.0.layout,
+            signature: self.0.signature,
+            hash,
+            expansion: None,
+            depth: self.0.depth.saturating_add(1),
+            large: false,
+            arguments: AtomicU64::new(0),
+        }))
+    }
+
+    /// `MPI_Type_contiguous`: `count` copies, one extent apart. Errors as [`Datatype::new`], here and below.
+    pub fn contiguous(count: i64, oldtype: &Datatype) -> Result<Datatype> {
+        Datatype::new(Combiner::Contiguous { count, oldtype: oldtype.clone() })
+    }
+
+    /// `MPI_Type_vector`: `count` blocks of `blocklength` elements, `stride` elements apart.
+    pub fn vector(count: i64, blocklength: i64, stride: i64, oldtype: &Datatype) -> Result<Datatype> {
+        Datatype::new(Combiner::Vector { count, blocklength, stride, oldtype: oldtype.clone() })
+    }
+
+    /// `MPI_Type_create_hvector`: as vector with `stride` in bytes.
+    pub fn hvector(count: i64, blocklength: i64, stride: i64, oldtype: &Datatype) -> Result<Datatype> {
+        Datatype::new(Combiner::Hvector {
+            count,
+            blocklength,
+            stride,
+            oldtype: oldtype.clone(),
+            legacy: false,
+        })
+    }
+
+    /// `MPI_Type_indexed`: blocks of `blocklengths[i]` elements at `displacements[i]` elements.
+    pub fn indexed(blocklengths: &[i64], displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
+        Datatype::new(Combiner::Indexed {
+            blocklengths: blocklengths.into(),
+            displacements: displacements.into(),
+            oldtype: oldtype.clone(),
+        })
+    }
+
+    /// `MPI_Type_create_hindexed`: as indexed with displacements in bytes.
+    pub fn hindexed(blocklengths: &[i64], displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
+        Datatype::new(Combiner::Hindexed {
+            blocklengths: blocklengths.into(),
+            displacements: displacements.into(),
+            oldtype: oldtype.clone(),
+            legacy: false,
+        })
+    }
+
+    /// `MPI_Type_create_indexed_block`: blocks of `blocklength` elements at `displacements[i]` elements.
+    pub fn indexed_block(blocklength: i64, displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
+        let displacements = displacements.into();
+        Datatype::new(Combiner::IndexedBlock { blocklength, displacements, oldtype: oldtype.clone() })
+    }
+
+    /// `MPI_Type_create_hindexed_block`: as indexed_block with displacements in bytes.
+    pub fn hindexed_block(blocklength: i64, displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
+        let displacements = displacements.into();
+        Datatype::new(Combiner::HindexedBlock { blocklength, displacements, oldtype: oldtype.clone() })
+    }
+
+    /// `MPI_Type_create_struct`: blocks of `blocklengths[i]` copies of `types[i]` at `displacements[i]` bytes.
+    pub fn structure(blocklengths: &[i64], displacements: &[i64], types: &[Datatype]) -> Result<Datatype> {
+        Datatype::new(Combiner::Struct {
+            blocklengths: blocklengths.into(),
+            displacements: displacements.into(),
+            types: types.into(),
+            legacy: false,
+        })
+    }
+
+    /// `MPI_Type_create_subarray`: the box of `subsizes` at `starts` in an array of `sizes` elements.
+    pub fn subarray(
+        sizes: &[i64],
+        subsizes: &[i64],
+        starts: &[i64],
+        order: Order,
+        oldtype: &Datatype,
+    ) -> Result<Datatype> {
+        Datatype::new(Combiner::Subarray {
+            sizes: sizes.into(),
+            subsizes: subsizes.into(),
+            starts: starts.into(),
+            order,
+            oldtype: oldtype.clone(),
+        })
+    }
+
+    /// `MPI_Type_create_darray`: what process `rank` of `size` owns of an array of `gsizes` elements distributed over a
+    /// row-major process grid `psizes`. A distribution argument of `None` is the default.
+    #[allow(clippy::too_many_arguments, reason = "MPI's own argument list")]
+    pub fn darray(
+        size: i64,
+        rank: i64,
+        gsizes: &[i64],
+        distribs: &[Distribution],
+        dargs: &[Option<i64>],
+        psizes: &[i64],
+        order: Order,
+        oldtype: &Datatype,
+    ) -> Result<Datatype> {
+        Datatype::new(Combiner::Darray {
+            size,
+            rank,
+            gsizes: gsizes.into(),
+            distribs: distribs.into(),
+            dargs: dargs.into(),
+            psizes: psizes.into(),
+            order,
+            oldtype: oldtype.clone(),
+        })
+    }
+
+    /// `MPI_Type_create_resized`: the same map with lower bound `lb` and upper bound `lb + extent`, in bytes.
+    pub fn resized(lb: i64, extent: i64, oldtype: &Datatype) -> Result<Datatype> {
+        Datatype::new(Combiner::Resized { lb, extent, oldtype: oldtype.clone() })
+    }
+
+    /// The same map with the bounds that a host MPI library decided, in bytes; they stick as resized's do. Gives `t` itself if
+    /// it has these bounds, and replaces host bounds that `t` carries on top.
+    pub fn bounds(lb: i64, extent: i64, t: &Datatype) -> Result<Datatype> {
+        Datatype::new(Combiner::Bounds { lb, extent, oldtype: t.clone() })
+    }
+
+    /// `MPI_Type_create_f90_real` for `p` decimal digits and decimal exponent range `r`; `None` is `MPI_UNDEFINED`.
+    pub fn f90_real(p: Option<i64>, r: Option<i64>) -> Result<Datatype> {
+        Datatype::new(Combiner::F90Real { p, r })
+    }
+
+    /// `MPI_Type_create_f90_complex`; arguments as [`Datatype::f90_real`].
+    pub fn f90_complex(p: Option<i64>, r: Option<i64>) -> Result<Datatype> {
+        Datatype::new(Combiner::F90Complex { p, r })
+    }
+
+    /// `MPI_Type_create_f90_integer` for decimal exponent range `r`.
+    pub fn f90_integer(r: i64) -> Result<Datatype> {
+        Datatype::new(Combiner::F90Integer { r })
+    }
+
+    /// `MPI_Type_get_value_index`: the named pair type where MPI has one, else an unnamed one laid out as a C structure.
+    pub fn value_index(value: &Datatype, index: &Datatype) -> Result<Datatype> {
+        Datatype::new(Combiner::ValueIndex { value: value.clone(), index: index.clone() })
+    }
+
+    /// Marks the node as built by a large-count (`_c`) constructor. Outside hash and equality; children are unaffected. Nodes
+    /// without a large-count constructor (named, dup, f90, value_index, host bounds) stay as they are.
+    #[must_use]
+    pub fn with_large_count(mut self) -> Datatype {
+        use Combiner as C;
+        if self.0.large {
+            return self;
+        }
+        match self.combiner() {
+            C::Named(_) | C::Dup { .. } | C::Bounds { .. } | C::ValueIndex { .. } => return self,
+            C::F90Real { .. } | C::F90Complex { .. } | C::F90Integer { .. } => return self,
+            _ => {}
+        }
+        if let Some(node) = Arc::get_mut(&mut self.0) {
+            node.large = true;
+            return self;
+        }
+        let node = &*self.0;
+        let mut combiner = node.combiner.clone();
+        if let C::Struct { types, .. } = &mut combiner {
+            // An own array of children: Drop unlinks an array only from its single owner.
+            *types = types.iter().cloned().collect();
+        }
+        Datatype(Arc::new(Node {
+            combiner,
+            layout: node.layout,
+            signature: node.signature,
+            hash: node.hash,
+            expansion: node.expansion.clone(),
+            depth: node.depth,
+            large: true,
+            arguments: AtomicU64::new(node.arguments.load(Ordering::Relaxed)),
+        }))
+    }
+
+    /// Whether a large-count constructor built the node, or only one could have: a count does not fit 32 bits.
+    pub fn is_large_count(&self) -> bool {
+        self.0.large
+    }
+
+    /// The constructor and its arguments.
+    pub fn combiner(&self) -> &Combiner {
+        &self.0.combiner
+    }
+
+    /// An equivalent tree of dup, contiguous, vector, indexed, struct and resized kinds over named types and `oldtype`, for the
+    /// constructors that have one: subarray, darray, f90 types and value_index. Same type map and bounds.
+    pub fn expansion(&self) -> Option<&Datatype> {
+        self.0.expansion.as_ref()
+    }
+
+    /// Bytes of data in the type map.
+    #[inline]
+    pub fn size(&self) -> i64 {
+        self.0.layout.size
+    }
+
+    /// Lower bound in bytes.
+    #[inline]
+    pub fn lb(&self) -> i64 {
+        self.0.layout.lb
+    }
+
+    /// Upper bound in bytes.
+    #[inline]
+    pub fn ub(&self) -> i64 {
+        self.0.layout.ub
+    }
+
+    /// Upper minus lower bound: the distance in bytes between neighbours in an array of the type.
+    #[inline]
+    pub fn extent(&self) -> i64 {
+        self.0.layout.extent()
+    }
+
+    /// Displacement in bytes of the first byte of data; 0 where there is none.
+    #[inline]
+    pub fn true_lb(&self) -> i64 {
+        self.0.layout.true_lb
+    }
+
+    /// Displacement in bytes after the last byte of data; 0 where there is none.
+    #[inline]
+    pub fn true_ub(&self) -> i64 {
+        self.0.layout.true_ub
+    }
+
+    /// Bytes from the first to after the last byte of data.
+    pub fn true_extent(&self) -> i64 {
+        self.true_ub() - self.true_lb()
+    }
+
+    /// Strictest alignment in bytes of the basic types in the map; 1 where there is none.
+    pub fn alignment(&self) -> i64 {
+        i64::from(self.0.layout.alignment)
+    }
+
+    /// The sequence of basic types, as length and hash.
+    pub fn signature(&self) -> Signature {
+        self.0.signature
+    }
+
+    /// 128-bit hash of the combiner tree: equal for equal types, stable between processes.
+    pub fn structural_hash(&self) -> u128 {
+        self.0.hash
+    }
+
+    /// Address of the shared node: a key for memoization while this `Datatype` lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    /// Number of constructor arguments over the DAG, each node once: the measure of how large a type is written down.
+    /// Walks the DAG at the first call.
+    pub fn arguments(&self) -> u64 {
+        let known = self.0.arguments.load(Ordering::Relaxed);
+        if known > 0 {
+            return known - 1;
+        }
+        let mut total = 0u64;
+        for t in self.nodes() {
+            total = total.saturating_add(t.combiner().arguments());
+        }
+        self.0.arguments.store(total.saturating_add(1), Ordering::Relaxed);
+        total
+    }
+
+    /// Constructors on the longest path down to a named type, which itself has depth 0.
+    pub fn depth(&self) -> u32 {
+        self.0.depth
+    }
+
+    /// Every node of the DAG once, parents before their first child's subtree.
+    pub fn nodes(&self) -> impl Iterator<Item = &Datatype> {
+        let mut seen = HashSet::new();
+        let mut open = vec![self];
+        std::iter::from_fn(move || {
+            while let Some(t) = open.pop() {
+                // A node with one owner is met once.
+                if t.owners() == 1 || seen.insert(t.id()) {
+                    open.extend(t.combiner().children().rev());
+                    return Some(t);
+                }
+            }
+            None
+        })
+    }
+
+    /// References to the node: 1 means that nothing else can reach it.
+    fn owners(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+}
+
+impl PartialEq for Datatype {
+    fn eq(&self, other: &Datatype) -> bool {
+        compare::equal(self, other)
+    }
+}
+
+impl Eq for Datatype {}
+
+impl Hash for Datatype {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash.hash(state);
+    }
+}
+
+impl From<Named> for Datatype {
+    fn from(named: Named) -> Datatype {
+        Datatype::named(named)
+    }
+}
+
+/// Shows the text notation.
+impl fmt::Debug for Datatype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What a dying node hands over instead of dropping it in place.
+fn unlink(node: &mut Node, into: &mut Vec<Datatype>) {
+    into.extend(node.expansion.take());
+    let combiner = std::mem::replace(&mut node.combiner, Combiner::Named(Named::Byte));
+    match combiner {
+        Combiner::Named(_)
+        | Combiner::F90Real { .. }
+        | Combiner::F90Complex { .. }
+        | Combiner::F90Integer { .. } => {}
+        Combiner::Dup { oldtype }
+        | Combiner::Contiguous { oldtype, .. }
+        | Combiner::Vector { oldtype, .. }
+        | Combiner::Hvector { oldtype, .. }
+        | Combiner::Indexed { oldtype, .. }
+        | Combiner::Hindexed { oldtype, .. }
+        | Combiner::IndexedBlock { oldtype, .. }
+        | Combiner::HindexedBlock { oldtype, .. }
+        | Combiner::Subarray { oldtype, .. }
+        | Combiner::Darray { oldtype, .. }
+        | Combiner::Resized { oldtype, .. }
+        | Combiner::Bounds { oldtype, .. } => into.push(oldtype),
+        Combiner::ValueIndex { value, index } => into.extend([value, index]),
+        Combiner::Struct { mut types, .. } => {
+            if let Some(types) = Arc::get_mut(&mut types) {
+                // Leaves are shared with the table of named types: dropping those in place goes no deeper.
+                for child in types.iter_mut().filter(|c| c.depth() > 0) {
+                    into.push(std::mem::replace(child, Datatype::named(Named::Byte)));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.depth <= 1 && self.expansion.is_none() {
+            return;
+        }
+        let mut dying = Vec::new();
+        unlink(self, &mut dying);
+        while let Some(datatype) = dying.pop() {
+            if let Some(mut node) = Arc::into_inner(datatype.0) {
+                unlink(&mut node, &mut dying);
+            }
+        }
+    }
+}

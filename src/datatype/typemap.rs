@@ -1,0 +1,355 @@
+//! The type map: the ordered list of (basic type, displacement) that a datatype means, produced lazily.
+//!
+//! Every constructor is followed by its definition in MPI 5.0 sections 5.1.2 to 5.1.4: which copies of which child stand where,
+//! in order; subarray and darray by enumerating global array indices. Nothing here uses expansions, nests or bounds other than
+//! the extents that the definitions name, so the map can judge all of them. The stack is explicit.
+//!
+//! Invariant: subtrees without data are never entered, so each step of the iterator ends at an entry after at most
+//! depth + (argument entries skipped) moves.
+
+use super::combiner::{Combiner, Distribution, Order};
+use super::{Datatype, Named};
+
+/// A position in the children that one constructor places.
+enum Cursor {
+    /// Copy `copy` of block `block`.
+    Blocks { block: i64, copy: i64 },
+    /// An index of the local array: subarray and darray.
+    Array(Box<Local>),
+    /// The next of a named type's basic parts.
+    Parts(usize),
+}
+
+struct Frame<'a> {
+    datatype: &'a Datatype,
+    /// Displacement of the datatype's origin. Arithmetic on origins wraps: the displacement of an entry is known to fit,
+    /// an origin on the way need not.
+    origin: i64,
+    cursor: Cursor,
+}
+
+/// One dimension of a local array.
+struct Dimension {
+    /// Local elements.
+    local: i64,
+    /// Bytes between neighbours in the global array.
+    stride: i64,
+    which: Which,
+}
+
+/// Local index to global index.
+enum Which {
+    /// Subarray: `start + k`.
+    From { start: i64 },
+    /// Darray: element k of blocks `r`, `r + psize`, ... of `darg` elements.
+    Dealt { darg: i64, psize: i64, r: i64 },
+}
+
+impl Dimension {
+    fn displacement(&self, k: i64) -> i64 {
+        let global = match self.which {
+            Which::From { start } => start + k,
+            Which::Dealt { darg, psize, r } => (k / darg * psize + r) * darg + k % darg,
+        };
+        global.wrapping_mul(self.stride)
+    }
+}
+
+/// An odometer over the local elements, fastest dimension first.
+struct Local {
+    dimensions: Vec<Dimension>,
+    index: Vec<i64>,
+    done: bool,
+}
+
+impl Local {
+    fn new(order: Order, extent: i64, sizes: &[i64], which: impl Fn(usize) -> (i64, Which)) -> Local {
+        let mut stride = extent;
+        let mut dimensions = Vec::with_capacity(sizes.len());
+        for i in 0..sizes.len() {
+            let d = match order {
+                Order::C => sizes.len() - 1 - i,
+                Order::Fortran => i,
+            };
+            let (local, which) = which(d);
+            dimensions.push(Dimension { local, stride, which });
+            stride = stride.wrapping_mul(sizes[d]);
+        }
+        let done = dimensions.iter().any(|d| d.local == 0);
+        Local { index: vec![0; sizes.len()], dimensions, done }
+    }
+
+    /// `None` for constructors of other kinds.
+    fn of(combiner: &Combiner) -> Option<Local> {
+        match combiner {
+            Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
+                Some(Local::new(*order, oldtype.extent(), sizes, |d| {
+                    (subsizes[d], Which::From { start: starts[d] })
+                }))
+            }
+            Combiner::Darray { rank, gsizes, distribs, dargs, psizes, order, oldtype, .. } => {
+                // The process grid is row-major: the last coordinate varies fastest.
+                let mut coordinates = vec![0; psizes.len()];
+                let mut rest = *rank;
+                for d in (0..psizes.len()).rev() {
+                    (coordinates[d], rest) = (rest % psizes[d], rest / psizes[d]);
+                }
+                Some(Local::new(*order, oldtype.extent(), gsizes, |d| {
+                    let (gsize, psize, r) = (gsizes[d], psizes[d], coordinates[d]);
+                    let darg = match (distribs[d], dargs[d]) {
+                        (Distribution::None, _) => gsize,
+                        (_, Some(darg)) => darg,
+                        (Distribution::Block, None) => gsize / psize + i64::from(gsize % psize > 0),
+                        (Distribution::Cyclic, None) => 1,
+                    };
+                    let (darg, psize, r) = (i128::from(darg), i128::from(psize), i128::from(r));
+                    let (rounds, rest) =
+                        (i128::from(gsize) / (darg * psize), i128::from(gsize) % (darg * psize));
+                    let local = rounds * darg + (rest - r * darg).clamp(0, darg);
+                    // A block longer than the array is one block of the whole array.
+                    let darg = darg.min(i128::from(gsize)) as i64;
+                    (local as i64, Which::Dealt { darg, psize: psize as i64, r: r as i64 })
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn displacement(&self) -> i64 {
+        let each = self.dimensions.iter().zip(&self.index).map(|(d, &k)| d.displacement(k));
+        each.fold(0, i64::wrapping_add)
+    }
+
+    /// Moves `n` >= 1 local elements on.
+    fn advance(&mut self, n: i64) {
+        let mut carry = n;
+        for (d, k) in self.dimensions.iter().zip(&mut self.index) {
+            let sum = i128::from(*k) + i128::from(carry);
+            *k = (sum % i128::from(d.local)) as i64;
+            carry = (sum / i128::from(d.local)) as i64;
+            if carry == 0 {
+                return;
+            }
+        }
+        self.done = true;
+    }
+}
+
+/// Block `i` of a constructor: its child, how many copies, and the displacement of the first. `None` past the last block.
+fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)> {
+    let at = usize::try_from(i).ok()?;
+    let one = |child, copies| if i == 0 { Some((child, copies, 0)) } else { None };
+    match combiner {
+        Combiner::Dup { oldtype } | Combiner::Resized { oldtype, .. } | Combiner::Bounds { oldtype, .. } => {
+            one(oldtype, 1)
+        }
+        Combiner::Contiguous { count, oldtype } => one(oldtype, *count),
+        Combiner::Vector { count, blocklength, stride, oldtype } => (i < *count)
+            .then(|| (oldtype, *blocklength, i.wrapping_mul(*stride).wrapping_mul(oldtype.extent()))),
+        Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
+            (i < *count).then(|| (oldtype, *blocklength, i.wrapping_mul(*stride)))
+        }
+        Combiner::Indexed { blocklengths, displacements, oldtype } => {
+            Some((oldtype, *blocklengths.get(at)?, displacements[at].wrapping_mul(oldtype.extent())))
+        }
+        Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
+            Some((oldtype, *blocklengths.get(at)?, displacements[at]))
+        }
+        Combiner::IndexedBlock { blocklength, displacements, oldtype } => {
+            Some((oldtype, *blocklength, displacements.get(at)?.wrapping_mul(oldtype.extent())))
+        }
+        Combiner::HindexedBlock { blocklength, displacements, oldtype } => {
+            Some((oldtype, *blocklength, *displacements.get(at)?))
+        }
+        Combiner::Struct { blocklengths, displacements, types, .. } => {
+            Some((types.get(at)?, *blocklengths.get(at)?, displacements[at]))
+        }
+        Combiner::ValueIndex { value, index } => match i {
+            0 => Some((value, 1, 0)),
+            // As a C structure: the index at the next multiple of its alignment.
+            1 => Some((
+                index,
+                1,
+                (value.size() + index.alignment() - 1) / index.alignment() * index.alignment(),
+            )),
+            _ => None,
+        },
+        Combiner::Named(_)
+        | Combiner::F90Real { .. }
+        | Combiner::F90Complex { .. }
+        | Combiner::F90Integer { .. }
+        | Combiner::Subarray { .. }
+        | Combiner::Darray { .. } => None,
+    }
+}
+
+impl<'a> Frame<'a> {
+    fn new(datatype: &'a Datatype, origin: i64) -> Frame<'a> {
+        let cursor = match Local::of(datatype.combiner()) {
+            Some(local) => Cursor::Array(Box::new(local)),
+            None if datatype.basic().is_some() => Cursor::Parts(0),
+            None => Cursor::Blocks { block: 0, copy: 0 },
+        };
+        Frame { datatype, origin, cursor }
+    }
+
+    /// The next copy of a child with data that holds more than `skip` bytes; whole copies before it are passed over and
+    /// taken off `skip`.
+    fn next_child(&mut self, skip: &mut u64) -> Option<(&'a Datatype, i64)> {
+        let combiner = self.datatype.combiner();
+        // Whole copies of `child` that `skip` covers, at most `available`.
+        let mut pass = |bytes: i64, available: i64| {
+            let passed = (*skip / bytes as u64).min(available.max(0) as u64);
+            *skip -= passed * bytes as u64;
+            passed as i64
+        };
+        match &mut self.cursor {
+            Cursor::Parts(_) => None,
+            Cursor::Array(local) => {
+                let oldtype = combiner.children().next()?;
+                let passed = pass(oldtype.size(), i64::MAX);
+                if passed > 0 && !local.done {
+                    local.advance(passed);
+                }
+                if local.done {
+                    return None;
+                }
+                let displacement = local.displacement();
+                local.advance(1);
+                Some((oldtype, self.origin.wrapping_add(displacement)))
+            }
+            Cursor::Blocks { block: i, copy } => loop {
+                let (child, copies, displacement) = block(combiner, *i)?;
+                if child.size() > 0 {
+                    *copy += pass(child.size(), copies - *copy);
+                    if *copy < copies {
+                        let step = copy.wrapping_mul(child.extent());
+                        *copy += 1;
+                        return Some((child, self.origin.wrapping_add(displacement).wrapping_add(step)));
+                    }
+                }
+                (*i, *copy) = (*i + 1, 0);
+                // Equal blocks are passed over at once.
+                if let Combiner::Vector { count, .. } | Combiner::Hvector { count, .. } = combiner {
+                    *i += pass(copies * child.size(), *count - *i);
+                }
+            },
+        }
+    }
+}
+
+/// Lazy iterator over the type map: `(basic type, displacement in bytes)` in packing order. Pair types give their two parts;
+/// markers are no entries.
+pub struct TypeMap<'a> {
+    datatype: &'a Datatype,
+    /// Instances not started yet, and the origin of the next.
+    instances: u64,
+    origin: i64,
+    stack: Vec<Frame<'a>>,
+    /// Bytes of data still to pass over.
+    skip: u64,
+}
+
+impl<'a> TypeMap<'a> {
+    /// The map of one instance.
+    pub fn new(datatype: &'a Datatype) -> TypeMap<'a> {
+        TypeMap::instances(datatype, 1)
+    }
+
+    /// The map of `count` instances, one extent apart. Displacements are exact where they fit in 64 bits and wrap where an
+    /// instance lies beyond.
+    pub fn instances(datatype: &'a Datatype, count: u64) -> TypeMap<'a> {
+        let instances = if datatype.size() == 0 { 0 } else { count };
+        TypeMap { datatype, instances, origin: 0, stack: Vec::new(), skip: 0 }
+    }
+
+    /// Passes over the first `bytes` bytes of data that are still ahead and returns how many of them belong to the entry that
+    /// comes next (0: it starts there). Takes steps for blocks, not for bytes.
+    pub fn skip_bytes(&mut self, bytes: u64) -> u64 {
+        self.skip = bytes;
+        while let Some(inside) = self.settle() {
+            if let Some(inside) = inside {
+                return inside;
+            }
+        }
+        0
+    }
+
+    /// One move towards the next entry. `None`: there is none. `Some(Some(b))`: the top frame's next part is the next entry, and
+    /// `b` bytes of it are to be skipped.
+    fn settle(&mut self) -> Option<Option<u64>> {
+        let Some(frame) = self.stack.last_mut() else {
+            let size = self.datatype.size().max(1) as u64;
+            let passed = (self.skip / size).min(self.instances);
+            self.skip -= passed * size;
+            self.instances -= passed;
+            self.origin = self.origin.wrapping_add((passed as i64).wrapping_mul(self.datatype.extent()));
+            if self.instances == 0 {
+                return None;
+            }
+            self.stack.push(Frame::new(self.datatype, self.origin));
+            self.instances -= 1;
+            self.origin = self.origin.wrapping_add(self.datatype.extent());
+            return Some(None);
+        };
+        if let Cursor::Parts(part) = &mut frame.cursor {
+            let Some((basic, _)) = frame.datatype.basic().and_then(|n| n.parts().get(*part)) else {
+                self.stack.pop();
+                return Some(None);
+            };
+            let size = basic.size() as u64;
+            if self.skip >= size {
+                self.skip -= size;
+                *part += 1;
+                return Some(None);
+            }
+            return Some(Some(std::mem::take(&mut self.skip)));
+        }
+        match frame.next_child(&mut self.skip) {
+            Some((child, origin)) => {
+                // A frame with nothing after this child need not wait for it; left in place for plainness.
+                self.stack.push(Frame::new(child, origin));
+            }
+            None => {
+                self.stack.pop();
+            }
+        }
+        Some(None)
+    }
+}
+
+impl Iterator for TypeMap<'_> {
+    type Item = (Named, i64);
+
+    fn next(&mut self) -> Option<(Named, i64)> {
+        loop {
+            self.settle()?;
+            let Some(frame) = self.stack.last_mut() else { continue };
+            if let Cursor::Parts(part) = &mut frame.cursor
+                && let Some(&(basic, displacement)) =
+                    frame.datatype.basic().and_then(|n| n.parts().get(*part))
+            {
+                *part += 1;
+                return Some((basic, frame.origin.wrapping_add(displacement)));
+            }
+        }
+    }
+}
+
+impl Datatype {
+    /// The type map of one instance, lazily, in packing order.
+    pub fn type_map(&self) -> TypeMap<'_> {
+        TypeMap::new(self)
+    }
+
+    /// The named type that a leaf is: itself, or the one that an f90 type stands for. `None` for nodes with children.
+    pub fn basic(&self) -> Option<Named> {
+        match self.combiner() {
+            Combiner::Named(n) => Some(*n),
+            Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => {
+                self.expansion().and_then(Datatype::basic)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Loops: rotated, two bumped pointers, the packed one compared with its end.
+//!
+//! The packed pointer always advances, so it serves as the loop counter. Trips that carry the instance count are guarded
+//! once at the top; constant trips never are, because empty loops do not reach a plan.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, types};
+
+use super::{Emitter, Pointers};
+use crate::error::{Error, Result};
+use crate::plan::{At, Body, Trip, Word};
+
+impl Emitter<'_, '_> {
+    /// `trip` iterations of `body` from `start`, `unroll` at a time.
+    pub(super) fn counted_loop(
+        &mut self,
+        start: Pointers,
+        trip: Trip,
+        step: At,
+        unroll: u32,
+        body: Body,
+    ) -> Result<()> {
+        if step.packed == 0 {
+            return Err(Error::internal("emit", "loop that does not advance in the packed stream"));
+        }
+        if trip.per_count {
+            return self.run_time_loop(start, trip, step, unroll, body);
+        }
+        let (rounds, rest) = (trip.k / u64::from(unroll), trip.k % u64::from(unroll));
+        let mut here = start;
+        match rounds {
+            0 => {}
+            1 => {
+                self.iterations(here, step, unroll, body)?;
+                here = self.moved(here, At::ZERO.step(step, i64::from(unroll)));
+            }
+            _ => {
+                let bytes = step.packed.wrapping_mul((rounds * u64::from(unroll)) as i64);
+                let end = self.b.ins().iadd_imm_s(here.packed, bytes);
+                here = self.rotated(here, end, step, unroll, body)?;
+            }
+        }
+        self.iterations(here, step, rest as u32, body)
+    }
+
+    fn run_time_loop(
+        &mut self,
+        start: Pointers,
+        trip: Trip,
+        step: At,
+        unroll: u32,
+        body: Body,
+    ) -> Result<()> {
+        let k = self.constant(trip.k as i64);
+        let n = if trip.k == 1 { self.count } else { self.b.ins().imul(k, self.count) };
+        let bytes = self.b.ins().imul_imm_s(n, step.packed);
+        let end = self.b.ins().iadd(start.packed, bytes);
+        if unroll == 1 {
+            self.guarded(start, end, step, 1, body)?;
+            return Ok(());
+        }
+        let rest = self.b.ins().band_imm_u(n, i64::from(unroll) - 1);
+        let rest_bytes = self.b.ins().imul_imm_s(rest, step.packed);
+        let main_end = self.b.ins().isub(end, rest_bytes);
+        let here = self.guarded(start, main_end, step, unroll, body)?;
+        self.guarded(here, end, step, 1, body)?;
+        Ok(())
+    }
+
+    /// A rotated loop that is skipped when it has nothing to do.
+    fn guarded(
+        &mut self,
+        start: Pointers,
+        end: Value,
+        step: At,
+        unroll: u32,
+        body: Body,
+    ) -> Result<Pointers> {
+        let (enter, done) = (self.b.create_block(), self.b.create_block());
+        let user = self.b.append_block_param(done, types::I64);
+        let packed = self.b.append_block_param(done, types::I64);
+        let some = self.b.ins().icmp(IntCC::NotEqual, start.packed, end);
+        let skip = [BlockArg::Value(start.user), BlockArg::Value(start.packed)];
+        self.b.ins().brif(some, enter, &[], done, &skip);
+        self.b.switch_to_block(enter);
+        let after = self.rotated(start, end, step, unroll, body)?;
+        self.b.ins().jump(done, &[BlockArg::Value(after.user), BlockArg::Value(after.packed)]);
+        self.b.switch_to_block(done);
+        Ok(Pointers { user, packed })
+    }
+
+    /// The loop itself, at least once; returns the pointers behind it.
+    fn rotated(
+        &mut self,
+        start: Pointers,
+        end: Value,
+        step: At,
+        unroll: u32,
+        body: Body,
+    ) -> Result<Pointers> {
+        let (head, done) = (self.b.create_block(), self.b.create_block());
+        let user = self.b.append_block_param(head, types::I64);
+        let packed = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[BlockArg::Value(start.user), BlockArg::Value(start.packed)]);
+        self.b.switch_to_block(head);
+        let here = Pointers { user, packed };
+        self.iterations(here, step, unroll, body)?;
+        let next = self.moved(here, At::ZERO.step(step, i64::from(unroll)));
+        let more = self.b.ins().icmp(IntCC::NotEqual, next.packed, end);
+        let again = [BlockArg::Value(next.user), BlockArg::Value(next.packed)];
+        self.b.ins().brif(more, head, &again, done, &[]);
+        self.b.switch_to_block(done);
+        Ok(next)
+    }
+
+    fn iterations(&mut self, base: Pointers, step: At, n: u32, body: Body) -> Result<()> {
+        (0..i64::from(n)).try_for_each(|i| self.body(body, base, At::ZERO.step(step, i)))
+    }
+
+    /// A loop whose strides and length are context words of operation `i`.
+    pub(super) fn parametric_loop(
+        &mut self,
+        i: usize,
+        start: Pointers,
+        counted: bool,
+        body: Body,
+    ) -> Result<()> {
+        let mut bytes = self.value(i, Word::Len, 0);
+        if counted {
+            bytes = self.b.ins().imul(bytes, self.count);
+        }
+        let end = self.b.ins().iadd(start.packed, bytes);
+        if counted {
+            let (enter, done) = (self.b.create_block(), self.b.create_block());
+            let some = self.b.ins().icmp(IntCC::NotEqual, start.packed, end);
+            self.b.ins().brif(some, enter, &[], done, &[]);
+            self.b.switch_to_block(enter);
+            self.parametric_rotated(i, start, end, body)?;
+            self.b.ins().jump(done, &[]);
+            self.b.switch_to_block(done);
+            return Ok(());
+        }
+        self.parametric_rotated(i, start, end, body)
+    }
+
+    fn parametric_rotated(&mut self, i: usize, start: Pointers, end: Value, body: Body) -> Result<()> {
+        let (head, done) = (self.b.create_block(), self.b.create_block());
+        let user = self.b.append_block_param(head, types::I64);
+        let packed = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[BlockArg::Value(start.user), BlockArg::Value(start.packed)]);
+        self.b.switch_to_block(head);
+        self.body(body, Pointers { user, packed }, At::ZERO)?;
+        // The strides are read again at every turn: a load costs less than a register kept across calls.
+        let (user_step, packed_step) = (self.value(i, Word::StepUser, 0), self.value(i, Word::StepPacked, 0));
+        let next_user = self.b.ins().iadd(user, user_step);
+        let next_packed = self.b.ins().iadd(packed, packed_step);
+        let more = self.b.ins().icmp(IntCC::NotEqual, next_packed, end);
+        let again = [BlockArg::Value(next_user), BlockArg::Value(next_packed)];
+        self.b.ins().brif(more, head, &again, done, &[]);
+        self.b.switch_to_block(done);
+        Ok(())
+    }
+
+    /// `body` once per row of the table in `slot`.
+    pub(super) fn table_loop(
+        &mut self,
+        i: usize,
+        start: Pointers,
+        slot: u32,
+        packed_step: i64,
+        body: Body,
+    ) -> Result<()> {
+        let rows = self.rows(slot)?;
+        let width = self.plan.columns()[slot as usize].width() as i64;
+        let table = self.table(i, Word::Trip, slot);
+        let end = if self.parametric {
+            self.table(i, Word::Second, slot)
+        } else {
+            self.b.ins().iadd_imm_s(table, rows * width)
+        };
+        let (head, done) = (self.b.create_block(), self.b.create_block());
+        let row = self.b.append_block_param(head, types::I64);
+        let packed = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[BlockArg::Value(table), BlockArg::Value(start.packed)]);
+        self.b.switch_to_block(head);
+        let flags = MemFlagsData::trusted();
+        let displacement = if width == 4 {
+            self.b.ins().sload32(flags, row, 0)
+        } else {
+            self.b.ins().load(types::I64, flags, row, 0)
+        };
+        let user = self.b.ins().iadd(start.user, displacement);
+        self.body(body, Pointers { user, packed }, At::ZERO)?;
+        let next_row = self.b.ins().iadd_imm_s(row, width);
+        let packed_step = self.value(i, Word::StepPacked, packed_step);
+        let next_packed = self.b.ins().iadd(packed, packed_step);
+        let more = self.b.ins().icmp(IntCC::NotEqual, next_row, end);
+        let again = [BlockArg::Value(next_row), BlockArg::Value(next_packed)];
+        self.b.ins().brif(more, head, &again, done, &[]);
+        self.b.switch_to_block(done);
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! The pipeline. An engine is a value: mode, CPU level, capacities, arena, cache and counters are its own.
+//!
+//! This is the only module that imports verbs. `Engine::nest` and `Engine::kernel` are the whole flow, one line per stage,
+//! in order; each stage is timed, logged under its one name and, in check mode, verified.
+
+mod config;
+mod counters;
+mod explain;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+
+use crate::arena::Arena;
+use crate::cache::{Cache, Layout, Served};
+use crate::committed::Committed;
+use crate::datatype::Datatype;
+use crate::error::{Error, ErrorClass, Result};
+use crate::kernel::{Context, Kernel};
+use crate::kind::Direction;
+use crate::lower::Units;
+use crate::micro::Memory;
+use crate::nest::{LoopNest, Normal};
+use crate::normalize::Normalized;
+use crate::{decode, emit, interp, legalize, load, lower, normalize, schedule, walk};
+
+pub use config::{Config, Mode};
+pub use counters::Counters;
+pub use explain::{Explanation, Stage};
+
+use counters::Tally;
+use explain::Trace;
+
+/// The names of the stages, in order: modules, log lines, timing labels, filetest commands and CLI verbs.
+pub const STAGES: [&str; 7] = ["decode", "lower", "normalize", "schedule", "legalize", "emit", "load"];
+
+/// A datatype compiler with its own caches. Cloning shares it.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    config: Config,
+    arena: Arena,
+    cache: Cache,
+    tally: Tally,
+    isa: OnceLock<Result<OwnedTargetIsa>>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("config", &self.0.config).field("counters", &self.counters()).finish()
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Engine::new(Config::default())
+    }
+}
+
+impl Engine {
+    /// An engine with `config`. Allocates nothing much until the first commit.
+    pub fn new(config: Config) -> Engine {
+        let arena = Arena::new(config.arena_bytes);
+        let cache = Cache::new(config.cache_bytes);
+        Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), isa: OnceLock::new() }))
+    }
+
+    /// The engine behind [`crate::commit`]: default configuration, made on first use.
+    pub fn global() -> &'static Engine {
+        static GLOBAL: OnceLock<Engine> = OnceLock::new();
+        GLOBAL.get_or_init(Engine::default)
+    }
+
+    /// What it was made with.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Number of clones of this engine, those that committed types hold included.
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    /// Counters since the engine was made.
+    pub fn counters(&self) -> Counters {
+        let mut c = self.0.tally.read();
+        c.cache = self.0.cache.counters();
+        c.cached_bytes = self.0.cache.bytes() as u64;
+        c.cached_layouts = self.0.cache.layouts() as u64;
+        c.code_bytes = self.0.arena.usage().charged as u64;
+        c
+    }
+
+    /// Compiles `t` as the mode says and returns what packs and unpacks it (MPI 5.0, 5.1.9, `MPI_Type_commit`).
+    ///
+    /// # Errors
+    /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
+    pub fn commit(&self, t: &Datatype) -> Result<Committed> {
+        self.0.tally.commits();
+        let placed = match self.0.cache.by_type(t) {
+            Some(placed) => placed,
+            None => {
+                let Normalized { nest, origin, .. } = self.nest(t, &mut Trace::silent())?;
+                self.0.cache.by_nest(t, nest, origin)
+            }
+        };
+        if self.0.config.mode == Mode::Commit {
+            self.serve(&placed.layout, Direction::Pack);
+            if self.0.config.both_directions {
+                self.serve(&placed.layout, Direction::Unpack);
+            }
+        }
+        Ok(Committed::new(self.clone(), t.clone(), placed))
+    }
+
+    /// Reads the datatype behind a host's handle (MPI 5.0, 5.1.13).
+    ///
+    /// # Errors
+    /// What the host reported, or what is wrong with its envelope or contents; bounded time and memory either way.
+    pub fn decode<I: decode::Introspect>(&self, host: &mut I, handle: &I::Handle) -> Result<Datatype> {
+        Trace::silent().stage("decode", || decode::decode(host, handle))
+    }
+
+    /// Datatype to canonical nest.
+    pub(crate) fn nest(&self, t: &Datatype, trace: &mut Trace) -> Result<Normalized> {
+        let nest = trace.stage("lower", || lower::lower(t, Units::Bytes))?;
+        self.check(|| nest.verify())?;
+        let normalized = trace.stage("normalize", || normalize::normalize(&nest, t.arguments()))?;
+        self.check(|| normalized.nest.verify())?;
+        Ok(normalized)
+    }
+
+    /// Canonical nest to kernel; `Ok(Err(_))` is a refusal by design.
+    pub(crate) fn kernel(
+        &self,
+        nest: &LoopNest<Normal>,
+        direction: Direction,
+        trace: &mut Trace,
+    ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
+        let isa = self.isa()?;
+        let level = self.0.config.level;
+        let plan = match trace.stage("schedule", || Ok(schedule::schedule(nest, direction, level)))? {
+            Ok(plan) => plan,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        self.check(|| plan.verify())?;
+        let legal = trace.stage("legalize", || legalize::legalize(&plan, emit::widest_access(&**isa)))?;
+        self.check(|| legal.verify())?;
+        trace.listing(|| emit::listing(&legal, &**isa));
+        let stock = Kernel::stock(&legal);
+        trace.stock(stock.is_some());
+        if let Some(kernel) = stock.filter(|_| self.0.config.stock) {
+            return Ok(Ok((Arc::new(kernel), format!("stock {}", plan.summary()))));
+        }
+        let shape = legal.shape();
+        if let Some(known) = shape.as_ref().and_then(|shape| self.0.cache.code(shape)) {
+            let context = trace.stage("emit", || Ok(emit::context(&legal)))?;
+            let kernel = trace.stage("load", || Ok(known.with_context(context)))?;
+            return Ok(Ok((Arc::new(kernel), plan.summary())));
+        }
+        let code = trace.stage("emit", || emit::emit(&legal, &**isa))?;
+        let kernel = Arc::new(trace.stage("load", || load::load(code, &self.0.arena, isa))?);
+        if let Some(shape) = shape {
+            // Without its context: tables belong to the layout, not to the shape.
+            self.0.cache.share(shape, Arc::new(kernel.with_context(Context::default())));
+        }
+        self.0.tally.emitted();
+        Ok(Ok((kernel, plan.summary())))
+    }
+
+    fn isa(&self) -> Result<&OwnedTargetIsa> {
+        self.0.isa.get_or_init(|| emit::host_isa(self.0.config.check)).as_ref().map_err(Error::clone)
+    }
+
+    fn check(&self, verify: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.0.config.check || cfg!(debug_assertions) { verify() } else { Ok(()) }
+    }
+
+    /// How `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
+    pub(crate) fn serve<'l>(&self, layout: &'l Arc<Layout>, direction: Direction) -> &'l Served {
+        let mut compiled = false;
+        let served = layout.serve(direction, || {
+            compiled = true;
+            self.compile(layout.nest(), direction)
+        });
+        if compiled {
+            self.0.cache.settle(layout);
+        }
+        served
+    }
+
+    fn compile(&self, nest: &LoopNest<Normal>, direction: Direction) -> Served {
+        let start = Instant::now();
+        let mut made = self.kernel(nest, direction, &mut Trace::silent());
+        if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
+            // Code that nobody needs makes way, once.
+            self.0.cache.clear();
+            made = self.kernel(nest, direction, &mut Trace::silent());
+        }
+        let nanos = start.elapsed().as_nanos() as u64;
+        match made {
+            Ok(Ok((kernel, schedule))) => {
+                self.0.tally.compiled(nanos);
+                tracing::debug!(target: "ddtc", %direction, nanos, code = kernel.code().len(), %schedule, "compiled");
+                Served::Kernel { kernel, schedule: schedule.into() }
+            }
+            Ok(Err(refusal)) => {
+                self.0.tally.refused();
+                tracing::debug!(target: "ddtc", %direction, reason = refusal.reason, "walked by design");
+                Served::Walk { reason: refusal.reason.into(), fallback: false }
+            }
+            Err(error) => {
+                self.0.tally.fell_back();
+                tracing::warn!(target: "ddtc", %direction, %error, "fallback to the walker");
+                Served::Walk { reason: error.to_string().into(), fallback: true }
+            }
+        }
+    }
+
+    /// Executes the packed bytes `[from, to)` of `count` instances without a kernel.
+    pub(crate) fn walk(&self, layout: &Layout, memory: &Memory, count: u64, range: std::ops::Range<u64>) {
+        walk::walk(layout.nest(), memory, count, range);
+    }
+
+    /// The oracle: every basic piece of the packed range, by the definition of the type map.
+    pub(crate) fn define(&self, t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize)) -> Result<()> {
+        interp::for_each(t, count, &mut |displacement, len, _| f(displacement, len))
+    }
+
+    /// Counts a difference found in check mode.
+    pub(crate) fn mismatch(&self) {
+        self.0.tally.mismatched();
+    }
+}

@@ -1,0 +1,95 @@
+//! Configuration of an engine.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorClass, Result};
+use crate::target::Level;
+
+/// What a commit does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Nothing: calls go by the definition of the type map. For embedders that switch ddtc off, and for hunting bugs.
+    Off,
+    /// The normal nest is walked; nothing is ever compiled.
+    Interpret,
+    /// Walked until a direction has moved [`Config::lazy_threshold`] bytes, then compiled by the call that crosses it.
+    Lazy,
+    /// Compiled at commit (pack; unpack then too, or on its first use).
+    Commit,
+}
+
+impl Mode {
+    /// All modes, in the order of their integer values in control variables.
+    pub const ALL: [Mode; 4] = [Mode::Off, Mode::Interpret, Mode::Lazy, Mode::Commit];
+
+    /// The name used in `DDTC_MODE`, control variables and the CLI.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Off => "off",
+            Mode::Interpret => "interpret",
+            Mode::Lazy => "lazy",
+            Mode::Commit => "commit",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Mode> {
+        Mode::ALL.into_iter().find(|m| m.name() == s).ok_or_else(|| {
+            Error::new(ErrorClass::Arg, "config", "mode", s, "must be off, interpret, lazy or commit")
+        })
+    }
+}
+
+/// What an [`Engine`](super::Engine) is made with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What a commit does.
+    pub mode: Mode,
+    /// CPU level of kernels and micro-kernels; must be one that this machine runs.
+    pub level: Level,
+    /// Use precompiled code for plans that are one call; without it every kernel is emitted.
+    pub stock: bool,
+    /// Compile both directions at commit (otherwise unpack is compiled on its first use).
+    pub both_directions: bool,
+    /// Bytes that one direction of a layout moves in mode `Lazy` before it is compiled.
+    pub lazy_threshold: u64,
+    /// Bytes of nests, code and tables that the cache keeps beyond what committed types hold.
+    pub cache_bytes: usize,
+    /// Bytes of executable memory; past it commits fall back to the walker.
+    pub arena_bytes: usize,
+    /// Threads for one pack or unpack of at least [`Config::parallel_bytes`]: 1, the default, never starts one.
+    pub threads: usize,
+    /// Packed bytes from which a call is split over threads.
+    pub parallel_bytes: u64,
+    /// Verify every stage and compare every pack and unpack with the definition.
+    pub check: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            mode: Mode::Commit,
+            level: Level::detect(),
+            stock: true,
+            both_directions: false,
+            // About ten thousand 8-byte blocks, the break-even of a compile (prototype, AMD Zen 4, 2026-11).
+            lazy_threshold: 80 << 10,
+            cache_bytes: 64 << 20,
+            arena_bytes: 256 << 20,
+            threads: 1,
+            // Starting and joining a thread costs as much as moving about a megabyte.
+            parallel_bytes: 32 << 20,
+            check: false,
+        }
+    }
+}

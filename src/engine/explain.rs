@@ -1,0 +1,150 @@
+//! What the pipeline did to one datatype, for people: the text of every stage with its time.
+
+use std::time::{Duration, Instant};
+
+use super::Engine;
+use crate::datatype::Datatype;
+use crate::error::Result;
+use crate::kind::Direction;
+
+/// One stage of an [`Explanation`].
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// The stage's one name.
+    pub name: &'static str,
+    /// How long it took.
+    pub time: Duration,
+    /// The text form of what it made; empty where that is machine code.
+    pub text: String,
+    /// Whether the text is the same as the one before it, but for the name of the phase.
+    pub unchanged: bool,
+}
+
+/// Every stage of one datatype in one direction.
+#[derive(Clone, Debug, Default)]
+pub struct Explanation {
+    /// Stages in order.
+    pub stages: Vec<Stage>,
+    /// User offset in bytes that normalization took out of the nest.
+    pub origin: i64,
+    /// Why the nest is walked, if the schedule refused it.
+    pub refusal: Option<&'static str>,
+    /// Whether precompiled code serves the plan, in engines that use it.
+    pub stock: bool,
+    /// Cranelift's IR.
+    pub clif: String,
+    /// Cranelift's listing of the machine code.
+    pub listing: String,
+    /// The machine code.
+    pub code: Vec<u8>,
+    /// One line on the schedule chosen.
+    pub schedule: String,
+}
+
+/// Collects stages, or only logs them.
+pub(crate) struct Trace {
+    stages: Option<Vec<Stage>>,
+    code: Option<(String, String)>,
+    stock: bool,
+}
+
+impl Trace {
+    pub(crate) fn silent() -> Trace {
+        Trace { stages: None, code: None, stock: false }
+    }
+
+    fn collecting() -> Trace {
+        Trace { stages: Some(Vec::new()), code: None, stock: false }
+    }
+
+    /// Runs one stage under its name.
+    pub(super) fn stage<T: Shown>(
+        &mut self,
+        name: &'static str,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let start = Instant::now();
+        let made = run()?;
+        let time = start.elapsed();
+        tracing::trace!(target: "ddtc", stage = name, micros = time.as_micros() as u64);
+        if let Some(stages) = &mut self.stages {
+            let text = made.shown();
+            let body = |s: &str| s.split_once('\n').map_or(String::new(), |(_, b)| b.to_owned());
+            let unchanged =
+                stages.last().is_some_and(|s: &Stage| !text.is_empty() && body(&s.text) == body(&text));
+            stages.push(Stage { name, time, text, unchanged });
+        }
+        Ok(made)
+    }
+
+    /// Notes whether precompiled code serves the plan.
+    pub(super) fn stock(&mut self, stock: bool) {
+        self.stock = stock;
+    }
+
+    /// Collects the listing of the machine code, when somebody reads it.
+    pub(super) fn listing(&mut self, make: impl FnOnce() -> Result<(String, String)>) {
+        if self.stages.is_some() {
+            self.code = make().ok();
+        }
+    }
+}
+
+/// What a stage makes, as text for people; empty for machine code.
+pub(super) trait Shown {
+    /// The text.
+    fn shown(&self) -> String {
+        String::new()
+    }
+}
+
+impl<P: crate::nest::Phase> Shown for crate::nest::LoopNest<P> {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+impl Shown for crate::normalize::Normalized {
+    fn shown(&self) -> String {
+        self.nest.to_string()
+    }
+}
+impl<P: crate::plan::Phase> Shown for crate::plan::Plan<P> {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+impl<T: Shown> Shown for std::result::Result<T, crate::schedule::Refusal> {
+    fn shown(&self) -> String {
+        match self {
+            Ok(made) => made.shown(),
+            Err(refusal) => format!("walked: {}\n", refusal.reason),
+        }
+    }
+}
+impl Shown for crate::datatype::Datatype {}
+impl Shown for crate::kernel::CompiledCode {}
+impl Shown for crate::kernel::Kernel {}
+impl Shown for crate::kernel::Context {}
+
+impl Engine {
+    /// Runs every stage on `t` and keeps what each made. Nothing is cached.
+    ///
+    /// # Errors
+    /// The error of the stage that failed.
+    pub fn explain(&self, t: &Datatype, direction: Direction) -> Result<Explanation> {
+        let mut trace = Trace::collecting();
+        let normalized = self.nest(t, &mut trace)?;
+        let mut out = Explanation { origin: normalized.origin, ..Explanation::default() };
+        match self.kernel(&normalized.nest, direction, &mut trace)? {
+            Ok((kernel, schedule)) => {
+                out.code = kernel.code().to_vec();
+                out.schedule = schedule;
+            }
+            Err(refusal) => out.refusal = Some(refusal.reason),
+        }
+        out.stock = trace.stock;
+        out.stages = trace.stages.unwrap_or_default();
+        (out.clif, out.listing) = trace.code.unwrap_or_default();
+        Ok(out)
+    }
+}

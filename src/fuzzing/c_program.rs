@@ -1,0 +1,236 @@
+//! A failure as a C program: MPI calls that build the datatype, and a comparison of `MPI_Pack` and `MPI_Unpack` with the type map.
+//!
+//! So that any MPI library can be asked for a third opinion. The program needs nothing but `mpi.h`, prints the first
+//! difference, and ends with status 1 if there is one.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::case::seeds;
+use super::shrink::postorder;
+use crate::datatype::{Combiner, Datatype, Distribution, Order};
+use crate::interp;
+
+const HEAD: &str = r#"#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned char pattern(unsigned long long seed, unsigned long long i)
+{
+    unsigned long long mixed = (i / 8 + 1 + (seed << 32)) * 0x9e3779b97f4a7c15ull;
+    return (unsigned char)((mixed ^ (mixed >> 29)) >> (i % 8 * 8));
+}
+
+static int differs(const char *what, long at, int got, int want)
+{
+    if (got != want)
+        printf("%s %ld is %#04x, must be %#04x\n", what, at, got, want);
+    return got != want;
+}
+
+"#;
+
+const TAIL: &str = r#"    MPI_Type_commit(&t);
+    /* The first and the last mapped byte decide the buffer. */
+    long low = entries ? map[0][0] : 0, high = entries ? map[0][0] + map[0][1] : 0, size = 0, at = 0;
+    for (long e = 0; e < entries; e++) {
+        if (map[e][0] < low)
+            low = map[e][0];
+        if (map[e][0] + map[e][1] > high)
+            high = map[e][0] + map[e][1];
+        size += map[e][1];
+    }
+    long first = low < 0 ? low : 0, span = (high > 0 ? high : 0) - first;
+    unsigned char *user = malloc(span + 1), *want = malloc(span + 1), *packed = malloc(size + 1);
+    for (long i = 0; i < span; i++)
+        user[i] = pattern(USER, i);
+    int position = 0, bad = 0;
+    MPI_Pack(user - first, COUNT, t, packed, (int)size, &position, MPI_COMM_SELF);
+    bad |= differs("packed size", 0, position, (int)size);
+    for (long e = 0; e < entries && !bad; e++)
+        for (long i = 0; i < map[e][1] && !bad; i++, at++)
+            bad |= differs("packed byte", at, packed[at], user[map[e][0] + i - first]);
+    for (long i = 0; i < span; i++)
+        user[i] = want[i] = pattern(BEFORE, i);
+    for (long i = 0; i < size; i++)
+        packed[i] = pattern(PACKED, i);
+    at = 0;
+    for (long e = 0; e < entries; e++)
+        for (long i = 0; i < map[e][1]; i++)
+            want[map[e][0] + i - first] = packed[at++];
+    position = 0;
+    MPI_Unpack(packed, (int)size, &position, user - first, COUNT, t, MPI_COMM_SELF);
+    for (long i = 0; i < span && !bad; i++)
+        bad |= differs("unpacked: displacement", first + i, user[i], want[i]);
+    puts(bad ? "wrong" : "right");
+    MPI_Finalize();
+    return bad;
+}
+"#;
+
+/// The program for `count` instances of `t`.
+pub fn c_program(t: &Datatype, count: u64) -> String {
+    let mut out = format!("/* {count} of {t} */\n{HEAD}");
+    // Entries that follow each other in both memories are one.
+    let mut map: Vec<(i64, i64)> = Vec::new();
+    let listed = interp::for_each(t, count, &mut |at, len, _| match map.last_mut() {
+        Some(last) if last.0 + last.1 == at => last.1 += len as i64,
+        _ => map.push((at, len as i64)),
+    });
+    if let Err(e) = listed {
+        let _ = writeln!(out, "/* no type map: {e} */");
+    }
+    let _ = writeln!(out, "#define USER {}\n#define PACKED {}", seeds::USER, seeds::PACKED);
+    let _ = writeln!(out, "#define BEFORE {}\n#define COUNT {count}", seeds::BEFORE);
+    let _ = writeln!(out, "/* Displacement and length in packing order. */");
+    let _ = writeln!(out, "static const long entries = {};", map.len());
+    out += "static const long map[][2] = {";
+    for (i, (at, len)) in map.iter().enumerate() {
+        out += if i % 8 == 0 { "\n    " } else { " " };
+        let _ = write!(out, "{{{at}, {len}}},");
+    }
+    if map.is_empty() {
+        out += "{0, 0}";
+    }
+    out += "\n};\n\nint main(int argc, char **argv)\n{\n    MPI_Init(&argc, &argv);\n";
+    let mut names: HashMap<usize, String> = HashMap::new();
+    for node in postorder(t) {
+        let name = match node.combiner() {
+            Combiner::Named(n) => n.mpi_name().to_owned(),
+            combiner => {
+                let name = format!("t{}", names.len());
+                let _ = writeln!(out, "    MPI_Datatype {name};");
+                let call = call(combiner, |child: &Datatype| names[&child.id()].clone());
+                let _ = writeln!(out, "    {call}, &{name});");
+                name
+            }
+        };
+        names.insert(node.id(), name);
+    }
+    let root = &names[&t.id()];
+    let _ = writeln!(out, "    MPI_Datatype t;\n    MPI_Type_dup({root}, &t);");
+    out + TAIL
+}
+
+/// An array literal; C has no empty one.
+fn array<T: ToString>(element: &str, values: impl IntoIterator<Item = T>) -> String {
+    let mut items: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
+    if items.is_empty() {
+        items.push("0".to_owned());
+    }
+    format!("({element}[]){{{}}}", items.join(", "))
+}
+
+fn address(n: i64) -> String {
+    if i32::try_from(n).is_ok() { n.to_string() } else { format!("{n}L") }
+}
+
+/// The call without its last argument. Counts beyond `int` are written as they are: the `_c` forms are for the reader to add.
+fn call(combiner: &Combiner, name: impl Fn(&Datatype) -> String) -> String {
+    let ints = |v: &[i64]| array("int", v.iter().copied());
+    let addresses = |v: &[i64]| array("MPI_Aint", v.iter().map(|&n| address(n)));
+    let order = |o: &Order| match o {
+        Order::C => "MPI_ORDER_C",
+        Order::Fortran => "MPI_ORDER_FORTRAN",
+    };
+    let digits = |d: &Option<i64>| d.map_or("MPI_UNDEFINED".to_owned(), |d| d.to_string());
+    match combiner {
+        Combiner::Named(n) => n.mpi_name().to_owned(),
+        Combiner::Dup { oldtype } => format!("MPI_Type_dup({}", name(oldtype)),
+        Combiner::Contiguous { count, oldtype } => {
+            format!("MPI_Type_contiguous({count}, {}", name(oldtype))
+        }
+        Combiner::Vector { count, blocklength, stride, oldtype } => {
+            format!("MPI_Type_vector({count}, {blocklength}, {stride}, {}", name(oldtype))
+        }
+        Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
+            let stride = address(*stride);
+            format!("MPI_Type_create_hvector({count}, {blocklength}, {stride}, {}", name(oldtype))
+        }
+        Combiner::Indexed { blocklengths, displacements, oldtype } => {
+            let (n, lengths) = (blocklengths.len(), ints(blocklengths));
+            format!("MPI_Type_indexed({n}, {lengths}, {}, {}", ints(displacements), name(oldtype))
+        }
+        Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
+            let (n, lengths, at) = (blocklengths.len(), ints(blocklengths), addresses(displacements));
+            format!("MPI_Type_create_hindexed({n}, {lengths}, {at}, {}", name(oldtype))
+        }
+        Combiner::IndexedBlock { blocklength, displacements, oldtype } => {
+            let (n, at) = (displacements.len(), ints(displacements));
+            format!("MPI_Type_create_indexed_block({n}, {blocklength}, {at}, {}", name(oldtype))
+        }
+        Combiner::HindexedBlock { blocklength, displacements, oldtype } => {
+            let (n, at) = (displacements.len(), addresses(displacements));
+            format!("MPI_Type_create_hindexed_block({n}, {blocklength}, {at}, {}", name(oldtype))
+        }
+        Combiner::Struct { blocklengths, displacements, types, .. } => {
+            let (n, lengths, at) = (types.len(), ints(blocklengths), addresses(displacements));
+            let types = match types.len() {
+                0 => "(MPI_Datatype[]){MPI_BYTE}".to_owned(),
+                _ => array("MPI_Datatype", types.iter().map(&name)),
+            };
+            format!("MPI_Type_create_struct({n}, {lengths}, {at}, {types}")
+        }
+        Combiner::Subarray { sizes, subsizes, starts, order: o, oldtype } => {
+            let (n, sizes, subsizes, starts) = (sizes.len(), ints(sizes), ints(subsizes), ints(starts));
+            let (o, t) = (order(o), name(oldtype));
+            format!("MPI_Type_create_subarray({n}, {sizes}, {subsizes}, {starts}, {o}, {t}")
+        }
+        Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order: o, oldtype } => {
+            let distribs = array(
+                "int",
+                distribs.iter().map(|d| match d {
+                    Distribution::Block => "MPI_DISTRIBUTE_BLOCK",
+                    Distribution::Cyclic => "MPI_DISTRIBUTE_CYCLIC",
+                    Distribution::None => "MPI_DISTRIBUTE_NONE",
+                }),
+            );
+            let default = || "MPI_DISTRIBUTE_DFLT_DARG".to_owned();
+            let dargs = array("int", dargs.iter().map(|d| d.map_or_else(default, |d| d.to_string())));
+            let (n, g, p, o, t) = (gsizes.len(), ints(gsizes), ints(psizes), order(o), name(oldtype));
+            format!("MPI_Type_create_darray({size}, {rank}, {n}, {g}, {distribs}, {dargs}, {p}, {o}, {t}")
+        }
+        Combiner::F90Real { p, r } => format!("MPI_Type_create_f90_real({}, {}", digits(p), digits(r)),
+        Combiner::F90Complex { p, r } => {
+            format!("MPI_Type_create_f90_complex({}, {}", digits(p), digits(r))
+        }
+        Combiner::F90Integer { r } => format!("MPI_Type_create_f90_integer({r}"),
+        // Host bounds are no constructor: resized has the same effect on what is packed.
+        Combiner::Resized { lb, extent, oldtype } | Combiner::Bounds { lb, extent, oldtype } => {
+            format!("MPI_Type_create_resized({}, {}, {}", name(oldtype), address(*lb), address(*extent))
+        }
+        Combiner::ValueIndex { value, index } => {
+            format!("MPI_Type_get_value_index({}, {}", name(value), name(index))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_in_order_with_mpis_arguments() {
+        let t: Datatype =
+            "struct([1,2],[0,40],[vector(2,1,3,int),dup(resized(0,16,double))])".parse().unwrap();
+        let program = c_program(&t, 2);
+        let at = |text: &str| program.find(text).unwrap_or_else(|| panic!("no {text} in\n{program}"));
+        assert!(at("MPI_Type_vector(2, 1, 3, MPI_INT, &") < at("MPI_Type_create_struct(2, (int[]){1, 2}"));
+        assert!(at("MPI_Type_create_resized(MPI_DOUBLE, 0, 16, &") < at("MPI_Type_dup("));
+        at(
+            "static const long map[][2] = {\n    {0, 4}, {12, 4}, {40, 8}, {56, 8}, {32, 4}, {44, 4}, {72, 8}, {88, 8},",
+        );
+        at("#define COUNT 2");
+    }
+
+    #[test]
+    fn empty_arrays_are_legal_c() {
+        let t: Datatype = "struct([],[],[])".parse().unwrap();
+        let program = c_program(&t, 1);
+        assert!(
+            program.contains("(0, (int[]){0}, (MPI_Aint[]){0}, (MPI_Datatype[]){MPI_BYTE}, &"),
+            "{program}"
+        );
+    }
+}

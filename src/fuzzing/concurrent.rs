@@ -1,0 +1,85 @@
+//! Threads that commit, pack, unpack and drop datatypes of one engine, as choices say.
+//!
+//! The cache is smaller than what they use, so layouts are dropped and compiled again all the time. Every call is judged.
+
+use super::case::{Case, Check, Mismatch};
+use super::choices::Choices;
+use super::generate::{Budget, datatype};
+use super::guard::noted;
+use crate::committed::Committed;
+use crate::engine::{Config, Engine, Mode};
+use crate::target::Level;
+
+const THREADS: usize = 3;
+/// Operations of one thread.
+const STEPS: u64 = 24;
+
+/// Runs a few threads on one engine.
+///
+/// # Errors
+/// A call that gives other bytes than the definition, a panic, or a fallback.
+pub fn check_cache(c: &mut Choices<'_>) -> Result<(), Mismatch> {
+    let cases: Vec<Case> = (0..1 + c.below(6))
+        .map(|_| {
+            let t = datatype(c, &Budget::small());
+            Case::new(&t, c.below(3))
+        })
+        .collect::<Check<_>>()?;
+    let config = Config {
+        mode: c.pick(&[Mode::Commit, Mode::Lazy]),
+        level: c.pick(&Level::available().collect::<Vec<_>>()),
+        stock: c.chance(128),
+        lazy_threshold: c.below(2000),
+        cache_bytes: c.below(20_000) as usize,
+        ..Config::default()
+    };
+    let engine = Engine::new(config);
+    let seeds: Vec<u64> = (0..THREADS).map(|_| c.word()).collect();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = seeds
+            .into_iter()
+            .map(|seed| {
+                let (engine, cases) = (&engine, &cases);
+                scope.spawn(move || work(engine, cases, Choices::from_seed(seed)))
+            })
+            .collect();
+        let panicked = |_| Mismatch::new("cache", "a thread panicked");
+        threads.into_iter().try_for_each(|t| t.join().map_err(panicked)?)
+    })?;
+    match engine.counters().fallbacks {
+        0 => Ok(()),
+        n => Err(Mismatch::new("cache", format!("{n} fallbacks to the walker"))),
+    }
+}
+
+fn work(engine: &Engine, cases: &[Case], mut c: Choices<'_>) -> Check {
+    // What the thread keeps for a while.
+    let mut held: Vec<(usize, Committed)> = Vec::new();
+    for _ in 0..c.below(STEPS) {
+        let i = c.below(cases.len() as u64) as usize;
+        let known = held.iter().find(|(k, _)| *k == i).map(|(_, committed)| committed.clone());
+        let committed = match known {
+            Some(committed) => committed,
+            None => engine.commit(cases[i].datatype()).map_err(Mismatch::error("commit"))?,
+        };
+        noted(&cases[i].datatype().to_string(), || cases[i].slices(&committed))?;
+        match c.below(3) {
+            0 => held.push((i, committed)),
+            1 => held.retain(|(k, _)| *k != i),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_share_a_small_cache() {
+        for seed in 0..40 {
+            check_cache(&mut Choices::from_seed(seed)).unwrap_or_else(|m| panic!("seed {seed}: {m}"));
+        }
+    }
+}

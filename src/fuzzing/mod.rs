@@ -1,0 +1,34 @@
+//! Generators and oracles: one set for property tests, fuzz targets, and `ddtc check`.
+//!
+//! [`datatype`] makes datatypes from a stream of [`Choices`]; [`Oracle`] checks everything about one; [`shrink()`] finds
+//! a small one that fails too; a [`Failure`] prints itself as a filetest and as a C program. The type map, through
+//! `interp`, is the judge: it shares no code with what it judges.
+//!
+//! Test equipment: present under the feature `fuzzing` and in tests. Like the engine it sees every stage.
+
+mod c_program;
+mod case;
+mod choices;
+mod concurrent;
+mod generate;
+pub mod guard;
+mod hostile;
+mod oracle;
+mod panics;
+mod random;
+mod reserved;
+mod shrink;
+mod surfaces;
+pub mod targets;
+
+pub use c_program::c_program;
+pub use case::{Case, Mismatch, pattern, seeds};
+pub use choices::Choices;
+pub use concurrent::check_cache;
+pub use generate::{Budget, datatype, instances};
+pub use hostile::check_hostile;
+pub use oracle::{Oracle, Verdict, check_datatype};
+pub use random::{Failure, Progress, Summary, check_random};
+pub use reserved::RangeCase;
+pub use shrink::shrink;
+pub use surfaces::check_text;

@@ -1,0 +1,320 @@
+//! Everything that one datatype must satisfy: text, type map, every stage's output, every engine, ranges, refused slices.
+//!
+//! Like the engine, this room sees every stage, because it judges them.
+
+use std::ops::Range;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+
+use super::case::{Case, Check, Mismatch, ensure};
+use super::choices::Choices;
+use super::guard::{Edge, Rig, noted};
+use super::hostile::round_trip;
+use super::panics::caught;
+use super::reserved::RangeCase;
+use crate::datatype::Datatype;
+use crate::engine::{Config, Engine, Mode};
+use crate::error::Error;
+use crate::kind::Direction;
+use crate::lower::Units;
+use crate::nest::{self, Disjoint, LoopNest, Lowered, Normal, Phase};
+use crate::target::Level;
+use crate::{emit, legalize, lower, normalize, schedule};
+
+/// What came of a check that found nothing wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Kernels compiled and compared, over levels and directions.
+    pub kernels: u64,
+    /// Schedules refused by design, over levels and directions.
+    pub refusals: u64,
+}
+
+/// Longest stream in bytes that is moved whole by [`Oracle::check_large`].
+const WHOLE: u64 = 32 << 20;
+/// Bytes of its pieces of longer ones.
+const PIECE: u64 = 100_003;
+
+/// Every oracle at some CPU levels, with engines that keep their caches between datatypes.
+pub struct Oracle {
+    walker: Engine,
+    compilers: Vec<Engine>,
+    /// The same levels with stock kernels, where code is not generated for every plan.
+    stocked: Vec<Engine>,
+    rig: Rig,
+    /// With Cranelift's verifier.
+    isa: Result<OwnedTargetIsa, Error>,
+}
+
+impl Oracle {
+    /// Oracles at `levels`, which this machine must have.
+    pub fn new(levels: &[Level]) -> Oracle {
+        // A cache this small evicts.
+        let config = |mode, level, stock| Config {
+            mode,
+            level,
+            stock,
+            both_directions: true,
+            cache_bytes: 256 << 10,
+            ..Config::default()
+        };
+        let top = levels.iter().copied().max().unwrap_or(Level::Baseline);
+        Oracle {
+            walker: Engine::new(config(Mode::Interpret, top, false)),
+            compilers: levels.iter().map(|&level| Engine::new(config(Mode::Commit, level, false))).collect(),
+            stocked: levels.iter().map(|&level| Engine::new(config(Mode::Commit, level, true))).collect(),
+            rig: Rig::default(),
+            isa: emit::host_isa(true),
+        }
+    }
+
+    /// Checks everything about `count` instances of `t`; `cuts` chooses how the packed stream is cut.
+    ///
+    /// # Errors
+    /// The first thing that does not hold; a panic in any stage is one.
+    pub fn check(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
+        let note = format!("; test engines\n; counts {count}\n{t}\n");
+        let checked = noted(&note, || caught(|| self.all(t, count, cuts)));
+        checked.unwrap_or_else(|panic| Err(Mismatch::new("panic", panic)))
+    }
+
+    /// Checks the engines only, on address space that is reserved: for datatypes beyond megabytes. Streams of up to 32 MiB are
+    /// moved whole and a piece of them alone, longer ones at their ends, in the middle and around byte 2^31.
+    ///
+    /// Returns false for layouts that no address space holds; those are committed only.
+    ///
+    /// # Errors
+    /// As [`Oracle::check`].
+    pub fn check_large(&mut self, t: &Datatype, count: u64) -> Check<bool> {
+        let stream = (t.size() as u64).saturating_mul(count);
+        let (middle, edge) = (stream / 2, 1_u64 << 31);
+        let ranges = match stream {
+            0 => return Ok(true),
+            1..=WHOLE => {
+                vec![
+                    0..stream,
+                    stream / 3 + 1..stream * 2 / 3 + 1,
+                    stream - stream / 3..stream,
+                    0..stream / 3,
+                ]
+            }
+            _ => {
+                vec![0..PIECE, edge - PIECE..edge + PIECE, middle - 5..middle + PIECE, stream - PIECE..stream]
+            }
+        };
+        let note = format!("; test engines\n; counts {count}\n{t}\n");
+        noted(&note, || {
+            let engines = self.compilers.iter().map(|e| ("compiled", e));
+            let engines = engines.chain(self.stocked.iter().map(|e| ("stock", e)));
+            let engines: Vec<_> = engines.map(|(stage, e)| (stage, e, e.commit(t))).collect();
+            let walked = ("walk", &self.walker, self.walker.commit(t));
+            for range in ranges.iter().filter(|r| r.end <= stream && !r.is_empty()) {
+                let Some(mut case) = RangeCase::new(t, count, range.clone())? else { return Ok(false) };
+                // Parts of a stream are walked by every engine.
+                let whole = (range.end - range.start == stream).then_some(&engines);
+                for direction in Direction::BOTH {
+                    for (stage, engine, committed) in whole.into_iter().flatten().chain([&walked]) {
+                        let failed = |e: &Error| Mismatch::new("commit", e.to_string());
+                        let checked = case.check(stage, committed.as_ref().map_err(failed)?, direction);
+                        checked.map_err(|m| m.at(direction, Some(engine.config().level)))?;
+                        no_fallback(engine)?;
+                    }
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    /// Checks ranges only: pieces of the packed stream as `cuts` chooses them, any number, overlapping or not, through a compiled type
+    /// and a walked one.
+    ///
+    /// # Errors
+    /// As [`Oracle::check`].
+    pub fn check_ranges(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
+        let case = Case::new(t, count)?;
+        let n = case.packed_len();
+        let which = cuts.below(self.compilers.len() as u64 + 1) as usize;
+        let engine = self.compilers.get(which).unwrap_or(&self.walker);
+        let committed = engine.commit(t).map_err(Mismatch::error("commit"))?;
+        let pieces: Vec<Range<usize>> = (0..cuts.below(12))
+            .map(|_| {
+                let start = cuts.below(n as u64 + 1) as usize;
+                start..start + cuts.below((n - start) as u64 + 1) as usize
+            })
+            .collect();
+        let edge = cuts.pick(&Edge::BOTH);
+        let note = format!("; ranges {pieces:?}\n; counts {count}\n{t}\n");
+        noted(&note, || case.ranges(&committed, &mut self.rig, &pieces, edge))
+    }
+
+    fn all(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
+        text(t)?;
+        round_trip(t)?;
+        let case = Case::new(t, count)?;
+        let lowered = lower::lower(t, Units::Bytes).map_err(Mismatch::error("lower"))?;
+        lowered.verify().map_err(|e| Mismatch::new("lower", format!("{e}\n{lowered}")))?;
+        case.nest("lower", &lowered, 0)?;
+        let normal = normalize::normalize(&lowered, t.arguments()).map_err(Mismatch::error("normalize"))?;
+        let (nest, moved) = (&normal.nest, normal.origin);
+        nest.verify().map_err(|e| Mismatch::new("normalize", format!("{e}\n{lowered}\n{nest}")))?;
+        case.nest("normalize", nest, moved).map_err(|m| {
+            let detail = format!("{}\nfrom\n{lowered}", m.detail);
+            Mismatch { detail, ..m }
+        })?;
+        ensure(t.size() == 0 || t.type_map().next().is_some_and(|e| e.1 == moved), "normalize", || {
+            format!("origin {moved} is not the displacement of the first entry\n{lowered}\n{nest}")
+        })?;
+        idempotent(nest, t.arguments())?;
+        nest_text(&lowered)?;
+        nest_text(nest)?;
+        disjoint(&case, nest)?;
+        let mut verdict = Verdict::default();
+        let pieces = pieces(&case, cuts);
+        for i in 0..self.compilers.len() {
+            self.level(&case, i, nest, moved, &pieces, &mut verdict)?;
+        }
+        let walked = self.walker.commit(t).map_err(Mismatch::error("commit"))?;
+        case.committed("walk", &walked, &mut self.rig)?;
+        case.slices(&walked)?;
+        for pieces in &pieces {
+            case.ranges(&walked, &mut self.rig, pieces, Edge::Back)?;
+        }
+        Ok(verdict)
+    }
+
+    fn level(
+        &mut self,
+        case: &Case,
+        which: usize,
+        nest: &LoopNest<Normal>,
+        moved: i64,
+        pieces: &[Vec<Range<usize>>],
+        verdict: &mut Verdict,
+    ) -> Check {
+        let engine = &self.compilers[which];
+        let level = engine.config().level;
+        let isa = self.isa.as_ref().map_err(|e| Mismatch::new("emit", e.to_string()))?;
+        for direction in Direction::BOTH {
+            let at = |stage| move |e: Error| Mismatch::error(stage)(e).at(direction, Some(level));
+            let plan = match schedule::schedule(nest, direction, level) {
+                Ok(plan) => plan,
+                Err(_) => {
+                    verdict.refusals += 1;
+                    continue;
+                }
+            };
+            verdict.kernels += 1;
+            plan.verify().map_err(at("schedule"))?;
+            case.plan("schedule", &plan, moved)?;
+            for widest in [8, 16] {
+                let legal = legalize::legalize(&plan, widest).map_err(at("legalize"))?;
+                legal.verify().map_err(at("legalize"))?;
+                case.plan("legalize", &legal, moved)?;
+                if widest == emit::widest_access(&**isa) {
+                    emit::emit(&legal, &**isa).map_err(at("emit"))?;
+                }
+            }
+        }
+        let committed = engine.commit(case.datatype()).map_err(Mismatch::error("commit"))?;
+        case.committed("compiled", &committed, &mut self.rig)?;
+        case.slices(&committed)?;
+        if let Some(pieces) = pieces.first() {
+            case.ranges(&committed, &mut self.rig, pieces, Edge::Front)?;
+        }
+        no_fallback(engine)?;
+        let stock = self.stocked[which].commit(case.datatype()).map_err(Mismatch::error("commit"))?;
+        if Direction::BOTH.iter().any(|&d| stock.schedule(d).starts_with("stock")) {
+            case.committed("stock", &stock, &mut self.rig)?;
+        }
+        no_fallback(&self.stocked[which])
+    }
+}
+
+fn no_fallback(engine: &Engine) -> Check {
+    let fallbacks = engine.counters().fallbacks;
+    ensure(fallbacks == 0, "compiled", || format!("{fallbacks} fallbacks to the walker"))
+}
+
+/// Checks everything about `count` instances of `t` at one level, with fresh engines and cuts that follow from the datatype.
+///
+/// # Errors
+/// As [`Oracle::check`].
+pub fn check_datatype(t: &Datatype, count: u64, level: Level) -> Check<Verdict> {
+    let seed = t.structural_hash() as u64 ^ count;
+    Oracle::new(&[level]).check(t, count, &mut Choices::from_seed(seed))
+}
+
+/// The text notation reads back, in both forms.
+fn text(t: &Datatype) -> Check {
+    for text in [t.to_string(), format!("{t:#}")] {
+        let back: Datatype = text.parse().map_err(|e| Mismatch::new("text", format!("{text}\n{e}")))?;
+        ensure(back == *t && back.structural_hash() == t.structural_hash(), "text", || {
+            format!("{text} reads back as {back}")
+        })?;
+        let same = (back.lb(), back.extent(), back.signature()) == (t.lb(), t.extent(), t.signature());
+        ensure(same, "text", || format!("{text} reads back with other bounds or signature"))?;
+    }
+    Ok(())
+}
+
+/// Normalizing a normal nest changes nothing.
+fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
+    let again: LoopNest<Lowered> =
+        LoopNest::new(nest.nodes().to_vec(), nest.root(), nest.size(), nest.extent());
+    let again = normalize::normalize(&again, arguments).map_err(Mismatch::error("normalize"))?;
+    ensure(again.nest == *nest && again.origin == 0, "normalize", || {
+        format!("is not idempotent: origin {}\n{nest}\nbecomes\n{}", again.origin, again.nest)
+    })
+}
+
+/// The text form of a nest reads back as the same meaning, and that of a normal nest as the same text; long columns are elided
+/// and do not read back.
+fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
+    let text = nest.to_string();
+    if text.contains(" ... ") {
+        return Ok(());
+    }
+    let back: LoopNest<P> = text.parse().map_err(|e| Mismatch::new("text", format!("{e}\n{text}")))?;
+    let visits = |nest: &LoopNest<P>| {
+        let mut visits = Vec::new();
+        nest.visit(1, |v| visits.push(v));
+        visits
+    };
+    let bounds = (back.size(), back.extent()) == (nest.size(), nest.extent());
+    // A lowered nest may hold bodies that no root reaches: they are not read back, and what they share is then not shared.
+    let same = P::NAME != Normal::NAME || back.to_string() == text;
+    ensure(bounds && same && visits(&back) == visits(nest), "text", || format!("{text}reads back as\n{back}"))
+}
+
+/// What a nest says about overlap is true.
+fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
+    let known = nest.disjoint();
+    let wrong = match known {
+        Disjoint::UpTo(_) => known.holds(case.count()) && case.overlaps(),
+        Disjoint::No => case.count() >= 2 && !case.overlaps(),
+        Disjoint::Unknown => false,
+    };
+    ensure(!wrong, "disjoint", || {
+        format!("{known:?}, but {} instances overlap: {}\n{nest}", case.count(), case.overlaps())
+    })
+}
+
+/// Ways to cut the packed stream: at random places in random order; for short streams one cut at every offset, back to front too.
+fn pieces(case: &Case, c: &mut Choices<'_>) -> Vec<Vec<Range<usize>>> {
+    let n = case.packed_len();
+    let mut ways = Vec::new();
+    let mut at: Vec<usize> = (0..1 + c.below(5)).map(|_| c.below(n as u64 + 1) as usize).collect();
+    at.extend([0, n]);
+    at.sort_unstable();
+    let mut pieces: Vec<Range<usize>> = at.windows(2).map(|w| w[0]..w[1]).collect();
+    for i in (1..pieces.len()).rev() {
+        pieces.swap(i, c.below(i as u64 + 1) as usize);
+    }
+    ways.push(pieces);
+    if n <= 48 {
+        ways.extend(
+            (0..=n).map(|cut| if cut % 2 == 0 { vec![0..cut, cut..n] } else { vec![cut..n, 0..cut] }),
+        );
+    }
+    ways
+}

@@ -1,0 +1,181 @@
+//! Random checking: many generated datatypes through every oracle, the first failure shrunk and written down.
+
+use std::fmt;
+
+use super::{Budget, Choices, Mismatch, Oracle, c_program, datatype, instances, shrink};
+use crate::datatype::Datatype;
+use crate::target::Level;
+
+/// How far [`check_random`] has come.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Cases checked so far.
+    pub done: u64,
+    /// Cases to check.
+    pub cases: u64,
+    /// What was found so far.
+    pub summary: &'a Summary,
+}
+
+/// What a run without failures saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Datatypes checked.
+    pub cases: u64,
+    /// Kernels compiled and compared, over levels and directions.
+    pub kernels: u64,
+    /// Schedules refused by design (these are walked).
+    pub refusals: u64,
+    /// Packed bytes of the datatypes checked.
+    pub bytes: u64,
+    /// Constructors of the largest datatype.
+    pub nodes: u64,
+}
+
+/// A datatype for which something does not hold, as small as it was found.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The shrunk datatype.
+    pub datatype: Datatype,
+    /// The number of instances that shows it.
+    pub count: u64,
+    /// What does not hold for it.
+    pub mismatch: Mismatch,
+    /// The datatype as it was generated.
+    pub generated: Datatype,
+    /// Seed of the run and number of the case, from 0: together they make the datatype again.
+    pub origin: Option<(u64, u64)>,
+}
+
+impl Failure {
+    /// Shrinks `t`, which fails with `mismatch` for `count` instances at `levels`.
+    pub fn shrunk(t: &Datatype, count: u64, mismatch: Mismatch, levels: &[Level]) -> Failure {
+        let mut failure =
+            Failure { datatype: t.clone(), count, mismatch, generated: t.clone(), origin: None };
+        // Fresh engines: what an earlier candidate left in a cache must not decide.
+        let check = |t: &Datatype, count: u64| {
+            let mut cuts = Choices::from_seed(t.structural_hash() as u64 ^ count);
+            Oracle::new(levels).check(t, count, &mut cuts).err()
+        };
+        for count in (0..count).filter(|&n| n < 4 || n == count / 2) {
+            if let Some(mismatch) = check(t, count) {
+                (failure.count, failure.mismatch) = (count, mismatch);
+                break;
+            }
+        }
+        let count = failure.count;
+        let mut last = None;
+        failure.datatype = shrink(t, |t| {
+            let found = check(t, count);
+            let fails = found.is_some();
+            last = found.or(last.take());
+            fails
+        });
+        if let Some(mismatch) = check(&failure.datatype, count).or(last) {
+            failure.mismatch = mismatch;
+        }
+        failure
+    }
+
+    /// The text of a filetest that fails as long as this does: for `tests/filetests/engines/`.
+    pub fn filetest(&self) -> String {
+        format!("; test engines\n; counts {}\n{}\n", self.count, self.datatype)
+    }
+
+    /// A C program that asks an MPI library the same question.
+    pub fn c_program(&self) -> String {
+        c_program(&self.datatype, self.count)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((seed, case)) = self.origin {
+            write!(f, "case {case} of seed {seed}: ")?;
+        }
+        writeln!(f, "{} of {}", self.count, self.datatype)?;
+        writeln!(f, "{}", self.mismatch)?;
+        if self.generated != self.datatype {
+            writeln!(f, "\nshrunk from: {}", self.generated)?;
+        }
+        writeln!(f, "\nas a filetest, tests/filetests/engines/NAME.ddt:\n{}", self.filetest())?;
+        writeln!(f, "as a C program:\n{}", self.c_program())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Checks `cases` random datatypes at every CPU level of this machine; the same seed gives the same datatypes.
+///
+/// `progress` is called after every case.
+///
+/// # Errors
+/// The first failure, shrunk.
+pub fn check_random(
+    cases: u64,
+    seed: u64,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<Summary, Box<Failure>> {
+    let levels: Vec<Level> = Level::available().collect();
+    let mut oracle = Oracle::new(&levels);
+    let mut summary = Summary::default();
+    for case in 0..cases {
+        // Cases are independent of each other, so one can be made again alone.
+        let mut c = Choices::from_seed(
+            seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ case.wrapping_mul(0x9e6c_63d0_876a_68ed),
+        );
+        let budget = if c.chance(64) { Budget::default() } else { Budget::small() };
+        let t = datatype(&mut c, &budget);
+        let mut count = instances(&mut c);
+        // Many instances of a large datatype only cost time.
+        if t.size().max(t.extent().abs()) > 4 << 10 {
+            count = count.min(3);
+        }
+        match oracle.check(&t, count, &mut c) {
+            Ok(verdict) => {
+                summary.cases += 1;
+                summary.kernels += verdict.kernels;
+                summary.refusals += verdict.refusals;
+                summary.bytes += t.size() as u64 * count;
+                summary.nodes = summary.nodes.max(t.nodes().count() as u64);
+            }
+            Err(mismatch) => {
+                let mut failure = Failure::shrunk(&t, count, mismatch, &levels);
+                failure.origin = Some((seed, case));
+                return Err(Box::new(failure));
+            }
+        }
+        progress(&Progress { done: case + 1, cases, summary: &summary });
+    }
+    Ok(summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_random_datatypes() {
+        let mut calls = 0;
+        let summary = check_random(300, 1, &mut |p| calls += u64::from(p.cases == 300))
+            .unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!((calls, summary.cases), (300, 300));
+        assert!(summary.kernels > 6 * summary.refusals, "{summary:?}");
+    }
+
+    #[test]
+    fn a_failure_prints_itself() {
+        let t: Datatype = "contiguous(3,vector(2,1,3,int))".parse().unwrap();
+        let mismatch =
+            Mismatch { stage: "normalize", direction: None, level: None, detail: "made up".to_owned() };
+        // Nothing fails here, so nothing shrinks.
+        let failure = Failure::shrunk(&t, 5, mismatch, &[Level::Baseline]);
+        assert_eq!((&failure.datatype, failure.count), (&t, 5));
+        let text = failure.to_string();
+        for part in
+            ["normalize: made up", "; test engines\n; counts 5\ncontiguous(3,", "MPI_Type_contiguous(3, t"]
+        {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

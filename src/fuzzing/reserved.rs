@@ -1,0 +1,167 @@
+//! Layouts larger than memory: ranges of the packed stream on address space that is reserved and touched only where a range is.
+//!
+//! A type of 2^40 bytes is packed like any other, a piece of its stream at a time. Pages without a byte of the range are
+//! not accessible while it is moved, unless there are too many to protect one by one.
+#![allow(unsafe_code)] // Reserves address space and hands raw buffers to kernels.
+
+use std::ops::Range;
+use std::ptr;
+
+use super::case::{Check, Mismatch, append_pattern, ensure, patterned, seeds};
+use super::guard::page;
+use crate::committed::Committed;
+use crate::datatype::Datatype;
+use crate::interp;
+use crate::kind::Direction;
+
+/// Most pages that are protected one by one; a process has about 65,000 mappings.
+const MAX_PROTECTED: usize = 4096;
+
+/// Reserved address space that stands for the user memory of some instances.
+struct Space {
+    start: *mut u8,
+    len: usize,
+    /// Displacement of the first byte.
+    low: i64,
+}
+
+impl Space {
+    /// Address space for displacements `[low, high)`; nothing when the system has not that much.
+    fn reserve(low: i64, high: i64) -> Option<Space> {
+        let low = low - low.rem_euclid(page() as i64);
+        let len =
+            usize::try_from(i128::from(high) - i128::from(low)).ok()?.checked_next_multiple_of(page())?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: new memory.
+        let start = unsafe { libc::mmap(ptr::null_mut(), len.max(page()), libc::PROT_NONE, flags, -1, 0) };
+        (start != libc::MAP_FAILED).then(|| Space { start: start.cast(), len: len.max(page()), low })
+    }
+
+    fn open(&self, pages: Range<usize>) {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        assert!(pages.end * page() <= self.len);
+        // SAFETY: whole pages of this mapping.
+        let done = unsafe {
+            libc::mprotect(self.start.add(pages.start * page()).cast(), pages.len() * page(), access)
+        };
+        assert_eq!(done, 0, "mprotect of reserved pages");
+    }
+
+    /// The bytes of an open page.
+    fn bytes(&mut self, index: usize) -> &mut [u8] {
+        assert!((index + 1) * page() <= self.len);
+        // SAFETY: a page of this mapping that `open` has made accessible; the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(index * page()), page()) }
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        // SAFETY: the whole mapping.
+        unsafe { libc::munmap(self.start.cast(), self.len) };
+    }
+}
+
+/// A range of the packed stream of some instances, and the bytes that moving it must give.
+pub struct RangeCase {
+    count: u64,
+    range: Range<u64>,
+    space: Space,
+    /// Indices of the pages that have bytes of the range, ascending.
+    pages: Vec<usize>,
+    /// Those pages, one after the other: before both directions, and after an unpack.
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// The range of the stream: after a pack, and before an unpack.
+    packed: Vec<u8>,
+    stream: Vec<u8>,
+    /// Whether the pages hold what they hold before.
+    fresh: bool,
+}
+
+impl RangeCase {
+    /// The case of `range` for `count` instances of `t`, by the type map. `None` where the system has not that much address space.
+    ///
+    /// # Errors
+    /// A range past the end of the stream.
+    pub fn new(t: &Datatype, count: u64, range: Range<u64>) -> Result<Option<RangeCase>, Mismatch> {
+        let last = i128::from(t.extent()) * (i128::from(count) - 1).max(0);
+        let ends = [i128::from(t.true_lb()) + last.min(0), i128::from(t.true_ub()) + last.max(0)];
+        let [Ok(low), Ok(high)] = ends.map(i64::try_from) else { return Ok(None) };
+        let Some(space) = Space::reserve(low, high) else { return Ok(None) };
+        let len = (range.end - range.start) as usize;
+        // Index in the space, index in the range, length: split where pages end.
+        let mut pieces: Vec<(usize, usize, usize)> = Vec::new();
+        let listed = interp::pieces(t, count, range.start, len, &mut |to, mut at, mut len| {
+            let mut place = (i128::from(to) - i128::from(space.low)) as usize;
+            while len > 0 {
+                let n = len.min(page() - place % page());
+                pieces.push((place, at, n));
+                (place, at, len) = (place + n, at + n, len - n);
+            }
+            Ok(())
+        });
+        listed.map_err(Mismatch::error("interp"))?;
+        let mut pages: Vec<usize> = pieces.iter().map(|p| p.0 / page()).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        if pages.len() <= MAX_PROTECTED {
+            pages.iter().for_each(|&p| space.open(p..p + 1));
+        } else {
+            space.open(0..space.len / page());
+        }
+        let mut before = Vec::with_capacity(pages.len() * page() + 8);
+        pages.iter().for_each(|&p| append_pattern(seeds::USER, p * page(), page(), &mut before));
+        let stream = patterned(seeds::PACKED, len);
+        let (mut after, mut packed) = (before.clone(), stream.clone());
+        let mut slot = 0;
+        for (place, at, n) in pieces {
+            // Mostly the page of the piece before, or the next one.
+            if pages.get(slot) != Some(&(place / page())) {
+                slot = pages.binary_search(&(place / page())).unwrap_or(0);
+            }
+            let start = slot * page() + place % page();
+            packed[at..at + n].copy_from_slice(&before[start..start + n]);
+            after[start..start + n].copy_from_slice(&stream[at..at + n]);
+        }
+        Ok(Some(RangeCase { count, range, space, pages, before, after, packed, stream, fresh: false }))
+    }
+
+    /// Judges `committed`, which is of this case's datatype.
+    ///
+    /// # Errors
+    /// The first difference. A byte touched on a page without bytes of the range may end the process.
+    pub fn check(&mut self, stage: &'static str, committed: &Committed, direction: Direction) -> Check {
+        if !self.fresh {
+            for (slot, &p) in self.pages.iter().enumerate() {
+                self.space.bytes(p).copy_from_slice(&self.before[slot * page()..][..page()]);
+            }
+        }
+        // A pack leaves them so, as is checked below.
+        self.fresh = direction == Direction::Pack;
+        let mut got = self.stream.clone();
+        let user = self.space.start.wrapping_offset(-(self.space.low as isize));
+        // SAFETY: every byte of the range lies on an open page of the space, by the type map; `got` has its length.
+        unsafe { committed.range_raw(direction, user, self.count, got.as_mut_ptr(), self.range.clone()) };
+        let (want_user, want_packed) = match direction {
+            Direction::Pack => (&self.before, &self.packed),
+            Direction::Unpack => (&self.after, &self.stream),
+        };
+        let position = |a: &[u8], b: &[u8]| a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
+        let place = |what: String| format!("{direction} of {:?}: {what} is wrong", self.range);
+        ensure(got == *want_packed, stage, || {
+            let at = self.range.start + position(&got, want_packed) as u64;
+            format!("{}\n{}", place(format!("packed byte {at}")), committed.schedule(direction))
+        })?;
+        for (slot, &p) in self.pages.iter().enumerate() {
+            let want = &want_user[slot * page()..][..page()];
+            let low = i128::from(self.space.low);
+            let bytes = self.space.bytes(p);
+            ensure(bytes == want, stage, || {
+                let at = low + (p * page() + position(bytes, want)) as i128;
+                format!("{}\n{}", place(format!("displacement {at}")), committed.schedule(direction))
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,283 @@
+//! Shrinking: the smallest datatype of its kind that still fails.
+//!
+//! Edits are made on the tree, not on the choices behind it, so that any failing datatype shrinks, wherever it came from: a node
+//! becomes one of its children or a byte, children and array entries are removed, numbers come closer to zero. Greedy; every
+//! accepted edit lowers [`weight`], so it ends.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::datatype::{Combiner, Datatype, Named};
+use crate::error::Result;
+
+/// Most candidates that are tried.
+const TRIES: usize = 3000;
+/// Longest array whose entries are edited one by one.
+const SHORT: usize = 24;
+
+/// Shrinks `t`, for which `fails` holds, to a smaller datatype for which it holds too.
+pub fn shrink(t: &Datatype, mut fails: impl FnMut(&Datatype) -> bool) -> Datatype {
+    let mut best = t.clone();
+    let mut tries = 0;
+    'again: loop {
+        let most = weight(&best);
+        for candidate in candidates(&best) {
+            if weight(&candidate) >= most {
+                continue;
+            }
+            tries += 1;
+            if tries > TRIES {
+                return best;
+            }
+            if fails(&candidate) {
+                best = candidate;
+                continue 'again;
+            }
+        }
+        return best;
+    }
+}
+
+/// Nodes, arguments, and the sum of all numbers: what shrinking lowers.
+fn weight(t: &Datatype) -> (usize, u64, u128) {
+    let numbers = t.nodes().map(|n| magnitude(n.combiner())).sum();
+    (t.nodes().count(), t.arguments(), numbers)
+}
+
+/// Nodes of the DAG, children before parents.
+pub(super) fn postorder(root: &Datatype) -> Vec<&Datatype> {
+    let mut order: Vec<&Datatype> = Vec::new();
+    let mut open = vec![(root, false)];
+    let mut seen: HashMap<usize, bool> = HashMap::new();
+    while let Some((t, left)) = open.pop() {
+        if left {
+            order.push(t);
+        } else if seen.insert(t.id(), true).is_none() {
+            open.push((t, true));
+            open.extend(t.combiner().children().map(|c| (c, false)));
+        }
+    }
+    order
+}
+
+/// Datatypes with one edit, larger cuts first.
+fn candidates(t: &Datatype) -> impl Iterator<Item = Datatype> + use<> {
+    let order: Vec<Datatype> = postorder(t).into_iter().rev().cloned().collect();
+    let root = t.clone();
+    let nodes = order.clone().into_iter();
+    nodes.flat_map(move |node| {
+        let (root, order) = (root.clone(), order.clone());
+        edits(&node).into_iter().filter_map(move |edit| replaced(&root, &order, &node, edit))
+    })
+}
+
+/// `root` with `node` replaced by `edit` wherever it occurs; `order` has parents first.
+fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype) -> Option<Datatype> {
+    let mut done: HashMap<usize, Datatype> = HashMap::from([(node.id(), edit)]);
+    for t in order.iter().rev() {
+        if t.id() == node.id() || !t.combiner().children().any(|c| done.contains_key(&c.id())) {
+            continue;
+        }
+        let children =
+            t.combiner().children().map(|c| done.get(&c.id()).unwrap_or(c).clone()).collect::<Vec<_>>();
+        done.insert(t.id(), with_children(t.combiner(), &children).ok()?);
+    }
+    done.remove(&root.id())
+}
+
+/// The same constructor over other children.
+fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype> {
+    let mut combiner = combiner.clone();
+    match &mut combiner {
+        Combiner::Named(_)
+        | Combiner::F90Real { .. }
+        | Combiner::F90Complex { .. }
+        | Combiner::F90Integer { .. } => {}
+        Combiner::Dup { oldtype }
+        | Combiner::Contiguous { oldtype, .. }
+        | Combiner::Vector { oldtype, .. }
+        | Combiner::Hvector { oldtype, .. }
+        | Combiner::Indexed { oldtype, .. }
+        | Combiner::Hindexed { oldtype, .. }
+        | Combiner::IndexedBlock { oldtype, .. }
+        | Combiner::HindexedBlock { oldtype, .. }
+        | Combiner::Subarray { oldtype, .. }
+        | Combiner::Darray { oldtype, .. }
+        | Combiner::Resized { oldtype, .. }
+        | Combiner::Bounds { oldtype, .. } => *oldtype = children[0].clone(),
+        Combiner::Struct { types, .. } => *types = children.into(),
+        Combiner::ValueIndex { value, index } => {
+            (*value, *index) = (children[0].clone(), children[1].clone());
+        }
+    }
+    Datatype::new(combiner)
+}
+
+/// Mutable views of the numbers of a constructor: single ones, and groups of arrays that have one length.
+struct Numbers<'a> {
+    single: Vec<&'a mut i64>,
+    arrays: Vec<&'a mut Arc<[i64]>>,
+    types: Option<&'a mut Arc<[Datatype]>>,
+}
+
+fn numbers(combiner: &mut Combiner) -> Numbers<'_> {
+    let (mut single, mut arrays, mut kinds) = (Vec::new(), Vec::new(), None);
+    match combiner {
+        Combiner::Contiguous { count, .. } => single.push(count),
+        Combiner::Vector { count, blocklength, stride, .. }
+        | Combiner::Hvector { count, blocklength, stride, .. } => single.extend([count, blocklength, stride]),
+        Combiner::Indexed { blocklengths, displacements, .. }
+        | Combiner::Hindexed { blocklengths, displacements, .. } => {
+            arrays.extend([blocklengths, displacements]);
+        }
+        Combiner::IndexedBlock { blocklength, displacements, .. }
+        | Combiner::HindexedBlock { blocklength, displacements, .. } => {
+            single.push(blocklength);
+            arrays.push(displacements);
+        }
+        Combiner::Struct { blocklengths, displacements, types, .. } => {
+            arrays.extend([blocklengths, displacements]);
+            kinds = Some(types);
+        }
+        Combiner::Subarray { sizes, subsizes, starts, .. } => arrays.extend([sizes, subsizes, starts]),
+        // The arrays of a darray belong together with others: entries are edited, never removed (its rules refuse that).
+        Combiner::Darray { size, rank, gsizes, psizes, .. } => {
+            single.extend([size, rank]);
+            arrays.extend([gsizes, psizes]);
+        }
+        Combiner::Resized { lb, extent, .. } | Combiner::Bounds { lb, extent, .. } => {
+            single.extend([lb, extent]);
+        }
+        Combiner::Named(_)
+        | Combiner::Dup { .. }
+        | Combiner::F90Real { .. }
+        | Combiner::F90Complex { .. }
+        | Combiner::F90Integer { .. }
+        | Combiner::ValueIndex { .. } => {}
+    }
+    Numbers { single, arrays, types: kinds }
+}
+
+/// Distance from zero; a negative number counts a little more than its opposite.
+fn height(n: i64) -> u128 {
+    2 * u128::from(n.unsigned_abs()) + u128::from(n < 0)
+}
+
+fn magnitude(combiner: &Combiner) -> u128 {
+    if let Combiner::Named(n) = combiner {
+        return n.size() as u128 * 256 + *n as u128;
+    }
+    let mut copy = combiner.clone();
+    let numbers = numbers(&mut copy);
+    let single: u128 = numbers.single.iter().map(|n| height(**n)).sum();
+    single + numbers.arrays.iter().flat_map(|a| a.iter()).map(|&n| height(n)).sum::<u128>()
+}
+
+/// Numbers closer to zero.
+fn closer(n: i64) -> impl Iterator<Item = i64> {
+    let near = [0, 1, n / 2, n.saturating_neg(), n - n.signum()];
+    near.into_iter().filter(move |&m| height(m) < height(n))
+}
+
+/// Smaller datatypes to put in place of one node.
+fn edits(t: &Datatype) -> Vec<Datatype> {
+    let combiner = t.combiner();
+    let mut out: Vec<Datatype> = combiner.children().cloned().collect();
+    out.extend([Named::Byte, Named::Short, Named::Int].map(Datatype::named));
+    let mut edit = |change: &mut dyn FnMut(&mut Combiner)| {
+        let mut combiner = combiner.clone();
+        change(&mut combiner);
+        out.extend(Datatype::new(combiner));
+    };
+    let mut copy = combiner.clone();
+    let shape = numbers(&mut copy);
+    let (singles, arrays) = (shape.single.len(), shape.arrays.len());
+    let len = shape.arrays.first().map_or(0, |a| a.len());
+    // Array entries: halves first, then one by one.
+    let mut cuts: Vec<std::ops::Range<usize>> = Vec::new();
+    if len > 1 {
+        cuts.extend([0..len / 2, len / 2..len]);
+    }
+    if len <= SHORT {
+        cuts.extend((0..len).map(|i| i..i + 1));
+    } else {
+        cuts.extend((0..8).map(|i| len * i / 8..len * (i + 1) / 8));
+    }
+    for cut in cuts {
+        edit(&mut |combiner| {
+            let numbers = numbers(combiner);
+            for array in numbers.arrays {
+                *array = without(array, &cut);
+            }
+            if let Some(types) = numbers.types {
+                *types = without(types, &cut);
+            }
+        });
+    }
+    for i in 0..singles {
+        for n in closer(*shape.single[i]) {
+            edit(&mut |combiner| *numbers(combiner).single[i] = n);
+        }
+    }
+    if len <= SHORT {
+        for i in 0..arrays {
+            for (j, &old) in shape.arrays[i].iter().enumerate() {
+                for n in closer(old) {
+                    edit(&mut |combiner| {
+                        let array = &mut numbers(combiner).arrays[i];
+                        **array =
+                            array.iter().enumerate().map(|(k, &m)| if k == j { n } else { m }).collect();
+                    });
+                }
+            }
+        }
+    }
+    out
+}
+
+fn without<T: Clone>(array: &Arc<[T]>, cut: &std::ops::Range<usize>) -> Arc<[T]> {
+    let kept = array.iter().enumerate().filter(|(i, _)| !cut.contains(i));
+    kept.map(|(_, v)| v.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Datatype {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn shrinks_to_what_matters() {
+        let t = parse(
+            "struct([2,1,3],[0,100,200],[vector(9,3,7,double),indexed([1,2,0,3],[9,40,2,7],dup(short_int)),int])",
+        );
+        let has =
+            |name: &'static str| move |t: &Datatype| t.nodes().any(|n| n.combiner().text_name() == name);
+        assert_eq!(shrink(&t, has("indexed")).to_string(), "indexed([],[],byte)");
+        assert_eq!(shrink(&t, has("dup")).to_string(), "dup(byte)");
+        assert_eq!(shrink(&t, |t| t.size() >= 6).to_string(), "double");
+        let small = shrink(&t, |t| t.true_ub() > 100 && t.size() > 0);
+        assert!(small.nodes().count() <= 2 && small.true_ub() < 110, "{small}");
+    }
+
+    #[test]
+    fn ends_on_anything_and_never_loses_the_failure() {
+        for seed in 0..60 {
+            let mut c = super::super::Choices::from_seed(seed);
+            let t = super::super::datatype(&mut c, &super::super::Budget::small());
+            let small = shrink(&t, |t| t.size() % 3 == t.size() % 2);
+            assert!(small == t || small.size() % 3 == small.size() % 2);
+        }
+    }
+
+    #[test]
+    fn postorder_has_children_first() {
+        let t = parse("let a = vector(2,1,3,int); struct([1,1],[0,99],[dup(a),a])");
+        let order = postorder(&t);
+        assert_eq!(order.len(), t.nodes().count());
+        let place = |id| order.iter().position(|n| n.id() == id).unwrap();
+        assert!(t.nodes().all(|n| n.combiner().children().all(|c| place(c.id()) < place(n.id()))));
+    }
+}

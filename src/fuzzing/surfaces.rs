@@ -1,0 +1,95 @@
+//! Oracles of texts: whatever is typed is read or refused, and what was read prints as text that reads the same.
+
+use super::case::{Check, Mismatch, ensure};
+use super::panics::caught;
+use crate::corpus;
+use crate::datatype::Datatype;
+use crate::nest::{LoopNest, Lowered, Normal, Phase};
+
+/// Longest text in bytes that is tried: a reader of megabytes is no other reader.
+const MAX_TEXT: usize = 4 << 10;
+
+/// Checks `text` as a datatype, as an entry of a corpus, and as a nest of either phase.
+///
+/// # Errors
+/// What does not hold; a panic of a parser.
+pub fn check_text(text: &str) -> Result<(), Mismatch> {
+    if text.len() > MAX_TEXT {
+        return Ok(());
+    }
+    caught(|| {
+        datatype(text)?;
+        nest::<Lowered>(text)?;
+        nest::<Normal>(text)?;
+        // A corpus may ask for lists of a million rows in a few words: those are for its own tests.
+        if !text.contains('@') {
+            drop(corpus::parse(text));
+        }
+        Ok(())
+    })
+    .unwrap_or_else(|panic| Err(Mismatch::new("text", format!("panic: {panic}\n{text}"))))
+}
+
+fn datatype(text: &str) -> Check {
+    let Ok(t) = text.parse::<Datatype>() else { return Ok(()) };
+    for printed in [t.to_string(), format!("{t:#}")] {
+        let again = printed.parse::<Datatype>();
+        let again = again.map_err(|e| Mismatch::new("text", format!("{e}\nreading back\n{printed}")))?;
+        ensure(again == t, "text", || format!("another datatype was read back from\n{printed}"))?;
+    }
+    Ok(())
+}
+
+/// A nest that was read is refused by its verifier or prints as text that reads the same.
+fn nest<P: Phase>(text: &str) -> Check {
+    let Ok(nest) = text.parse::<LoopNest<P>>() else { return Ok(()) };
+    let printed = nest.to_string();
+    if nest.verify().is_err() || printed.contains(" ... ") {
+        return Ok(());
+    }
+    let again = printed.parse::<LoopNest<P>>();
+    let again = again.map_err(|e| Mismatch::new("text", format!("{e}\nreading back\n{printed}")))?;
+    ensure(again.verify().is_ok(), "text", || format!("a broken nest was read back from\n{printed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_read_back() {
+        for text in [
+            "vector(3, 1, 2, int)",
+            "",
+            "struct([1],[0],[int",
+            "let t0 = int; dup(t0)",
+            "((((",
+            "hindexed([1],[9],f90_real(6,30))",
+            "nest normal size 4 extent 4\ncopy 4*count",
+            "nest lowered size 4 extent 4\nlet b0 = { copy 4 }\nloop count step 4 4 b0",
+            "nest lowered size 4 extent 4\nloop count step 4 4 {",
+            "nest normal size -1 extent 9\ncopy 18446744073709551615*count at 1 1",
+            "a = int\nb = vector(1,2",
+        ] {
+            check_text(text).unwrap_or_else(|m| panic!("{m}"));
+        }
+    }
+
+    #[test]
+    fn every_prefix_and_every_changed_byte() {
+        let texts = [
+            "let t0 = struct([1,1],[0,8],[int,double]); indexed([1,-2],[3,4],dup(t0))",
+            "nest lowered size 12 extent 64\nlet b0 = {\n  copy 4 unit int external32\n}\nloop count step 64 12 {\n  table [0 40 100] packed 4 b0\n}",
+        ];
+        for text in texts {
+            for i in 0..text.len() {
+                check_text(&text[..i]).unwrap_or_else(|m| panic!("{m}"));
+                for byte in [b'0', b'-', b'}', b'[', b'z', b' ', b'9'] {
+                    let mut bytes = text.as_bytes().to_vec();
+                    bytes[i] = byte;
+                    check_text(std::str::from_utf8(&bytes).unwrap()).unwrap_or_else(|m| panic!("{m}"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The fuzz targets: what each does with its bytes. `fuzz/` and the test that replays its regressions call these.
+
+use std::cell::RefCell;
+
+use super::{Budget, Choices, Failure, Oracle, check_cache, check_hostile, check_text, datatype, instances};
+use crate::target::Level;
+
+/// What a target does with one input: panics on a finding.
+pub type Target = fn(&[u8]);
+
+/// Name and function of every target.
+pub const TARGETS: [(&str, Target); 5] =
+    [("parse", parse), ("hostile", hostile), ("engines", engines), ("ranges", ranges), ("cache", cache)];
+
+thread_local! {
+    static ORACLE: RefCell<Oracle> = RefCell::new(Oracle::new(&levels()));
+}
+
+fn levels() -> Vec<Level> {
+    Level::available().collect()
+}
+
+/// Any text is read or refused with an error; what was read prints as text that reads the same.
+pub fn parse(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        check_text(text).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+    }
+}
+
+/// Hosts whose envelopes and contents lie end in an error or a datatype, in bounded time, with every handle released.
+pub fn hostile(data: &[u8]) {
+    check_hostile(&mut Choices::from_bytes(data)).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+}
+
+/// Every stage and every engine against the type map: compiled, walked, whole and in ranges, between guard pages.
+pub fn engines(data: &[u8]) {
+    let mut c = Choices::from_bytes(data);
+    let t = datatype(&mut c, &Budget::small());
+    let count = instances(&mut c);
+    if let Err(mismatch) = ORACLE.with_borrow_mut(|oracle| oracle.check(&t, count, &mut c)) {
+        panic!("{}", Failure::shrunk(&t, count, mismatch, &levels()));
+    }
+}
+
+/// Any pieces of the packed stream, in any order, overlapping or not.
+pub fn ranges(data: &[u8]) {
+    let mut c = Choices::from_bytes(data);
+    let t = datatype(&mut c, &Budget::default());
+    let count = instances(&mut c).min(3);
+    let checked = ORACLE.with_borrow_mut(|oracle| oracle.check_ranges(&t, count, &mut c));
+    checked.unwrap_or_else(|mismatch| panic!("{count} of {t}\n{mismatch}"));
+}
+
+/// Threads that commit, use and drop the same few datatypes in a cache too small for them.
+pub fn cache(data: &[u8]) {
+    check_cache(&mut Choices::from_bytes(data)).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_takes_any_bytes() {
+        for (name, target) in TARGETS {
+            for seed in 0..60 {
+                let mut c = Choices::from_seed(seed);
+                let data: Vec<u8> = (0..c.below(300)).map(|_| c.byte()).collect();
+                println!("{name} {data:?}");
+                target(&data);
+            }
+        }
+    }
+}

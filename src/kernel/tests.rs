@@ -1,0 +1,126 @@
+//! Kernels from compiled code, run and dropped.
+
+use std::sync::Arc;
+
+use cranelift_codegen::Context as Compiler;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{
+    AbiParam, BlockArg, Function, InstBuilder, MemFlagsData, Signature, condcodes::IntCC, types::I64,
+};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+
+use super::{CompiledCode, Context, Kernel};
+use crate::arena::Arena;
+use crate::column::Column;
+use crate::error::ErrorClass;
+use crate::load::load;
+
+/// The host, as cheap as it compiles.
+fn host() -> OwnedTargetIsa {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "none").unwrap();
+    cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap()
+}
+
+/// Code for: `count` times, copy 8 bytes from `user` to `packed`, `user += context[0]`, `packed += 8`.
+fn strided_pack(isa: &OwnedTargetIsa) -> Vec<u8> {
+    let mut signature = Signature::new(isa.default_call_conv());
+    signature.params.extend([AbiParam::new(I64); 4]);
+    let mut compiler = Compiler::for_function(Function::with_name_signature(Default::default(), signature));
+    let mut control = cranelift_frontend::FunctionBuilderContext::new();
+    let mut b = cranelift_frontend::FunctionBuilder::new(&mut compiler.func, &mut control);
+    let [entry, head, body, exit] = [(); 4].map(|()| b.create_block());
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let [user, packed, count, context] = [0, 1, 2, 3].map(|i| b.block_params(entry)[i]);
+    let stride = b.ins().load(I64, MemFlagsData::trusted(), context, 0);
+    b.ins().jump(head, &[user, packed, count].map(BlockArg::from));
+    let [user, packed, count] = [(); 3].map(|()| b.append_block_param(head, I64));
+    b.switch_to_block(head);
+    let more = b.ins().icmp_imm_s(IntCC::NotEqual, count, 0);
+    b.ins().brif(more, body, &[], exit, &[]);
+    b.switch_to_block(body);
+    let value = b.ins().load(I64, MemFlagsData::trusted(), user, 0);
+    b.ins().store(MemFlagsData::trusted(), value, packed, 0);
+    let user = b.ins().iadd(user, stride);
+    let packed = b.ins().iadd_imm_s(packed, 8);
+    let count = b.ins().iadd_imm_s(count, -1);
+    b.ins().jump(head, &[user, packed, count].map(BlockArg::from));
+    b.switch_to_block(exit);
+    b.ins().return_(&[]);
+    b.seal_all_blocks();
+    b.finalize(isa.frontend_config());
+    let code = compiler.compile(&**isa, &mut ControlPlane::default()).unwrap();
+    assert!(code.buffer.relocs().is_empty());
+    code.code_buffer().to_vec()
+}
+
+fn check(kernel: &Kernel) {
+    let mut user: Vec<u8> = (0..100).collect();
+    let mut packed = [0u8; 40];
+    // SAFETY: five blocks of 8 bytes 20 bytes apart lie within 100 bytes; 40 bytes are packed.
+    unsafe { kernel.call(user.as_mut_ptr(), packed.as_mut_ptr(), 5) };
+    let expected: Vec<u8> = (0..5).flat_map(|i| (0..8).map(move |k| 20 * i + k)).collect();
+    assert_eq!(packed.as_slice(), expected);
+}
+
+#[test]
+fn compiled_code_runs_from_either_source_of_memory() {
+    let isa = host();
+    let bytes = strided_pack(&isa);
+    for arena in [Arena::new(1 << 20), Arena::without_memfd(1 << 20)] {
+        let context = Context::new(vec![20], Vec::new());
+        let kernel =
+            load(CompiledCode { bytes: bytes.clone(), alignment: 16, context }, &arena, &isa).unwrap();
+        assert_eq!(kernel.code(), bytes);
+        check(&kernel);
+        assert_eq!(arena.usage().live, 1);
+        drop(kernel);
+        assert_eq!(arena.usage().live, 0);
+    }
+}
+
+#[test]
+fn a_full_arena_keeps_its_error_class() {
+    let isa = host();
+    let code =
+        CompiledCode { bytes: vec![0; 500], alignment: 16, context: Context::new(Vec::new(), Vec::new()) };
+    let error = load(code, &Arena::new(256), &isa).unwrap_err();
+    assert_eq!((error.class(), error.argument()), (ErrorClass::NoMem, "limit"));
+}
+
+#[test]
+fn no_code_is_an_error() {
+    let code =
+        CompiledCode { bytes: Vec::new(), alignment: 16, context: Context::new(Vec::new(), Vec::new()) };
+    assert!(load(code, &Arena::new(1 << 20), &host()).is_err());
+}
+
+#[test]
+fn a_context_keeps_its_tables() {
+    let column: Column = vec![1, 2, 3].into();
+    let words = vec![column.as_ptr() as u64, 7];
+    let context = Context::new(words, vec![column]);
+    assert_eq!(context.bytes(), 16 + 12);
+    // SAFETY: word 0 is the address of the column, which the context owns.
+    let first = unsafe { *(*context.as_ptr() as *const i32) };
+    assert_eq!(first, 1);
+}
+
+#[test]
+fn the_last_user_of_a_kernel_may_be_another_thread() {
+    let isa = host();
+    let arena = Arena::new(1 << 20);
+    let code = CompiledCode {
+        bytes: strided_pack(&isa),
+        alignment: 16,
+        context: Context::new(vec![20], Vec::new()),
+    };
+    let kernel = Arc::new(load(code, &arena, &isa).unwrap());
+    let users: Vec<_> =
+        (0..4).map(|_| Arc::clone(&kernel)).map(|k| std::thread::spawn(move || check(&k))).collect();
+    drop(kernel);
+    users.into_iter().for_each(|t| t.join().unwrap());
+    assert_eq!(arena.usage().live, 0);
+}

@@ -1,0 +1,113 @@
+//! ddtc, the derived datatype compiler: an MPI derived datatype becomes native pack and unpack code when it is committed.
+//!
+//! ```
+//! fn main() -> ddtc::Result<()> {
+//!     // One column of an 8 x 8 matrix of doubles: 8 blocks of 1 element, 8 elements apart.
+//!     let double = ddtc::Datatype::named(ddtc::Named::Double);
+//!     let column = ddtc::commit(&ddtc::Datatype::vector(8, 1, 8, &double)?)?;
+//!     let matrix: Vec<u8> = (0..=255).cycle().take(8 * 8 * 8).collect();
+//!     let mut packed = vec![0; column.packed_size(1)? as usize];
+//!     column.pack(&matrix, 0, 1, &mut packed)?;
+//!     let mut copy = vec![0; matrix.len()];
+//!     column.unpack(&packed, &mut copy, 0, 1)?;
+//!     assert!((packed.len() == 64) && (copy[64..72] == matrix[64..72]) && (copy[72..128] == [0; 56]));
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # The flow
+//!
+//! ```text
+//! MPI_Datatype (envelope, contents) | constructors | text
+//!   [decode]     -> Datatype             combiner tree: exactly the constructor arguments
+//!   [lower]      -> LoopNest<Lowered>    loops and tables over copies; every node has a user and a packed address
+//!   [normalize]  -> LoopNest<Normal>     canonical meaning; with the kernel kind it is the cache key
+//!   [schedule]   -> Plan<Scheduled>      per direction and CPU level: order, unrolling, micro-kernels; the only cost model
+//!   [legalize]   -> Plan<Legal>          only accesses that the target has
+//!   [emit]       -> CompiledCode         machine code through Cranelift; a relocation is an error
+//!   [load]       -> Kernel               code in the arena, and the context that it reads
+//!   cache        -> Committed            what packs and unpacks
+//! beside it:  Datatype [interp] -> bytes   by the definition of the type map: the oracle
+//!             nest, plan .eval() -> bytes  any phase can be evaluated
+//!             LoopNest<Normal> [walk] -> bytes   from any packed byte to any other: fallback, lazy tier, ranges
+//! ```
+//!
+//! # Rooms
+//!
+//! Nouns hold data, verbs are stages. A verb imports nouns, never another verb; only [`engine`] imports the verbs. A stage has
+//! one name: module, log line, timing label, filetest command, CLI verb. docs/ARCHITECTURE.md has a paragraph per room.
+//!
+//! | Room | What |
+//! |---|---|
+//! | [`error`] | what was called, which argument broke which rule |
+//! | [`datatype`] | noun: the MPI type, free of any MPI library |
+//! | [`column`](mod@column), [`kind`], [`target`] | nouns: integer tables; kernel kinds; CPU levels and cost constants |
+//! | [`nest`], [`plan`], [`segment`] | nouns: what moves; how it moves; which part of it |
+//! | [`micro`], [`arena`], [`kernel`] | nouns, unsafe: precompiled inner loops; executable memory; code with its context |
+//! | [`decode`], [`lower`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | verbs: the stages, in order |
+//! | [`walk`], [`interp`] | verbs beside the flow: production fallback; oracle |
+//! | [`cache`], [`engine`] | equal layouts share kernels; the pipeline, one line per stage |
+//! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
+//! | [`calls`] | noun: counters of pack and unpack calls, per thread and only while somebody looks |
+//! | [`corpus`] | named datatypes in the text notation |
+//!
+//! # Stability
+//!
+//! What is re-exported at the root is the interface. The rooms are public for the members of the workspace, tests, benchmarks
+//! and people who look inside; they may change in any release.
+//!
+//! Unsafe code is denied here and allowed by name in the rooms of docs/SAFETY.md.
+#![deny(unsafe_code)]
+
+pub mod arena;
+pub mod cache;
+pub mod calls;
+pub mod column;
+pub mod committed;
+pub mod corpus;
+pub mod datatype;
+pub mod decode;
+pub mod emit;
+pub mod engine;
+pub mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod interp;
+pub mod kernel;
+pub mod kind;
+pub mod legalize;
+pub mod load;
+pub mod lower;
+pub mod micro;
+pub mod nest;
+pub mod normalize;
+pub mod object;
+pub mod plan;
+pub mod schedule;
+pub mod segment;
+pub mod target;
+pub mod tool;
+pub mod walk;
+
+pub use committed::Committed;
+pub use datatype::{Combiner, Datatype, Distribution, Named, Order};
+pub use engine::{Config, Counters, Engine, Mode};
+pub use error::{Error, ErrorClass, Result};
+pub use kernel::{Entry, Kernel};
+pub use kind::Direction;
+pub use target::Level;
+
+/// Compiles `t` in the default engine ([`Engine::global`]) and returns what packs and unpacks it (MPI 5.0, 5.1.9,
+/// `MPI_Type_commit`).
+///
+/// # Errors
+/// Only faults of ddtc: a datatype that exists can be committed, and what cannot be compiled is walked.
+pub fn commit(t: &Datatype) -> Result<Committed> {
+    Engine::global().commit(t)
+}
+
+/// The example of README.md, run as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

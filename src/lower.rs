@@ -1,0 +1,237 @@
+//! Lowering: the combiner tree becomes loops and tables over copies.
+//!
+//! Every datatype node is lowered once to a body that describes one instance at origin zero; users of a shared child share its
+//! body, so the nest is as small as the DAG. Nothing is simplified here, with one exception: an indexed type over a gapless
+//! child goes straight to columns, because 10^6 nodes would cost more than everything after them.
+//!
+//! Source: the definitions of the constructors, MPI 5.0, section 5.1.2.
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+
+use crate::column::Column;
+use crate::datatype::{Combiner, Datatype};
+use crate::error::{Error, ErrorClass, Result};
+use crate::nest::{At, Body, LoopNest, Lowered, Node, Trip, Unit};
+use crate::segment::packed_bytes;
+
+/// What the leaves of the nest count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// Bytes: native kinds.
+    Bytes,
+    /// Basic types: kinds that combine values (reductions).
+    Basic,
+    /// Basic types, in external32 representation on the packed side.
+    External32,
+}
+
+/// One lowered datatype: its body, its packed bytes, and its length where one instance is a gapless run of bytes from
+/// displacement 0.
+#[derive(Clone, Copy)]
+struct Done {
+    body: Body,
+    size: i64,
+    run: Option<i64>,
+}
+
+/// Lowers `t` for a run-time number of instances.
+///
+/// # Errors
+/// A size in external32 that does not fit in 64 bits; otherwise only faults of ddtc: a datatype that was built has a nest.
+pub fn lower(t: &Datatype, units: Units) -> Result<LoopNest<Lowered>> {
+    // A basic type grows at most twofold (long double, where C's has 8 bytes).
+    if units == Units::External32 && t.size() > i64::MAX / 2 {
+        let rule = "the size in external32 must fit in 64 bits";
+        return Err(Error::new(ErrorClass::ValueTooLarge, "lower", "size", t.size(), rule));
+    }
+    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), units };
+    let mut stack = vec![(t, false)];
+    while let Some((t, children_done)) = stack.pop() {
+        if l.done.contains_key(&t.id()) {
+            continue;
+        }
+        if !children_done {
+            stack.push((t, true));
+            match t.expansion() {
+                Some(e) => stack.push((e, false)),
+                None => stack.extend(t.combiner().children().map(|c| (c, false))),
+            }
+            continue;
+        }
+        let done = l.one(t)?;
+        l.done.insert(t.id(), done);
+    }
+    let inner = l.of(t)?;
+    let step = At::new(t.extent(), inner.size);
+    let root = if inner.size == 0 {
+        Body::default()
+    } else {
+        l.seal(vec![Node::Loop { at: At::ZERO, trip: Trip::counted(1), step, body: inner.body }])
+    };
+    Ok(LoopNest::new(l.nodes, root, inner.size, t.extent()))
+}
+
+struct Lowering {
+    nodes: Vec<Node>,
+    done: HashMap<usize, Done, Xxh3DefaultBuilder>,
+    units: Units,
+}
+
+impl Lowering {
+    fn of(&self, t: &Datatype) -> Result<Done> {
+        self.done.get(&t.id()).copied().ok_or_else(|| Error::internal("lower", "child not lowered"))
+    }
+
+    fn seal(&mut self, list: Vec<Node>) -> Body {
+        let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
+        self.nodes.extend(list);
+        body
+    }
+
+    fn done(&mut self, list: Vec<Node>, run: Option<i64>) -> Done {
+        let size = list.iter().map(|node| packed_bytes(node, 1)).fold(0, i64::wrapping_add);
+        Done { body: self.seal(list), size, run }
+    }
+
+    fn one(&mut self, t: &Datatype) -> Result<Done> {
+        if let Some(e) = t.expansion() {
+            return self.of(e);
+        }
+        match t.combiner() {
+            Combiner::Dup { oldtype }
+            | Combiner::Resized { oldtype, .. }
+            | Combiner::Bounds { oldtype, .. } => self.of(oldtype),
+            Combiner::Contiguous { count, oldtype } => {
+                let run = self.run_of(oldtype)?.and_then(|n| n.checked_mul(*count));
+                let node = self.block(oldtype, At::ZERO, *count)?;
+                Ok(self.done(vec![node], run))
+            }
+            Combiner::Vector { count, blocklength, stride, oldtype } => {
+                self.vector(oldtype, *count, *blocklength, stride.wrapping_mul(oldtype.extent()))
+            }
+            Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
+                self.vector(oldtype, *count, *blocklength, *stride)
+            }
+            Combiner::Indexed { blocklengths, displacements, oldtype } => {
+                self.indexed(oldtype, blocklengths, displacements, oldtype.extent())
+            }
+            Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
+                self.indexed(oldtype, blocklengths, displacements, 1)
+            }
+            Combiner::IndexedBlock { blocklength, displacements, oldtype } => {
+                self.table(oldtype, *blocklength, displacements, oldtype.extent())
+            }
+            Combiner::HindexedBlock { blocklength, displacements, oldtype } => {
+                self.table(oldtype, *blocklength, displacements, 1)
+            }
+            Combiner::Struct { blocklengths, displacements, types, .. } => {
+                let mut list = Vec::with_capacity(types.len());
+                let mut packed = 0_i64;
+                for ((t, &n), &d) in types.iter().zip(blocklengths.iter()).zip(displacements.iter()) {
+                    list.push(self.block(t, At::new(d, packed), n)?);
+                    packed = packed.wrapping_add(self.of(t)?.size.wrapping_mul(n));
+                }
+                Ok(self.done(list, None))
+            }
+            Combiner::Named(named) => {
+                let mut list = Vec::new();
+                let mut packed = 0;
+                for (&(part, offset), &(_, size)) in named.parts().iter().zip(named.pieces()) {
+                    let at = At::new(offset, packed);
+                    let (n, unit) = match self.units {
+                        Units::Bytes => (size as u64, Unit::Byte),
+                        Units::Basic => (1, Unit::Basic(part)),
+                        Units::External32 => (1, Unit::External32(part)),
+                    };
+                    list.push(Node::Copy { at, n: Trip::fixed(n), unit });
+                    packed += unit.packed() * n as i64;
+                }
+                let run = (self.units == Units::Bytes && list.len() == 1).then_some(packed);
+                Ok(self.done(list, run))
+            }
+            Combiner::Subarray { .. }
+            | Combiner::Darray { .. }
+            | Combiner::F90Real { .. }
+            | Combiner::F90Complex { .. }
+            | Combiner::F90Integer { .. }
+            | Combiner::ValueIndex { .. } => Err(Error::internal("lower", "constructor without expansion")),
+        }
+    }
+
+    /// The length of one instance of `t` if `n` instances in a row are one gapless run of bytes.
+    fn run_of(&self, t: &Datatype) -> Result<Option<i64>> {
+        Ok(self.of(t)?.run.filter(|&n| n == t.extent()))
+    }
+
+    /// `n` instances of `t` in a row, the first at `at`.
+    fn block(&self, t: &Datatype, at: At, n: i64) -> Result<Node> {
+        let Done { body, size, .. } = self.of(t)?;
+        Ok(Node::Loop { at, trip: Trip::fixed(n as u64), step: At::new(t.extent(), size), body })
+    }
+
+    fn vector(&mut self, t: &Datatype, count: i64, blocklength: i64, stride: i64) -> Result<Done> {
+        let block = self.block(t, At::ZERO, blocklength)?;
+        let body = self.seal(vec![block]);
+        let step = At::new(stride, blocklength.wrapping_mul(self.of(t)?.size));
+        let outer = Node::Loop { at: At::ZERO, trip: Trip::fixed(count as u64), step, body };
+        Ok(self.done(vec![outer], None))
+    }
+
+    /// Blocks of one length at `displacements * unit` bytes.
+    fn table(&mut self, t: &Datatype, blocklength: i64, displacements: &[i64], unit: i64) -> Result<Done> {
+        let block = self.block(t, At::ZERO, blocklength)?;
+        let body = self.seal(vec![block]);
+        let packed = blocklength.wrapping_mul(self.of(t)?.size);
+        let displacements = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)));
+        let table = Node::Table { at: At::ZERO, displacements, packed, body };
+        Ok(self.done(vec![table], None))
+    }
+
+    /// Blocks of their own lengths (in instances of `t`) at `displacements * unit` bytes.
+    fn indexed(&mut self, t: &Datatype, lengths: &[i64], displacements: &[i64], unit: i64) -> Result<Done> {
+        // Blocks of one length are a table: one column instead of three.
+        if let [first, rest @ ..] = lengths
+            && rest.iter().all(|n| n == first)
+        {
+            return self.table(t, *first, displacements, unit);
+        }
+        // Empty blocks are rare and dropped first, so that columns are built from slices.
+        let (mut kept_lengths, mut kept_displacements) = (Vec::new(), Vec::new());
+        let (lengths, displacements) = if lengths.contains(&0) {
+            let kept = || lengths.iter().zip(displacements).filter(|&(&n, _)| n > 0);
+            kept_lengths.extend(kept().map(|(&n, _)| n));
+            kept_displacements.extend(kept().map(|(_, &d)| d));
+            (&kept_lengths[..], &kept_displacements[..])
+        } else {
+            (lengths, displacements)
+        };
+        let size = self.of(t)?.size;
+        let list = if let Some(run) = self.run_of(t)? {
+            let mut at = 0_i64;
+            let starts = lengths.iter().map(|n| {
+                let start = at;
+                at = at.wrapping_add(n.wrapping_mul(run));
+                start
+            });
+            let packed: Vec<i64> = starts.collect();
+            if at == 0 {
+                Vec::new()
+            } else {
+                let user = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)));
+                let len = Column::build(lengths.iter().map(|n| n.wrapping_mul(run)));
+                vec![Node::Blocks { at: At::ZERO, user, packed: packed.into(), len }]
+            }
+        } else {
+            let mut list = Vec::with_capacity(lengths.len());
+            let mut packed = 0_i64;
+            for (&n, &d) in lengths.iter().zip(displacements) {
+                list.push(self.block(t, At::new(d.wrapping_mul(unit), packed), n)?);
+                packed = packed.wrapping_add(n.wrapping_mul(size));
+            }
+            list
+        };
+        Ok(self.done(list, None))
+    }
+}

@@ -1,0 +1,138 @@
+//! Memory: the two sides of one pack or unpack, as a handle that code without `unsafe` can move bytes through.
+//!
+//! Making a handle is unsafe and states the whole contract once: it is used only for blocks that are valid. The methods are
+//! then calls of micro-kernels by offset.
+
+use super::blocks::{self, Widths};
+use super::{Direction, Width, block, rows, strided};
+use crate::column::Column;
+use crate::target::Level;
+
+/// Longest block in bytes that [`Memory::copy`] moves in line; longer ones are a call of the C library's `memcpy`.
+const INLINE: u64 = 64;
+
+/// The user buffer and the packed buffer of one call, and which way bytes go.
+///
+/// Offsets are in bytes: user offsets from the buffer address of the call (displacement 0 of instance 0), packed offsets
+/// from the first packed byte.
+#[derive(Debug)]
+pub struct Memory {
+    user: *mut u8,
+    packed: *mut u8,
+    direction: Direction,
+    level: Level,
+}
+
+impl Memory {
+    /// A handle on `user` and `packed`.
+    ///
+    /// # Safety
+    /// As long as the handle is used, every block that its methods are given must be valid: readable on the source side and
+    /// writable on the destination side of `direction`, by nobody else at the same time, without overlap between the sides.
+    /// `level` must be one that this machine runs. Whoever hands the handle to safe code vouches that this code moves only
+    /// blocks of the layout and the packed range that the caller's buffers were made for.
+    pub unsafe fn new(user: *mut u8, packed: *mut u8, direction: Direction, level: Level) -> Memory {
+        Memory { user, packed, direction, level }
+    }
+
+    /// Which way bytes go.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    #[inline(always)]
+    fn user(&self, offset: i64) -> *mut u8 {
+        self.user.wrapping_offset(offset as isize)
+    }
+
+    #[inline(always)]
+    fn packed(&self, offset: i64) -> *mut u8 {
+        self.packed.wrapping_offset(offset as isize)
+    }
+
+    /// Moves one block of `len` bytes.
+    #[inline(always)]
+    pub fn copy(&self, user: i64, packed: i64, len: u64) {
+        let (user, packed) = (self.user(user), self.packed(packed));
+        let (dst, src) = match self.direction {
+            Direction::Pack => (packed, user.cast_const()),
+            Direction::Unpack => (user, packed.cast_const()),
+        };
+        // SAFETY: the block is valid by the contract of `new`.
+        unsafe {
+            if len <= INLINE {
+                block::run_time::<16>(dst, src, len as usize);
+            } else {
+                std::ptr::copy_nonoverlapping(src, dst, len as usize);
+            }
+        }
+    }
+
+    /// Moves `n` blocks of `len` bytes, in order: block `i` lies at `user + i * user_stride` and at
+    /// `packed + i * packed_stride`.
+    #[inline]
+    pub fn strided(
+        &self,
+        user: i64,
+        packed: i64,
+        n: u64,
+        (user_stride, packed_stride): (i64, i64),
+        len: u64,
+    ) {
+        let f = strided::function(len, self.level);
+        let (user, packed) = (self.user(user), self.packed(packed));
+        // SAFETY: the blocks are valid by the contract of `new`, and so is the level.
+        unsafe {
+            match self.direction {
+                Direction::Pack => f(packed, user, n, packed_stride, user_stride, len),
+                Direction::Unpack => f(user, packed, n, user_stride, packed_stride, len),
+            }
+        }
+    }
+
+    /// Moves blocks of `len` bytes, in order: for every entry `first + i` below `first + n` of `column`, the block at
+    /// `user + column[first + i]` and at `packed + i * packed_stride`.
+    ///
+    /// # Panics
+    /// If the column has fewer than `first + n` entries.
+    #[inline]
+    pub fn rows(
+        &self,
+        user: i64,
+        packed: i64,
+        (column, first, n): (&Column, usize, usize),
+        packed_stride: i64,
+        len: u64,
+    ) {
+        let f = rows::function(len, Width::of(column), self.direction, self.level);
+        // SAFETY: the entries exist; the blocks are valid by the contract of `new`, and so is the level.
+        unsafe {
+            f(self.user(user), self.packed(packed), n as u64, entries(column, first, n), packed_stride, len);
+        }
+    }
+
+    /// Moves blocks of listed lengths, in order: for every entry `i` of `first..first + n`, `lens[i]` bytes at
+    /// `user + users[i]` and at `packed + packeds[i]`.
+    ///
+    /// # Panics
+    /// If a column has fewer than `first + n` entries.
+    #[inline]
+    pub fn blocks(&self, user: i64, packed: i64, columns: [&Column; 3], (first, n): (usize, usize)) {
+        let [users, packeds, lens] = columns;
+        let widths = Widths { user: Width::of(users), packed: Width::of(packeds), len: Width::of(lens) };
+        let [users, packeds, lens] = columns.map(|c| entries(c, first, n));
+        let f = blocks::function(widths, self.direction, self.level);
+        // SAFETY: the entries exist; the blocks are valid by the contract of `new`, and so is the level.
+        unsafe { f(self.user(user), self.packed(packed), n as u64, users, packeds, lens) }
+    }
+}
+
+/// Address of entry `first` of `column`, which has `n` entries from there.
+#[inline(always)]
+fn entries(column: &Column, first: usize, n: usize) -> *const u8 {
+    assert!(first <= column.len() && n <= column.len() - first, "rows beyond the end of their column");
+    column.as_ptr().wrapping_add(first * column.width())
+}
+
+#[cfg(test)]
+mod tests;

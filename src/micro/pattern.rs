@@ -1,0 +1,266 @@
+//! Pattern: instances of one small layout, each within a window of 64 bytes, moved by one permutation per window.
+//!
+//! An array of structs, or any short blocks that repeat: load a window, permute its bytes into packed order, store; unpack
+//! the other way round through a mask. As many instances as fit share a window. Loads and the last stores are masked too, so
+//! nothing outside the instances is touched and no remainder is left to other code. Bytes are permuted with AVX-512 VBMI,
+//! 4-byte words with AVX-512 or AVX2 (32-byte windows).
+
+use std::fmt;
+
+use super::Direction;
+use crate::target::Level;
+
+/// `(user, packed, n, user_stride, table)`: instance `i` of `n` lies at `user + i * user_stride` and at `packed + i * size`,
+/// dense. `table` is [`Pattern::words`] of a pattern made for this stride.
+pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
+
+/// One contiguous part of an instance.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Part {
+    /// Offset from the instance's address in the user's buffer, in bytes.
+    pub user: i64,
+    /// Offset from the instance's first packed byte, in bytes.
+    pub packed: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// What a pattern's code permutes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Granule {
+    /// Bytes, by `vpermb`.
+    Byte,
+    /// Words of 4 bytes, by `vpermd`.
+    Word,
+}
+
+impl fmt::Display for Granule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Granule::Byte => "byte",
+            Granule::Word => "word",
+        })
+    }
+}
+
+/// Words of a table as [`Pattern::words`] gives it.
+pub const WORDS: usize = size_of::<Table>() / 8;
+
+/// What the code reads. Lanes are bytes or words; masks have one bit per lane.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Table {
+    /// For every lane of the packed side the lane of the window that it comes from.
+    pack: [u8; 64],
+    /// For every lane of the window the lane of the packed side that it comes from.
+    unpack: [u8; 64],
+    /// Lanes of the window that are mapped when it is full.
+    mapped: u64,
+    /// Instances in a full window.
+    instances: u64,
+    /// Packed bytes of an instance.
+    size: u64,
+    /// Bytes from the instance's address to its lowest mapped byte.
+    lowest: i64,
+    /// Bytes from the lowest to the end of the highest mapped byte of an instance.
+    span: u64,
+}
+
+/// A layout as a permutation: plain data, whose words a context holds.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    table: Table,
+    granule: Granule,
+    level: Level,
+    /// No byte of a window is mapped twice.
+    disjoint: bool,
+}
+
+/// Whether the machine permutes bytes.
+#[cfg(target_arch = "x86_64")]
+fn permutes_bytes() -> bool {
+    std::is_x86_feature_detected!("avx512vbmi")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn permutes_bytes() -> bool {
+    false
+}
+
+impl Pattern {
+    /// The pattern of instances made of `parts`, `stride` bytes apart; none where it has no code at `level` on this machine:
+    /// a span of more than one window, packed bytes that are not `0..size` in some order, or offsets that are no multiples
+    /// of the granule.
+    pub fn new(parts: &[Part], stride: i64, level: Level) -> Option<Pattern> {
+        let granule = match level {
+            Level::Avx512 if permutes_bytes() => Granule::Byte,
+            Level::Avx512 | Level::Avx2 if cfg!(target_arch = "x86_64") => Granule::Word,
+            _ => return None,
+        };
+        Pattern::with_granule(parts, stride, level, granule)
+    }
+
+    /// As [`Pattern::new`] with words where bytes would do.
+    fn with_granule(parts: &[Part], stride: i64, level: Level, granule: Granule) -> Option<Pattern> {
+        let window = if level == Level::Avx512 { 64 } else { 32 };
+        let bytes = bytes_of(parts, window)?;
+        let lowest = *bytes.iter().min()?;
+        let span = bytes.iter().max()?.checked_sub(lowest)?.checked_add(1)?;
+        let (size, span) = (bytes.len() as u64, u64::try_from(span).ok().filter(|&s| s <= window)?);
+        let fits = |k: u64| stride > 0 && (k - 1) * stride as u64 + span <= window && k * size <= window;
+        let instances = if stride >= span as i64 {
+            (1..=window).take_while(|&k| k == 1 || fits(k)).count() as u64
+        } else {
+            1
+        };
+        let unit = match granule {
+            Granule::Byte => 1,
+            Granule::Word => 4,
+        };
+        let mut table = Table { pack: [0; 64], unpack: [0; 64], mapped: 0, instances, size, lowest, span };
+        let mut disjoint = true;
+        let mut set = |at: u64, from: u64| -> Option<()> {
+            // A lane is whole or not at all.
+            if at.is_multiple_of(unit) {
+                let bit = 1u64 << (at / unit);
+                disjoint &= table.mapped & bit == 0;
+                table.mapped |= bit;
+                put(&mut table.pack, from, at / unit, unit)?;
+                put(&mut table.unpack, at, from / unit, unit)?;
+            }
+            (at % unit == from % unit).then_some(())
+        };
+        for i in 0..instances {
+            for (k, user) in bytes.iter().enumerate() {
+                let at = i.wrapping_mul(stride as u64).wrapping_add((user - lowest) as u64);
+                set(at, i * size + k as u64)?;
+            }
+        }
+        if !size.is_multiple_of(unit) || !span.is_multiple_of(unit) {
+            return None;
+        }
+        if unit > 1 && !whole(&bytes, unit as i64) {
+            return None;
+        }
+        Some(Pattern { table, granule, level, disjoint })
+    }
+
+    /// Bytes of one instance, packed.
+    pub fn size(&self) -> u64 {
+        self.table.size
+    }
+
+    /// Instances that one window moves.
+    pub fn instances(&self) -> u64 {
+        self.table.instances
+    }
+
+    /// Whether it may be unpacked: a mask cannot write one byte twice, so overlapping parts have no order.
+    pub fn unpacks(&self) -> bool {
+        self.disjoint
+    }
+
+    /// What is permuted.
+    pub fn granule(&self) -> Granule {
+        self.granule
+    }
+
+    /// The level of the code.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The table that the code is called with, for the words of a context.
+    pub fn words(&self) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        let (pack, rest) = words.split_at_mut(8);
+        let (unpack, rest) = rest.split_at_mut(8);
+        for (to, from) in [(pack, &self.table.pack), (unpack, &self.table.unpack)] {
+            for (word, bytes) in to.iter_mut().zip(from.as_chunks::<8>().0) {
+                *word = u64::from_ne_bytes(*bytes);
+            }
+        }
+        let t = &self.table;
+        rest.copy_from_slice(&[t.mapped, t.instances, t.size, t.lowest as u64, t.span]);
+        words
+    }
+}
+
+/// Writes a lane index: one byte for bytes, 4 bytes for words.
+fn put(lanes: &mut [u8; 64], at: u64, value: u64, unit: u64) -> Option<()> {
+    let start = (at / unit * unit) as usize;
+    let lane = lanes.get_mut(start..start + unit as usize)?;
+    lane.fill(0);
+    // Little-endian, as the machines that run this are.
+    lane[0] = value as u8;
+    Some(())
+}
+
+/// User offset of every packed byte of an instance, if the parts are at most `window` bytes and make exactly `0..size`.
+fn bytes_of(parts: &[Part], window: u64) -> Option<Vec<i64>> {
+    let mut bytes: Vec<Option<i64>> = Vec::new();
+    for part in parts {
+        let end = part.packed.checked_add(part.len).filter(|&e| e <= window)? as usize;
+        bytes.resize(bytes.len().max(end), None);
+        for k in 0..part.len {
+            let byte = &mut bytes[(part.packed + k) as usize];
+            if byte.replace(part.user.checked_add(k as i64)?).is_some() {
+                return None;
+            }
+        }
+    }
+    bytes.into_iter().collect()
+}
+
+/// Whether packed bytes come in aligned runs of `unit` that are runs in the user's buffer too, all at one phase.
+fn whole(bytes: &[i64], unit: i64) -> bool {
+    bytes.chunks(unit as usize).all(|run| {
+        run.iter().enumerate().all(|(k, &b)| b == run[0] + k as i64) && (run[0] - bytes[0]) % unit == 0
+    })
+}
+
+/// The meaning: the same bytes one by one.
+///
+/// # Safety
+/// Every byte of every instance is valid on both sides; the sides do not overlap.
+pub unsafe fn twin(
+    direction: Direction,
+    (user, packed): (*mut u8, *mut u8),
+    n: u64,
+    stride: i64,
+    parts: &[Part],
+) {
+    let size: u64 = parts.iter().map(|p| p.len).sum();
+    for i in 0..n {
+        for part in parts {
+            for k in 0..part.len {
+                let u = user.wrapping_offset((i as i64 * stride + part.user + k as i64) as isize);
+                let p = packed.wrapping_add((i * size + part.packed + k) as usize);
+                // SAFETY: byte `k` of a part of instance `i`.
+                unsafe {
+                    match direction {
+                        Direction::Pack => p.write(u.read()),
+                        Direction::Unpack => u.write(p.read()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod code;
+
+/// The function for patterns of `granule` at `level`; none where there is none.
+pub fn function(granule: Granule, direction: Direction, level: Level) -> Option<Function> {
+    #[cfg(target_arch = "x86_64")]
+    return code::function(granule, direction, level);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (granule, direction, level);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

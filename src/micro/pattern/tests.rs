@@ -1,0 +1,135 @@
+//! Patterns against their twin.
+
+use super::{Granule, Part, Pattern, function, twin};
+use crate::micro::testing::{Guarded, check};
+use crate::micro::{Direction, Micro};
+use crate::target::Level;
+
+/// Parts of the given user offsets and lengths, packed in this order.
+fn parts(list: &[(i64, u64)]) -> Vec<Part> {
+    let mut packed = 0;
+    list.iter()
+        .map(|&(user, len)| {
+            packed += len;
+            Part { user, packed: packed - len, len }
+        })
+        .collect()
+}
+
+/// All patterns that the machine has for the layout.
+fn patterns(parts: &[Part], stride: i64) -> Vec<Pattern> {
+    let granules = [Granule::Byte, Granule::Word];
+    Level::available()
+        .filter(|&l| l > Level::Baseline)
+        .flat_map(|level| granules.map(|g| (level, g)))
+        .filter(|&(level, g)| g == Granule::Word || level == Level::Avx512 && super::permutes_bytes())
+        .filter_map(|(level, g)| Pattern::with_granule(parts, stride, level, g))
+        .collect()
+}
+
+fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -> usize {
+    let parts = parts(list);
+    let size: u64 = parts.iter().map(|p| p.len).sum();
+    let lowest = parts.iter().map(|p| p.user).min().unwrap();
+    let highest = parts.iter().map(|p| p.user + p.len as i64).max().unwrap();
+    let patterns = patterns(&parts, stride);
+    for pattern in &patterns {
+        for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 65] {
+            let reach = (n as i64 - 1).max(0) * stride;
+            let user_len = if n == 0 { 0 } else { (highest - lowest + reach.abs()) as usize };
+            // Instance 0 within an area that starts at the lowest byte of all.
+            let origin = -lowest - reach.min(0);
+            let words = pattern.words();
+            for direction in [Direction::Pack, Direction::Unpack] {
+                if direction == Direction::Unpack && !pattern.unpacks() {
+                    continue;
+                }
+                let f = function(pattern.granule(), direction, pattern.level()).unwrap();
+                let (user_first, packed_len) = (direction == Direction::Unpack, (n * size) as usize);
+                let lens = if user_first { (user_len, packed_len) } else { (packed_len, user_len) };
+                let places = |dst: *mut u8, src: *mut u8| {
+                    let (user, packed) = if user_first { (dst, src) } else { (src, dst) };
+                    (user.wrapping_offset(origin as isize), packed)
+                };
+                check(
+                    areas,
+                    lens,
+                    |dst, src| {
+                        let (user, packed) = places(dst, src);
+                        // SAFETY: the areas span all instances; the words are of a pattern for this stride.
+                        unsafe { f(user, packed, n, stride, words.as_ptr()) }
+                    },
+                    // SAFETY: the areas span all instances.
+                    |dst, src| unsafe { twin(direction, places(dst, src), n, stride, &parts) },
+                    || format!("{direction} {n} of {list:?} by {stride}: {pattern:?}"),
+                );
+            }
+        }
+    }
+    patterns.len()
+}
+
+#[test]
+fn structs_between_guard_pages() {
+    let mut areas = (Guarded::new(500 << 10), Guarded::new(500 << 10));
+    let mut found = 0;
+    for (list, strides) in [
+        (&[(0, 4), (8, 8), (16, 12)][..], &[32, 28, 40, 64, 100, 4160, -32, -100][..]),
+        (&[(0, 4), (8, 20)], &[32]),
+        (&[(16, 12), (0, 4), (8, 8)], &[32]),
+        (&[(0, 1), (2, 1), (5, 3)], &[8, 9, 16, 33, -8]),
+        (&[(-8, 4), (0, 4)], &[12, 24]),
+        (&[(3, 7)], &[7, 8, 13]),
+        (&[(0, 64)], &[64, 100]),
+        (&[(0, 1), (63, 1)], &[64, 65]),
+        (&[(0, 8), (24, 8)], &[8, 16, 32]),
+        (&[(0, 4), (0, 4)], &[8]),
+        (&[(4, 4)], &[0, -4]),
+    ] {
+        for &stride in strides {
+            found += check_all(&mut areas, list, stride);
+        }
+    }
+    assert_eq!(found > 0, Level::detect() > Level::Baseline);
+}
+
+#[test]
+fn every_single_part_and_stride() {
+    let mut areas = (Guarded::new(64 << 10), Guarded::new(64 << 10));
+    for len in 1..=40 {
+        for stride in len as i64..=len as i64 + 34 {
+            check_all(&mut areas, &[(0, len)], stride);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let level = Level::detect();
+    assert!(Pattern::new(&parts(&[(0, 65)]), 100, level).is_none(), "longer than a window");
+    assert!(Pattern::new(&parts(&[(0, 4), (100, 4)]), 200, level).is_none(), "wider than a window");
+    assert!(Pattern::new(&[], 8, level).is_none());
+    assert!(
+        Pattern::new(&[Part { user: 0, packed: 4, len: 4 }], 8, level).is_none(),
+        "a hole in the packed side"
+    );
+    assert!(Pattern::new(&[Part { user: i64::MAX, packed: 0, len: 4 }], 8, level).is_none(), "overflow");
+    assert!(Pattern::new(&[Part { user: 0, packed: u64::MAX, len: 4 }], 8, level).is_none(), "overflow");
+    assert!(Pattern::new(&parts(&[(i64::MIN, 4), (i64::MAX - 4, 4)]), 8, level).is_none(), "overflow");
+    assert!(Pattern::new(&parts(&[(0, 4)]), 8, Level::Baseline).is_none());
+}
+
+#[test]
+fn windows_are_filled() {
+    for level in Level::available().filter(|&l| l > Level::Baseline) {
+        let pattern = Pattern::new(&parts(&[(0, 4), (8, 20)]), 32, level).unwrap();
+        assert_eq!((pattern.size(), pattern.unpacks()), (24, true));
+        assert_eq!(pattern.instances(), if level == Level::Avx512 { 2 } else { 1 });
+        let overlapping = Pattern::new(&parts(&[(0, 4), (0, 4)]), 8, level).unwrap();
+        assert!(!overlapping.unpacks());
+        let micro = Micro::pattern(&pattern, Direction::Pack);
+        assert_ne!(micro.address(), 0);
+        let granule = pattern.granule();
+        assert_eq!(micro.to_string(), format!("pattern.{granule}.pack.{level}"));
+    }
+}

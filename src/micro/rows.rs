@@ -1,0 +1,206 @@
+//! Rows: `n` blocks of `len` bytes at listed user offsets, a constant stride on the packed side.
+//!
+//! Packing gathers, unpacking scatters. The table is a column of 4- or 8-byte offsets; it is latency that bounds these loops
+//! (`load row; load [user + row]`), so they are plain, unrolled, and leave the overlap to the processor.
+
+use super::side::{self, Entry};
+use super::{Direction, Width, block, turns};
+use crate::target::Level;
+
+/// `(user, packed, n, rows, packed_stride, len)`: block `i` of `len` bytes lies at `user + rows[i]` and at
+/// `packed + i * packed_stride`; `rows` has `n` entries of the width that the function is made for. In order.
+pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u8, i64, u64);
+
+/// Destination and source of a move between the two sides.
+#[inline(always)]
+pub(super) fn ends<const PACK: bool>(user: *mut u8, packed: *mut u8) -> (*mut u8, *const u8) {
+    if PACK { (packed, user) } else { (user, packed) }
+}
+
+/// The meaning: the same bytes one by one.
+///
+/// # Safety
+/// `rows` has `n` entries of `width`; every byte of every block is valid on both sides; the sides do not overlap.
+pub unsafe fn twin(
+    direction: Direction,
+    width: Width,
+    (user, packed): (*mut u8, *mut u8),
+    n: u64,
+    rows: *const u8,
+    packed_stride: i64,
+    len: u64,
+) {
+    for i in 0..n as usize {
+        // SAFETY: entry `i` of `n`, then byte `k` of block `i`.
+        unsafe {
+            let row = match width {
+                Width::I32 => i32::at(rows, i),
+                Width::I64 => i64::at(rows, i),
+            };
+            for k in 0..len as isize {
+                let u = user.wrapping_offset(row + k);
+                let p = packed.wrapping_offset(i as isize * packed_stride as isize + k);
+                match direction {
+                    Direction::Pack => p.write(u.read()),
+                    Direction::Unpack => u.write(p.read()),
+                }
+            }
+        }
+    }
+}
+
+/// Chooses the loop by direction and by whether the packed side is dense.
+///
+/// # Safety
+/// As [`twin`] with `len = LEN`, entries of type `E`; the machine runs `LEVEL`.
+#[inline(always)]
+unsafe fn sides<const PACK: bool, E: Entry, const LEN: usize, const LEVEL: u8>(
+    user: *mut u8,
+    packed: *mut u8,
+    n: usize,
+    rows: *const u8,
+    stride: isize,
+) {
+    let rows = side::Rows::<E> { user, rows: rows.cast() };
+    // SAFETY: the same blocks in every case.
+    unsafe {
+        match (PACK, stride == LEN as isize) {
+            (true, true) if turns::has_pack(LEN, LEVEL) => turns::pack::<LEN, LEVEL, _>(packed, rows, n),
+            (true, _) => turns::each::<LEN, LEVEL, _, _>(side::Strided::new(packed, stride), rows, n),
+            (false, true) if turns::has_unpack(LEN, LEVEL) => {
+                turns::unpack::<LEN, LEVEL, _>(rows, packed, n, true)
+            }
+            (false, _) => turns::each::<LEN, LEVEL, _, _>(rows, side::Strided::new(packed, stride), n),
+        }
+    }
+}
+
+/// All blocks of a length known at run time.
+///
+/// # Safety
+/// As [`twin`], entries of type `E`.
+#[inline(always)]
+unsafe fn any<const PACK: bool, E: Entry, const WIDE: usize>(
+    user: *mut u8,
+    mut packed: *mut u8,
+    n: usize,
+    rows: *const u8,
+    stride: isize,
+    len: usize,
+) {
+    for i in 0..n {
+        // SAFETY: block `i` of `n`.
+        unsafe {
+            let (dst, src) = ends::<PACK>(user.wrapping_offset(E::at(rows, i)), packed);
+            block::run_time::<WIDE>(dst, src, len);
+        }
+        packed = packed.wrapping_offset(stride);
+    }
+}
+
+/// The C functions of one level.
+macro_rules! level {
+    ($name:ident, $level:path, $(#[$feature:meta])?) => {
+        mod $name {
+            use super::Entry;
+
+            /// # Safety
+            /// As [`super::twin`] with `len = LEN`, on a machine of this level.
+            $(#[$feature])?
+            pub(super) unsafe extern "C" fn made_for<const PACK: bool, E: Entry, const LEN: usize>(
+                user: *mut u8,
+                packed: *mut u8,
+                n: u64,
+                rows: *const u8,
+                packed_stride: i64,
+                _len: u64,
+            ) {
+                // SAFETY: as promised by the caller.
+                unsafe {
+                    super::sides::<PACK, E, LEN, { $level }>(user, packed, n as usize, rows, packed_stride as isize)
+                }
+            }
+        }
+    };
+}
+
+/// The C function of one level for any length.
+macro_rules! any_len {
+    ($name:ident, $wide:literal, $(#[$feature:meta])?) => {
+        /// # Safety
+        /// As [`twin`], on a machine of the level.
+        $(#[$feature])?
+        unsafe extern "C" fn $name<const PACK: bool, E: Entry>(
+            user: *mut u8,
+            packed: *mut u8,
+            n: u64,
+            rows: *const u8,
+            packed_stride: i64,
+            len: u64,
+        ) {
+            // SAFETY: as promised by the caller.
+            unsafe {
+                any::<PACK, E, $wide>(user, packed, n as usize, rows, packed_stride as isize, len as usize)
+            }
+        }
+    };
+}
+
+level!(baseline, super::turns::BASELINE,);
+any_len!(any_baseline, 16,);
+#[cfg(target_arch = "x86_64")]
+any_len!(any_avx2, 32, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
+#[cfg(target_arch = "x86_64")]
+level!(avx2, super::turns::AVX2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
+/// The lengths with instances of their own, and the lookup of them.
+macro_rules! lengths {
+    ($($len:literal)*) => {
+        /// Lengths in bytes that have instances of their own, ascending.
+        pub const LENGTHS: &[u16] = &[$($len),*];
+
+        fn pick<const PACK: bool, E: Entry>(len: u16, level: Level) -> Function {
+            match (level, len) {
+                $(
+                    #[cfg(target_arch = "x86_64")]
+                    (Level::Avx2 | Level::Avx512, $len) => avx2::made_for::<PACK, E, $len>,
+                    (Level::Baseline, $len) => baseline::made_for::<PACK, E, $len>,
+                )*
+                #[cfg(target_arch = "x86_64")]
+                (Level::Avx2 | Level::Avx512, _) => any_avx2::<PACK, E>,
+                _ => any_baseline::<PACK, E>,
+            }
+        }
+    };
+}
+
+lengths! { 1 2 4 8 12 16 20 24 32 40 48 64 }
+
+/// The function made for `len` (0: for any length) at exactly `level`.
+pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) -> Function {
+    match (direction, width) {
+        (Direction::Pack, Width::I32) => pick::<true, i32>(len, level),
+        (Direction::Pack, Width::I64) => pick::<true, i64>(len, level),
+        (Direction::Unpack, Width::I32) => pick::<false, i32>(len, level),
+        (Direction::Unpack, Width::I64) => pick::<false, i64>(len, level),
+    }
+}
+
+/// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
+pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
+    let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
+    // AVX-512 has nothing better: masked stores that cross lines cost more at random rows than they save (12 B: 14 against 32
+    // GB/s), and masked loads no less than two plain ones (24 B: 57 against 67; Sapphire Rapids, L1).
+    let level = if cfg!(target_arch = "x86_64") { level.min(Level::Avx2) } else { Level::Baseline };
+    (made_for, level)
+}
+
+/// The function for blocks of `len` bytes.
+#[inline]
+pub fn function(len: u64, width: Width, direction: Direction, level: Level) -> Function {
+    // By the tables of `get` alone: callers with many short runs ask every time.
+    let level = if cfg!(target_arch = "x86_64") { level } else { Level::Baseline };
+    get(u16::try_from(len).unwrap_or(0), width, direction, level)
+}
+
+#[cfg(test)]
+mod tests;

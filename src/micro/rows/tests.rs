@@ -1,0 +1,131 @@
+//! Gathers and scatters against their twin.
+
+use super::{function, twin};
+use crate::column::Column;
+use crate::micro::testing::{Guarded, check, span};
+use crate::micro::{Direction, Micro, Width};
+use crate::target::Level;
+
+/// A column of `n` offsets within `room` bytes that do not follow each other, the lowest 0 and the highest `room`; `wide`
+/// forces 8-byte entries by a base that is subtracted from the buffer again.
+fn column(n: usize, room: usize, wide: bool) -> (Column, i64) {
+    let base = if wide { 1 << 33 } else { 0 };
+    let column: Column = (0..n)
+        .map(|i| base + if i == 1 { room as i64 } else { (i * 7919 % n * (room / n.max(1))) as i64 })
+        .collect();
+    if wide && n > 0 {
+        assert!(matches!(column, Column::I64(_)));
+    }
+    (column, base)
+}
+
+#[test]
+fn three_rows_by_hand() {
+    let rows: Column = vec![6, 0, 3].into();
+    for level in Level::available() {
+        let mut user = *b"abcdefgh";
+        let mut packed = [0; 6];
+        // SAFETY: rows 0, 3 and 6 of 2 bytes lie within 8 bytes; 6 bytes are packed.
+        unsafe {
+            let pack = function(2, Width::I32, Direction::Pack, level);
+            pack(user.as_mut_ptr(), packed.as_mut_ptr(), 3, rows.as_ptr(), 2, 2);
+        }
+        assert_eq!(&packed, b"ghabde");
+        packed = *b"123456";
+        // SAFETY: the same.
+        unsafe {
+            let unpack = function(2, Width::I32, Direction::Unpack, level);
+            unpack(user.as_mut_ptr(), packed.as_mut_ptr(), 3, rows.as_ptr(), 2, 2);
+        }
+        assert_eq!(&user, b"34c56f12");
+    }
+}
+
+#[test]
+fn every_length_between_guard_pages() {
+    let mut areas = (Guarded::new(100 << 10), Guarded::new(100 << 10));
+    for level in Level::available() {
+        for len in 0..=1024u64 {
+            let l = len as i64;
+            for (width, wide) in [(Width::I32, false), (Width::I64, true)] {
+                for (n, gap) in [(0, 0), (1, 0), (2, 3), (7, 0), (9, 5), (17, 1)] {
+                    if len > 130 && n > 7 {
+                        continue; // No length above has an instance of its own; seven blocks show the loop.
+                    }
+                    let strides = [l, l + 5, -l, l / 2];
+                    for &stride in if len > 130 { &strides[..1 + len as usize % 2] } else { &strides[..] } {
+                        let room = n as usize * (len + gap) as usize;
+                        let (column, base) = column(n as usize, room, wide);
+                        let user_len = room + len as usize;
+                        let (packed_len, p) = span(n, stride, len);
+                        let what = |d: Direction| {
+                            move || format!("{d} {level} {width}: {n} rows of {len}, packed by {stride}")
+                        };
+                        let rows = column.as_ptr();
+                        let pack = function(len, width, Direction::Pack, level);
+                        let places = |user: *mut u8, packed: *mut u8| {
+                            (user.wrapping_offset(-base as isize), packed.wrapping_add(p))
+                        };
+                        check(
+                            &mut areas,
+                            (packed_len, user_len),
+                            |packed, user| {
+                                let (user, packed) = places(user, packed);
+                                // SAFETY: the areas span all blocks.
+                                unsafe { pack(user, packed, n, rows, stride, len) }
+                            },
+                            |packed, user| {
+                                // SAFETY: the same.
+                                unsafe {
+                                    twin(Direction::Pack, width, places(user, packed), n, rows, stride, len)
+                                }
+                            },
+                            what(Direction::Pack),
+                        );
+                        let unpack = function(len, width, Direction::Unpack, level);
+                        check(
+                            &mut areas,
+                            (user_len, packed_len),
+                            |user, packed| {
+                                let (user, packed) = places(user, packed);
+                                // SAFETY: the areas span all blocks.
+                                unsafe { unpack(user, packed, n, rows, stride, len) }
+                            },
+                            |user, packed| {
+                                // SAFETY: the same.
+                                unsafe {
+                                    twin(Direction::Unpack, width, places(user, packed), n, rows, stride, len)
+                                }
+                            },
+                            what(Direction::Unpack),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_of_overlapping_rows_wins() {
+    let rows: Column = vec![0, 4, 2, 2].into();
+    for level in Level::available() {
+        let mut user = [0; 12];
+        let mut packed: Vec<u8> = (1..=32).collect();
+        // SAFETY: rows up to 4 of 8 bytes lie within 12 bytes; 32 bytes are packed.
+        unsafe {
+            let unpack = function(8, Width::I32, Direction::Unpack, level);
+            unpack(user.as_mut_ptr(), packed.as_mut_ptr(), 4, rows.as_ptr(), 8, 8);
+        }
+        assert_eq!(user, [1, 2, 25, 26, 27, 28, 29, 30, 31, 32, 15, 16], "{level}");
+    }
+}
+
+#[test]
+fn names() {
+    let micro = Micro::rows(24, Width::I32, Direction::Pack, Level::Baseline);
+    assert_eq!(micro.to_string(), "rows<24>.i32.pack.baseline");
+    let micro = Micro::rows(25, Width::I64, Direction::Unpack, Level::Baseline);
+    assert_eq!(micro.to_string(), "rows.i64.unpack.baseline");
+    assert_eq!(micro.address(), function(25, Width::I64, Direction::Unpack, Level::Baseline) as usize);
+}

@@ -1,0 +1,48 @@
+//! Streaming packs against the byte loop.
+
+use super::function;
+use crate::micro::Micro;
+use crate::micro::strided::twin;
+use crate::micro::testing::{Guarded, check, span};
+use crate::target::Level;
+
+fn check_one(areas: &mut (Guarded, Guarded), n: u64, ds: i64, ss: i64, len: u64, level: Level) {
+    let f = function(level);
+    let ((dst_len, d), (src_len, s)) = (span(n, ds, len), span(n, ss, len));
+    check(
+        areas,
+        (dst_len, src_len),
+        // SAFETY: the areas span all blocks.
+        |dst, src| unsafe { f(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
+        // SAFETY: the same.
+        |dst, src| unsafe { twin(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
+        || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
+    );
+}
+
+#[test]
+fn every_length_between_guard_pages() {
+    let mut areas = (Guarded::new(300 << 10), Guarded::new(300 << 10));
+    for level in Level::available() {
+        for len in (0..=1024).chain([2047, 2048, 2049, 8191, 8192, 8193, 20_000]) {
+            let l = len as i64;
+            for (ss, n) in [(l, 1), (l + 8, 3), (-l, 2), (2 * l, 5), (0, 2)] {
+                check_one(&mut areas, n, l, ss, len, level);
+            }
+            check_one(&mut areas, 3, l + 1, l, len, level);
+        }
+        // More than a buffer, at every remainder of a line.
+        for len in [1, 3, 8, 24, 100, 1000, 2000] {
+            for n in 20_000 / len..20_000 / len + 3 {
+                check_one(&mut areas, n, len as i64, len as i64 + 3, len, level);
+            }
+        }
+    }
+}
+
+#[test]
+fn names() {
+    let micro = Micro::stream(Level::Baseline);
+    assert_eq!(micro.to_string(), "stream.baseline");
+    assert_eq!(micro.address(), function(Level::Baseline) as usize);
+}

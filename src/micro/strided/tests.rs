@@ -1,0 +1,113 @@
+//! Strided micro-kernels against their twin.
+
+use super::{LENGTHS, function, twin};
+use crate::micro::Micro;
+use crate::micro::testing::{Guarded, check, span};
+use crate::target::Level;
+
+#[test]
+fn two_blocks_by_hand() {
+    let src = [1, 2, 3, 4, 5, 6, 7, 8];
+    for level in Level::available() {
+        let mut dst = [0; 4];
+        // SAFETY: blocks of 2 bytes at 0 and 5 of 8 bytes go to the 4 bytes of `dst`.
+        unsafe { function(2, level)(dst.as_mut_ptr(), src.as_ptr(), 2, 2, 5, 2) };
+        assert_eq!(dst, [1, 2, 6, 7]);
+    }
+}
+
+/// Strides of both sides that a block of `l` bytes is tried with: dense, gapped, backwards, standing still, overlapping.
+fn strides(l: i64) -> Vec<(i64, i64)> {
+    vec![
+        (l, l),
+        (l, l + 1),
+        (l, 2 * l),
+        (l, 3 * l),
+        (l, l + 8),
+        (l + 8, l),
+        (2 * l, l),
+        (l, -l),
+        (l, -l - 3),
+        (-l - 3, l),
+        (l / 2, l),
+        (l, l / 2),
+        (1, l),
+        (l, 1),
+        (l, 0),
+        (0, l),
+        (-1, -1),
+        (l + 1, l + 7),
+        (l, 4500),
+        (4500, l),
+    ]
+}
+
+#[test]
+fn every_length_every_stride_between_guard_pages() {
+    let mut areas = (Guarded::new(200 << 10), Guarded::new(200 << 10));
+    for level in Level::available() {
+        for len in 0..=1024u64 {
+            let f = function(len, level);
+            for (ds, ss) in strides(len as i64) {
+                let counts: &[u64] =
+                    if len <= 40 { &[0, 1, 2, 3, 4, 7, 8, 9, 16, 17, 33] } else { &[1, 2, 3, 7] };
+                for &n in counts {
+                    let ((dst_len, d), (src_len, s)) = (span(n, ds, len), span(n, ss, len));
+                    check(
+                        &mut areas,
+                        (dst_len, src_len),
+                        // SAFETY: the areas span all blocks.
+                        |dst, src| unsafe { f(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
+                        // SAFETY: the same.
+                        |dst, src| unsafe { twin(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
+                        || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn short_blocks_at_short_strides_between_guard_pages() {
+    let mut areas = (Guarded::new(64 << 10), Guarded::new(64 << 10));
+    for level in Level::available() {
+        for len in 1..=16u64 {
+            let f = function(len, level);
+            let l = len as i64;
+            for stride in l + 1..66.min(4 * l + 16) {
+                // Few, around the threshold, and enough to align; every phase of a line comes up at the back edge.
+                for n in [31, 32, 33, 127, 128, 129 + stride as u64 % 16, 150 + len] {
+                    for (ds, ss) in [(l, stride), (stride, l)] {
+                        let ((dst_len, _), (src_len, _)) = (span(n, ds, len), span(n, ss, len));
+                        check(
+                            &mut areas,
+                            (dst_len, src_len),
+                            // SAFETY: the areas span all blocks.
+                            |dst, src| unsafe { f(dst, src, n, ds, ss, len) },
+                            // SAFETY: the same.
+                            |dst, src| unsafe { twin(dst, src, n, ds, ss, len) },
+                            || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn names_and_addresses() {
+    assert_eq!(Micro::strided(8, Level::Baseline).to_string(), "strided<8>.baseline");
+    assert_eq!(Micro::strided(33, Level::Baseline).to_string(), "strided.baseline");
+    assert_eq!(Micro::strided(1 << 40, Level::Baseline).made_for(), None);
+    assert!(LENGTHS.is_sorted());
+    for level in Level::available() {
+        for len in (0..=1024).chain([1 << 16, 1 << 40]) {
+            let micro = Micro::strided(len, level);
+            assert_ne!(micro.address(), 0);
+            assert_eq!(micro.address(), function(len, level) as usize);
+            assert!(micro.made_for().is_none_or(|l| l == len), "{micro} for {len}");
+        }
+    }
+}

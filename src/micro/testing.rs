@@ -1,0 +1,98 @@
+//! Test help: memory between two pages that must not be touched, and every way to place blocks in it.
+
+use std::ptr;
+
+/// Accessible memory with an inaccessible page on either side.
+pub(super) struct Guarded {
+    start: *mut u8,
+    len: usize,
+}
+
+const PAGE: usize = 64 << 10; // The largest page of any supported machine.
+
+impl Guarded {
+    /// At least `len` bytes.
+    pub(super) fn new(len: usize) -> Guarded {
+        let len = len.next_multiple_of(PAGE);
+        // SAFETY: new memory; the middle is then made accessible.
+        let start = unsafe {
+            let all = libc::mmap(
+                ptr::null_mut(),
+                len + 2 * PAGE,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(all, libc::MAP_FAILED);
+            let start = all.cast::<u8>().add(PAGE);
+            assert_eq!(libc::mprotect(start.cast(), len, libc::PROT_READ | libc::PROT_WRITE), 0);
+            start
+        };
+        Guarded { start, len }
+    }
+
+    /// The first `len` bytes, which begin at the edge.
+    pub(super) fn front(&mut self, len: usize) -> &mut [u8] {
+        assert!(len <= self.len);
+        // SAFETY: `len` accessible bytes that nobody else holds.
+        unsafe { std::slice::from_raw_parts_mut(self.start, len) }
+    }
+
+    /// The last `len` bytes, which end at the edge.
+    pub(super) fn back(&mut self, len: usize) -> &mut [u8] {
+        assert!(len <= self.len);
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(self.len - len), len) }
+    }
+
+    /// One of the two.
+    pub(super) fn edge(&mut self, back: bool, len: usize) -> &mut [u8] {
+        if back { self.back(len) } else { self.front(len) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the whole mapping made by `new`.
+        unsafe { libc::munmap(self.start.sub(PAGE).cast(), self.len + 2 * PAGE) };
+    }
+}
+
+/// Fills `bytes` with a pattern that differs at every offset within 64 KiB and between seeds.
+pub(super) fn fill(bytes: &mut [u8], seed: u8) {
+    for (i, b) in bytes.iter_mut().enumerate() {
+        *b = (i as u8).wrapping_mul(31).wrapping_add((i >> 8) as u8).wrapping_add(seed);
+    }
+}
+
+/// Bytes from the lowest to the highest block, and the offset of block 0 in them.
+pub(super) fn span(n: u64, stride: i64, len: u64) -> (usize, usize) {
+    let reach = (n.max(1) - 1) as usize * stride.unsigned_abs() as usize;
+    (if n == 0 { 0 } else { reach + len as usize }, if stride < 0 { reach } else { 0 })
+}
+
+/// The destination as `run` leaves it, checked to be what `model` leaves, with both sides against a guard page at both
+/// edges. `run` and `model` get the destination and the source.
+pub(super) fn check(
+    areas: &mut (Guarded, Guarded),
+    (dst_len, src_len): (usize, usize),
+    run: impl Fn(*mut u8, *mut u8),
+    model: impl Fn(*mut u8, *mut u8),
+    what: impl Fn() -> String,
+) {
+    let mut expected = vec![0; dst_len];
+    fill(&mut expected, 200);
+    let mut source = vec![0; src_len];
+    fill(&mut source, 3);
+    model(expected.as_mut_ptr(), source.as_mut_ptr());
+    for back in [false, true] {
+        let src = areas.1.edge(back, src_len);
+        fill(src, 3);
+        let dst = areas.0.edge(back, dst_len);
+        fill(dst, 200);
+        run(dst.as_mut_ptr(), src.as_mut_ptr());
+        assert!(dst == expected, "{} at the {} edge", what(), if back { "back" } else { "front" });
+        assert!(src == source, "{} wrote to its source", what());
+    }
+}

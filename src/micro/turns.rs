@@ -1,0 +1,219 @@
+//! Turns: the loops over blocks of a constant length, for every kind of side and every level.
+//!
+//! Three of them, because the best moves differ: to a dense destination (pack) several blocks make full vectors to store, from
+//! a dense source (unpack) only the blocks themselves may be written, and in general each block goes by itself.
+
+use super::block;
+use super::side::{Dense, Side};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
+
+/// Levels as const arguments: what the body may use.
+pub(super) const BASELINE: u8 = 0;
+/// x86-64-v3.
+#[cfg(target_arch = "x86_64")]
+pub(super) const AVX2: u8 = 1;
+/// x86-64-v4.
+#[cfg(target_arch = "x86_64")]
+pub(super) const AVX512: u8 = 2;
+
+/// Width in bytes of the widest piece that a level moves. AVX-512 stays at 32: 64 is no faster here and slower on Zen 4.
+const fn wide(level: u8) -> usize {
+    if level == BASELINE { 16 } else { 32 }
+}
+
+/// Blocks per turn of the plain loops: enough to hide the loop, few enough for the cache of decoded instructions.
+const fn plain_turn(len: usize) -> usize {
+    match len {
+        0..=16 => 8,
+        17..=64 => 4,
+        65..=128 => 2,
+        _ => 1,
+    }
+}
+
+/// Copies `n` blocks, each by itself.
+///
+/// # Safety
+/// `n` blocks of `LEN` bytes remain on either side, readable in `src`, writable in `dst`, without overlap between the sides;
+/// the machine runs `LEVEL`.
+#[inline(always)]
+pub(super) unsafe fn each<const LEN: usize, const LEVEL: u8, D: Side, S: Side>(
+    mut dst: D,
+    mut src: S,
+    n: usize,
+) {
+    const { assert!(LEN > 0) };
+    let turn = plain_turn(LEN);
+    let mut left = n;
+    while left >= turn {
+        for u in 0..turn {
+            // SAFETY: block `u` of the `left` blocks that remain.
+            unsafe { one::<LEN, LEVEL>(dst.at(u), src.at(u)) };
+        }
+        dst.advance(turn);
+        src.advance(turn);
+        left -= turn;
+    }
+    // SAFETY: the blocks that remain.
+    unsafe { last::<LEN, LEVEL, D, S>(dst, src, left) }
+}
+
+/// Copies the few blocks that no turn took.
+///
+/// # Safety
+/// As [`each`].
+#[inline(always)]
+unsafe fn last<const LEN: usize, const LEVEL: u8, D: Side, S: Side>(mut dst: D, mut src: S, n: usize) {
+    for _ in 0..n {
+        // SAFETY: the first of the blocks that remain.
+        unsafe { one::<LEN, LEVEL>(dst.at(0), src.at(0)) };
+        dst.advance(1);
+        src.advance(1);
+    }
+}
+
+/// # Safety
+/// `LEN` bytes readable at `src`, writable at `dst`, not overlapping.
+#[inline(always)]
+unsafe fn one<const LEN: usize, const LEVEL: u8>(dst: *mut u8, src: *const u8) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if wide(LEVEL) == 16 {
+            block::constant::<LEN, 16>(dst, src);
+        } else {
+            block::constant::<LEN, 32>(dst, src);
+        }
+    }
+}
+
+/// Copies `n` blocks to a dense destination.
+///
+/// # Safety
+/// As [`each`].
+#[inline(always)]
+pub(super) unsafe fn pack<const LEN: usize, const LEVEL: u8, S: Side>(dst: *mut u8, mut src: S, n: usize) {
+    let mut dst = Dense::<LEN>(dst);
+    if const { pack_turn(LEN, LEVEL) == 0 } {
+        // SAFETY: the same blocks.
+        return unsafe { each::<LEN, LEVEL, _, _>(dst, src, n) };
+    }
+    let turn = const { pack_turn(LEN, LEVEL) };
+    let mut left = n;
+    while left >= turn {
+        // SAFETY: `turn` blocks remain.
+        unsafe { pack_group::<LEN, LEVEL, S>(dst.0, &src) };
+        dst.advance(turn);
+        src.advance(turn);
+        left -= turn;
+    }
+    // SAFETY: the blocks that remain.
+    unsafe { last::<LEN, LEVEL, _, _>(dst, src, left) }
+}
+
+/// Whether [`pack`] has something better than [`each`] on any two sides.
+///
+/// Up to 16 bytes a dense side is worth a loop of its own (8 B unpacked: 52 against 44 GB/s; Sapphire Rapids), beyond only groups are.
+pub(super) const fn has_pack(len: usize, level: u8) -> bool {
+    len <= 16 || pack_turn(len, level) > 0
+}
+
+/// Whether [`unpack`] has something better than [`each`] on any two sides.
+pub(super) const fn has_unpack(len: usize, level: u8) -> bool {
+    len <= 16 || masks(len, level)
+}
+
+const fn masks(len: usize, level: u8) -> bool {
+    level > 1 && maskable(len)
+}
+
+/// Blocks that [`pack_group`] takes at once; 0 where it has nothing better than block by block.
+const fn pack_turn(len: usize, level: u8) -> usize {
+    if cfg!(not(target_arch = "x86_64")) || level == BASELINE {
+        return 0;
+    }
+    match (len, level) {
+        (4 | 8, _) => 8,
+        (12 | 16 | 24 | 40, _) => 4,
+        (20 | 28, 2) => 4,
+        (48, _) => 2,
+        _ => 0,
+    }
+}
+
+/// Copies the next [`pack_turn`] blocks to exactly that many times `LEN` bytes at `dst`.
+///
+/// # Safety
+/// As [`each`] with that many blocks.
+#[inline(always)]
+unsafe fn pack_group<const LEN: usize, const LEVEL: u8, S: Side>(dst: *mut u8, src: &S) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: `pack_turn` blocks remain, and each helper takes that many and writes their bytes; the level is the machine's.
+    unsafe {
+        // Written out: `map` of an array is not reliably inlined, and a call per group costs ten times the group.
+        let at = |i: usize| src.at(i).cast_const();
+        let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
+        // Level and length in one number, a constant, so that only one arm is compiled.
+        match const { 1000 * LEVEL as usize + LEN } {
+            1004 | 2004 => {
+                avx2::gather_4x4(dst, four(0));
+                avx2::gather_4x4(dst.add(16), four(4));
+            }
+            1008 | 2008 => {
+                avx2::gather_4x8(dst, four(0));
+                avx2::gather_4x8(dst.add(32), four(4));
+            }
+            2016 => avx512::gather_4x16(dst, four(0)),
+            1016 => avx2::gather_4x16(dst, four(0)),
+            2012 => avx512::gather_words::<3>(dst, four(0)),
+            2020 => avx512::gather_words::<5>(dst, four(0)),
+            2024 => avx512::gather_words::<6>(dst, four(0)),
+            2028 => avx512::gather_words::<7>(dst, four(0)),
+            1012 => avx2::gather_4x12(dst, four(0)),
+            1024 => avx2::gather_4x24(dst, four(0)),
+            1040 | 2040 => avx2::gather_4x40(dst, four(0)),
+            1048 | 2048 => avx2::gather_2x48(dst, [at(0), at(1)]),
+            _ => {}
+        }
+    }
+    let _ = (dst, src);
+}
+
+/// Copies `n` blocks from a dense source. `masked`: whether single stores under a mask pay, where there is a choice.
+///
+/// # Safety
+/// As [`each`].
+#[inline(always)]
+pub(super) unsafe fn unpack<const LEN: usize, const LEVEL: u8, D: Side>(
+    mut dst: D,
+    src: *mut u8,
+    n: usize,
+    masked: bool,
+) {
+    let mut src = Dense::<LEN>(src);
+    let mut left = n;
+    #[cfg(target_arch = "x86_64")]
+    if const { masks(LEN, LEVEL) } && masked {
+        // The last block goes by itself: its register would be read past the last packed byte.
+        while left > 4 {
+            for u in 0..4 {
+                // SAFETY: block `u` of more than four that remain; reading on ends within the block after it, which is
+                // not shorter than what is read on.
+                unsafe { avx512::store_masked::<LEN>(dst.at(u), src.at(u)) };
+            }
+            dst.advance(4);
+            src.advance(4);
+            left -= 4;
+        }
+        // SAFETY: the blocks that remain.
+        return unsafe { last::<LEN, LEVEL, _, _>(dst, src, left) };
+    }
+    let _ = (masked, maskable(LEN), &mut left, &mut dst, &mut src);
+    // SAFETY: the same blocks.
+    unsafe { each::<LEN, LEVEL, _, _>(dst, src, n) }
+}
+
+/// Whether a block of `len` bytes takes two plain stores but one under a mask.
+const fn maskable(len: usize) -> bool {
+    matches!(len, 9..=15 | 17..=31)
+}

@@ -1,0 +1,131 @@
+//! Evaluation of a nest: one copy at a time, in type-map order, on an explicit stack.
+//!
+//! An oracle: it decides nothing, skips only what moves nothing, and shares no code with the walker or the emitter.
+
+use super::{At, Body, LoopNest, Node, Phase, Unit};
+use crate::kind::Direction;
+
+/// One leaf copy: offsets of both sides, number of units, unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Offsets in bytes.
+    pub at: At,
+    /// Number of units.
+    pub n: u64,
+    /// What is counted.
+    pub unit: Unit,
+}
+
+enum Frame<'a> {
+    /// Nodes `[next, end)`.
+    Nodes {
+        next: usize,
+        end: usize,
+        at: At,
+    },
+    Loop {
+        node: &'a Node,
+        i: u64,
+        at: At,
+    },
+}
+
+impl Frame<'_> {
+    fn nodes(body: Body, at: At) -> Frame<'static> {
+        let range = body.range();
+        Frame::Nodes { next: range.start, end: range.end, at }
+    }
+}
+
+impl<P: Phase> LoopNest<P> {
+    /// For every node, whether it has a leaf that moves something: a loop over nothing may have 2^60 iterations.
+    fn moving(&self) -> Vec<bool> {
+        let mut moving: Vec<bool> = Vec::with_capacity(self.nodes().len());
+        for node in self.nodes() {
+            let inside = |body: Body| moving[body.range()].contains(&true);
+            moving.push(match node {
+                Node::Loop { trip, body, .. } => trip.k > 0 && inside(*body),
+                Node::Table { displacements, body, .. } => !displacements.is_empty() && inside(*body),
+                Node::Blocks { len, .. } => !len.is_empty(),
+                Node::Copy { n, .. } => n.k > 0,
+            });
+        }
+        moving
+    }
+
+    /// Calls `f` for every leaf copy of `count` instances, in type-map order.
+    pub fn visit(&self, count: u64, mut f: impl FnMut(Visit)) {
+        let moving = self.moving();
+        let mut stack = vec![Frame::nodes(self.root(), At::ZERO)];
+        while let Some(top) = stack.last_mut() {
+            match top {
+                Frame::Nodes { next, end, at } => {
+                    if next == end {
+                        stack.pop();
+                        continue;
+                    }
+                    let index = *next;
+                    *next += 1;
+                    if !moving[index] {
+                        continue;
+                    }
+                    let node = &self.nodes()[index];
+                    let at = *at + node.at();
+                    match node {
+                        Node::Copy { n, unit, .. } => f(Visit { at, n: n.at(count), unit: *unit }),
+                        Node::Blocks { user, packed, len, .. } => {
+                            for i in 0..len.len() {
+                                let at = at + At::new(user.get(i), packed.get(i));
+                                f(Visit { at, n: len.get(i) as u64, unit: Unit::Byte });
+                            }
+                        }
+                        Node::Loop { .. } | Node::Table { .. } => stack.push(Frame::Loop { node, i: 0, at }),
+                    }
+                }
+                Frame::Loop { node, i, at } => {
+                    let (trip, step) = match node {
+                        Node::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
+                        Node::Table { displacements, packed, .. } => {
+                            let user = if (*i as usize) < displacements.len() {
+                                displacements.get(*i as usize)
+                            } else {
+                                0
+                            };
+                            (
+                                displacements.len() as u64,
+                                at.step(At::new(0, *packed), *i as i64) + At::new(user, 0),
+                            )
+                        }
+                        Node::Blocks { .. } | Node::Copy { .. } => (0, *at),
+                    };
+                    if *i == trip {
+                        stack.pop();
+                        continue;
+                    }
+                    *i += 1;
+                    let body = node.body().unwrap_or_default();
+                    stack.push(Frame::nodes(body, step));
+                }
+            }
+        }
+    }
+
+    /// Moves the bytes of `count` instances one at a time; `origin` is the index in `user` of user offset 0.
+    ///
+    /// Only for nests whose unit is the byte.
+    ///
+    /// # Panics
+    /// If an offset lies outside a slice: the caller has sized both by the datatype's true bounds.
+    pub fn eval(&self, direction: Direction, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
+        self.visit(count, |v| {
+            for i in 0..v.n as i64 {
+                let u = (origin as i64 + v.at.user + i) as usize;
+                let p = (v.at.packed + i) as usize;
+                match direction {
+                    Direction::Pack => packed[p] = user[u],
+                    Direction::Unpack => user[u] = packed[p],
+                }
+            }
+        });
+    }
+}

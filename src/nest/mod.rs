@@ -1,0 +1,350 @@
+//! The loop-nest IR: what moves. Loops and tables over copies; every node has two addresses, user and packed.
+//!
+//! A nest is a flat vector of nodes. A node's body is a run of consecutive nodes that stand *before* it, so the vector is a
+//! DAG in topological order: bodies may be shared, cycles cannot be written, and no pass recurses. Every node carries the
+//! offset [`At`] of its first iteration relative to the iteration that contains it.
+//!
+//! The instance count is the trip of the outermost loop and takes part in every rewrite: the root body has at most one
+//! node, and that node alone has a trip (or length) that is a multiple of `count`.
+//!
+//! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`] (canonical; the cache key).
+//! Source: docs/IR.md, section "Nest".
+
+mod disjoint;
+mod eval;
+mod text;
+mod verify;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::column::Column;
+use crate::datatype::Named;
+
+pub use disjoint::Disjoint;
+pub use eval::Visit;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Phase of a nest.
+pub trait Phase: sealed::Sealed + Copy + fmt::Debug + 'static {
+    /// The name used in the text form.
+    const NAME: &'static str;
+}
+
+/// The phase that `lower` produces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lowered;
+/// The phase that `normalize` produces: canonical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Normal;
+
+impl sealed::Sealed for Lowered {}
+impl sealed::Sealed for Normal {}
+impl Phase for Lowered {
+    const NAME: &'static str = "lowered";
+}
+impl Phase for Normal {
+    const NAME: &'static str = "normal";
+}
+
+/// A pair of byte offsets (or strides): one in user memory, one in the packed stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct At {
+    /// Bytes in user memory.
+    pub user: i64,
+    /// Bytes in the packed stream.
+    pub packed: i64,
+}
+
+impl At {
+    /// Offset zero on both sides.
+    pub const ZERO: At = At { user: 0, packed: 0 };
+
+    /// `user` bytes in user memory, `packed` bytes in the packed stream.
+    pub fn new(user: i64, packed: i64) -> At {
+        At { user, packed }
+    }
+
+    /// This offset moved `i` steps of `step`. Wraps on overflow: constructors have checked every reachable displacement.
+    pub fn step(self, step: At, i: i64) -> At {
+        At {
+            user: self.user.wrapping_add(step.user.wrapping_mul(i)),
+            packed: self.packed.wrapping_add(step.packed.wrapping_mul(i)),
+        }
+    }
+}
+
+impl std::ops::Add for At {
+    type Output = At;
+    fn add(self, o: At) -> At {
+        At { user: self.user.wrapping_add(o.user), packed: self.packed.wrapping_add(o.packed) }
+    }
+}
+
+impl std::ops::Sub for At {
+    type Output = At;
+    fn sub(self, o: At) -> At {
+        At { user: self.user.wrapping_sub(o.user), packed: self.packed.wrapping_sub(o.packed) }
+    }
+}
+
+/// A trip or a length: `k`, or `k * count` with the run-time instance count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Trip {
+    /// The constant factor.
+    pub k: u64,
+    /// Whether the instance count is a factor too.
+    pub per_count: bool,
+}
+
+impl Trip {
+    /// The constant `k`.
+    pub const fn fixed(k: u64) -> Trip {
+        Trip { k, per_count: false }
+    }
+
+    /// `k` times the instance count.
+    pub const fn counted(k: u64) -> Trip {
+        Trip { k, per_count: true }
+    }
+
+    /// The value for `count` instances (saturating: a stream that long has no memory to live in).
+    pub fn at(self, count: u64) -> u64 {
+        if self.per_count { self.k.saturating_mul(count) } else { self.k }
+    }
+
+    /// This trip taken `factor` times, if that fits 63 bits and at most one of both carries the count.
+    pub fn times(self, factor: Trip) -> Option<Trip> {
+        if self.per_count && factor.per_count {
+            return None;
+        }
+        let k = self.k.checked_mul(factor.k).filter(|&k| k <= i64::MAX as u64)?;
+        Some(Trip { k, per_count: self.per_count || factor.per_count })
+    }
+
+    /// Whether this is the constant `k`.
+    pub fn is(self, k: u64) -> bool {
+        self == Trip::fixed(k)
+    }
+}
+
+impl fmt::Display for Trip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.per_count, self.k) {
+            (false, k) => write!(f, "{k}"),
+            (true, 1) => f.write_str("count"),
+            (true, k) => write!(f, "{k}*count"),
+        }
+    }
+}
+
+/// Unit of a copy's length: both side lengths follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// One byte on both sides: native kinds.
+    Byte,
+    /// One basic type, of native size on both sides: kinds that combine values.
+    Basic(Named),
+    /// One basic type: native size in user memory, external32 size in the packed stream (MPI 5.0, 14.5.2).
+    External32(Named),
+}
+
+impl Unit {
+    /// Bytes of one unit in user memory.
+    pub fn user(self) -> i64 {
+        match self {
+            Unit::Byte => 1,
+            Unit::Basic(n) | Unit::External32(n) => n.size(),
+        }
+    }
+
+    /// Bytes of one unit in the packed stream.
+    pub fn packed(self) -> i64 {
+        match self {
+            Unit::Byte => 1,
+            Unit::Basic(n) => n.size(),
+            Unit::External32(n) => n.external32_size(),
+        }
+    }
+
+    /// Bytes of `k` units on both sides; none past 63 bits.
+    pub fn bytes(self, k: u64) -> Option<At> {
+        let k = i64::try_from(k).ok()?;
+        Some(At { user: self.user().checked_mul(k)?, packed: self.packed().checked_mul(k)? })
+    }
+}
+
+/// A run of consecutive nodes: the body of a loop or table, in type-map order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Body {
+    /// Index of the first node.
+    pub start: u32,
+    /// Number of nodes.
+    pub len: u32,
+}
+
+impl Body {
+    /// The index range of the body's nodes.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.len as usize
+    }
+}
+
+/// One node of a nest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// `trip` iterations of `body`, iteration `i` at `at + i * step`.
+    Loop {
+        /// Offset of iteration 0.
+        at: At,
+        /// Number of iterations.
+        trip: Trip,
+        /// Strides in bytes.
+        step: At,
+        /// What one iteration does.
+        body: Body,
+    },
+    /// `body` once per displacement: iteration `i` at user offset `at.user + displacements[i]` and packed offset
+    /// `at.packed + i * packed`.
+    Table {
+        /// Offset added to every iteration.
+        at: At,
+        /// User displacements in bytes.
+        displacements: Column,
+        /// Packed stride in bytes.
+        packed: i64,
+        /// What one iteration does.
+        body: Body,
+    },
+    /// Irregular byte copies, in order: row `i` moves `len[i]` bytes between `at.user + user[i]` and `at.packed + packed[i]`.
+    Blocks {
+        /// Offset added to every row.
+        at: At,
+        /// User offsets in bytes.
+        user: Column,
+        /// Packed offsets in bytes.
+        packed: Column,
+        /// Lengths in bytes, all positive.
+        len: Column,
+    },
+    /// `n` units that are adjacent on both sides.
+    Copy {
+        /// Offset of the first unit.
+        at: At,
+        /// Number of units.
+        n: Trip,
+        /// What is counted.
+        unit: Unit,
+    },
+}
+
+impl Node {
+    /// A byte copy of constant length.
+    pub fn bytes(at: At, n: u64) -> Node {
+        Node::Copy { at, n: Trip::fixed(n), unit: Unit::Byte }
+    }
+
+    /// The offset of the node's first iteration.
+    pub fn at(&self) -> At {
+        match self {
+            Node::Loop { at, .. }
+            | Node::Table { at, .. }
+            | Node::Blocks { at, .. }
+            | Node::Copy { at, .. } => *at,
+        }
+    }
+
+    /// Mutable access to [`Node::at`].
+    pub fn at_mut(&mut self) -> &mut At {
+        match self {
+            Node::Loop { at, .. }
+            | Node::Table { at, .. }
+            | Node::Blocks { at, .. }
+            | Node::Copy { at, .. } => at,
+        }
+    }
+
+    /// The same node with its offset replaced.
+    pub fn placed(&self, at: At) -> Node {
+        let mut node = self.clone();
+        *node.at_mut() = at;
+        node
+    }
+
+    /// The body of a loop or table.
+    pub fn body(&self) -> Option<Body> {
+        match self {
+            Node::Loop { body, .. } | Node::Table { body, .. } => Some(*body),
+            Node::Blocks { .. } | Node::Copy { .. } => None,
+        }
+    }
+
+    /// Whether the node's trip or length is a multiple of the instance count.
+    pub fn carries_count(&self) -> bool {
+        match self {
+            Node::Loop { trip, .. } => trip.per_count,
+            Node::Copy { n, .. } => n.per_count,
+            Node::Table { .. } | Node::Blocks { .. } => false,
+        }
+    }
+
+    /// Bytes that the node occupies in the nest, its columns included.
+    pub fn bytes_stored(&self) -> usize {
+        size_of::<Node>()
+            + match self {
+                Node::Table { displacements, .. } => displacements.bytes(),
+                Node::Blocks { user, packed, len, .. } => user.bytes() + packed.bytes() + len.bytes(),
+                Node::Loop { .. } | Node::Copy { .. } => 0,
+            }
+    }
+}
+
+/// A loop nest in phase `P`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LoopNest<P> {
+    nodes: Vec<Node>,
+    root: Body,
+    size: i64,
+    extent: i64,
+    phase: PhantomData<P>,
+}
+
+impl<P: Phase> LoopNest<P> {
+    /// A nest from its parts: `size` packed bytes and `extent` user bytes per instance. Check it with [`LoopNest::verify`].
+    pub fn new(nodes: Vec<Node>, root: Body, size: i64, extent: i64) -> Self {
+        Self { nodes, root, size, extent, phase: PhantomData }
+    }
+
+    /// All nodes, bodies before the nodes that use them.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The outermost body: empty, or one node that carries the instance count.
+    pub fn root(&self) -> Body {
+        self.root
+    }
+
+    /// The nodes of `body`.
+    pub fn body(&self, body: Body) -> &[Node] {
+        &self.nodes[body.range()]
+    }
+
+    /// Packed bytes of one instance.
+    pub fn size(&self) -> i64 {
+        self.size
+    }
+
+    /// User bytes between consecutive instances.
+    pub fn extent(&self) -> i64 {
+        self.extent
+    }
+
+    /// Bytes that the nest occupies, columns included (a shared column counts once per node).
+    pub fn bytes_stored(&self) -> usize {
+        self.nodes.iter().map(Node::bytes_stored).sum()
+    }
+}

@@ -1,0 +1,60 @@
+//! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` is `B` at the place of iteration `k`; the same for an `X`
+//! before the loop, and for two loops that continue each other.
+//!
+//! Condition: constant trips; `B` is one node, or both neighbours are loops over the same body; equal strides; the place fits
+//! on both sides. This merges across loop boundaries without peeling.
+
+use super::Normalizer;
+use crate::nest::{At, Node, Trip};
+
+/// Absorbs neighbours into loops, from left to right.
+pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Vec<Node> {
+    if list.len() < 2 || !list.iter().any(|node| matches!(node, Node::Loop { .. })) {
+        return list;
+    }
+    let mut out: Vec<Node> = Vec::with_capacity(list.len());
+    for node in list {
+        match out.last().and_then(|last| joined(n, last, &node)) {
+            Some(both) => {
+                out.pop();
+                n.simplify(both, &mut out);
+            }
+            None => out.push(node),
+        }
+    }
+    out
+}
+
+/// The one loop that does `a` and then `b`.
+fn joined(n: &Normalizer, a: &Node, b: &Node) -> Option<Node> {
+    match (a, b) {
+        (
+            Node::Loop { at, trip, step, body },
+            Node::Loop { at: at2, trip: trip2, step: step2, body: body2 },
+        ) if body == body2 && step == step2 && !trip.per_count && !trip2.per_count => {
+            (*at2 == at.step(*step, trip.k as i64)).then(|| extended(*at, trip.k + trip2.k, *step, *body))
+        }
+        (Node::Loop { at, trip, step, body }, x) if !trip.per_count => {
+            let one = lone(n, *body, x)?;
+            (x.at() == at.step(*step, trip.k as i64) + one).then(|| extended(*at, trip.k + 1, *step, *body))
+        }
+        (x, Node::Loop { at, trip, step, body }) if !trip.per_count => {
+            let one = lone(n, *body, x)?;
+            let before = at.step(*step, -1);
+            (x.at() == before + one).then(|| extended(before, trip.k + 1, *step, *body))
+        }
+        _ => None,
+    }
+}
+
+fn extended(at: At, k: u64, step: At, body: crate::nest::Body) -> Node {
+    Node::Loop { at, trip: Trip::fixed(k), step, body }
+}
+
+/// The offset of the body's only node, if that node is `x` but for its place.
+fn lone(n: &Normalizer, body: crate::nest::Body, x: &Node) -> Option<At> {
+    match n.body(body) {
+        [only] if only.placed(At::ZERO) == x.placed(At::ZERO) => Some(only.at()),
+        _ => None,
+    }
+}

@@ -1,0 +1,23 @@
+//! `loop k1 step s1 at a { loop k2 step s2 B }`  -->  `loop k1*k2 step s2 at a B`.
+//!
+//! Condition: the inner loop stands alone and `s1 = k2 * s2` on both sides. `k1` may be `k * count`. The inner loop's own
+//! offset is zero because bodies are hoisted.
+
+use super::Normalizer;
+use crate::nest::{At, Node};
+
+/// Collapses perfectly nested loops that continue each other.
+pub(super) fn rewrite(n: &Normalizer, node: Node) -> Node {
+    if let Node::Loop { at, trip, step, body } = &node
+        && let [Node::Loop { at: inner_at, trip: inner, step: inner_step, body: inner_body }] = n.body(*body)
+        && !inner.per_count
+        && let Ok(k) = i64::try_from(inner.k)
+        && inner_step.user.checked_mul(k) == Some(step.user)
+        && inner_step.packed.checked_mul(k) == Some(step.packed)
+        && let Some(total) = trip.times(*inner)
+    {
+        debug_assert_eq!(*inner_at, At::ZERO);
+        return Node::Loop { at: *at, trip: total, step: *inner_step, body: *inner_body };
+    }
+    node
+}

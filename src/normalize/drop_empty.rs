@@ -1,0 +1,15 @@
+//! `loop 0 {..}`, `table [] {..}`, `blocks []`, `copy 0`, and loops over nothing  -->  (nothing).
+//!
+//! Condition: none. An empty repetition generates no entry of the type map (MPI 5.0, 5.1.2).
+
+use crate::nest::Node;
+
+/// Whether the node moves nothing whatever the count is.
+pub(super) fn applies(node: &Node) -> bool {
+    match node {
+        Node::Loop { trip, body, .. } => trip.k == 0 || body.len == 0,
+        Node::Table { displacements, body, .. } => displacements.is_empty() || body.len == 0,
+        Node::Blocks { len, .. } => len.is_empty(),
+        Node::Copy { n, .. } => n.k == 0,
+    }
+}

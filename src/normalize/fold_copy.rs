@@ -1,0 +1,18 @@
+//! `loop k step (u, p) at a { copy n }`  -->  `copy k*n at a`.
+//!
+//! Condition: the copy is `u` bytes long in user memory and `p` bytes in the packed stream; the trip may be `k * count`.
+
+use super::Normalizer;
+use crate::nest::{Node, Trip};
+
+/// Folds a dense copy loop into one copy.
+pub(super) fn rewrite(n: &Normalizer, node: Node) -> Node {
+    if let Node::Loop { at, trip, step, body } = &node
+        && let [Node::Copy { n: Trip { k, per_count: false }, unit, .. }] = n.body(*body)
+        && unit.bytes(*k) == Some(*step)
+        && let Some(total) = trip.times(Trip::fixed(*k))
+    {
+        return Node::Copy { at: *at, n: total, unit: *unit };
+    }
+    node
+}

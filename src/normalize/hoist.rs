@@ -1,0 +1,16 @@
+//! `{ X at a; Y at b; .. }`  -->  moved by `a`: `{ X; Y at b - a; .. }`.
+//!
+//! Every body starts at offset zero, its users carry the offset, and the root's offset leaves the nest altogether: translated
+//! and absolute layouts (MPI_BOTTOM, MPI 5.0, 5.1.12) share one key and one kernel.
+
+use crate::nest::{At, Node};
+
+/// Moves the list so that its first node is at zero; returns the offset taken out.
+pub(super) fn rewrite(list: &mut [Node]) -> At {
+    let base = list.first().map_or(At::ZERO, Node::at);
+    for node in list.iter_mut() {
+        let at = node.at_mut();
+        *at = *at - base;
+    }
+    base
+}

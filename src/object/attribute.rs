@@ -1,0 +1,195 @@
+//! Attributes of datatypes: keyvals, one cache per object, copy and delete callbacks (MPI 5.0 section 7.7.4).
+//!
+//! Keyvals of datatypes are numbers of their own: those of communicators or windows are unknown here. A keyval that was freed
+//! lives on in the attributes that use it. Callbacks run without any lock held and see the object as it is: what they change is
+//! looked at anew after each one.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+
+use super::{Fault, Handle, Object, lock, with};
+use crate::error::{Error, ErrorClass, Result};
+
+/// What a keyval calls. Attribute values are the bits of a pointer.
+pub trait Callbacks: Send + Sync {
+    /// `MPI_Type_copy_attr_function`: the value for the duplicate, none to leave it out, or an error code.
+    fn copy(&self, old: Handle, keyval: i32, value: usize) -> std::result::Result<Option<usize>, i32>;
+    /// `MPI_Type_delete_attr_function`; an error code keeps the attribute.
+    fn delete(&self, datatype: Handle, keyval: i32, value: usize) -> std::result::Result<(), i32>;
+}
+
+struct Keyval {
+    number: i32,
+    /// Until the keyval is freed.
+    live: AtomicBool,
+    callbacks: Box<dyn Callbacks>,
+}
+
+impl fmt::Debug for Keyval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keyval({})", self.number)
+    }
+}
+
+/// One attribute.
+#[derive(Clone, Debug)]
+pub(super) struct Attribute {
+    keyval: Arc<Keyval>,
+    value: usize,
+    /// Tells a value from one that was set over it meanwhile.
+    stamp: u64,
+}
+
+impl Attribute {
+    /// Runs the copy callback.
+    pub(super) fn copy(&self, old: Handle) -> std::result::Result<Option<usize>, Fault> {
+        self.keyval.callbacks.copy(old, self.keyval.number, self.value).map_err(Fault::Callback)
+    }
+
+    fn delete(&self, handle: Handle) -> std::result::Result<(), Fault> {
+        self.keyval.callbacks.delete(handle, self.keyval.number, self.value).map_err(Fault::Callback)
+    }
+}
+
+/// The attributes of one object in the order in which they were set.
+pub(super) type Attributes = Vec<Attribute>;
+
+#[derive(Default)]
+struct Keyvals {
+    next: i32,
+    live: HashMap<i32, Arc<Keyval>>,
+}
+
+/// Numbers start above those that the ABI gives to predefined keys.
+const FIRST: i32 = 1 << 16;
+
+static KEYVALS: LazyLock<Mutex<Keyvals>> = LazyLock::new(Mutex::default);
+static STAMP: AtomicU64 = AtomicU64::new(0);
+
+/// `MPI_Type_create_keyval`: a number that is never given out twice.
+///
+/// # Errors
+/// Class `NoMem` after 2^31 keyvals.
+pub fn create_keyval(callbacks: Box<dyn Callbacks>) -> Result<i32> {
+    let mut keyvals = lock(&KEYVALS);
+    let number = keyvals.next.max(FIRST);
+    keyvals.next = number.checked_add(1).ok_or_else(|| {
+        Error::new(ErrorClass::NoMem, "type_create_keyval", "keyval", number, "all keyvals were given out")
+    })?;
+    keyvals.live.insert(number, Arc::new(Keyval { number, live: AtomicBool::new(true), callbacks }));
+    Ok(number)
+}
+
+fn keyval(operation: &'static str, number: i32) -> Result<Arc<Keyval>> {
+    lock(&KEYVALS).live.get(&number).cloned().ok_or_else(|| {
+        let rule =
+            if number == 0 { "is MPI_KEYVAL_INVALID" } else { "is not a keyval of datatypes, or was freed" };
+        Error::new(ErrorClass::Keyval, operation, "type_keyval", number, rule)
+    })
+}
+
+/// `MPI_Type_free_keyval`. Attributes that use it stay, and keep calling its callbacks.
+///
+/// # Errors
+/// Class `Keyval`.
+pub fn free_keyval(number: i32) -> Result<()> {
+    let keyval = keyval("type_free_keyval", number)?;
+    keyval.live.store(false, Ordering::Release);
+    let gone = lock(&KEYVALS).live.remove(&number);
+    drop(gone);
+    Ok(())
+}
+
+fn find(object: &Object, number: i32) -> Option<Attribute> {
+    let side = lock(&object.side);
+    side.as_ref()?.attributes.iter().find(|a| a.keyval.number == number).cloned()
+}
+
+/// Takes out the attribute that `old` is, unless it was replaced meanwhile.
+fn take(object: &Object, old: &Attribute) -> Option<Attribute> {
+    let mut side = lock(&object.side);
+    let attributes = &mut side.as_mut()?.attributes;
+    let i = attributes.iter().position(|a| a.stamp == old.stamp)?;
+    Some(attributes.remove(i))
+}
+
+fn push(object: &Object, keyval: Arc<Keyval>, value: usize) {
+    let stamp = STAMP.fetch_add(1, Ordering::Relaxed);
+    lock(&object.side).get_or_insert_default().attributes.push(Attribute { keyval, value, stamp });
+}
+
+/// `MPI_Type_set_attr`: deletes the old value first, then sets. The attribute becomes the last one set.
+///
+/// # Errors
+/// A bad handle or keyval; the code of the delete callback, and the old value stays.
+pub fn set_attribute(handle: Handle, number: i32, value: usize) -> std::result::Result<(), Fault> {
+    const CALL: &str = "type_set_attr";
+    with(CALL, handle, |_| ())?;
+    let keyval = keyval(CALL, number)?;
+    while let Some(old) = with(CALL, handle, |o| find(o, number))? {
+        old.delete(handle)?;
+        with(CALL, handle, |o| take(o, &old))?;
+    }
+    Ok(with(CALL, handle, |o| push(o, keyval, value))?)
+}
+
+/// `MPI_Type_get_attr`: the value, if there is one.
+///
+/// # Errors
+/// A bad handle or keyval.
+pub fn get_attribute(handle: Handle, number: i32) -> Result<Option<usize>> {
+    const CALL: &str = "type_get_attr";
+    let known = with(CALL, handle, |o| {
+        let side = lock(&o.side);
+        let attribute = side.as_ref()?.attributes.iter().find(|a| a.keyval.number == number)?;
+        attribute.keyval.live.load(Ordering::Acquire).then_some(attribute.value)
+    })?;
+    match known {
+        Some(value) => Ok(Some(value)),
+        None => keyval(CALL, number).map(|_| None),
+    }
+}
+
+/// `MPI_Type_delete_attr`.
+///
+/// # Errors
+/// A bad handle or keyval; class `Keyval` when the type has no such attribute; the callback's code, and the value stays.
+pub fn delete_attribute(handle: Handle, number: i32) -> std::result::Result<(), Fault> {
+    const CALL: &str = "type_delete_attr";
+    let old = with(CALL, handle, |o| find(o, number))?;
+    keyval(CALL, number)?;
+    let Some(old) = old else {
+        let rule = "the datatype has no attribute of this keyval";
+        return Err(Error::new(ErrorClass::Keyval, CALL, "type_keyval", number, rule).into());
+    };
+    old.delete(handle)?;
+    with(CALL, handle, |o| take(o, &old))?;
+    Ok(())
+}
+
+/// The attributes as they are, first set first.
+pub(super) fn snapshot(object: &Object) -> Attributes {
+    lock(&object.side).as_ref().map(|s| s.attributes.clone()).unwrap_or_default()
+}
+
+/// Gives a duplicate its copy.
+pub(super) fn adopt(object: &Object, from: &Attribute, value: usize) {
+    push(object, Arc::clone(&from.keyval), value);
+}
+
+/// Deletes all attributes, last set first, those that callbacks set meanwhile included; `regardless` drops an attribute
+/// whose callback fails, and still reports it.
+pub(super) fn delete_all(handle: Handle, regardless: bool) -> std::result::Result<(), Fault> {
+    const CALL: &str = "type_free";
+    loop {
+        let last = with(CALL, handle, |o| lock(&o.side).as_ref().and_then(|s| s.attributes.last().cloned()))?;
+        let Some(last) = last else { return Ok(()) };
+        let result = last.delete(handle);
+        if result.is_ok() || regardless {
+            with(CALL, handle, |o| take(o, &last))?;
+        }
+        result?;
+    }
+}

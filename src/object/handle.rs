@@ -1,0 +1,207 @@
+//! Handles: 64 bits that name an object, and the values of the MPI 5.0 standard ABI for predefined datatypes.
+//!
+//! The ABI's predefined handles lie below 4096. Ours for derived objects have a tag in the top byte that says of what kind the object is, then
+//! a generation and a slot: never a valid address, so that using one as a pointer faults at once.
+
+use std::fmt;
+
+use crate::datatype::Named;
+
+/// Tag of datatypes.
+pub(crate) const DATATYPE_TAG: u8 = 0xd1;
+/// What the ABI reserves for predefined handles ends here; the first Fortran INTEGER of a derived type.
+pub(crate) const FIRST_DERIVED: u64 = 4096;
+
+/// Names an object. Plain bits: whether an object of that name lives is known to its table only.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Handle(u64);
+
+impl Handle {
+    /// `MPI_DATATYPE_NULL`.
+    pub const NULL: Handle = Handle(0x200);
+    /// No handle at all.
+    pub const ZERO: Handle = Handle(0);
+
+    /// The handle of these bits.
+    #[inline]
+    pub fn from_bits(bits: u64) -> Handle {
+        Handle(bits)
+    }
+
+    /// Its bits.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The handle of slot `index` in a table of kind `tag`, in the slot's life `generation` (24 bits).
+    pub(crate) fn derived(tag: u8, generation: u32, index: u32) -> Handle {
+        Handle(u64::from(tag) << 56 | u64::from(generation & 0xff_ffff) << 32 | u64::from(index))
+    }
+
+    pub(crate) fn tag(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32 & 0xff_ffff
+    }
+
+    #[inline]
+    pub(crate) fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The handle of a named type: the ABI's value.
+    pub fn of_named(named: Named) -> Handle {
+        Handle(u64::from(VALUES[named as usize]))
+    }
+
+    /// The named type, if it is the handle of one.
+    #[inline]
+    pub fn named(self) -> Option<Named> {
+        match self.0 {
+            0x200..0x300 => BY_VALUE[(self.0 - 0x200) as usize],
+            LB => Some(Named::Lb),
+            UB => Some(Named::Ub),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.named() {
+            Some(named) => f.write_str(named.mpi_name()),
+            None => write!(f, "{:#x}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// `MPI_LB` and `MPI_UB`, which the ABI lacks: above its ten bits, below any derived handle.
+const LB: u64 = 0xf00;
+const UB: u64 = 0xf01;
+
+/// Appendix A of MPI 5.0: values of predefined datatype handles.
+const fn value(named: Named) -> u16 {
+    match named {
+        Named::Aint => 0x201,
+        Named::Count => 0x202,
+        Named::Offset => 0x203,
+        Named::Packed => 0x207,
+        Named::Short => 0x208,
+        Named::Int => 0x209,
+        Named::Long => 0x20a,
+        Named::LongLong => 0x20b,
+        Named::UnsignedShort => 0x20c,
+        Named::Unsigned => 0x20d,
+        Named::UnsignedLong => 0x20e,
+        Named::UnsignedLongLong => 0x20f,
+        Named::Float => 0x210,
+        Named::CFloatComplex => 0x212,
+        Named::CxxFloatComplex => 0x213,
+        Named::Double => 0x214,
+        Named::CDoubleComplex => 0x216,
+        Named::CxxDoubleComplex => 0x217,
+        Named::Logical => 0x218,
+        Named::Integer => 0x219,
+        Named::Real => 0x21a,
+        Named::Complex => 0x21b,
+        Named::DoublePrecision => 0x21c,
+        Named::DoubleComplex => 0x21d,
+        Named::Character => 0x21e,
+        Named::LongDouble => 0x220,
+        Named::CLongDoubleComplex => 0x224,
+        Named::CxxLongDoubleComplex => 0x225,
+        Named::FloatInt => 0x228,
+        Named::DoubleInt => 0x229,
+        Named::LongInt => 0x22a,
+        Named::TwoInt => 0x22b,
+        Named::ShortInt => 0x22c,
+        Named::LongDoubleInt => 0x22d,
+        Named::TwoReal => 0x230,
+        Named::TwoDoublePrecision => 0x231,
+        Named::TwoInteger => 0x232,
+        Named::CBool => 0x238,
+        Named::CxxBool => 0x239,
+        Named::Wchar => 0x23c,
+        Named::Int8 => 0x240,
+        Named::Uint8 => 0x241,
+        Named::Char => 0x243,
+        Named::SignedChar => 0x244,
+        Named::UnsignedChar => 0x245,
+        Named::Byte => 0x247,
+        Named::Int16 => 0x248,
+        Named::Uint16 => 0x249,
+        Named::Int32 => 0x250,
+        Named::Uint32 => 0x251,
+        Named::Int64 => 0x258,
+        Named::Uint64 => 0x259,
+        Named::Logical1 => 0x2c0,
+        Named::Integer1 => 0x2c1,
+        Named::Logical2 => 0x2c8,
+        Named::Integer2 => 0x2c9,
+        Named::Real2 => 0x2ca,
+        Named::Logical4 => 0x2d0,
+        Named::Integer4 => 0x2d1,
+        Named::Real4 => 0x2d2,
+        Named::Complex4 => 0x2d3,
+        Named::Logical8 => 0x2d8,
+        Named::Integer8 => 0x2d9,
+        Named::Real8 => 0x2da,
+        Named::Complex8 => 0x2db,
+        Named::Logical16 => 0x2e0,
+        Named::Integer16 => 0x2e1,
+        Named::Real16 => 0x2e2,
+        Named::Complex16 => 0x2e3,
+        Named::Complex32 => 0x2eb,
+        Named::Lb => LB as u16,
+        Named::Ub => UB as u16,
+    }
+}
+
+static VALUES: [u16; Named::ALL.len()] = {
+    let mut values = [0; Named::ALL.len()];
+    let mut i = 0;
+    while i < values.len() {
+        values[i] = value(Named::ALL[i]);
+        i += 1;
+    }
+    values
+};
+
+static BY_VALUE: [Option<Named>; 256] = {
+    let mut table = [None; 256];
+    let mut i = 0;
+    while i < Named::ALL.len() {
+        let v = value(Named::ALL[i]) as usize;
+        if v < 0x300 {
+            table[v - 0x200] = Some(Named::ALL[i]);
+        }
+        i += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_name_their_types() {
+        for &named in Named::ALL {
+            let handle = Handle::of_named(named);
+            assert_eq!(handle.named(), Some(named));
+            assert!(handle.bits() < FIRST_DERIVED && handle != Handle::NULL);
+        }
+        assert_eq!(Handle::NULL.named(), None);
+        assert_eq!(Handle::of_named(Named::Int).bits(), 0x209);
+        let h = Handle::derived(DATATYPE_TAG, 0x12_3456, 77);
+        assert_eq!((h.tag(), h.generation(), h.index(), h.named()), (DATATYPE_TAG, 0x12_3456, 77, None));
+    }
+}

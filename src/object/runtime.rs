@@ -1,0 +1,77 @@
+//! The engine that commits go to: one per configuration, replaced when the configuration changes.
+//!
+//! Types committed before a change keep the engine that they have; its counters stay in the sums.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::engine::{Config, Counters, Engine};
+use crate::error::{Error, ErrorClass, Result};
+use crate::target::Level;
+
+struct State {
+    config: Option<Config>,
+    engine: Option<Engine>,
+    /// Earlier engines that committed types still hold.
+    retired: Vec<Engine>,
+    /// Counters of those that none holds any more.
+    gone: Counters,
+}
+
+static STATE: Mutex<State> =
+    Mutex::new(State { config: None, engine: None, retired: Vec::new(), gone: Counters::ZERO });
+
+fn state() -> MutexGuard<'static, State> {
+    // Every update is one assignment of a finished value.
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The engine for the next commit, made at first use.
+pub fn engine() -> Engine {
+    let mut state = state();
+    if let Some(engine) = &state.engine {
+        return engine.clone();
+    }
+    let config = state.config.get_or_insert_default().clone();
+    let engine = Engine::new(config);
+    state.engine = Some(engine.clone());
+    engine
+}
+
+/// The configuration of later commits.
+pub fn config() -> Config {
+    state().config.get_or_insert_default().clone()
+}
+
+/// Changes the configuration of later commits.
+///
+/// # Errors
+/// What `change` says; class `Arg` for a CPU level that this machine does not run. Nothing is changed then.
+pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
+    let mut state = state();
+    let mut config = state.config.get_or_insert_default().clone();
+    change(&mut config)?;
+    if !Level::available().any(|l| l == config.level) {
+        let rule = "is a level that this machine does not run";
+        return Err(Error::new(ErrorClass::Arg, "config", "target", config.level, rule));
+    }
+    state.config = Some(config);
+    let old = state.engine.take();
+    state.retired.extend(old);
+    let retired = std::mem::take(&mut state.retired);
+    let (held, free): (Vec<_>, Vec<_>) = retired.into_iter().partition(|e| e.holders() > 1);
+    for engine in &free {
+        state.gone = state.gone.plus(&engine.counters().history());
+    }
+    state.retired = held;
+    drop(state);
+    // Outside the lock: an engine's end gives memory back.
+    drop(free);
+    Ok(())
+}
+
+/// Counters of all engines so far.
+pub fn counters() -> Counters {
+    let state = state();
+    let engines = state.retired.iter().chain(&state.engine);
+    engines.fold(state.gone, |sum, engine| sum.plus(&engine.counters()))
+}

@@ -1,0 +1,218 @@
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::datatype::Order;
+
+/// Writes down what is called; fails where told.
+struct Script {
+    log: Arc<Mutex<Vec<String>>>,
+    copy: std::result::Result<Option<usize>, i32>,
+    delete: Arc<AtomicI32>,
+}
+
+impl Callbacks for Script {
+    fn copy(&self, _: Handle, keyval: i32, value: usize) -> std::result::Result<Option<usize>, i32> {
+        self.log.lock().unwrap().push(format!("copy {keyval} {value}"));
+        self.copy
+    }
+
+    fn delete(&self, handle: Handle, keyval: i32, value: usize) -> std::result::Result<(), i32> {
+        // Callbacks may call back.
+        let name = name(handle).unwrap().len();
+        self.log.lock().unwrap().push(format!("delete {keyval} {value} {name}"));
+        match self.delete.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            code => Err(code),
+        }
+    }
+}
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+fn key(log: &Log, copy: std::result::Result<Option<usize>, i32>) -> (i32, Arc<AtomicI32>) {
+    let delete = Arc::new(AtomicI32::new(0));
+    let script = Script { log: Arc::clone(log), copy, delete: Arc::clone(&delete) };
+    (create_keyval(Box::new(script)).unwrap(), delete)
+}
+
+fn said(log: &Log) -> Vec<String> {
+    std::mem::take(&mut log.lock().unwrap())
+}
+
+fn vector() -> Handle {
+    create(Datatype::vector(3, 1, 2, &Named::Int.into()).unwrap()).unwrap()
+}
+
+fn class<T: std::fmt::Debug>(result: std::result::Result<T, impl Into<Fault>>) -> ErrorClass {
+    match result.unwrap_err().into() {
+        Fault::Refused(error) => error.class(),
+        Fault::Callback(code) => panic!("callback {code}"),
+    }
+}
+
+#[test]
+fn stale_and_foreign_handles_are_refused() {
+    let h = vector();
+    assert_eq!(with("test", h, |o| o.datatype().size()).unwrap(), 12);
+    free(h).unwrap();
+    let error = with("test", h, |_| ()).unwrap_err();
+    assert_eq!((error.class(), error.rule()), (ErrorClass::Type, "was freed"));
+    assert_eq!(class(free(h)), ErrorClass::Type);
+    let other = vector();
+    assert!(with("test", h, |_| ()).is_err());
+    free(other).unwrap();
+    for bits in [0, 0x200, 0x204, 0x300, 4096, 0x7fff_0000_1234, u64::MAX] {
+        assert_eq!(class(with("test", Handle::from_bits(bits), |_| ())), ErrorClass::Type);
+    }
+}
+
+#[test]
+fn a_handle_freed_by_another_thread_is_stale_here() {
+    let h = vector();
+    with("test", h, |_| ()).unwrap();
+    std::thread::scope(|s| s.spawn(|| free(h).unwrap()).join()).unwrap();
+    assert!(with("test", h, |_| ()).is_err());
+}
+
+#[test]
+fn predefined_types_are_not_freed() {
+    let int = Handle::of_named(Named::Int);
+    assert_eq!(class(free(int)), ErrorClass::Type);
+    let a = create(Datatype::f90_real(Some(15), None).unwrap()).unwrap();
+    let b = create(Datatype::f90_real(Some(15), None).unwrap()).unwrap();
+    assert_eq!(a, b);
+    assert_eq!(class(free(a)), ErrorClass::Type);
+    assert!(with("test", a, |o| o.is_predefined() && o.committed().unwrap().is_some()).unwrap());
+}
+
+#[test]
+fn attributes_are_deleted_last_set_first() {
+    let log = Log::default();
+    let ((a, _), (b, _)) = (key(&log, Ok(None)), key(&log, Ok(None)));
+    let h = vector();
+    set_attribute(h, a, 1).unwrap();
+    set_attribute(h, b, 2).unwrap();
+    set_attribute(h, a, 3).unwrap();
+    assert_eq!(said(&log), [format!("delete {a} 1 0")]);
+    assert_eq!(get_attribute(h, a), Ok(Some(3)));
+    free(h).unwrap();
+    assert_eq!(said(&log), [format!("delete {a} 3 0"), format!("delete {b} 2 0")]);
+}
+
+#[test]
+fn a_freed_keyval_lives_until_its_last_attribute() {
+    let log = Log::default();
+    let (a, _) = key(&log, Ok(None));
+    let h = vector();
+    set_attribute(h, a, 1).unwrap();
+    free_keyval(a).unwrap();
+    assert_eq!(class(free_keyval(a)), ErrorClass::Keyval);
+    assert_eq!(class(get_attribute(h, a)), ErrorClass::Keyval);
+    assert_eq!(class(set_attribute(h, a, 2)), ErrorClass::Keyval);
+    free(h).unwrap();
+    assert_eq!(said(&log), [format!("delete {a} 1 0")]);
+}
+
+#[test]
+fn a_failing_copy_undoes_the_dup() {
+    let log = Log::default();
+    let ((a, _), (b, _), (c, _)) = (key(&log, Ok(Some(10))), key(&log, Err(77)), key(&log, Ok(Some(30))));
+    let h = vector();
+    for (k, v) in [(a, 1), (b, 2), (c, 3)] {
+        set_attribute(h, k, v).unwrap();
+    }
+    assert_eq!(dup(h), Err(Fault::Callback(77)));
+    assert_eq!(said(&log), [format!("copy {a} 1"), format!("copy {b} 2"), format!("delete {a} 10 0")]);
+    for (k, v) in [(a, 1), (b, 2), (c, 3)] {
+        assert_eq!(get_attribute(h, k), Ok(Some(v)));
+    }
+    free(h).unwrap();
+}
+
+#[test]
+fn a_failing_delete_stops_free() {
+    let log = Log::default();
+    let ((a, _), (b, fails), (c, _)) = (key(&log, Ok(None)), key(&log, Ok(None)), key(&log, Ok(None)));
+    let h = vector();
+    for (k, v) in [(a, 1), (b, 2), (c, 3)] {
+        set_attribute(h, k, v).unwrap();
+    }
+    fails.store(55, Ordering::Relaxed);
+    assert_eq!(free(h), Err(Fault::Callback(55)));
+    assert_eq!(get_attribute(h, c), Ok(None));
+    assert_eq!((get_attribute(h, b), get_attribute(h, a)), (Ok(Some(2)), Ok(Some(1))));
+    assert_eq!(delete_attribute(h, b), Err(Fault::Callback(55)));
+    assert_eq!(set_attribute(h, b, 9), Err(Fault::Callback(55)));
+    assert_eq!(get_attribute(h, b), Ok(Some(2)));
+    fails.store(0, Ordering::Relaxed);
+    said(&log);
+    free(h).unwrap();
+    assert_eq!(said(&log), [format!("delete {b} 2 0"), format!("delete {a} 1 0")]);
+}
+
+#[test]
+fn a_dup_shares_the_kernel_and_has_its_own_attributes() {
+    let log = Log::default();
+    let ((a, _), (b, _)) = (key(&log, Ok(Some(10))), key(&log, Ok(None)));
+    let h = vector();
+    commit(h).unwrap();
+    set_attribute(h, a, 1).unwrap();
+    set_attribute(h, b, 2).unwrap();
+    set_name(h, b"old").unwrap();
+    let d = dup(h).unwrap();
+    assert_eq!((get_attribute(d, a), get_attribute(d, b)), (Ok(Some(10)), Ok(None)));
+    assert_eq!(name(d).unwrap(), b"");
+    let committed = |h| with("test", h, |o| o.committed().unwrap().cloned()).unwrap().unwrap();
+    assert!(committed(h).shares_layout(&committed(d)));
+    free(h).unwrap();
+    assert_eq!(said(&log).len(), 4);
+    let inner = children(d).unwrap();
+    assert_eq!(get_attribute(inner[0], a), Ok(None));
+    free(inner[0]).unwrap();
+    free(d).unwrap();
+}
+
+#[test]
+fn names_of_types() {
+    assert_eq!(name(Handle::of_named(Named::Double)).unwrap(), b"MPI_DOUBLE");
+    let h = vector();
+    assert_eq!(name(h).unwrap(), b"");
+    set_name(h, &[b'x'; 500]).unwrap();
+    assert_eq!(name(h).unwrap().len(), MAX_NAME);
+    free(h).unwrap();
+}
+
+#[test]
+fn integers_for_fortran() {
+    assert_eq!(to_integer(Handle::of_named(Named::Integer)), Ok(0x219));
+    assert_eq!(from_integer(0x219), Ok(Handle::of_named(Named::Integer)));
+    let h = vector();
+    let i = to_integer(h).unwrap();
+    assert!(i >= 4096);
+    assert_eq!((to_integer(h), from_integer(i)), (Ok(i), Ok(h)));
+    free(h).unwrap();
+    assert_eq!(class(from_integer(i)), ErrorClass::Type);
+    assert_eq!(class(from_integer(-1)), ErrorClass::Type);
+}
+
+#[test]
+fn windows() {
+    let n = 1_000_000usize;
+    let lengths: Vec<i64> = (0..n as i64).map(|i| i % 3).collect();
+    let displacements: Vec<i64> = (0..n as i64).map(|i| 4 * i).collect();
+    let t = Datatype::indexed(&lengths, &displacements, &Named::Int.into()).unwrap();
+    assert_eq!(window::envelope(&t), Ok((1_000_000, window::Early::Indexed)));
+    let w = window::window(&t, 999_998, 10).unwrap();
+    assert_eq!((w.blocklengths, w.displacements.len(), w.types.len()), (&lengths[999_998..], 2, 1));
+    let w = window::window(&t, i32::MAX, i32::MAX).unwrap();
+    assert_eq!((w.blocklengths.len(), w.types.len()), (0, 1));
+    assert_eq!(class(window::window(&t, 0, 0)), ErrorClass::Count);
+    assert_eq!(class(window::window(&t, -1, 1)), ErrorClass::Arg);
+    let int = Datatype::from(Named::Int);
+    let slab = Datatype::subarray(&[4], &[2], &[1], Order::C, &int).unwrap();
+    let error = window::envelope(&slab).unwrap_err();
+    assert_eq!((error.class(), error.value()), (ErrorClass::Type, "MPI_COMBINER_SUBARRAY"));
+    assert_eq!(window::envelope(&int), Ok((1, window::Early::Basic)));
+    let huge = Datatype::contiguous(1 << 31, &int).unwrap();
+    assert_eq!(class(window::envelope(&huge)), ErrorClass::ValueTooLarge);
+}

@@ -1,0 +1,127 @@
+//! Evaluation of a plan: every operation in order, one byte at a time, micro-kernels by their meaning.
+//!
+//! An oracle for schedule and legalize; it shares no code with emission or with the micro-kernels themselves. A plan for
+//! unpack that writes a gap byte, or for pack that reads outside the span, is caught here by the slices' bounds and by the
+//! caller's comparison.
+
+use super::{At, Op, Phase, Plan};
+use crate::kind::Direction;
+
+struct Machine<'a> {
+    direction: Direction,
+    user: &'a mut [u8],
+    origin: i64,
+    packed: &'a mut [u8],
+}
+
+impl Machine<'_> {
+    /// Copies `len` bytes as one access: all loads before all stores.
+    fn copy(&mut self, at: At, len: i64) {
+        // Nothing of nothing: the place need not exist.
+        if len == 0 {
+            return;
+        }
+        let u = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
+        let p = usize::try_from(at.packed).expect("packed offset inside the slice");
+        let (u, p) = (u..u + len as usize, p..p + len as usize);
+        match self.direction {
+            Direction::Pack => self.packed[p].copy_from_slice(&self.user[u]),
+            Direction::Unpack => self.user[u].copy_from_slice(&self.packed[p]),
+        }
+    }
+}
+
+enum Frame<'a> {
+    Ops { ops: &'a [Op], at: At },
+    Iterate { op: &'a Op, i: u64, at: At },
+}
+
+impl<P: Phase> Plan<P> {
+    /// Runs the plan for `count` instances; `origin` is the index in `user` of user offset 0.
+    ///
+    /// # Panics
+    /// If the plan touches a byte outside the slices.
+    pub fn eval(&self, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
+        let mut machine = Machine { direction: self.direction(), user, origin: origin as i64, packed };
+        let mut stack = vec![Frame::Ops { ops: self.body(self.root()), at: At::ZERO }];
+        while let Some(top) = stack.last_mut() {
+            match top {
+                Frame::Ops { ops, at } => {
+                    let Some((op, rest)) = ops.split_first() else {
+                        stack.pop();
+                        continue;
+                    };
+                    *ops = rest;
+                    let at = *at + op.at();
+                    match op {
+                        Op::Loop { .. } | Op::Table { .. } => stack.push(Frame::Iterate { op, i: 0, at }),
+                        Op::Guard { limit, then, otherwise } => {
+                            let body = if count <= *limit { then } else { otherwise };
+                            stack.push(Frame::Ops { ops: self.body(*body), at });
+                        }
+                        _ => self.leaf(&mut machine, op, at, count),
+                    }
+                }
+                Frame::Iterate { op, i, at } => {
+                    let (trip, here) = match op {
+                        Op::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
+                        Op::Table { slot, packed, .. } => {
+                            let rows = &self.columns()[*slot as usize];
+                            let row = if (*i as usize) < rows.len() { rows.get(*i as usize) } else { 0 };
+                            (rows.len() as u64, *at + At::new(row, packed * *i as i64))
+                        }
+                        _ => (0, *at),
+                    };
+                    if *i == trip {
+                        stack.pop();
+                        continue;
+                    }
+                    *i += 1;
+                    let ops = op.body().map_or(&[][..], |b| self.body(b));
+                    stack.push(Frame::Ops { ops, at: here });
+                }
+            }
+        }
+    }
+
+    fn leaf(&self, machine: &mut Machine<'_>, op: &Op, at: At, count: u64) {
+        match op {
+            Op::Move { len, .. } => machine.copy(at, i64::from(*len)),
+            Op::Strided { n, step, len, .. } => {
+                for i in 0..n.at(count) as i64 {
+                    machine.copy(at.step(*step, i), len.at(count) as i64);
+                }
+            }
+            Op::Rows { slot, packed, len, .. } => {
+                for (i, row) in self.columns()[*slot as usize].iter().enumerate() {
+                    machine.copy(at + At::new(row, packed * i as i64), *len as i64);
+                }
+            }
+            Op::Pattern { n, step, parts, .. } => {
+                for i in 0..n.at(count) as i64 {
+                    for part in parts.iter() {
+                        machine.copy(
+                            at.step(*step, i) + At::new(part.user, part.packed as i64),
+                            part.len as i64,
+                        );
+                    }
+                }
+            }
+            Op::Transpose { trips: [outer, inner], steps: [o, s], len, .. } => {
+                // By tiles in truth; here in the order that an overlap would show, which the guard has excluded.
+                for j in (0..inner.at(count) as i64).rev() {
+                    for i in (0..outer.at(count) as i64).rev() {
+                        machine.copy(at.step(*o, i).step(*s, j), *len as i64);
+                    }
+                }
+            }
+            Op::Blocks { slots, .. } => {
+                let [user, packed, len] = slots.map(|s| &self.columns()[s as usize]);
+                for i in 0..len.len() {
+                    machine.copy(at + At::new(user.get(i), packed.get(i)), len.get(i));
+                }
+            }
+            Op::Loop { .. } | Op::Table { .. } | Op::Guard { .. } => {}
+        }
+    }
+}

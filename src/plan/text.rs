@@ -1,0 +1,90 @@
+//! Text form of plans (grammar in docs/IR.md): printed by `ddtc explain` and compared by filetests.
+
+use std::fmt;
+
+use super::{At, Op, Phase, Plan};
+
+impl<P: Phase> fmt::Display for Plan<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "plan {} {} {}", P::NAME, self.direction(), self.level())?;
+        for (i, column) in self.columns().iter().enumerate() {
+            writeln!(f, "slot {i} = {} rows of i{}", column.len(), 8 * column.width())?;
+        }
+        // Operations still to print, and what stands in the `else` behind them.
+        let mut stack: Vec<(&[Op], Option<&[Op]>)> = vec![(self.body(self.root()), None)];
+        if self.root().len == 0 {
+            writeln!(f, "nothing")?;
+        }
+        while let Some((ops, otherwise)) = stack.last_mut() {
+            let Some((op, rest)) = ops.split_first() else {
+                let otherwise = otherwise.take();
+                stack.pop();
+                if !stack.is_empty() {
+                    write!(f, "{:w$}}}", "", w = 2 * (stack.len() - 1))?;
+                    f.write_str(if otherwise.is_some() { " else {\n" } else { "\n" })?;
+                }
+                stack.extend(otherwise.map(|ops| (ops, None)));
+                continue;
+            };
+            *ops = rest;
+            write!(f, "{:w$}{}", "", Head(op), w = 2 * (stack.len() - 1))?;
+            match op {
+                Op::Guard { then, otherwise, .. } => {
+                    writeln!(f, " {{")?;
+                    stack.push((self.body(*then), Some(self.body(*otherwise))));
+                }
+                _ => match op.body() {
+                    Some(body) => {
+                        writeln!(f, " {{")?;
+                        stack.push((self.body(body), None));
+                    }
+                    None => writeln!(f)?,
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An operation without its body.
+struct Head<'a>(&'a Op);
+
+impl fmt::Display for Head<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Op::Loop { trip, step, unroll, .. } => {
+                write!(f, "loop {trip} step {} {}", step.user, step.packed)?;
+                if *unroll > 1 {
+                    write!(f, " unroll {unroll}")?;
+                }
+            }
+            Op::Table { slot, packed, .. } => write!(f, "table slot {slot} packed {packed}")?,
+            Op::Move { len, .. } => write!(f, "move {len}")?,
+            Op::Strided { n, step, len, micro, .. } => {
+                write!(f, "call {micro} n {n} step {} {} len {len}", step.user, step.packed)?;
+            }
+            Op::Rows { slot, packed, len, micro, .. } => {
+                write!(f, "call {micro} slot {slot} packed {packed} len {len}")?;
+            }
+            Op::Pattern { n, step, parts, micro, .. } => {
+                write!(f, "call {micro} n {n} step {} {} parts [", step.user, step.packed)?;
+                for (i, p) in parts.iter().enumerate() {
+                    let space = if i > 0 { " " } else { "" };
+                    write!(f, "{space}{}:{}:{}", p.user, p.packed, p.len)?;
+                }
+                write!(f, "]")?;
+            }
+            Op::Transpose { trips: [outer, inner], steps: [o, i], len, micro, .. } => {
+                write!(
+                    f,
+                    "call {micro} n {outer} step {} {} by {inner} step {} {} len {len}",
+                    o.user, o.packed, i.user, i.packed
+                )?;
+            }
+            Op::Guard { limit, .. } => write!(f, "if count <= {limit}")?,
+            Op::Blocks { slots: [u, p, l], micro, .. } => write!(f, "call {micro} slots {u} {p} {l}")?,
+        }
+        let at = self.0.at();
+        if at != At::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,315 @@
+//! Scheduling: how the bytes of a normal nest are moved on one CPU level, in one direction. The only cost model.
+//!
+//! Choices, from the inside out: small bodies become straight-line moves; an innermost loop becomes one call of a
+//! micro-kernel; what lies around them becomes loops that bump two pointers. Every constant says where it comes from.
+//! Nests that would not fit a kernel are refused, and are walked instead: code generation stays bounded for any type.
+
+mod irregular;
+
+use std::sync::Arc;
+
+use crate::column::Column;
+use crate::kind::Direction;
+use crate::micro::pattern::{Part, Pattern};
+use crate::micro::{Micro, Width, Widths};
+use crate::nest::{At, Body, Disjoint, LoopNest, Node, Normal, Trip, Unit};
+use crate::plan::{MAX_MOVES, Op, Plan, Scheduled};
+use crate::target::{Level, cost};
+
+/// Deepest nesting of loops in a kernel; deeper nests are walked.
+const MAX_DEPTH: usize = 16;
+/// Most operations in a kernel, calls and loops included (about 60 bytes of code each: 4 KiB).
+const MAX_OPS: usize = 96;
+
+/// Why a nest has no kernel. Not a failure: the walker serves it by design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Reason, for reports.
+    pub reason: &'static str,
+}
+
+/// Plans `nest` for `direction` on `level`.
+///
+/// # Errors
+/// A [`Refusal`] when the nest is too deep or too large for one kernel.
+pub fn schedule(
+    nest: &LoopNest<Normal>,
+    direction: Direction,
+    level: Level,
+) -> Result<Plan<Scheduled>, Refusal> {
+    let mut s =
+        Scheduler { nest, direction, level, ops: Vec::new(), columns: Vec::new(), moves: 0, budget: MAX_OPS };
+    let list = s.body(nest.root(), At::ZERO, 0)?;
+    let root = s.seal(list);
+    Ok(Plan::new(s.ops, root, s.columns, direction, level))
+}
+
+struct Scheduler<'a> {
+    nest: &'a LoopNest<Normal>,
+    direction: Direction,
+    level: Level,
+    ops: Vec<Op>,
+    columns: Vec<Column>,
+    moves: usize,
+    budget: usize,
+}
+
+impl Scheduler<'_> {
+    fn seal(&mut self, list: Vec<Op>) -> Body {
+        let body = Body { start: self.ops.len() as u32, len: list.len() as u32 };
+        self.ops.extend(list);
+        body
+    }
+
+    fn slot(&mut self, column: Column) -> u32 {
+        if let Some(i) = self.columns.iter().position(|c| *c == column) {
+            return i as u32;
+        }
+        self.columns.push(column);
+        self.columns.len() as u32 - 1
+    }
+
+    fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
+        if matches!(op, Op::Move { .. }) {
+            if self.moves == MAX_MOVES {
+                return Err(Refusal { reason: "more straight-line moves than a kernel may have" });
+            }
+            self.moves += 1;
+        }
+        if self.budget == 0 {
+            return Err(Refusal { reason: "more operations than a kernel may have" });
+        }
+        self.budget -= 1;
+        out.push(op);
+        Ok(())
+    }
+
+    fn body(&mut self, body: Body, at: At, depth: usize) -> Result<Vec<Op>, Refusal> {
+        if depth > MAX_DEPTH {
+            return Err(Refusal { reason: "loops nested deeper than a kernel may have" });
+        }
+        let nest = self.nest;
+        let mut out = Vec::new();
+        for node in nest.body(body) {
+            self.node(node, at, depth, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn node(&mut self, node: &Node, at: At, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
+        let nest = self.nest;
+        let here = at + node.at();
+        if let Some(op) = self.patterned(node, here) {
+            return self.push(out, op);
+        }
+        if self.transposed(node, here, out)? {
+            return Ok(());
+        }
+        let room = MAX_MOVES - self.moves;
+        if straight(nest, node, cost::STRAIGHT_MOVES.min(room), 0).is_some() {
+            return self.unrolled(node, at, out);
+        }
+        match node {
+            Node::Copy { n, .. } => {
+                let micro = Micro::strided(u64::MAX, self.level);
+                self.push(out, Op::Strided { at: here, n: Trip::fixed(1), step: At::ZERO, len: *n, micro })
+            }
+            Node::Blocks { user, packed, len, .. } => {
+                // One straight line if the kernel has room for it, else one call over three columns.
+                if straight(nest, node, cost::STRAIGHT_ROWS.min(room), 0).is_some() {
+                    return self.unrolled(node, at, out);
+                }
+                if len.len() <= cost::LONG_ROWS && len.iter().all(|l| l as u64 > cost::INLINE_BYTES) {
+                    let micro = Micro::strided(u64::MAX, self.level);
+                    return (0..len.len()).try_for_each(|i| {
+                        let at = here + At::new(user.get(i), packed.get(i));
+                        let len = Trip::fixed(len.get(i) as u64);
+                        self.push(out, Op::Strided { at, n: Trip::fixed(1), step: At::ZERO, len, micro })
+                    });
+                }
+                if let Some(piece) = irregular::piece(packed, len) {
+                    let column = irregular::pieces(user, len, piece);
+                    let micro = Micro::rows(piece, Width::of(&column), self.direction, self.level);
+                    let slot = self.slot(column);
+                    return self
+                        .push(out, Op::Rows { at: here, slot, packed: piece as i64, len: piece, micro });
+                }
+                let widths = Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) };
+                let micro = Micro::blocks(widths, self.direction, self.level);
+                let slots = [user, packed, len].map(|c| self.slot(c.clone()));
+                self.push(out, Op::Blocks { at: here, slots, micro })
+            }
+            Node::Table { displacements, packed, body, .. } => {
+                if let [Node::Copy { n: Trip { k, per_count: false }, unit: Unit::Byte, .. }] =
+                    nest.body(*body)
+                {
+                    let slot = self.slot(displacements.clone());
+                    let micro = Micro::rows(*k, Width::of(displacements), self.direction, self.level);
+                    return self.push(out, Op::Rows { at: here, slot, packed: *packed, len: *k, micro });
+                }
+                let slot = self.slot(displacements.clone());
+                let list = self.body(*body, At::ZERO, depth + 1)?;
+                let body = self.seal(list);
+                self.push(out, Op::Table { at: here, slot, packed: *packed, body })
+            }
+            Node::Loop { trip, step, body, .. } => {
+                if let [Node::Copy { n, unit: Unit::Byte, .. }] = nest.body(*body) {
+                    let micro = Micro::strided(n.k, self.level);
+                    return self.push(out, Op::Strided { at: here, n: *trip, step: *step, len: *n, micro });
+                }
+                let list = self.body(*body, At::ZERO, depth + 1)?;
+                let unroll = unroll(&list, *trip);
+                let body = self.seal(list);
+                self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body })
+            }
+        }
+    }
+
+    /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
+    fn patterned(&mut self, node: &Node, at: At) -> Option<Op> {
+        let Node::Loop { trip, step, body, .. } = node else { return None };
+        if !trip.per_count && trip.k < cost::PATTERN_TRIP {
+            return None;
+        }
+        let [Node::Blocks { user, packed, len, .. }] = self.nest.body(*body) else { return None };
+        if len.len() > cost::PATTERN_ROWS {
+            return None;
+        }
+        let row = |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 };
+        let parts: Arc<[Part]> = (0..len.len()).map(row).collect();
+        let pattern = Pattern::new(&parts, step.user, self.level)?;
+        // With AVX2 plain moves are faster unless several instances share a window.
+        let pays = self.level == Level::Avx512 || pattern.instances() > 1;
+        let legal = self.direction == Direction::Pack || pattern.unpacks();
+        if !pays || !legal || pattern.size() as i64 != step.packed {
+            return None;
+        }
+        let micro = Micro::pattern(&pattern, self.direction);
+        let slot = self.slot(Column::I64(pattern.words().iter().map(|&w| w as i64).collect()));
+        Some(Op::Pattern { at, n: *trip, step: *step, parts, slot, micro })
+    }
+
+    /// Two loops around one small element, the outer of which has the smaller stride: a transpose. Unpacking in another order
+    /// needs disjoint entries; where that depends on the instance count, the plan asks at run time.
+    fn transposed(&mut self, node: &Node, at: At, out: &mut Vec<Op>) -> Result<bool, Refusal> {
+        let nest = self.nest;
+        let Node::Loop { trip: outer, step: o, body, .. } = node else { return Ok(false) };
+        let [Node::Loop { trip: inner, step: i, body: element, .. }] = nest.body(*body) else {
+            return Ok(false);
+        };
+        let [Node::Copy { n: len, unit: Unit::Byte, .. }] = nest.body(*element) else { return Ok(false) };
+        let few = |t: &Trip| !t.per_count && t.k < cost::TRANSPOSED_TRIP;
+        let near = o.user.unsigned_abs() <= cost::TRANSPOSED_STRIDE;
+        if few(outer) || few(inner) || !near || i.user.unsigned_abs() <= o.user.unsigned_abs() {
+            return Ok(false);
+        }
+        let Some(micro) = Micro::transpose(len.k, self.level) else { return Ok(false) };
+        let limit = match (self.direction, nest.disjoint()) {
+            (Direction::Pack, _) => u64::MAX,
+            (Direction::Unpack, Disjoint::UpTo(limit)) => limit,
+            (Direction::Unpack, _) => 0,
+        };
+        if limit == 0 {
+            return Ok(false);
+        }
+        let op = Op::Transpose { at, trips: [*outer, *inner], steps: [*o, *i], len: len.k, micro };
+        if limit == u64::MAX {
+            self.push(out, op)?;
+            return Ok(true);
+        }
+        let plain = Micro::strided(len.k, self.level);
+        let row = Op::Strided { at: At::ZERO, n: *inner, step: *i, len: *len, micro: plain };
+        let body = self.seal(vec![row]);
+        let then = self.seal(vec![op]);
+        let otherwise = self.seal(vec![Op::Loop { at, trip: *outer, step: *o, unroll: 1, body }]);
+        self.push(out, Op::Guard { limit, then, otherwise })?;
+        Ok(true)
+    }
+
+    /// Writes out every copy of `node` as a move.
+    fn unrolled(&mut self, node: &Node, at: At, out: &mut Vec<Op>) -> Result<(), Refusal> {
+        let nest = self.nest;
+        let here = at + node.at();
+        match node {
+            Node::Copy { n, .. } => self.push(out, Op::Move { at: here, len: n.k as u32 }),
+            Node::Blocks { user, packed, len, .. } => {
+                for i in 0..len.len() {
+                    let at = here + At::new(user.get(i), packed.get(i));
+                    self.push(out, Op::Move { at, len: len.get(i) as u32 })?;
+                }
+                Ok(())
+            }
+            Node::Table { displacements, packed, body, .. } => {
+                for (i, d) in displacements.iter().enumerate() {
+                    for inner in nest.body(*body) {
+                        self.unrolled(inner, here + At::new(d, packed * i as i64), out)?;
+                    }
+                }
+                Ok(())
+            }
+            Node::Loop { trip, step, body, .. } => {
+                for i in 0..trip.k as i64 {
+                    for inner in nest.body(*body) {
+                        self.unrolled(inner, here.step(*step, i), out)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Number of 16-byte moves that writing out `node` takes; `None` past `limit`, for long copies and for the instance count.
+fn straight(nest: &LoopNest<Normal>, node: &Node, limit: usize, depth: usize) -> Option<usize> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let inner = |body: Body| {
+        let mut sum = 0_usize;
+        for node in nest.body(body) {
+            sum += straight(nest, node, limit, depth + 1)?;
+            if sum > limit {
+                return None;
+            }
+        }
+        Some(sum)
+    };
+    let one = |len: u64| (len <= cost::INLINE_BYTES).then_some(len.div_ceil(16) as usize);
+    let moves = match node {
+        Node::Copy { n, unit: Unit::Byte, .. } if !n.per_count => one(n.k)?,
+        Node::Copy { .. } => return None,
+        Node::Blocks { len, .. } => {
+            if len.len() > limit {
+                return None;
+            }
+            len.iter().map(|l| one(l as u64)).sum::<Option<usize>>()?
+        }
+        Node::Table { displacements, body, .. } => {
+            if displacements.len() > limit {
+                return None;
+            }
+            displacements.len() * inner(*body)?
+        }
+        Node::Loop { trip, body, .. } => {
+            if trip.per_count || trip.k > limit as u64 {
+                return None;
+            }
+            trip.k as usize * inner(*body)?
+        }
+    };
+    (moves <= limit).then_some(moves)
+}
+
+/// How many iterations of a body go into one trip: only straight lines are unrolled.
+fn unroll(list: &[Op], trip: Trip) -> u32 {
+    let mut moves = 0;
+    for op in list {
+        match op {
+            Op::Move { len, .. } => moves += len.div_ceil(16),
+            _ => return 1,
+        }
+    }
+    let fit = (cost::UNROLLED_MOVES / moves.max(1)).clamp(1, 8);
+    let fit = 1 << fit.ilog2();
+    if trip.per_count { fit } else { fit.min(u32::try_from(trip.k).unwrap_or(u32::MAX)) }
+}

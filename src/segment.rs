@@ -1,0 +1,94 @@
+//! Segments: which part of a node lies inside a range of the packed stream.
+//!
+//! Packed order is type-map order, so every node of a pack or unpack nest covers one interval of the stream, and the
+//! iterations of a loop cover equal pieces of it. A position is found by division and binary search, never by counting.
+
+use crate::nest::{At, Node};
+
+/// A range `[from, to)` of the packed stream, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// First byte.
+    pub from: i64,
+    /// One past the last byte.
+    pub to: i64,
+}
+
+/// How an interval of the stream lies with respect to a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// Nothing of it is inside.
+    None,
+    /// All of it is inside.
+    All,
+    /// Some of it is inside.
+    Part,
+}
+
+impl Segment {
+    /// How the `len` bytes from packed offset `start` lie.
+    #[inline]
+    pub fn cover(self, start: i64, len: i64) -> Cover {
+        let end = start + len;
+        if start >= self.from && end <= self.to {
+            Cover::All
+        } else if end <= self.from || start >= self.to {
+            Cover::None
+        } else {
+            Cover::Part
+        }
+    }
+
+    /// The part of the `len` bytes at `at` that is inside: its offsets and length.
+    pub fn clip(self, at: At, len: i64) -> (At, i64) {
+        let skip = (self.from - at.packed).max(0);
+        let end = (self.to - at.packed).min(len);
+        (at + At::new(skip, skip), (end - skip).max(0))
+    }
+
+    /// Of `n` equal pieces of `piece` bytes from packed offset `start`: the index range of those that are touched.
+    pub fn pieces(self, start: i64, piece: i64, n: u64) -> std::ops::Range<u64> {
+        let first = (self.from - start).max(0) / piece;
+        let end = self.to - start;
+        let last = if end <= 0 { 0 } else { (end - 1) / piece + 1 };
+        (first as u64).min(n)..(last as u64).min(n)
+    }
+}
+
+/// Packed bytes of a whole node for `count` instances.
+#[inline]
+pub fn packed_bytes(node: &Node, count: u64) -> i64 {
+    match node {
+        Node::Loop { trip, step, .. } => (trip.at(count) as i64).wrapping_mul(step.packed),
+        Node::Table { displacements, packed, .. } => displacements.len() as i64 * packed,
+        Node::Blocks { packed, len, .. } => match len.len() {
+            0 => 0,
+            n => packed.get(n - 1) + len.get(n - 1),
+        },
+        Node::Copy { n, unit, .. } => (n.at(count) as i64).wrapping_mul(unit.packed()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_those_touched() {
+        let s = Segment { from: 10, to: 25 };
+        assert_eq!(s.pieces(0, 8, 100), 1..4);
+        assert_eq!(s.pieces(10, 5, 3), 0..3);
+        assert_eq!(s.pieces(30, 5, 3), 0..0);
+        assert_eq!(s.pieces(0, 5, 2), 2..2);
+    }
+
+    #[test]
+    fn clipping_keeps_the_inside() {
+        let s = Segment { from: 10, to: 25 };
+        assert_eq!(s.clip(At::new(100, 8), 8), (At::new(102, 10), 6));
+        assert_eq!(s.clip(At::new(0, 20), 100), (At::new(0, 20), 5));
+        assert_eq!(s.cover(10, 15), Cover::All);
+        assert_eq!(s.cover(0, 10), Cover::None);
+        assert_eq!(s.cover(0, 11), Cover::Part);
+    }
+}

@@ -1,0 +1,111 @@
+//! Targets: what the machine offers to code generation, and every cost constant with the machine and date that chose it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorClass, Result};
+
+/// Instruction set level of kernels and micro-kernels. A level includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// What every machine of the architecture has (SSE2 on x86-64; NEON on aarch64).
+    Baseline,
+    /// x86-64 with AVX2, BMI1/2, FMA (x86-64-v3).
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, DQ, VL (x86-64-v4).
+    Avx512,
+}
+
+impl Level {
+    /// All levels, lowest first.
+    pub const ALL: [Level; 3] = [Level::Baseline, Level::Avx2, Level::Avx512];
+
+    /// The highest level that this machine runs.
+    pub fn detect() -> Level {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if std::is_x86_feature_detected!("avx2")
+                && std::is_x86_feature_detected!("bmi1")
+                && std::is_x86_feature_detected!("bmi2")
+                && std::is_x86_feature_detected!("fma")
+            {
+                if std::is_x86_feature_detected!("avx512f")
+                    && std::is_x86_feature_detected!("avx512bw")
+                    && std::is_x86_feature_detected!("avx512dq")
+                    && std::is_x86_feature_detected!("avx512vl")
+                {
+                    return Level::Avx512;
+                }
+                return Level::Avx2;
+            }
+        }
+        Level::Baseline
+    }
+
+    /// The levels that this machine runs, lowest first.
+    pub fn available() -> impl Iterator<Item = Level> {
+        let top = Level::detect();
+        Level::ALL.into_iter().filter(move |&l| l <= top)
+    }
+
+    /// The name used in `DDTC_TARGET`, logs and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Baseline => "baseline",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Level {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Level> {
+        Level::ALL.into_iter().find(|l| l.name() == s).ok_or_else(|| {
+            Error::new(ErrorClass::Arg, "target", "level", s, "must be baseline, avx2 or avx512")
+        })
+    }
+}
+
+/// Cost constants of the schedule. Each names the machine and the date that chose it.
+pub mod cost {
+    /// Longest copy that is written inline; longer ones call a micro-kernel. Zen4, 2026-11: a call of memcpy costs 1.4 ns at
+    /// 64 to 128 B, inline 16-byte moves 1.1 ns at 64 B and 2.2 ns at 128 B.
+    pub const INLINE_BYTES: u64 = 96;
+    /// Most 16-byte moves that replace a whole loop. Zen4, 2026-11: a call and its loop set-up cost as much as 12 to 16 moves.
+    pub const STRAIGHT_MOVES: usize = 16;
+    /// Most rows of an irregular struct that are written out: beyond it one call over three columns is as fast.
+    pub const STRAIGHT_ROWS: usize = 48;
+    /// Most long rows (each beyond [`INLINE_BYTES`]) that become one copy call each instead of a call over columns.
+    pub const LONG_ROWS: usize = 16;
+    /// Time of one row of the block micro-kernel with lengths that vary, in tenths of a nanosecond: a mispredicted branch.
+    /// Xeon (Sapphire Rapids class), 2026-11-20: 10 ns a row on LAMMPS_full.
+    pub const IRREGULAR_ROW: u64 = 80;
+
+    /// Time of one row of the table micro-kernel with blocks of `len` bytes, in tenths of a nanosecond. Xeon (Sapphire Rapids
+    /// class), 2026-11-20: 0.25 ns at 4 B, 0.74 ns at 12 B, 0.9 ns at 24 B, all in the second-level cache.
+    pub fn table_row(len: u64) -> u64 {
+        match len {
+            0..=8 => 3,
+            9..=16 => 7,
+            _ => 9 * len.div_ceil(32),
+        }
+    }
+    /// Fewest iterations of a small body for which a permutation is called instead of unrolled moves.
+    pub const PATTERN_TRIP: u64 = 8;
+    /// Most rows of a body that is moved by permutation: what fits a window of 64 bytes.
+    pub const PATTERN_ROWS: usize = 32;
+    /// Fewest iterations of either loop of a transpose.
+    pub const TRANSPOSED_TRIP: u64 = 4;
+    /// Largest stride in bytes of the outer loop of a transpose: beyond a cache line, tiles share no lines.
+    pub const TRANSPOSED_STRIDE: u64 = 64;
+    /// 16-byte moves per trip of an unrolled loop. Zen4, 2026-11: unrolling 4 to 8 pays for 8 B blocks, 16 adds nothing.
+    pub const UNROLLED_MOVES: u32 = 8;
+}

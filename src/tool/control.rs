@@ -1,0 +1,235 @@
+//! Control variables: the configuration of later commits, and the report.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use super::{Kind, MODES, SWITCHES, TARGETS, Value, at, invalid, lock, ready, report};
+use crate::engine::{Config, Mode};
+use crate::error::{Error, ErrorClass, Result};
+use crate::object::Handle;
+use crate::object::runtime;
+use crate::object::table::Table;
+use crate::target::Level;
+
+/// A control variable. All may be written at any time, in one process alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Control {
+    /// Unique among control variables.
+    pub name: &'static str,
+    /// What it controls.
+    pub description: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// Index of the names of its values.
+    pub enumeration: Option<usize>,
+    /// Whether it is for tuning rather than for every user.
+    pub tuning: bool,
+    which: Which,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    Mode,
+    LazyThreshold,
+    CacheCapacity,
+    ArenaCapacity,
+    Both,
+    Check,
+    Target,
+    Report,
+}
+
+const fn control(
+    name: &'static str,
+    which: Which,
+    kind: Kind,
+    enumeration: Option<usize>,
+    tuning: bool,
+    description: &'static str,
+) -> Control {
+    Control { name, description, kind, enumeration, tuning, which }
+}
+
+/// All control variables.
+pub const CONTROLS: [Control; 8] = [
+    control(
+        "ddtc_mode",
+        Which::Mode,
+        Kind::Int,
+        Some(MODES),
+        false,
+        "What a commit does: nothing, walk, compile when used enough, compile. For later commits.",
+    ),
+    control(
+        "ddtc_lazy_threshold",
+        Which::LazyThreshold,
+        Kind::Uint64,
+        None,
+        true,
+        "Bytes that one direction of a type moves in mode lazy before it is compiled.",
+    ),
+    control(
+        "ddtc_cache_capacity",
+        Which::CacheCapacity,
+        Kind::Uint64,
+        None,
+        true,
+        "Bytes of layouts, code and tables kept beyond what committed types hold.",
+    ),
+    control(
+        "ddtc_arena_capacity",
+        Which::ArenaCapacity,
+        Kind::Uint64,
+        None,
+        true,
+        "Bytes of executable memory; past it commits fall back to walking.",
+    ),
+    control(
+        "ddtc_both_directions",
+        Which::Both,
+        Kind::Int,
+        Some(SWITCHES),
+        true,
+        "Whether a commit compiles unpack too, instead of its first use.",
+    ),
+    control(
+        "ddtc_check",
+        Which::Check,
+        Kind::Int,
+        Some(SWITCHES),
+        false,
+        "Whether every stage is verified and every pack and unpack compared with the definition of the type map.",
+    ),
+    control(
+        "ddtc_target",
+        Which::Target,
+        Kind::Int,
+        Some(TARGETS),
+        true,
+        "CPU level of kernels; at most what this machine runs.",
+    ),
+    control(
+        "ddtc_report",
+        Which::Report,
+        Kind::Char(1024),
+        None,
+        false,
+        "Where the report goes when it is written: nowhere if empty, - for standard error, else a file.",
+    ),
+];
+
+const TAG: u8 = 0xd2;
+static HANDLES: Table<usize> = Table::new(TAG);
+static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
+
+/// `MPI_T_cvar_handle_alloc`.
+///
+/// # Errors
+/// Classes `ToolNotInitialized`, `ToolInvalidIndex`.
+pub fn alloc_control(index: i32) -> Result<Handle> {
+    const CALL: &str = "t_cvar_handle_alloc";
+    ready(CALL)?;
+    at(CALL, &CONTROLS, index)?;
+    let handle = HANDLES.insert(|_| index as usize)?;
+    lock(&OPEN).get_or_insert_default().insert(handle);
+    Ok(handle)
+}
+
+/// `MPI_T_cvar_handle_free`. Errors as [`control_of`].
+pub fn free_control(handle: Handle) -> Result<()> {
+    const CALL: &str = "t_cvar_handle_free";
+    ready(CALL)?;
+    HANDLES.remove(handle).ok_or_else(|| invalid(CALL, handle))?;
+    lock(&OPEN).get_or_insert_default().remove(&handle);
+    Ok(())
+}
+
+pub(super) fn free_all() {
+    for handle in lock(&OPEN).take().into_iter().flatten() {
+        HANDLES.remove(handle);
+    }
+}
+
+/// The variable of a handle.
+///
+/// # Errors
+/// Classes `ToolNotInitialized`, `ToolInvalidHandle`.
+pub fn control_of(operation: &'static str, handle: Handle) -> Result<&'static Control> {
+    ready(operation)?;
+    let index = HANDLES.get(handle).ok_or_else(|| invalid(operation, handle))?;
+    CONTROLS.get(*index).ok_or_else(|| invalid(operation, handle))
+}
+
+/// Its value now.
+pub fn read_control(control: &Control) -> Value {
+    let config = runtime::config();
+    let index = |i: Option<usize>| Value::Int(i.map_or(-1, |i| i as i32));
+    match control.which {
+        Which::Mode => index(Mode::ALL.iter().position(|&m| m == config.mode)),
+        Which::Target => index(Level::ALL.iter().position(|&l| l == config.level)),
+        Which::LazyThreshold => Value::Unsigned(config.lazy_threshold),
+        Which::CacheCapacity => Value::Unsigned(config.cache_bytes as u64),
+        Which::ArenaCapacity => Value::Unsigned(config.arena_bytes as u64),
+        Which::Both => Value::Int(i32::from(config.both_directions)),
+        Which::Check => Value::Int(i32::from(config.check)),
+        Which::Report => Value::Text(report::destination()),
+    }
+}
+
+/// `MPI_T_cvar_write`.
+///
+/// # Errors
+/// Class `ToolInvalid` for a value that the variable cannot have; nothing is changed then.
+pub fn write_control(control: &Control, value: &Value) -> Result<()> {
+    let refuse = |rule| {
+        let shown = match value {
+            Value::Int(i) => i.to_string(),
+            Value::Unsigned(u) => u.to_string(),
+            Value::Double(d) => d.to_string(),
+            Value::Text(t) => t.clone(),
+        };
+        Error::new(ErrorClass::ToolInvalid, "t_cvar_write", control.name, shown, rule)
+    };
+    let set = |change: &dyn Fn(&mut Config)| {
+        runtime::configure(|config| {
+            change(config);
+            Ok(())
+        })
+        .map_err(|_| refuse("must be a value that this machine can serve"))
+    };
+    let fits = |n: u64| usize::try_from(n).ok().filter(|&n| isize::try_from(n).is_ok());
+    let size = |n: u64| fits(n).ok_or_else(|| refuse("must fit memory"));
+    match (control.which, value) {
+        (Which::Report, Value::Text(to)) => {
+            report::set_destination(to);
+            Ok(())
+        }
+        (Which::LazyThreshold, &Value::Unsigned(n)) => set(&|c| c.lazy_threshold = n),
+        (Which::CacheCapacity, &Value::Unsigned(n)) => {
+            let n = size(n)?;
+            set(&|c| c.cache_bytes = n)
+        }
+        (Which::ArenaCapacity, &Value::Unsigned(n)) => {
+            let n = size(n)?;
+            set(&|c| c.arena_bytes = n)
+        }
+        (which, &Value::Int(i)) => {
+            let index = usize::try_from(i).map_err(|_| refuse("must be a value of the enumeration"))?;
+            let rule = "must be a value of the enumeration";
+            match which {
+                Which::Mode => {
+                    let mode = *Mode::ALL.get(index).ok_or_else(|| refuse(rule))?;
+                    set(&|c| c.mode = mode)
+                }
+                Which::Target => {
+                    let level = *Level::ALL.get(index).ok_or_else(|| refuse(rule))?;
+                    set(&|c| c.level = level)
+                }
+                Which::Both if index < 2 => set(&|c| c.both_directions = index == 1),
+                Which::Check if index < 2 => set(&|c| c.check = index == 1),
+                _ => Err(refuse(rule)),
+            }
+        }
+        _ => Err(refuse("must have the type of the variable")),
+    }
+}

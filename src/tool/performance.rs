@@ -1,0 +1,347 @@
+//! Performance variables, their sessions and handles.
+//!
+//! A handle of a counter or timer measures from its own zero, while started; levels are read as they are. Pack calls are counted
+//! only while a session is open: a session holds a [`Look`].
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use super::{Kind, Value, at, invalid, lock, ready};
+use crate::calls::{self, Look, Totals};
+use crate::engine::Counters;
+use crate::error::{Error, ErrorClass, Result};
+use crate::object::table::Table;
+use crate::object::{self, Handle, runtime};
+
+/// Class of a performance variable, with the value of the standard ABI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Class {
+    /// A utilization now.
+    Level = 2,
+    /// A number of events.
+    Counter = 7,
+    /// A sum over events.
+    Aggregate = 8,
+    /// A time over events, in seconds.
+    Timer = 9,
+}
+
+/// A performance variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Performance {
+    /// Unique in its class.
+    pub name: &'static str,
+    /// What it measures.
+    pub description: &'static str,
+    /// Its class.
+    pub class: Class,
+    raw: fn(&Snapshot) -> u64,
+}
+
+impl Performance {
+    /// Its type: seconds are doubles, all others unsigned.
+    pub fn kind(&self) -> Kind {
+        if self.class == Class::Timer { Kind::Double } else { Kind::UnsignedLongLong }
+    }
+
+    /// Whether it is always active: neither started nor stopped, neither written nor reset.
+    pub fn is_continuous(&self) -> bool {
+        self.class == Class::Level
+    }
+
+    /// Its value since the process began.
+    pub fn total(&self) -> Value {
+        self.show((self.raw)(&Snapshot::take()))
+    }
+
+    fn show(&self, raw: u64) -> Value {
+        if self.class == Class::Timer { Value::Double(raw as f64 / 1e9) } else { Value::Unsigned(raw) }
+    }
+}
+
+struct Snapshot {
+    engine: Counters,
+    calls: Totals,
+    types: u64,
+}
+
+impl Snapshot {
+    fn take() -> Snapshot {
+        Snapshot { engine: runtime::counters(), calls: calls::totals(), types: object::live() }
+    }
+}
+
+const fn variable(
+    name: &'static str,
+    class: Class,
+    raw: fn(&Snapshot) -> u64,
+    description: &'static str,
+) -> Performance {
+    Performance { name, description, class, raw }
+}
+
+/// All performance variables.
+pub const PERFORMANCE: [Performance; 16] = [
+    variable("ddtc_commits", Class::Counter, |s| s.engine.commits, "Datatypes committed."),
+    variable("ddtc_compiles", Class::Counter, |s| s.engine.compiles, "Kernels compiled."),
+    variable("ddtc_compile_time", Class::Timer, |s| s.engine.compile_nanos, "Seconds spent compiling."),
+    variable("ddtc_refusals", Class::Counter, |s| s.engine.refusals, "Layouts that are walked by design."),
+    variable(
+        "ddtc_fallbacks",
+        Class::Counter,
+        |s| s.engine.fallbacks,
+        "Compiles that failed and are walked.",
+    ),
+    variable("ddtc_mismatches", Class::Counter, |s| s.engine.mismatches, "Differences found in check mode."),
+    variable(
+        "ddtc_cache_hits",
+        Class::Counter,
+        |s| s.engine.cache.type_hits + s.engine.cache.nest_hits,
+        "Commits served by a layout that was known.",
+    ),
+    variable("ddtc_cache_misses", Class::Counter, |s| s.engine.cache.misses, "Commits of a new layout."),
+    variable(
+        "ddtc_cache_evictions",
+        Class::Counter,
+        |s| s.engine.cache.evictions,
+        "Layouts dropped for space.",
+    ),
+    variable("ddtc_cache_bytes", Class::Level, |s| s.engine.cached_bytes, "Bytes that the cache holds."),
+    variable("ddtc_code_bytes", Class::Level, |s| s.engine.code_bytes, "Bytes of executable memory in use."),
+    variable("ddtc_types", Class::Level, |s| s.types, "Derived datatypes that live."),
+    variable("ddtc_pack_calls", Class::Counter, |s| s.calls.calls[0], "Calls that packed."),
+    variable("ddtc_unpack_calls", Class::Counter, |s| s.calls.calls[1], "Calls that unpacked."),
+    variable("ddtc_pack_bytes", Class::Aggregate, |s| s.calls.bytes[0], "Bytes packed."),
+    variable("ddtc_unpack_bytes", Class::Aggregate, |s| s.calls.bytes[1], "Bytes unpacked."),
+];
+
+#[derive(Debug)]
+struct Session {
+    handles: Mutex<HashSet<Handle>>,
+    _look: Look,
+}
+
+#[derive(Debug)]
+struct Meter {
+    session: Handle,
+    index: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What was counted before the last start.
+    sum: u64,
+    /// The raw value at the last start, while started.
+    since: Option<u64>,
+}
+
+impl State {
+    fn value(&self, raw: u64) -> u64 {
+        self.since.map_or(self.sum, |since| self.sum.wrapping_add(raw.wrapping_sub(since)))
+    }
+}
+
+static SESSIONS: Table<Session> = Table::new(0xd3);
+static METERS: Table<Meter> = Table::new(0xd4);
+static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
+
+/// What start, stop and reset apply to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// One handle.
+    One(Handle),
+    /// `MPI_T_PVAR_ALL_HANDLES`: all of the session that allow it.
+    All,
+}
+
+/// `MPI_T_pvar_session_create`.
+///
+/// # Errors
+/// Class `ToolNotInitialized`.
+pub fn open_session() -> Result<Handle> {
+    ready("t_pvar_session_create")?;
+    let session = SESSIONS.insert(|_| Session { handles: Mutex::default(), _look: Look::open() })?;
+    lock(&OPEN).get_or_insert_default().insert(session);
+    Ok(session)
+}
+
+/// `MPI_T_pvar_session_free`, with all its handles.
+///
+/// # Errors
+/// Classes `ToolNotInitialized`, `ToolInvalidSession`.
+pub fn close_session(session: Handle) -> Result<()> {
+    const CALL: &str = "t_pvar_session_free";
+    session_of(CALL, session)?;
+    drop_session(session);
+    lock(&OPEN).get_or_insert_default().remove(&session);
+    Ok(())
+}
+
+fn drop_session(session: Handle) {
+    if let Some(session) = SESSIONS.remove(session) {
+        for handle in lock(&session.handles).drain() {
+            METERS.remove(handle);
+        }
+    }
+}
+
+pub(super) fn free_all() {
+    for session in lock(&OPEN).take().into_iter().flatten() {
+        drop_session(session);
+    }
+}
+
+fn session_of(operation: &'static str, session: Handle) -> Result<Arc<Session>> {
+    ready(operation)?;
+    SESSIONS.get(session).ok_or_else(|| {
+        let rule = "does not name a session, or was freed";
+        Error::new(ErrorClass::ToolInvalidSession, operation, "session", session, rule)
+    })
+}
+
+/// A handle's meter; the handle must be of the session.
+fn meter(operation: &'static str, session: Handle, handle: Handle) -> Result<Arc<Meter>> {
+    session_of(operation, session)?;
+    METERS.get(handle).filter(|m| m.session == session).ok_or_else(|| invalid(operation, handle))
+}
+
+/// `MPI_T_pvar_handle_alloc`.
+///
+/// # Errors
+/// Classes `ToolNotInitialized`, `ToolInvalidSession`, `ToolInvalidIndex`.
+pub fn alloc_performance(session: Handle, index: i32) -> Result<Handle> {
+    const CALL: &str = "t_pvar_handle_alloc";
+    let owner = session_of(CALL, session)?;
+    at(CALL, &PERFORMANCE, index)?;
+    let handle = METERS.insert(|_| Meter { session, index: index as usize, state: Mutex::default() })?;
+    lock(&owner.handles).insert(handle);
+    Ok(handle)
+}
+
+/// `MPI_T_pvar_handle_free`. Errors as [`performance_of`].
+pub fn free_performance(session: Handle, handle: Handle) -> Result<()> {
+    const CALL: &str = "t_pvar_handle_free";
+    meter(CALL, session, handle)?;
+    METERS.remove(handle).ok_or_else(|| invalid(CALL, handle))?;
+    lock(&session_of(CALL, session)?.handles).remove(&handle);
+    Ok(())
+}
+
+/// The variable of a handle.
+///
+/// # Errors
+/// Classes `ToolNotInitialized`, `ToolInvalidSession`, `ToolInvalidHandle`.
+pub fn performance_of(
+    operation: &'static str,
+    session: Handle,
+    handle: Handle,
+) -> Result<&'static Performance> {
+    let meter = meter(operation, session, handle)?;
+    PERFORMANCE.get(meter.index).ok_or_else(|| invalid(operation, handle))
+}
+
+/// Applies `change` to one handle, or to all of the session that are not continuous.
+fn each(
+    operation: &'static str,
+    session: Handle,
+    target: Target,
+    class: ErrorClass,
+    change: impl Fn(&mut State, u64),
+) -> Result<()> {
+    let owner = session_of(operation, session)?;
+    let handles = match target {
+        Target::One(handle) => {
+            let variable = performance_of(operation, session, handle)?;
+            if variable.is_continuous() {
+                let rule = "the variable is always active and cannot be changed";
+                return Err(Error::new(class, operation, "handle", variable.name, rule));
+            }
+            vec![handle]
+        }
+        Target::All => lock(&owner.handles).iter().copied().collect(),
+    };
+    let now = Snapshot::take();
+    for handle in handles {
+        if let (Some(meter), Ok(variable)) = (METERS.get(handle), performance_of(operation, session, handle))
+            && !variable.is_continuous()
+        {
+            change(&mut lock(&meter.state), (variable.raw)(&now));
+        }
+    }
+    Ok(())
+}
+
+/// `MPI_T_pvar_start`: counts on from where it was. One that is started stays so.
+///
+/// # Errors
+/// As [`performance_of`]; class `ToolNoStartStop` for a variable that is always active.
+pub fn start_performance(session: Handle, target: Target) -> Result<()> {
+    each("t_pvar_start", session, target, ErrorClass::ToolNoStartStop, |state, raw| {
+        state.since = state.since.or(Some(raw));
+    })
+}
+
+/// `MPI_T_pvar_stop`: keeps the value. Errors as [`start_performance`].
+pub fn stop_performance(session: Handle, target: Target) -> Result<()> {
+    each("t_pvar_stop", session, target, ErrorClass::ToolNoStartStop, |state, raw| {
+        state.sum = state.value(raw);
+        state.since = None;
+    })
+}
+
+/// `MPI_T_pvar_reset`: back to zero, started or not.
+///
+/// # Errors
+/// As [`performance_of`]; class `ToolNoWrite` for a level.
+pub fn reset_performance(session: Handle, target: Target) -> Result<()> {
+    each("t_pvar_reset", session, target, ErrorClass::ToolNoWrite, |state, raw| {
+        *state = State { sum: 0, since: state.since.map(|_| raw) };
+    })
+}
+
+/// `MPI_T_pvar_write`. Errors as [`reset_performance`]; class `ToolInvalid` for another type.
+pub fn write_performance(session: Handle, handle: Handle, value: &Value) -> Result<()> {
+    const CALL: &str = "t_pvar_write";
+    let sum = match *value {
+        Value::Unsigned(n) => n,
+        Value::Double(seconds) if seconds >= 0.0 => (seconds * 1e9) as u64,
+        _ => {
+            let rule = "must be a value of the variable's type, not negative";
+            return Err(Error::new(ErrorClass::ToolInvalid, CALL, "buf", format!("{value:?}"), rule));
+        }
+    };
+    each(CALL, session, Target::One(handle), ErrorClass::ToolNoWrite, |state, raw| {
+        *state = State { sum, since: state.since.map(|_| raw) };
+    })
+}
+
+/// `MPI_T_pvar_read`. Errors as [`performance_of`].
+pub fn read_performance(session: Handle, handle: Handle) -> Result<Value> {
+    const CALL: &str = "t_pvar_read";
+    let variable = performance_of(CALL, session, handle)?;
+    let raw = (variable.raw)(&Snapshot::take());
+    if variable.is_continuous() {
+        return Ok(variable.show(raw));
+    }
+    let meter = meter(CALL, session, handle)?;
+    let value = lock(&meter.state).value(raw);
+    Ok(variable.show(value))
+}
+
+/// `MPI_T_pvar_readreset`: both at once. Errors as [`reset_performance`].
+pub fn read_reset_performance(session: Handle, handle: Handle) -> Result<Value> {
+    const CALL: &str = "t_pvar_readreset";
+    let variable = performance_of(CALL, session, handle)?;
+    if variable.is_continuous() {
+        let rule = "the variable is always active and cannot be changed";
+        return Err(Error::new(ErrorClass::ToolNoWrite, CALL, "handle", variable.name, rule));
+    }
+    let meter = meter(CALL, session, handle)?;
+    let mut state = lock(&meter.state);
+    let raw = (variable.raw)(&Snapshot::take());
+    let value = state.value(raw);
+    *state = State { sum: 0, since: state.since.map(|_| raw) };
+    Ok(variable.show(value))
+}

@@ -1,0 +1,50 @@
+//! The report: all performance variables since the process began, as a table.
+
+use std::fmt::Write;
+use std::io;
+use std::sync::Mutex;
+
+use super::{PERFORMANCE, Value, lock};
+use crate::calls::Look;
+
+/// Where the report goes; while it goes somewhere, calls are counted.
+static DESTINATION: Mutex<Option<(String, Look)>> = Mutex::new(None);
+
+pub(super) fn destination() -> String {
+    lock(&DESTINATION).as_ref().map(|d| d.0.clone()).unwrap_or_default()
+}
+
+pub(super) fn set_destination(to: &str) {
+    let old = if to.is_empty() {
+        lock(&DESTINATION).take()
+    } else {
+        lock(&DESTINATION).replace((to.to_owned(), Look::open()))
+    };
+    drop(old);
+}
+
+/// The table: one line a variable.
+pub fn report() -> String {
+    let mut table = String::from("ddtc report\n");
+    for variable in &PERFORMANCE {
+        // Writing to a String does not fail.
+        let _ = match variable.total() {
+            Value::Double(seconds) => writeln!(table, "{:<24}{seconds:>20.6} s", variable.name),
+            Value::Unsigned(n) => writeln!(table, "{:<24}{n:>20}", variable.name),
+            other => writeln!(table, "{:<24}{other:?}", variable.name),
+        };
+    }
+    table
+}
+
+/// Writes the report where the control variable `ddtc_report` says; nothing if it is empty.
+///
+/// # Errors
+/// Of the file.
+pub fn write_report() -> io::Result<()> {
+    match destination().as_str() {
+        "" => Ok(()),
+        "-" => io::Write::write_all(&mut io::stderr(), report().as_bytes()),
+        file => std::fs::write(file, report()),
+    }
+}

@@ -1,0 +1,275 @@
+//! Walking: executes the normal nest directly, from any packed byte to any other.
+//!
+//! The production fallback, the tier before a lazy compile, and the heads and tails of ranges. It keeps its place on an
+//! explicit stack, allocates only for nests deeper than `INLINE_DEPTH`, and hands innermost loops to the same
+//! micro-kernels that compiled code calls.
+//!
+//! A loop over a few leaves runs leaf by leaf over a chunk of iterations: one call per leaf instead of one copy per row. For
+//! unpack that needs iterations that do not overlap; inside one iteration the order of leaves is kept either way.
+
+use smallvec::SmallVec;
+
+use crate::kind::Direction;
+use crate::micro::Memory;
+use crate::nest::{At, LoopNest, Node, Normal, Trip};
+use crate::segment::{Cover, Segment, packed_bytes};
+
+/// Frames kept without allocating.
+const INLINE_DEPTH: usize = 16;
+/// Most leaves of a loop body that is run leaf by leaf.
+const MAX_LANES: usize = 16;
+/// Packed bytes of one chunk of iterations: both sides of a chunk stay in the first-level cache.
+const CHUNK_BYTES: u64 = 8 << 10;
+/// Fewest iterations for which lanes pay.
+const MIN_TRIP: u64 = 4;
+
+enum Frame<'a> {
+    /// The nodes of one iteration, at the offset of that iteration.
+    Nodes { nodes: &'a [Node], at: At },
+    /// Iterations `[next, end)` of a loop or table, at the offset of its iteration 0.
+    Iterate { node: &'a Node, next: u64, end: u64, at: At },
+    /// The same iterations, all inside the range, not begun: still free to be one call.
+    Whole { node: &'a Node, from: u64, to: u64, at: At },
+}
+
+/// One leaf of a loop body: offsets and length in bytes.
+#[derive(Clone, Copy)]
+struct Lane {
+    at: At,
+    len: i64,
+}
+
+/// Moves the packed bytes `range` of `count` instances of `nest` in the direction of `memory`.
+///
+/// Bytes outside `range` are touched on neither side. The range may start and end inside an element.
+pub fn walk(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: std::ops::Range<u64>) {
+    let segment = Segment {
+        from: i64::try_from(range.start).unwrap_or(i64::MAX),
+        to: i64::try_from(range.end).unwrap_or(i64::MAX),
+    };
+    let mut stack: SmallVec<[Frame<'_>; INLINE_DEPTH]> = SmallVec::new();
+    stack.push(Frame::Nodes { nodes: nest.body(nest.root()), at: At::ZERO });
+    let walker = Walker { nest, memory, count, segment };
+    while let Some(top) = stack.last_mut() {
+        match top {
+            Frame::Nodes { nodes, at } => {
+                let Some((node, rest)) = nodes.split_first() else {
+                    stack.pop();
+                    continue;
+                };
+                let at = *at + node.at();
+                *nodes = rest;
+                if rest.is_empty() {
+                    // Nothing will be left of this frame.
+                    stack.pop();
+                }
+                match segment.cover(at.packed, packed_bytes(node, count)) {
+                    Cover::None => {}
+                    Cover::All => walker.whole(node, at, &mut stack),
+                    Cover::Part => walker.part(node, at, &mut stack),
+                }
+            }
+            Frame::Whole { node, from, to, at } => {
+                let (node, range, at) = (*node, *from..*to, *at);
+                stack.pop();
+                walker.iterations(node, at, range, &mut stack);
+            }
+            Frame::Iterate { node, next, end, at } => {
+                if next == end {
+                    stack.pop();
+                    continue;
+                }
+                let here = iteration(node, *at, *next);
+                *next += 1;
+                let Some(body) = node.body() else { continue };
+                stack.push(Frame::Nodes { nodes: nest.body(body), at: here });
+            }
+        }
+    }
+}
+
+/// The offset of iteration `i`.
+#[inline]
+fn iteration(node: &Node, at: At, i: u64) -> At {
+    match node {
+        Node::Loop { step, .. } => at.step(*step, i as i64),
+        Node::Table { displacements, packed, .. } => {
+            at + At::new(displacements.get(i as usize), packed.wrapping_mul(i as i64))
+        }
+        Node::Blocks { .. } | Node::Copy { .. } => at,
+    }
+}
+
+struct Walker<'a> {
+    nest: &'a LoopNest<Normal>,
+    memory: &'a Memory,
+    count: u64,
+    segment: Segment,
+}
+
+impl<'a> Walker<'a> {
+    /// A node that lies inside the range.
+    fn whole(&self, node: &'a Node, at: At, stack: &mut SmallVec<[Frame<'a>; INLINE_DEPTH]>) {
+        match node {
+            Node::Copy { n, .. } => self.memory.copy(at.user, at.packed, n.at(self.count)),
+            Node::Blocks { user, packed, len, .. } => {
+                self.memory.blocks(at.user, at.packed, [user, packed, len], (0, len.len()));
+            }
+            Node::Loop { trip, .. } => self.iterations(node, at, 0..trip.at(self.count), stack),
+            Node::Table { displacements, .. } => {
+                self.iterations(node, at, 0..displacements.len() as u64, stack)
+            }
+        }
+    }
+
+    /// Whole iterations `range` of a loop or table at `at`.
+    fn iterations(
+        &self,
+        node: &'a Node,
+        at: At,
+        range: std::ops::Range<u64>,
+        stack: &mut SmallVec<[Frame<'a>; INLINE_DEPTH]>,
+    ) {
+        if range.is_empty() {
+            return;
+        }
+        let Some(body) = node.body() else { return };
+        let body = self.nest.body(body);
+        let n = range.end - range.start;
+        match (node, body) {
+            (Node::Loop { step, .. }, [Node::Copy { n: len, .. }]) => {
+                let first = at.step(*step, range.start as i64);
+                self.memory.strided(first.user, first.packed, n, (step.user, step.packed), len.k);
+            }
+            (Node::Table { displacements, packed, .. }, [Node::Copy { n: len, .. }]) => {
+                let first = at.packed.wrapping_add(packed.wrapping_mul(range.start as i64));
+                let rows = (displacements, range.start as usize, n as usize);
+                self.memory.rows(at.user, first, rows, *packed, len.k);
+            }
+            (Node::Loop { step, .. }, body) if n >= MIN_TRIP && self.lanes(body, *step, at, &range) => {}
+            _ => stack.push(Frame::Iterate { node, next: range.start, end: range.end, at }),
+        }
+    }
+
+    /// Runs iterations leaf by leaf, if the body has few leaves and the order is free.
+    fn lanes(&self, body: &[Node], step: At, at: At, range: &std::ops::Range<u64>) -> bool {
+        let mut lanes: SmallVec<[Lane; MAX_LANES]> = SmallVec::new();
+        if !self.collect(body, At::ZERO, &mut lanes) {
+            return false;
+        }
+        if self.memory.direction() == Direction::Unpack {
+            let lo = lanes.iter().map(|l| l.at.user).min().unwrap_or(0);
+            let hi = lanes.iter().map(|l| l.at.user.saturating_add(l.len)).max().unwrap_or(0);
+            if hi.abs_diff(lo) > step.user.unsigned_abs() {
+                return false;
+            }
+        }
+        let chunk = (CHUNK_BYTES / step.packed.unsigned_abs().max(1)).max(MIN_TRIP);
+        let mut next = range.start;
+        while next < range.end {
+            let n = chunk.min(range.end - next);
+            let first = at.step(step, next as i64);
+            for lane in &lanes {
+                let at = first + lane.at;
+                self.memory.strided(at.user, at.packed, n, (step.user, step.packed), lane.len as u64);
+            }
+            next += n;
+        }
+        true
+    }
+
+    /// The leaves of a body in order; false when there are too many or one of them is not plain.
+    fn collect(&self, body: &[Node], at: At, lanes: &mut SmallVec<[Lane; MAX_LANES]>) -> bool {
+        let mut push = |at: At, len: i64| {
+            let room = lanes.len() < MAX_LANES;
+            if room {
+                lanes.push(Lane { at, len });
+            }
+            room
+        };
+        body.iter().all(|node| {
+            let at = at + node.at();
+            match node {
+                Node::Copy { n: Trip { k, per_count: false }, .. } => push(at, *k as i64),
+                Node::Blocks { user, packed, len, .. } => {
+                    (0..len.len()).all(|i| push(at + At::new(user.get(i), packed.get(i)), len.get(i)))
+                }
+                Node::Loop { trip: Trip { k, per_count: false }, step, body, .. } => {
+                    match self.nest.body(*body) {
+                        [Node::Copy { n, .. }] => (0..*k as i64).all(|i| push(at.step(*step, i), n.k as i64)),
+                        _ => false,
+                    }
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// A node that lies partly inside the range: cut pieces at its ends, whole pieces between them.
+    fn part(&self, node: &'a Node, at: At, stack: &mut SmallVec<[Frame<'a>; INLINE_DEPTH]>) {
+        match node {
+            Node::Copy { n, .. } => self.clipped(at, n.at(self.count) as i64),
+            Node::Blocks { user, packed, len, .. } => {
+                let row = |i: usize| at + At::new(user.get(i), packed.get(i));
+                let first = partition(len.len(), |i| row(i).packed + len.get(i) <= self.segment.from);
+                let end = partition(len.len(), |i| row(i).packed < self.segment.to);
+                let inside = |i: usize| self.segment.cover(row(i).packed, len.get(i)) == Cover::All;
+                let (mut from, mut to) = (first, end);
+                if from < to && !inside(from) {
+                    self.clipped(row(from), len.get(from));
+                    from += 1;
+                }
+                let tail = (from < to && !inside(to - 1)).then(|| to - 1);
+                to -= usize::from(tail.is_some());
+                self.memory.blocks(at.user, at.packed, [user, packed, len], (from, to - from));
+                if let Some(i) = tail {
+                    self.clipped(row(i), len.get(i));
+                }
+            }
+            Node::Loop { .. } | Node::Table { .. } => {
+                let Some(body) = node.body() else { return };
+                let (n, piece) = match node {
+                    Node::Loop { trip, step, .. } => (trip.at(self.count), step.packed),
+                    Node::Table { displacements, packed, .. } => (displacements.len() as u64, *packed),
+                    Node::Blocks { .. } | Node::Copy { .. } => return,
+                };
+                let touched = self.segment.pieces(at.packed, piece, n);
+                let cut = |i: u64| {
+                    self.segment.cover(at.packed.wrapping_add(piece.wrapping_mul(i as i64)), piece)
+                        != Cover::All
+                };
+                let nodes = self.nest.body(body);
+                let (mut from, mut to) = (touched.start, touched.end);
+                let head = (from < to && cut(from)).then_some(from);
+                from += u64::from(head.is_some());
+                let tail = (from < to && cut(to - 1)).then(|| to - 1);
+                to -= u64::from(tail.is_some());
+                // The stack runs backwards: tail, middle, head.
+                if let Some(i) = tail {
+                    stack.push(Frame::Nodes { nodes, at: iteration(node, at, i) });
+                }
+                if from < to {
+                    stack.push(Frame::Whole { node, from, to, at });
+                }
+                if let Some(i) = head {
+                    stack.push(Frame::Nodes { nodes, at: iteration(node, at, i) });
+                }
+            }
+        }
+    }
+
+    fn clipped(&self, at: At, len: i64) {
+        let (at, len) = self.segment.clip(at, len);
+        self.memory.copy(at.user, at.packed, len as u64);
+    }
+}
+
+/// The number of leading indices below `n` for which `before` holds.
+fn partition(n: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut lo, mut hi) = (0, n);
+    while lo < hi {
+        let mid = lo + (hi - lo) / 2;
+        if before(mid) { lo = mid + 1 } else { hi = mid }
+    }
+    lo
+}
