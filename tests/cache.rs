@@ -1,0 +1,259 @@
+//! The cache: who shares what, what is dropped and when, one compile for many threads, and nobody waits in lazy mode.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::fuzzing::Case;
+use ddtc::fuzzing::guard::Rig;
+use ddtc::interp;
+use ddtc::kind::Direction;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+fn parse(text: &str) -> Datatype {
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// Different layouts of one kind: the distance is the number.
+fn numbered(i: i64) -> Datatype {
+    parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 200_000 + i, 100 + i))
+}
+
+fn check(engine: &Engine, t: &Datatype) {
+    let c = engine.commit(t).unwrap();
+    let case = Case::new(t, 2).unwrap();
+    case.committed("cache", &c, &mut Rig::default()).unwrap_or_else(|m| panic!("{t}: {m}"));
+}
+
+#[test]
+fn three_ways_to_share() {
+    let engine = Engine::default();
+    let kernel =
+        |text: &str| Arc::clone(engine.commit(&parse(text)).unwrap().kernel(Direction::Pack).unwrap());
+    let a = kernel("resized(0, 999, hindexed([3, 5], [0, 100], char))");
+    // The same tree, built again.
+    let b = kernel("resized(0, 999, hindexed([3, 5], [0, 100], char))");
+    // The same layout by another constructor, and elsewhere.
+    let c = kernel("resized(0, 999, struct([3, 1], [0, 100], [byte, contiguous(5, char)]))");
+    let d = kernel("resized(-7, 999, hindexed([3, 5], [500, 600], char))");
+    assert!([&b, &c, &d].iter().all(|k| Arc::ptr_eq(&a, k)));
+    let counters = engine.counters();
+    let cache = counters.cache;
+    assert_eq!((cache.type_hits, cache.nest_hits, cache.misses), (1, 2, 1));
+    assert_eq!((counters.compiles, counters.emitted, counters.commits), (1, 1, 4));
+    // Another layout of the same shape shares code, not context.
+    let engine = Engine::new(Config { stock: false, ..Config::default() });
+    for stride in [1000, 2000, 3000] {
+        check(&engine, &parse(&format!("hvector(3, 1, {}, vector(200, 3, {stride}, int))", stride * 1000)));
+    }
+    let counters = engine.counters();
+    assert_eq!((counters.compiles, counters.emitted, counters.fallbacks), (6, 2, 0));
+}
+
+#[test]
+fn what_is_committed_is_kept_and_the_rest_is_bounded() {
+    for mode in [Mode::Interpret, Mode::Lazy, Mode::Commit] {
+        let capacity = 64 << 10;
+        let engine = Engine::new(Config { mode, cache_bytes: capacity, ..Config::default() });
+        let held: Vec<_> = (0..20).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
+        for i in 20..2000 {
+            drop(engine.commit(&numbered(i)).unwrap());
+        }
+        let counters = engine.counters();
+        assert!(counters.cache.evictions > 1000, "{mode}: {counters:?}");
+        assert!(counters.cached_bytes < 2 * capacity as u64, "{mode}: {counters:?}");
+        // What is held was not dropped: committing it again finds the same layout.
+        for (i, c) in held.iter().enumerate() {
+            assert!(engine.commit(&numbered(i as i64)).unwrap().shares_layout(c), "{mode} {i}");
+        }
+        assert_eq!(engine.counters().cache.type_hits, counters.cache.type_hits + 20, "{mode}");
+        // What was dropped comes back right.
+        for i in 20..40 {
+            check(&engine, &numbered(i));
+        }
+    }
+}
+
+/// A program that describes a structure by absolute addresses commits a new tree of a known layout every time.
+#[test]
+fn many_trees_of_one_layout_are_bounded() {
+    for hold in [false, true] {
+        let capacity = 64 << 10;
+        let engine = Engine::new(Config { cache_bytes: capacity, ..Config::default() });
+        let t = numbered(0);
+        let at = |i: i64| {
+            Datatype::resized(0, 1 << 20, &Datatype::hindexed(&[1], &[i * 64], &t).unwrap()).unwrap()
+        };
+        let first = hold.then(|| engine.commit(&at(0)).unwrap());
+        for i in 1..20_000 {
+            let c = engine.commit(&at(i)).unwrap();
+            assert!(first.as_ref().is_none_or(|first| first.shares_layout(&c)));
+        }
+        let counters = engine.counters();
+        assert!(counters.cached_bytes < 2 * capacity as u64, "held {hold}: {counters:?}");
+        assert!(counters.compiles < 100, "held {hold}: {counters:?}");
+    }
+}
+
+#[test]
+fn no_capacity_and_no_memory_still_work() {
+    let engine = Engine::new(Config { cache_bytes: 0, ..Config::default() });
+    for i in 0..50 {
+        check(&engine, &numbered(i));
+    }
+    assert!(engine.counters().cached_layouts <= 1, "{:?}", engine.counters());
+    // Executable memory for a few kernels only: the others are walked, counted, and right.
+    let engine = Engine::new(Config { arena_bytes: 8 << 10, ..Config::default() });
+    let held: Vec<_> = (0..60).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
+    let fallbacks = engine.counters().fallbacks;
+    assert!(fallbacks > 20 && fallbacks < 60, "{fallbacks} fallbacks");
+    for (i, c) in held.iter().enumerate() {
+        let case = Case::new(&numbered(i as i64), 3).unwrap();
+        case.committed("cache", c, &mut Rig::default()).unwrap_or_else(|m| panic!("{m}"));
+    }
+    // The cache has room for them all, but code does not: what nobody holds makes way.
+    drop(held);
+    let before = engine.counters().fallbacks;
+    for i in 1000..1100 {
+        check(&engine, &numbered(i));
+    }
+    assert_eq!(engine.counters().fallbacks, before, "memory that was given back is used again");
+}
+
+/// Blocks the thread it is set for after the stage `schedule` until it is told to go on.
+struct Gate {
+    reached: Sender<()>,
+    go: std::sync::Mutex<Receiver<()>>,
+}
+
+/// Hears everything and does nothing. As the default of the process it keeps the interest in events from being cached as
+/// "nobody", which another test's first event could otherwise do just before a gate is set.
+struct Listening;
+
+impl Subscriber for Listening {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn gate() -> (Gate, Receiver<()>, Sender<()>) {
+    static LISTENING: std::sync::Once = std::sync::Once::new();
+    LISTENING.call_once(|| tracing::subscriber::set_global_default(Listening).unwrap());
+    let (reached, wait) = channel();
+    let (tell, go) = channel();
+    (Gate { reached, go: go.into() }, wait, tell)
+}
+
+/// Looks for `stage = "schedule"`.
+struct IsSchedule(bool);
+
+impl tracing::field::Visit for IsSchedule {
+    fn record_str(&mut self, field: &tracing::field::Field, value: &str) {
+        self.0 |= field.name() == "stage" && value == "schedule";
+    }
+    fn record_debug(&mut self, _: &tracing::field::Field, _: &dyn std::fmt::Debug) {}
+}
+
+impl Subscriber for Gate {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut found = IsSchedule(false);
+        event.record(&mut found);
+        if found.0 {
+            self.reached.send(()).unwrap();
+            self.go.lock().unwrap().recv().unwrap();
+        }
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+const SOON: Duration = Duration::from_secs(60);
+
+#[test]
+fn two_threads_committing_one_layout_compile_it_once() {
+    let engine = Engine::default();
+    let t = numbered(7);
+    std::thread::scope(|scope| {
+        let (gate, reached, go) = gate();
+        let first = scope.spawn(|| tracing::subscriber::with_default(gate, || engine.commit(&t).unwrap()));
+        reached.recv_timeout(SOON).unwrap();
+        // The first is in the middle of its compile; the second finds the layout and waits for it.
+        let (done, is_done) = channel();
+        let engine = &engine;
+        let second = scope.spawn(move || {
+            let c = engine.commit(&numbered(7)).unwrap();
+            done.send(()).unwrap();
+            c
+        });
+        assert!(is_done.recv_timeout(Duration::from_millis(50)).is_err(), "nothing to return yet");
+        go.send(()).unwrap();
+        let (first, second) = (first.join().unwrap(), second.join().unwrap());
+        assert!(Arc::ptr_eq(first.kernel(Direction::Pack).unwrap(), second.kernel(Direction::Pack).unwrap()));
+    });
+    assert_eq!(engine.counters().compiles, 1);
+}
+
+#[test]
+fn lazily_one_call_compiles_and_nobody_waits() {
+    let engine = Engine::new(Config { mode: Mode::Lazy, lazy_threshold: 1000, ..Config::default() });
+    let t = numbered(9);
+    let c = engine.commit(&t).unwrap();
+    let user: Vec<u8> = (0..4_100_000).map(|i| (i % 251) as u8).collect();
+    let mut want = [0; 160];
+    interp::pack(&t, 20, &user, 0, &mut want).unwrap();
+    let pack = || {
+        let mut got = [0; 160];
+        c.pack(&user, 0, 20, &mut got).unwrap();
+        assert_eq!(got, want);
+    };
+    (0..6).for_each(|_| pack());
+    assert_eq!(engine.counters().compiles, 0, "below the threshold");
+    std::thread::scope(|scope| {
+        let (gate, reached, go) = gate();
+        let crossing = scope.spawn(|| {
+            tracing::subscriber::with_default(gate, || {
+                for _ in 0..10 {
+                    pack();
+                }
+            });
+        });
+        reached.recv_timeout(SOON).unwrap();
+        // One thread compiles. The others walk past it, however often they call.
+        let (done, is_done) = channel();
+        for _ in 0..3 {
+            let (pack, done) = (&pack, done.clone());
+            scope.spawn(move || {
+                (0..10).for_each(|_| pack());
+                done.send(()).unwrap();
+            });
+        }
+        for _ in 0..3 {
+            is_done.recv_timeout(SOON).expect("a walker waits for the compile");
+        }
+        assert_eq!(c.schedule(Direction::Pack), "not compiled yet: walked");
+        go.send(()).unwrap();
+        crossing.join().unwrap();
+    });
+    pack();
+    assert_eq!(engine.counters().compiles, 1);
+    assert!(!c.schedule(Direction::Pack).starts_with("not compiled"));
+}

@@ -1,0 +1,218 @@
+//! The command line: what a user types, what comes out, and how errors end.
+
+use std::process::{Command, Output};
+
+fn ddtc(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ddtc")).args(arguments).output().unwrap()
+}
+
+/// Standard output of a call that succeeds.
+fn good(arguments: &[&str]) -> String {
+    let output = ddtc(arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Standard error of a call that fails.
+fn bad(arguments: &[&str]) -> String {
+    let output = ddtc(arguments);
+    assert!(!output.status.success(), "{arguments:?} must fail");
+    assert!(output.stdout.is_empty() || !output.stderr.is_empty(), "{arguments:?}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!error.contains("panicked"), "{arguments:?}: {error}");
+    error
+}
+
+#[test]
+fn without_a_verb_there_is_help() {
+    let text = good(&[]);
+    for verb in ["explain", "lower", "normalize", "schedule", "legalize", "emit", "bench", "check", "corpus"]
+    {
+        assert!(text.contains(&format!("  {verb} ")), "{verb}\n{text}");
+    }
+}
+
+#[test]
+fn the_help_of_every_verb_has_an_example() {
+    for verb in ["explain", "lower", "normalize", "schedule", "legalize", "emit", "bench", "check", "corpus"]
+    {
+        let text = good(&[verb, "--help"]);
+        assert!(text.contains("Example") && text.contains("ddtc "), "{verb}\n{text}");
+    }
+    assert!(good(&["--help"]).contains("Examples:"));
+}
+
+#[test]
+fn explain_shows_every_stage() {
+    let text = good(&["explain", "--count", "3", "vector(count=34, blocklength=10, stride=64, double)"]);
+    for part in [
+        "3 instance(s)",
+        "payload 8.0 KiB",
+        "datatype",
+        "lower: ",
+        "normalize: ",
+        "schedule: ",
+        "legalize: ",
+        "emit: ",
+        "load: ",
+        "code for pack",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let text = good(&["explain", "--unpack", "--clif", "struct_i_d_f3.S"]);
+    assert!(
+        text.contains("128 instance(s)") && text.contains("Cranelift IR") && text.contains("code for unpack"),
+        "{text}"
+    );
+}
+
+#[test]
+fn explain_takes_what_is_large_or_empty() {
+    for name in ["zero.struct", "children.10000", "dag.40", "deep.1000", "large.size_2_62", "indexed_1to8.S"]
+    {
+        let text = good(&["explain", name]);
+        assert!(text.len() < 200_000, "{name}: {} bytes", text.len());
+    }
+}
+
+#[test]
+fn one_stage_is_printed_alone() {
+    let t = "vector(3, 2, 4, int)";
+    assert!(good(&["lower", t]).starts_with("nest lowered"));
+    assert!(good(&["normalize", t]).starts_with("nest normal"));
+    assert!(good(&["schedule", t]).starts_with("plan scheduled pack"));
+    assert!(good(&["legalize", "--unpack", t]).starts_with("plan legal unpack"));
+    assert!(good(&["emit", t]).contains("ret"));
+    let texts: Vec<String> = ["pack", "unpack"]
+        .map(|d| if d == "pack" { good(&["schedule", t]) } else { good(&["schedule", "--unpack", t]) })
+        .into();
+    assert_ne!(texts[0], texts[1]);
+}
+
+#[test]
+fn levels_are_chosen_by_option_and_environment() {
+    assert!(good(&["schedule", "--level", "baseline", "vec_64B.S"]).contains("baseline"));
+    let with = |level: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ddtc"));
+        command.args(["schedule", "vec_64B.S"]).env("DDTC_TARGET", level).output().unwrap()
+    };
+    assert!(String::from_utf8_lossy(&with("baseline").stdout).contains("baseline"));
+    let output = with("mmx");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("must be baseline, avx2 or avx512"));
+    assert!(bad(&["schedule", "--level", "mmx", "int"]).contains("must be baseline, avx2 or avx512"));
+}
+
+#[test]
+fn errors_say_what_is_wrong_and_where() {
+    let error = bad(&["explain", "vector(3, -1, 2, int)"]);
+    assert!(error.contains("blocklength") && error.contains("-1"), "{error}");
+    let error = bad(&["explain", "vector(3, 1, 2, inth)"]);
+    assert!(error.contains("inth") && error.contains('^'), "{error}");
+    let error = bad(&["explain", "nothing.S"]);
+    assert!(error.contains("nothing.S") && error.contains("ddtc corpus"), "{error}");
+    assert!(bad(&["explain"]).contains("TYPE"));
+    assert!(bad(&["frobnicate"]).contains("frobnicate"));
+    assert!(bad(&["bench", "no_such_layout"]).contains("no layout is called 'no_such_layout'"));
+    assert!(bad(&["bench", "--corpus", "/nonexistent/x.ddt"]).contains("/nonexistent/x.ddt"));
+    assert!(bad(&["corpus", "no_such_entry"]).contains("no_such_entry"));
+}
+
+#[test]
+fn check_says_what_it_did() {
+    let text = good(&["check", "--cases", "20", "--seed", "5"]);
+    assert!(text.starts_with("20 random datatypes of seed 5") && text.contains("no difference"), "{text}");
+    assert_eq!(text, good(&["check", "--cases", "20", "--seed", "5"]));
+    assert!(good(&["check", "vector(3, 2, 4, int)"]).contains("no difference"));
+    assert!(good(&["check", "overlap.vector"]).contains("no difference"));
+    assert!(bad(&["check", "vector(3, 2, 4, inth)"]).contains("inth"));
+}
+
+#[test]
+fn the_corpus_is_listed_and_printed() {
+    let list = good(&["corpus"]);
+    assert!(list.contains("WRF_x_vec.L") && list.contains("overlap.vector"), "{list}");
+    assert_eq!(good(&["corpus", "vec_8B"]).lines().count(), 2);
+    let text = good(&["corpus", "--text", "indexed_1to8.S"]);
+    assert!(text.contains("@uniform"));
+    let expanded = good(&["corpus", "--text", "--expand", "indexed_1to8.S"]);
+    assert!(!expanded.contains('@') && expanded.contains("indexed_1to8.S = indexed(["));
+}
+
+/// A directory of this test's own below cargo's target directory.
+fn scratch(name: &str) -> std::path::PathBuf {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+#[test]
+fn bench_measures_layouts_types_and_files() {
+    let directory = scratch("cli-bench");
+    let (csv, svg) = (directory.join("out.csv"), directory.join("out.svg"));
+    let (csv_name, svg_name) = (csv.to_str().unwrap(), svg.to_str().unwrap());
+    let names = ["vec_64B.S", "LAMMPS_atomic.S", "resized(0, 64, vector(3, 1, 2, int))"];
+    let mut arguments = vec!["bench", "--quick", "--csv", csv_name, "--svg", svg_name];
+    arguments.extend(names);
+    let text = good(&arguments);
+    assert!(
+        text.contains("machine: ") && text.contains("vec_64B.S") && text.contains("geometric mean"),
+        "{text}"
+    );
+    let record = std::fs::read_to_string(&csv).unwrap();
+    let lines: Vec<&str> = record.lines().filter(|l| !l.starts_with('#')).collect();
+    assert_eq!(lines.len(), 1 + 2 * names.len(), "{record}");
+    assert!(lines.iter().any(|l| l.starts_with("vec_64B.S,16384,pack,")), "{record}");
+    assert!(record.contains("\n\"resized(0, 64, vector(3, 1, 2, int))\",12,unpack,"), "{record}");
+    assert!(std::fs::read_to_string(&svg).unwrap().ends_with("</svg>\n"));
+
+    let own = directory.join("own.ddt");
+    std::fs::write(&own, "# mine\nmine = 2 of vector(5, 1, 2, short)\n").unwrap();
+    assert!(good(&["bench", "--quick", "--corpus", own.to_str().unwrap()]).contains("mine"));
+}
+
+#[test]
+fn bench_times_commits() {
+    let text = good(&["bench", "--commit", "--quick"]);
+    for case in [
+        "first in a process",
+        "new code: 2 loops, pack",
+        "new layout: 2 loops, pack",
+        "3 loops",
+        "equal layout again",
+        "a million blocks",
+    ] {
+        assert!(text.contains(case), "{case}\n{text}");
+    }
+}
+
+#[test]
+fn a_missing_compiler_is_an_error_that_says_what_to_do() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ddtc"));
+    let output =
+        command.args(["bench", "--quick", "vec_8B.S"]).env("CC", "no-such-compiler").output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && error.contains("no-such-compiler") && error.contains("install"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_missing_valgrind_is_an_error_that_says_what_to_do() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ddtc"));
+    let output =
+        command.args(["bench", "--instructions"]).env("PATH", scratch("cli-empty")).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && error.contains("valgrind") && error.contains("install"), "{error}");
+}
+
+#[test]
+fn recording_asks_for_the_source_tree() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ddtc"));
+    let output =
+        command.args(["bench", "--record", "vec_8B.S"]).current_dir(scratch("cli-record")).output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("benches/record"));
+}

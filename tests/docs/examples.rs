@@ -1,0 +1,205 @@
+//! Examples of docs/IR.md and docs/PASSES.md, by the tag of their fence. Blocks of nests and plans are generated: each shows
+//! what its stage makes of the last `datatype` (or `nest input`) above it.
+
+use ddtc::datatype::Datatype;
+use ddtc::kind::Direction;
+use ddtc::lower::Units;
+use ddtc::nest::{LoopNest, Lowered, Normal};
+use ddtc::plan::{Plan, Scheduled};
+use ddtc::target::Level;
+use ddtc::{legalize, lower, normalize, schedule};
+
+use crate::kinds;
+use crate::text::{Block, blocks, files, hold, read, with_blocks};
+
+/// What the stages start from.
+pub(crate) enum Source {
+    Datatype(Datatype),
+    Nest(LoopNest<Lowered>),
+}
+
+impl Source {
+    pub(crate) fn datatype(&self) -> &Datatype {
+        match self {
+            Source::Datatype(t) => t,
+            Source::Nest(_) => panic!("there is a nest above, not a datatype"),
+        }
+    }
+
+    fn lowered(&self, units: Units) -> LoopNest<Lowered> {
+        let nest = match self {
+            Source::Datatype(t) => lower::lower(t, units).unwrap(),
+            Source::Nest(nest) => nest.clone(),
+        };
+        nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
+        assert_eq!(nest.to_string().parse::<LoopNest<Lowered>>().unwrap().to_string(), nest.to_string());
+        nest
+    }
+
+    fn normal(&self, units: Units) -> LoopNest<Normal> {
+        let nest = normalize::normalize(&self.lowered(units), 1).unwrap().nest;
+        nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
+        assert_eq!(nest.to_string().parse::<LoopNest<Normal>>().unwrap().to_string(), nest.to_string());
+        nest
+    }
+
+    fn scheduled(&self, direction: &str, level: &str) -> Plan<Scheduled> {
+        let direction = Direction::BOTH.into_iter().find(|d| d.name() == direction).expect("pack or unpack");
+        let level: Level = level.parse().unwrap();
+        let plan = schedule::schedule(&self.normal(Units::Bytes), direction, level).unwrap();
+        plan.verify().unwrap_or_else(|e| panic!("{e}\n{plan}"));
+        plan
+    }
+}
+
+/// What a generated block must hold; `None` for blocks that are input or prose.
+fn wanted(block: &Block, source: &mut Option<Source>) -> Option<String> {
+    let words: Vec<&str> = block.tag.split_whitespace().collect();
+    let from = source.as_ref();
+    Some(match words[..] {
+        ["datatype"] => {
+            *source = Some(Source::Datatype(block.text.parse().unwrap()));
+            return None;
+        }
+        ["nest", "input", ..] => {
+            let nest: LoopNest<Lowered> = block.text.parse().unwrap();
+            *source = Some(Source::Nest(nest));
+            return None;
+        }
+        ["typemap"] => {
+            let map = from?.datatype().type_map().map(|(basic, at)| format!("({basic}, {at})"));
+            format!("{}\n", map.collect::<Vec<_>>().join(" "))
+        }
+        ["nest", "lowered"] => from?.lowered(Units::Bytes).to_string(),
+        ["nest", "normal"] => from?.normal(Units::Bytes).to_string(),
+        ["nest", "normal", "basic"] => from?.normal(Units::Basic).to_string(),
+        ["nest", "normal", "external32"] => from?.normal(Units::External32).to_string(),
+        ["kind", ..] => kinds::shown(&words[1..], from?.datatype()),
+        // The names of micro-kernels above baseline are those of x86-64.
+        ["plan", _, _, level] if level != "baseline" && !cfg!(target_arch = "x86_64") => return None,
+        ["plan", "scheduled", direction, level] => from?.scheduled(direction, level).to_string(),
+        ["plan", "legal", direction, level] => {
+            let legal = legalize::legalize(&from?.scheduled(direction, level), 16).unwrap();
+            legal.verify().unwrap_or_else(|e| panic!("{e}\n{legal}"));
+            legal.to_string()
+        }
+        _ => return None,
+    })
+}
+
+#[test]
+fn nests_and_plans_are_what_the_stages_make() {
+    for document in &files("docs", "md") {
+        let text = read(document);
+        let mut source = None;
+        let mut texts = Vec::new();
+        for block in blocks(&text) {
+            if let Some(wanted) = wanted(&block, &mut source) {
+                texts.push((block.line, wanted));
+            }
+        }
+        hold(document, &with_blocks(&text, &texts));
+    }
+}
+
+#[test]
+fn tags_are_known() {
+    let known = [
+        "datatype", "forms", "typemap", "nest", "plan", "identity", "kind", "ebnf", "text", "rust", "sh", "c",
+    ];
+    for document in &files("docs", "md") {
+        for block in blocks(&read(document)) {
+            let tag = block.tag.split_whitespace().next().unwrap_or("");
+            assert!(known.contains(&tag), "{document}:{}: nothing checks a block of `{tag}`", block.line);
+        }
+    }
+}
+
+#[test]
+fn every_constructor_has_its_form() {
+    let blocks = blocks(&read("docs/IR.md"));
+    let forms: Vec<&str> = blocks.iter().filter(|b| b.tag == "forms").flat_map(|b| b.text.lines()).collect();
+    for form in &forms {
+        let t: Datatype = form.parse().unwrap_or_else(|e| panic!("{form}: {e}"));
+        assert_eq!(format!("{t:#}"), *form, "the long form");
+        assert_eq!(t.to_string().parse::<Datatype>().unwrap(), t, "the short form reads back");
+    }
+    let source = read("src/datatype/text/mod.rs");
+    for rest in source.split("name: \"").skip(1) {
+        let name = rest.split('"').next().unwrap();
+        let listed = forms.iter().any(|f| f.split('(').next() == Some(name));
+        assert!(listed, "docs/IR.md has no form of `{name}`");
+    }
+}
+
+/// The words in double quotes of the grammars whose first rule has the given name.
+fn terminals(rule: &str) -> Vec<String> {
+    let blocks = blocks(&read("docs/IR.md"));
+    let grammar = blocks.iter().find(|b| b.tag == "ebnf" && b.text.starts_with(&format!("{rule} ")));
+    let grammar = grammar.unwrap_or_else(|| panic!("docs/IR.md has no grammar of {rule}"));
+    grammar.text.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_grammar_of_nests_has_the_words_of_the_parser() {
+    let source = read("src/nest/text.rs");
+    let grammar = terminals("nest");
+    for call in ["self.eat(\"", "self.expect(\""] {
+        for rest in source.split(call).skip(1) {
+            let word = rest.split('"').next().unwrap();
+            assert!(grammar.iter().any(|w| w == word), "the grammar of nests lacks `{word}`");
+        }
+    }
+    let phases = read("src/nest/mod.rs");
+    for word in &grammar {
+        let quoted = format!("\"{word}\"");
+        assert!(source.contains(&quoted) || phases.contains(&quoted), "no parser knows `{word}`");
+    }
+}
+
+#[test]
+fn the_grammar_of_plans_has_the_words_of_the_printer() {
+    let source = read("src/plan/text.rs") + &read("src/plan/mod.rs") + &read("src/kind.rs");
+    for word in terminals("plan").iter().filter(|w| w.chars().all(char::is_alphabetic)) {
+        assert!(source.contains(word.as_str()), "no printer writes `{word}`");
+    }
+}
+
+#[test]
+fn the_printer_of_plans_writes_the_words_of_the_grammar() {
+    let grammar = terminals("plan");
+    for call in ["write!(f, \"", "writeln!(f, \""] {
+        for rest in read("src/plan/text.rs").split(call).skip(1) {
+            let format = rest.split("\")").next().unwrap().split("\",").next().unwrap();
+            // Words outside braces; a lone letter is the width's prefix.
+            let mut depth = 0;
+            let words: String = format
+                .chars()
+                .map(|c| {
+                    depth += i32::from(c == '{') - i32::from(c == '}');
+                    if depth == 0 && c.is_alphabetic() { c } else { ' ' }
+                })
+                .collect();
+            for word in words.split_whitespace().filter(|w| *w != "i") {
+                assert!(grammar.iter().any(|w| w == word), "the grammar of plans lacks `{word}`");
+            }
+        }
+    }
+}
+
+#[test]
+fn invariants_are_those_of_the_verifiers() {
+    let document = read("docs/IR.md");
+    for verifier in ["src/nest/verify.rs", "src/plan/verify.rs"] {
+        let docs: Vec<String> = read(verifier)
+            .lines()
+            .filter_map(|l| l.strip_prefix("//! "))
+            .filter(|l| l.starts_with(|c: char| c.is_ascii_digit()))
+            .map(|l| l.replace("(super::MAX_MOVES)", ""))
+            .collect();
+        assert!(docs.len() >= 4, "{verifier} lists its invariants");
+        for line in docs {
+            assert!(document.contains(&line), "docs/IR.md lacks the invariant of {verifier}: {line}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Constructor identities: types of one block of docs/IR.md have one meaning and one normal form, so they share a kernel.
+
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::lower::Units;
+use ddtc::nest::{LoopNest, Normal};
+use ddtc::{interp, lower, normalize};
+
+use crate::text::{blocks, read};
+
+/// The groups of the document: each a heading line and its datatypes.
+fn groups() -> Vec<(usize, Vec<String>)> {
+    let found: Vec<_> = blocks(&read("docs/IR.md"))
+        .into_iter()
+        .filter(|b| b.tag == "identity")
+        .map(|b| (b.line, b.text.lines().map(str::to_owned).collect()))
+        .collect();
+    assert!(found.len() >= 8, "docs/IR.md lists the identities");
+    found
+}
+
+/// The bytes of three instances in packing order, as user displacements from the first one.
+fn bytes(t: &Datatype) -> Vec<i64> {
+    let mut found = Vec::new();
+    interp::for_each(t, 3, &mut |at, len, _| found.extend((at..).take(len))).unwrap();
+    let first = found.first().copied().unwrap_or(0);
+    found.iter().map(|at| at - first).collect()
+}
+
+fn normal(t: &Datatype) -> LoopNest<Normal> {
+    let lowered = lower::lower(t, Units::Bytes).unwrap();
+    normalize::normalize(&lowered, t.arguments()).unwrap().nest
+}
+
+#[test]
+fn equal_maps_give_equal_normal_forms() {
+    for (line, texts) in groups() {
+        let types: Vec<Datatype> =
+            texts.iter().map(|t| t.parse().unwrap_or_else(|e| panic!("{t}: {e}"))).collect();
+        let (first, rest) = types.split_first().unwrap();
+        assert!(!rest.is_empty(), "docs/IR.md:{line}: an identity needs two sides");
+        let (map, nest) = (bytes(first), normal(first));
+        // Never compiled: it is the layouts that are shared.
+        let engine = Engine::new(Config { mode: Mode::Interpret, ..Config::default() });
+        let committed = engine.commit(first).unwrap();
+        for (t, text) in rest.iter().zip(&texts[1..]) {
+            assert_eq!(bytes(t), map, "docs/IR.md:{line}: {text} is another map than {}", texts[0]);
+            assert_eq!(normal(t), nest, "docs/IR.md:{line}: {text}\n{}\nis not\n{nest}", normal(t));
+            assert!(engine.commit(t).unwrap().shares_layout(&committed), "docs/IR.md:{line}: {text}");
+        }
+        assert_eq!(engine.counters().cache.misses, 1, "docs/IR.md:{line}");
+    }
+}
+
+/// The other way round: what differs in one byte or one place must not be equal.
+#[test]
+fn different_maps_give_different_normal_forms() {
+    let types: Vec<Datatype> = groups().iter().flat_map(|(_, g)| g).map(|t| t.parse().unwrap()).collect();
+    let keys: Vec<_> = types.iter().map(|t| (bytes(t), t.size(), normal(t))).collect();
+    for a in &keys {
+        for b in &keys {
+            assert_eq!((&a.0, a.1) == (&b.0, b.1), a.2 == b.2, "{}\n{}", a.2, b.2);
+        }
+    }
+}

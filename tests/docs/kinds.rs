@@ -1,0 +1,389 @@
+//! The worked example of docs/IR.md: range, segments, external32, reduction and direct copy are the nest of one datatype under
+//! another kind. Each evaluator is a few lines over `visit` or `segment`; each is compared with the type map.
+
+use ddtc::datatype::{Class, Datatype, Named};
+use ddtc::interp;
+use ddtc::kind::Direction;
+use ddtc::lower::{self, Units};
+use ddtc::nest::{At, Body, LoopNest, Lowered, Node, Normal, Phase, Unit, Visit};
+use ddtc::normalize;
+use ddtc::segment::{Segment, packed_bytes};
+
+use crate::text::{blocks, read};
+
+/// A copy of `len` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    at: At,
+    len: i64,
+}
+
+fn normal(t: &Datatype, units: Units) -> LoopNest<Normal> {
+    let normal = normalize::normalize(&lower::lower(t, units).unwrap(), t.arguments()).unwrap();
+    normal.nest.verify().unwrap();
+    assert_eq!((normal.origin, normal.packed_origin), (0, 0), "the example starts at displacement 0");
+    normal.nest
+}
+
+/// The leaf copies of a type, with the offset that normalization takes out.
+fn placed_visits(t: &Datatype, count: u64) -> Vec<Visit> {
+    let normal = normalize::normalize(&lower::lower(t, Units::Bytes).unwrap(), t.arguments()).unwrap();
+    let mut found = visits(&normal.nest, count);
+    for v in &mut found {
+        v.at.user += normal.origin;
+    }
+    found
+}
+
+fn visits<P: Phase>(nest: &LoopNest<P>, count: u64) -> Vec<Visit> {
+    let mut found = Vec::new();
+    nest.visit(count, |v| found.push(v));
+    found
+}
+
+/// Range: the leaf copies, cut to a segment of the stream.
+fn range(nest: &LoopNest<Normal>, count: u64, segment: Segment) -> Vec<Piece> {
+    let pieces = visits(nest, count).into_iter().map(|v| {
+        let (at, len) = segment.clip(v.at, v.n as i64);
+        Piece { at, len }
+    });
+    pieces.filter(|p| p.len > 0).collect()
+}
+
+/// Where a packed byte is: the iteration of every loop and table and the row of blocks above it, and the rest of its leaf.
+struct Place {
+    path: Vec<(&'static str, u64)>,
+    rest: Piece,
+}
+
+/// Segments: the place of packed byte `position`, by division and binary search.
+fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
+    let byte = Segment { from: position, to: position + 1 };
+    let mut path = Vec::new();
+    let mut at = At::ZERO;
+    let mut body: Body = nest.root();
+    loop {
+        let nodes = nest.body(body);
+        let node = &nodes[nodes.partition_point(|n| at.packed + n.at().packed <= position) - 1];
+        at = at + node.at();
+        let leaf = |at: At, len: i64| {
+            let (inside, _) = byte.clip(at, len);
+            Piece { at: inside, len: len - (inside.packed - at.packed) }
+        };
+        match node {
+            Node::Loop { trip, step, body: inner, .. } => {
+                let i = byte.pieces(at.packed, step.packed, trip.at(count)).start;
+                path.push(("iteration", i));
+                at = at.step(*step, i as i64);
+                body = *inner;
+            }
+            Node::Table { displacements, packed, body: inner, .. } => {
+                let i = byte.pieces(at.packed, *packed, displacements.len() as u64).start;
+                path.push(("iteration", i));
+                at = at + At::new(displacements.get(i as usize), packed * i as i64);
+                body = *inner;
+            }
+            Node::Blocks { user, packed, len, .. } => {
+                let starts: Vec<i64> = packed.iter().collect();
+                let i = starts.partition_point(|p| at.packed + p <= position) - 1;
+                path.push(("row", i as u64));
+                return Place { path, rest: leaf(at + At::new(user.get(i), packed.get(i)), len.get(i)) };
+            }
+            Node::Copy { .. } => return Place { path, rest: leaf(at, packed_bytes(node, count)) },
+        }
+    }
+}
+
+/// A native value in external32 representation or back: big-endian, integers cut or sign-extended (MPI 5.0, 14.5.2).
+fn convert(basic: Named, value: &[u8], len: usize) -> Vec<u8> {
+    let mut little: Vec<u8> = value.to_vec();
+    if cfg!(target_endian = "big") {
+        little.reverse();
+    }
+    let negative = basic.class() == Class::Integer && little.last().is_some_and(|b| b & 0x80 != 0);
+    assert!(little.len() == len || matches!(basic.class(), Class::Integer | Class::Unsigned), "{basic}");
+    little.resize(len, if negative { 0xff } else { 0 });
+    little
+}
+
+/// One value between native bytes and external32 bytes.
+fn swap(direction: Direction, basic: Named, user: &mut [u8], packed: &mut [u8]) {
+    match direction {
+        Direction::Pack => {
+            let mut value = convert(basic, user, packed.len());
+            value.reverse();
+            packed.copy_from_slice(&value);
+        }
+        Direction::Unpack => {
+            let mut value = packed.to_vec();
+            value.reverse();
+            if cfg!(target_endian = "big") {
+                value.reverse();
+            }
+            let mut value = convert(basic, &value, user.len());
+            if cfg!(target_endian = "big") {
+                value.reverse();
+            }
+            user.copy_from_slice(&value);
+        }
+    }
+}
+
+/// external32: the same visits with a leaf that swaps.
+fn external32(nest: &LoopNest<Normal>, direction: Direction, count: u64, user: &mut [u8], packed: &mut [u8]) {
+    for v in visits(nest, count) {
+        let Unit::External32(basic) = v.unit else { panic!("not a value: {v:?}") };
+        let (from, to) = (v.unit.user() as usize, v.unit.packed() as usize);
+        for i in 0..v.n as usize {
+            let (u, p) = (v.at.user as usize + i * from, v.at.packed as usize + i * to);
+            swap(direction, basic, &mut user[u..u + from], &mut packed[p..p + to]);
+        }
+    }
+}
+
+/// `user += packed` for one value of a few basic types.
+fn add(basic: Named, user: &mut [u8], packed: &[u8]) {
+    macro_rules! sum {
+        ($t:ty) => {{
+            let value = |b: &[u8]| <$t>::from_ne_bytes(b.try_into().unwrap());
+            let sum = value(user) + value(packed);
+            user.copy_from_slice(&sum.to_ne_bytes());
+        }};
+    }
+    match (basic, basic.size()) {
+        (Named::Float, _) => sum!(f32),
+        (_, 4) => sum!(i32),
+        (_, 8) => sum!(i64),
+        _ => panic!("the example has no {basic}"),
+    }
+}
+
+/// Reduction: the same visits with a leaf that adds.
+fn reduce(nest: &LoopNest<Normal>, count: u64, user: &mut [u8], packed: &[u8]) {
+    for v in visits(nest, count) {
+        let Unit::Basic(basic) = v.unit else { panic!("not a value: {v:?}") };
+        let len = v.unit.user() as usize;
+        for i in 0..v.n as usize {
+            let (u, p) = (v.at.user as usize + i * len, v.at.packed as usize + i * len);
+            add(basic, &mut user[u..u + len], &packed[p..p + len]);
+        }
+    }
+}
+
+/// Direct copy: the visits of two nests, cut against each other. A piece goes from `at.user` to `at.packed`.
+fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
+    let (mut i, mut j, mut position) = (0, 0, 0);
+    let mut found = Vec::new();
+    while i < from.len() && j < to.len() {
+        let (a, b) = (from[i], to[j]);
+        let end = (a.at.packed + a.n as i64).min(b.at.packed + b.n as i64);
+        let at = At::new(a.at.user + position - a.at.packed, b.at.user + position - b.at.packed);
+        found.push(Piece { at, len: end - position });
+        position = end;
+        i += usize::from(end == a.at.packed + a.n as i64);
+        j += usize::from(end == b.at.packed + b.n as i64);
+    }
+    assert_eq!((i, j), (from.len(), to.len()), "equal signatures have equal streams");
+    found
+}
+
+/// The text of a `kind` block of docs/IR.md.
+pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
+    let number = |w: &str| w.parse::<i64>().unwrap();
+    let copy = |p: &Piece| format!("user {} packed {} len {}\n", p.at.user, p.at.packed, p.len);
+    let nest = normal(t, Units::Bytes);
+    match words {
+        ["visit"] => visits(&nest, 2).iter().map(|v| copy(&Piece { at: v.at, len: v.n as i64 })).collect(),
+        ["range", from, to] => {
+            range(&nest, 2, Segment { from: number(from), to: number(to) }).iter().map(copy).collect()
+        }
+        ["segments", positions @ ..] => positions
+            .iter()
+            .map(|p| {
+                let Place { path, rest } = locate(&nest, 2, number(p));
+                let path: Vec<String> = path.iter().map(|(what, i)| format!("{what} {i}")).collect();
+                format!("byte {p}: {}: user {}, {} to go\n", path.join(", "), rest.at.user, rest.len)
+            })
+            .collect(),
+        ["external32"] => visits(&normal(t, Units::External32), 2)
+            .iter()
+            .map(|v| {
+                let (u, p) = (v.unit.user() * v.n as i64, v.unit.packed() * v.n as i64);
+                format!("user {} len {u}, packed {} len {p}\n", v.at.user, v.at.packed)
+            })
+            .collect(),
+        ["direct", other @ ..] => {
+            let other: Datatype = other.join(" ").parse().unwrap();
+            let pieces = direct(&placed_visits(t, 2), &placed_visits(&other, 2));
+            pieces.iter().map(|p| format!("from {} to {} len {}\n", p.at.user, p.at.packed, p.len)).collect()
+        }
+        _ => panic!("no such kind: {words:?}"),
+    }
+}
+
+/// The example's datatype and the second layout of its direct copy.
+fn example() -> (Datatype, Datatype) {
+    let document = read("docs/IR.md");
+    let (_, section) = document.split_once("\n## Other kinds").expect("the section on other kinds");
+    let blocks = blocks(section);
+    let find = |tag: &str| blocks.iter().find(|b| b.tag.starts_with(tag)).unwrap_or_else(|| panic!("{tag}"));
+    let t: Datatype = find("datatype").text.parse().unwrap();
+    let other: Datatype = find("kind direct ").tag["kind direct ".len()..].parse().unwrap();
+    assert_eq!(t.signature(), other.signature());
+    (t, other)
+}
+
+const COUNT: u64 = 5;
+
+/// Bytes of small values of every basic type, so that sums and conversions are exact; gaps are 0xdd.
+fn values(t: &Datatype, first: i32) -> Vec<u8> {
+    let mut user = vec![0xdd; (COUNT as i64 * t.extent()) as usize];
+    let mut value = first;
+    interp::for_each(t, COUNT, &mut |at, len, basic| {
+        let at = at as usize;
+        match basic {
+            Named::Float => user[at..at + len].copy_from_slice(&(value as f32).to_ne_bytes()),
+            Named::Long => user[at..at + len].copy_from_slice(&std::ffi::c_long::from(value).to_ne_bytes()),
+            Named::Int => user[at..at + len].copy_from_slice(&value.to_ne_bytes()),
+            _ => panic!("the example has no {basic}"),
+        }
+        value = -value + 3 * value.signum();
+    })
+    .unwrap();
+    user
+}
+
+fn packed(t: &Datatype, user: &[u8]) -> Vec<u8> {
+    let mut packed = vec![0; (COUNT as i64 * t.size()) as usize];
+    interp::pack(t, COUNT, user, 0, &mut packed).unwrap();
+    packed
+}
+
+#[test]
+fn ranges_are_cut_leaves() {
+    let (t, _) = example();
+    let (user, nest) = (values(&t, 7), normal(&t, Units::Bytes));
+    let whole = packed(&t, &user);
+    let n = whole.len();
+    for (from, to) in (0..n).flat_map(|from| (from..=n).map(move |to| (from, to))) {
+        let mut got = vec![0xee; to - from];
+        for p in range(&nest, COUNT, Segment { from: from as i64, to: to as i64 }) {
+            for i in 0..p.len {
+                got[(p.at.packed + i) as usize - from] = user[(p.at.user + i) as usize];
+            }
+        }
+        assert_eq!(got, whole[from..to], "[{from}, {to})");
+    }
+}
+
+#[test]
+fn segments_are_found_afresh() {
+    let (example, other) = example();
+    let more =
+        ["vector(7, 3, 5, short)", "indexed_block(2, [0, 9, 4], vector(2, 1, 2, int))", "contiguous(9, int)"];
+    let more = more.map(|text| text.parse::<Datatype>().unwrap());
+    for t in [example, other].iter().chain(&more) {
+        let normalized = normalize::normalize(&lower::lower(t, Units::Bytes).unwrap(), 1).unwrap();
+        let (nest, origin) = (normalized.nest, normalized.origin);
+        let user: Vec<u8> = (0..(t.extent() as usize * COUNT as usize)).map(|i| (i * 7) as u8).collect();
+        let whole = packed(t, &user);
+        for piece in [1, 5, 24, whole.len()] {
+            let mut got = Vec::new();
+            for end in (0..whole.len()).step_by(piece).map(|from| (from + piece).min(whole.len())) {
+                while got.len() < end {
+                    let Piece { at, len } = locate(&nest, COUNT, got.len() as i64).rest;
+                    assert_eq!(at.packed, got.len() as i64);
+                    let (start, len) = ((at.user + origin) as usize, (len as usize).min(end - got.len()));
+                    got.extend_from_slice(&user[start..start + len]);
+                }
+            }
+            assert_eq!(got, whole, "segments of {piece} bytes of {t}");
+        }
+    }
+}
+
+#[test]
+fn external32_is_another_leaf_and_other_lengths() {
+    let (t, _) = example();
+    let nest = normal(&t, Units::External32);
+    assert_eq!((t.size(), nest.size()), (24, 20), "long has 8 bytes here and 4 in external32");
+    let user = values(&t, -2);
+    let mut stream = vec![0; nest.size() as usize * COUNT as usize];
+    external32(&nest, Direction::Pack, COUNT, &mut user.clone(), &mut stream);
+    // By hand: int -2, long -1 = -(-2) - 3, float -2 = -(-1) - 3 and so on.
+    assert_eq!(stream[..12], [0xff, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xc0, 0, 0, 0]);
+    // By the type map: one value after the other, each at the end of the stream so far.
+    let mut want = Vec::new();
+    interp::for_each(&t, COUNT, &mut |at, len, basic| {
+        let mut value = vec![0; basic.external32_size() as usize];
+        swap(Direction::Pack, basic, &mut user[at as usize..at as usize + len].to_vec(), &mut value);
+        want.extend(value);
+    })
+    .unwrap();
+    assert_eq!(stream, want);
+    let mut back = vec![0xdd; user.len()];
+    external32(&nest, Direction::Unpack, COUNT, &mut back, &mut stream);
+    assert_eq!(back, user, "small values survive, gaps are not touched");
+}
+
+#[test]
+fn external32_lengths_of_every_named_type() {
+    for &named in Named::ALL {
+        assert!(named.external32_size() <= 2 * named.size(), "{named}: the limit in lower");
+        let t = Datatype::named(named);
+        for (units, size) in [(Units::External32, named.external32_size()), (Units::Basic, named.size())] {
+            let nest = lower::lower(&t, units).unwrap();
+            nest.verify().unwrap_or_else(|e| panic!("{named}: {e}\n{nest}"));
+            assert_eq!(nest.size(), size, "{named}");
+            assert_eq!(nest.to_string().parse::<LoopNest<Lowered>>().unwrap(), nest);
+            // Pairs come apart into their values.
+            let parts: Vec<_> = visits(&nest, 1).iter().map(|v| (v.unit, v.at.user)).collect();
+            let wrap = |n| if units == Units::Basic { Unit::Basic(n) } else { Unit::External32(n) };
+            let want: Vec<_> = named.parts().iter().map(|&(n, at)| (wrap(n), at)).collect();
+            assert_eq!(parts, want, "{named}");
+        }
+    }
+}
+
+#[test]
+fn reduction_is_another_leaf() {
+    let (t, _) = example();
+    let (mut user, others) = (values(&t, 100), values(&t, -40));
+    let mut want = user.clone();
+    interp::for_each(&t, COUNT, &mut |at, len, basic| {
+        let at = at as usize..at as usize + len;
+        add(basic, &mut want[at.clone()], &others[at]);
+    })
+    .unwrap();
+    reduce(&normal(&t, Units::Basic), COUNT, &mut user, &packed(&t, &others));
+    assert_eq!(user, want);
+    assert_eq!(user[..4], 60_i32.to_ne_bytes());
+}
+
+#[test]
+fn direct_copy_is_two_user_sides() {
+    let (t, other) = example();
+    let source = values(&t, 5);
+    let mut want = vec![0xcc; (COUNT as i64 * other.extent()) as usize];
+    interp::unpack(&other, COUNT, &packed(&t, &source), &mut want, 0).unwrap();
+    let mut got = vec![0xcc; want.len()];
+    for p in direct(&placed_visits(&t, COUNT), &placed_visits(&other, COUNT)) {
+        let (a, b, len) = (p.at.user as usize, p.at.packed as usize, p.len as usize);
+        got[b..b + len].copy_from_slice(&source[a..a + len]);
+    }
+    assert_eq!(got, want);
+    // The second layout as the packed side of one nest: lowered and normal mean the same.
+    let document = read("docs/IR.md");
+    let text = blocks(&document).into_iter().find(|b| b.tag == "nest input direct").unwrap().text;
+    let lowered: LoopNest<Lowered> = text.parse().unwrap();
+    lowered.verify().unwrap();
+    let mut got = vec![0xcc; want.len()];
+    lowered.eval(Direction::Pack, COUNT, &mut source.clone(), 0, &mut got);
+    assert_eq!(got, want, "{lowered}");
+    let normal = normalize::normalize(&lowered, 1).unwrap();
+    normal.nest.verify().unwrap();
+    assert_eq!((normal.origin, normal.packed_origin), (0, 4));
+    let mut got = vec![0xcc; want.len()];
+    normal.nest.eval(Direction::Pack, COUNT, &mut source.clone(), 0, &mut got[4..]);
+    assert_eq!(got, want, "{}", normal.nest);
+}

@@ -1,0 +1,78 @@
+//! No document names a file that does not exist, and source comments name no missing document.
+
+use std::collections::BTreeSet;
+
+use crate::text::{documents, files, quoted, read, root};
+
+/// Files that appear only when something is built or run.
+const MADE: [&str; 1] = ["target/"];
+
+/// Whether a word is meant as a path inside the repository.
+fn is_path(word: &str) -> bool {
+    let folders =
+        ["src/", "docs/", "tests/", "corpus/", "benches/", "fuzz/", "capi/", "preload/", ".ci/", ".github/"];
+    let plain = word.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
+    plain && folders.iter().any(|f| word.starts_with(f))
+}
+
+fn must_exist(document: &str, path: &str) {
+    if MADE.iter().any(|m| path.starts_with(m)) {
+        return;
+    }
+    assert!(root().join(path).exists(), "{document} mentions {path}, which does not exist");
+}
+
+#[test]
+fn documents_mention_no_missing_file() {
+    for document in documents() {
+        let text = read(&document);
+        for word in quoted(&text) {
+            if is_path(&word) {
+                must_exist(&document, word.trim_end_matches('/'));
+            }
+        }
+        // Links: `[words](target)`, relative to the document's folder.
+        let folder = document.rsplit_once('/').map_or("", |(f, _)| f);
+        for rest in text.split("](").skip(1) {
+            let target = rest.split([')', '#']).next().unwrap();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let path = std::path::Path::new(folder).join(target);
+            must_exist(&document, path.to_str().unwrap());
+        }
+        // Bare names of documents in running text.
+        for word in text.split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c))) {
+            let word = word.trim_end_matches('.');
+            if word.ends_with(".md") && word.starts_with("docs/") {
+                must_exist(&document, word);
+            }
+        }
+    }
+}
+
+#[test]
+fn sources_mention_no_missing_document() {
+    let mut missing = BTreeSet::new();
+    for folder in ["src", "tests", "capi", "preload"] {
+        for file in files(folder, "rs") {
+            for rest in read(&file).split("docs/").skip(1) {
+                let end = rest.find(|c: char| !(c.is_alphanumeric() || "_-./".contains(c)));
+                let name = rest[..end.unwrap_or(rest.len())].trim_end_matches('.');
+                let known = root().join("docs").join(name).exists();
+                if name.ends_with(".md") && !known {
+                    missing.insert(format!("{file}: docs/{name}"));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_document_is_reachable_from_the_readme() {
+    let readme = read("README.md");
+    for document in files("docs", "md") {
+        assert!(readme.contains(&format!("]({document})")), "README.md has no link to {document}");
+    }
+}

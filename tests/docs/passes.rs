@@ -1,0 +1,101 @@
+//! docs/PASSES.md: every rewrite with its rule, every constructor's lowering, every cost constant with its provenance.
+
+use ddtc::normalize::REWRITES;
+
+use crate::text::{hold, read, root};
+
+/// The words of a text, so that line breaks do not matter.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The first paragraph of a file's module documentation.
+fn rule(file: &str) -> String {
+    let source = read(file);
+    let lines = source.lines().map_while(|l| l.strip_prefix("//!"));
+    let paragraph = lines.take_while(|l| !l.is_empty());
+    words(&paragraph.collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn every_rewrite_has_its_rule_and_its_file() {
+    let document = read("docs/PASSES.md");
+    let sections: Vec<&str> = document.split("\n### ").skip(1).collect();
+    let names: Vec<&str> = sections.iter().map(|s| s.lines().next().unwrap()).collect();
+    // Single nodes first, then lists, then the offset: the document groups nothing else.
+    assert_eq!(names, REWRITES, "sections of docs/PASSES.md (left) and normalize::REWRITES (right)");
+    for (name, section) in names.iter().zip(sections) {
+        let rule = rule(&format!("src/normalize/{name}.rs"));
+        assert!(rule.contains("-->"), "src/normalize/{name}.rs states its rule first");
+        assert!(words(section).contains(&rule), "docs/PASSES.md, {name}: the rule of the source is\n{rule}");
+        assert!(section.contains("```nest input\n"), "docs/PASSES.md, {name}: an example");
+        let filetest = format!("tests/filetests/normalize/{name}.ddt");
+        assert!(root().join(&filetest).exists(), "{filetest} is the filetest of {name}");
+    }
+    for file in crate::text::files("src/normalize", "rs") {
+        let name = file.trim_start_matches("src/normalize/").trim_end_matches(".rs");
+        assert!(name == "mod" || REWRITES.contains(&name), "{file} is no rewrite");
+    }
+}
+
+#[test]
+fn every_constructor_is_lowered() {
+    let document = read("docs/PASSES.md");
+    let section = document.split("\n## ").find(|s| s.starts_with("lower\n")).unwrap();
+    for rest in read("src/datatype/text/mod.rs").split("name: \"").skip(1) {
+        let name = rest.split('"').next().unwrap();
+        // The legacy forms mean the same; the f90 types are one row.
+        let name = name.trim_end_matches("_integer");
+        let name = if name.starts_with("f90") { "f90_*" } else { name };
+        assert!(section.contains(&format!("`{name}")), "docs/PASSES.md says nothing on lowering {name}");
+    }
+}
+
+/// Constants of a source: name, value and documentation; functions have no value.
+fn constants(file: &str) -> Vec<(String, String, String)> {
+    let source = read(file);
+    let mut found = Vec::new();
+    let mut docs = String::new();
+    for line in source.lines().map(str::trim) {
+        let item = line.trim_start_matches("pub ");
+        if let Some(text) = line.strip_prefix("///") {
+            docs += text;
+            continue;
+        }
+        let constant = item.strip_prefix("const ").and_then(|c| c.strip_suffix(';')?.split_once(": "));
+        if let Some((name, (_, value))) =
+            constant.and_then(|(name, rest)| Some((name, rest.split_once(" = ")?)))
+        {
+            found.push((name.to_owned(), format!("`{value}`"), words(&docs)));
+        } else if let Some((name, _)) = line.strip_prefix("pub fn ").and_then(|f| f.split_once('(')) {
+            found.push((name.to_owned(), "a function".to_owned(), words(&docs)));
+        }
+        docs.clear();
+    }
+    found
+}
+
+#[test]
+fn cost_constants_are_listed() {
+    let mut rows = String::new();
+    let target = read("src/target.rs");
+    assert!(target.contains("pub mod cost {"));
+    for file in ["src/target.rs", "src/schedule/mod.rs", "src/schedule/irregular.rs", "src/plan/mod.rs"] {
+        for (name, value, docs) in constants(file) {
+            // Of target.rs only the module of constants, of plan the limit.
+            let inside = file != "src/target.rs" || target.find(&name) > target.find("pub mod cost {");
+            let upper = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            if !inside || !(upper || file == "src/target.rs") || name == "NAME" {
+                continue;
+            }
+            assert!(!docs.is_empty(), "{file}: {name} has no documentation");
+            let docs = docs.replace('|', "\\|").replace(['[', ']'], "");
+            rows += &format!("| `{name}` | {value} | {docs} |\n");
+        }
+    }
+    let document = read("docs/PASSES.md");
+    let header = "| Constant | Value | What, and where it comes from |\n|---|---|---|\n";
+    let (before, after) = document.split_once(header).expect("the table of constants");
+    let rest: String = after.split_inclusive('\n').skip_while(|l| l.starts_with('|')).collect();
+    hold("docs/PASSES.md", &format!("{before}{header}{rows}{rest}"));
+}

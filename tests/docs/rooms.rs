@@ -1,0 +1,231 @@
+//! Rooms: what stands in src/, who imports whom, and that docs/ARCHITECTURE.md says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ddtc::engine::STAGES;
+
+use crate::text::{files, hold, read, root};
+
+/// Most lines of a source file.
+const MAX_LINES: usize = 640;
+
+/// A row of the table of rooms.
+struct Row {
+    room: String,
+    kind: String,
+}
+
+/// The top-level modules of the library, from lib.rs.
+fn modules() -> BTreeSet<String> {
+    let lines = read("src/lib.rs");
+    let names = lines.lines().filter_map(|l| l.strip_prefix("pub mod ")?.strip_suffix(';'));
+    names.map(str::to_owned).collect()
+}
+
+/// The room that a file of src/ belongs to.
+fn room_of(file: &str) -> &str {
+    let inside = file.strip_prefix("src/").unwrap_or(file);
+    inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs")
+}
+
+/// The code of a file without comments and without what is compiled for tests only.
+fn code(file: &str) -> String {
+    if file.ends_with("/tests.rs") || file.contains("/tests/") {
+        return String::new();
+    }
+    let text = read(file);
+    // By convention the test module is the last item of a file.
+    let end = text.find("\n#[cfg(test)]\nmod ").unwrap_or(text.len());
+    let lines = text[..end].lines().filter(|l| !l.trim_start().starts_with("//"));
+    lines.map(|l| format!("{l}\n")).collect()
+}
+
+/// The top-level modules that a piece of code names through `crate::`, in groups too.
+fn imports(code: &str, modules: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for rest in code.split("crate::").skip(1) {
+        // Names that follow `crate::` itself: the first, and in a group those after its own commas.
+        let (mut depth, mut name, mut first) = (0, String::new(), true);
+        for c in rest.chars() {
+            if c.is_alphanumeric() || c == '_' {
+                if first {
+                    name.push(c);
+                }
+                continue;
+            }
+            if modules.contains(&name) {
+                found.insert(std::mem::take(&mut name));
+            }
+            name.clear();
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            if depth == 0 {
+                break;
+            }
+            first = (depth == 1 && (c == ',' || c == '{')) || (first && c.is_whitespace());
+        }
+    }
+    found
+}
+
+#[test]
+fn imports_are_found_in_groups() {
+    let modules: BTreeSet<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
+    let of = |code: &str| imports(code, &modules).into_iter().collect::<String>();
+    assert_eq!(of("use crate::a::b;"), "a");
+    assert_eq!(of("use crate::{a::{b, c}, d::x};"), "ad");
+    assert_eq!(of("use crate::{\n    b,\n    c::{self, d},\n};\nlet x = crate::a::f();"), "abc");
+    assert_eq!(of("use super::a; use crate::abc;"), "");
+}
+
+/// Which room imports which, from the sources.
+fn graph() -> BTreeMap<String, BTreeSet<String>> {
+    let modules = modules();
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files("src", "rs") {
+        let room = room_of(&file);
+        if modules.contains(room) {
+            let mut found = imports(&code(&file), &modules);
+            found.remove(room);
+            graph.entry(room.to_owned()).or_default().extend(found);
+        }
+    }
+    graph
+}
+
+/// The rows of the table of rooms in docs/ARCHITECTURE.md.
+fn rows(document: &str) -> Vec<Row> {
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`').to_owned()).collect()
+    };
+    let table = document.lines().skip_while(|l| !l.starts_with("| Room |")).skip(2);
+    table
+        .take_while(|l| l.starts_with('|'))
+        .map(|line| match &cells(line)[..] {
+            [room, kind, ..] => Row { room: room.clone(), kind: kind.clone() },
+            _ => panic!("not a row: {line}"),
+        })
+        .collect()
+}
+
+/// Who imports a room, without test support; rooms that nearly everybody imports are not worth a list.
+fn importers(room: &str, graph: &BTreeMap<String, BTreeSet<String>>, rows: &[Row]) -> String {
+    let counts = |from: &str| rows.iter().any(|r| r.room == from && r.kind != "support");
+    let from =
+        graph.iter().filter(|(from, to)| to.contains(room) && counts(from)).map(|(from, _)| from.as_str());
+    let from: Vec<&str> = from.collect();
+    if from.len() > 10 { "nearly all".to_owned() } else { from.join(", ") }
+}
+
+#[test]
+fn every_room_has_a_row_and_a_section() {
+    let document = read("docs/ARCHITECTURE.md");
+    let rows = rows(&document);
+    let listed: Vec<&str> = rows.iter().map(|r| r.room.as_str()).collect();
+    let unique: BTreeSet<String> = listed.iter().map(|&r| r.to_owned()).collect();
+    assert_eq!(unique.len(), listed.len(), "a room is listed twice");
+    assert_eq!(unique, modules(), "rows of docs/ARCHITECTURE.md (left) and modules of src/lib.rs (right)");
+    let sections: Vec<&str> = document.lines().filter_map(|l| l.strip_prefix("### ")).collect();
+    assert_eq!(sections, listed, "sections and rows of docs/ARCHITECTURE.md in one order");
+    for file in files("src", "rs") {
+        let room = room_of(&file);
+        assert!(unique.contains(room) || ["lib", "bin"].contains(&room), "{file} belongs to no room");
+    }
+    // The table of the crate's own page.
+    let page = read("src/lib.rs");
+    for room in unique.iter().filter(|r| *r != "fuzzing") {
+        assert!(page.contains(&format!("[`{room}`]")), "the table of rooms in src/lib.rs lacks `{room}`");
+    }
+    // The importers are generated, so that the table cannot be out of date.
+    let graph = graph();
+    let mut wanted = String::new();
+    for line in document.lines() {
+        match rows.iter().find(|r| line.starts_with(&format!("| `{}` |", r.room))) {
+            None => wanted += line,
+            Some(Row { room, kind }) => {
+                wanted += &format!("| `{room}` | {kind} | {} |", importers(room, &graph, &rows));
+            }
+        }
+        wanted.push('\n');
+    }
+    hold("docs/ARCHITECTURE.md", &wanted);
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let document = read("docs/ARCHITECTURE.md");
+    let kind: BTreeMap<String, String> = rows(&document).into_iter().map(|r| (r.room, r.kind)).collect();
+    let verbs: BTreeSet<&str> = STAGES.iter().copied().chain(["walk", "interp"]).collect();
+    let named: BTreeSet<&str> = kind.iter().filter(|(_, k)| *k == "verb").map(|(r, _)| r.as_str()).collect();
+    assert_eq!(named, verbs, "verbs of docs/ARCHITECTURE.md (left), stages and walk and interp (right)");
+    for (from, to) in graph() {
+        for to in to {
+            let (a, b) = (kind[&from].as_str(), kind[&to].as_str());
+            let allowed = match a {
+                "noun" | "verb" => b == "noun",
+                "pipeline" => true,
+                "surface" => b != "verb" && b != "support",
+                "support" => true,
+                _ => panic!("{from}: no such kind as {a}"),
+            };
+            assert!(allowed, "{from} ({a}) imports {to} ({b})");
+        }
+    }
+}
+
+#[test]
+fn stage_names_are_the_same_everywhere() {
+    let modules = modules();
+    for stage in STAGES {
+        assert!(modules.contains(stage), "no module of that name: {stage}");
+    }
+    // Log lines and timing labels: the pipeline names its stages in order.
+    let labels: Vec<String> = code("src/engine.rs")
+        .split(".stage(\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect();
+    let mut last = 0;
+    for label in &labels {
+        let place = STAGES.iter().position(|s| s == label);
+        let place = place.unwrap_or_else(|| panic!("src/engine.rs runs `{label}`, which is no stage"));
+        // Code of a known shape skips to its own emit and load.
+        assert!(place >= last || label == "emit", "{label} is out of order in src/engine.rs");
+        last = place;
+    }
+    // Verbs of the command line that print one stage.
+    let verbs: Vec<String> = read("src/bin/ddtc/main.rs")
+        .split("explain::stage(\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect();
+    let printed: Vec<&str> = STAGES.into_iter().filter(|s| verbs.iter().any(|v| v == s)).collect();
+    assert_eq!(verbs, printed, "verbs of the command line (left) that are stages, in order (right)");
+    assert!(printed.len() >= 5, "{printed:?}");
+    // Filetests: one folder per stage, or per second opinion.
+    for folder in std::fs::read_dir(root().join("tests/filetests")).unwrap() {
+        let name = folder.unwrap().file_name().into_string().unwrap();
+        // `engines`: cases that go through every stage.
+        assert!(STAGES.contains(&name.as_str()) || name == "engines", "tests/filetests/{name} is no stage");
+    }
+    // The flow, wherever it is drawn.
+    for file in ["README.md", "src/lib.rs", "docs/ARCHITECTURE.md"] {
+        let text = read(file);
+        let drawn: Vec<&str> = text
+            .split('[')
+            .skip(1)
+            .filter_map(|rest| rest.split_once(']').map(|(name, _)| name))
+            .filter(|name| STAGES.contains(name))
+            .collect();
+        assert_eq!(drawn[..STAGES.len().min(drawn.len())], STAGES, "the flow in {file}");
+    }
+}
+
+#[test]
+fn files_are_short() {
+    for folder in ["src", "tests", "capi", "preload"] {
+        for file in files(folder, "rs") {
+            let lines = read(&file).lines().count();
+            assert!(lines <= MAX_LINES, "{file} has {lines} lines: split it");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Reading documents and sources, and rewriting what is generated when `DDTC_BLESS=1`.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the package.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The text of a file, by its path from the root.
+pub(crate) fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// README.md and everything in docs/, by path from the root, in order.
+pub(crate) fn documents() -> Vec<String> {
+    let mut found = files("docs", "md");
+    found.insert(0, "README.md".to_owned());
+    found
+}
+
+/// All files with an extension below a folder, by path from the root, in order.
+pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::from(folder)];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(root().join(&folder)).unwrap_or_else(|e| panic!("{folder:?}: {e}")) {
+            let entry = entry.unwrap();
+            let path = folder.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == extension) {
+                found.push(path.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A fenced block of a document.
+pub(crate) struct Block {
+    /// What stands after the opening fence.
+    pub(crate) tag: String,
+    /// The lines between the fences, each with its end.
+    pub(crate) text: String,
+    /// Number of the opening fence's line, from 1.
+    pub(crate) line: usize,
+}
+
+/// The fenced blocks of a document in order.
+pub(crate) fn blocks(document: &str) -> Vec<Block> {
+    let mut found = Vec::new();
+    let mut open: Option<Block> = None;
+    for (i, line) in document.lines().enumerate() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(tag), None) => {
+                open = Some(Block { tag: tag.to_owned(), text: String::new(), line: i + 1 });
+            }
+            (Some(_), Some(_)) => found.extend(open.take()),
+            (None, Some(block)) => block.text += &format!("{line}\n"),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a fence is not closed");
+    found
+}
+
+/// The document with other texts in its blocks: `(line of the opening fence, text)`.
+pub(crate) fn with_blocks(document: &str, texts: &[(usize, String)]) -> String {
+    let mut out = String::new();
+    let mut skip = false;
+    for (i, line) in document.lines().enumerate() {
+        if line.starts_with("```") {
+            skip = false;
+        }
+        if !skip {
+            out += &format!("{line}\n");
+        }
+        if let Some((_, text)) = texts.iter().find(|(at, _)| *at == i + 1) {
+            out += text;
+            skip = true;
+        }
+    }
+    out
+}
+
+/// Holds a document to the text it must have; writes that text when `DDTC_BLESS=1`.
+pub(crate) fn hold(path: &str, wanted: &str) {
+    let found = read(path);
+    if found == wanted {
+        return;
+    }
+    if std::env::var("DDTC_BLESS").is_ok_and(|v| v == "1") {
+        // Other tests are reading: the file is replaced at once.
+        let draft = root().join(format!("{path}.draft"));
+        std::fs::write(&draft, wanted).unwrap();
+        std::fs::rename(draft, root().join(path)).unwrap();
+        return;
+    }
+    let mut difference = String::new();
+    for i in 0..found.lines().count().max(wanted.lines().count()) {
+        let (a, b) = (found.lines().nth(i), wanted.lines().nth(i));
+        if a != b {
+            for (sign, line) in [('-', a), ('+', b)] {
+                if let Some(line) = line {
+                    difference += &format!("{:4} {sign} {line}\n", i + 1);
+                }
+            }
+            if difference.len() > 4000 {
+                break;
+            }
+        }
+    }
+    panic!("{path} is not what the sources say (DDTC_BLESS=1 rewrites it):\n{difference}");
+}
+
+/// The words in backquotes of a document, outside fenced blocks.
+pub(crate) fn quoted(document: &str) -> Vec<String> {
+    let mut prose = String::new();
+    let mut fenced = false;
+    for line in document.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced {
+            prose += line;
+            prose.push('\n');
+        }
+    }
+    prose.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}

@@ -1,0 +1,219 @@
+//! One suite for all engines: interpreter, evaluation of every stage, walker, compiled code at every CPU level, ranges.
+//!
+//! Small types go through every oracle with counts 0, 1, 2, 3 and 17; large ones, up to 2^40 bytes and more, through the engines
+//! with counts 1 and 2 on reserved address space.
+
+use ddtc::corpus::{self, Entry, Size};
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::fuzzing::guard::{Edge, Rig};
+use ddtc::fuzzing::{Case, Choices, Oracle, RangeCase};
+use ddtc::kind::Direction;
+use ddtc::target::Level;
+
+const TYPES: &[&str] = &[
+    "int",
+    "double_int",
+    "short_int",
+    "contiguous(5, double)",
+    "contiguous(0, double)",
+    "vector(34, 10, 64, double)",
+    "vector(3, 1, 2, int)",
+    "vector(100, 1, 3, char)",
+    "vector(8, 1, -1, char)",
+    "vector(4, 3, 0, int)",
+    "hvector(4, 1, 4, vector(3, 1, 4, int))",
+    "hvector(5, 2, 100, vector(3, 2, 4, int))",
+    "hvector(3, 1, -7, short)",
+    "indexed([1, 2, 0, 3], [0, 4, 9, 11], int)",
+    "indexed([2, 1, 3], [7, 0, 2], vector(2, 1, 3, short))",
+    "indexed_block(2, [0, 5, 9, 20, 21, 40], double)",
+    "hindexed([3, 1, 2], [100, -4, 57], int)",
+    "hindexed_block(3, [0, 100, 40], float)",
+    "struct([1, 1, 3], [0, 8, 16], [int, double, float])",
+    "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
+    "struct([1, 1, 1, 1], [0, 100, 200, 350], [vector(3,1,2,int), vector(3,1,2,int), vector(3,1,2,int), int])",
+    "resized(-8, 24, vector(2, 1, 3, int))",
+    "resized(0, 16, vector(16, 1, 64, double_complex))",
+    "contiguous(7, resized(0, 16, vector(16, 1, 64, double_complex)))",
+    "subarray([4, 8], [1, 3], [2, 1], C, double)",
+    "subarray([16, 16, 16], [16, 1, 16], [0, 3, 0], C, double)",
+    "subarray([16, 16, 16], [16, 16, 1], [0, 0, 5], C, double)",
+    "subarray([16, 16, 16], [4, 5, 3], [1, 2, 5], Fortran, int)",
+    "darray(4, 1, [6, 4], [cyclic, block], [2, default], [2, 2], Fortran, double)",
+    "darray(4, 3, [13, 11], [cyclic, cyclic], [3, 2], [2, 2], C, float)",
+    "dup(vector(5, 1, 2, float))",
+    "hindexed([100, 200, 64, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [0, 128, 500, 600, 603, 605, 609, 615, 622, 630, 639, 649, 660, 672, 685, 699, 714, 730, 747, 765], char)",
+];
+
+/// Corpus entries that no address space holds.
+const UNADDRESSABLE: &[&str] = &["large.size_2_62"];
+
+const COUNTS: [u64; 5] = [0, 1, 2, 3, 17];
+/// Packed bytes of one instance, and bytes of its span, up to which a type is small.
+const SMALL: (i64, i64) = (4 << 10, 64 << 10);
+
+fn oracle() -> Oracle {
+    Oracle::new(&Level::available().collect::<Vec<_>>())
+}
+
+fn cuts(t: &Datatype, count: u64) -> Choices<'static> {
+    Choices::from_seed(t.structural_hash() as u64 ^ count)
+}
+
+fn is_small(t: &Datatype) -> bool {
+    t.size() <= SMALL.0 && t.true_extent().saturating_add(t.extent().saturating_abs()) <= SMALL.1
+}
+
+/// Checks an entry; false where no address space holds it.
+fn entry(oracle: &mut Oracle, e: &Entry) -> bool {
+    let t = &e.datatype;
+    if is_small(t) {
+        for count in COUNTS.into_iter().chain([e.count]) {
+            let checked = oracle.check(t, count, &mut cuts(t, count));
+            checked.unwrap_or_else(|m| panic!("{}: {count} of {t}: {m}", e.name));
+        }
+        return true;
+    }
+    [1, 2].iter().all(|&count| {
+        let checked = oracle.check_large(t, count);
+        checked.unwrap_or_else(|m| panic!("{}: {count} instances: {m}", e.name))
+    })
+}
+
+#[test]
+fn listed_types() {
+    let mut oracle = oracle();
+    for text in TYPES {
+        let t: Datatype = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+        for count in COUNTS {
+            let checked = oracle.check(&t, count, &mut cuts(&t, count));
+            checked.unwrap_or_else(|m| panic!("{count} of {text}: {m}"));
+        }
+    }
+}
+
+#[test]
+fn corner_cases() {
+    let mut oracle = oracle();
+    let entries = corpus::corner();
+    let left: Vec<&str> =
+        entries.iter().filter(|e| !entry(&mut oracle, e)).map(|e| e.name.as_str()).collect();
+    assert_eq!(left, UNADDRESSABLE, "entries that no address space holds");
+}
+
+fn application(size: Size) {
+    let mut oracle = oracle();
+    for e in corpus::application().iter().filter(|e| e.size == size) {
+        assert!(entry(&mut oracle, e), "{}: no address space", e.name);
+    }
+}
+
+#[test]
+fn small_application_layouts() {
+    application(Size::S);
+}
+
+#[test]
+fn large_application_layouts() {
+    application(Size::L);
+}
+
+/// Nodes shared so often that inlining them all is beyond the budget: ranges are found in what stays shared.
+#[test]
+fn ranges_of_shared_nodes() {
+    for levels in [9, 10, 11, 14, 20, 30, 40] {
+        let t = corpus::datatype(&format!("@dag({levels})")).unwrap();
+        let n = t.size() as u64;
+        for mode in [Mode::Interpret, Mode::Commit] {
+            let engine = Engine::new(Config { mode, ..Config::default() });
+            let c = engine.commit(&t).unwrap();
+            for from in [0, n / 3 + 1, n / 2 - 5, n - 200] {
+                let mut case = RangeCase::new(&t, 1, from..from + 200).unwrap().unwrap();
+                for d in Direction::BOTH {
+                    case.check("range", &c, d).unwrap_or_else(|m| panic!("@dag({levels}): {m}"));
+                }
+            }
+        }
+    }
+}
+
+/// Every cut, at every level and through the walker: first piece, second piece, and back to front.
+#[test]
+fn cuts_at_every_offset() {
+    let mut rig = Rig::default();
+    let mut engines: Vec<Engine> =
+        Level::available().map(|level| Engine::new(Config { level, ..Config::default() })).collect();
+    engines.push(Engine::new(Config { mode: Mode::Interpret, ..Config::default() }));
+    for text in TYPES {
+        let t: Datatype = text.parse().unwrap();
+        for count in [1, 3] {
+            let case = Case::new(&t, count).unwrap();
+            let n = case.packed_len();
+            if n > 600 {
+                continue;
+            }
+            for engine in &engines {
+                let c = engine.commit(&t).unwrap();
+                for cut in 0..=n {
+                    let pieces = if cut % 2 == 0 { [0..cut, cut..n] } else { [cut..n, 0..cut] };
+                    let checked = case.ranges(&c, &mut rig, &pieces, Edge::Back);
+                    checked.unwrap_or_else(|m| panic!("{count} of {text} cut at {cut}: {m}"));
+                }
+                // And pieces of one byte.
+                let pieces: Vec<_> = (0..n).map(|i| i..i + 1).collect();
+                let checked = case.ranges(&c, &mut rig, &pieces, Edge::Front);
+                checked.unwrap_or_else(|m| panic!("{count} of {text} byte by byte: {m}"));
+            }
+        }
+    }
+}
+
+/// Every mode serves the same bytes, lazily compiled ones included, and check mode finds nothing.
+#[test]
+fn every_mode() {
+    for mode in Mode::ALL {
+        for check in [false, true] {
+            let engine = Engine::new(Config { mode, check, lazy_threshold: 300, ..Config::default() });
+            let mut rig = Rig::default();
+            for text in TYPES {
+                let t: Datatype = text.parse().unwrap();
+                let case = Case::new(&t, 3).unwrap();
+                let c = engine.commit(&t).unwrap();
+                // In lazy mode the first calls walk, the last ones are compiled.
+                for _ in 0..1 + 200 / case.packed_len().max(1) {
+                    case.committed("mode", &c, &mut rig).unwrap_or_else(|m| panic!("{mode} {text}: {m}"));
+                }
+                let compiled = c.schedule(Direction::Pack);
+                let walked = compiled.starts_with("not compiled");
+                let walks = matches!(mode, Mode::Off | Mode::Interpret) || case.packed_len() == 0;
+                assert!(walked == walks || (mode == Mode::Commit && !walked), "{mode} {text}: {compiled}");
+            }
+            let counters = engine.counters();
+            assert_eq!((counters.fallbacks, counters.mismatches), (0, 0), "{mode}: {counters:?}");
+        }
+    }
+}
+
+/// The second opinion on the committed corpus: nothing falls back, and what is refused is known.
+#[test]
+fn no_fallbacks_on_the_corpus() {
+    let mut refused: Vec<String> = Vec::new();
+    for level in Level::available() {
+        let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
+        for e in corpus::application().iter().chain(&corpus::corner()) {
+            let c = engine.commit(&e.datatype).unwrap();
+            for d in Direction::BOTH {
+                let schedule = c.schedule(d);
+                if schedule.starts_with("walked") && !refused.contains(&e.name) {
+                    refused.push(e.name.clone());
+                }
+            }
+        }
+        assert_eq!(engine.counters().fallbacks, 0, "{level}");
+    }
+    assert_eq!(refused, REFUSED, "entries that the schedule leaves to the walker");
+}
+
+/// Corpus entries that have no kernel by design.
+const REFUSED: &[&str] = &["dag.40", "children.10000"];

@@ -1,0 +1,319 @@
+//! Tests of the tests: a fault in what each stage makes, one at a time, which the oracle must catch.
+//!
+//! Every stride, trip, length, offset, table entry and order of a stage's output is changed by a little. Data (nests, plans) is
+//! judged by evaluation or refused by its verifier; code and contexts made from faulty data run in a child process, because
+//! what they do is anything: a wrong byte or a crash.
+
+mod nests;
+mod plans;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use ddtc::arena::Arena;
+use ddtc::datatype::Datatype;
+use ddtc::emit;
+use ddtc::fuzzing::Case;
+use ddtc::fuzzing::guard::{Edge, Rig, Subject};
+use ddtc::kernel::{CompiledCode, Kernel};
+use ddtc::kind::Direction;
+use ddtc::legalize::legalize;
+use ddtc::load::load;
+use ddtc::lower::{Units, lower};
+use ddtc::nest::{self, LoopNest};
+use ddtc::normalize::{Normalized, normalize};
+use ddtc::plan::{self, Legal, Op, Plan, WORDS, Word};
+use ddtc::schedule::schedule;
+use ddtc::target::Level;
+
+use nests::{Faulty, meaning, nest_faults};
+use plans::plan_faults;
+
+/// One type for every kind of node and operation.
+const TYPES: &[&str] = &[
+    // Straight-line moves in an unrolled loop over the instances.
+    "resized(0, 400, hindexed([3, 7, 20], [0, 100, 300], char))",
+    // A loop around a strided call.
+    "hvector(5, 1, 3000, vector(34, 10, 64, char))",
+    // Two loops of two nodes.
+    "hvector(6, 1, 700, struct([1, 1], [0, 400], [vector(20, 1, 3, int), short]))",
+    // A table over one copy.
+    "indexed_block(3, [0, 7, 31, 40, 52, 61, 80, 91, 100, 120, 131, 140, 152, 160, 171, 180, 195], int)",
+    // A table over a nest.
+    "hindexed_block(1, [0, 1000, 2017, 2999], vector(20, 1, 3, int))",
+    // Irregular blocks.
+    "hindexed([1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8], [0, 11, 30, 42, 61, 74, 94, 108, 129, 144, 166, 182, 205, 222, 233, 251, 263, 282, 295, 315, 329, 350, 365, 387, 403, 426, 443, 454, 472, 484, 503, 516, 536, 550, 571, 586, 608, 624, 647, 664, 675, 693, 705, 724, 737, 757, 771, 792, 807, 829, 845, 868, 885, 896], char)",
+    // Long rows, one call each.
+    "hindexed([1000, 2000, 3001], [0, 5000, 9000], char)",
+    // A pattern, where the level has it.
+    "contiguous(40, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))",
+    // A transpose.
+    "contiguous(32, resized(0, 16, vector(16, 1, 64, double_complex)))",
+];
+
+const COUNT: u64 = 2;
+
+fn parse(text: &str) -> Datatype {
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn normal(t: &Datatype) -> Normalized {
+    normalize(&lower(t, Units::Bytes).unwrap(), t.arguments()).unwrap()
+}
+
+/// All faults are caught, and there are some.
+fn all_caught<T: Display>(text: &str, faults: Faulty<T>, mut caught: impl FnMut(&T) -> bool) -> usize {
+    let n = faults.len();
+    assert!(n > 0, "{text}: no fault to inject");
+    for (what, faulty) in faults {
+        assert!(caught(&faulty), "not caught: {what}\n{text}\n{faulty}");
+    }
+    n
+}
+
+fn nests_caught<P: nest::Phase>(text: &str, case: &Case, nest: &LoopNest<P>, moved: i64) -> usize {
+    case.nest("sound", nest, moved).unwrap();
+    let sound = meaning(nest);
+    let mut faults = nest_faults(nest);
+    let all = faults.len();
+    faults.retain(|(_, faulty)| meaning(faulty) != sound);
+    assert!(faults.len() * 10 > all * 6, "{text}: most faults change nothing");
+    all_caught(text, faults, |faulty| faulty.verify().is_err() || case.nest("faulty", faulty, moved).is_err())
+}
+
+#[test]
+fn lower_and_normalize() {
+    let mut n = 0;
+    for text in TYPES {
+        let t = parse(text);
+        let case = Case::new(&t, COUNT).unwrap();
+        n += nests_caught(text, &case, &lower(&t, Units::Bytes).unwrap(), 0);
+        let Normalized { nest, origin, .. } = normal(&t);
+        n += nests_caught(text, &case, &nest, origin);
+        // The origin is part of the result.
+        assert!(case.nest("faulty", &nest, origin + 1).is_err(), "{text}");
+    }
+    assert!(n > 400, "{n} faults");
+}
+
+/// Sound plans of all types, with the case and the origin.
+fn plans(mut each: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
+    for text in TYPES {
+        let t = parse(text);
+        let case = Case::new(&t, COUNT).unwrap();
+        let Normalized { nest, origin, .. } = normal(&t);
+        for direction in Direction::BOTH {
+            for level in Level::available() {
+                let plan = schedule(&nest, direction, level).unwrap();
+                case.plan("sound", &plan, origin).unwrap();
+                each(text, &case, origin, plan);
+            }
+        }
+    }
+}
+
+/// What is packed too long is packed over by what comes next: such a fault has no effect.
+fn harmless<P: plan::Phase>(case: &Case, origin: i64, what: &str, faulty: &Plan<P>) -> bool {
+    let length = what.starts_with("length") || what.starts_with("last row");
+    faulty.direction() == Direction::Pack && length && case.plan("faulty", faulty, origin).is_ok()
+}
+
+#[test]
+fn schedule_and_legalize() {
+    let (mut n, mut made_up_for) = (0, 0);
+    plans(|text, case, origin, plan| {
+        fn go<P: plan::Phase>(
+            text: &str,
+            case: &Case,
+            origin: i64,
+            plan: &Plan<P>,
+            made_up_for: &mut usize,
+        ) -> usize {
+            let mut faults = plan_faults(plan);
+            let all = faults.len();
+            faults.retain(|(what, f)| f.verify().is_err() || !harmless(case, origin, what, f));
+            *made_up_for += all - faults.len();
+            all_caught(text, faults, |f| f.verify().is_err() || case.plan("faulty", f, origin).is_err())
+        }
+        n += go(text, case, origin, &plan, &mut made_up_for);
+        let legal = legalize(&plan, 16).unwrap();
+        case.plan("sound", &legal, origin).unwrap();
+        n += go(text, case, origin, &legal, &mut made_up_for);
+    });
+    assert!(n > 1500 && made_up_for * 20 < n, "{n} faults, {made_up_for} without effect");
+}
+
+/// Runs `f` in a child; whether it said true, or crashed.
+fn in_child(f: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child runs `f`, which takes no lock that another thread may hold but those of the allocator, which glibc
+    // makes usable after a fork; unless it panics it prints nothing, and it leaves by `_exit`.
+    match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: no precondition. Twenty seconds are an endless loop: caught as well. Nobody reads what a crash says.
+            unsafe {
+                libc::alarm(20);
+                libc::dup2(libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY), 2);
+            }
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or(true);
+            // SAFETY: no precondition.
+            unsafe { libc::_exit(i32::from(caught)) }
+        }
+        pid => {
+            assert!(pid > 0, "fork failed");
+            let mut status = 0;
+            // SAFETY: `status` is valid for the result.
+            assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+            !libc::WIFEXITED(status) || libc::WEXITSTATUS(status) != 0
+        }
+    }
+}
+
+/// What a run leaves behind: the source of every byte written.
+fn last(direction: Direction, pairs: impl Iterator<Item = (i64, i64)>) -> BTreeMap<i64, i64> {
+    match direction {
+        Direction::Pack => pairs.map(|(user, packed)| (packed, user)).collect(),
+        Direction::Unpack => pairs.collect(),
+    }
+}
+
+/// Whether running `subject` is caught.
+fn run_caught(case: &Case, subject: Subject<'_>, direction: Direction, rig: &mut Rig) -> bool {
+    in_child(|| {
+        // Exit status 0 means not caught, so a sound run must be told apart by its caller.
+        Edge::BOTH
+            .into_iter()
+            .any(|edge| case.guarded("faulty", subject, rig, direction, edge, None).is_err())
+    })
+}
+
+#[test]
+fn walk() {
+    let mut rig = Rig::default();
+    let mut n = 0;
+    for text in TYPES {
+        let t = parse(text);
+        let case = Case::new(&t, COUNT).unwrap();
+        let Normalized { nest, origin, .. } = normal(&t);
+        for direction in Direction::BOTH {
+            let mut caught = |nest: &LoopNest<nest::Normal>| {
+                run_caught(&case, Subject::Walk(nest, origin, Level::detect()), direction, &mut rig)
+            };
+            assert!(!caught(&nest), "{text}");
+            let mut faults = nest_faults(&nest);
+            // What comes later may make up for it: the last of several assignments counts.
+            // The walker moves only bytes of the stream.
+            let end = |nest: &LoopNest<nest::Normal>| {
+                let inside = |m: &(i64, i64)| (0..case.packed_len() as i64).contains(&m.1);
+                last(direction, meaning(nest).into_iter().filter(inside))
+            };
+            let sound = end(&nest);
+            faults.retain(|(_, faulty)| faulty.verify().is_ok() && end(faulty) != sound);
+            n += all_caught(text, faults, caught);
+        }
+    }
+    assert!(n > 200, "{n} faults");
+}
+
+/// The kernel of a plan.
+fn kernel(plan: &Plan<Legal>, change: impl FnOnce(&mut CompiledCode)) -> Kernel {
+    let isa = emit::host_isa(true).unwrap();
+    let mut code = emit::emit(plan, &*isa).unwrap();
+    change(&mut code);
+    load(code, &Arena::new(1 << 20), &isa).unwrap()
+}
+
+#[test]
+fn emit_and_context() {
+    let mut rig = Rig::default();
+    let mut n = 0;
+    plans(|text, case, origin, plan| {
+        let legal = legalize(&plan, 16).unwrap();
+        let direction = legal.direction();
+        let sound = kernel(&legal, |_| {});
+        assert!(!run_caught(case, Subject::Kernel(&sound, origin), direction, &mut rig), "{text}");
+        // A few of the faults: each is a compile and a child.
+        let mut faults = plan_faults(&legal);
+        faults.retain(|(what, f)| f.verify().is_ok() && !harmless(case, origin, what, f));
+        let step = faults.len() / 6 + 1;
+        let faults: Faulty<Plan<Legal>> = faults.into_iter().step_by(step).collect();
+        n += all_caught(text, faults, |faulty| {
+            let kernel = kernel(faulty, |_| {});
+            run_caught(case, Subject::Kernel(&kernel, origin), direction, &mut rig)
+        });
+    });
+    assert!(n > 150, "{n} faults");
+}
+
+/// Whether the code of `op` reads its `word`, and the value matters.
+fn is_read(op: &Op, word: usize) -> bool {
+    let single = [Word::StepUser, Word::StepPacked, Word::Trip].iter().any(|&w| w as usize == word);
+    match op {
+        Op::Strided { n, micro, .. } => {
+            !(n.is(1) && single || word == Word::Len as usize && micro.made_for().is_some())
+        }
+        Op::Rows { micro, .. } => !(word == Word::Len as usize && micro.made_for().is_some()),
+        _ => true,
+    }
+}
+
+/// Words of a context: constants of plans without moves.
+#[test]
+fn context_words() {
+    let mut rig = Rig::default();
+    let mut n = 0;
+    plans(|text, case, origin, plan| {
+        let legal = legalize(&plan, 16).unwrap();
+        if !legal.is_parametric() || matches!(legal.ops(), [.., Op::Guard { .. }]) {
+            return;
+        }
+        let words = legal.words();
+        for (i, &word) in words.iter().enumerate() {
+            // Offsets of zero cost no code; an operation does not read every word.
+            if word == 0 || !is_read(&legal.ops()[i / WORDS as usize], i % WORDS as usize) {
+                continue;
+            }
+            let faulty = kernel(&legal, |code| {
+                let mut words = code.context.words().to_vec();
+                // Not a row more: behind a table lies what happens to lie there, an empty block for one, which changes nothing.
+                let by = if i % WORDS as usize == Word::Trip as usize { -1 } else { 1 };
+                words[i] = words[i].wrapping_add_signed(by);
+                let columns = legal.columns().to_vec();
+                code.context = ddtc::kernel::Context::new(words, columns);
+            });
+            let caught = run_caught(case, Subject::Kernel(&faulty, origin), legal.direction(), &mut rig);
+            // Packed too long: what comes next is packed over it.
+            let length = i % WORDS as usize == Word::Len as usize && legal.direction() == Direction::Pack;
+            assert!(caught || length, "{text}: word {i} = {word:#x}\n{legal}");
+            n += usize::from(caught);
+        }
+    });
+    assert!(n > 30, "{n} faults");
+}
+
+/// A constant in the machine code: the distance of two moves.
+#[test]
+fn code_bytes() {
+    let mut rig = Rig::default();
+    let t = parse("resized(0, 80000, hindexed([4, 4], [0, 30583], char))");
+    let case = Case::new(&t, COUNT).unwrap();
+    let Normalized { nest, origin, .. } = normal(&t);
+    for direction in Direction::BOTH {
+        let legal = legalize(&schedule(&nest, direction, Level::Baseline).unwrap(), 16).unwrap();
+        let sound = kernel(&legal, |_| {});
+        assert!(!run_caught(&case, Subject::Kernel(&sound, origin), direction, &mut rig));
+        let mut found = false;
+        let faulty = kernel(&legal, |code| {
+            // x86-64 keeps it as it is, once per copy of the body; others may load it into a register in parts.
+            for at in 0..code.bytes.len() - 1 {
+                if code.bytes[at..at + 2] == 30583_u16.to_le_bytes() {
+                    code.bytes[at] ^= 1;
+                    found = true;
+                }
+            }
+        });
+        assert!(found || !cfg!(target_arch = "x86_64"), "the constant is not in the code");
+        if found {
+            assert!(run_caught(&case, Subject::Kernel(&faulty, origin), direction, &mut rig));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The arena across `fork`, in a process of its own: a fork seals every arena of its process.
+//!
+//! A child of a process with threads may find any lock of the standard library taken, so it prints nothing, and tells what
+//! it saw by its exit status.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ddtc::arena::{Arena, Slot};
+
+/// One test at a time: the others would see its forks in their figures.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `child` in a forked process; its status is what `child` returns. 20 seconds are a deadlock.
+fn fork(child: impl FnOnce() -> u8) -> i32 {
+    // SAFETY: the child calls only `child`, which prints nothing, and `_exit`.
+    match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: no precondition.
+            unsafe { libc::alarm(20) };
+            let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(255);
+            // SAFETY: no precondition.
+            unsafe { libc::_exit(i32::from(status)) }
+        }
+        pid => {
+            assert!(pid > 0, "fork failed");
+            pid
+        }
+    }
+}
+
+/// Exit status of `pid`, or 1000 + the signal that ended it.
+fn wait(pid: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: `status` is valid for the result.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + libc::WTERMSIG(status) }
+}
+
+fn slot(arena: &Arena, value: u8) -> Slot {
+    let mut draft = arena.allocate(200, 16).unwrap();
+    draft.write(&[value; 200]);
+    draft.seal().unwrap()
+}
+
+/// Two processes in lockstep.
+struct Turns(OwnedFd);
+
+fn turns() -> (Turns, Turns) {
+    let (a, b) = std::os::unix::net::UnixStream::pair().unwrap();
+    (Turns(a.into()), Turns(b.into()))
+}
+
+impl Turns {
+    /// Waits until the other process has come to the same point.
+    fn meet(&self) {
+        let mut byte = [0u8];
+        // SAFETY: one byte out, one byte in.
+        unsafe {
+            assert_eq!(libc::write(self.0.as_raw_fd(), byte.as_ptr().cast(), 1), 1);
+            assert_eq!(libc::read(self.0.as_raw_fd(), byte.as_mut_ptr().cast(), 1), 1);
+        }
+    }
+}
+
+/// What both sides do after the fork: write, check, free, write again, check. Returns the number of the first fault.
+fn one_side(turns: &Turns, arena: &Arena, old: Slot, dropped: Slot, value: u8) -> u8 {
+    let new = slot(arena, value);
+    turns.meet();
+    if old.code() != [1; 200] || dropped.code() != [2; 200] {
+        return 1;
+    }
+    if new.code() != [value; 200] {
+        return 2;
+    }
+    turns.meet();
+    drop(dropped);
+    let again = slot(arena, value + 1);
+    turns.meet();
+    if old.code() != [1; 200] || new.code() != [value; 200] || again.code() != [value + 1; 200] {
+        return 3;
+    }
+    drop(old);
+    drop(new);
+    let last = slot(arena, value + 2);
+    turns.meet();
+    if again.code() != [value + 1; 200] || last.code() != [value + 2; 200] { 4 } else { 0 }
+}
+
+#[test]
+fn both_sides_compile_and_free() {
+    let _alone = alone();
+    for arena in [Arena::new(1 << 20), Arena::without_memfd(1 << 20)] {
+        let (old, dropped, spare) = (slot(&arena, 1), slot(&arena, 2), slot(&arena, 3));
+        drop(spare); // A free slot at the fork must not be handed out on either side.
+        let (parents, childs) = turns();
+        // The child has copies of both slots; what it drops is its own view.
+        let (mut parent_slots, mut child_slots) = (None, Some((old, dropped)));
+        let pid = fork(|| {
+            let (old, dropped) = child_slots.take().unwrap();
+            one_side(&childs, &arena, old, dropped, 100)
+        });
+        std::mem::swap(&mut parent_slots, &mut child_slots);
+        let (old, dropped) = parent_slots.unwrap();
+        let fault = one_side(&parents, &arena, old, dropped, 200);
+        assert_eq!((fault, wait(pid)), (0, 0), "(parent, child)");
+        assert_eq!(arena.usage().live, 0);
+    }
+}
+
+#[test]
+fn a_child_of_a_child_too() {
+    let _alone = alone();
+    let arena = Arena::new(1 << 20);
+    let old = slot(&arena, 1);
+    let pid = fork(|| {
+        let mine = slot(&arena, 2);
+        let pid = fork(|| {
+            let own = slot(&arena, 3);
+            u8::from(old.code() != [1; 200] || mine.code() != [2; 200] || own.code() != [3; 200])
+        });
+        let other = slot(&arena, 4);
+        u8::from(
+            wait(pid) != 0
+                || mine.code() != [2; 200]
+                || other.code() != [4; 200]
+                || arena.usage().sealed != 2,
+        )
+    });
+    assert_eq!(wait(pid), 0);
+    assert_eq!(old.code(), [1; 200]);
+}
+
+#[test]
+fn a_fork_amid_busy_threads_leaves_no_lock_behind() {
+    let _alone = alone();
+    let arena = Arena::new(16 << 20);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    drop(slot(&arena, 5));
+                }
+            });
+        }
+        let statuses: Vec<i32> = (0..100)
+            .map(|_| {
+                wait(fork(|| {
+                    let own = slot(&arena, 6);
+                    u8::from(own.code() != [6; 200])
+                }))
+            })
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(statuses, [0; 100]);
+    });
+    assert_eq!(arena.usage().live, 0);
+}
+
+#[test]
+fn a_process_that_forks_often_does_not_grow() {
+    let _alone = alone();
+    let arena = Arena::new(1 << 20);
+    let kept = slot(&arena, 7);
+    for _ in 0..100 {
+        let one = slot(&arena, 8);
+        assert_eq!(wait(fork(|| 0)), 0);
+        drop(one);
+        drop(slot(&arena, 9));
+    }
+    let usage = arena.usage();
+    assert_eq!((usage.live, usage.sealed), (1, 1), "{usage:?}");
+    assert!(usage.segments == 2 && usage.charged <= 1024, "{usage:?}");
+    assert_eq!(kept.code(), [7; 200]);
+}

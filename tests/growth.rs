@@ -1,0 +1,37 @@
+//! 200,000 kernels loaded and dropped: neither the arena nor the process grows. In a process of its own, to be able to tell.
+
+use cranelift_codegen::settings::{self, Configurable};
+use ddtc::arena::Arena;
+use ddtc::kernel::{CompiledCode, Context};
+use ddtc::load::load;
+
+/// Resident memory of this process in KiB.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn kernels_leave_nothing_behind() {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "none").unwrap();
+    let isa = cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap();
+    let arena = Arena::new(1 << 20);
+    let mut settled = (arena.usage(), 0);
+    for i in 0..200_000usize {
+        // Never run: any bytes will do.
+        let code = CompiledCode {
+            bytes: vec![0xcc; 100 + i % 400],
+            alignment: 16,
+            context: Context::new(vec![i as u64; 4], vec![vec![i as i64; 10].into()]),
+        };
+        drop(load(code, &arena, &isa).unwrap());
+        if i == 20_000 {
+            settled = (arena.usage(), resident());
+        }
+    }
+    assert_eq!(arena.usage(), settled.0);
+    let grown = resident().saturating_sub(settled.1);
+    assert!(grown < 1024, "resident memory grew by {grown} KiB over 180,000 kernels");
+}

@@ -1,0 +1,293 @@
+//! What a process sees: fork, memory over many commits, bounds on the memory of one, absolute addresses, threads.
+//!
+//! One test at a time, because they look at the whole process.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ddtc::corpus;
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::fuzzing::guard::Rig;
+use ddtc::fuzzing::{Case, pattern, seeds};
+use ddtc::interp;
+use ddtc::kind::Direction;
+
+/// Counts what is allocated.
+struct Counting;
+
+/// Bytes that the process holds.
+static HEAP: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Bytes that this thread allocated less what it freed, the most that this was, and the number of allocations.
+    static MINE: Cell<(isize, isize, u64)> = const { Cell::new((0, 0, 0)) };
+}
+
+fn count(grown: isize) {
+    HEAP.fetch_add(grown as usize, Relaxed);
+    let (now, peak, calls) = MINE.get();
+    let now = now + grown;
+    MINE.set((now, peak.max(now), calls + u64::from(grown > 0)));
+}
+
+// SAFETY: every call is handed to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new: usize) -> *mut u8 {
+        // Both may exist at once.
+        count(new as isize);
+        count(-(layout.size() as isize));
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(ptr, layout, new) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What `f` allocated on this thread: bytes at the worst moment, bytes kept, number of allocations.
+fn allocated<T>(f: impl FnOnce() -> T) -> (T, usize, usize, u64) {
+    let (before, _, calls) = MINE.get();
+    MINE.set((before, before, calls));
+    let out = f();
+    let (now, peak, after) = MINE.get();
+    (out, (peak - before).max(0) as usize, (now - before).max(0) as usize, after - calls)
+}
+
+fn parse(text: &str) -> Datatype {
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// Different layouts: every third has code of its own, the others share code by shape.
+fn numbered(i: i64) -> Datatype {
+    match i % 3 {
+        0 => parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 20_000 + i, 100 + i % 7000)),
+        1 => parse(&format!("hvector(3, 1, {}, vector(40, 3, 7, int))", 4000 + i)),
+        _ => parse(&format!(
+            "hindexed_block(2, [0, 31, 77, {}, 5, 300, 411, 1009, 640, 801, 902, 1203, 1304, 1405, 1506, 1607, 1708], int)",
+            2000 + i
+        )),
+    }
+}
+
+/// Commits `types`, checks their bytes, and keeps them; true if all is right.
+fn right(engine: &Engine, types: impl Iterator<Item = i64>, rig: &mut Rig) -> bool {
+    types.into_iter().all(|i| {
+        let t = numbered(i);
+        let committed = engine.commit(&t);
+        let case = Case::new(&t, 2);
+        matches!((committed, case), (Ok(c), Ok(case)) if case.committed("fork", &c, rig).is_ok())
+    })
+}
+
+#[test]
+fn fork_compiles_and_frees_on_both_sides() {
+    let _alone = alone();
+    // Small: most of what is committed is dropped and compiled again.
+    let engine = Engine::new(Config { cache_bytes: 30_000, both_directions: true, ..Config::default() });
+    let mut rig = Rig::default();
+    let held: Vec<_> = (0..30)
+        .map(|i| (engine.commit(&numbered(i)).unwrap(), Case::new(&numbered(i), 3).unwrap()))
+        .collect();
+    let side = |rig: &mut Rig, own: i64| {
+        // What was compiled before the fork, new types of both sides and of one, old ones again; twice.
+        (0..2).all(|_| {
+            held.iter().all(|(c, case)| case.committed("fork", c, rig).is_ok())
+                && right(&engine, 100..140, rig)
+                && right(&engine, own..own + 40, rig)
+                && right(&engine, 0..30, rig)
+        }) && engine.counters().fallbacks == 0
+    };
+    assert!(right(&engine, 0..60, &mut rig));
+    // SAFETY: no other thread uses an engine; the child prints nothing and leaves by `_exit`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        // SAFETY: no precondition. A minute is a deadlock.
+        unsafe { libc::alarm(60) };
+        let good = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| side(&mut rig, 10_000)));
+        // SAFETY: no precondition.
+        unsafe { libc::_exit(i32::from(!matches!(good, Ok(true)))) }
+    }
+    let parent = side(&mut rig, 20_000);
+    let mut status = 0;
+    // SAFETY: `status` is valid for the result.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert!(parent && status == 0, "parent {parent}, status of the child {status:#x}");
+}
+
+/// Resident memory of this process in bytes.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = statm.split_whitespace().nth(1).unwrap().parse().unwrap();
+    // SAFETY: no precondition.
+    pages * usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap()
+}
+
+#[test]
+fn many_commits_and_drops_do_not_grow() {
+    let _alone = alone();
+    let engine = Engine::new(Config { cache_bytes: 1 << 20, ..Config::default() });
+    let commit = |i: i64| drop(engine.commit(&numbered(i)).unwrap());
+    // New layouts in one half of the calls, known ones in the other.
+    let round = |from: i64, to: i64| (from..to).for_each(|i| commit(if i % 2 == 0 { i } else { i % 100 }));
+    round(0, 40_000);
+    let (counters, rss, heap) = (engine.counters(), resident(), HEAP.load(Relaxed));
+    round(40_000, 200_000);
+    let after = engine.counters();
+    assert_eq!((after.commits, after.fallbacks), (200_000, 0));
+    assert!(after.compiles > 100_000, "{after:?}");
+    let grown = |now: usize, before: usize| now.saturating_sub(before);
+    assert!(
+        after.cached_bytes <= 1 << 20 && after.code_bytes <= counters.code_bytes + (64 << 10),
+        "{counters:?}\n{after:?}"
+    );
+    assert!(
+        grown(HEAP.load(Relaxed), heap) < 512 << 10,
+        "heap grew by {} bytes",
+        grown(HEAP.load(Relaxed), heap)
+    );
+    assert!(grown(resident(), rss) < 4 << 20, "resident memory grew by {} bytes", grown(resident(), rss));
+}
+
+#[test]
+fn one_commit_takes_bounded_memory() {
+    let _alone = alone();
+    let indexed = |n: i64| {
+        let lengths: Vec<i64> = (0..n).map(|i| 1 + i % 5).collect();
+        let at: Vec<i64> = (0..n).map(|i| i * 7 + i * i % 3).collect();
+        Datatype::indexed(&lengths, &at, &parse("int")).unwrap()
+    };
+    let types = [
+        ("DAG of 40 levels", corpus::datatype("@dag(40)").unwrap()),
+        ("depth 1000", corpus::datatype("@displaced(1000, 8)").unwrap()),
+        ("depth 100,000", corpus::datatype("@displaced(100000, 8)").unwrap()),
+        ("10^4 different children", corpus::datatype("@children(10000)").unwrap()),
+        ("10^6 blocks", indexed(1_000_000)),
+        (
+            "10^6 equal blocks",
+            corpus::datatype("indexed(@fill(1000000, 1), @sum(@uniform(1000000, 2, 6, 91)), int)").unwrap(),
+        ),
+    ];
+    for (name, t) in types {
+        let engine = Engine::new(Config { both_directions: true, ..Config::default() });
+        let (committed, peak, kept, _) = allocated(|| engine.commit(&t).unwrap());
+        // Tables of nodes while it works; 48 bytes a block for good. Cranelift needs half a megabyte whatever it compiles.
+        let (most, stays) = (192 * t.arguments() + (1 << 20), 48 * t.arguments() / 2 + (1 << 20));
+        println!("{name}: {peak} bytes at most, {kept} for good, {} arguments", t.arguments());
+        assert!(peak as u64 <= most, "{name}: {peak} bytes at most, {} arguments", t.arguments());
+        assert!(kept as u64 <= stays, "{name}: {kept} bytes for good, {} arguments", t.arguments());
+        assert!(committed.packed_size(1).unwrap() > 0);
+        assert_eq!(engine.counters().fallbacks, 0, "{name}");
+    }
+}
+
+#[test]
+fn packing_allocates_nothing() {
+    let _alone = alone();
+    for (mode, text) in [
+        (Mode::Commit, "vector(34, 10, 64, double)"),
+        (Mode::Commit, "struct([1, 1, 3], [0, 8, 16], [int, double, float])"),
+        (Mode::Commit, "hindexed([1000, 2000, 3001], [0, 5000, 9000], char)"),
+        (Mode::Interpret, "hvector(5, 2, 100, vector(3, 2, 4, int))"),
+        (Mode::Interpret, "hindexed([3, 1, 2], [100, 4, 57], int)"),
+    ] {
+        let engine = Engine::new(Config { mode, both_directions: true, ..Config::default() });
+        let t = parse(text);
+        let c = engine.commit(&t).unwrap();
+        let (mut user, mut packed) = (vec![1; 100_000], vec![0; t.size() as usize * 4]);
+        let ((), _, _, calls) = allocated(|| {
+            for _ in 0..3 {
+                c.pack(&user, 0, 4, &mut packed).unwrap();
+                c.unpack(&packed, &mut user, 0, 4).unwrap();
+            }
+        });
+        assert_eq!(calls, 0, "{mode} {text}");
+        // Ranges too.
+        let ((), _, _, calls) = allocated(|| {
+            c.pack_range(&user, 0, 4, 5, &mut packed[5..40]).unwrap();
+            c.unpack_range(&packed[7..50], &mut user, 0, 4, 7).unwrap();
+        });
+        assert_eq!(calls, 0, "ranges of {mode} {text}");
+    }
+}
+
+/// `MPI_BOTTOM`: a null buffer and displacements that are addresses (MPI 5.0, 5.1.12).
+#[test]
+fn absolute_addresses_with_a_null_buffer() {
+    let _alone = alone();
+    let mut first: Vec<u8> = (0..4000).map(|i| pattern(seeds::USER, i)).collect();
+    let mut second: Vec<u8> = (0..400).map(|i| pattern(seeds::BEFORE, i)).collect();
+    let at = [first.as_mut_ptr() as i64 + 8, second.as_mut_ptr() as i64];
+    let rows = parse("vector(20, 3, 25, int)");
+    let t = Datatype::structure(&[1, 30], &at, &[rows, parse("double")]).unwrap();
+    for mode in Mode::ALL {
+        let engine = Engine::new(Config { mode, lazy_threshold: 1, ..Config::default() });
+        let c = engine.commit(&t).unwrap();
+        let mut want = Vec::new();
+        interp::for_each(&t, 1, &mut |address, len, _| {
+            // SAFETY: the type lists addresses inside the two buffers.
+            want.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const u8, len) });
+        })
+        .unwrap();
+        let mut packed = vec![0; want.len()];
+        // SAFETY: every entry of the type lies in the two buffers, which nobody else uses.
+        unsafe { c.pack_raw(std::ptr::null(), 1, packed.as_mut_ptr()) };
+        assert_eq!(packed, want, "{mode}");
+        let (kept_first, kept_second) = (first.clone(), second.clone());
+        let flipped: Vec<u8> = want.iter().map(|b| !b).collect();
+        // SAFETY: as above.
+        unsafe { c.unpack_raw(flipped.as_ptr(), std::ptr::null_mut(), 1) };
+        // SAFETY: as above.
+        unsafe { c.pack_raw(std::ptr::null(), 1, packed.as_mut_ptr()) };
+        assert_eq!(packed, flipped, "{mode}");
+        assert_eq!((&first[..8], &second[240..]), (&kept_first[..8], &kept_second[240..]), "{mode}: gaps");
+        (first.copy_from_slice(&kept_first), second.copy_from_slice(&kept_second)).0
+    }
+}
+
+#[test]
+fn one_committed_type_on_many_threads() {
+    let _alone = alone();
+    for mode in [Mode::Interpret, Mode::Lazy, Mode::Commit] {
+        let engine = Engine::new(Config { mode, lazy_threshold: 5000, ..Config::default() });
+        for text in ["hvector(5, 2, 100, vector(3, 2, 4, int))", "indexed([1, 2, 3], [0, 4, 9], double)"] {
+            let t = parse(text);
+            let c = engine.commit(&t).unwrap();
+            let case = Case::new(&t, 4).unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        let mut rig = Rig::default();
+                        for i in 0..50 {
+                            case.committed("threads", &c, &mut rig).unwrap_or_else(|m| panic!("{m}"));
+                            let cut = i * case.packed_len() / 50;
+                            let pieces = [cut..case.packed_len(), 0..cut];
+                            case.ranges(&c, &mut rig, &pieces, ddtc::fuzzing::guard::Edge::Back)
+                                .unwrap_or_else(|m| panic!("{m}"));
+                        }
+                    });
+                }
+            });
+            let compiles = if mode == Mode::Interpret { "not compiled" } else { "" };
+            assert!(c.schedule(Direction::Pack).starts_with(compiles));
+        }
+    }
+}
