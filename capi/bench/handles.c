@@ -1,0 +1,129 @@
+/* What the C surface costs: handle operations, commit, pack through a handle over the kernel itself, contents, memory per type.
+ *
+ *   ./install.sh --prefix $PREFIX && cc -O2 bench/handles.c $(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config
+ *       --cflags --libs ddtc) -Wl,-rpath,$PREFIX/lib -o handles && taskset -c 1 ./handles
+ *
+ * Medians of 21 batches. Only on a quiet machine. */
+#define _GNU_SOURCE
+#include <ddtc.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void check(int code)
+{
+    char text[DDTC_MAX_ERROR_STRING];
+    int n;
+    if (code == 0) return;
+    ddtc_error_string(code, text, &n);
+    fprintf(stderr, "%s\n", text);
+    exit(1);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+enum { BATCHES = 21 };
+#define MEDIAN(result, n, statement)                                                                                   \
+    do {                                                                                                               \
+        double times[BATCHES];                                                                                         \
+        for (int batch = 0; batch < BATCHES; batch++) {                                                                \
+            double start = now();                                                                                      \
+            for (int i = 0; i < (n); i++) {                                                                            \
+                statement;                                                                                             \
+            }                                                                                                          \
+            times[batch] = (now() - start) / (n);                                                                      \
+        }                                                                                                              \
+        qsort(times, BATCHES, sizeof *times, by_value);                                                                \
+        result = times[BATCHES / 2];                                                                                   \
+    } while (0)
+
+static void line(const char *what, double value, const char *unit, const char *target)
+{
+    printf("%-52s %10.1f %-6s %s\n", what, value, unit, target);
+}
+
+int main(void)
+{
+    ddtc_datatype t, d;
+    double ns, kernel_ns;
+    int size, keyval, flag, position;
+    void *value;
+    char *source = calloc(1, 1 << 16), *packed = calloc(1, 1 << 16);
+
+    check(ddtc_type_vector(4, 1, 3, DDTC_TYPE_DOUBLE, &t));
+    check(ddtc_type_commit(&t));
+    check(ddtc_type_create_keyval(DDTC_DUP_FN, DDTC_NULL_DELETE_FN, &keyval, NULL));
+    check(ddtc_type_set_attr(t, keyval, source));
+
+    MEDIAN(ns, 1000000, ddtc_type_size(t, &size));
+    line("type_size of a derived handle", ns, "ns", "<= 30");
+    MEDIAN(ns, 1000000, ddtc_type_size(DDTC_TYPE_INT, &size));
+    line("type_size of a named handle", ns, "ns", "<= 30");
+    MEDIAN(ns, 1000000, ddtc_type_get_attr(t, keyval, &value, &flag));
+    line("get_attr", ns, "ns", "<= 30");
+    MEDIAN(ns, 1000000, ddtc_type_commit(&t));
+    line("commit of a committed type", ns, "ns", "<= 30");
+    check(ddtc_type_delete_attr(t, keyval));
+    MEDIAN(ns, 200000, (ddtc_type_dup(t, &d), ddtc_type_free(&d)));
+    line("dup and free", ns, "ns", "");
+    MEDIAN(ns, 200000, (ddtc_type_vector(4, 1, 3, DDTC_TYPE_DOUBLE, &d), ddtc_type_free(&d)));
+    line("vector and free", ns, "ns", "");
+    MEDIAN(ns, 100000, (ddtc_type_vector(4, 1, 3, DDTC_TYPE_DOUBLE, &d), ddtc_type_commit(&d), ddtc_type_free(&d)));
+    line("vector, commit of a known layout, free", ns, "ns", "commit <= 1000 over Rust's");
+
+    ddtc_kernel kernel;
+    check(ddtc_type_get_kernel(t, DDTC_PACK, &kernel));
+    const ddtc_committed *committed;
+    check(ddtc_type_get_committed(t, &committed));
+    MEDIAN(kernel_ns, 1000000, kernel.entry(source + kernel.origin, packed, 1, kernel.context));
+    line("kernel, four doubles", kernel_ns, "ns", "");
+    MEDIAN(ns, 1000000, (position = 0, ddtc_pack(source, 1, t, packed, 1 << 16, &position)));
+    line("pack through the handle, over the kernel", ns - kernel_ns, "ns", "<= 15");
+    MEDIAN(ns, 1000000, ddtc_committed_pack(committed, source, 1, packed));
+    line("committed_pack, over the kernel", ns - kernel_ns, "ns", "");
+    check(ddtc_committed_release(committed));
+    check(ddtc_type_free(&t));
+
+    enum { BLOCKS = 100000 };
+    int *lengths = malloc(BLOCKS * sizeof(int)), *ints = malloc((BLOCKS + 1) * sizeof(int));
+    ddtc_aint *places = malloc(BLOCKS * sizeof(ddtc_aint)), *addresses = malloc(BLOCKS * sizeof(ddtc_aint));
+    for (int i = 0; i < BLOCKS; i++) lengths[i] = 1 + i % 3, places[i] = 64 * (ddtc_aint)i;
+    check(ddtc_type_create_hindexed(BLOCKS, lengths, places, DDTC_TYPE_INT, &t));
+    MEDIAN(ns, 100, ddtc_type_get_contents(t, BLOCKS + 1, BLOCKS, 1, ints, addresses, &d));
+    double copy;
+    MEDIAN(copy, 100, (memcpy(ints + 1, lengths, BLOCKS * sizeof(int)), memcpy(addresses, places, BLOCKS * 8)));
+    line("get_contents of 100000 blocks", ns / 1000, "us", "one copy of its arrays");
+    line("memcpy of the same arrays", copy / 1000, "us", "");
+    MEDIAN(ns, 1000, ddtc_type_contents(t, 50000, 8, lengths, NULL, places, &d));
+    line("window of 8 of them", ns, "ns", "");
+    check(ddtc_type_free(&t));
+
+    enum { TYPES = 1000000 };
+    ddtc_datatype *types = malloc(TYPES * sizeof *types);
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    double start = now();
+    for (int i = 0; i < TYPES; i++) check(ddtc_type_vector(4, 1, 3 + i % 1000, DDTC_TYPE_DOUBLE, &types[i]));
+    line("a million vectors: each", (now() - start) / TYPES, "ns", "");
+    size_t after = mallinfo2().uordblks + mallinfo2().hblkhd;
+    line("memory of each", (double)(after - before) / TYPES, "bytes", "<= 400");
+    start = now();
+    for (int i = 0; i < TYPES; i++) check(ddtc_type_commit(&types[i]));
+    line("committed, 1000 layouts: each", (now() - start) / TYPES, "ns", "");
+    line("memory of each, committed", (double)(mallinfo2().uordblks + mallinfo2().hblkhd - before) / TYPES, "bytes", "");
+    for (int i = 0; i < TYPES; i++) check(ddtc_type_free(&types[i]));
+    line("left after free, each", ((double)(mallinfo2().uordblks + mallinfo2().hblkhd) - (double)before) / TYPES, "bytes", "");
+    return 0;
+}

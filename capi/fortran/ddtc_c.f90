@@ -1,0 +1,538 @@
+! ddtc_c.f90 - the functions of ddtc.h, by iso_c_binding: what ddtc_mpi.f90 is made of. Handles are type(c_ptr), addresses
+! integer(c_intptr_t), counts integer(c_int64_t); arguments, errors and ownership are those of ddtc.h.
+module ddtc_c
+  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+  implicit none
+  private :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+
+  interface
+    integer(c_int) function ddtc_type_contiguous(count, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_contiguous_c(count, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: count
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_vector(count, blocklength, stride, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), value :: blocklength
+      integer(c_int), value :: stride
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_vector_c(count, blocklength, stride, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), value :: blocklength
+      integer(c_int64_t), value :: stride
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_hvector(count, blocklength, stride, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), value :: blocklength
+      integer(c_intptr_t), value :: stride
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_hvector_c(count, blocklength, stride, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), value :: blocklength
+      integer(c_int64_t), value :: stride
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_indexed(count, array_of_blocklengths, array_of_displacements, oldtype, &
+        newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), intent(in) :: array_of_blocklengths(*)
+      integer(c_int), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_indexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, &
+        newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), intent(in) :: array_of_blocklengths(*)
+      integer(c_int64_t), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_hindexed(count, array_of_blocklengths, array_of_displacements, &
+        oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), intent(in) :: array_of_blocklengths(*)
+      integer(c_intptr_t), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, &
+        oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), intent(in) :: array_of_blocklengths(*)
+      integer(c_int64_t), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_indexed_block(count, blocklength, array_of_displacements, oldtype, &
+        newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), value :: blocklength
+      integer(c_int), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_indexed_block_c(count, blocklength, array_of_displacements, &
+        oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), value :: blocklength
+      integer(c_int64_t), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_hindexed_block(count, blocklength, array_of_displacements, &
+        oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), value :: blocklength
+      integer(c_intptr_t), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_hindexed_block_c(count, blocklength, array_of_displacements, &
+        oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), value :: blocklength
+      integer(c_int64_t), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_subarray(ndims, array_of_sizes, array_of_subsizes, &
+        array_of_starts, order, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: ndims
+      integer(c_int), intent(in) :: array_of_sizes(*)
+      integer(c_int), intent(in) :: array_of_subsizes(*)
+      integer(c_int), intent(in) :: array_of_starts(*)
+      integer(c_int), value :: order
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, &
+        array_of_starts, order, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: ndims
+      integer(c_int64_t), intent(in) :: array_of_sizes(*)
+      integer(c_int64_t), intent(in) :: array_of_subsizes(*)
+      integer(c_int64_t), intent(in) :: array_of_starts(*)
+      integer(c_int), value :: order
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, &
+        array_of_dargs, array_of_psizes, order, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: size
+      integer(c_int), value :: rank
+      integer(c_int), value :: ndims
+      integer(c_int), intent(in) :: array_of_gsizes(*)
+      integer(c_int), intent(in) :: array_of_distribs(*)
+      integer(c_int), intent(in) :: array_of_dargs(*)
+      integer(c_int), intent(in) :: array_of_psizes(*)
+      integer(c_int), value :: order
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, &
+        array_of_dargs, array_of_psizes, order, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: size
+      integer(c_int), value :: rank
+      integer(c_int), value :: ndims
+      integer(c_int64_t), intent(in) :: array_of_gsizes(*)
+      integer(c_int), intent(in) :: array_of_distribs(*)
+      integer(c_int), intent(in) :: array_of_dargs(*)
+      integer(c_int), intent(in) :: array_of_psizes(*)
+      integer(c_int), value :: order
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_hvector_integer(count, blocklength, stride, oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), value :: blocklength
+      integer(c_int), value :: stride
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_hindexed_integer(count, array_of_blocklengths, array_of_displacements, &
+        oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), intent(in) :: array_of_blocklengths(*)
+      integer(c_int), intent(in) :: array_of_displacements(*)
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_struct(count, array_of_blocklengths, array_of_displacements, &
+        array_of_types, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), intent(in) :: array_of_blocklengths(*)
+      integer(c_intptr_t), intent(in) :: array_of_displacements(*)
+      type(c_ptr), intent(in) :: array_of_types(*)
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_struct_c(count, array_of_blocklengths, array_of_displacements, &
+        array_of_types, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), intent(in) :: array_of_blocklengths(*)
+      integer(c_int64_t), intent(in) :: array_of_displacements(*)
+      type(c_ptr), intent(in) :: array_of_types(*)
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_struct_integer(count, array_of_blocklengths, array_of_displacements, &
+        array_of_types, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: count
+      integer(c_int), intent(in) :: array_of_blocklengths(*)
+      integer(c_int), intent(in) :: array_of_displacements(*)
+      type(c_ptr), intent(in) :: array_of_types(*)
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_resized(oldtype, lb, extent, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: oldtype
+      integer(c_intptr_t), value :: lb
+      integer(c_intptr_t), value :: extent
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_resized_c(oldtype, lb, extent, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: oldtype
+      integer(c_int64_t), value :: lb
+      integer(c_int64_t), value :: extent
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_f90_real(p, r, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: p
+      integer(c_int), value :: r
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_f90_complex(p, r, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: p
+      integer(c_int), value :: r
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_create_f90_integer(r, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: r
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_match_size(typeclass, size, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: typeclass
+      integer(c_int), value :: size
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_get_value_index(value_type, index_type, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: value_type
+      type(c_ptr), value :: index_type
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_dup(oldtype, newtype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: oldtype
+      type(c_ptr), intent(inout) :: newtype
+    end function
+    integer(c_int) function ddtc_type_commit(datatype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), intent(inout) :: datatype
+    end function
+    integer(c_int) function ddtc_type_free(datatype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), intent(inout) :: datatype
+    end function
+    integer(c_int) function ddtc_type_size(datatype, size) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), intent(inout) :: size
+    end function
+    integer(c_int) function ddtc_type_size_c(datatype, size) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: size
+    end function
+    integer(c_int) function ddtc_type_size_x(datatype, size) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: size
+    end function
+    integer(c_int) function ddtc_type_get_extent(datatype, lb, extent) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_intptr_t), intent(inout) :: lb
+      integer(c_intptr_t), intent(inout) :: extent
+    end function
+    integer(c_int) function ddtc_type_get_true_extent(datatype, true_lb, true_extent) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_intptr_t), intent(inout) :: true_lb
+      integer(c_intptr_t), intent(inout) :: true_extent
+    end function
+    integer(c_int) function ddtc_type_get_extent_c(datatype, lb, extent) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: lb
+      integer(c_int64_t), intent(inout) :: extent
+    end function
+    integer(c_int) function ddtc_type_get_true_extent_c(datatype, true_lb, true_extent) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: true_lb
+      integer(c_int64_t), intent(inout) :: true_extent
+    end function
+    integer(c_int) function ddtc_type_get_extent_x(datatype, lb, extent) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: lb
+      integer(c_int64_t), intent(inout) :: extent
+    end function
+    integer(c_int) function ddtc_type_get_true_extent_x(datatype, true_lb, true_extent) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: true_lb
+      integer(c_int64_t), intent(inout) :: true_extent
+    end function
+    integer(c_int) function ddtc_type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, &
+        combiner) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), intent(inout) :: num_integers
+      integer(c_int), intent(inout) :: num_addresses
+      integer(c_int), intent(inout) :: num_datatypes
+      integer(c_int), intent(inout) :: combiner
+    end function
+    integer(c_int) function ddtc_type_get_envelope_c(datatype, num_integers, num_addresses, num_large_counts, &
+        num_datatypes, combiner) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: num_integers
+      integer(c_int64_t), intent(inout) :: num_addresses
+      integer(c_int64_t), intent(inout) :: num_large_counts
+      integer(c_int64_t), intent(inout) :: num_datatypes
+      integer(c_int), intent(inout) :: combiner
+    end function
+    integer(c_int) function ddtc_type_get_contents(datatype, max_integers, max_addresses, max_datatypes, &
+        array_of_integers, array_of_addresses, array_of_datatypes) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), value :: max_integers
+      integer(c_int), value :: max_addresses
+      integer(c_int), value :: max_datatypes
+      integer(c_int) :: array_of_integers(*)
+      integer(c_intptr_t) :: array_of_addresses(*)
+      type(c_ptr) :: array_of_datatypes(*)
+    end function
+    integer(c_int) function ddtc_type_get_contents_c(datatype, max_integers, max_addresses, max_large_counts, &
+        max_datatypes, array_of_integers, array_of_addresses, array_of_large_counts, array_of_datatypes) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), value :: max_integers
+      integer(c_int64_t), value :: max_addresses
+      integer(c_int64_t), value :: max_large_counts
+      integer(c_int64_t), value :: max_datatypes
+      integer(c_int) :: array_of_integers(*)
+      integer(c_intptr_t) :: array_of_addresses(*)
+      integer(c_int64_t) :: array_of_large_counts(*)
+      type(c_ptr) :: array_of_datatypes(*)
+    end function
+    integer(c_int) function ddtc_type_envelope(datatype, count, combiner) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), intent(inout) :: count
+      integer(c_int), intent(inout) :: combiner
+    end function
+    integer(c_int) function ddtc_type_contents(datatype, start, count, array_blocklens, stride, array_disps, &
+        array_types) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), value :: start
+      integer(c_int), value :: count
+      integer(c_int) :: array_blocklens(*)
+      integer(c_intptr_t), intent(inout) :: stride
+      integer(c_intptr_t) :: array_disps(*)
+      type(c_ptr) :: array_types(*)
+    end function
+    integer(c_int) function ddtc_get_elements(datatype, bytes, count) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), value :: bytes
+      integer(c_int), intent(inout) :: count
+    end function
+    integer(c_int) function ddtc_get_elements_x(datatype, bytes, count) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), value :: bytes
+      integer(c_int64_t), intent(inout) :: count
+    end function
+    integer(c_int) function ddtc_get_count(datatype, bytes, count) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), value :: bytes
+      integer(c_int), intent(inout) :: count
+    end function
+    integer(c_int) function ddtc_type_toint(datatype, integer_handle) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), intent(inout) :: integer_handle
+    end function
+    integer(c_int) function ddtc_type_fromint(integer_handle, datatype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: integer_handle
+      type(c_ptr), intent(inout) :: datatype
+    end function
+    integer(c_int) function ddtc_type_create_keyval_f(copy, del, keyval, extra_state) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_funptr), value :: copy
+      type(c_funptr), value :: del
+      integer(c_int), intent(inout) :: keyval
+      integer(c_intptr_t), intent(in) :: extra_state
+    end function
+    integer(c_int) function ddtc_type_free_keyval(keyval) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), intent(inout) :: keyval
+    end function
+    integer(c_int) function ddtc_type_set_attr(datatype, keyval, attribute_val) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), value :: keyval
+      integer(c_intptr_t), value :: attribute_val
+    end function
+    integer(c_int) function ddtc_type_get_attr(datatype, keyval, attribute_val, flag) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), value :: keyval
+      integer(c_intptr_t), intent(inout) :: attribute_val
+      integer(c_int), intent(inout) :: flag
+    end function
+    integer(c_int) function ddtc_type_delete_attr(datatype, keyval) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int), value :: keyval
+    end function
+    integer(c_int) function ddtc_type_set_name(datatype, name) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(c_int) function ddtc_type_get_name(datatype, name, resultlen) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      character(kind=c_char) :: name(*)
+      integer(c_int), intent(inout) :: resultlen
+    end function
+    integer(c_int) function ddtc_error_string(errorcode, string, resultlen) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: errorcode
+      character(kind=c_char) :: string(*)
+      integer(c_int), intent(inout) :: resultlen
+    end function
+    integer(c_int) function ddtc_error_class(errorcode, errorclass) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: errorcode
+      integer(c_int), intent(inout) :: errorclass
+    end function
+    integer(c_int) function ddtc_set_fortran_booleans(logical_true, logical_false) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: logical_true
+      integer(c_int), value :: logical_false
+    end function
+    integer(c_int) function ddtc_mpi_set(which, value) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: which
+      integer(c_int), value :: value
+    end function
+    integer(c_int) function ddtc_mpi_get(which, value) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: which
+      integer(c_int), intent(inout) :: value
+    end function
+    integer(c_int) function ddtc_t_report() bind(C)
+      import :: c_int
+    end function
+    integer(c_int) function ddtc_pack(inbuf, incount, datatype, outbuf, outsize, position) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: inbuf
+      integer(c_int), value :: incount
+      type(c_ptr), value :: datatype
+      type(c_ptr), value :: outbuf
+      integer(c_int), value :: outsize
+      integer(c_int), intent(inout) :: position
+    end function
+    integer(c_int) function ddtc_unpack(inbuf, insize, position, outbuf, outcount, datatype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: inbuf
+      integer(c_int), value :: insize
+      integer(c_int), intent(inout) :: position
+      type(c_ptr), value :: outbuf
+      integer(c_int), value :: outcount
+      type(c_ptr), value :: datatype
+    end function
+    integer(c_int) function ddtc_pack_c(inbuf, incount, datatype, outbuf, outsize, position) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: inbuf
+      integer(c_int64_t), value :: incount
+      type(c_ptr), value :: datatype
+      type(c_ptr), value :: outbuf
+      integer(c_int64_t), value :: outsize
+      integer(c_int64_t), intent(inout) :: position
+    end function
+    integer(c_int) function ddtc_unpack_c(inbuf, insize, position, outbuf, outcount, datatype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: inbuf
+      integer(c_int64_t), value :: insize
+      integer(c_int64_t), intent(inout) :: position
+      type(c_ptr), value :: outbuf
+      integer(c_int64_t), value :: outcount
+      type(c_ptr), value :: datatype
+    end function
+    integer(c_int) function ddtc_pack_size(incount, datatype, size) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: incount
+      type(c_ptr), value :: datatype
+      integer(c_int), intent(inout) :: size
+    end function
+    integer(c_int) function ddtc_pack_size_c(incount, datatype, size) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int64_t), value :: incount
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: size
+    end function
+    integer(c_int) function ddtc_get_address(location, address) bind(C)
+      import :: c_int, c_intptr_t
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+      type(*), intent(in) :: location
+      integer(c_intptr_t), intent(out) :: address
+    end function
+  end interface
+end module ddtc_c

@@ -1,0 +1,1401 @@
+! ddtc_mpi.f90 - MPI's names for Fortran over ddtc, by iso_c_binding.
+!
+! Compile ddtc_c.f90 and this file with the program: the modules are ddtc_mpi, and mpi with the same under the usual name.
+! Handles are default INTEGERs, addresses INTEGER(MPI_ADDRESS_KIND), large counts INTEGER(MPI_COUNT_KIND); the last argument
+! ierror may be left out. MPI-1's MPI_TYPE_HVECTOR, _HINDEXED and _STRUCT take INTEGER addresses and decode as
+! MPI_COMBINER_*_INTEGER; contents return all addresses as INTEGER(MPI_ADDRESS_KIND). The window accessors of 1996 are
+! MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS. One process and no communication, as in ddtc_mpi.h; the tool interface has no
+! Fortran form in MPI.
+module ddtc_mpi
+  use, intrinsic :: iso_c_binding
+  use ddtc_c
+  implicit none
+  private :: c_int, c_int64_t, c_intptr_t, c_ptr, c_null_ptr, c_funptr, c_funloc, c_char, c_null_char, c_double
+
+  integer, parameter :: MPI_ADDRESS_KIND = c_intptr_t
+  integer, parameter :: MPI_COUNT_KIND = c_int64_t
+  integer, parameter :: MPI_OFFSET_KIND = c_int64_t
+  integer, parameter :: MPI_INTEGER_KIND = c_int
+  integer, parameter :: MPI_MAX_OBJECT_NAME = 127
+  integer, parameter :: MPI_MAX_ERROR_STRING = 511
+  integer, parameter :: MPI_COMM_NULL = 256
+  integer, parameter :: MPI_COMM_WORLD = 257
+  integer, parameter :: MPI_COMM_SELF = 258
+  integer, parameter :: MPI_ERRORS_ARE_FATAL = 321
+  integer, parameter :: MPI_ERRORS_RETURN = 323
+  integer, parameter :: MPI_STATUS_SIZE = 8
+  integer, parameter :: MPI_DATATYPE_NULL = 512
+  integer, parameter :: MPI_AINT = 513
+  integer, parameter :: MPI_COUNT = 514
+  integer, parameter :: MPI_OFFSET = 515
+  integer, parameter :: MPI_PACKED = 519
+  integer, parameter :: MPI_SHORT = 520
+  integer, parameter :: MPI_INT = 521
+  integer, parameter :: MPI_LONG = 522
+  integer, parameter :: MPI_LONG_LONG = 523
+  integer, parameter :: MPI_UNSIGNED_SHORT = 524
+  integer, parameter :: MPI_UNSIGNED = 525
+  integer, parameter :: MPI_UNSIGNED_LONG = 526
+  integer, parameter :: MPI_UNSIGNED_LONG_LONG = 527
+  integer, parameter :: MPI_FLOAT = 528
+  integer, parameter :: MPI_C_FLOAT_COMPLEX = 530
+  integer, parameter :: MPI_CXX_FLOAT_COMPLEX = 531
+  integer, parameter :: MPI_DOUBLE = 532
+  integer, parameter :: MPI_C_DOUBLE_COMPLEX = 534
+  integer, parameter :: MPI_CXX_DOUBLE_COMPLEX = 535
+  integer, parameter :: MPI_LOGICAL = 536
+  integer, parameter :: MPI_INTEGER = 537
+  integer, parameter :: MPI_REAL = 538
+  integer, parameter :: MPI_COMPLEX = 539
+  integer, parameter :: MPI_DOUBLE_PRECISION = 540
+  integer, parameter :: MPI_DOUBLE_COMPLEX = 541
+  integer, parameter :: MPI_CHARACTER = 542
+  integer, parameter :: MPI_LONG_DOUBLE = 544
+  integer, parameter :: MPI_C_LONG_DOUBLE_COMPLEX = 548
+  integer, parameter :: MPI_CXX_LONG_DOUBLE_COMPLEX = 549
+  integer, parameter :: MPI_FLOAT_INT = 552
+  integer, parameter :: MPI_DOUBLE_INT = 553
+  integer, parameter :: MPI_LONG_INT = 554
+  integer, parameter :: MPI_2INT = 555
+  integer, parameter :: MPI_SHORT_INT = 556
+  integer, parameter :: MPI_LONG_DOUBLE_INT = 557
+  integer, parameter :: MPI_2REAL = 560
+  integer, parameter :: MPI_2DOUBLE_PRECISION = 561
+  integer, parameter :: MPI_2INTEGER = 562
+  integer, parameter :: MPI_C_BOOL = 568
+  integer, parameter :: MPI_CXX_BOOL = 569
+  integer, parameter :: MPI_WCHAR = 572
+  integer, parameter :: MPI_INT8_T = 576
+  integer, parameter :: MPI_UINT8_T = 577
+  integer, parameter :: MPI_CHAR = 579
+  integer, parameter :: MPI_SIGNED_CHAR = 580
+  integer, parameter :: MPI_UNSIGNED_CHAR = 581
+  integer, parameter :: MPI_BYTE = 583
+  integer, parameter :: MPI_INT16_T = 584
+  integer, parameter :: MPI_UINT16_T = 585
+  integer, parameter :: MPI_INT32_T = 592
+  integer, parameter :: MPI_UINT32_T = 593
+  integer, parameter :: MPI_INT64_T = 600
+  integer, parameter :: MPI_UINT64_T = 601
+  integer, parameter :: MPI_LOGICAL1 = 704
+  integer, parameter :: MPI_INTEGER1 = 705
+  integer, parameter :: MPI_LOGICAL2 = 712
+  integer, parameter :: MPI_INTEGER2 = 713
+  integer, parameter :: MPI_REAL2 = 714
+  integer, parameter :: MPI_LOGICAL4 = 720
+  integer, parameter :: MPI_INTEGER4 = 721
+  integer, parameter :: MPI_REAL4 = 722
+  integer, parameter :: MPI_COMPLEX4 = 723
+  integer, parameter :: MPI_LOGICAL8 = 728
+  integer, parameter :: MPI_INTEGER8 = 729
+  integer, parameter :: MPI_REAL8 = 730
+  integer, parameter :: MPI_COMPLEX8 = 731
+  integer, parameter :: MPI_LOGICAL16 = 736
+  integer, parameter :: MPI_INTEGER16 = 737
+  integer, parameter :: MPI_REAL16 = 738
+  integer, parameter :: MPI_COMPLEX16 = 739
+  integer, parameter :: MPI_COMPLEX32 = 747
+  integer, parameter :: MPI_LB = 3840
+  integer, parameter :: MPI_UB = 3841
+  integer, parameter :: MPI_SUCCESS = 0
+  integer, parameter :: MPI_ERR_BUFFER = 1
+  integer, parameter :: MPI_ERR_COUNT = 2
+  integer, parameter :: MPI_ERR_TYPE = 3
+  integer, parameter :: MPI_ERR_TAG = 4
+  integer, parameter :: MPI_ERR_COMM = 5
+  integer, parameter :: MPI_ERR_RANK = 6
+  integer, parameter :: MPI_ERR_REQUEST = 7
+  integer, parameter :: MPI_ERR_ROOT = 8
+  integer, parameter :: MPI_ERR_GROUP = 9
+  integer, parameter :: MPI_ERR_OP = 10
+  integer, parameter :: MPI_ERR_TOPOLOGY = 11
+  integer, parameter :: MPI_ERR_DIMS = 12
+  integer, parameter :: MPI_ERR_ARG = 13
+  integer, parameter :: MPI_ERR_UNKNOWN = 14
+  integer, parameter :: MPI_ERR_TRUNCATE = 15
+  integer, parameter :: MPI_ERR_OTHER = 16
+  integer, parameter :: MPI_ERR_INTERN = 17
+  integer, parameter :: MPI_ERR_PENDING = 18
+  integer, parameter :: MPI_ERR_IN_STATUS = 19
+  integer, parameter :: MPI_ERR_ACCESS = 20
+  integer, parameter :: MPI_ERR_AMODE = 21
+  integer, parameter :: MPI_ERR_ASSERT = 22
+  integer, parameter :: MPI_ERR_BAD_FILE = 23
+  integer, parameter :: MPI_ERR_BASE = 24
+  integer, parameter :: MPI_ERR_CONVERSION = 25
+  integer, parameter :: MPI_ERR_DISP = 26
+  integer, parameter :: MPI_ERR_DUP_DATAREP = 27
+  integer, parameter :: MPI_ERR_FILE_EXISTS = 28
+  integer, parameter :: MPI_ERR_FILE_IN_USE = 29
+  integer, parameter :: MPI_ERR_FILE = 30
+  integer, parameter :: MPI_ERR_INFO_KEY = 31
+  integer, parameter :: MPI_ERR_INFO_NOKEY = 32
+  integer, parameter :: MPI_ERR_INFO_VALUE = 33
+  integer, parameter :: MPI_ERR_INFO = 34
+  integer, parameter :: MPI_ERR_IO = 35
+  integer, parameter :: MPI_ERR_KEYVAL = 36
+  integer, parameter :: MPI_ERR_LOCKTYPE = 37
+  integer, parameter :: MPI_ERR_NAME = 38
+  integer, parameter :: MPI_ERR_NO_MEM = 39
+  integer, parameter :: MPI_ERR_NOT_SAME = 40
+  integer, parameter :: MPI_ERR_NO_SPACE = 41
+  integer, parameter :: MPI_ERR_NO_SUCH_FILE = 42
+  integer, parameter :: MPI_ERR_PORT = 43
+  integer, parameter :: MPI_ERR_QUOTA = 44
+  integer, parameter :: MPI_ERR_READ_ONLY = 45
+  integer, parameter :: MPI_ERR_RMA_ATTACH = 46
+  integer, parameter :: MPI_ERR_RMA_CONFLICT = 47
+  integer, parameter :: MPI_ERR_RMA_RANGE = 48
+  integer, parameter :: MPI_ERR_RMA_SHARED = 49
+  integer, parameter :: MPI_ERR_RMA_SYNC = 50
+  integer, parameter :: MPI_ERR_SERVICE = 51
+  integer, parameter :: MPI_ERR_SIZE = 52
+  integer, parameter :: MPI_ERR_SPAWN = 53
+  integer, parameter :: MPI_ERR_UNSUPPORTED_DATAREP = 54
+  integer, parameter :: MPI_ERR_UNSUPPORTED_OPERATION = 55
+  integer, parameter :: MPI_ERR_WIN = 56
+  integer, parameter :: MPI_ERR_RMA_FLAVOR = 57
+  integer, parameter :: MPI_ERR_PROC_ABORTED = 58
+  integer, parameter :: MPI_ERR_VALUE_TOO_LARGE = 59
+  integer, parameter :: MPI_ERR_SESSION = 60
+  integer, parameter :: MPI_ERR_ERRHANDLER = 61
+  integer, parameter :: MPI_ERR_ABI = 62
+  integer, parameter :: MPI_ERR_LASTCODE = 16383
+  integer, parameter :: MPI_UNDEFINED = -32766
+  integer, parameter :: MPI_KEYVAL_INVALID = 0
+  integer, parameter :: MPI_ORDER_C = 12
+  integer, parameter :: MPI_ORDER_FORTRAN = 15
+  integer, parameter :: MPI_DISTRIBUTE_NONE = 16
+  integer, parameter :: MPI_DISTRIBUTE_BLOCK = 17
+  integer, parameter :: MPI_DISTRIBUTE_CYCLIC = 18
+  integer, parameter :: MPI_DISTRIBUTE_DFLT_DARG = 19
+  integer, parameter :: MPI_TYPECLASS_INTEGER = 192
+  integer, parameter :: MPI_TYPECLASS_REAL = 193
+  integer, parameter :: MPI_TYPECLASS_COMPLEX = 194
+  integer, parameter :: MPI_COMBINER_NAMED = 101
+  integer, parameter :: MPI_COMBINER_DUP = 102
+  integer, parameter :: MPI_COMBINER_CONTIGUOUS = 103
+  integer, parameter :: MPI_COMBINER_VECTOR = 104
+  integer, parameter :: MPI_COMBINER_HVECTOR = 105
+  integer, parameter :: MPI_COMBINER_INDEXED = 106
+  integer, parameter :: MPI_COMBINER_HINDEXED = 107
+  integer, parameter :: MPI_COMBINER_INDEXED_BLOCK = 108
+  integer, parameter :: MPI_COMBINER_HINDEXED_BLOCK = 109
+  integer, parameter :: MPI_COMBINER_STRUCT = 110
+  integer, parameter :: MPI_COMBINER_SUBARRAY = 111
+  integer, parameter :: MPI_COMBINER_DARRAY = 112
+  integer, parameter :: MPI_COMBINER_F90_REAL = 113
+  integer, parameter :: MPI_COMBINER_F90_COMPLEX = 114
+  integer, parameter :: MPI_COMBINER_F90_INTEGER = 115
+  integer, parameter :: MPI_COMBINER_RESIZED = 116
+  integer, parameter :: MPI_COMBINER_VALUE_INDEX = 117
+  integer, parameter :: MPI_COMBINER_HVECTOR_INTEGER = 20105
+  integer, parameter :: MPI_COMBINER_HINDEXED_INTEGER = 20107
+  integer, parameter :: MPI_COMBINER_STRUCT_INTEGER = 20110
+  integer, parameter :: MPI_BASIC = 1501
+  integer, parameter :: MPI_CONTIG = 1502
+  integer, parameter :: MPI_VECTOR = 1503
+  integer, parameter :: MPI_HVECTOR = 1504
+  integer, parameter :: MPI_INDEXED = 1505
+  integer, parameter :: MPI_HINDEXED = 1506
+  integer, parameter :: MPI_STRUCT = 1507
+
+  ! As a buffer: displacements are absolute. Known by its address.
+  integer, save, target :: MPI_BOTTOM
+
+  abstract interface
+    subroutine MPI_Type_copy_attr_function(oldtype, type_keyval, extra_state, attribute_val_in, attribute_val_out, flag, &
+        ierror)
+      import :: MPI_ADDRESS_KIND
+      integer :: oldtype, type_keyval, ierror
+      integer(MPI_ADDRESS_KIND) :: extra_state, attribute_val_in, attribute_val_out
+      logical :: flag
+    end subroutine
+    subroutine MPI_Type_delete_attr_function(datatype, type_keyval, attribute_val, extra_state, ierror)
+      import :: MPI_ADDRESS_KIND
+      integer :: datatype, type_keyval, ierror
+      integer(MPI_ADDRESS_KIND) :: attribute_val, extra_state
+    end subroutine
+  end interface
+
+
+  private :: ddtc_type_contiguous, ddtc_type_contiguous_c, ddtc_type_vector, ddtc_type_vector_c, &
+    ddtc_type_create_hvector, ddtc_type_create_hvector_c, ddtc_type_indexed, ddtc_type_indexed_c, &
+    ddtc_type_create_hindexed, ddtc_type_create_hindexed_c, ddtc_type_create_indexed_block, &
+    ddtc_type_create_indexed_block_c, ddtc_type_create_hindexed_block, ddtc_type_create_hindexed_block_c, &
+    ddtc_type_create_subarray, ddtc_type_create_subarray_c, ddtc_type_create_darray, ddtc_type_create_darray_c, &
+    ddtc_type_hvector_integer, ddtc_type_hindexed_integer, ddtc_type_create_struct, ddtc_type_create_struct_c, &
+    ddtc_type_struct_integer, ddtc_type_create_resized, ddtc_type_create_resized_c, ddtc_type_create_f90_real, &
+    ddtc_type_create_f90_complex, ddtc_type_create_f90_integer, ddtc_type_match_size, &
+    ddtc_type_get_value_index, ddtc_type_dup, ddtc_type_commit, ddtc_type_free, ddtc_type_size, &
+    ddtc_type_size_c, ddtc_type_size_x, ddtc_type_get_extent, ddtc_type_get_true_extent, &
+    ddtc_type_get_extent_c, ddtc_type_get_true_extent_c, ddtc_type_get_extent_x, ddtc_type_get_true_extent_x, &
+    ddtc_type_get_envelope, ddtc_type_get_envelope_c, ddtc_type_get_contents, ddtc_type_get_contents_c, &
+    ddtc_type_envelope, ddtc_type_contents, ddtc_get_elements, ddtc_get_elements_x, ddtc_get_count, &
+    ddtc_type_toint, ddtc_type_fromint, ddtc_type_create_keyval_f, ddtc_type_free_keyval, ddtc_type_set_attr, &
+    ddtc_type_get_attr, ddtc_type_delete_attr, ddtc_type_set_name, ddtc_type_get_name, ddtc_error_string, &
+    ddtc_error_class, ddtc_set_fortran_booleans, ddtc_mpi_set, ddtc_mpi_get, ddtc_t_report, ddtc_pack, &
+    ddtc_unpack, ddtc_pack_c, ddtc_unpack_c, ddtc_pack_size, ddtc_pack_size_c, ddtc_get_address
+  private :: hand_out, hand_out_all, finish, to_c, from_c, buffer
+
+contains
+
+  ! The INTEGER of a handle that a call made, unless it failed.
+  subroutine hand_out(code, handle, datatype)
+    integer, intent(inout) :: code
+    type(c_ptr), intent(in) :: handle
+    integer, intent(inout) :: datatype
+    if (code == 0) code = ddtc_type_toint(handle, datatype)
+  end subroutine
+
+  subroutine hand_out_all(code, n, handles, datatypes)
+    integer, intent(inout) :: code
+    integer(MPI_COUNT_KIND), intent(in) :: n
+    type(c_ptr), intent(in) :: handles(*)
+    integer, intent(inout) :: datatypes(*)
+    integer(MPI_COUNT_KIND) :: k
+    do k = 1, n
+      call hand_out(code, handles(k), datatypes(k))
+    end do
+  end subroutine
+
+  ! Returns the code, or ends the program, as the error handler says.
+  subroutine finish(code, call, ierror)
+    integer, intent(in) :: code
+    character(len=*), intent(in) :: call
+    integer, intent(out), optional :: ierror
+    character(kind=c_char) :: text(512)
+    integer :: returned, n, dummy
+    if (present(ierror)) ierror = code
+    if (code == 0) return
+    dummy = ddtc_mpi_get(0, returned)
+    if (returned /= 0) return
+    dummy = ddtc_error_string(code, text, n)
+    write (*, *) call, ': ', text(1:n)
+    stop 1
+  end subroutine
+
+  function to_c(string) result(text)
+    character(len=*), intent(in) :: string
+    character(kind=c_char) :: text(len_trim(string) + 1)
+    integer :: k
+    do k = 1, len_trim(string)
+      text(k) = string(k:k)
+    end do
+    text(size(text)) = c_null_char
+  end function
+
+  subroutine from_c(text, n, string)
+    character(kind=c_char), intent(in) :: text(*)
+    integer, intent(in) :: n
+    character(len=*), intent(out) :: string
+    integer :: k
+    string = ' '
+    do k = 1, min(n, len(string))
+      string(k:k) = text(k)
+    end do
+  end subroutine
+
+  ! The address of a buffer; null for MPI_BOTTOM.
+  function buffer(location) result(pointer)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+    type(*), intent(in) :: location
+    type(c_ptr) :: pointer
+    integer(c_intptr_t) :: address, bottom
+    integer :: code
+    code = ddtc_get_address(location, address)
+    code = ddtc_get_address(MPI_BOTTOM, bottom)
+    if (address == bottom) address = 0
+    pointer = transfer(address, c_null_ptr)
+  end function
+
+  subroutine MPI_Init(ierror)
+    integer, intent(out), optional :: ierror
+    integer :: code
+    ! What this compiler stores for .TRUE. and .FALSE.
+    code = ddtc_set_fortran_booleans(transfer(.true., 0), transfer(.false., 0))
+    if (code == 0) code = ddtc_mpi_set(1, 1)
+    call finish(code, 'MPI_Init', ierror)
+  end subroutine
+
+  subroutine MPI_Finalize(ierror)
+    integer, intent(out), optional :: ierror
+    integer :: code
+    code = ddtc_mpi_set(1, 2)
+    if (code == 0) code = ddtc_t_report()
+    call finish(code, 'MPI_Finalize', ierror)
+  end subroutine
+
+  subroutine MPI_Abort(comm, errorcode, ierror)
+    integer, intent(in) :: comm, errorcode
+    integer, intent(out), optional :: ierror
+    if (present(ierror)) ierror = comm
+    stop errorcode
+  end subroutine
+
+  subroutine MPI_Comm_rank(comm, rank, ierror)
+    integer, intent(in) :: comm
+    integer, intent(out) :: rank
+    integer, intent(out), optional :: ierror
+    rank = 0
+    call finish(merge(0, MPI_ERR_COMM, comm == MPI_COMM_WORLD .or. comm == MPI_COMM_SELF), 'MPI_Comm_rank', ierror)
+  end subroutine
+
+  subroutine MPI_Comm_size(comm, size, ierror)
+    integer, intent(in) :: comm
+    integer, intent(out) :: size
+    integer, intent(out), optional :: ierror
+    size = 1
+    call finish(merge(0, MPI_ERR_COMM, comm == MPI_COMM_WORLD .or. comm == MPI_COMM_SELF), 'MPI_Comm_size', ierror)
+  end subroutine
+
+  subroutine MPI_Comm_set_errhandler(comm, errhandler, ierror)
+    integer, intent(in) :: comm, errhandler
+    integer, intent(out), optional :: ierror
+    integer :: code
+    code = ddtc_mpi_set(0, merge(1, 0, errhandler == MPI_ERRORS_RETURN))
+    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    call finish(code, 'MPI_Comm_set_errhandler', ierror)
+  end subroutine
+
+  subroutine MPI_Error_string(errorcode, string, resultlen, ierror)
+    integer, intent(in) :: errorcode
+    character(len=*), intent(out) :: string
+    integer, intent(out) :: resultlen
+    integer, intent(out), optional :: ierror
+    character(kind=c_char) :: text(512)
+    integer :: code
+    code = ddtc_error_string(errorcode, text, resultlen)
+    call from_c(text, resultlen, string)
+    call finish(code, 'MPI_Error_string', ierror)
+  end subroutine
+
+  subroutine MPI_Error_class(errorcode, errorclass, ierror)
+    integer, intent(in) :: errorcode
+    integer, intent(out) :: errorclass
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_error_class(errorcode, errorclass), 'MPI_Error_class', ierror)
+  end subroutine
+
+  subroutine MPI_Get_address(location, address, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+    type(*), intent(in) :: location
+    integer(MPI_ADDRESS_KIND), intent(out) :: address
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_get_address(location, address), 'MPI_Get_address', ierror)
+  end subroutine
+
+  pure function MPI_Aint_add(base, disp) result(sum)
+    integer(MPI_ADDRESS_KIND), intent(in) :: base, disp
+    integer(MPI_ADDRESS_KIND) :: sum
+    sum = base + disp
+  end function
+
+  pure function MPI_Aint_diff(addr1, addr2) result(difference)
+    integer(MPI_ADDRESS_KIND), intent(in) :: addr1, addr2
+    integer(MPI_ADDRESS_KIND) :: difference
+    difference = addr1 - addr2
+  end function
+
+  subroutine MPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    type(*), intent(in) :: inbuf
+    type(*) :: outbuf
+    integer, intent(in) :: incount, outsize
+    integer, intent(in) :: datatype, comm
+    integer, intent(inout) :: position
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    if (code == 0) code = ddtc_pack(buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
+    call finish(code, 'MPI_Pack', ierror)
+  end subroutine
+
+  subroutine MPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    type(*), intent(in) :: inbuf
+    type(*) :: outbuf
+    integer, intent(in) :: insize, outcount
+    integer, intent(in) :: datatype, comm
+    integer, intent(inout) :: position
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    if (code == 0) code = ddtc_unpack(buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
+    call finish(code, 'MPI_Unpack', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_size(incount, datatype, comm, size, ierror)
+    integer, intent(in) :: incount
+    integer, intent(in) :: datatype, comm
+    integer, intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    if (code == 0) code = ddtc_pack_size(incount, handle, size)
+    call finish(code, 'MPI_Pack_size', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    type(*), intent(in) :: inbuf
+    type(*) :: outbuf
+    integer(MPI_COUNT_KIND), intent(in) :: incount, outsize
+    integer, intent(in) :: datatype, comm
+    integer(MPI_COUNT_KIND), intent(inout) :: position
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    if (code == 0) code = ddtc_pack_c(buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
+    call finish(code, 'MPI_Pack_c', ierror)
+  end subroutine
+
+  subroutine MPI_Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    type(*), intent(in) :: inbuf
+    type(*) :: outbuf
+    integer(MPI_COUNT_KIND), intent(in) :: insize, outcount
+    integer, intent(in) :: datatype, comm
+    integer(MPI_COUNT_KIND), intent(inout) :: position
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    if (code == 0) code = ddtc_unpack_c(buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
+    call finish(code, 'MPI_Unpack_c', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_size_c(incount, datatype, comm, size, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: incount
+    integer, intent(in) :: datatype, comm
+    integer(MPI_COUNT_KIND), intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    if (code == 0) code = ddtc_pack_size_c(incount, handle, size)
+    call finish(code, 'MPI_Pack_size_c', ierror)
+  end subroutine
+
+  ! A status holds the received bytes in its last two words, low half first.
+  function received(status) result(bytes)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    integer(MPI_COUNT_KIND) :: bytes
+    bytes = ior(ishft(int(status(5), MPI_COUNT_KIND), 32), iand(int(status(4), MPI_COUNT_KIND), 4294967295_MPI_COUNT_KIND))
+  end function
+
+  subroutine MPI_Status_set_elements(status, datatype, count, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: datatype, count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer(MPI_COUNT_KIND) :: bytes
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_size_c(handle, bytes)
+    if (code == 0) then
+      bytes = bytes * count
+      status(4) = transfer(iand(bytes, 4294967295_MPI_COUNT_KIND), 0)
+      status(5) = int(ishft(bytes, -32))
+    end if
+    call finish(code, 'MPI_Status_set_elements', ierror)
+  end subroutine
+
+  subroutine MPI_Get_elements(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer, intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_get_elements(handle, received(status), count)
+    call finish(code, 'MPI_Get_elements', ierror)
+  end subroutine
+
+  subroutine MPI_Get_elements_x(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_get_elements_x(handle, received(status), count)
+    call finish(code, 'MPI_Get_elements_x', ierror)
+  end subroutine
+
+  subroutine MPI_Get_count(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer, intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_get_count(handle, received(status), count)
+    call finish(code, 'MPI_Get_count', ierror)
+  end subroutine
+
+  subroutine MPI_Type_set_name(datatype, type_name, ierror)
+    integer, intent(in) :: datatype
+    character(len=*), intent(in) :: type_name
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_set_name(handle, to_c(type_name))
+    call finish(code, 'MPI_Type_set_name', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_name(datatype, type_name, resultlen, ierror)
+    integer, intent(in) :: datatype
+    character(len=*), intent(out) :: type_name
+    integer, intent(inout) :: resultlen
+    integer, intent(out), optional :: ierror
+    character(kind=c_char) :: text(128)
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_name(handle, text, resultlen)
+    if (code == 0) call from_c(text, resultlen, type_name)
+    call finish(code, 'MPI_Type_get_name', ierror)
+  end subroutine
+
+  subroutine MPI_TYPE_NULL_COPY_FN(oldtype, type_keyval, extra_state, attribute_val_in, attribute_val_out, flag, ierror)
+    integer :: oldtype, type_keyval, ierror
+    integer(MPI_ADDRESS_KIND) :: extra_state, attribute_val_in, attribute_val_out
+    logical :: flag
+    flag = .false.
+    ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_TYPE_DUP_FN(oldtype, type_keyval, extra_state, attribute_val_in, attribute_val_out, flag, ierror)
+    integer :: oldtype, type_keyval, ierror
+    integer(MPI_ADDRESS_KIND) :: extra_state, attribute_val_in, attribute_val_out
+    logical :: flag
+    attribute_val_out = attribute_val_in
+    flag = .true.
+    ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_TYPE_NULL_DELETE_FN(datatype, type_keyval, attribute_val, extra_state, ierror)
+    integer :: datatype, type_keyval, ierror
+    integer(MPI_ADDRESS_KIND) :: attribute_val, extra_state
+    ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Type_create_keyval(type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state, ierror)
+    procedure(MPI_Type_copy_attr_function) :: type_copy_attr_fn
+    procedure(MPI_Type_delete_attr_function) :: type_delete_attr_fn
+    integer, intent(inout) :: type_keyval
+    integer(MPI_ADDRESS_KIND), intent(in) :: extra_state
+    integer, intent(out), optional :: ierror
+    integer :: code
+    code = ddtc_type_create_keyval_f(c_funloc(type_copy_attr_fn), c_funloc(type_delete_attr_fn), type_keyval, extra_state)
+    call finish(code, 'MPI_Type_create_keyval', ierror)
+  end subroutine
+
+  subroutine MPI_Type_free_keyval(type_keyval, ierror)
+    integer, intent(inout) :: type_keyval
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_type_free_keyval(type_keyval), 'MPI_Type_free_keyval', ierror)
+  end subroutine
+
+  subroutine MPI_Type_set_attr(datatype, type_keyval, attribute_val, ierror)
+    integer, intent(in) :: datatype, type_keyval
+    integer(MPI_ADDRESS_KIND), intent(in) :: attribute_val
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_set_attr(handle, type_keyval, attribute_val)
+    call finish(code, 'MPI_Type_set_attr', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_attr(datatype, type_keyval, attribute_val, flag, ierror)
+    integer, intent(in) :: datatype, type_keyval
+    integer(MPI_ADDRESS_KIND), intent(inout) :: attribute_val
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code, found
+    found = 0
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_attr(handle, type_keyval, attribute_val, found)
+    flag = found /= 0
+    call finish(code, 'MPI_Type_get_attr', ierror)
+  end subroutine
+
+  subroutine MPI_Type_delete_attr(datatype, type_keyval, ierror)
+    integer, intent(in) :: datatype, type_keyval
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_delete_attr(handle, type_keyval)
+    call finish(code, 'MPI_Type_delete_attr', ierror)
+  end subroutine
+
+  subroutine MPI_Type_contiguous(count, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_contiguous(count, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_contiguous', ierror)
+  end subroutine
+
+  subroutine MPI_Type_contiguous_c(count, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_contiguous_c(count, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_contiguous_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_vector(count, blocklength, stride, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: blocklength
+    integer, intent(in) :: stride
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_vector(count, blocklength, stride, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_vector', ierror)
+  end subroutine
+
+  subroutine MPI_Type_vector_c(count, blocklength, stride, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer(MPI_COUNT_KIND), intent(in) :: blocklength
+    integer(MPI_COUNT_KIND), intent(in) :: stride
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_vector_c(count, blocklength, stride, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_vector_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: blocklength
+    integer(MPI_ADDRESS_KIND), intent(in) :: stride
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_hvector(count, blocklength, stride, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_hvector', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hvector_c(count, blocklength, stride, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer(MPI_COUNT_KIND), intent(in) :: blocklength
+    integer(MPI_COUNT_KIND), intent(in) :: stride
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_hvector_c(count, blocklength, stride, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_hvector_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_indexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: array_of_blocklengths(*)
+    integer, intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_indexed(count, array_of_blocklengths, array_of_displacements, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_indexed', ierror)
+  end subroutine
+
+  subroutine MPI_Type_indexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_blocklengths(*)
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_indexed_c(count, array_of_blocklengths, array_of_displacements, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_indexed_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: array_of_blocklengths(*)
+    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_hindexed(count, array_of_blocklengths, array_of_displacements, &
+      old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_hindexed', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_blocklengths(*)
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, &
+      old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_hindexed_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_indexed_block(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: blocklength
+    integer, intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_indexed_block(count, blocklength, array_of_displacements, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_indexed_block', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_indexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer(MPI_COUNT_KIND), intent(in) :: blocklength
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_indexed_block_c(count, blocklength, array_of_displacements, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_indexed_block_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hindexed_block(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: blocklength
+    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_hindexed_block(count, blocklength, array_of_displacements, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_hindexed_block', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hindexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer(MPI_COUNT_KIND), intent(in) :: blocklength
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_hindexed_block_c(count, blocklength, array_of_displacements, old, &
+      new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_hindexed_block_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &
+      newtype, ierror)
+    integer, intent(in) :: ndims
+    integer, intent(in) :: array_of_sizes(*)
+    integer, intent(in) :: array_of_subsizes(*)
+    integer, intent(in) :: array_of_starts(*)
+    integer, intent(in) :: order
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_subarray(ndims, array_of_sizes, array_of_subsizes, &
+      array_of_starts, order, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_subarray', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &
+      newtype, ierror)
+    integer, intent(in) :: ndims
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_sizes(*)
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_subsizes(*)
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_starts(*)
+    integer, intent(in) :: order
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, &
+      array_of_starts, order, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_subarray_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, &
+      array_of_psizes, order, oldtype, newtype, ierror)
+    integer, intent(in) :: size
+    integer, intent(in) :: rank
+    integer, intent(in) :: ndims
+    integer, intent(in) :: array_of_gsizes(*)
+    integer, intent(in) :: array_of_distribs(*)
+    integer, intent(in) :: array_of_dargs(*)
+    integer, intent(in) :: array_of_psizes(*)
+    integer, intent(in) :: order
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, &
+      array_of_dargs, array_of_psizes, order, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_darray', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, &
+      array_of_psizes, order, oldtype, newtype, ierror)
+    integer, intent(in) :: size
+    integer, intent(in) :: rank
+    integer, intent(in) :: ndims
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_gsizes(*)
+    integer, intent(in) :: array_of_distribs(*)
+    integer, intent(in) :: array_of_dargs(*)
+    integer, intent(in) :: array_of_psizes(*)
+    integer, intent(in) :: order
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, &
+      array_of_dargs, array_of_psizes, order, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_darray_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_hvector(count, blocklength, stride, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: blocklength
+    integer, intent(in) :: stride
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_hvector_integer(count, blocklength, stride, old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_hvector', ierror)
+  end subroutine
+
+  subroutine MPI_Type_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count
+    integer, intent(in) :: array_of_blocklengths(*)
+    integer, intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_hindexed_integer(count, array_of_blocklengths, array_of_displacements, &
+      old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_hindexed', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, &
+      ierror)
+    integer, intent(in) :: count, array_of_blocklengths(*)
+    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: array_of_types(*)
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: types(:)
+    type(c_ptr) :: new
+    integer :: code
+    integer(MPI_COUNT_KIND) :: k
+    code = 0
+    allocate (types(max(count, 1)))
+    do k = 1, count
+      if (code == 0) code = ddtc_type_fromint(array_of_types(k), types(k))
+    end do
+    if (code == 0) code = ddtc_type_create_struct(count, array_of_blocklengths, array_of_displacements, types, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_struct', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_struct_c(count, array_of_blocklengths, array_of_displacements, array_of_types, &
+      newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count, array_of_blocklengths(*)
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: array_of_types(*)
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: types(:)
+    type(c_ptr) :: new
+    integer :: code
+    integer(MPI_COUNT_KIND) :: k
+    code = 0
+    allocate (types(max(count, 1_MPI_COUNT_KIND)))
+    do k = 1, count
+      if (code == 0) code = ddtc_type_fromint(array_of_types(k), types(k))
+    end do
+    if (code == 0) code = ddtc_type_create_struct_c(count, array_of_blocklengths, array_of_displacements, types, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_struct_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, ierror)
+    integer, intent(in) :: count, array_of_blocklengths(*)
+    integer, intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: array_of_types(*)
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: types(:)
+    type(c_ptr) :: new
+    integer :: code
+    integer(MPI_COUNT_KIND) :: k
+    code = 0
+    allocate (types(max(count, 1)))
+    do k = 1, count
+      if (code == 0) code = ddtc_type_fromint(array_of_types(k), types(k))
+    end do
+    if (code == 0) code = ddtc_type_struct_integer(count, array_of_blocklengths, array_of_displacements, types, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_struct', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_resized(oldtype, lb, extent, newtype, ierror)
+    integer, intent(in) :: oldtype
+    integer(MPI_ADDRESS_KIND), intent(in) :: lb, extent
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_resized(old, lb, extent, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_resized', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_resized_c(oldtype, lb, extent, newtype, ierror)
+    integer, intent(in) :: oldtype
+    integer(MPI_COUNT_KIND), intent(in) :: lb, extent
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_create_resized_c(old, lb, extent, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_resized_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_f90_real(p, r, newtype, ierror)
+    integer, intent(in) :: p, r
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: new
+    integer :: code
+    code = ddtc_type_create_f90_real(p, r, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_f90_real', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_f90_complex(p, r, newtype, ierror)
+    integer, intent(in) :: p, r
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: new
+    integer :: code
+    code = ddtc_type_create_f90_complex(p, r, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_f90_complex', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_f90_integer(r, newtype, ierror)
+    integer, intent(in) :: r
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: new
+    integer :: code
+    code = ddtc_type_create_f90_integer(r, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_create_f90_integer', ierror)
+  end subroutine
+
+  subroutine MPI_Type_match_size(typeclass, size, datatype, ierror)
+    integer, intent(in) :: typeclass, size
+    integer, intent(out) :: datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: new
+    integer :: code
+    code = ddtc_type_match_size(typeclass, size, new)
+    call hand_out(code, new, datatype)
+    call finish(code, 'MPI_Type_match_size', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_value_index(value_type, index_type, pair_type, ierror)
+    integer, intent(in) :: value_type, index_type
+    integer, intent(out) :: pair_type
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: first, second, new
+    integer :: code
+    code = ddtc_type_fromint(value_type, first)
+    if (code == 0) code = ddtc_type_fromint(index_type, second)
+    if (code == 0) code = ddtc_type_get_value_index(first, second, new)
+    call hand_out(code, new, pair_type)
+    call finish(code, 'MPI_Type_get_value_index', ierror)
+  end subroutine
+
+  subroutine MPI_Type_dup(oldtype, newtype, ierror)
+    integer, intent(in) :: oldtype
+    integer, intent(out) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    newtype = MPI_DATATYPE_NULL
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_dup(old, new)
+    call hand_out(code, new, newtype)
+    call finish(code, 'MPI_Type_dup', ierror)
+  end subroutine
+
+  subroutine MPI_Type_commit(datatype, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_commit(handle)
+    call finish(code, 'MPI_Type_commit', ierror)
+  end subroutine
+
+  subroutine MPI_Type_free(datatype, ierror)
+    integer, intent(inout) :: datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_free(handle)
+    if (code == 0) datatype = MPI_DATATYPE_NULL
+    call finish(code, 'MPI_Type_free', ierror)
+  end subroutine
+
+  subroutine MPI_Type_size(datatype, size, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_size(handle, size)
+    call finish(code, 'MPI_Type_size', ierror)
+  end subroutine
+
+  subroutine MPI_Type_size_c(datatype, size, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_size_c(handle, size)
+    call finish(code, 'MPI_Type_size_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_size_x(datatype, size, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_size_x(handle, size)
+    call finish(code, 'MPI_Type_size_x', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_extent(datatype, lb, extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_ADDRESS_KIND), intent(inout) :: lb, extent
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_extent(handle, lb, extent)
+    call finish(code, 'MPI_Type_get_extent', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_true_extent(datatype, true_lb, true_extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_ADDRESS_KIND), intent(inout) :: true_lb, true_extent
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_true_extent(handle, true_lb, true_extent)
+    call finish(code, 'MPI_Type_get_true_extent', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_extent_c(datatype, lb, extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: lb, extent
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_extent_c(handle, lb, extent)
+    call finish(code, 'MPI_Type_get_extent_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_true_extent_c(datatype, true_lb, true_extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: true_lb, true_extent
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_true_extent_c(handle, true_lb, true_extent)
+    call finish(code, 'MPI_Type_get_true_extent_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_extent_x(datatype, lb, extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: lb, extent
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_extent_x(handle, lb, extent)
+    call finish(code, 'MPI_Type_get_extent_x', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_true_extent_x(datatype, true_lb, true_extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: true_lb, true_extent
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_true_extent_x(handle, true_lb, true_extent)
+    call finish(code, 'MPI_Type_get_true_extent_x', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(inout) :: num_integers, num_addresses, num_datatypes, combiner
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_envelope(handle, num_integers, num_addresses, num_datatypes, combiner)
+    call finish(code, 'MPI_Type_get_envelope', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_envelope_c(datatype, num_integers, num_addresses, num_large_counts, num_datatypes, &
+      combiner, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: num_integers, num_addresses, num_large_counts, num_datatypes
+    integer, intent(inout) :: combiner
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_envelope_c(handle, num_integers, num_addresses, num_large_counts, num_datatypes, &
+      combiner)
+    call finish(code, 'MPI_Type_get_envelope_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes, array_of_integers, &
+      array_of_addresses, array_of_datatypes, ierror)
+    integer, intent(in) :: datatype, max_integers, max_addresses, max_datatypes
+    integer, intent(inout) :: array_of_integers(*), array_of_datatypes(*)
+    integer(MPI_ADDRESS_KIND), intent(inout) :: array_of_addresses(*)
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: handles(:)
+    type(c_ptr) :: handle
+    integer(MPI_COUNT_KIND) :: n(4)
+    integer :: code, combiner
+    allocate (handles(max(max_datatypes, 1)))
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_contents(handle, max_integers, max_addresses, max_datatypes, array_of_integers, &
+      array_of_addresses, handles)
+    if (code == 0) code = ddtc_type_get_envelope_c(handle, n(1), n(2), n(3), n(4), combiner)
+    if (code == 0) call hand_out_all(code, n(4), handles, array_of_datatypes)
+    call finish(code, 'MPI_Type_get_contents', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_contents_c(datatype, max_integers, max_addresses, max_large_counts, max_datatypes, &
+      array_of_integers, array_of_addresses, array_of_large_counts, array_of_datatypes, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: max_integers, max_addresses, max_large_counts, max_datatypes
+    integer, intent(inout) :: array_of_integers(*), array_of_datatypes(*)
+    integer(MPI_ADDRESS_KIND), intent(inout) :: array_of_addresses(*)
+    integer(MPI_COUNT_KIND), intent(inout) :: array_of_large_counts(*)
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: handles(:)
+    type(c_ptr) :: handle
+    integer(MPI_COUNT_KIND) :: n(4)
+    integer :: code, combiner
+    allocate (handles(max(max_datatypes, 1_MPI_COUNT_KIND)))
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_contents_c(handle, max_integers, max_addresses, max_large_counts, max_datatypes, &
+      array_of_integers, array_of_addresses, array_of_large_counts, handles)
+    if (code == 0) code = ddtc_type_get_envelope_c(handle, n(1), n(2), n(3), n(4), combiner)
+    if (code == 0) call hand_out_all(code, n(4), handles, array_of_datatypes)
+    call finish(code, 'MPI_Type_get_contents_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_envelope(datatype, count, combiner, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(inout) :: count, combiner
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_envelope(handle, count, combiner)
+    call finish(code, 'MPI_Type_envelope', ierror)
+  end subroutine
+
+  subroutine MPI_Type_contents(datatype, start, count, array_blocklens, stride, array_disps, array_types, ierror)
+    integer, intent(in) :: datatype, start, count
+    integer, intent(inout) :: array_blocklens(*), array_types(*)
+    integer(MPI_ADDRESS_KIND), intent(inout) :: stride, array_disps(*)
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: handles(:)
+    type(c_ptr) :: handle
+    integer(MPI_COUNT_KIND) :: filled
+    integer :: code, all, combiner
+    allocate (handles(max(count, 1)))
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_contents(handle, start, count, array_blocklens, stride, array_disps, handles)
+    if (code == 0) code = ddtc_type_envelope(handle, all, combiner)
+    if (code == 0) then
+      filled = 1
+      if (combiner == MPI_STRUCT) filled = max(0, min(count, all - start))
+      call hand_out_all(code, filled, handles, array_types)
+    end if
+    call finish(code, 'MPI_Type_contents', ierror)
+  end subroutine
+
+  ! MPI-1's queries.
+  subroutine MPI_Address(location, address, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+    type(*), intent(in) :: location
+    integer, intent(out) :: address
+    integer, intent(out), optional :: ierror
+    integer(MPI_ADDRESS_KIND) :: wide
+    integer :: code
+    code = ddtc_get_address(location, wide)
+    ! An INTEGER may be too small: then there is no address to return.
+    if (wide > huge(address) .or. wide < -huge(address)) then
+      address = MPI_UNDEFINED
+      code = MPI_ERR_VALUE_TOO_LARGE
+    else
+      address = int(wide)
+    end if
+    call finish(code, 'MPI_Address', ierror)
+  end subroutine
+
+  subroutine MPI_Type_extent(datatype, extent, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(inout) :: extent
+    integer, intent(out), optional :: ierror
+    integer(MPI_ADDRESS_KIND) :: lb, wide
+    integer :: code
+    call MPI_Type_get_extent(datatype, lb, wide, code)
+    if (code == 0) extent = merge(int(wide), MPI_UNDEFINED, abs(wide) <= huge(extent))
+    if (present(ierror)) ierror = code
+  end subroutine
+
+  subroutine MPI_Type_lb(datatype, displacement, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(inout) :: displacement
+    integer, intent(out), optional :: ierror
+    integer(MPI_ADDRESS_KIND) :: lb, extent
+    integer :: code
+    call MPI_Type_get_extent(datatype, lb, extent, code)
+    if (code == 0) displacement = merge(int(lb), MPI_UNDEFINED, abs(lb) <= huge(displacement))
+    if (present(ierror)) ierror = code
+  end subroutine
+
+  subroutine MPI_Type_ub(datatype, displacement, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(inout) :: displacement
+    integer, intent(out), optional :: ierror
+    integer(MPI_ADDRESS_KIND) :: lb, extent
+    integer :: code
+    call MPI_Type_get_extent(datatype, lb, extent, code)
+    if (code == 0) displacement = merge(int(lb + extent), MPI_UNDEFINED, abs(lb + extent) <= huge(displacement))
+    if (present(ierror)) ierror = code
+  end subroutine
+
+end module ddtc_mpi
+
+module mpi
+  use ddtc_mpi
+  implicit none
+end module mpi

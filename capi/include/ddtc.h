@@ -1,0 +1,571 @@
+/* ddtc.h - the derived datatype compiler, C ABI.
+ *
+ * MPI derived datatypes without an MPI library: constructors, decoding, attributes, and packing by native code that is
+ * compiled when a type is committed. ddtc_mpi.h gives all of it MPI's own names.
+ *
+ * Conventions
+ *   Return value   DDTC_SUCCESS (0), or an MPI error class (values of the MPI 5.0 standard ABI), or the code of a failing
+ *                  attribute callback. ddtc_error_string(code) names the argument, its value and the rule, for the last
+ *                  failure of the calling thread. After a failure nothing has changed and no result was written, except
+ *                  where a function says otherwise.
+ *   Threads        Every function may be called from any thread at any time. Freeing a handle while another thread uses it
+ *                  is safe: that call finishes, or reports a stale handle. No lock is held while callbacks run, and they may
+ *                  call back into the library; they must not throw C++ exceptions through it.
+ *   Ownership      A derived handle that a function returns is a reference of the caller: ddtc_type_free gives it back.
+ *                  Predefined handles, named or not (f90, value_index), are never freed.
+ *   Handles        Predefined handles are the small integers of the standard ABI. Derived ones are opaque 64-bit values,
+ *                  never valid addresses. A freed handle stays invalid: no later object gets the same value.
+ *   Pointers       Unless said otherwise they must not be null; a null one is DDTC_ERR_ARG. Arrays of length 0 may be null.
+ *   fork           A child may go on using everything. It never writes the parent's code memory: it opens its own. (vfork
+ *                  and bare clone run no handlers: such a child must call exec first.)
+ *   Side effects   None before the first call: no constructor, no thread, no environment variable, no output.
+ *
+ * The soname carries major.minor while major is 0, then major alone. Structures that grow begin with struct_size.
+ */
+#ifndef DDTC_H
+#define DDTC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DDTC_VERSION_MAJOR 0
+#define DDTC_VERSION_MINOR 1
+#define DDTC_VERSION_PATCH 0
+
+/* ---- Types ------------------------------------------------------------------------------------------------------ */
+
+/* The MPI 5.0 ABI's MPI_Datatype, MPI_Aint and MPI_Count. */
+typedef struct MPI_ABI_Datatype *ddtc_datatype;
+typedef intptr_t ddtc_aint;
+typedef int64_t ddtc_count;
+
+/* ---- Constants: values of the MPI 5.0 standard ABI -------------------------------------------------------------- */
+
+enum {
+    DDTC_SUCCESS = 0,
+    DDTC_ERR_BUFFER = 1,
+    DDTC_ERR_COUNT = 2,
+    DDTC_ERR_TYPE = 3,
+    DDTC_ERR_ARG = 13,
+    DDTC_ERR_TRUNCATE = 15,
+    DDTC_ERR_OTHER = 16,
+    DDTC_ERR_INTERN = 17,
+    DDTC_ERR_KEYVAL = 36,
+    DDTC_ERR_NO_MEM = 39,
+    DDTC_ERR_UNSUPPORTED_OPERATION = 55,
+    DDTC_ERR_VALUE_TOO_LARGE = 59
+};
+
+enum {
+    DDTC_UNDEFINED = -32766,
+    DDTC_KEYVAL_INVALID = 0,
+    DDTC_MAX_OBJECT_NAME = 128,
+    DDTC_MAX_ERROR_STRING = 512,
+    DDTC_ORDER_C = 12,
+    DDTC_ORDER_FORTRAN = 15,
+    DDTC_DISTRIBUTE_NONE = 16,
+    DDTC_DISTRIBUTE_BLOCK = 17,
+    DDTC_DISTRIBUTE_CYCLIC = 18,
+    DDTC_DISTRIBUTE_DFLT_DARG = 19,
+    DDTC_TYPECLASS_INTEGER = 192,
+    DDTC_TYPECLASS_REAL = 193,
+    DDTC_TYPECLASS_COMPLEX = 194
+};
+
+enum {
+    DDTC_COMBINER_NAMED = 101,
+    DDTC_COMBINER_DUP = 102,
+    DDTC_COMBINER_CONTIGUOUS = 103,
+    DDTC_COMBINER_VECTOR = 104,
+    DDTC_COMBINER_HVECTOR = 105,
+    DDTC_COMBINER_INDEXED = 106,
+    DDTC_COMBINER_HINDEXED = 107,
+    DDTC_COMBINER_INDEXED_BLOCK = 108,
+    DDTC_COMBINER_HINDEXED_BLOCK = 109,
+    DDTC_COMBINER_STRUCT = 110,
+    DDTC_COMBINER_SUBARRAY = 111,
+    DDTC_COMBINER_DARRAY = 112,
+    DDTC_COMBINER_F90_REAL = 113,
+    DDTC_COMBINER_F90_COMPLEX = 114,
+    DDTC_COMBINER_F90_INTEGER = 115,
+    DDTC_COMBINER_RESIZED = 116,
+    DDTC_COMBINER_VALUE_INDEX = 117,
+    /* MPI-1 constructors called from Fortran, whose addresses were INTEGERs. The ABI has no values: these are ours. */
+    DDTC_COMBINER_HVECTOR_INTEGER = 20105,
+    DDTC_COMBINER_HINDEXED_INTEGER = 20107,
+    DDTC_COMBINER_STRUCT_INTEGER = 20110
+};
+
+/* Combiners of the window accessors (1996); our values. */
+enum {
+    DDTC_BASIC = 1501,
+    DDTC_CONTIG = 1502,
+    DDTC_VECTOR = 1503,
+    DDTC_HVECTOR = 1504,
+    DDTC_INDEXED = 1505,
+    DDTC_HINDEXED = 1506,
+    DDTC_STRUCT = 1507
+};
+
+/* Predefined handles: the ABI's values. */
+#define DDTC_DATATYPE_NULL ((ddtc_datatype)0x200)
+#define DDTC_TYPE_AINT ((ddtc_datatype)0x201)
+#define DDTC_TYPE_COUNT ((ddtc_datatype)0x202)
+#define DDTC_TYPE_OFFSET ((ddtc_datatype)0x203)
+#define DDTC_TYPE_PACKED ((ddtc_datatype)0x207)
+#define DDTC_TYPE_SHORT ((ddtc_datatype)0x208)
+#define DDTC_TYPE_INT ((ddtc_datatype)0x209)
+#define DDTC_TYPE_LONG ((ddtc_datatype)0x20a)
+#define DDTC_TYPE_LONG_LONG ((ddtc_datatype)0x20b)
+#define DDTC_TYPE_UNSIGNED_SHORT ((ddtc_datatype)0x20c)
+#define DDTC_TYPE_UNSIGNED ((ddtc_datatype)0x20d)
+#define DDTC_TYPE_UNSIGNED_LONG ((ddtc_datatype)0x20e)
+#define DDTC_TYPE_UNSIGNED_LONG_LONG ((ddtc_datatype)0x20f)
+#define DDTC_TYPE_FLOAT ((ddtc_datatype)0x210)
+#define DDTC_TYPE_C_FLOAT_COMPLEX ((ddtc_datatype)0x212)
+#define DDTC_TYPE_CXX_FLOAT_COMPLEX ((ddtc_datatype)0x213)
+#define DDTC_TYPE_DOUBLE ((ddtc_datatype)0x214)
+#define DDTC_TYPE_C_DOUBLE_COMPLEX ((ddtc_datatype)0x216)
+#define DDTC_TYPE_CXX_DOUBLE_COMPLEX ((ddtc_datatype)0x217)
+#define DDTC_TYPE_LOGICAL ((ddtc_datatype)0x218)
+#define DDTC_TYPE_INTEGER ((ddtc_datatype)0x219)
+#define DDTC_TYPE_REAL ((ddtc_datatype)0x21a)
+#define DDTC_TYPE_COMPLEX ((ddtc_datatype)0x21b)
+#define DDTC_TYPE_DOUBLE_PRECISION ((ddtc_datatype)0x21c)
+#define DDTC_TYPE_DOUBLE_COMPLEX ((ddtc_datatype)0x21d)
+#define DDTC_TYPE_CHARACTER ((ddtc_datatype)0x21e)
+#define DDTC_TYPE_LONG_DOUBLE ((ddtc_datatype)0x220)
+#define DDTC_TYPE_C_LONG_DOUBLE_COMPLEX ((ddtc_datatype)0x224)
+#define DDTC_TYPE_CXX_LONG_DOUBLE_COMPLEX ((ddtc_datatype)0x225)
+#define DDTC_TYPE_FLOAT_INT ((ddtc_datatype)0x228)
+#define DDTC_TYPE_DOUBLE_INT ((ddtc_datatype)0x229)
+#define DDTC_TYPE_LONG_INT ((ddtc_datatype)0x22a)
+#define DDTC_TYPE_2INT ((ddtc_datatype)0x22b)
+#define DDTC_TYPE_SHORT_INT ((ddtc_datatype)0x22c)
+#define DDTC_TYPE_LONG_DOUBLE_INT ((ddtc_datatype)0x22d)
+#define DDTC_TYPE_2REAL ((ddtc_datatype)0x230)
+#define DDTC_TYPE_2DOUBLE_PRECISION ((ddtc_datatype)0x231)
+#define DDTC_TYPE_2INTEGER ((ddtc_datatype)0x232)
+#define DDTC_TYPE_C_BOOL ((ddtc_datatype)0x238)
+#define DDTC_TYPE_CXX_BOOL ((ddtc_datatype)0x239)
+#define DDTC_TYPE_WCHAR ((ddtc_datatype)0x23c)
+#define DDTC_TYPE_INT8_T ((ddtc_datatype)0x240)
+#define DDTC_TYPE_UINT8_T ((ddtc_datatype)0x241)
+#define DDTC_TYPE_CHAR ((ddtc_datatype)0x243)
+#define DDTC_TYPE_SIGNED_CHAR ((ddtc_datatype)0x244)
+#define DDTC_TYPE_UNSIGNED_CHAR ((ddtc_datatype)0x245)
+#define DDTC_TYPE_BYTE ((ddtc_datatype)0x247)
+#define DDTC_TYPE_INT16_T ((ddtc_datatype)0x248)
+#define DDTC_TYPE_UINT16_T ((ddtc_datatype)0x249)
+#define DDTC_TYPE_INT32_T ((ddtc_datatype)0x250)
+#define DDTC_TYPE_UINT32_T ((ddtc_datatype)0x251)
+#define DDTC_TYPE_INT64_T ((ddtc_datatype)0x258)
+#define DDTC_TYPE_UINT64_T ((ddtc_datatype)0x259)
+#define DDTC_TYPE_LOGICAL1 ((ddtc_datatype)0x2c0)
+#define DDTC_TYPE_INTEGER1 ((ddtc_datatype)0x2c1)
+#define DDTC_TYPE_LOGICAL2 ((ddtc_datatype)0x2c8)
+#define DDTC_TYPE_INTEGER2 ((ddtc_datatype)0x2c9)
+#define DDTC_TYPE_REAL2 ((ddtc_datatype)0x2ca)
+#define DDTC_TYPE_LOGICAL4 ((ddtc_datatype)0x2d0)
+#define DDTC_TYPE_INTEGER4 ((ddtc_datatype)0x2d1)
+#define DDTC_TYPE_REAL4 ((ddtc_datatype)0x2d2)
+#define DDTC_TYPE_COMPLEX4 ((ddtc_datatype)0x2d3)
+#define DDTC_TYPE_LOGICAL8 ((ddtc_datatype)0x2d8)
+#define DDTC_TYPE_INTEGER8 ((ddtc_datatype)0x2d9)
+#define DDTC_TYPE_REAL8 ((ddtc_datatype)0x2da)
+#define DDTC_TYPE_COMPLEX8 ((ddtc_datatype)0x2db)
+#define DDTC_TYPE_LOGICAL16 ((ddtc_datatype)0x2e0)
+#define DDTC_TYPE_INTEGER16 ((ddtc_datatype)0x2e1)
+#define DDTC_TYPE_REAL16 ((ddtc_datatype)0x2e2)
+#define DDTC_TYPE_COMPLEX16 ((ddtc_datatype)0x2e3)
+#define DDTC_TYPE_COMPLEX32 ((ddtc_datatype)0x2eb)
+/* MPI-1's markers, which the ABI lacks: size 0, only bounds. */
+#define DDTC_TYPE_LB ((ddtc_datatype)0xf00)
+#define DDTC_TYPE_UB ((ddtc_datatype)0xf01)
+
+/* ---- Library: version, configuration, hooks, errors ------------------------------------------------------------- */
+
+/* Of the library that is linked; compare with DDTC_VERSION_* of this header. */
+int ddtc_version(int *major, int *minor, int *patch);
+const char *ddtc_version_string(void);
+
+enum { DDTC_MODE_OFF = 0, DDTC_MODE_INTERPRET = 1, DDTC_MODE_LAZY = 2, DDTC_MODE_COMMIT = 3 };
+enum { DDTC_TARGET_BASELINE = 0, DDTC_TARGET_AVX2 = 1, DDTC_TARGET_AVX512 = 2 };
+
+typedef struct ddtc_config {
+    size_t struct_size;      /* sizeof(ddtc_config), set by the caller, in ddtc_config_get too */
+    int mode;                /* what a commit does: nothing, walk, compile when used enough, compile */
+    int target;              /* CPU level of kernels; the machine's highest by default */
+    int both_directions;     /* compile unpack at commit too, not on its first use */
+    int check;               /* verify every stage, and compare every pack and unpack with the definition of the type map */
+    uint64_t lazy_threshold; /* bytes that one direction of a type moves in mode lazy before it is compiled */
+    uint64_t cache_bytes;    /* what the cache keeps beyond what committed types hold */
+    uint64_t arena_bytes;    /* executable memory; past it commits fall back to walking */
+    uint64_t threads;        /* for one pack or unpack of parallel_bytes or more; 1, the default, never starts one */
+    uint64_t parallel_bytes; /* packed bytes from which a call is split over threads */
+} ddtc_config;
+
+/* The configuration of later commits. Types committed before keep theirs. */
+int ddtc_config_get(ddtc_config *config);
+int ddtc_configure(const ddtc_config *config);
+
+/* Memory of the library (all but executable pages). alloc returns null on failure; free gets the size and alignment that
+ * alloc got. Must be the very first call of the process into the library: once anything was allocated it returns
+ * DDTC_ERR_OTHER and changes nothing. Both functions may be called from any thread, and must not call the library. */
+typedef struct ddtc_allocator {
+    void *(*alloc)(void *context, size_t size, size_t alignment);
+    void (*free)(void *context, void *pointer, size_t size, size_t alignment);
+    void *context;
+} ddtc_allocator;
+int ddtc_set_allocator(const ddtc_allocator *allocator);
+int ddtc_allocator_is_set(int *flag);
+
+/* One line per event (compiles, fallbacks, differences in check mode) at `level` and more urgent; null log: none, the default.
+ * Called by the thread that does the work, without a lock. */
+enum { DDTC_LOG_ERROR = 1, DDTC_LOG_WARN = 2, DDTC_LOG_INFO = 3, DDTC_LOG_DEBUG = 4, DDTC_LOG_TRACE = 5 };
+typedef void ddtc_log_function(void *context, int level, const char *line);
+int ddtc_set_log(ddtc_log_function *log, void *context, int level);
+
+/* The message for a code: of the last failure in this thread if it had that code, else of the class. `string` has room for
+ * DDTC_MAX_ERROR_STRING; resultlen is the length without NUL. */
+int ddtc_error_string(int code, char *string, int *resultlen);
+/* The class of a code; codes of the user's callbacks are of class DDTC_ERR_OTHER. */
+int ddtc_error_class(int code, int *errorclass);
+
+/* ---- Constructors (MPI 5.0, 5.1.2 to 5.1.4) ------------------------------------------------------------------------
+ * Arguments as MPI's. The _c forms take large counts; a type built by one is decoded with the _c forms only. A displacement,
+ * size or bound that would not fit 64 bits is DDTC_ERR_VALUE_TOO_LARGE, negative counts DDTC_ERR_COUNT, other bad numbers
+ * DDTC_ERR_ARG, bad old types DDTC_ERR_TYPE. New types have no attributes and no name and are not committed.
+ * That two displacements lead into the same object of the program cannot be checked (MPI 5.0, 5.1.12). */
+int ddtc_type_contiguous(int count, ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_contiguous_c(ddtc_count count, ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_vector(int count, int blocklength, int stride, ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_vector_c(ddtc_count count, ddtc_count blocklength, ddtc_count stride, ddtc_datatype oldtype,
+                       ddtc_datatype *newtype);
+int ddtc_type_create_hvector(int count, int blocklength, ddtc_aint stride, ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_create_hvector_c(ddtc_count count, ddtc_count blocklength, ddtc_count stride, ddtc_datatype oldtype,
+                               ddtc_datatype *newtype);
+int ddtc_type_indexed(int count, const int blocklengths[], const int displacements[], ddtc_datatype oldtype,
+                      ddtc_datatype *newtype);
+int ddtc_type_indexed_c(ddtc_count count, const ddtc_count blocklengths[], const ddtc_count displacements[],
+                        ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_create_hindexed(int count, const int blocklengths[], const ddtc_aint displacements[], ddtc_datatype oldtype,
+                              ddtc_datatype *newtype);
+int ddtc_type_create_hindexed_c(ddtc_count count, const ddtc_count blocklengths[], const ddtc_count displacements[],
+                                ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_create_indexed_block(int count, int blocklength, const int displacements[], ddtc_datatype oldtype,
+                                   ddtc_datatype *newtype);
+int ddtc_type_create_indexed_block_c(ddtc_count count, ddtc_count blocklength, const ddtc_count displacements[],
+                                     ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_create_hindexed_block(int count, int blocklength, const ddtc_aint displacements[], ddtc_datatype oldtype,
+                                    ddtc_datatype *newtype);
+int ddtc_type_create_hindexed_block_c(ddtc_count count, ddtc_count blocklength, const ddtc_count displacements[],
+                                      ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_create_struct(int count, const int blocklengths[], const ddtc_aint displacements[],
+                            const ddtc_datatype types[], ddtc_datatype *newtype);
+int ddtc_type_create_struct_c(ddtc_count count, const ddtc_count blocklengths[], const ddtc_count displacements[],
+                              const ddtc_datatype types[], ddtc_datatype *newtype);
+int ddtc_type_create_subarray(int ndims, const int sizes[], const int subsizes[], const int starts[], int order,
+                              ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_create_subarray_c(int ndims, const ddtc_count sizes[], const ddtc_count subsizes[],
+                                const ddtc_count starts[], int order, ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_create_darray(int size, int rank, int ndims, const int gsizes[], const int distribs[], const int dargs[],
+                            const int psizes[], int order, ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_create_darray_c(int size, int rank, int ndims, const ddtc_count gsizes[], const int distribs[],
+                              const int dargs[], const int psizes[], int order, ddtc_datatype oldtype,
+                              ddtc_datatype *newtype);
+int ddtc_type_create_resized(ddtc_datatype oldtype, ddtc_aint lb, ddtc_aint extent, ddtc_datatype *newtype);
+int ddtc_type_create_resized_c(ddtc_datatype oldtype, ddtc_count lb, ddtc_count extent, ddtc_datatype *newtype);
+/* MPI-1's constructors as Fortran called them: INTEGER addresses, combiners DDTC_COMBINER_*_INTEGER. */
+int ddtc_type_hvector_integer(int count, int blocklength, int stride, ddtc_datatype oldtype, ddtc_datatype *newtype);
+int ddtc_type_hindexed_integer(int count, const int blocklengths[], const int displacements[], ddtc_datatype oldtype,
+                               ddtc_datatype *newtype);
+int ddtc_type_struct_integer(int count, const int blocklengths[], const int displacements[],
+                             const ddtc_datatype types[], ddtc_datatype *newtype);
+/* Unnamed predefined types: equal arguments give equal handles, which are never freed and need no commit. */
+int ddtc_type_create_f90_real(int p, int r, ddtc_datatype *newtype);
+int ddtc_type_create_f90_complex(int p, int r, ddtc_datatype *newtype);
+int ddtc_type_create_f90_integer(int r, ddtc_datatype *newtype);
+/* DDTC_DATATYPE_NULL where two named types make no pair. */
+int ddtc_type_get_value_index(ddtc_datatype value, ddtc_datatype index, ddtc_datatype *pair);
+int ddtc_type_match_size(int typeclass, int size, ddtc_datatype *datatype);
+/* From the text notation of docs/SEMANTICS.md, such as "vector(3, 1, 2, int)". */
+int ddtc_type_parse(const char *text, ddtc_datatype *newtype);
+
+/* ---- Life of a type --------------------------------------------------------------------------------------------- */
+
+/* The same type map under a new handle: attributes by the copy callbacks, committed state and kernel shared, name empty. When a
+ * copy callback fails, its code is returned, the copies already made are deleted, and newtype is DDTC_DATATYPE_NULL. */
+int ddtc_type_dup(ddtc_datatype oldtype, ddtc_datatype *newtype);
+/* Compiles as the configuration says. A type that is committed already stays as it is. */
+int ddtc_type_commit(ddtc_datatype *datatype);
+/* Runs the delete callbacks, last set first, then sets the handle to DDTC_DATATYPE_NULL. Types built from this one live on.
+ * When a callback fails, its code is returned; attributes deleted before are gone, the rest and the handle stay. */
+int ddtc_type_free(ddtc_datatype *datatype);
+
+/* ---- Queries (MPI 5.0, 5.1.7 to 5.1.9, 3.2.5): results that do not fit an int are DDTC_UNDEFINED ---------------- */
+int ddtc_type_size(ddtc_datatype datatype, int *size);
+int ddtc_type_size_c(ddtc_datatype datatype, ddtc_count *size);
+int ddtc_type_size_x(ddtc_datatype datatype, ddtc_count *size);
+int ddtc_type_get_extent(ddtc_datatype datatype, ddtc_aint *lb, ddtc_aint *extent);
+int ddtc_type_get_extent_c(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *extent);
+int ddtc_type_get_extent_x(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *extent);
+int ddtc_type_get_true_extent(ddtc_datatype datatype, ddtc_aint *lb, ddtc_aint *extent);
+int ddtc_type_get_true_extent_c(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *extent);
+int ddtc_type_get_true_extent_x(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *extent);
+/* Basic elements, and whole instances, in a number of received bytes; DDTC_UNDEFINED where that ends inside one. A pair type
+ * counts as two elements. */
+int ddtc_get_elements(ddtc_datatype datatype, ddtc_count bytes, int *count);
+int ddtc_get_elements_c(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
+int ddtc_get_elements_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
+int ddtc_get_count(ddtc_datatype datatype, ddtc_count bytes, int *count);
+int ddtc_get_count_c(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
+int ddtc_get_count_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
+/* At most DDTC_MAX_OBJECT_NAME - 1 bytes are kept. `name` has room for DDTC_MAX_OBJECT_NAME. Named types bear MPI's name. */
+int ddtc_type_set_name(ddtc_datatype datatype, const char *name);
+int ddtc_type_get_name(ddtc_datatype datatype, char *name, int *resultlen);
+/* The text notation. In: room in `text`; out: its length with NUL. `text` may be null. */
+int ddtc_type_print(ddtc_datatype datatype, char *text, ddtc_count *length);
+
+/* ---- Addresses (MPI 5.0, 5.1.5, 5.1.12) ------------------------------------------------------------------------- */
+int ddtc_get_address(const void *location, ddtc_aint *address);
+ddtc_aint ddtc_aint_add(ddtc_aint base, ddtc_aint displacement);
+ddtc_aint ddtc_aint_diff(ddtc_aint a, ddtc_aint b);
+
+/* ---- Decoding (MPI 5.0, 5.1.13) ------------------------------------------------------------------------------------
+ * Lengths and placement as MPI's tables say. Contents of named types are DDTC_ERR_TYPE. A max_ argument below what the envelope
+ * says is DDTC_ERR_ARG. Types built by _c constructors are DDTC_ERR_TYPE in the small forms. Derived types in
+ * array_of_datatypes are new references; predefined ones are equal handles. Cost: one copy of each array. */
+int ddtc_type_get_envelope(ddtc_datatype datatype, int *num_integers, int *num_addresses, int *num_datatypes,
+                           int *combiner);
+int ddtc_type_get_envelope_c(ddtc_datatype datatype, ddtc_count *num_integers, ddtc_count *num_addresses,
+                             ddtc_count *num_large_counts, ddtc_count *num_datatypes, int *combiner);
+int ddtc_type_get_contents(ddtc_datatype datatype, int max_integers, int max_addresses, int max_datatypes,
+                           int array_of_integers[], ddtc_aint array_of_addresses[], ddtc_datatype array_of_datatypes[]);
+int ddtc_type_get_contents_c(ddtc_datatype datatype, ddtc_count max_integers, ddtc_count max_addresses,
+                             ddtc_count max_large_counts, ddtc_count max_datatypes, int array_of_integers[],
+                             ddtc_aint array_of_addresses[], ddtc_count array_of_large_counts[],
+                             ddtc_datatype array_of_datatypes[]);
+
+/* The window accessors of 1996, for callers with arrays of fixed size. envelope gives the constructor's count and one of
+ * DDTC_BASIC to DDTC_STRUCT; contents gives up to `count` entries from `start` on, in the constructor's units:
+ *   basic            types[0] = datatype itself (f90 and value_index types are basic)
+ *   contig           types[0]
+ *   vector, hvector  blocklengths[0], *stride, types[0]
+ *   indexed, hindexed, struct   blocklengths, displacements (and for struct types) of max(0, min(count, all - start))
+ *                    entries; types[0] of indexed and hindexed always
+ * Other arrays stay untouched and may be null. Cost: that of the window. Derived types are new references. Errors: other
+ * combiners DDTC_ERR_TYPE; count <= 0 DDTC_ERR_COUNT; start < 0 DDTC_ERR_ARG; counts and block lengths above INT_MAX
+ * DDTC_ERR_VALUE_TOO_LARGE. */
+int ddtc_type_envelope(ddtc_datatype datatype, int *count, int *combiner);
+int ddtc_type_contents(ddtc_datatype datatype, int start, int count, int blocklengths[], ddtc_aint *stride,
+                       ddtc_aint displacements[], ddtc_datatype types[]);
+
+/* ---- Attributes (MPI 5.0, 7.7.4) -------------------------------------------------------------------------------- */
+typedef int ddtc_copy_function(ddtc_datatype oldtype, int keyval, void *extra_state, void *value_in, void *value_out,
+                               int *flag);
+typedef int ddtc_delete_function(ddtc_datatype datatype, int keyval, void *value, void *extra_state);
+#define DDTC_NULL_COPY_FN ((ddtc_copy_function *)0)
+#define DDTC_DUP_FN ((ddtc_copy_function *)1)
+#define DDTC_NULL_DELETE_FN ((ddtc_delete_function *)0)
+
+int ddtc_type_create_keyval(ddtc_copy_function *copy, ddtc_delete_function *del, int *keyval, void *extra_state);
+/* Sets the variable to DDTC_KEYVAL_INVALID; the keyval lives on in the attributes that use it. */
+int ddtc_type_free_keyval(int *keyval);
+/* Deletes an old value first; if its callback fails, it stays and the callback's code is returned. */
+int ddtc_type_set_attr(ddtc_datatype datatype, int keyval, void *value);
+/* `value` is the address of a pointer, written only if there is an attribute. */
+int ddtc_type_get_attr(ddtc_datatype datatype, int keyval, void *value, int *flag);
+int ddtc_type_delete_attr(ddtc_datatype datatype, int keyval);
+
+/* ---- Pack and unpack (MPI 5.0, 5.2) --------------------------------------------------------------------------------
+ * Types must be committed. A null buffer is MPI_BOTTOM: displacements are absolute. The span of all instances must lie in the
+ * address space (DDTC_ERR_BUFFER). Output too small: DDTC_ERR_TRUNCATE; position outside: DDTC_ERR_ARG. */
+int ddtc_pack(const void *inbuf, int incount, ddtc_datatype datatype, void *outbuf, int outsize, int *position);
+int ddtc_pack_c(const void *inbuf, ddtc_count incount, ddtc_datatype datatype, void *outbuf, ddtc_count outsize,
+                ddtc_count *position);
+int ddtc_unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount, ddtc_datatype datatype);
+int ddtc_unpack_c(const void *inbuf, ddtc_count insize, ddtc_count *position, void *outbuf, ddtc_count outcount,
+                  ddtc_datatype datatype);
+int ddtc_pack_size(int incount, ddtc_datatype datatype, int *size);
+int ddtc_pack_size_c(ddtc_count incount, ddtc_datatype datatype, ddtc_count *size);
+/* Bytes offset .. of the packed stream, at most max_bytes of them; *bytes says how many. Stateless: any order, any thread;
+ * pieces may end inside an element. */
+int ddtc_pack_range(const void *inbuf, ddtc_count incount, ddtc_datatype datatype, ddtc_count offset, void *packed,
+                    ddtc_count max_bytes, ddtc_count *bytes);
+int ddtc_unpack_range(const void *packed, ddtc_count max_bytes, ddtc_count offset, void *outbuf, ddtc_count outcount,
+                      ddtc_datatype datatype, ddtc_count *bytes);
+
+/* ---- Tool information interface (MPI 4.1, chapter 16) --------------------------------------------------------------
+ * The functions of MPI_T with its arguments and error codes, between t_init_thread and t_finalize, which are counted; before
+ * anything else and from any thread. Strings: at most *len - 1 characters and a NUL are written, *len returns the full length plus
+ * one; a null buffer or *len = 0 asks for the length alone; a null len for nothing. Results that are not wanted may be null.
+ * There are no events and no sources. No error handler is ever called. Pack calls are counted only while a session is open or
+ * the control variable ddtc_report is not empty. */
+enum {
+    DDTC_T_ERR_NOT_INITIALIZED = 1003,
+    DDTC_T_ERR_INVALID = 1006,
+    DDTC_T_ERR_INVALID_INDEX = 1007,
+    DDTC_T_ERR_INVALID_SESSION = 1009,
+    DDTC_T_ERR_INVALID_HANDLE = 1010,
+    DDTC_T_ERR_INVALID_NAME = 1011,
+    DDTC_T_ERR_PVAR_NO_WRITE = 1016,
+    DDTC_T_ERR_PVAR_NO_STARTSTOP = 1017
+};
+typedef struct MPI_T_enum_t *ddtc_t_enum;
+typedef struct MPI_T_cvar_handle_t *ddtc_t_cvar_handle;
+typedef struct MPI_T_pvar_session_t *ddtc_t_pvar_session;
+typedef struct MPI_T_pvar_handle_t *ddtc_t_pvar_handle;
+typedef struct MPI_T_event_registration_t *ddtc_t_event_registration;
+typedef struct MPI_T_event_instance_t *ddtc_t_event_instance;
+#define DDTC_T_ENUM_NULL ((ddtc_t_enum)0)
+#define DDTC_T_PVAR_ALL_HANDLES ((ddtc_t_pvar_handle)1)
+
+int ddtc_t_init_thread(int required, int *provided);
+int ddtc_t_finalize(void);
+
+int ddtc_t_enum_get_info(ddtc_t_enum enumtype, int *num, char *name, int *name_len);
+int ddtc_t_enum_get_item(ddtc_t_enum enumtype, int index, int *value, char *name, int *name_len);
+
+/* Control variables: the configuration of later commits (ddtc_config) and ddtc_report. */
+int ddtc_t_cvar_get_num(int *num_cvar);
+int ddtc_t_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity, ddtc_datatype *datatype,
+                         ddtc_t_enum *enumtype, char *desc, int *desc_len, int *bind, int *scope);
+int ddtc_t_cvar_get_index(const char *name, int *cvar_index);
+int ddtc_t_cvar_handle_alloc(int cvar_index, void *obj_handle, ddtc_t_cvar_handle *handle, int *count);
+int ddtc_t_cvar_handle_free(ddtc_t_cvar_handle *handle);
+int ddtc_t_cvar_read(ddtc_t_cvar_handle handle, void *buf);
+int ddtc_t_cvar_write(ddtc_t_cvar_handle handle, const void *buf);
+
+/* Performance variables. A counter's or timer's handle starts at zero and counts while started; levels are always active. */
+int ddtc_t_pvar_get_num(int *num_pvar);
+int ddtc_t_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class,
+                         ddtc_datatype *datatype, ddtc_t_enum *enumtype, char *desc, int *desc_len, int *bind,
+                         int *readonly, int *continuous, int *atomic);
+int ddtc_t_pvar_get_index(const char *name, int var_class, int *pvar_index);
+int ddtc_t_pvar_session_create(ddtc_t_pvar_session *session);
+int ddtc_t_pvar_session_free(ddtc_t_pvar_session *session);
+int ddtc_t_pvar_handle_alloc(ddtc_t_pvar_session session, int pvar_index, void *obj_handle, ddtc_t_pvar_handle *handle,
+                             int *count);
+int ddtc_t_pvar_handle_free(ddtc_t_pvar_session session, ddtc_t_pvar_handle *handle);
+int ddtc_t_pvar_start(ddtc_t_pvar_session session, ddtc_t_pvar_handle handle);
+int ddtc_t_pvar_stop(ddtc_t_pvar_session session, ddtc_t_pvar_handle handle);
+int ddtc_t_pvar_read(ddtc_t_pvar_session session, ddtc_t_pvar_handle handle, void *buf);
+int ddtc_t_pvar_write(ddtc_t_pvar_session session, ddtc_t_pvar_handle handle, const void *buf);
+int ddtc_t_pvar_reset(ddtc_t_pvar_session session, ddtc_t_pvar_handle handle);
+int ddtc_t_pvar_readreset(ddtc_t_pvar_session session, ddtc_t_pvar_handle handle, void *buf);
+
+int ddtc_t_category_get_num(int *num_cat);
+int ddtc_t_category_get_info(int cat_index, char *name, int *name_len, char *desc, int *desc_len, int *num_cvars,
+                             int *num_pvars, int *num_categories);
+int ddtc_t_category_get_num_events(int cat_index, int *num_events);
+int ddtc_t_category_get_index(const char *name, int *cat_index);
+int ddtc_t_category_get_cvars(int cat_index, int len, int indices[]);
+int ddtc_t_category_get_pvars(int cat_index, int len, int indices[]);
+int ddtc_t_category_get_events(int cat_index, int len, int indices[]);
+int ddtc_t_category_get_categories(int cat_index, int len, int indices[]);
+int ddtc_t_category_changed(int *update_number);
+
+int ddtc_t_event_get_num(int *num_events);
+int ddtc_t_event_get_info(int event_index, char *name, int *name_len, int *verbosity, ddtc_datatype datatypes[],
+                          ddtc_aint displacements[], int *num_elements, ddtc_t_enum *enumtype, void *info, char *desc,
+                          int *desc_len, int *bind);
+int ddtc_t_event_get_index(const char *name, int *event_index);
+int ddtc_t_event_handle_alloc(int event_index, void *obj_handle, void *info, ddtc_t_event_registration *registration);
+int ddtc_t_event_handle_free(ddtc_t_event_registration registration, void *user_data, void (*callback)(void));
+int ddtc_t_event_handle_get_info(ddtc_t_event_registration registration, void *info_used);
+int ddtc_t_event_handle_set_info(ddtc_t_event_registration registration, void *info);
+int ddtc_t_event_register_callback(ddtc_t_event_registration registration, int cb_safety, void *info, void *user_data,
+                                   void (*callback)(void));
+int ddtc_t_event_callback_get_info(ddtc_t_event_registration registration, int cb_safety, void *info_used);
+int ddtc_t_event_callback_set_info(ddtc_t_event_registration registration, int cb_safety, void *info);
+int ddtc_t_event_set_dropped_handler(ddtc_t_event_registration registration, void (*callback)(void));
+int ddtc_t_event_read(ddtc_t_event_instance instance, int element_index, void *buffer);
+int ddtc_t_event_copy(ddtc_t_event_instance instance, void *buffer);
+int ddtc_t_event_get_timestamp(ddtc_t_event_instance instance, ddtc_count *timestamp);
+int ddtc_t_event_get_source(ddtc_t_event_instance instance, int *source_index);
+int ddtc_t_source_get_num(int *num_sources);
+int ddtc_t_source_get_info(int source_index, char *name, int *name_len, char *desc, int *desc_len, int *ordering,
+                           ddtc_count *ticks_per_second, ddtc_count *max_ticks, void *info);
+int ddtc_t_source_get_timestamp(int source_index, ddtc_count *timestamp);
+
+/* Writes all performance variables, since the process began, where the control variable ddtc_report says. */
+int ddtc_t_report(void);
+
+/* ---- For runtimes ----------------------------------------------------------------------------------------------- */
+enum { DDTC_PACK = 0, DDTC_UNPACK = 1 };
+
+/* Native code: entry(user + origin, packed, count, context), where user is the address of displacement 0 of instance 0.
+ * entry is null where the type is walked instead: call ddtc_committed_range. Valid while the type is held. */
+typedef struct ddtc_kernel {
+    void (*entry)(void *user, void *packed, uint64_t count, const uint64_t *context);
+    const uint64_t *context;
+    ddtc_aint origin;
+} ddtc_kernel;
+int ddtc_type_get_kernel(ddtc_datatype datatype, int direction, ddtc_kernel *kernel);
+
+/* A committed type without its handle: counted by retain and release, independent of the handle's life. `get` returns one
+ * reference. bounds: any place may be null. pack and unpack check the count and the span, not the packed side. */
+typedef struct ddtc_committed ddtc_committed;
+int ddtc_type_get_committed(ddtc_datatype datatype, const ddtc_committed **committed);
+int ddtc_committed_retain(const ddtc_committed *committed);
+int ddtc_committed_release(const ddtc_committed *committed);
+int ddtc_committed_bounds(const ddtc_committed *committed, ddtc_count *size, ddtc_count *lb, ddtc_count *extent,
+                          ddtc_count *true_lb, ddtc_count *true_extent);
+int ddtc_committed_pack(const ddtc_committed *committed, const void *user, ddtc_count count, void *packed);
+int ddtc_committed_unpack(const ddtc_committed *committed, const void *packed, void *user, ddtc_count count);
+int ddtc_committed_range(const ddtc_committed *committed, int direction, void *user, ddtc_count count, ddtc_count offset,
+                         void *packed, ddtc_count max_bytes, ddtc_count *bytes);
+int ddtc_committed_kernel(const ddtc_committed *committed, int direction, ddtc_kernel *kernel);
+
+/* A runtime's own types: `host` is whatever names one there. All functions return 0 or a code that stops the decoding.
+ *   envelope, contents  as the _c forms, with values of the standard ABI; types built by small constructors have no large counts
+ *   named               the predefined handle of this header
+ *   bounds              the runtime's lower bound and extent, which are kept; null: ddtc's own
+ *   identity            a value that is equal for handles of one datatype only, so that shared parts are decoded once; null: none
+ *   release             takes back a reference that contents gave; null: nothing to take back */
+typedef struct ddtc_introspect {
+    size_t struct_size; /* sizeof(ddtc_introspect) */
+    void *context;
+    int (*envelope)(void *context, uintptr_t host, ddtc_count *integers, ddtc_count *addresses, ddtc_count *large_counts,
+                    ddtc_count *datatypes, int *combiner);
+    int (*contents)(void *context, uintptr_t host, ddtc_count integers, ddtc_count addresses, ddtc_count large_counts,
+                    ddtc_count datatypes, int array_of_integers[], ddtc_aint array_of_addresses[],
+                    ddtc_count array_of_large_counts[], uintptr_t array_of_datatypes[]);
+    int (*named)(void *context, uintptr_t host, ddtc_datatype *datatype);
+    int (*bounds)(void *context, uintptr_t host, ddtc_count *lb, ddtc_count *extent);
+    int (*identity)(void *context, uintptr_t host, uint64_t *value);
+    void (*release)(void *context, uintptr_t host);
+} ddtc_introspect;
+int ddtc_type_decode(const ddtc_introspect *functions, uintptr_t host, ddtc_datatype *newtype);
+
+/* Fortran. A default INTEGER for a handle: the ABI's value for named types, else a number that is given out once. */
+int ddtc_type_toint(ddtc_datatype datatype, int *integer);
+int ddtc_type_fromint(int integer, ddtc_datatype *datatype);
+/* .TRUE. and .FALSE. of the runtime's Fortran compiler, as seen by attribute callbacks; 1 and 0 at first. */
+int ddtc_set_fortran_booleans(int logical_true, int logical_false);
+int ddtc_get_fortran_booleans(int *logical_true, int *logical_false);
+/* Sizes in bytes of INTEGER and LOGICAL (4 or 8), REAL (4 or 8) and DOUBLE PRECISION (8 or 16) in the runtime's Fortran compiler;
+ * COMPLEX and the pair types follow. 4, 4, 8 unless set, and fixed by the first use of any datatype: DDTC_ERR_OTHER then. Other
+ * sizes are DDTC_ERR_UNSUPPORTED_OPERATION. Handles stay INTEGERs of 4 bytes in the _toint and _fromint functions. */
+int ddtc_set_fortran_kinds(int integer, int real, int double_precision);
+int ddtc_get_fortran_kinds(int *integer, int *real, int *double_precision);
+/* As ddtc_type_create_keyval with Fortran procedures (all arguments by reference, INTEGER handles, LOGICAL flag). */
+int ddtc_type_create_keyval_f(void (*copy)(void), void (*del)(void), int *keyval, const ddtc_aint *extra_state);
+
+/* For ddtc_mpi.h: whether errors return (1) or end the program (0, MPI's default); 0 before MPI_Init, 1 after, 2 after
+ * MPI_Finalize; seconds since some time in the past. */
+enum { DDTC_MPI_ERRORS_RETURN = 0, DDTC_MPI_STATE = 1 };
+int ddtc_mpi_set(int which, int value);
+int ddtc_mpi_get(int which, int *value);
+double ddtc_mpi_wtime(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,2 @@
+/* For programs that include mpi.h: -I<prefix>/include/ddtc. */
+#include "../ddtc_mpi.h"

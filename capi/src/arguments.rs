@@ -1,0 +1,208 @@
+//! Arguments as C passes them: numbers of two widths, arrays with a length beside them, places for results, handles.
+//!
+//! Here alone raw pointers of callers become references, after the checks that can be made: not null where something is to be read or
+//! written, lengths not negative. That the memory is there is the caller's side of the contract in ddtc.h.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use ddtc::datatype::Datatype;
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::object::{self, Handle};
+
+/// `ddtc_datatype`: the ABI's pointer, never dereferenced.
+pub(crate) type Type = *mut c_void;
+
+/// Defines exports: panic-proof, errors to codes. The body is unsafe code under the contract of the header.
+macro_rules! export {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)+) => {$(
+        #[doc = concat!("See `", stringify!($name), "` in ddtc.h.")]
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
+            #[allow(unused_unsafe)]
+            $crate::errors::guard(
+                // SAFETY: the caller keeps the contract of the declaration in ddtc.h: pointers are null or point to
+                // as much memory of their type as the arguments beside them say.
+                || unsafe { $body },
+            )
+        }
+    )+};
+}
+pub(crate) use export;
+
+/// A count, length or displacement of the small (`int`) or large (`MPI_Count`, `MPI_Aint`) form.
+pub(crate) trait Number: Copy {
+    /// Whether it is the large form.
+    const LARGE: bool;
+    fn wide(self) -> i64;
+    /// The value in this form; `MPI_UNDEFINED` where it does not fit.
+    fn narrow(value: i64) -> Self;
+}
+
+/// `MPI_UNDEFINED` of the standard ABI.
+pub(crate) const UNDEFINED: c_int = -32766;
+
+impl Number for c_int {
+    const LARGE: bool = false;
+
+    fn wide(self) -> i64 {
+        i64::from(self)
+    }
+
+    fn narrow(value: i64) -> c_int {
+        c_int::try_from(value).unwrap_or(UNDEFINED)
+    }
+}
+
+impl Number for i64 {
+    const LARGE: bool = true;
+
+    fn wide(self) -> i64 {
+        self
+    }
+
+    fn narrow(value: i64) -> i64 {
+        value
+    }
+}
+
+/// A place for a result: not null.
+pub(crate) struct Out<T>(NonNull<T>);
+
+impl<T> Out<T> {
+    #[inline]
+    pub(crate) fn set(&self, value: T) {
+        // SAFETY: `out` took a place that its caller vouched for; it may be unaligned in sloppy callers, which costs nothing.
+        unsafe { self.0.as_ptr().write_unaligned(value) };
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> T
+    where
+        T: Copy,
+    {
+        // SAFETY: as in `set`, for a place that the caller initialized.
+        unsafe { self.0.as_ptr().read_unaligned() }
+    }
+}
+
+impl Out<std::ffi::c_char> {
+    /// Writes bytes from here on, and a NUL if asked.
+    ///
+    /// # Safety
+    /// There must be room for them.
+    pub(crate) unsafe fn write_bytes(&self, bytes: &[u8], nul: bool) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let to = self.0.as_ptr().cast::<u8>();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+            if nul {
+                to.add(bytes.len()).write(0);
+            }
+        }
+    }
+}
+
+fn null(operation: &'static str, argument: &'static str) -> Error {
+    Error::new(ErrorClass::Arg, operation, argument, "NULL", "must not be a null pointer")
+}
+
+/// A place for a result.
+///
+/// # Safety
+/// `place` must be null or valid for as long as the result is used.
+#[inline]
+pub(crate) unsafe fn out<T>(
+    operation: &'static str,
+    argument: &'static str,
+    place: *mut T,
+) -> Result<Out<T>> {
+    NonNull::new(place).map(Out).ok_or_else(|| null(operation, argument))
+}
+
+/// `n` entries to read.
+///
+/// # Safety
+/// `array` must be null or point to `n` entries for as long as the result is used.
+pub(crate) unsafe fn input<'a, T>(
+    operation: &'static str,
+    argument: &'static str,
+    array: *const T,
+    n: i64,
+) -> Result<&'a [T]> {
+    if n == 0 {
+        return Ok(&[]);
+    }
+    let too_many = || {
+        let rule = "must not be negative nor more than memory holds";
+        Error::new(ErrorClass::Count, operation, "count", n, rule)
+    };
+    let n = usize::try_from(n).map_err(|_| too_many())?;
+    if n > isize::MAX as usize / size_of::<T>() {
+        return Err(too_many());
+    }
+    if array.is_null() {
+        return Err(null(operation, argument));
+    }
+    // SAFETY: not null, and the caller vouches for `n` entries.
+    Ok(unsafe { std::slice::from_raw_parts(array, n) })
+}
+
+/// `n` entries to write.
+///
+/// # Safety
+/// As [`input`], and nobody else may use the entries meanwhile.
+pub(crate) unsafe fn output<'a, T>(
+    operation: &'static str,
+    argument: &'static str,
+    array: *mut T,
+    n: i64,
+) -> Result<&'a mut [T]> {
+    // SAFETY: as the caller promises.
+    let entries = unsafe { input(operation, argument, array.cast_const(), n)? };
+    if entries.is_empty() {
+        return Ok(&mut []);
+    }
+    // SAFETY: `input` checked the pointer; the caller vouches that the entries are its own. Numbers and handles only:
+    // any bytes are a value.
+    Ok(unsafe { std::slice::from_raw_parts_mut(array, entries.len()) })
+}
+
+/// Numbers of either form as the core takes them.
+///
+/// # Safety
+/// As [`input`].
+pub(crate) unsafe fn numbers<N: Number>(
+    operation: &'static str,
+    argument: &'static str,
+    array: *const N,
+    n: i64,
+) -> Result<Arc<[i64]>> {
+    // SAFETY: as the caller promises.
+    let entries = unsafe { input(operation, argument, array, n)? };
+    Ok(entries.iter().map(|&x| x.wide()).collect())
+}
+
+/// The handle of a C value.
+#[inline]
+pub(crate) fn handle(datatype: Type) -> Handle {
+    Handle::from_bits(datatype.addr() as u64)
+}
+
+/// The C value of a handle.
+pub(crate) fn to_c(handle: Handle) -> Type {
+    std::ptr::without_provenance_mut(handle.bits() as usize)
+}
+
+/// The datatype of an `oldtype` argument.
+pub(crate) fn tree(operation: &'static str, datatype: Type) -> Result<Datatype> {
+    object::datatype(operation, handle(datatype))
+}
+
+/// A count that must not be negative.
+#[inline]
+pub(crate) fn natural(operation: &'static str, argument: &'static str, value: i64) -> Result<u64> {
+    u64::try_from(value)
+        .map_err(|_| Error::new(ErrorClass::Count, operation, argument, value, "must not be negative"))
+}

@@ -1,0 +1,227 @@
+//! Configuration, version, log hook, error handler of the stand-in MPI.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
+
+use ddtc::engine::{Config, Mode};
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::object::runtime;
+use ddtc::target::Level;
+use tracing::field::{Field, Visit};
+use tracing::span;
+
+use crate::arguments::{export, out};
+
+/// `ddtc_config` of ddtc.h; fields are only ever added at the end, `struct_size` says how many the caller knows.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CConfig {
+    struct_size: usize,
+    mode: c_int,
+    target: c_int,
+    both_directions: c_int,
+    check: c_int,
+    lazy_threshold: u64,
+    cache_bytes: u64,
+    arena_bytes: u64,
+    threads: u64,
+    parallel_bytes: u64,
+}
+
+fn index<T: PartialEq>(all: &[T], one: &T) -> c_int {
+    all.iter().position(|x| x == one).map_or(-1, |i| i as c_int)
+}
+
+fn pick<T: Copy>(argument: &'static str, all: &[T], i: c_int, rule: &'static str) -> Result<T> {
+    let one = usize::try_from(i).ok().and_then(|i| all.get(i)).copied();
+    one.ok_or_else(|| Error::new(ErrorClass::Arg, "configure", argument, i, rule))
+}
+
+fn to_c(config: &Config) -> CConfig {
+    CConfig {
+        struct_size: size_of::<CConfig>(),
+        mode: index(&Mode::ALL, &config.mode),
+        target: index(&Level::ALL, &config.level),
+        both_directions: c_int::from(config.both_directions),
+        check: c_int::from(config.check),
+        lazy_threshold: config.lazy_threshold,
+        cache_bytes: config.cache_bytes as u64,
+        arena_bytes: config.arena_bytes as u64,
+        threads: config.threads as u64,
+        parallel_bytes: config.parallel_bytes,
+    }
+}
+
+fn sized(config: &CConfig) -> Result<()> {
+    if config.struct_size != size_of::<CConfig>() {
+        let rule = format!("must be sizeof(ddtc_config), which is {}", size_of::<CConfig>());
+        return Err(Error::new(ErrorClass::Arg, "configure", "struct_size", config.struct_size, rule));
+    }
+    Ok(())
+}
+
+fn bytes(argument: &'static str, n: u64) -> Result<usize> {
+    usize::try_from(n)
+        .ok()
+        .filter(|&n| isize::try_from(n).is_ok())
+        .ok_or_else(|| Error::new(ErrorClass::Arg, "configure", argument, n, "must fit memory"))
+}
+
+export! {
+    fn ddtc_config_get(config: *mut CConfig) {
+        let place = out("config_get", "config", config)?;
+        sized(&place.get())?;
+        place.set(to_c(&runtime::config()));
+        Ok(())
+    }
+
+    fn ddtc_configure(config: *const CConfig) {
+        let new = out("configure", "config", config.cast_mut())?.get();
+        sized(&new)?;
+        Ok(runtime::configure(|config| {
+            config.mode = pick("mode", &Mode::ALL, new.mode, "must be a DDTC_MODE_ constant")?;
+            config.level = pick("target", &Level::ALL, new.target, "must be a DDTC_TARGET_ constant")?;
+            config.both_directions = new.both_directions != 0;
+            config.check = new.check != 0;
+            config.lazy_threshold = new.lazy_threshold;
+            config.cache_bytes = bytes("cache_bytes", new.cache_bytes)?;
+            config.arena_bytes = bytes("arena_bytes", new.arena_bytes)?;
+            config.threads = bytes("threads", new.threads.max(1))?;
+            config.parallel_bytes = new.parallel_bytes;
+            Ok(())
+        })?)
+    }
+
+    fn ddtc_version(major: *mut c_int, minor: *mut c_int, patch: *mut c_int) {
+        let parts = [
+            (out("version", "major", major)?, env!("CARGO_PKG_VERSION_MAJOR")),
+            (out("version", "minor", minor)?, env!("CARGO_PKG_VERSION_MINOR")),
+            (out("version", "patch", patch)?, env!("CARGO_PKG_VERSION_PATCH")),
+        ];
+        for (place, text) in parts {
+            place.set(text.parse().unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    fn ddtc_set_log(log: Option<LogFunction>, context: *mut c_void, level: c_int) {
+        let level = match level {
+            1 => tracing::Level::ERROR,
+            2 => tracing::Level::WARN,
+            3 => tracing::Level::INFO,
+            4 => tracing::Level::DEBUG,
+            5 => tracing::Level::TRACE,
+            _ => {
+                let rule = "must be from DDTC_LOG_ERROR to DDTC_LOG_TRACE";
+                return Err(Error::new(ErrorClass::Arg, "set_log", "level", level, rule).into());
+            }
+        };
+        let hook = log.map(|function| Arc::new(Hook { function, context: context.expose_provenance(), level }));
+        *HOOK.write().unwrap_or_else(PoisonError::into_inner) = hook;
+        // Ours is the first and only subscriber of this copy of the library; once more changes nothing.
+        let _ = tracing::subscriber::set_global_default(Log);
+        tracing::callsite::rebuild_interest_cache();
+        Ok(())
+    }
+}
+
+/// See `ddtc_version_string` in ddtc.h.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ddtc_version_string() -> *const c_char {
+    concat!("ddtc ", env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+type LogFunction = unsafe extern "C" fn(*mut c_void, c_int, *const c_char);
+
+struct Hook {
+    function: LogFunction,
+    context: usize,
+    level: tracing::Level,
+}
+
+static HOOK: RwLock<Option<Arc<Hook>>> = RwLock::new(None);
+
+/// Hands events to the embedder's function as one line each.
+struct Log;
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let separator = if self.0.is_empty() { "" } else { " " };
+        // Writing to a String does not fail.
+        let _ = match field.name() {
+            "message" => write!(self.0, "{separator}{value:?}"),
+            name => write!(self.0, "{separator}{name}={value:?}"),
+        };
+    }
+}
+
+fn hook() -> Option<Arc<Hook>> {
+    HOOK.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        hook().is_some_and(|h| *metadata.level() <= h.level)
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let Some(hook) = hook() else { return };
+        let level = match *event.metadata().level() {
+            tracing::Level::ERROR => 1,
+            tracing::Level::WARN => 2,
+            tracing::Level::INFO => 3,
+            tracing::Level::DEBUG => 4,
+            tracing::Level::TRACE => 5,
+        };
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        let Ok(line) = std::ffi::CString::new(line.0.replace('\0', " ")) else { return };
+        // SAFETY: the embedder gave this function for this purpose; no lock is held.
+        unsafe { (hook.function)(std::ptr::with_exposed_provenance_mut(hook.context), level, line.as_ptr()) };
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// What ddtc_mpi.h must know in every translation unit: whether errors return, and how far MPI_Init and MPI_Finalize are.
+static STAND_IN: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
+
+fn stand_in(which: c_int) -> Result<&'static AtomicI32> {
+    let rule = "must be a DDTC_MPI_ constant";
+    let place = usize::try_from(which).ok().and_then(|i| STAND_IN.get(i));
+    place.ok_or_else(|| Error::new(ErrorClass::Arg, "mpi", "which", which, rule))
+}
+
+export! {
+    fn ddtc_mpi_set(which: c_int, value: c_int) {
+        stand_in(which)?.store(value, Relaxed);
+        Ok(())
+    }
+
+    fn ddtc_mpi_get(which: c_int, value: *mut c_int) {
+        out("mpi", "value", value)?.set(stand_in(which)?.load(Relaxed));
+        Ok(())
+    }
+}
+
+/// See `ddtc_mpi_wtime` in ddtc.h.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ddtc_mpi_wtime() -> f64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}

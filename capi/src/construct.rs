@@ -1,0 +1,368 @@
+//! Constructors in the small and the large-count form, dup, free, commit.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use ddtc::datatype::{Class, Combiner, Constants, Datatype, Distribution, Named, Order};
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::object::{self, Handle};
+
+use crate::arguments::{Number, Out, Type, UNDEFINED, export, handle, input, numbers, out, to_c, tree};
+use crate::errors::Outcome;
+
+/// Makes the node and its handle, and only then writes the result.
+fn make<N: Number>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
+    let datatype = Datatype::new(combiner)?;
+    let datatype = if N::LARGE { datatype.with_large_count() } else { datatype };
+    newtype.set(to_c(object::create(datatype)?));
+    Ok(())
+}
+
+unsafe fn place(call: &'static str, newtype: *mut Type) -> Result<Out<Type>> {
+    // SAFETY: the callers below hand on what they were promised.
+    unsafe { out(call, "newtype", newtype) }
+}
+
+fn order(call: &'static str, value: c_int) -> Result<Order> {
+    match value {
+        v if v == Constants::ABI.order_c => Ok(Order::C),
+        v if v == Constants::ABI.order_fortran => Ok(Order::Fortran),
+        _ => {
+            let rule = "must be MPI_ORDER_C or MPI_ORDER_FORTRAN";
+            Err(Error::new(ErrorClass::Arg, call, "order", value, rule))
+        }
+    }
+}
+
+type Numbers = Arc<[i64]>;
+
+/// Arrays of the indexed family and of struct; `A` is the form of the displacements.
+unsafe fn blocks<N: Number, A: Number>(
+    call: &'static str,
+    count: N,
+    blocklengths: *const N,
+    displacements: *const A,
+) -> Result<(Numbers, Numbers)> {
+    // SAFETY: the callers below hand on what they were promised.
+    unsafe {
+        Ok((
+            numbers(call, "array_of_blocklengths", blocklengths, count.wide())?,
+            numbers(call, "array_of_displacements", displacements, count.wide())?,
+        ))
+    }
+}
+
+unsafe fn types(call: &'static str, n: i64, array: *const Type) -> Result<Arc<[Datatype]>> {
+    // SAFETY: the callers below hand on what they were promised.
+    let handles = unsafe { input(call, "array_of_types", array, n)? };
+    let trees: Result<Vec<Datatype>> = handles.iter().map(|&h| tree(call, h)).collect();
+    Ok(trees?.into())
+}
+
+macro_rules! contiguous {
+    ($($name:ident $n:ty;)*) => {export! {$(
+        fn $name(count: $n, oldtype: Type, newtype: *mut Type) {
+            const CALL: &str = "type_contiguous";
+            let newtype = place(CALL, newtype)?;
+            let oldtype = tree(CALL, oldtype)?;
+            make::<$n>(&newtype, Combiner::Contiguous { count: count.wide(), oldtype })
+        }
+    )*}};
+}
+contiguous! { ddtc_type_contiguous c_int; ddtc_type_contiguous_c i64; }
+
+macro_rules! vector {
+    ($($name:ident $n:ty;)*) => {export! {$(
+        fn $name(count: $n, blocklength: $n, stride: $n, oldtype: Type, newtype: *mut Type) {
+            const CALL: &str = "type_vector";
+            let newtype = place(CALL, newtype)?;
+            let oldtype = tree(CALL, oldtype)?;
+            let (count, blocklength, stride) = (count.wide(), blocklength.wide(), stride.wide());
+            make::<$n>(&newtype, Combiner::Vector { count, blocklength, stride, oldtype })
+        }
+    )*}};
+}
+vector! { ddtc_type_vector c_int; ddtc_type_vector_c i64; }
+
+// The third of each: `legacy` marks what MPI-1 constructed from Fortran, with INTEGER addresses.
+macro_rules! hvector {
+    ($($name:ident $n:ty, $a:ty, $legacy:expr;)*) => {export! {$(
+        fn $name(count: $n, blocklength: $n, stride: $a, oldtype: Type, newtype: *mut Type) {
+            const CALL: &str = "type_create_hvector";
+            let newtype = place(CALL, newtype)?;
+            let oldtype = tree(CALL, oldtype)?;
+            let (count, blocklength, stride) = (count.wide(), blocklength.wide(), stride.wide());
+            make::<$n>(&newtype, Combiner::Hvector { count, blocklength, stride, oldtype, legacy: $legacy })
+        }
+    )*}};
+}
+hvector! {
+    ddtc_type_create_hvector c_int, i64, false;
+    ddtc_type_create_hvector_c i64, i64, false;
+    ddtc_type_hvector_integer c_int, c_int, true;
+}
+
+macro_rules! indexed {
+    ($($name:ident $n:ty;)*) => {export! {$(
+        fn $name(
+            count: $n, blocklengths: *const $n, displacements: *const $n, oldtype: Type, newtype: *mut Type,
+        ) {
+            const CALL: &str = "type_indexed";
+            let newtype = place(CALL, newtype)?;
+            let oldtype = tree(CALL, oldtype)?;
+            let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
+            make::<$n>(&newtype, Combiner::Indexed { blocklengths, displacements, oldtype })
+        }
+    )*}};
+}
+indexed! { ddtc_type_indexed c_int; ddtc_type_indexed_c i64; }
+
+macro_rules! hindexed {
+    ($($name:ident $n:ty, $a:ty, $legacy:expr;)*) => {export! {$(
+        fn $name(
+            count: $n, blocklengths: *const $n, displacements: *const $a, oldtype: Type, newtype: *mut Type,
+        ) {
+            const CALL: &str = "type_create_hindexed";
+            let newtype = place(CALL, newtype)?;
+            let oldtype = tree(CALL, oldtype)?;
+            let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
+            make::<$n>(
+                &newtype, Combiner::Hindexed { blocklengths, displacements, oldtype, legacy: $legacy },
+            )
+        }
+    )*}};
+}
+hindexed! {
+    ddtc_type_create_hindexed c_int, i64, false;
+    ddtc_type_create_hindexed_c i64, i64, false;
+    ddtc_type_hindexed_integer c_int, c_int, true;
+}
+
+macro_rules! indexed_block {
+    ($($name:ident $n:ty, $a:ty, $call:literal, $variant:ident;)*) => {export! {$(
+        fn $name(
+            count: $n, blocklength: $n, displacements: *const $a, oldtype: Type, newtype: *mut Type,
+        ) {
+            let newtype = place($call, newtype)?;
+            let oldtype = tree($call, oldtype)?;
+            let displacements = numbers($call, "array_of_displacements", displacements, count.wide())?;
+            let blocklength = blocklength.wide();
+            make::<$n>(&newtype, Combiner::$variant { blocklength, displacements, oldtype })
+        }
+    )*}};
+}
+indexed_block! {
+    ddtc_type_create_indexed_block c_int, c_int, "type_create_indexed_block", IndexedBlock;
+    ddtc_type_create_indexed_block_c i64, i64, "type_create_indexed_block", IndexedBlock;
+    ddtc_type_create_hindexed_block c_int, i64, "type_create_hindexed_block", HindexedBlock;
+    ddtc_type_create_hindexed_block_c i64, i64, "type_create_hindexed_block", HindexedBlock;
+}
+
+macro_rules! structure {
+    ($($name:ident $n:ty, $a:ty, $legacy:expr;)*) => {export! {$(
+        fn $name(
+            count: $n, blocklengths: *const $n, displacements: *const $a, array_of_types: *const Type,
+            newtype: *mut Type,
+        ) {
+            const CALL: &str = "type_create_struct";
+            let newtype = place(CALL, newtype)?;
+            let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
+            let types = types(CALL, count.wide(), array_of_types)?;
+            make::<$n>(
+                &newtype, Combiner::Struct { blocklengths, displacements, types, legacy: $legacy },
+            )
+        }
+    )*}};
+}
+structure! {
+    ddtc_type_create_struct c_int, i64, false;
+    ddtc_type_create_struct_c i64, i64, false;
+    ddtc_type_struct_integer c_int, c_int, true;
+}
+
+/// A number of dimensions: arrays of it are read at once, so it is checked before.
+fn dimensions(call: &'static str, ndims: c_int) -> Result<i64> {
+    if ndims <= 0 {
+        return Err(Error::new(ErrorClass::Arg, call, "ndims", ndims, "must be positive"));
+    }
+    Ok(i64::from(ndims))
+}
+
+macro_rules! subarray {
+    ($($name:ident $n:ty;)*) => {export! {$(
+        fn $name(
+            ndims: c_int, sizes: *const $n, subsizes: *const $n, starts: *const $n, order_value: c_int,
+            oldtype: Type, newtype: *mut Type,
+        ) {
+            const CALL: &str = "type_create_subarray";
+            let newtype = place(CALL, newtype)?;
+            let oldtype = tree(CALL, oldtype)?;
+            let n = dimensions(CALL, ndims)?;
+            let sizes = numbers(CALL, "array_of_sizes", sizes, n)?;
+            let subsizes = numbers(CALL, "array_of_subsizes", subsizes, n)?;
+            let starts = numbers(CALL, "array_of_starts", starts, n)?;
+            let order = order(CALL, order_value)?;
+            make::<$n>(&newtype, Combiner::Subarray { sizes, subsizes, starts, order, oldtype })
+        }
+    )*}};
+}
+subarray! { ddtc_type_create_subarray c_int; ddtc_type_create_subarray_c i64; }
+
+fn distribution(call: &'static str, i: usize, value: c_int) -> Result<Distribution> {
+    let abi = Constants::ABI;
+    match value {
+        v if v == abi.distribute_block => Ok(Distribution::Block),
+        v if v == abi.distribute_cyclic => Ok(Distribution::Cyclic),
+        v if v == abi.distribute_none => Ok(Distribution::None),
+        _ => {
+            let rule = "must be MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_CYCLIC or MPI_DISTRIBUTE_NONE";
+            Err(Error::new(ErrorClass::Arg, call, format!("array_of_distribs[{i}]"), value, rule))
+        }
+    }
+}
+
+macro_rules! darray {
+    ($($name:ident $n:ty;)*) => {export! {$(
+        fn $name(
+            size: c_int, rank: c_int, ndims: c_int, gsizes: *const $n, distribs: *const c_int,
+            dargs: *const c_int, psizes: *const c_int, order_value: c_int, oldtype: Type, newtype: *mut Type,
+        ) {
+            const CALL: &str = "type_create_darray";
+            let newtype = place(CALL, newtype)?;
+            let oldtype = tree(CALL, oldtype)?;
+            let n = dimensions(CALL, ndims)?;
+            let gsizes = numbers(CALL, "array_of_gsizes", gsizes, n)?;
+            let distribs = input(CALL, "array_of_distribs", distribs, n)?;
+            let distribs: Result<Vec<_>> =
+                distribs.iter().enumerate().map(|(i, &d)| distribution(CALL, i, d)).collect();
+            let default = Constants::ABI.distribute_dflt_darg;
+            let dargs = input(CALL, "array_of_dargs", dargs, n)?;
+            let dargs = dargs.iter().map(|&d| (d != default).then_some(i64::from(d))).collect();
+            let psizes = numbers(CALL, "array_of_psizes", psizes, n)?;
+            let order = order(CALL, order_value)?;
+            make::<$n>(
+                &newtype,
+                Combiner::Darray {
+                    size: size.wide(), rank: rank.wide(), gsizes, distribs: distribs?.into(), dargs, psizes,
+                    order, oldtype,
+                },
+            )
+        }
+    )*}};
+}
+darray! { ddtc_type_create_darray c_int; ddtc_type_create_darray_c i64; }
+
+macro_rules! resized {
+    ($($name:ident $n:ty;)*) => {export! {$(
+        fn $name(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) {
+            const CALL: &str = "type_create_resized";
+            let newtype = place(CALL, newtype)?;
+            let oldtype = tree(CALL, oldtype)?;
+            make::<$n>(&newtype, Combiner::Resized { lb, extent, oldtype })
+        }
+    )*}};
+}
+resized! { ddtc_type_create_resized c_int; ddtc_type_create_resized_c i64; }
+
+fn defined(value: c_int) -> Option<i64> {
+    (value != UNDEFINED).then_some(i64::from(value))
+}
+
+export! {
+    fn ddtc_type_create_f90_real(p: c_int, r: c_int, newtype: *mut Type) {
+        let newtype = place("type_create_f90_real", newtype)?;
+        make::<c_int>(&newtype, Combiner::F90Real { p: defined(p), r: defined(r) })
+    }
+
+    fn ddtc_type_create_f90_complex(p: c_int, r: c_int, newtype: *mut Type) {
+        let newtype = place("type_create_f90_complex", newtype)?;
+        make::<c_int>(&newtype, Combiner::F90Complex { p: defined(p), r: defined(r) })
+    }
+
+    fn ddtc_type_create_f90_integer(r: c_int, newtype: *mut Type) {
+        let newtype = place("type_create_f90_integer", newtype)?;
+        make::<c_int>(&newtype, Combiner::F90Integer { r: i64::from(r) })
+    }
+
+    fn ddtc_type_get_value_index(value: Type, index: Type, newtype: *mut Type) {
+        const CALL: &str = "type_get_value_index";
+        let newtype = out(CALL, "pair_type", newtype)?;
+        let (value, index) = (tree(CALL, value)?, tree(CALL, index)?);
+        let named = [&value, &index].iter().all(|t| matches!(t.combiner(), Combiner::Named(_)));
+        match Datatype::value_index(&value, &index) {
+            Ok(pair) => newtype.set(to_c(object::create(pair)?)),
+            // Named types that make no pair: there is no such predefined type, which is no error (6.9.4).
+            Err(_) if named => newtype.set(to_c(Handle::NULL)),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn ddtc_type_match_size(typeclass: c_int, size: c_int, datatype: *mut Type) {
+        const CALL: &str = "type_match_size";
+        let datatype = out(CALL, "datatype", datatype)?;
+        let class = match typeclass {
+            192 => Class::Integer,
+            193 => Class::Float,
+            194 => Class::Complex,
+            _ => {
+                let rule = "must be MPI_TYPECLASS_INTEGER, _REAL or _COMPLEX";
+                return Err(Error::new(ErrorClass::Arg, CALL, "typeclass", typeclass, rule).into());
+            }
+        };
+        // The sized Fortran types: INTEGER1 to COMPLEX32.
+        let sized = |n: &&Named| {
+            n.class() == class && n.size() == i64::from(size) && n.mpi_name().ends_with(&sized_suffix(**n))
+        };
+        let Some(&named) = Named::ALL.iter().find(sized) else {
+            let rule = "no Fortran type of that class has this size";
+            return Err(Error::new(ErrorClass::Arg, CALL, "size", size, rule).into());
+        };
+        datatype.set(to_c(Handle::of_named(named)));
+        Ok(())
+    }
+
+    fn ddtc_type_dup(oldtype: Type, newtype: *mut Type) {
+        let newtype = place("type_dup", newtype)?;
+        match object::dup(handle(oldtype)) {
+            Ok(new) => {
+                newtype.set(to_c(new));
+                Ok(())
+            }
+            Err(fault) => {
+                newtype.set(to_c(Handle::NULL));
+                Err(fault)
+            }
+        }
+    }
+
+    fn ddtc_type_commit(datatype: *mut Type) {
+        let datatype = out("type_commit", "datatype", datatype)?;
+        Ok(object::commit(handle(datatype.get()))?)
+    }
+
+    fn ddtc_type_free(datatype: *mut Type) {
+        let datatype = out("type_free", "datatype", datatype)?;
+        object::free(handle(datatype.get()))?;
+        datatype.set(to_c(Handle::NULL));
+        Ok(())
+    }
+
+    fn ddtc_type_parse(text: *const std::ffi::c_char, newtype: *mut Type) {
+        let newtype = place("type_parse", newtype)?;
+        let text = crate::query::text("type_parse", "text", text)?;
+        let datatype: Datatype = text.parse()?;
+        newtype.set(to_c(object::create(datatype)?));
+        Ok(())
+    }
+}
+
+/// The digits that a sized Fortran type's name ends with.
+fn sized_suffix(named: Named) -> String {
+    let stem = match named.class() {
+        Class::Integer => "INTEGER",
+        Class::Float => "REAL",
+        _ => "COMPLEX",
+    };
+    format!("MPI_{stem}{}", named.size())
+}

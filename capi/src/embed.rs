@@ -1,0 +1,148 @@
+//! For runtimes that keep committed types in their own objects: a counted pointer, packing without a handle, the kernel itself.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use ddtc::committed::Committed;
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::kernel::Entry;
+use ddtc::kind::Direction;
+use ddtc::object;
+
+use crate::arguments::{Type, export, handle, natural, out};
+use crate::pack::{check_span, range};
+
+/// `ddtc_kernel` of ddtc.h.
+#[repr(C)]
+pub(crate) struct CKernel {
+    entry: Option<Entry>,
+    context: *const u64,
+    origin: isize,
+}
+
+fn direction(call: &'static str, value: c_int) -> Result<Direction> {
+    match value {
+        0 => Ok(Direction::Pack),
+        1 => Ok(Direction::Unpack),
+        _ => {
+            let rule = "must be DDTC_PACK or DDTC_UNPACK";
+            Err(Error::new(ErrorClass::Arg, call, "direction", value, rule))
+        }
+    }
+}
+
+/// The committed type behind a pointer that `ddtc_type_get_committed` gave.
+///
+/// # Safety
+/// `pointer` must be null or such a pointer that was not released as often as retained.
+unsafe fn committed<'a>(call: &'static str, pointer: *const Committed) -> Result<&'a Committed> {
+    // SAFETY: as the caller promises.
+    unsafe { pointer.as_ref() }
+        .ok_or_else(|| Error::new(ErrorClass::Arg, call, "committed", "NULL", "must not be a null pointer"))
+}
+
+fn kernel(committed: &Committed, direction: Direction) -> CKernel {
+    match committed.kernel(direction) {
+        Some(kernel) => {
+            CKernel { entry: Some(kernel.entry()), context: kernel.context(), origin: committed.origin() }
+        }
+        None => CKernel { entry: None, context: std::ptr::null(), origin: committed.origin() },
+    }
+}
+
+export! {
+    fn ddtc_type_get_committed(datatype: Type, pointer: *mut *const Committed) {
+        const CALL: &str = "type_get_committed";
+        let pointer = out(CALL, "committed", pointer)?;
+        let known = object::with(CALL, handle(datatype), |o| o.committed().map(|c| c.cloned()))??;
+        let Some(known) = known else {
+            return Err(Error::new(ErrorClass::Type, CALL, "datatype", handle(datatype), "is not committed").into());
+        };
+        pointer.set(Arc::into_raw(Arc::new(known)));
+        Ok(())
+    }
+
+    fn ddtc_committed_retain(pointer: *const Committed) {
+        committed("committed_retain", pointer)?;
+        Arc::increment_strong_count(pointer);
+        Ok(())
+    }
+
+    fn ddtc_committed_release(pointer: *const Committed) {
+        committed("committed_release", pointer)?;
+        Arc::decrement_strong_count(pointer);
+        Ok(())
+    }
+
+    fn ddtc_committed_bounds(
+        pointer: *const Committed, size: *mut i64, lb: *mut i64, extent: *mut i64, true_lb: *mut i64,
+        true_extent: *mut i64,
+    ) {
+        let t = committed("committed_bounds", pointer)?.datatype();
+        let values = [t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent()];
+        for (place, value) in [size, lb, extent, true_lb, true_extent].into_iter().zip(values) {
+            if !place.is_null() {
+                out("committed_bounds", "size", place)?.set(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn ddtc_committed_pack(pointer: *const Committed, user: *const c_void, count: i64, packed: *mut c_void) {
+        const CALL: &str = "committed_pack";
+        let committed = committed(CALL, pointer)?;
+        let count = natural(CALL, "count", count)?;
+        if committed.packed_size(count)? > 0 {
+            check_span(CALL, committed.datatype(), user, count)?;
+            committed.pack_raw(user.cast(), count, packed.cast());
+        }
+        Ok(())
+    }
+
+    fn ddtc_committed_unpack(
+        pointer: *const Committed, packed: *const c_void, user: *mut c_void, count: i64,
+    ) {
+        const CALL: &str = "committed_unpack";
+        let committed = committed(CALL, pointer)?;
+        let count = natural(CALL, "count", count)?;
+        if committed.packed_size(count)? > 0 {
+            check_span(CALL, committed.datatype(), user, count)?;
+            committed.unpack_raw(packed.cast(), user.cast(), count);
+        }
+        Ok(())
+    }
+
+    fn ddtc_committed_range(
+        pointer: *const Committed, direction_value: c_int, user: *mut c_void, count: i64, offset: i64,
+        packed: *mut c_void, max_bytes: i64, bytes: *mut i64,
+    ) {
+        const CALL: &str = "committed_range";
+        let bytes = out(CALL, "bytes", bytes)?;
+        let direction = direction(CALL, direction_value)?;
+        let count = natural(CALL, "count", count)?;
+        let place = (packed, max_bytes);
+        bytes.set(range(CALL, committed(CALL, pointer)?, direction, user, count, offset, place)?);
+        Ok(())
+    }
+
+    fn ddtc_committed_kernel(pointer: *const Committed, direction_value: c_int, place: *mut CKernel) {
+        const CALL: &str = "committed_kernel";
+        let place = out(CALL, "kernel", place)?;
+        place.set(kernel(committed(CALL, pointer)?, direction(CALL, direction_value)?));
+        Ok(())
+    }
+
+    fn ddtc_type_get_kernel(datatype: Type, direction_value: c_int, place: *mut CKernel) {
+        const CALL: &str = "type_get_kernel";
+        let place = out(CALL, "kernel", place)?;
+        let direction = direction(CALL, direction_value)?;
+        let found = object::with(CALL, handle(datatype), |o| {
+            o.committed().map(|c| c.map(|c| kernel(c, direction)))
+        })??;
+        let Some(found) = found else {
+            return Err(Error::new(ErrorClass::Type, CALL, "datatype", handle(datatype), "is not committed").into());
+        };
+        place.set(found);
+        Ok(())
+    }
+}

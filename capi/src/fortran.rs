@@ -1,0 +1,71 @@
+//! Fortran: default INTEGERs for handles; the sizes of default kinds and the values of LOGICAL in the runtime's compiler.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+
+use ddtc::datatype::FortranKinds;
+use ddtc::error::{Error, ErrorClass};
+use ddtc::object::{self, Handle};
+
+use crate::arguments::{Type, export, handle, out, to_c};
+
+static TRUE: AtomicI32 = AtomicI32::new(1);
+static FALSE: AtomicI32 = AtomicI32::new(0);
+
+/// A truth value as the runtime's Fortran compiler stores it.
+pub(crate) fn logical(value: bool) -> c_int {
+    if value { TRUE.load(Relaxed) } else { FALSE.load(Relaxed) }
+}
+
+/// What a LOGICAL of the runtime's Fortran compiler means: everything that is not `.FALSE.` is true.
+pub(crate) fn truth(value: c_int) -> bool {
+    value != FALSE.load(Relaxed)
+}
+
+export! {
+    fn ddtc_type_toint(datatype: Type, integer: *mut c_int) {
+        let integer = out("type_toint", "integer", integer)?;
+        integer.set(object::to_integer(handle(datatype))?);
+        Ok(())
+    }
+
+    fn ddtc_type_fromint(integer: c_int, datatype: *mut Type) {
+        let datatype = out("type_fromint", "datatype", datatype)?;
+        datatype.set(to_c(object::from_integer(integer).inspect_err(|_| datatype.set(to_c(Handle::NULL)))?));
+        Ok(())
+    }
+
+    fn ddtc_set_fortran_booleans(logical_true: c_int, logical_false: c_int) {
+        if logical_true == logical_false {
+            let rule = "must differ from .FALSE.";
+            return Err(Error::new(ErrorClass::Arg, "set_fortran_booleans", "logical_true", logical_true, rule).into());
+        }
+        TRUE.store(logical_true, Relaxed);
+        FALSE.store(logical_false, Relaxed);
+        Ok(())
+    }
+
+    fn ddtc_set_fortran_kinds(integer: c_int, real: c_int, double_precision: c_int) {
+        // Negative and huge sizes are no kind's.
+        let size = |bytes: c_int| u8::try_from(bytes).unwrap_or(0);
+        let (integer, real, double_precision) = (size(integer), size(real), size(double_precision));
+        Ok(FortranKinds { integer, real, double_precision }.set()?)
+    }
+
+    fn ddtc_get_fortran_kinds(integer: *mut c_int, real: *mut c_int, double_precision: *mut c_int) {
+        const CALL: &str = "get_fortran_kinds";
+        let kinds = FortranKinds::get();
+        out(CALL, "integer", integer)?.set(kinds.integer.into());
+        out(CALL, "real", real)?.set(kinds.real.into());
+        out(CALL, "double_precision", double_precision)?.set(kinds.double_precision.into());
+        Ok(())
+    }
+
+    fn ddtc_get_fortran_booleans(logical_true: *mut c_int, logical_false: *mut c_int) {
+        const CALL: &str = "get_fortran_booleans";
+        let (t, f) = (out(CALL, "logical_true", logical_true)?, out(CALL, "logical_false", logical_false)?);
+        t.set(logical(true));
+        f.set(logical(false));
+        Ok(())
+    }
+}

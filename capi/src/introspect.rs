@@ -1,0 +1,152 @@
+//! A runtime's own types through a table of functions: decoded with the runtime's own bounds.
+
+use std::ffi::{c_int, c_void};
+
+use ddtc::datatype::{CombinerKind, Constants, Contents, Envelope, Named};
+use ddtc::decode::{Introspect, decode};
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::object::{self, Handle};
+
+use crate::arguments::{Type, export, out, to_c};
+
+type EnvelopeFunction =
+    unsafe extern "C" fn(*mut c_void, usize, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int) -> c_int;
+type ContentsFunction = unsafe extern "C" fn(
+    *mut c_void,
+    usize,
+    i64,
+    i64,
+    i64,
+    i64,
+    *mut c_int,
+    *mut i64,
+    *mut i64,
+    *mut usize,
+) -> c_int;
+
+/// `ddtc_introspect` of ddtc.h.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Functions {
+    struct_size: usize,
+    context: *mut c_void,
+    envelope: Option<EnvelopeFunction>,
+    contents: Option<ContentsFunction>,
+    named: Option<unsafe extern "C" fn(*mut c_void, usize, *mut Type) -> c_int>,
+    bounds: Option<unsafe extern "C" fn(*mut c_void, usize, *mut i64, *mut i64) -> c_int>,
+    identity: Option<unsafe extern "C" fn(*mut c_void, usize, *mut u64) -> c_int>,
+    release: Option<unsafe extern "C" fn(*mut c_void, usize)>,
+}
+
+struct Host(Functions);
+
+fn missing(argument: &'static str) -> Error {
+    Error::new(ErrorClass::Arg, "type_decode", argument, "NULL", "the table must have this function")
+}
+
+fn answer(argument: &'static str, code: c_int) -> Result<()> {
+    if code != 0 {
+        let rule = "the runtime's function refused with this code";
+        return Err(Error::new(ErrorClass::Other, "type_decode", argument, code, rule));
+    }
+    Ok(())
+}
+
+impl Introspect for Host {
+    type Handle = usize;
+
+    fn envelope(&mut self, handle: &usize) -> Result<Envelope> {
+        let envelope = self.0.envelope.ok_or_else(|| missing("envelope"))?;
+        let (mut n, mut combiner) = ([0i64; 4], 0);
+        let [integers, addresses, large_counts, datatypes] = &mut n;
+        // SAFETY: the runtime gave this function for this purpose; all places are ours.
+        answer("envelope", unsafe {
+            envelope(self.0.context, *handle, integers, addresses, large_counts, datatypes, &mut combiner)
+        })?;
+        let kind = CombinerKind::all().find(|k| k.abi_value() == combiner).ok_or_else(|| {
+            let rule = "must be a combiner of the standard ABI or of ddtc.h";
+            Error::new(ErrorClass::Type, "type_decode", "combiner", combiner, rule)
+        })?;
+        Ok(Envelope { combiner: kind, integers: n[0], addresses: n[1], large_counts: n[2], datatypes: n[3] })
+    }
+
+    fn contents(&mut self, handle: &usize, envelope: &Envelope) -> Result<Contents<usize>> {
+        let contents = self.0.contents.ok_or_else(|| missing("contents"))?;
+        // The decoder has checked the lengths against its limits.
+        let mut arrays = Contents {
+            integers: vec![0; envelope.integers as usize],
+            addresses: vec![0; envelope.addresses as usize],
+            large_counts: vec![0; envelope.large_counts as usize],
+            datatypes: vec![0; envelope.datatypes as usize],
+        };
+        // SAFETY: the runtime gave this function for this purpose; the arrays have the lengths that are passed.
+        answer("contents", unsafe {
+            contents(
+                self.0.context,
+                *handle,
+                envelope.integers,
+                envelope.addresses,
+                envelope.large_counts,
+                envelope.datatypes,
+                arrays.integers.as_mut_ptr(),
+                arrays.addresses.as_mut_ptr(),
+                arrays.large_counts.as_mut_ptr(),
+                arrays.datatypes.as_mut_ptr(),
+            )
+        })?;
+        Ok(arrays)
+    }
+
+    fn named(&mut self, handle: &usize) -> Result<Named> {
+        let named = self.0.named.ok_or_else(|| missing("named"))?;
+        let mut datatype = std::ptr::null_mut();
+        // SAFETY: the runtime gave this function for this purpose; the place is ours.
+        answer("named", unsafe { named(self.0.context, *handle, &mut datatype) })?;
+        let handle = crate::arguments::handle(datatype);
+        handle.named().ok_or_else(|| {
+            let rule = "must be a named predefined datatype";
+            Error::new(ErrorClass::Type, "type_decode", "named", handle, rule)
+        })
+    }
+
+    fn bounds(&mut self, handle: &usize) -> Result<Option<(i64, i64)>> {
+        let Some(bounds) = self.0.bounds else { return Ok(None) };
+        let (mut lb, mut extent) = (0, 0);
+        // SAFETY: the runtime gave this function for this purpose; both places are ours.
+        answer("bounds", unsafe { bounds(self.0.context, *handle, &mut lb, &mut extent) })?;
+        Ok(Some((lb, extent)))
+    }
+
+    fn identity(&mut self, handle: &usize) -> Option<u64> {
+        let mut value = 0;
+        // SAFETY: the runtime gave this function for this purpose; the place is ours.
+        let code = unsafe { (self.0.identity?)(self.0.context, *handle, &mut value) };
+        (code == 0).then_some(value)
+    }
+
+    fn release(&mut self, handle: usize) {
+        if let Some(release) = self.0.release {
+            // SAFETY: the runtime gave this function for this purpose.
+            unsafe { release(self.0.context, handle) };
+        }
+    }
+
+    fn constants(&self) -> Constants {
+        Constants::ABI
+    }
+}
+
+export! {
+    fn ddtc_type_decode(functions: *const Functions, host: usize, newtype: *mut Type) {
+        const CALL: &str = "type_decode";
+        let newtype = out(CALL, "newtype", newtype)?;
+        let functions = out(CALL, "functions", functions.cast_mut())?.get();
+        if functions.struct_size != size_of::<Functions>() {
+            let rule = format!("must be sizeof(ddtc_introspect), which is {}", size_of::<Functions>());
+            return Err(Error::new(ErrorClass::Arg, CALL, "struct_size", functions.struct_size, rule).into());
+        }
+        let datatype = decode(&mut Host(functions), &host).inspect_err(|_| newtype.set(to_c(Handle::NULL)))?;
+        newtype.set(to_c(object::create(datatype)?));
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! The C ABI of ddtc: MPI's object model over datatypes for a runtime to embed. `include/ddtc.h` is its documentation.
+//!
+//! Every export checks its arguments, catches panics and returns an MPI error class; the message is kept per thread for
+//! `ddtc_error_string`. Nothing happens before the first call: no constructor, no thread, no environment variable.
+//! The rooms hold no state: objects live in `ddtc::object`, tool variables in `ddtc::tool`.
+#![allow(clippy::missing_safety_doc)] // The contracts stand in ddtc.h, function by function.
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("handles, MPI_Aint and MPI_Count are 64-bit here");
+
+mod alloc;
+mod arguments;
+mod attributes;
+mod config;
+mod construct;
+mod decode;
+mod embed;
+mod errors;
+mod fortran;
+mod introspect;
+mod pack;
+mod query;
+mod tool;

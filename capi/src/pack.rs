@@ -1,0 +1,254 @@
+//! Pack, unpack, pack_size, and ranges of the packed stream, through handles.
+
+use std::ffi::{c_int, c_void};
+
+use ddtc::committed::Committed;
+use ddtc::datatype::Datatype;
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::kind::Direction;
+use ddtc::object::{self, Object};
+
+use crate::arguments::{Number, Out, Type, export, handle, natural, out};
+use crate::errors::Outcome;
+
+/// Data below this address is a null buffer with relative displacements: nothing is ever mapped there.
+const FIRST_PAGE: i128 = 4096;
+
+/// What packs the type of a call.
+#[inline]
+fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o Committed> {
+    object.committed()?.ok_or_else(|| uncommitted(call, object.datatype()))
+}
+
+#[cold]
+fn uncommitted(call: &'static str, t: &Datatype) -> Error {
+    let name = t.envelope().combiner.mpi_name();
+    Error::new(ErrorClass::Type, call, "datatype", name, "is not committed")
+}
+
+/// MPI 5.0 section 5.1.12: the span of all instances must lie inside the address space. Computed in 128 bits.
+#[inline]
+pub(crate) fn check_span(call: &'static str, t: &Datatype, buffer: *const c_void, count: u64) -> Result<()> {
+    let last = (i128::from(count) - 1) * i128::from(t.extent());
+    let at = buffer.addr() as i128;
+    let low = at + i128::from(t.true_lb()) + last.min(0);
+    let high = at + i128::from(t.true_ub()) + last.max(0);
+    if low >= FIRST_PAGE && high <= i128::from(u64::MAX) {
+        return Ok(());
+    }
+    Err(outside(call, buffer, count, low, high))
+}
+
+#[cold]
+fn outside(call: &'static str, buffer: *const c_void, count: u64, low: i128, high: i128) -> Error {
+    let rule = format!(
+        "the data of {count} instances would span bytes {low} to {high}, which is not in the address space"
+    );
+    Error::new(ErrorClass::Buffer, call, "buffer", format_args!("{:#x}", buffer.addr()), rule)
+}
+
+/// Position and the packed bytes of a call, checked.
+struct Place {
+    at: i64,
+    bytes: u64,
+}
+
+#[inline(always)] // Its result would go through memory: a third of the call.
+fn place<N: Number>(
+    call: &'static str,
+    committed: &Committed,
+    count: u64,
+    size: N,
+    position: &Out<N>,
+    size_name: &'static str,
+) -> Result<Place> {
+    let (at, size) = (position.get().wide(), size.wide());
+    if size < 0 {
+        return Err(Error::new(ErrorClass::Arg, call, size_name, size, "must not be negative"));
+    }
+    if at < 0 || at > size {
+        let rule = format!("must be from 0 to {size_name}, which is {size}");
+        return Err(Error::new(ErrorClass::Arg, call, "position", at, rule));
+    }
+    let bytes = committed.packed_size(count)?;
+    if bytes > (size - at) as u64 {
+        let rule = format!("must hold {bytes} packed bytes after position {at}");
+        return Err(Error::new(ErrorClass::Truncate, call, size_name, size, rule));
+    }
+    Ok(Place { at, bytes })
+}
+
+#[cold]
+fn null(call: &'static str, argument: &'static str) -> Error {
+    Error::new(ErrorClass::Buffer, call, argument, "NULL", "must not be a null pointer")
+}
+
+#[inline]
+unsafe fn pack<N: Number>(
+    buffer: *const c_void,
+    count: N,
+    datatype: Type,
+    packed: *mut c_void,
+    size: N,
+    position: *mut N,
+) -> Outcome {
+    const CALL: &str = "pack";
+    // SAFETY: the exports below hand on what they were promised.
+    let position = unsafe { out(CALL, "position", position)? };
+    let count = natural(CALL, "incount", count.wide())?;
+    // One reference: a closure that captures much is copied, and its copy stalls on the stores just made.
+    let arguments = &(position, count, size, packed, buffer);
+    Ok(object::with(CALL, handle(datatype), move |o| -> Result<()> {
+        let &(ref position, count, size, packed, buffer) = arguments;
+        let committed = ready(CALL, o)?;
+        let Place { at, bytes } = place(CALL, committed, count, size, position, "outsize")?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if packed.is_null() {
+            return Err(null(CALL, "outbuf"));
+        }
+        check_span(CALL, committed.datatype(), buffer, count)?;
+        // SAFETY: the caller promises that all instances at `buffer` are readable and `size` bytes at `packed`
+        // writable, apart from them; `bytes` fit there after the position.
+        unsafe { committed.pack_raw(buffer.cast(), count, packed.cast::<u8>().wrapping_add(at as usize)) };
+        position.set(N::narrow(at + bytes as i64));
+        Ok(())
+    })??)
+}
+
+#[inline]
+unsafe fn unpack<N: Number>(
+    packed: *const c_void,
+    size: N,
+    position: *mut N,
+    buffer: *mut c_void,
+    count: N,
+    datatype: Type,
+) -> Outcome {
+    const CALL: &str = "unpack";
+    // SAFETY: the exports below hand on what they were promised.
+    let position = unsafe { out(CALL, "position", position)? };
+    let count = natural(CALL, "outcount", count.wide())?;
+    let arguments = &(position, count, size, packed, buffer);
+    Ok(object::with(CALL, handle(datatype), move |o| -> Result<()> {
+        let &(ref position, count, size, packed, buffer) = arguments;
+        let committed = ready(CALL, o)?;
+        let Place { at, bytes } = place(CALL, committed, count, size, position, "insize")?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if packed.is_null() {
+            return Err(null(CALL, "inbuf"));
+        }
+        check_span(CALL, committed.datatype(), buffer, count)?;
+        // SAFETY: as in `pack`, with the sides exchanged.
+        unsafe { committed.unpack_raw(packed.cast::<u8>().wrapping_add(at as usize), buffer.cast(), count) };
+        position.set(N::narrow(at + bytes as i64));
+        Ok(())
+    })??)
+}
+
+/// Moves packed bytes `offset ..` of a stream, as many as `max` and are left; returns how many.
+///
+/// # Safety
+/// As of `ddtc_pack_range` and `ddtc_unpack_range`.
+pub(crate) unsafe fn range(
+    call: &'static str,
+    committed: &Committed,
+    direction: Direction,
+    buffer: *mut c_void,
+    count: u64,
+    offset: i64,
+    (packed, max): (*mut c_void, i64),
+) -> Result<i64> {
+    let total = committed.packed_size(count)? as i64;
+    if offset < 0 || offset > total {
+        let rule = format!("must be from 0 to the {total} packed bytes of {count} instances");
+        return Err(Error::new(ErrorClass::Arg, call, "offset", offset, rule));
+    }
+    if max < 0 {
+        return Err(Error::new(ErrorClass::Arg, call, "max_bytes", max, "must not be negative"));
+    }
+    let bytes = max.min(total - offset);
+    if bytes == 0 {
+        return Ok(0);
+    }
+    if packed.is_null() {
+        return Err(null(call, "packed"));
+    }
+    check_span(call, committed.datatype(), buffer, count)?;
+    let range = offset as u64..(offset + bytes) as u64;
+    // SAFETY: the range lies in the stream; the caller vouches for the memory on both sides.
+    unsafe { committed.range_raw(direction, buffer.cast(), count, packed.cast(), range) };
+    Ok(bytes)
+}
+
+macro_rules! packing {
+    ($($pack:ident $unpack:ident $size:ident $n:ty;)*) => {export! {$(
+        fn $pack(
+            inbuf: *const c_void, incount: $n, datatype: Type, outbuf: *mut c_void, outsize: $n,
+            position: *mut $n,
+        ) {
+            pack(inbuf, incount, datatype, outbuf, outsize, position)
+        }
+
+        fn $unpack(
+            inbuf: *const c_void, insize: $n, position: *mut $n, outbuf: *mut c_void, outcount: $n,
+            datatype: Type,
+        ) {
+            unpack(inbuf, insize, position, outbuf, outcount, datatype)
+        }
+
+        fn $size(incount: $n, datatype: Type, size: *mut $n) {
+            const CALL: &str = "pack_size";
+            let size = out(CALL, "size", size)?;
+            let count = natural(CALL, "incount", incount.wide())?;
+            let one = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
+            let bytes = (count as i64).checked_mul(one);
+            match bytes {
+                Some(bytes) => size.set(<$n>::narrow(bytes)),
+                None => size.set(<$n>::narrow(i64::from(crate::arguments::UNDEFINED))),
+            }
+            Ok(())
+        }
+    )*}};
+}
+packing! {
+    ddtc_pack ddtc_unpack ddtc_pack_size c_int;
+    ddtc_pack_c ddtc_unpack_c ddtc_pack_size_c i64;
+}
+
+export! {
+    fn ddtc_pack_range(
+        inbuf: *const c_void, incount: i64, datatype: Type, offset: i64, packed: *mut c_void, max_bytes: i64,
+        bytes: *mut i64,
+    ) {
+        const CALL: &str = "pack_range";
+        let bytes = out(CALL, "bytes", bytes)?;
+        let count = natural(CALL, "incount", incount)?;
+        let moved = object::with(CALL, handle(datatype), |o| {
+            let (committed, place) = (ready(CALL, o)?, (packed, max_bytes));
+            // SAFETY: as the caller promises.
+            unsafe { range(CALL, committed, Direction::Pack, inbuf.cast_mut(), count, offset, place) }
+        })??;
+        bytes.set(moved);
+        Ok(())
+    }
+
+    fn ddtc_unpack_range(
+        packed: *const c_void, max_bytes: i64, offset: i64, outbuf: *mut c_void, outcount: i64, datatype: Type,
+        bytes: *mut i64,
+    ) {
+        const CALL: &str = "unpack_range";
+        let bytes = out(CALL, "bytes", bytes)?;
+        let count = natural(CALL, "outcount", outcount)?;
+        let moved = object::with(CALL, handle(datatype), |o| {
+            let (committed, place) = (ready(CALL, o)?, (packed.cast_mut(), max_bytes));
+            // SAFETY: as the caller promises.
+            unsafe { range(CALL, committed, Direction::Unpack, outbuf, count, offset, place) }
+        })??;
+        bytes.set(moved);
+        Ok(())
+    }
+}

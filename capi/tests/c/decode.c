@@ -1,0 +1,132 @@
+/* Decoding: references, dup chains, empty types, short arrays, 64-bit values, cost of large contents. */
+#include <ddtc.h>
+#include <limits.h>
+#include "check.h"
+
+int main(void)
+{
+    ddtc_datatype v, s, d[4], e;
+    int i[8], ni, na, nd, combiner, n;
+    ddtc_aint a[8];
+    ddtc_count c[8], size;
+
+    /* Children: derived ones are new references, named ones equal handles. */
+    OK(ddtc_type_vector(2, 1, 3, DDTC_TYPE_DOUBLE, &v));
+    ddtc_datatype types[3] = {v, DDTC_TYPE_INT, v};
+    OK(ddtc_type_create_struct(3, (int[]){1, 1, 1}, (ddtc_aint[]){0, 64, 80}, types, &s));
+    OK(ddtc_type_free(&v));
+    OK(ddtc_type_get_contents(s, 8, 8, 3, i, a, d));
+    EQ(d[1], DDTC_TYPE_INT);
+    TRUE(d[0] != d[2] && d[0] != types[0]);
+    for (int k = 0; k < 3; k += 2) {
+        OK(ddtc_type_get_envelope(d[k], &ni, &na, &nd, &combiner));
+        EQ(combiner, DDTC_COMBINER_VECTOR);
+        OK(ddtc_type_free(&d[k]));
+        EQ(d[k], DDTC_DATATYPE_NULL);
+    }
+    FAILS(DDTC_ERR_TYPE, "predefined", ddtc_type_free(&d[1]));
+
+    /* Maxima: larger is fine, smaller is an error and writes nothing. */
+    i[0] = -7;
+    FAILS(DDTC_ERR_ARG, "max_integers = 3", ddtc_type_get_contents(s, 3, 8, 3, i, a, d));
+    FAILS(DDTC_ERR_ARG, "max_addresses = 2", ddtc_type_get_contents(s, 8, 2, 3, i, a, d));
+    FAILS(DDTC_ERR_ARG, "max_datatypes = 2", ddtc_type_get_contents(s, 8, 8, 2, i, a, d));
+    FAILS(DDTC_ERR_ARG, "max_datatypes = -1", ddtc_type_get_contents(s, 8, 8, -1, i, a, d));
+    FAILS(DDTC_ERR_ARG, "array_of_integers", ddtc_type_get_contents(s, 8, 8, 3, NULL, a, d));
+    EQ(i[0], -7);
+    OK(ddtc_type_free(&s));
+
+    /* Named types have no contents. */
+    OK(ddtc_type_get_envelope(DDTC_TYPE_INT, &ni, &na, &nd, &combiner));
+    TRUE(ni == 0 && na == 0 && nd == 0 && combiner == DDTC_COMBINER_NAMED);
+    FAILS(DDTC_ERR_TYPE, "named", ddtc_type_get_contents(DDTC_TYPE_INT, 8, 8, 3, i, a, d));
+    FAILS(DDTC_ERR_TYPE, "named", ddtc_type_get_contents_c(DDTC_TYPE_INT, 8, 8, 8, 3, i, a, c, d));
+
+    /* A dup of a predefined type is derived; chains keep every link. */
+    OK(ddtc_type_dup(DDTC_TYPE_INT, &v));
+    OK(ddtc_type_dup(v, &s));
+    OK(ddtc_type_get_contents(s, 0, 0, 1, NULL, NULL, d));
+    OK(ddtc_type_get_contents(d[0], 0, 0, 1, NULL, NULL, d + 1));
+    EQ(d[1], DDTC_TYPE_INT);
+    OK(ddtc_type_free(&d[0]));
+    OK(ddtc_type_free(&v));
+    OK(ddtc_type_free(&s));
+
+    /* Empty types keep their combiner. */
+    OK(ddtc_type_create_struct(0, NULL, NULL, NULL, &e));
+    OK(ddtc_type_get_envelope(e, &ni, &na, &nd, &combiner));
+    TRUE(ni == 1 && na == 0 && nd == 0 && combiner == DDTC_COMBINER_STRUCT);
+    OK(ddtc_type_get_contents(e, 1, 0, 0, i, NULL, NULL));
+    EQ(i[0], 0);
+    OK(ddtc_type_free(&e));
+    OK(ddtc_type_indexed(0, NULL, NULL, DDTC_TYPE_INT, &e));
+    OK(ddtc_type_get_envelope(e, &ni, &na, &nd, &combiner));
+    TRUE(ni == 1 && nd == 1 && combiner == DDTC_COMBINER_INDEXED);
+    OK(ddtc_type_commit(&e));
+    n = 0;
+    OK(ddtc_pack(NULL, 17, e, NULL, 0, &n));
+    OK(ddtc_type_free(&e));
+
+    /* Large counts; small queries that overflow are UNDEFINED. */
+    OK(ddtc_type_contiguous_c((ddtc_count)1 << 40, DDTC_TYPE_INT, &v));
+    OK(ddtc_type_size(v, &n));
+    EQ(n, DDTC_UNDEFINED);
+    OK(ddtc_type_size_c(v, &size));
+    EQ(size, (ddtc_count)1 << 42);
+    OK(ddtc_pack_size(1, v, &n));
+    EQ(n, DDTC_UNDEFINED);
+    OK(ddtc_get_elements(v, (ddtc_count)1 << 40, &n));
+    EQ(n, DDTC_UNDEFINED);
+    OK(ddtc_get_elements_x(v, (ddtc_count)1 << 40, &size));
+    EQ(size, (ddtc_count)1 << 38);
+    OK(ddtc_type_free(&v));
+    /* The text notation says nothing of the form: a count that no int holds makes it the large one. */
+    OK(ddtc_type_parse("contiguous(4294967296, int)", &v));
+    FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_contents(v, 1, 0, 1, i, a, d));
+    OK(ddtc_type_free(&v));
+
+    /* Elements. */
+    OK(ddtc_type_create_struct(2, (int[]){1, 3}, (ddtc_aint[]){0, 8},
+                               (ddtc_datatype[]){DDTC_TYPE_DOUBLE, DDTC_TYPE_INT}, &s));
+    OK(ddtc_get_elements(s, 20 + 8 + 4, &n));
+    EQ(n, 6);
+    OK(ddtc_get_elements(s, 9, &n));
+    EQ(n, DDTC_UNDEFINED);
+    OK(ddtc_get_count(s, 60, &n));
+    EQ(n, 3);
+    OK(ddtc_get_count(s, 61, &n));
+    EQ(n, DDTC_UNDEFINED);
+    FAILS(DDTC_ERR_COUNT, "bytes = -1", ddtc_get_elements(s, -1, &n));
+    OK(ddtc_type_free(&s));
+
+    /* 10^5 blocks. */
+    enum { MANY = 100000 };
+    int *lengths = malloc(MANY * sizeof(int)), *ints = malloc((MANY + 1) * sizeof(int));
+    ddtc_aint *places = malloc(MANY * sizeof(ddtc_aint)), *addresses = malloc(MANY * sizeof(ddtc_aint));
+    for (int k = 0; k < MANY; k++) {
+        lengths[k] = 1 + k % 5;
+        places[k] = 32 * (ddtc_aint)k;
+    }
+    OK(ddtc_type_create_hindexed(MANY, lengths, places, DDTC_TYPE_INT, &v));
+    OK(ddtc_type_get_contents(v, MANY + 1, MANY, 1, ints, addresses, d));
+    EQ(ints[0], MANY);
+    BYTES(ints + 1, lengths, MANY * sizeof(int));
+    BYTES(addresses, places, MANY * sizeof(ddtc_aint));
+
+    /* The window accessors over the same type: entries from anywhere, nothing beyond. */
+    OK(ddtc_type_envelope(v, &n, &combiner));
+    TRUE(n == MANY && combiner == DDTC_HINDEXED);
+    for (int start = 0; start < MANY; start += 33333) {
+        int l[4];
+        ddtc_aint p[4], stride = -5;
+        ddtc_datatype w[4] = {0};
+        OK(ddtc_type_contents(v, start, 3, l, &stride, p, w));
+        int filled = start + 3 <= MANY ? 3 : MANY - start;
+        BYTES(l, lengths + start, filled * sizeof(int));
+        BYTES(p, places + start, filled * sizeof(ddtc_aint));
+        TRUE(w[0] == DDTC_TYPE_INT && w[1] == 0 && stride == -5);
+    }
+    OK(ddtc_type_free(&v));
+    free(lengths), free(ints), free(places), free(addresses);
+    return 0;
+}

@@ -1,0 +1,214 @@
+/* For runtimes: committed pointers, kernels, the runtime's own types, configuration, log, Fortran integers, fork. */
+#include <ddtc.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "check.h"
+
+/* A tiny runtime's types: 1 = vector(2, 1, 3, int) with an extent of its own, 2 = struct of two of them, 3 = a cycle. */
+static int released;
+static int envelope(void *c, uintptr_t h, ddtc_count *ni, ddtc_count *na, ddtc_count *nc, ddtc_count *nd, int *combiner)
+{
+    EQ(*(int *)c, 42);
+    *nc = 0;
+    if (h == 100) return *ni = *na = *nd = 0, *combiner = DDTC_COMBINER_NAMED, 0;
+    if (h == 1) return *ni = 3, *na = 0, *nd = 1, *combiner = DDTC_COMBINER_VECTOR, 0;
+    if (h == 2) return *ni = 3, *na = 2, *nd = 2, *combiner = DDTC_COMBINER_STRUCT, 0;
+    if (h == 3) return *ni = 1, *na = 0, *nd = 1, *combiner = DDTC_COMBINER_CONTIGUOUS, 0;
+    return 31;
+}
+static int contents(void *c, uintptr_t h, ddtc_count ni, ddtc_count na, ddtc_count nc, ddtc_count nd, int i[],
+                    ddtc_aint a[], ddtc_count l[], uintptr_t d[])
+{
+    (void)c, (void)ni, (void)na, (void)nc, (void)nd, (void)l;
+    if (h == 1) i[0] = 2, i[1] = 1, i[2] = 3, d[0] = 100;
+    if (h == 2) i[0] = 2, i[1] = i[2] = 1, a[0] = 0, a[1] = 64, d[0] = d[1] = 1;
+    if (h == 3) i[0] = 2, d[0] = 3;
+    return 0;
+}
+static int named(void *c, uintptr_t h, ddtc_datatype *t)
+{
+    (void)c, (void)h;
+    *t = DDTC_TYPE_INT;
+    return 0;
+}
+static int bounds(void *c, uintptr_t h, ddtc_count *lb, ddtc_count *extent)
+{
+    (void)c;
+    *lb = 0;
+    *extent = h == 1 ? 20 : h == 2 ? 96 : 4;
+    return 0;
+}
+static int identity(void *c, uintptr_t h, uint64_t *value)
+{
+    (void)c;
+    *value = h;
+    return 0;
+}
+static void release(void *c, uintptr_t h)
+{
+    (void)c, (void)h;
+    released++;
+}
+
+static char logged[4096];
+static void log_line(void *context, int level, const char *line)
+{
+    EQ(*(int *)context, 42);
+    TRUE(level >= DDTC_LOG_ERROR && level <= DDTC_LOG_DEBUG);
+    snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", line);
+    int size;
+    OK(ddtc_type_size(DDTC_TYPE_INT, &size)); /* hooks may call back */
+}
+
+int main(void)
+{
+    int context = 42, major, minor, patch, n, source[64], back[64], packed[64];
+    for (int i = 0; i < 64; i++) source[i] = 7 * i;
+    OK(ddtc_version(&major, &minor, &patch));
+    TRUE(major == DDTC_VERSION_MAJOR && minor == DDTC_VERSION_MINOR && patch == DDTC_VERSION_PATCH);
+    TRUE(strstr(ddtc_version_string(), "ddtc ") != NULL);
+
+    /* Log and configuration. */
+    OK(ddtc_set_log(log_line, &context, DDTC_LOG_DEBUG));
+    FAILS(DDTC_ERR_ARG, "level = 9", ddtc_set_log(log_line, &context, 9));
+    ddtc_config config = {.struct_size = sizeof config}, same = {.struct_size = sizeof config};
+    OK(ddtc_config_get(&config));
+    EQ(config.mode, DDTC_MODE_COMMIT);
+    config.mode = 9;
+    FAILS(DDTC_ERR_ARG, "mode = 9", ddtc_configure(&config));
+    config.mode = DDTC_MODE_COMMIT, config.struct_size = 3;
+    FAILS(DDTC_ERR_ARG, "struct_size = 3", ddtc_configure(&config));
+    OK(ddtc_config_get(&same));
+    EQ(same.mode, DDTC_MODE_COMMIT);
+    config.struct_size = sizeof config, config.both_directions = 1, config.check = 1;
+    OK(ddtc_configure(&config));
+
+    /* A kernel by itself. */
+    ddtc_datatype t;
+    ddtc_kernel kernel;
+    const ddtc_committed *committed;
+    OK(ddtc_type_create_hindexed(2, (int[]){1, 2}, (ddtc_aint[]){40, 8}, DDTC_TYPE_INT, &t));
+    FAILS(DDTC_ERR_TYPE, "not committed", ddtc_type_get_committed(t, &committed));
+    FAILS(DDTC_ERR_TYPE, "not committed", ddtc_type_get_kernel(t, DDTC_PACK, &kernel));
+    OK(ddtc_type_commit(&t));
+    TRUE(strstr(logged, "compiled") != NULL);
+    OK(ddtc_set_log(NULL, NULL, DDTC_LOG_ERROR));
+    FAILS(DDTC_ERR_ARG, "direction = 2", ddtc_type_get_kernel(t, 2, &kernel));
+    OK(ddtc_type_get_kernel(t, DDTC_PACK, &kernel));
+    TRUE(kernel.entry != NULL);
+    kernel.entry((char *)source + kernel.origin, packed, 1, kernel.context);
+    TRUE(packed[0] == 70 && packed[1] == 14 && packed[2] == 21);
+
+    /* A committed pointer outlives the handle. */
+    OK(ddtc_type_get_committed(t, &committed));
+    OK(ddtc_committed_retain(committed));
+    OK(ddtc_type_free(&t));
+    ddtc_count size, lb, extent, true_lb, true_extent, bytes;
+    OK(ddtc_committed_bounds(committed, &size, &lb, &extent, &true_lb, &true_extent));
+    TRUE(size == 12 && lb == 8 && extent == 36 && true_lb == 8 && true_extent == 36);
+    OK(ddtc_committed_bounds(committed, &size, NULL, NULL, NULL, NULL));
+    memset(packed, 0, sizeof packed);
+    OK(ddtc_committed_pack(committed, source, 1, packed));
+    TRUE(packed[0] == 70 && packed[2] == 21);
+    memset(back, 0, sizeof back);
+    OK(ddtc_committed_unpack(committed, packed, back, 1));
+    TRUE(back[10] == 70 && back[2] == 14 && back[3] == 21 && back[4] == 0);
+    OK(ddtc_committed_range(committed, DDTC_PACK, source, 1, 4, packed, 100, &bytes));
+    TRUE(bytes == 8 && packed[0] == 14 && packed[1] == 21);
+    OK(ddtc_committed_kernel(committed, DDTC_UNPACK, &kernel));
+    TRUE(kernel.entry != NULL);
+    FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_committed_pack(committed, source, -1, packed));
+    FAILS(DDTC_ERR_ARG, "committed", ddtc_committed_release(NULL));
+    OK(ddtc_committed_release(committed));
+    OK(ddtc_committed_release(committed));
+
+    /* Modes that do not compile have no kernel and still pack. */
+    for (int mode = DDTC_MODE_OFF; mode <= DDTC_MODE_LAZY; mode++) {
+        config.mode = mode, config.check = 0;
+        OK(ddtc_configure(&config));
+        OK(ddtc_type_vector(3, 1, 5 + mode, DDTC_TYPE_INT, &t));
+        OK(ddtc_type_commit(&t));
+        int position = 0;
+        OK(ddtc_pack(source, 2, t, packed, sizeof packed, &position));
+        EQ(position, 24);
+        EQ(packed[2], 7 * 2 * (5 + mode));
+        EQ(packed[3], 7 * (2 * (5 + mode) + 1));
+        if (mode < DDTC_MODE_LAZY) {
+            OK(ddtc_type_get_kernel(t, DDTC_PACK, &kernel));
+            TRUE(kernel.entry == NULL);
+        }
+        OK(ddtc_type_free(&t));
+    }
+    config.mode = DDTC_MODE_COMMIT;
+    OK(ddtc_configure(&config));
+
+    /* The runtime's own types, with its own bounds. */
+    ddtc_introspect host = {sizeof host, &context, envelope, contents, named, bounds, identity, release};
+    OK(ddtc_type_decode(&host, 2, &t));
+    EQ(released, 3); /* two children of the struct; the shared vector was opened once */
+    ddtc_aint a, b;
+    OK(ddtc_type_get_extent(t, &a, &b));
+    EQ(b, 96);
+    int ni, na, nd, combiner, i[3];
+    ddtc_aint places[2];
+    ddtc_datatype d[2];
+    OK(ddtc_type_get_envelope(t, &ni, &na, &nd, &combiner));
+    TRUE(ni == 3 && na == 2 && nd == 2 && combiner == DDTC_COMBINER_STRUCT);
+    OK(ddtc_type_get_contents(t, 3, 2, 2, i, places, d));
+    OK(ddtc_type_get_extent(d[0], &a, &b));
+    EQ(b, 20);
+    OK(ddtc_type_free(&d[0]));
+    OK(ddtc_type_free(&d[1]));
+    OK(ddtc_type_free(&t));
+    FAILS(DDTC_ERR_TYPE, "cycle", ddtc_type_decode(&host, 3, &t));
+    EQ(t, DDTC_DATATYPE_NULL);
+    FAILS(DDTC_ERR_OTHER, "31", ddtc_type_decode(&host, 5, &t));
+    host.named = NULL;
+    FAILS(DDTC_ERR_ARG, "named", ddtc_type_decode(&host, 1, &t));
+    host.struct_size = 8;
+    FAILS(DDTC_ERR_ARG, "struct_size", ddtc_type_decode(&host, 1, &t));
+
+    /* Fortran integers. */
+    OK(ddtc_type_toint(DDTC_TYPE_DOUBLE, &n));
+    EQ(n, 0x214);
+    OK(ddtc_type_fromint(n, &t));
+    EQ(t, DDTC_TYPE_DOUBLE);
+    OK(ddtc_type_toint(DDTC_DATATYPE_NULL, &n));
+    EQ(n, 0x200);
+    OK(ddtc_type_vector(2, 1, 2, DDTC_TYPE_INT, &t));
+    OK(ddtc_type_toint(t, &n));
+    OK(ddtc_type_fromint(n, d));
+    EQ(d[0], t);
+    OK(ddtc_type_free(&t));
+    FAILS(DDTC_ERR_TYPE, "datatype", ddtc_type_fromint(n, d));
+    EQ(d[0], DDTC_DATATYPE_NULL);
+
+    /* A child after fork commits and packs in memory of its own; the parent's kernels stay what they are. */
+    ddtc_datatype p;
+    OK(ddtc_type_vector(8, 1, 3, DDTC_TYPE_INT, &p));
+    OK(ddtc_type_commit(&p));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int stride = 2; stride < 7; stride++) {
+            int position = 0;
+            OK(ddtc_type_vector(5, 1, stride, DDTC_TYPE_SHORT, &t));
+            OK(ddtc_type_commit(&t));
+            OK(ddtc_pack(source, 1, t, packed, sizeof packed, &position));
+            OK(ddtc_pack(source, 1, p, packed, sizeof packed, &position));
+            EQ(position, 10 + 32);
+            OK(ddtc_type_free(&t));
+        }
+        OK(ddtc_type_free(&p));
+        _exit(0);
+    }
+    int status;
+    EQ(waitpid(child, &status, 0), child);
+    EQ(status, 0);
+    int position = 0;
+    OK(ddtc_pack(source, 1, p, packed, sizeof packed, &position));
+    for (int k = 0; k < 8; k++) EQ(packed[k], 7 * 3 * k);
+    OK(ddtc_type_free(&p));
+    return 0;
+}

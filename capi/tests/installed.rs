@@ -1,0 +1,426 @@
+//! C, C++ and Fortran programs against the installed library, as a user would build them.
+//!
+//! The library is built, installed by install.sh into a directory of this test, and every program under tests/ is compiled with the
+//! system's compilers against it: shared, static, and under AddressSanitizer. What is missing makes a test fail, not pass.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// `<target>/tmp`, made by cargo for this test.
+fn scratch() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("installed")
+}
+
+/// The installed layout, made once per run.
+fn installed() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        // Tests run from <target>/<profile>/deps: the profile's directory holds the libraries.
+        let exe = std::env::current_exe().expect("path of this test");
+        let libs = exe.parent().and_then(Path::parent).expect("profile directory").to_owned();
+        let profile = match libs.file_name().and_then(|n| n.to_str()).expect("profile") {
+            "debug" => "dev",
+            other => other,
+        };
+        // Cargo builds a cdylib for its own tests only as far as it likes: ask for it.
+        let target = libs.parent().expect("target directory");
+        run(Command::new(env!("CARGO"))
+            .args(["build", "-p", "ddtc-capi", "--profile", profile, "--target-dir"])
+            .arg(target)
+            .current_dir(HERE));
+        let prefix = scratch().join("prefix");
+        let _ = std::fs::remove_dir_all(scratch());
+        run(Command::new("sh")
+            .arg(format!("{HERE}/install.sh"))
+            .arg("--libs")
+            .arg(&libs)
+            .arg("--prefix")
+            .arg(&prefix));
+        prefix
+    })
+}
+
+fn pkg_config(which: &str) -> Vec<String> {
+    let pc = std::fs::read_to_string(installed().join("lib/pkgconfig/ddtc.pc")).expect("ddtc.pc");
+    let line = pc.lines().find_map(|l| l.strip_prefix(which)).expect("a line of ddtc.pc");
+    let prefix = installed().display().to_string();
+    line.replace("${libdir}", &format!("{prefix}/lib"))
+        .replace("${includedir}", &format!("{prefix}/include"))
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Link {
+    Shared,
+    Static,
+    /// Shared, the program under AddressSanitizer with its leak check.
+    Sanitized,
+}
+
+/// Compiles `source` (a file under tests/, or anywhere) and returns the program.
+fn compile(compiler: &str, source: &str, link: Link, extra: &[&str]) -> PathBuf {
+    let name = Path::new(source).file_stem().and_then(|s| s.to_str()).expect("name");
+    let suffix = match link {
+        Link::Shared => "shared",
+        Link::Static => "static",
+        Link::Sanitized => "asan",
+    };
+    let lib = installed().join("lib");
+    let program = scratch().join(format!("{name}-{compiler}-{suffix}"));
+    let mut command = Command::new(compiler);
+    command.args(["-g", "-O1", "-Wall", "-Wextra", "-Werror"]);
+    command.args(pkg_config("Cflags:")).args(extra);
+    if link == Link::Sanitized {
+        command.args([
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover=all",
+            "-fno-omit-frame-pointer",
+        ]);
+    }
+    command.arg(Path::new(HERE).join("tests").join(source)).arg("-o").arg(&program).arg("-pthread");
+    match link {
+        Link::Static => {
+            command.arg(lib.join("libddtc.a")).args(pkg_config("Libs.private:"));
+        }
+        _ => {
+            command.args(pkg_config("Libs:")).arg(format!("-Wl,-rpath,{}", lib.display()));
+        }
+    }
+    run(&mut command);
+    program
+}
+
+fn runs(program: &Path) -> String {
+    text(&run(Command::new(program)
+        .env("ASAN_OPTIONS", "detect_leaks=1")
+        .env("UBSAN_OPTIONS", "print_stacktrace=1")))
+}
+
+/// A C program: shared, static, sanitized.
+fn c(source: &str) {
+    for link in [Link::Shared, Link::Static, Link::Sanitized] {
+        runs(&compile("cc", source, link, &["-std=gnu11"]));
+    }
+}
+
+macro_rules! c_programs {
+    ($($name:ident)*) => {$(
+        #[test]
+        fn $name() {
+            c(concat!("c/", stringify!($name), ".c"));
+        }
+    )*};
+}
+
+c_programs! { constructors decode badinput attributes windows addresses embed allocator threads tool kinds }
+
+/// `-I` of the directory with the stand-in mpi.h.
+fn mpi_h() -> String {
+    format!("-I{}", installed().join("include/ddtc").display())
+}
+
+/// The documents' examples: what they print, and that the one with LARGE = 1000 stops where it should.
+#[test]
+fn examples_of_the_decoding_section() {
+    const EXPECTED: &str = "\
+Datatype is struct containing 2 datatypes:
+blocklength 1, displacement 0, type:
+Datatype is struct containing 2 datatypes:
+blocklength 1, displacement 0, type:
+Datatype is named:MPI_INT
+blocklength 4, displacement 8, type:
+Datatype is vector: 3 1 2 of
+Datatype is named:MPI_DOUBLE
+blocklength 4, displacement 1024, type:
+Datatype is named:MPI_CHAR
+Datatype is named:MPI_INT
+large: 3 2 2 110, 2 1
+large: 999 0 1 106, 499 1
+";
+    for (link, standard) in
+        [(Link::Shared, "-std=c99"), (Link::Static, "-std=gnu17"), (Link::Sanitized, "-std=c11")]
+    {
+        let program = compile("cc", "c/printdatatype.c", link, &[standard, &mpi_h()]);
+        assert_eq!(runs(&program), EXPECTED);
+    }
+    let program = compile("cc", "c/printdatatype.c", Link::Shared, &["-std=c99", &mpi_h()]);
+    let stopped = Command::new(program).arg("too large").output().expect("program");
+    assert_eq!(stopped.status.code(), Some(99));
+    let said = String::from_utf8_lossy(&stopped.stderr).into_owned();
+    assert!(
+        said.contains(
+            "ni, na, or nd = 1001 0 1 returned by MPI_Type_get_envelope is larger than LARGE = 1000"
+        )
+    );
+}
+
+#[test]
+fn mpi_1_programs() {
+    for link in [Link::Shared, Link::Static, Link::Sanitized] {
+        runs(&compile("cc", "c/mpi1.c", link, &["-std=c99", &mpi_h()]));
+    }
+    // Without a directory for mpi.h: the header forced in, an empty mpi.h beside it.
+    let empty = scratch().join("empty");
+    std::fs::create_dir_all(&empty).expect("directory");
+    std::fs::write(empty.join("mpi.h"), "").expect("mpi.h");
+    let beside = format!("-I{}", empty.display());
+    let program = compile("cc", "c/mpi1.c", Link::Shared, &["-std=c99", "-include", "ddtc_mpi.h", &beside]);
+    runs(&program);
+    // Fatal errors end the program with a message.
+    let fatal = Command::new(program).arg("fatal").output().expect("program");
+    assert_eq!(fatal.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&fatal.stderr).into_owned();
+    assert!(said.contains("MPI_Type_contiguous: error 2") && said.contains("count = -1"), "{said}");
+}
+
+#[test]
+fn cxx_programs() {
+    for link in [Link::Shared, Link::Static, Link::Sanitized] {
+        runs(&compile("c++", "cxx/modern.cc", link, &["-std=c++17", &mpi_h()]));
+    }
+}
+
+/// A Fortran program with the installed modules.
+fn fortran(source: &str) -> PathBuf {
+    let set_up = "gfortran is needed: apt-get install gfortran";
+    let there = Command::new("gfortran").arg("--version").output();
+    if !there.is_ok_and(|o| o.status.success()) {
+        // The test's own set-up, as far as this machine lets it.
+        let _ = Command::new("apt-get").args(["install", "-y", "-qq", "gfortran"]).output();
+        let now = Command::new("gfortran").arg("--version").output();
+        assert!(now.is_ok_and(|o| o.status.success()), "{set_up}");
+    }
+    let name = Path::new(source).file_stem().and_then(|s| s.to_str()).expect("name");
+    let lib = installed().join("lib");
+    let work = scratch().join(format!("fortran-{name}"));
+    std::fs::create_dir_all(&work).expect("directory");
+    let program = work.join(name);
+    run(Command::new("gfortran")
+        .args(["-g", "-O1", "-Wall", "-fcheck=all", "-J"])
+        .arg(&work)
+        .args(["ddtc_c.f90", "ddtc_mpi.f90"].map(|f| installed().join("share/ddtc").join(f)))
+        .arg(format!("{HERE}/tests/{source}"))
+        .arg("-o")
+        .arg(&program)
+        .args(pkg_config("Libs:"))
+        .arg(format!("-Wl,-rpath,{}", lib.display())));
+    program
+}
+
+#[test]
+fn fortran_example_of_the_decoding_section() {
+    const EXPECTED: &str = "\
+envelope 3 2 2 110
+integers 2 1 4
+addresses 0 8
+named T
+derived 104
+envelope 3 2 2 20110
+integers 2 1 4
+addresses 0 8
+named T
+derived 104
+envelope 2 1 1 20105
+integers 5 2
+addresses 64
+named T
+envelope 3 2 1 20107
+integers 2 1 4
+addresses 0 8
+named T
+envelope 999 0 1 106
+integers 499 1 1
+addresses
+named T
+";
+    let program = fortran("fortran/large.f90");
+    assert_eq!(runs(&program), EXPECTED);
+    let stopped = Command::new(program).arg("too large").output().expect("program");
+    assert_eq!(stopped.status.code(), Some(99));
+    assert!(text(&stopped).contains("IS LARGER THAN LARGE"), "{}", text(&stopped));
+}
+
+#[test]
+fn fortran_objects() {
+    assert_eq!(runs(&fortran("fortran/objects.f90")), "done\n");
+}
+
+/// The leak check of the sanitized programs finds a leak, their address check what the library writes past a buffer.
+#[test]
+fn the_sanitizer_sees() {
+    for (name, bug, expected) in [
+        (
+            "leak",
+            "for (int i = 0; i < 10; i++) place = malloc(77); place = NULL;",
+            "LeakSanitizer: detected memory leaks",
+        ),
+        (
+            "overrun",
+            "int n; place = malloc(4); ddtc_type_get_name(DDTC_TYPE_DOUBLE, place, &n); free(place);",
+            "AddressSanitizer: heap-buffer-overflow",
+        ),
+    ] {
+        installed();
+        let source = scratch().join(format!("{name}.c"));
+        let code = format!(
+            "#include <ddtc.h>\n#include <stdlib.h>\nvoid *volatile place;\nint main(int argc, char **argv) {{ (void)argc; (void)argv; {bug} return 0; }}\n"
+        );
+        std::fs::write(&source, code).expect("source");
+        let program = compile("cc", source.to_str().expect("path"), Link::Sanitized, &[]);
+        let output = Command::new(program).env("ASAN_OPTIONS", "detect_leaks=1").output().expect("program");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(expected), "{name}: {said}");
+    }
+}
+
+/// Names that a library defines for others, by nm.
+fn names(arguments: &[&str], library: &str) -> Vec<String> {
+    let output = run(Command::new("nm").args(arguments).arg(installed().join("lib").join(library)));
+    text(&output).lines().filter_map(|l| l.split_whitespace().nth(2).map(str::to_owned)).collect()
+}
+
+#[test]
+fn only_the_abi_is_exported() {
+    let shared = names(&["-D", "--defined-only"], "libddtc.so");
+    let archive = names(&["-g", "--defined-only"], "libddtc.a");
+    for (library, names) in [("libddtc.so", &shared), ("libddtc.a", &archive)] {
+        let foreign: Vec<_> = names.iter().filter(|n| !n.starts_with("ddtc_")).collect();
+        assert!(foreign.is_empty(), "{library} exports {foreign:?}");
+    }
+    // What the header declares is there, and nothing else.
+    let header = std::fs::read_to_string(format!("{HERE}/include/ddtc.h")).expect("ddtc.h");
+    let code = without_comments(&header);
+    let mut declared: Vec<String> = code
+        .split(['\n', ' ', '*'])
+        .filter_map(|w| Some(w.split_once('(')?.0.to_owned()))
+        .filter(|n| n.starts_with("ddtc_"))
+        .collect();
+    declared.retain(|n| !n.ends_with("_function"));
+    for mut exported in [shared, archive] {
+        exported.sort();
+        declared.sort();
+        assert_eq!(exported, declared);
+    }
+}
+
+fn without_comments(source: &str) -> String {
+    let mut code = String::new();
+    let mut rest = source;
+    while let Some((before, after)) = rest.split_once("/*") {
+        code.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, after)| after);
+    }
+    code + rest
+}
+
+#[test]
+fn the_layout_is_that_of_cargo_c() {
+    let lib = installed().join("lib");
+    let version = env!("CARGO_PKG_VERSION");
+    let short = version.rsplit_once('.').expect("version").0;
+    for file in ["libddtc.so", "libddtc.a", &format!("libddtc.so.{short}"), &format!("libddtc.so.{version}")]
+    {
+        assert!(lib.join(file).exists(), "{file}");
+    }
+    for file in ["include/ddtc.h", "include/ddtc_mpi.h", "include/ddtc/mpi.h", "share/ddtc/ddtc_mpi.f90"] {
+        assert!(installed().join(file).exists(), "{file}");
+    }
+    let dynamic = text(&run(Command::new("readelf").arg("-d").arg(lib.join("libddtc.so"))));
+    assert!(dynamic.contains(&format!("soname: [libddtc.so.{short}]")), "{dynamic}");
+    let pc = std::fs::read_to_string(lib.join("pkgconfig/ddtc.pc")).expect("ddtc.pc");
+    assert!(pc.contains(&format!("Version: {version}")));
+    // No global constructor of the library's own, no thread and no environment variable at load time: the only entries of
+    // .init_array are the C runtime's and the standard library's, which keeps argc and argv.
+    let header = std::fs::read_to_string(format!("{HERE}/include/ddtc.h")).expect("ddtc.h");
+    let parts: Vec<&str> = version.split('.').collect();
+    for (name, value) in ["MAJOR", "MINOR", "PATCH"].iter().zip(parts) {
+        assert!(header.contains(&format!("#define DDTC_VERSION_{name} {value}\n")), "{name}");
+    }
+}
+
+/// The C code in docs/EMBEDDING.md compiles.
+#[test]
+fn the_embedding_guide_compiles() {
+    let guide = Path::new(HERE).parent().expect("workspace").join("docs/EMBEDDING.md");
+    let guide = std::fs::read_to_string(guide).expect("EMBEDDING.md");
+    let blocks: Vec<&str> =
+        guide.split("```c\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
+    assert_eq!(blocks.len(), 4);
+    // What a runtime has of its own.
+    let prelude = "#include <ddtc.h>\n\
+        enum { EAGER = 1024, SLOT = 4096 };\n\
+        struct my_type { const ddtc_committed *packing; };\n\
+        static const ddtc_introspect my_functions;\n\
+        void *my_alloc(void *, size_t, size_t);\n\
+        void my_free(void *, void *, size_t, size_t);\n\
+        void my_log(void *, int, const char *);\n\
+        void *next_slot(void);\n\
+        extern char eager_slot[EAGER];\n";
+    installed();
+    let source = scratch().join("embedding.c");
+    std::fs::write(&source, format!("{prelude}{}", blocks.concat())).expect("source");
+    run(Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"])
+        .args(pkg_config("Cflags:"))
+        .arg(source));
+}
+
+/// docs/SEMANTICS.md names a test for every requirement: the programs and functions that it names are there.
+#[test]
+fn the_tests_named_in_the_semantics_exist() {
+    let root = Path::new(HERE).parent().expect("workspace");
+    let semantics = std::fs::read_to_string(root.join("docs/SEMANTICS.md")).expect("SEMANTICS.md");
+    let (_, ours) = semantics.split_once("# MPI's object model").expect("the chapter on the object model");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
+    let here = read("capi/tests/installed.rs");
+    let unit = read("src/object/tests.rs") + &read("src/tool/tests.rs");
+    let mut programs = 0;
+    for row in ours.lines().filter(|l| l.starts_with("| ") && l.contains('`')) {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().expect("a column of tests");
+        for name in tests.split('`').skip(1).step_by(2) {
+            let there = match name.split_once('/') {
+                Some((language @ ("c" | "cxx" | "fortran"), program)) => {
+                    programs += 1;
+                    let ending = match language {
+                        "c" => "c",
+                        "cxx" => "cc",
+                        _ => "f90",
+                    };
+                    Path::new(HERE).join(format!("tests/{language}/{program}.{ending}")).exists()
+                }
+                Some(_) => root.join(name).exists(),
+                None => match name.rsplit_once("::tests::") {
+                    Some((_, function)) => unit.contains(&format!("fn {function}(")),
+                    None if name.ends_with("::tests") => root
+                        .join(format!("src/{}.rs", name.trim_end_matches("::tests").replace("::", "/")))
+                        .exists(),
+                    // A word in parentheses, or a test of this file.
+                    None => here.contains(&format!("fn {name}(")) || name == "tag_ub",
+                },
+            };
+            assert!(there, "{name} in: {row}");
+        }
+    }
+    assert!(programs > 50, "{programs}");
+}
