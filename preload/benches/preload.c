@@ -1,0 +1,102 @@
+/* What the preload library costs and gains, in one process: MPI_ names are the library's, PMPI_ names the bare host's.
+ *
+ *   mpicc -O3 -march=native -o preload preload.c && ddtc preload -- ./preload > record.csv
+ *
+ * Columns: case, bytes, then medians in nanoseconds of interleaved rounds: library, bare host, hand-written loop with constant
+ * extents (0: none), and the median absolute deviation of the library's rounds in percent. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUNDS = 41 };
+static char *user, *packed;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+static int by_value(const void *a, const void *b) { double d = *(double *)a - *(double *)b; return (d > 0) - (d < 0); }
+static double median(double *v) { qsort(v, ROUNDS, sizeof *v, by_value); return v[ROUNDS / 2]; }
+
+static void line(const char *name, long bytes, double *a, double *b, double *c) {
+  double m = median(a), dev[ROUNDS];
+  for (int i = 0; i < ROUNDS; i++) dev[i] = a[i] > m ? a[i] - m : m - a[i];
+  printf("%s,%ld,%.1f,%.1f,%.1f,%.1f\n", name, bytes, m, median(b), c ? median(c) : 0.0, 100 * median(dev) / m);
+  fflush(stdout);
+}
+
+#define CALLS(body) do { for (long k = 0; k < n; k++) { at = 0; body; } } while (0)
+#define TIME(into, body) do { double start = now(); CALLS(body); into[r] = (now() - start) / n; } while (0)
+
+#define BENCH(name, type, count, hand) do { \
+    int at = 0, size = 0; \
+    MPI_Type_size(type, &size); \
+    long bytes = (long)size * (count), n = bytes < 4096 ? 20000 : 1 + 20000000 / bytes; \
+    double a[ROUNDS], b[ROUNDS], c[ROUNDS]; \
+    for (int r = 0; r < ROUNDS; r++) { \
+      TIME(a, MPI_Pack(user, count, type, packed, 1 << 24, &at, MPI_COMM_SELF)); \
+      TIME(b, PMPI_Pack(user, count, type, packed, 1 << 24, &at, MPI_COMM_SELF)); \
+      TIME(c, hand; __asm__ volatile("" ::: "memory")); } \
+    line("pack " name, bytes, a, b, c); \
+    for (int r = 0; r < ROUNDS; r++) { \
+      TIME(a, MPI_Unpack(packed, (int)bytes, &at, user, count, type, MPI_COMM_SELF)); \
+      TIME(b, PMPI_Unpack(packed, (int)bytes, &at, user, count, type, MPI_COMM_SELF)); } \
+    line("unpack " name, bytes, a, b, NULL); } while (0)
+
+struct item { int i; double d; float f[3]; };
+struct flat { int i; double d; float f[3]; } __attribute__((packed));
+
+static void blocks(int count, int block, int stride) {
+  double *u = (double *)user, *p = (double *)packed;
+  for (int i = 0; i < count; i++) for (int j = 0; j < block; j++) *p++ = u[i * stride + j];
+}
+static void structs(int count) {
+  char *p = packed;
+  for (int i = 0; i < count; i++, p += 24) {
+    memcpy(p, user + 32 * i, 4); memcpy(p + 4, user + 32 * i + 8, 8); memcpy(p + 12, user + 32 * i + 16, 12);
+  }
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  user = calloc(1 << 25, 1); packed = calloc(1 << 24, 1);
+  MPI_Datatype t, s, i8;
+  printf("case,bytes,library_ns,host_ns,hand_ns,noise_percent\n");
+  BENCH("pass-through 4 doubles", MPI_DOUBLE, 4, (void)0);
+#define VECTOR(c, b, st) MPI_Type_vector(c, b, st, MPI_DOUBLE, &t); MPI_Type_commit(&t); \
+  BENCH("vector(" #c "," #b "," #st ")", t, 1, blocks(c, b, st)); MPI_Type_free(&t)
+  VECTOR(4, 1, 2);
+  VECTOR(8, 4, 8);
+  VECTOR(512, 1, 2);
+  VECTOR(2048, 8, 16);
+  VECTOR(64, 64, 128);
+  VECTOR(32768, 8, 16);
+  int bl[3] = {1, 1, 3};
+  MPI_Aint d[3] = {0, 8, 16};
+  MPI_Datatype ty[3] = {MPI_INT, MPI_DOUBLE, MPI_FLOAT};
+  MPI_Type_create_struct(3, bl, d, ty, &t);
+  MPI_Type_create_resized(t, 0, 32, &s);
+  MPI_Type_commit(&s);
+  BENCH("struct i d f3 x 8", s, 8, structs(8));
+  BENCH("struct i d f3 x 1024", s, 1024, structs(1024));
+  BENCH("struct i d f3 x 65536", s, 65536, structs(65536));
+  int *list = malloc(1000 * sizeof *list);
+  for (int i = 0, at = 0; i < 1000; i++) { list[i] = at; at += 1 + (i * 7919 % 7); }
+  MPI_Type_create_indexed_block(1000, 1, list, MPI_DOUBLE, &i8);
+  MPI_Type_commit(&i8);
+  double *u = (double *)user, *p = (double *)packed;
+  BENCH("indexed_block 1000 x 8 B", i8, 1, for (int i = 0; i < 1000; i++) p[i] = u[list[i]]);
+  /* Commit: construct, commit, free; what the library adds is the difference. */
+  for (int fresh = 0; fresh < 2; fresh++) {
+    double a[ROUNDS], b[ROUNDS];
+    static int seed;
+    long n = fresh ? 20 : 1000;
+    for (int r = 0; r < ROUNDS; r++) {
+      int at;
+      TIME(a, { MPI_Type_vector(7, 3, 11 + (fresh ? ++seed : 0), MPI_DOUBLE, &t); MPI_Type_commit(&t); MPI_Type_free(&t); });
+      TIME(b, { MPI_Type_vector(7, 3, 11 + (fresh ? ++seed : 0), MPI_DOUBLE, &t); PMPI_Type_commit(&t); MPI_Type_free(&t); });
+      (void)at;
+    }
+    line(fresh ? "commit a new layout" : "commit a known layout", 0, a, b, NULL);
+  }
+  MPI_Finalize();
+  return 0;
+}

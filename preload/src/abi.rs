@@ -1,0 +1,281 @@
+//! The three ABIs of MPI in C: all that differs between hosts, in one place.
+//!
+//! A handle is 32 bits wide in MPICH's ABI, an address in Open MPI's and pointer-sized in the MPI-5 standard ABI; in registers
+//! all are 64-bit words, of which MPICH's use the lower half. Values are those of the `mpi.h` of MPICH 5.0.2 (its ABI is fixed
+//! since 3.1 and shared by Intel, Cray and MVAPICH), of Open MPI 5.0.11, and of MPI 5.0 appendix A. Open MPI's handles are the
+//! addresses of objects, so its column gives symbols. Zero or an empty name: the ABI does not have it.
+
+use std::ffi::c_int;
+
+use ddtc::datatype::Named;
+use ddtc::datatype::contents::{CombinerKind, Constants};
+
+/// Which ABI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    Mpich,
+    OpenMpi,
+    Standard,
+}
+
+/// One ABI.
+#[derive(Debug)]
+pub(crate) struct Abi {
+    pub(crate) flavour: Flavour,
+    pub(crate) name: &'static str,
+    /// Bytes of a handle in an array.
+    pub(crate) handle_bytes: usize,
+    /// The bits of a register that hold a handle.
+    pub(crate) handle_mask: u64,
+    /// `MPI_COMM_WORLD`, `MPI_COMM_SELF` and `MPI_DATATYPE_NULL`, or 0 where they are addresses of symbols.
+    pub(crate) world: u64,
+    pub(crate) myself: u64,
+    pub(crate) type_null: u64,
+    /// The symbols of the three.
+    pub(crate) world_symbol: &'static str,
+    pub(crate) self_symbol: &'static str,
+    pub(crate) type_null_symbol: &'static str,
+    pub(crate) constants: Constants,
+    pub(crate) err_value_too_large: c_int,
+    pub(crate) err_other: c_int,
+    combiners: [c_int; 20],
+}
+
+use CombinerKind as K;
+
+/// Order of the rows of `combiners`.
+const COMBINERS: [CombinerKind; 20] = [
+    K::Named,
+    K::Dup,
+    K::Contiguous,
+    K::Vector,
+    K::HvectorInteger,
+    K::Hvector,
+    K::Indexed,
+    K::HindexedInteger,
+    K::Hindexed,
+    K::IndexedBlock,
+    K::HindexedBlock,
+    K::StructInteger,
+    K::Struct,
+    K::Subarray,
+    K::Darray,
+    K::F90Real,
+    K::F90Complex,
+    K::F90Integer,
+    K::Resized,
+    K::ValueIndex,
+];
+
+/// No such combiner in the ABI.
+const NONE: c_int = c_int::MIN;
+
+pub(crate) static MPICH: Abi = Abi {
+    flavour: Flavour::Mpich,
+    name: "MPICH ABI",
+    handle_bytes: 4,
+    handle_mask: 0xffff_ffff,
+    world: 0x4400_0000,
+    myself: 0x4400_0001,
+    type_null: 0x0c00_0000,
+    world_symbol: "",
+    self_symbol: "",
+    type_null_symbol: "",
+    constants: Constants {
+        order_c: 56,
+        order_fortran: 57,
+        distribute_block: 121,
+        distribute_cyclic: 122,
+        distribute_none: 123,
+        distribute_dflt_darg: -49767,
+        undefined: -32766,
+    },
+    err_value_too_large: 77,
+    err_other: 15,
+    combiners: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 19, 11, 12, 13, 14, 15, 16, 17, 18, 20],
+};
+
+pub(crate) static OPEN_MPI: Abi = Abi {
+    flavour: Flavour::OpenMpi,
+    name: "Open MPI ABI",
+    handle_bytes: 8,
+    handle_mask: u64::MAX,
+    world: 0,
+    myself: 0,
+    type_null: 0,
+    world_symbol: "ompi_mpi_comm_world",
+    self_symbol: "ompi_mpi_comm_self",
+    type_null_symbol: "ompi_mpi_datatype_null",
+    constants: Constants {
+        order_c: 0,
+        order_fortran: 1,
+        distribute_block: 0,
+        distribute_cyclic: 1,
+        distribute_none: 2,
+        distribute_dflt_darg: -1,
+        undefined: -32766,
+    },
+    err_value_too_large: 79,
+    err_other: 16,
+    combiners: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 10, 11, 12, 13, 14, 15, 16, 17, NONE],
+};
+
+pub(crate) static STANDARD: Abi = Abi {
+    flavour: Flavour::Standard,
+    name: "MPI-5 ABI",
+    handle_bytes: 8,
+    handle_mask: u64::MAX,
+    world: 0x101,
+    myself: 0x102,
+    type_null: 0x200,
+    world_symbol: "",
+    self_symbol: "",
+    type_null_symbol: "",
+    constants: Constants::ABI,
+    err_value_too_large: 59,
+    err_other: 16,
+    combiners: [
+        101, 102, 103, 104, NONE, 105, 106, NONE, 107, 108, 109, NONE, 110, 111, 112, 113, 114, 115, 116, 117,
+    ],
+};
+
+impl Abi {
+    /// The combiner of a value.
+    pub(crate) fn combiner(&self, value: c_int) -> Option<CombinerKind> {
+        let at = self.combiners.iter().position(|&c| c == value && c != NONE)?;
+        Some(COMBINERS[at])
+    }
+
+    /// Handles of the named types, as far as they are constants.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (u64, Named)> {
+        ROWS.iter().map(|&(named, mpich, standard, _)| match self.flavour {
+            Flavour::Mpich => (mpich, named),
+            Flavour::OpenMpi => (0, named),
+            Flavour::Standard => (standard, named),
+        })
+    }
+
+    /// Symbols of the named types, where handles are addresses, without the prefix `ompi_mpi_`.
+    pub(crate) fn named_symbols(&self) -> impl Iterator<Item = (&'static str, Named)> {
+        let used = self.flavour == Flavour::OpenMpi;
+        ROWS.iter().filter(move |r| used && !r.3.is_empty()).map(|r| (r.3, r.0))
+    }
+}
+
+macro_rules! rows {
+    ($($named:ident $mpich:literal $standard:literal $symbol:literal,)*) => {
+        /// Named type, MPICH's handle, the standard's handle, Open MPI's symbol.
+        const ROWS: &[(Named, u64, u64, &str)] = &[$((Named::$named, $mpich, $standard, $symbol),)*];
+    };
+}
+
+rows! {
+    Char 0x4c000101 0x243 "char",
+    SignedChar 0x4c000118 0x244 "signed_char",
+    UnsignedChar 0x4c000102 0x245 "unsigned_char",
+    Wchar 0x4c00040e 0x23c "wchar",
+    Short 0x4c000203 0x208 "short",
+    UnsignedShort 0x4c000204 0x20c "unsigned_short",
+    Int 0x4c000405 0x209 "int",
+    Unsigned 0x4c000406 0x20d "unsigned",
+    Long 0x4c000807 0x20a "long",
+    UnsignedLong 0x4c000808 0x20e "unsigned_long",
+    LongLong 0x4c000809 0x20b "long_long_int",
+    UnsignedLongLong 0x4c000819 0x20f "unsigned_long_long",
+    Float 0x4c00040a 0x210 "float",
+    Double 0x4c00080b 0x214 "double",
+    LongDouble 0x4c00100c 0x220 "long_double",
+    CBool 0x4c00013f 0x238 "c_bool",
+    Int8 0x4c000137 0x240 "int8_t",
+    Int16 0x4c000238 0x248 "int16_t",
+    Int32 0x4c000439 0x250 "int32_t",
+    Int64 0x4c00083a 0x258 "int64_t",
+    Uint8 0x4c00013b 0x241 "uint8_t",
+    Uint16 0x4c00023c 0x249 "uint16_t",
+    Uint32 0x4c00043d 0x251 "uint32_t",
+    Uint64 0x4c00083e 0x259 "uint64_t",
+    CFloatComplex 0x4c000840 0x212 "c_float_complex",
+    CDoubleComplex 0x4c001041 0x216 "c_double_complex",
+    CLongDoubleComplex 0x4c002042 0x224 "c_long_double_complex",
+    Byte 0x4c00010d 0x247 "byte",
+    Packed 0x4c00010f 0x207 "packed",
+    Aint 0x4c000843 0x201 "aint",
+    Count 0x4c000845 0x202 "count",
+    Offset 0x4c000844 0x203 "offset",
+    CxxBool 0x4c000133 0x239 "cxx_bool",
+    CxxFloatComplex 0x4c000834 0x213 "cxx_cplex",
+    CxxDoubleComplex 0x4c001035 0x217 "cxx_dblcplex",
+    CxxLongDoubleComplex 0x4c002036 0x225 "cxx_ldblcplex",
+    Character 0x4c00011a 0x21e "character",
+    Logical 0x4c00041d 0x218 "logical",
+    Integer 0x4c00041b 0x219 "integer",
+    Real 0x4c00041c 0x21a "real",
+    DoublePrecision 0x4c00081f 0x21c "dblprec",
+    Complex 0x4c00081e 0x21b "cplex",
+    DoubleComplex 0x4c001022 0x21d "dblcplex",
+    Integer1 0x4c00012d 0x2c1 "integer1",
+    Integer2 0x4c00022f 0x2c9 "integer2",
+    Integer4 0x4c000430 0x2d1 "integer4",
+    Integer8 0x4c000831 0x2d9 "integer8",
+    Integer16 0x4c001032 0x2e1 "integer16",
+    Real2 0x4c000226 0x2ca "real2",
+    Real4 0x4c000427 0x2d2 "real4",
+    Real8 0x4c000829 0x2da "real8",
+    Real16 0x4c00102b 0x2e2 "real16",
+    Complex4 0x4c00042e 0x2d3 "complex4",
+    Complex8 0x4c000828 0x2db "complex8",
+    Complex16 0x4c00102a 0x2e3 "complex16",
+    Complex32 0x4c00202c 0x2eb "complex32",
+    Logical1 0x4c000147 0x2c0 "logical1",
+    Logical2 0x4c000248 0x2c8 "logical2",
+    Logical4 0x4c000449 0x2d0 "logical4",
+    Logical8 0x4c00084a 0x2d8 "logical8",
+    Logical16 0x4c00104b 0x2e0 "",
+    FloatInt 0x8c000000 0x228 "float_int",
+    DoubleInt 0x8c000001 0x229 "double_int",
+    LongInt 0x8c000002 0x22a "long_int",
+    TwoInt 0x4c000816 0x22b "2int",
+    ShortInt 0x8c000003 0x22c "short_int",
+    LongDoubleInt 0x8c000004 0x22d "longdbl_int",
+    TwoReal 0x4c000821 0x230 "2real",
+    TwoDoublePrecision 0x4c001023 0x231 "2dblprec",
+    TwoInteger 0x4c000820 0x232 "2integer",
+    Lb 0x4c000010 0x000 "lb",
+    Ub 0x4c000011 0x000 "ub",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn combiners_are_distinct_and_named_comes_first() {
+        for abi in [&MPICH, &OPEN_MPI, &STANDARD] {
+            let known: Vec<_> = abi.combiners.iter().filter(|&&c| c != NONE).collect();
+            assert_eq!(known.iter().collect::<HashSet<_>>().len(), known.len(), "{}", abi.name);
+            assert_eq!(abi.combiner(abi.combiners[0]), Some(CombinerKind::Named));
+            assert_eq!(abi.combiner(NONE), None);
+        }
+        for kind in CombinerKind::all().filter(|k| k.abi_value() < 16384) {
+            assert_eq!(STANDARD.combiner(kind.abi_value()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn handles_are_distinct_and_every_named_type_has_a_row() {
+        for abi in [&MPICH, &STANDARD] {
+            let handles: Vec<_> = abi.named().map(|(h, _)| h).filter(|&h| h != 0).collect();
+            assert_eq!(handles.iter().collect::<HashSet<_>>().len(), handles.len(), "{}", abi.name);
+        }
+        assert_eq!(ROWS.iter().map(|r| r.0).collect::<HashSet<_>>().len(), Named::ALL.len());
+    }
+
+    #[test]
+    fn sizes_inside_mpich_handles_are_ours() {
+        // Bits 8 to 15 of a built-in MPICH handle are its size, 0x4c being the mark of one.
+        for (handle, named) in MPICH.named().filter(|(h, _)| h >> 24 == 0x4c) {
+            assert_eq!((handle >> 8 & 0xff) as i64, named.size(), "{named:?}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `DDTC_CHECK=1`: every pack and unpack against the interpreter and against the host's own.
+//!
+//! The interpreter is the definition: what differs from it is put right and is our fault. What the host does otherwise is either a
+//! fault of it that we know, or worth a look; each is named with type, bytes and a C program that shows it.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ddtc::committed::Committed;
+use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::interp;
+use ddtc::kind::Direction;
+
+use crate::abi::Flavour;
+use crate::host::{Host, Word};
+use crate::reproducer::reproducer;
+use crate::say::say;
+
+pub(crate) static CHECKS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static KNOWN: AtomicU64 = AtomicU64::new(0);
+pub(crate) static OTHER: AtomicU64 = AtomicU64::new(0);
+
+/// Larger buffers are not compared with the host's, unpacks into a larger span not at all: they would need as much again.
+const MOST: i128 = 256 << 20;
+/// Bytes of a type's text or program that are shown.
+const MOST_TEXT: usize = 16 << 10;
+/// Differences of a kind that are shown.
+const SHOWN: u64 = 4;
+
+/// A call that was just converted.
+pub(crate) struct Checked<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) committed: &'a Committed,
+    pub(crate) datatype: Word,
+    pub(crate) direction: Direction,
+    pub(crate) user: *mut u8,
+    pub(crate) count: u64,
+    pub(crate) packed: *mut u8,
+    pub(crate) comm: Word,
+}
+
+/// A buffer that covers all instances of an unpack, with the place of displacement 0.
+struct Scratch {
+    bytes: Vec<u8>,
+    origin: usize,
+}
+
+impl Scratch {
+    fn of(t: &Datatype, count: u64) -> Option<Scratch> {
+        let last = i128::from(count - 1) * i128::from(t.extent());
+        let low = i128::from(t.true_lb()) + last.min(0);
+        let high = i128::from(t.true_ub()) + last.max(0);
+        let (low, high) = (low.min(0), high.max(0));
+        (high - low <= MOST)
+            .then(|| Scratch { bytes: vec![0xA5; (high - low) as usize], origin: (-low) as usize })
+    }
+}
+
+impl Checked<'_> {
+    /// Compares.
+    ///
+    /// # Safety
+    /// The call must have been valid and be just done.
+    pub(crate) unsafe fn compare(&self) {
+        CHECKS.fetch_add(1, Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe {
+            match self.direction {
+                Direction::Pack => self.compare_pack(),
+                Direction::Unpack => self.compare_unpack(),
+            }
+        }
+    }
+
+    unsafe fn compare_pack(&self) {
+        let t = self.committed.datatype();
+        let total = t.size() as usize * self.count as usize;
+        let mut expected = Vec::with_capacity(total);
+        let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
+            let piece = self.user.wrapping_offset(displacement as isize);
+            // SAFETY: a piece of the type map, which the program says is readable.
+            expected.extend_from_slice(unsafe { std::slice::from_raw_parts(piece, len) });
+        });
+        // SAFETY: the bytes that were just packed.
+        let ours = unsafe { std::slice::from_raw_parts_mut(self.packed, total) };
+        self.judge(ours, &expected, None);
+        ours.copy_from_slice(&expected);
+        let (Ok(count), Ok(size)) = (c_int::try_from(self.count), c_int::try_from(total)) else { return };
+        if total as i128 > MOST {
+            return;
+        }
+        let mut theirs = vec![0x5Au8; total];
+        let mut position = 0;
+        let Some(pack) = self.host.f.pack else { return };
+        // SAFETY: the program's own call into a buffer of our own.
+        let code = unsafe {
+            let out: *mut c_void = theirs.as_mut_ptr().cast();
+            pack(self.user.cast(), count, self.datatype, out, size, &raw mut position, self.comm)
+        };
+        if code == 0 {
+            self.judge(&theirs, &expected, Some(position as usize));
+        }
+    }
+
+    unsafe fn compare_unpack(&self) {
+        let t = self.committed.datatype();
+        let total = t.size() as usize * self.count as usize;
+        let Some(mut expected) = Scratch::of(t, self.count) else { return };
+        // SAFETY: the packed bytes that were just read.
+        let stream = unsafe { std::slice::from_raw_parts(self.packed, total) };
+        if interp::unpack(t, self.count, stream, &mut expected.bytes, expected.origin).is_err() {
+            return;
+        }
+        // What is in the user's buffer, in the same frame; gaps are not looked at.
+        let mut ours = vec![0xA5u8; expected.bytes.len()];
+        let origin = expected.origin as i64;
+        let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
+            let at = (origin + displacement) as usize;
+            // SAFETY: a piece of the type map, which was just unpacked.
+            let piece =
+                unsafe { std::slice::from_raw_parts(self.user.wrapping_offset(displacement as isize), len) };
+            ours[at..at + len].copy_from_slice(piece);
+        });
+        if self.judge(&ours, &expected.bytes, None) {
+            let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
+                let at = (origin + displacement) as usize;
+                let to = self.user.wrapping_offset(displacement as isize);
+                // SAFETY: as above.
+                unsafe { std::ptr::copy_nonoverlapping(expected.bytes[at..at + len].as_ptr(), to, len) };
+            });
+        }
+        let (Ok(count), Ok(size)) = (c_int::try_from(self.count), c_int::try_from(total)) else { return };
+        let mut theirs = vec![0xA5u8; expected.bytes.len()];
+        let mut position = 0;
+        let Some(unpack) = self.host.f.unpack else { return };
+        // SAFETY: the program's own call into a buffer of our own that covers all instances.
+        let code = unsafe {
+            let out: *mut c_void = theirs.as_mut_ptr().wrapping_add(expected.origin).cast();
+            unpack(self.packed.cast(), size, &raw mut position, out, count, self.datatype, self.comm)
+        };
+        if code == 0 {
+            self.judge(&theirs, &expected.bytes, Some(position as usize));
+        }
+    }
+
+    /// Whether `found` differs from the definition; reports it. `theirs`: it is the host's, which moved its position so far.
+    fn judge(&self, found: &[u8], expected: &[u8], theirs: Option<usize>) -> bool {
+        let t = self.committed.datatype();
+        let total = t.size() as usize * self.count as usize;
+        let at = found.iter().zip(expected).position(|(a, b)| a != b);
+        if at.is_none() && theirs.is_none_or(|position| position == total) {
+            return false;
+        }
+        let known = theirs.and_then(|_| known_fault(self.host, t));
+        let (counter, who) = match (theirs, known) {
+            (None, _) => (&OURS, "a fault of ddtc".to_owned()),
+            (Some(_), Some(fault)) => (&KNOWN, format!("a known fault of the host: {fault}")),
+            (Some(_), None) => {
+                (&OTHER, format!("the host ({}) differs from the definition", self.host.version))
+            }
+        };
+        if counter.fetch_add(1, Relaxed) < SHOWN {
+            let what = match at {
+                Some(at) => {
+                    let end = (at + 16).min(expected.len());
+                    let different = found.iter().zip(expected).filter(|(a, b)| a != b).count();
+                    format!(
+                        "{different} bytes, first at {at}: {:02x?} instead of {:02x?}",
+                        &found[at..end],
+                        &expected[at..end]
+                    )
+                }
+                None => format!("the position moved by {}, not {total}", theirs.unwrap_or(0)),
+            };
+            let mut program = reproducer(t, self.count, self.direction);
+            if program.len() > MOST_TEXT {
+                program = format!("(a C program of {} bytes)", program.len());
+            }
+            let mut text = t.to_string();
+            if text.len() > MOST_TEXT {
+                let cut = (0..=MOST_TEXT / 2).rev().find(|&n| text.is_char_boundary(n)).unwrap_or(0);
+                text = format!("{}... ({} bytes)", &text[..cut], text.len());
+            }
+            let (direction, count) = (self.direction, self.count);
+            say(format_args!(
+                "check: {direction} of {count} instances: {who}; {what}\ntype {text}\n{program}"
+            ));
+        }
+        true
+    }
+}
+
+/// The known fault that explains a difference in a type.
+fn known_fault(host: &Host, t: &Datatype) -> Option<&'static str> {
+    let has =
+        |named: &[Named]| t.nodes().any(|t| matches!(t.combiner(), Combiner::Named(n) if named.contains(n)));
+    const EXTENDED: [Named; 4] =
+        [Named::LongDouble, Named::CLongDoubleComplex, Named::CxxLongDoubleComplex, Named::LongDoubleInt];
+    const WIDE: [Named; 3] = [Named::Real16, Named::Integer16, Named::Complex32];
+    match host.abi?.flavour {
+        Flavour::Mpich | Flavour::Standard => {
+            if host.version.contains("Intel") && t.depth() >= 16 {
+                return Some("Intel MPI takes the first instance for all when constructors nest 16 deep");
+            }
+            (has(&EXTENDED) || has(&WIDE))
+                .then_some("MPICH moves 16-byte elements as long double: 6 bytes are lost")
+        }
+        Flavour::OpenMpi => {
+            let backwards = |t: &Datatype| match t.combiner() {
+                Combiner::Vector { stride, oldtype, .. } => stride.checked_mul(oldtype.extent()) == Some(-1),
+                Combiner::Hvector { stride, .. } => *stride == -1,
+                _ => false,
+            };
+            if has(&EXTENDED) {
+                return Some("Open MPI moves long double by value: its 6 bytes of padding are lost");
+            }
+            t.nodes().any(backwards).then_some("Open MPI builds types with a byte stride of -1 wrongly")
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Packing and unpacking by compiled code, or the decision to leave a call to the host.
+//!
+//! A call is converted only if the host would have succeeded: every argument that it checks is checked here, and whatever is
+//! not clearly right goes to the host untouched, which raises what it would raise. So no error of the program is ours to report.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use ddtc::committed::Committed;
+use ddtc::datatype::Named;
+use ddtc::kind::Direction;
+
+use crate::guard::guard;
+use crate::host::{Host, Word};
+use crate::say::say;
+use crate::table::{self, Entry, Found};
+use crate::types::Inside;
+use crate::{check, comms, gpu, perf, report, types};
+
+/// The host's own packing was not looked at yet.
+const UNPROVEN: u32 = 1;
+/// The host packs with a header or another representation: nothing is converted.
+const FOREIGN: u32 = 2;
+/// A GPU runtime can tell whether an address is host memory.
+pub(crate) const GPU: u32 = 4;
+/// One that cannot is loaded.
+pub(crate) const OPAQUE_GPU: u32 = 8;
+/// Somebody counts uses.
+pub(crate) const COUNT: u32 = 16;
+/// `DDTC_CHECK=1`.
+pub(crate) const CHECK: u32 = 32;
+/// `DDTC_PERF_MAP=1`.
+pub(crate) const PERF: u32 = 64;
+
+/// All that makes a call leave the short path.
+static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);
+
+/// From now on calls take the long path for this reason.
+pub(crate) fn watch(reason: u32) {
+    WATCH.fetch_or(reason, Ordering::Relaxed);
+}
+
+/// Whether calls are watched for a reason.
+#[inline]
+pub(crate) fn watched_for(reason: u32) -> bool {
+    WATCH.load(Ordering::Relaxed) & reason != 0
+}
+
+/// Counts and positions: `int`, or `MPI_Count` in the large-count forms.
+pub(crate) trait Length: Copy {
+    fn wide(self) -> i64;
+    fn narrow(n: i64) -> Self;
+}
+
+impl Length for c_int {
+    #[inline]
+    fn wide(self) -> i64 {
+        i64::from(self)
+    }
+    #[inline]
+    fn narrow(n: i64) -> c_int {
+        n as c_int
+    }
+}
+
+impl Length for i64 {
+    #[inline]
+    fn wide(self) -> i64 {
+        self
+    }
+    #[inline]
+    fn narrow(n: i64) -> i64 {
+        n
+    }
+}
+
+/// Arguments of `MPI_Pack` or `MPI_Unpack`, by their roles.
+pub(crate) struct Call<P> {
+    pub(crate) direction: Direction,
+    pub(crate) user: *mut c_void,
+    pub(crate) count: P,
+    pub(crate) datatype: Word,
+    pub(crate) packed: *mut c_void,
+    pub(crate) packed_size: P,
+    pub(crate) position: *mut P,
+    pub(crate) comm: Word,
+}
+
+impl<P: Length> Call<P> {
+    /// Where the position stands.
+    #[inline]
+    pub(crate) fn at(&self) -> Option<i64> {
+        // SAFETY: null, or a position by the rules of MPI.
+        unsafe { self.position.as_ref() }.map(|p| p.wide())
+    }
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Packed or unpacked; the position is moved.
+    Done,
+    /// The host's business.
+    Pass,
+    /// The host's business, and if it succeeds the type or communicator is worth knowing.
+    Meet,
+}
+
+/// Converts a call if it can.
+///
+/// # Safety
+/// As `MPI_Pack` and `MPI_Unpack`: if the host would succeed, the buffers are what the arguments say.
+#[inline]
+pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> Outcome {
+    let entry = match table::find(call.datatype & host.mask) {
+        Found::Convert(entry) => entry,
+        Found::Pass => return Outcome::Pass,
+        Found::Unknown => return Outcome::Meet,
+    };
+    let count = call.count.wide();
+    if count <= 0 || call.user.is_null() || call.packed.is_null() || call.position.is_null() {
+        return Outcome::Pass;
+    }
+    if !comms::accepted(host, call.comm) {
+        return Outcome::Meet;
+    }
+    // SAFETY: not null, so a position by the rules of MPI.
+    let at = unsafe { *call.position }.wide();
+    let end = entry.size().checked_mul(count).and_then(|bytes| at.checked_add(bytes));
+    let end = match end {
+        Some(end) if at >= 0 && end <= call.packed_size.wide() => end,
+        _ => return Outcome::Pass,
+    };
+    gpu::refresh();
+    let watch = WATCH.load(Ordering::Relaxed);
+    let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
+    let outcome = if watch == 0 {
+        // SAFETY: the type is bound and the program holds it during the call; memory as the caller promises.
+        guard(|| unsafe {
+            let Some(committed) = entry.committed() else { return Outcome::Pass };
+            run(committed, call.direction, call.user.cast(), count as u64, packed);
+            Outcome::Done
+        })
+    } else {
+        // SAFETY: as above.
+        guard(|| unsafe { watched(host, entry, call, count as u64, packed, watch) })
+    };
+    match outcome {
+        Some(Outcome::Done) => {
+            // SAFETY: as above.
+            unsafe { *call.position = P::narrow(end) };
+            Outcome::Done
+        }
+        Some(other) => other,
+        None => Outcome::Pass,
+    }
+}
+
+/// # Safety
+/// As `Committed::pack_raw` and `Committed::unpack_raw`.
+#[inline]
+pub(crate) unsafe fn run(
+    committed: &Committed,
+    direction: Direction,
+    user: *mut u8,
+    count: u64,
+    packed: *mut u8,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match direction {
+            Direction::Pack => committed.pack_raw(user, count, packed),
+            Direction::Unpack => committed.unpack_raw(packed, user, count),
+        }
+    }
+}
+
+/// The long path: GPU buffers, counting, checking.
+///
+/// # Safety
+/// As [`convert`].
+#[cold]
+unsafe fn watched<P: Length>(
+    host: &'static Host,
+    entry: &'static Entry,
+    call: &Call<P>,
+    count: u64,
+    packed: *mut u8,
+    watch: u32,
+) -> Outcome {
+    if watch & UNPROVEN != 0 {
+        return Outcome::Meet;
+    }
+    if watch & (FOREIGN | OPAQUE_GPU) != 0 {
+        return Outcome::Pass;
+    }
+    // SAFETY: the entry is bound.
+    let Some(committed) = (unsafe { entry.committed() }) else { return Outcome::Pass };
+    let user = call.user.cast::<u8>();
+    if watch & GPU != 0 {
+        let first = user.wrapping_offset(committed.datatype().true_lb() as isize);
+        if !gpu::is_host(first.cast()) || !gpu::is_host(packed.cast()) {
+            return Outcome::Pass;
+        }
+    }
+    let start = Instant::now();
+    // SAFETY: as the caller promises.
+    unsafe { run(committed, call.direction, user, count, packed) };
+    let nanos = start.elapsed().as_nanos() as u64;
+    if watch & CHECK != 0 {
+        let checked = check::Checked {
+            host,
+            committed,
+            datatype: call.datatype,
+            direction: call.direction,
+            user,
+            count,
+            packed,
+            comm: call.comm,
+        };
+        // SAFETY: as the caller promises; the bytes were just written.
+        unsafe { checked.compare() };
+    }
+    if watch & COUNT != 0 {
+        entry.uses.count(call.direction, count * entry.size() as u64, nanos);
+    }
+    if watch & PERF != 0 {
+        perf::name(committed, call.direction);
+    }
+    Outcome::Done
+}
+
+/// After the host has accepted a call: gets to know its type and communicator.
+#[cold]
+pub(crate) fn meet(host: &'static Host, datatype: Word, comm: Word) {
+    if host.abi.is_none() {
+        return;
+    }
+    if let Found::Unknown = table::find(datatype & host.mask) {
+        types::adopt(host, datatype);
+    }
+    if let Found::Convert(_) = table::find(datatype & host.mask)
+        && let Some(_inside) = Inside::enter()
+    {
+        guard(|| {
+            if WATCH.load(Ordering::Relaxed) & UNPROVEN != 0 {
+                prove(host, comm);
+            }
+            comms::accept(host, comm);
+        });
+    }
+}
+
+/// Looks whether the host packs headerless raw bytes: `vector(3, 1, 2, int)` there and back.
+fn prove(host: &'static Host, comm: Word) {
+    // SAFETY: calls with valid arguments and buffers that are large enough.
+    let raw = unsafe { canary(host, comm) }.unwrap_or(false);
+    if !raw {
+        say(format_args!("{}: MPI_Pack does not give raw bytes; nothing is converted", host.version));
+        watch(FOREIGN);
+    }
+    report::start(host);
+    WATCH.fetch_and(!UNPROVEN, Ordering::Relaxed);
+}
+
+/// # Safety
+/// The communicator must be valid.
+unsafe fn canary(host: &'static Host, comm: Word) -> Option<bool> {
+    let f = &host.f;
+    let mut user: [c_int; 5] = [0x0102_0304, -1, 0x1122_3344, -2, 0x7a7b_7c7d];
+    let mut packed = [0u8; 64];
+    let mut datatype: Word = 0;
+    let mut position = 0;
+    // SAFETY: as the standard says of each call; handles are read and written in place.
+    unsafe {
+        if f.type_vector?(3, 1, 2, host.handle(Named::Int)?, (&raw mut datatype).cast()) != 0
+            || f.type_commit?((&raw mut datatype).cast()) != 0
+        {
+            return None;
+        }
+        let code = f.pack?(
+            user.as_ptr().cast(),
+            1,
+            datatype,
+            packed.as_mut_ptr().cast(),
+            64,
+            &raw mut position,
+            comm,
+        );
+        let expected = [user[0], user[2], user[4]].map(c_int::to_ne_bytes).concat();
+        let mut raw = code == 0 && position == 12 && packed[..12] == expected;
+        let stream = [5, 6, 7].map(c_int::to_ne_bytes).concat();
+        position = 0;
+        let code = f.unpack?(
+            stream.as_ptr().cast(),
+            12,
+            &raw mut position,
+            user.as_mut_ptr().cast(),
+            1,
+            datatype,
+            comm,
+        );
+        raw &= code == 0 && position == 12 && user == [5, -1, 6, -2, 7];
+        f.type_free?((&raw mut datatype).cast());
+        Some(raw)
+    }
+}

@@ -1,0 +1,89 @@
+//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded.
+//!
+//! A runtime may come into the process at any time. The number of loaded objects is read again when the coarse clock has moved on
+//! (a few milliseconds): loading and starting a GPU runtime takes far longer than that, so no device memory can be older
+//! than our knowledge of the runtime that gave it out.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
+
+use crate::convert;
+use crate::host::{loaded_objects, loads};
+
+/// `cuPointerGetAttribute` and `hipPointerGetAttribute`: (result, attribute, address).
+type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
+
+/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` and `HIP_POINTER_ATTRIBUTE_MEMORY_TYPE`.
+const MEMORY_TYPE: c_int = 2;
+/// `CU_MEMORYTYPE_HOST`.
+const CUDA_HOST: u32 = 1;
+
+static CUDA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// When and at which number of loads the loaded objects were looked at.
+static TICK: AtomicI64 = AtomicI64::new(-1);
+static LOADS: AtomicU64 = AtomicU64::new(0);
+
+/// Looks for GPU runtimes if the clock has moved on.
+#[inline]
+pub(crate) fn refresh() {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
+    let tick = now.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec);
+    if TICK.load(Ordering::Relaxed) != tick {
+        look(tick);
+    }
+}
+
+#[cold]
+fn look(tick: i64) {
+    let loads = loads();
+    if LOADS.swap(loads, Ordering::AcqRel) != loads {
+        for object in loaded_objects() {
+            let file = object.rsplit('/').next().unwrap_or("");
+            if file.starts_with("libcuda.so") {
+                learn(&CUDA, &object, c"cuPointerGetAttribute");
+            } else if file.starts_with("libamdhip64.so") {
+                learn(&HIP, &object, c"hipPointerGetAttribute");
+            } else if file.starts_with("libze_loader.so") {
+                // Level Zero tells about an address only within a context that we do not have: nothing can be known.
+                convert::watch(convert::OPAQUE_GPU);
+            }
+        }
+    }
+    TICK.store(tick, Ordering::Release);
+}
+
+fn learn(query: &AtomicPtr<c_void>, object: &str, name: &std::ffi::CStr) {
+    let Ok(object) = std::ffi::CString::new(object) else { return };
+    // SAFETY: C strings; RTLD_NOLOAD runs no code.
+    let found = unsafe {
+        let handle = libc::dlopen(object.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if handle.is_null() { std::ptr::null_mut() } else { libc::dlsym(handle, name.as_ptr()) }
+    };
+    if !found.is_null() {
+        query.store(found, Ordering::Release);
+        convert::watch(convert::GPU);
+    }
+}
+
+fn ask(query: &AtomicPtr<c_void>, address: *const c_void) -> Option<u32> {
+    let query = query.load(Ordering::Acquire);
+    if query.is_null() {
+        return None;
+    }
+    // SAFETY: a function of that name in the runtime's library, whose type its manual gives.
+    let query = unsafe { std::mem::transmute::<*mut c_void, Query>(query) };
+    let mut kind = 0u32;
+    // SAFETY: room for the 32-bit result; any address may be asked about.
+    let code = unsafe { query((&raw mut kind).cast(), MEMORY_TYPE, address.addr() as u64) };
+    (code == 0).then_some(kind)
+}
+
+/// Whether the loaded runtimes let us touch the memory at an address.
+pub(crate) fn is_host(address: *const c_void) -> bool {
+    // CUDA knows pinned host memory as host memory, HIP's numbers changed between releases: what it knows is left to the host.
+    ask(&CUDA, address).is_none_or(|kind| kind == CUDA_HOST) && ask(&HIP, address).is_none()
+}

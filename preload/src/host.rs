@@ -1,0 +1,360 @@
+//! The MPI library that the process runs: found in memory, told apart, and its functions.
+//!
+//! Nothing of MPI is linked. `RTLD_NEXT` is not enough: a Python module may have loaded libmpi with `RTLD_LOCAL`. So the object
+//! that called the wrapper is asked first, then the global scope, then every loaded object; all by `dlopen` with `RTLD_NOLOAD`,
+//! which loads nothing. Only `PMPI_` names are called, so no call of ours can come back as a wrapper's.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use ddtc::datatype::Named;
+
+use crate::abi::{Abi, Flavour, MPICH, OPEN_MPI, STANDARD};
+use crate::say::say;
+
+/// A handle of the host in a register: the bits above its width are not defined.
+pub(crate) type Word = u64;
+
+pub(crate) type CopyFn =
+    unsafe extern "C" fn(Word, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+pub(crate) type DeleteFn = unsafe extern "C" fn(Word, c_int, *mut c_void, *mut c_void) -> c_int;
+
+macro_rules! functions {
+    ($($field:ident $name:literal ($($arg:ty),*);)*) => {
+        /// Functions of the host, `None` where it has no such symbol.
+        #[allow(clippy::type_complexity, reason = "the signatures of MPI")]
+        pub(crate) struct Functions {
+            $(pub(crate) $field: Option<unsafe extern "C" fn($($arg),*) -> c_int>,)*
+        }
+
+        impl Functions {
+            fn find(lookup: &dyn Fn(&CStr) -> *mut c_void) -> Functions {
+                Functions {
+                    $($field: {
+                        let name = const {
+                            match CStr::from_bytes_with_nul(concat!("PMPI_", $name, "\0").as_bytes()) {
+                                Ok(name) => name,
+                                Err(_) => panic!("a name"),
+                            }
+                        };
+                        // SAFETY: a null pointer is None, any other the function of that name, whose C type the MPI
+                        // standard fixes; handles are passed as 64-bit words (see `abi`).
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut c_void,
+                                Option<unsafe extern "C" fn($($arg),*) -> c_int>,
+                            >(lookup(name))
+                        }
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    finalize "Finalize" ();
+    initialized "Initialized" (*mut c_int);
+    finalized "Finalized" (*mut c_int);
+    session_finalize "Session_finalize" (*mut c_void);
+    comm_rank "Comm_rank" (Word, *mut c_int);
+    comm_size "Comm_size" (Word, *mut c_int);
+    comm_call_errhandler "Comm_call_errhandler" (Word, c_int);
+    comm_create_keyval "Comm_create_keyval" (CopyFn, DeleteFn, *mut c_int, *mut c_void);
+    comm_free_keyval "Comm_free_keyval" (*mut c_int);
+    comm_set_attr "Comm_set_attr" (Word, c_int, *mut c_void);
+    library_version "Get_library_version" (*mut c_char, *mut c_int);
+    abi_version "Abi_get_version" (*mut c_int, *mut c_int);
+    type_commit "Type_commit" (*mut c_void);
+    type_free "Type_free" (*mut c_void);
+    type_dup "Type_dup" (Word, *mut c_void);
+    type_vector "Type_vector" (c_int, c_int, c_int, Word, *mut c_void);
+    type_size "Type_size" (Word, *mut c_int);
+    type_size_x "Type_size_x" (Word, *mut i64);
+    type_size_c "Type_size_c" (Word, *mut i64);
+    type_extent "Type_get_extent" (Word, *mut isize, *mut isize);
+    envelope "Type_get_envelope" (Word, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    envelope_c "Type_get_envelope_c" (Word, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int);
+    contents "Type_get_contents"
+        (Word, c_int, c_int, c_int, *mut c_int, *mut isize, *mut c_void);
+    contents_c "Type_get_contents_c"
+        (Word, i64, i64, i64, i64, *mut c_int, *mut isize, *mut i64, *mut c_void);
+    type_create_keyval "Type_create_keyval" (CopyFn, DeleteFn, *mut c_int, *mut c_void);
+    type_free_keyval "Type_free_keyval" (*mut c_int);
+    type_set_attr "Type_set_attr" (Word, c_int, *mut c_void);
+    type_get_attr "Type_get_attr" (Word, c_int, *mut c_void, *mut c_int);
+    pack "Pack" (*const c_void, c_int, Word, *mut c_void, c_int, *mut c_int, Word);
+    unpack "Unpack" (*const c_void, c_int, *mut c_int, *mut c_void, c_int, Word, Word);
+    pack_c "Pack_c" (*const c_void, i64, Word, *mut c_void, i64, *mut i64, Word);
+    unpack_c "Unpack_c" (*const c_void, i64, *mut i64, *mut c_void, i64, Word, Word);
+}
+
+impl Functions {
+    /// Whether all that conversion needs is there.
+    fn complete(&self) -> bool {
+        self.type_commit.is_some()
+            && self.type_free.is_some()
+            && self.type_vector.is_some()
+            && (self.type_size.is_some() || self.type_size_x.is_some() || self.type_size_c.is_some())
+            && self.type_extent.is_some()
+            && (self.envelope.is_some() && self.contents.is_some()
+                || self.envelope_c.is_some() && self.contents_c.is_some())
+            && self.type_create_keyval.is_some()
+            && self.type_set_attr.is_some()
+            && self.type_get_attr.is_some()
+            && self.comm_create_keyval.is_some()
+            && self.comm_set_attr.is_some()
+            && self.pack.is_some()
+            && self.unpack.is_some()
+    }
+}
+
+/// The host.
+pub(crate) struct Host {
+    pub(crate) f: Functions,
+    /// The ABI; `None` if the host is not known, and then nothing is converted.
+    pub(crate) abi: Option<&'static Abi>,
+    /// Bits of a word that hold a handle; 0 without an ABI.
+    pub(crate) mask: u64,
+    /// `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
+    pub(crate) world: u64,
+    pub(crate) myself: u64,
+    /// `MPI_DATATYPE_NULL`.
+    pub(crate) type_null: u64,
+    /// First line of `MPI_Get_library_version`.
+    pub(crate) version: String,
+    /// Handles of the named types, sorted.
+    named: Vec<(u64, Named)>,
+    /// The scope in which it was found, for symbols asked later.
+    scope: usize,
+}
+
+static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The host, found by the first call; `None` while no MPI library is loaded.
+#[inline]
+pub(crate) fn host() -> Option<&'static Host> {
+    let known = HOST.load(Ordering::Acquire);
+    // SAFETY: null, or a host that was leaked by `find`.
+    unsafe { known.as_ref() }.or_else(find)
+}
+
+#[cold]
+fn find() -> Option<&'static Host> {
+    static FINDING: Mutex<()> = Mutex::new(());
+    let _one = FINDING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let known = HOST.load(Ordering::Acquire);
+    if !known.is_null() {
+        // SAFETY: as above.
+        return unsafe { known.as_ref() };
+    }
+    let scope = find_scope(c"PMPI_Type_commit")?;
+    let host: &'static Host = Box::leak(Box::new(Host::in_scope(scope)));
+    HOST.store(std::ptr::from_ref(host).cast_mut(), Ordering::Release);
+    Some(host)
+}
+
+impl Host {
+    fn in_scope(scope: *mut c_void) -> Host {
+        let f = Functions::find(&|name| symbol(scope, name));
+        let version = version(&f);
+        let mut abi = detect(&f, scope, &version);
+        if abi.is_some() && !f.complete() {
+            say(format_args!("this MPI lacks functions that conversion needs; nothing is converted"));
+            abi = None;
+        }
+        let mut host = Host {
+            f,
+            abi,
+            mask: abi.map_or(0, |a| a.handle_mask),
+            world: abi.map_or(0, |a| a.world),
+            myself: abi.map_or(0, |a| a.myself),
+            type_null: abi.map_or(0, |a| a.type_null),
+            version,
+            named: Vec::new(),
+            scope: scope.addr(),
+        };
+        if let Some(abi) = abi {
+            host.named.extend(abi.named().filter(|&(handle, _)| handle != 0));
+            for (name, named) in abi.named_symbols() {
+                let handle = host.data(&format!("ompi_mpi_{name}"));
+                host.named.extend((handle != 0).then_some((handle, named)));
+            }
+            host.named.sort_unstable_by_key(|&(handle, _)| handle);
+            if !abi.world_symbol.is_empty() {
+                host.world = host.data(abi.world_symbol);
+                host.myself = host.data(abi.self_symbol);
+                host.type_null = host.data(abi.type_null_symbol);
+            }
+        }
+        host
+    }
+
+    /// The named type of a handle.
+    pub(crate) fn named(&self, handle: u64) -> Option<Named> {
+        let at = self.named.binary_search_by_key(&handle, |&(h, _)| h).ok()?;
+        Some(self.named[at].1)
+    }
+
+    /// The handle of a named type.
+    pub(crate) fn handle(&self, named: Named) -> Option<u64> {
+        self.named.iter().find(|&&(_, n)| n == named).map(|&(h, _)| h)
+    }
+
+    /// Address of an object of the host that the program may have a copy of (a copy relocation), or 0: the copy is asked first.
+    pub(crate) fn data(&self, name: &str) -> u64 {
+        let Ok(name) = CString::new(name) else { return 0 };
+        let global = symbol(libc::RTLD_DEFAULT, &name);
+        let found = if global.is_null() { symbol(self.scope as *mut c_void, &name) } else { global };
+        found.addr() as u64
+    }
+
+    /// A function of the host or of its Fortran library by name, or null.
+    pub(crate) fn function(&self, name: &CStr) -> *mut c_void {
+        let here = symbol(self.scope as *mut c_void, name);
+        if !here.is_null() {
+            return here;
+        }
+        find_scope(name).map_or(std::ptr::null_mut(), |scope| symbol(scope, name))
+    }
+
+    pub(crate) fn is_open_mpi(&self) -> bool {
+        self.abi.is_some_and(|a| a.flavour == Flavour::OpenMpi)
+    }
+}
+
+/// Which ABI the host has; says so once where it is none that we know.
+fn detect(f: &Functions, scope: *mut c_void, version: &str) -> Option<&'static Abi> {
+    let open_mpi = !symbol(scope, c"ompi_mpi_int").is_null();
+    let (mut major, mut minor) = (-1, -1);
+    if let Some(abi_version) = f.abi_version {
+        // SAFETY: two integers to write to; callable at any time (MPI 5.0, 20.1).
+        if unsafe { abi_version(&raw mut major, &raw mut minor) } != 0 {
+            major = -1;
+        }
+    }
+    // An Open MPI whose own library also answers for the standard ABI: the name of the library decides.
+    let standard = major == 1 && (!open_mpi || object_of(symbol(scope, c"PMPI_Pack")).contains("libmpi_abi"));
+    if standard {
+        return Some(&STANDARD);
+    }
+    if major > 1 {
+        say(format_args!("unknown MPI ABI {major}.{minor}; nothing is converted"));
+        return None;
+    }
+    if open_mpi {
+        return Some(&OPEN_MPI);
+    }
+    const FAMILY: [&str; 6] = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY", "ParaStation", "HPE MPI"];
+    if FAMILY.iter().any(|name| version.contains(name)) {
+        return Some(&MPICH);
+    }
+    say(format_args!("unknown MPI library '{version}'; nothing is converted"));
+    None
+}
+
+fn version(f: &Functions) -> String {
+    let Some(library_version) = f.library_version else { return "no version".to_owned() };
+    let mut text = vec![0u8; 16384];
+    let mut len = 0;
+    // SAFETY: the buffer is longer than any host's MPI_MAX_LIBRARY_VERSION_STRING (8192); callable at any time.
+    if unsafe { library_version(text.as_mut_ptr().cast(), &raw mut len) } != 0 {
+        return "no version".to_owned();
+    }
+    let text = CStr::from_bytes_until_nul(&text).map_or(String::new(), |t| t.to_string_lossy().into_owned());
+    let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
+    words.join(" ")
+}
+
+fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: a scope from dlopen or RTLD_DEFAULT, and a C string.
+    unsafe { libc::dlsym(scope, name.as_ptr()) }
+}
+
+/// The file of the object that holds an address, or nothing.
+pub(crate) fn object_of(address: *const c_void) -> String {
+    // SAFETY: all zero is a valid Dl_info, which dladdr fills in.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: dladdr takes any address.
+    if unsafe { libc::dladdr(address, &raw mut info) } == 0 || info.dli_fname.is_null() {
+        return String::new();
+    }
+    // SAFETY: dladdr gave a C string that lives as long as the object.
+    unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned()
+}
+
+/// A scope in which `name` is found: that of the caller, the global one, or that of any loaded object.
+fn find_scope(name: &CStr) -> Option<*mut c_void> {
+    let ours = object_of(find_scope as *const c_void);
+    if let Some(caller) = caller(&ours) {
+        let scope = open_loaded(&caller);
+        if !scope.is_null() && !symbol(scope, name).is_null() {
+            return Some(scope);
+        }
+    }
+    if !symbol(libc::RTLD_DEFAULT, name).is_null() {
+        return Some(libc::RTLD_DEFAULT);
+    }
+    loaded_objects().iter().filter(|object| **object != ours).find_map(|object| {
+        let scope = open_loaded(object);
+        (!scope.is_null() && !symbol(scope, name).is_null()).then_some(scope)
+    })
+}
+
+/// A function of some other loaded object that has the name of a wrapper.
+pub(crate) fn behind(name: &str) -> *mut c_void {
+    let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
+    let ours = object_of(find_scope as *const c_void);
+    let others = loaded_objects().into_iter().filter(|object| *object != ours);
+    let found = others.map(|object| symbol(open_loaded(&object), &name));
+    found.into_iter().find(|f| !f.is_null() && object_of(*f) != ours).unwrap_or(std::ptr::null_mut())
+}
+
+/// The object that called into us: the first one on the stack that is not this library.
+fn caller(ours: &str) -> Option<String> {
+    let mut frames = [std::ptr::null_mut(); 64];
+    // SAFETY: an array with room for that many addresses.
+    let n = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
+    let stack = frames.get(..n.max(0) as usize)?;
+    stack.iter().map(|&address| object_of(address)).find(|object| object != ours && !object.is_empty())
+}
+
+/// A loaded object by its file name, without loading anything. Never closed: it is the host or on the way to it.
+fn open_loaded(object: &str) -> *mut c_void {
+    let Ok(name) = CString::new(object) else { return std::ptr::null_mut() };
+    // SAFETY: a C string; RTLD_NOLOAD runs no code of the object.
+    unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) }
+}
+
+/// File names of all loaded objects.
+pub(crate) fn loaded_objects() -> Vec<String> {
+    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _size: usize, names: *mut c_void) -> c_int {
+        // SAFETY: `names` is the vector below, and the loader's record is valid during the call.
+        unsafe {
+            let names = &mut *names.cast::<Vec<String>>();
+            let name = (*info).dlpi_name;
+            if !name.is_null() && *name != 0 {
+                names.push(CStr::from_ptr(name).to_string_lossy().into_owned());
+            }
+        }
+        0
+    }
+    let mut names: Vec<String> = Vec::new();
+    // SAFETY: the callback takes the vector, and is called only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut names).cast()) };
+    names
+}
+
+/// How often objects were loaded so far: cheap, to notice that one more was.
+pub(crate) fn loads() -> u64 {
+    unsafe extern "C" fn read(info: *mut libc::dl_phdr_info, _size: usize, adds: *mut c_void) -> c_int {
+        // SAFETY: `adds` is the number below, and the loader's record is valid during the call.
+        unsafe { *adds.cast::<u64>() = (*info).dlpi_adds };
+        1
+    }
+    let mut adds = 0u64;
+    // SAFETY: as above.
+    unsafe { libc::dl_iterate_phdr(Some(read), (&raw mut adds).cast()) };
+    adds
+}

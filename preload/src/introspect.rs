@@ -1,0 +1,190 @@
+//! The host's datatypes as a source for `ddtc::decode`: envelopes, contents, bounds.
+//!
+//! The large-count forms are used at every node where the host has them. `contents` hands out new references of derived types,
+//! which are freed; predefined ones (named, f90, value_index) never are.
+
+use std::ffi::{c_int, c_void};
+
+use ddtc::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
+use ddtc::datatype::{Datatype, Named};
+use ddtc::decode::{Introspect, decode};
+use ddtc::{Error, ErrorClass, Result};
+
+use crate::abi::Abi;
+use crate::host::{Host, Word};
+
+/// The host during one decoding.
+pub(crate) struct Types {
+    host: &'static Host,
+    abi: &'static Abi,
+}
+
+impl Types {
+    pub(crate) fn new(host: &'static Host) -> Option<Types> {
+        Some(Types { host, abi: host.abi? })
+    }
+
+    /// The tree of a type, with the host's bounds at every node.
+    pub(crate) fn decode(&mut self, handle: Word) -> Result<Datatype> {
+        let t = decode(self, &handle)?;
+        match self.size(handle)? {
+            Some(size) if size != t.size() => {
+                Err(refused("MPI_Type_size", size, "the decoded type has another size"))
+            }
+            _ => Ok(t),
+        }
+    }
+
+    /// Whether a type is predefined: it has no attributes of ours and is never freed.
+    pub(crate) fn is_predefined(&mut self, handle: Word) -> Result<bool> {
+        Ok(self.envelope(&handle)?.combiner.is_predefined())
+    }
+
+    /// Packed size in bytes as the host says; `None` if it cannot express it.
+    fn size(&self, handle: Word) -> Result<Option<i64>> {
+        let f = &self.host.f;
+        let mut size = 0i64;
+        let code = match (f.type_size_c.or(f.type_size_x), f.type_size) {
+            // SAFETY: a valid type, and a number to write to.
+            (Some(type_size), _) => unsafe { type_size(handle, &raw mut size) },
+            (None, Some(type_size)) => {
+                let mut small: c_int = 0;
+                // SAFETY: as above.
+                let code = unsafe { type_size(handle, &raw mut small) };
+                size = i64::from(small);
+                code
+            }
+            (None, None) => return Ok(None),
+        };
+        done("MPI_Type_size", code)?;
+        Ok((size != i64::from(self.abi.constants.undefined)).then_some(size))
+    }
+}
+
+fn refused(operation: &'static str, value: impl std::fmt::Display, rule: &'static str) -> Error {
+    Error::new(ErrorClass::Type, operation, "host", value, rule)
+}
+
+fn done(operation: &'static str, code: c_int) -> Result<()> {
+    if code == 0 { Ok(()) } else { Err(refused(operation, code, "the host must return MPI_SUCCESS")) }
+}
+
+impl Introspect for Types {
+    type Handle = Word;
+
+    fn envelope(&mut self, handle: &Word) -> Result<Envelope> {
+        let f = &self.host.f;
+        let (mut ints, mut addresses, mut large, mut types) = (0i64, 0i64, 0i64, 0i64);
+        let mut combiner: c_int = 0;
+        if let Some(envelope) = f.envelope_c {
+            // SAFETY: a valid type, and numbers to write to.
+            let code = unsafe {
+                envelope(
+                    *handle,
+                    &raw mut ints,
+                    &raw mut addresses,
+                    &raw mut large,
+                    &raw mut types,
+                    &raw mut combiner,
+                )
+            };
+            done("MPI_Type_get_envelope_c", code)?;
+        } else if let Some(envelope) = f.envelope {
+            let mut n: [c_int; 3] = [0; 3];
+            let [a, b, c] = &mut n;
+            // SAFETY: as above.
+            let code = unsafe { envelope(*handle, a, b, c, &raw mut combiner) };
+            done("MPI_Type_get_envelope", code)?;
+            (ints, addresses, types) = (i64::from(n[0]), i64::from(n[1]), i64::from(n[2]));
+        }
+        let combiner = self
+            .abi
+            .combiner(combiner)
+            .ok_or_else(|| refused("MPI_Type_get_envelope", combiner, "must be a known combiner"))?;
+        Ok(Envelope { combiner, integers: ints, addresses, large_counts: large, datatypes: types })
+    }
+
+    fn contents(&mut self, handle: &Word, envelope: &Envelope) -> Result<Contents<Word>> {
+        if matches!(envelope.combiner, CombinerKind::Named) {
+            return Err(refused("MPI_Type_get_contents", "a named type", "has no contents"));
+        }
+        let f = &self.host.f;
+        let length = |n: i64| {
+            usize::try_from(n).map_err(|_| refused("MPI_Type_get_envelope", n, "must not be negative"))
+        };
+        let mut integers = vec![0 as c_int; length(envelope.integers)?];
+        let mut addresses = vec![0isize; length(envelope.addresses)?];
+        let mut large_counts = vec![0i64; length(envelope.large_counts)?];
+        let count = length(envelope.datatypes)?;
+        // Handles of 4 or 8 bytes, in room for 8.
+        let mut words = vec![0u64; count];
+        let datatypes: *mut c_void = words.as_mut_ptr().cast();
+        if let Some(contents) = f.contents_c {
+            // SAFETY: a valid type, and arrays of the lengths given.
+            let code = unsafe {
+                contents(
+                    *handle,
+                    envelope.integers,
+                    envelope.addresses,
+                    envelope.large_counts,
+                    envelope.datatypes,
+                    integers.as_mut_ptr(),
+                    addresses.as_mut_ptr(),
+                    large_counts.as_mut_ptr(),
+                    datatypes,
+                )
+            };
+            done("MPI_Type_get_contents_c", code)?;
+        } else if let Some(contents) = f.contents {
+            let n = [integers.len() as c_int, addresses.len() as c_int, count as c_int];
+            // SAFETY: as above; the lengths came from the host as C integers.
+            let code = unsafe {
+                contents(*handle, n[0], n[1], n[2], integers.as_mut_ptr(), addresses.as_mut_ptr(), datatypes)
+            };
+            done("MPI_Type_get_contents", code)?;
+        }
+        let datatypes = if self.abi.handle_bytes == 4 {
+            // SAFETY: 8 bytes were reserved per handle, and any bytes are integers.
+            let small = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u32>(), count) };
+            small.iter().map(|&h| Word::from(h)).collect()
+        } else {
+            words
+        };
+        let addresses = addresses.into_iter().map(|a| a as i64).collect();
+        Ok(Contents { integers, addresses, large_counts, datatypes })
+    }
+
+    fn named(&mut self, handle: &Word) -> Result<Named> {
+        let handle = handle & self.host.mask;
+        self.host.named(handle).ok_or_else(|| {
+            refused("MPI_Type_get_envelope", format!("{handle:#x}"), "a named type unknown here")
+        })
+    }
+
+    fn bounds(&mut self, handle: &Word) -> Result<Option<(i64, i64)>> {
+        let Some(type_extent) = self.host.f.type_extent else { return Ok(None) };
+        let (mut lb, mut extent) = (0isize, 0isize);
+        // SAFETY: a valid type, and numbers to write to.
+        done("MPI_Type_get_extent", unsafe { type_extent(*handle, &raw mut lb, &raw mut extent) })?;
+        Ok(Some((lb as i64, extent as i64)))
+    }
+
+    fn identity(&mut self, handle: &Word) -> Option<u64> {
+        // The type at the root holds all others while it is decoded.
+        Some(handle & self.host.mask)
+    }
+
+    fn release(&mut self, handle: Word) {
+        if matches!(self.is_predefined(handle), Ok(false))
+            && let Some(type_free) = self.host.f.type_free
+        {
+            let mut handle = handle;
+            // SAFETY: a reference that `contents` made, given back once.
+            let _ = unsafe { type_free((&raw mut handle).cast()) };
+        }
+    }
+
+    fn constants(&self) -> Constants {
+        self.abi.constants
+    }
+}

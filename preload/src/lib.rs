@@ -1,0 +1,25 @@
+//! `libddtc_preload.so`: compiled pack and unpack under an unmodified MPI program and an unmodified MPI library.
+//!
+//! Loaded by `LD_PRELOAD`, it stands before `MPI_Type_commit`, `MPI_Type_dup`, `MPI_Pack`, `MPI_Unpack` and the finalizers of
+//! whichever MPI the process uses, decodes committed types through the host's own envelope and contents, compiles them, and packs
+//! with the result. Invariant: a correct program never sees a wrong byte, a changed result or a new failure; every call that is
+//! not clearly right is the host's. docs/PRELOAD.md says what is wrapped and what is not.
+#![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
+
+mod abi;
+mod check;
+mod comms;
+mod convert;
+mod fortran;
+mod gpu;
+mod guard;
+mod host;
+mod introspect;
+mod perf;
+mod report;
+mod reproducer;
+mod say;
+mod settings;
+mod table;
+mod types;
+mod wrap;

@@ -1,0 +1,35 @@
+//! Names of kernels for profilers: `/tmp/perf-PID.map`, which perf reads for code without a file.
+//!
+//! One line per kernel, `START SIZE NAME` in hexadecimal, appended when a kernel is first used.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use ddtc::committed::Committed;
+use ddtc::engine::Mode;
+use ddtc::kind::Direction;
+
+static NAMED: LazyLock<Mutex<HashSet<(usize, usize)>>> = LazyLock::new(Mutex::default);
+
+/// Names the kernel of a direction that was just used.
+pub(crate) fn name(committed: &Committed, direction: Direction) {
+    // In mode lazy, asking for the kernel would compile it.
+    if committed.engine().config().mode == Mode::Lazy
+        && committed.schedule(direction).starts_with("not compiled")
+    {
+        return;
+    }
+    let Some(kernel) = committed.kernel(direction) else { return };
+    let (start, size) = (kernel.entry() as usize, kernel.code().len());
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !named.insert((start, size)) {
+        return;
+    }
+    let text: String = committed.datatype().to_string().chars().take(80).collect();
+    let line = format!("{start:x} {size:x} ddtc_{direction}:{}\n", text.replace([' ', '\n'], ""));
+    let path = format!("/tmp/perf-{}.map", std::process::id());
+    if let Ok(mut map) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
+        let _ = map.write_all(line.as_bytes());
+    }
+}

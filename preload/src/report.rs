@@ -1,0 +1,319 @@
+//! What was done for the program: counted only while somebody looks, written at the end of each epoch.
+//!
+//! `DDTC_REPORT` is a table per process, `DDTC_RECORD` a corpus of the program's types. Nothing is communicated: a preload
+//! library in one rank of many must not wait for the others, so every rank writes its own file.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use ddtc::committed::Committed;
+use ddtc::datatype::Datatype;
+use ddtc::kind::Direction;
+
+use crate::guard::PANICS;
+use crate::host::Host;
+use crate::say::say;
+use crate::settings::settings;
+use crate::{check, convert, types};
+
+/// Uses of one type, per direction.
+pub(crate) struct Uses {
+    calls: [AtomicU64; 2],
+    bytes: [AtomicU64; 2],
+    nanos: [AtomicU64; 2],
+}
+
+impl Uses {
+    pub(crate) const fn new() -> Uses {
+        Uses {
+            calls: [const { AtomicU64::new(0) }; 2],
+            bytes: [const { AtomicU64::new(0) }; 2],
+            nanos: [const { AtomicU64::new(0) }; 2],
+        }
+    }
+
+    pub(crate) fn reset(&self) {
+        self.all().for_each(|n| n.store(0, Relaxed));
+    }
+
+    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.calls.iter().chain(&self.bytes).chain(&self.nanos)
+    }
+
+    /// Counts a call.
+    pub(crate) fn count(&self, direction: Direction, bytes: u64, nanos: u64) {
+        let d = direction as usize;
+        self.calls[d].fetch_add(1, Relaxed);
+        self.bytes[d].fetch_add(bytes, Relaxed);
+        self.nanos[d].fetch_add(nanos, Relaxed);
+    }
+
+    /// Moves the counts to the row of the type.
+    pub(crate) fn fold(&self, committed: &Committed) {
+        if self.all().all(|n| n.load(Relaxed) == 0) {
+            return;
+        }
+        let mut rows = rows();
+        let row = rows.row(committed.datatype());
+        for d in Direction::BOTH {
+            let i = d as usize;
+            row.calls[i] += self.calls[i].swap(0, Relaxed);
+            row.bytes[i] += self.bytes[i].swap(0, Relaxed);
+            row.nanos[i] += self.nanos[i].swap(0, Relaxed);
+            row.schedule[i] = committed.schedule(d);
+        }
+    }
+}
+
+/// One datatype of the program, by its tree.
+struct Row {
+    datatype: Datatype,
+    commits: u64,
+    calls: [u64; 2],
+    bytes: [u64; 2],
+    nanos: [u64; 2],
+    schedule: [String; 2],
+}
+
+/// Rows kept; the types of a program that makes more are counted in the totals alone.
+const MOST_ROWS: usize = 4096;
+
+#[derive(Default)]
+struct Rows {
+    rows: HashMap<Datatype, Row>,
+    order: Vec<Datatype>,
+    /// Where uses of types without a row go.
+    rest: Option<Row>,
+}
+
+impl Rows {
+    fn row(&mut self, t: &Datatype) -> &mut Row {
+        let new = |t: &Datatype| Row {
+            datatype: t.clone(),
+            commits: 0,
+            calls: [0; 2],
+            bytes: [0; 2],
+            nanos: [0; 2],
+            schedule: [String::new(), String::new()],
+        };
+        if !self.rows.contains_key(t) {
+            if self.rows.len() >= MOST_ROWS {
+                return self.rest.get_or_insert_with(|| new(t));
+            }
+            self.order.push(t.clone());
+        }
+        self.rows.entry(t.clone()).or_insert_with(|| new(t))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Row> {
+        self.order.iter().filter_map(|t| self.rows.get(t)).chain(&self.rest)
+    }
+}
+
+static ROWS: LazyLock<Mutex<Rows>> = LazyLock::new(Mutex::default);
+static PASSED: AtomicU64 = AtomicU64::new(0);
+static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn rows() -> MutexGuard<'static, Rows> {
+    ROWS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn counting() -> bool {
+    settings().report.is_some() || settings().record.is_some()
+}
+
+/// Puts the calls on the long path if somebody looks.
+pub(crate) fn start(_host: &Host) {
+    if counting() {
+        convert::watch(convert::COUNT);
+    }
+    if settings().check {
+        convert::watch(convert::CHECK);
+    }
+    if settings().perf_map {
+        convert::watch(convert::PERF);
+    }
+}
+
+/// A type was committed or first met.
+pub(crate) fn adopted(committed: &Committed) {
+    if counting() {
+        rows().row(committed.datatype()).commits += 1;
+    }
+}
+
+/// A type is left to the host.
+pub(crate) fn refused(error: &ddtc::Error) {
+    if counting() {
+        let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+        if refusals.len() < 16 {
+            refusals.push(error.to_string());
+        }
+    }
+}
+
+/// A call was left to the host.
+#[inline]
+pub(crate) fn passed() {
+    if convert::watched_for(convert::COUNT) {
+        PASSED.fetch_add(1, Relaxed);
+    }
+}
+
+/// Where this process stands in the job: rank and number of ranks, as far as they can be known.
+fn rank(host: &Host) -> Option<(i32, i32)> {
+    let (mut up, mut down) = (0, 0);
+    // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).
+    unsafe {
+        host.f.initialized?(&raw mut up);
+        host.f.finalized?(&raw mut down);
+    }
+    if up != 0 && down == 0 {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: the world is valid between the two.
+        let codes = unsafe {
+            (host.f.comm_rank?(host.world, &raw mut rank), host.f.comm_size?(host.world, &raw mut size))
+        };
+        return (codes == (0, 0)).then_some((rank, size));
+    }
+    // Only sessions: what the launcher says.
+    let number = |names: &[&str]| names.iter().find_map(|n| std::env::var(n).ok()?.parse::<i32>().ok());
+    let rank = number(&["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"])?;
+    Some((rank, number(&["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]).unwrap_or(2)))
+}
+
+/// The file of this process: `%r` is its rank, `%p` its process id; without `%r` the ranks of a larger job append theirs.
+fn file(name: &Path, place: Option<(i32, i32)>) -> PathBuf {
+    let text = name.to_string_lossy();
+    let pid = std::process::id();
+    let (rank, size) = place.map_or((format!("pid{pid}"), 1), |(rank, size)| (rank.to_string(), size));
+    let mut path = text.replace("%r", &rank).replace("%p", &pid.to_string());
+    if size > 1 && !text.contains("%r") {
+        let _ = write!(path, ".{rank}");
+    }
+    PathBuf::from(path)
+}
+
+/// Writes report and record, if asked for. Counts go on: a later epoch writes the sums again.
+pub(crate) fn write(host: &'static Host) {
+    if !counting() {
+        return;
+    }
+    let place = rank(host);
+    let rows = rows();
+    if let Some(name) = &settings().report {
+        let text = table(host, place, &rows);
+        if name.as_os_str() == "-" {
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        } else {
+            save(&file(name, place), &text);
+        }
+    }
+    if let Some(name) = &settings().record {
+        save(&file(name, place), &corpus(host, &rows));
+    }
+}
+
+fn save(path: &Path, text: &str) {
+    if let Err(error) = std::fs::write(path, text) {
+        say(format_args!("{}: {error}", path.display()));
+    }
+}
+
+/// The report: lines `name value`, then one line per type. `ddtc preload --report` adds up those of all ranks.
+fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String {
+    let c = types::engine().counters();
+    let config = types::engine().config();
+    let place = place.map_or(String::new(), |(rank, size)| format!(", rank {rank} of {size}"));
+    let mut out = format!("ddtc report{place}, process {}\n", std::process::id());
+    let abi = host.abi.map_or("unknown ABI", |a| a.name);
+    let _ = writeln!(out, "host {} ({abi})", host.version);
+    let _ = writeln!(out, "mode {}, target {}", config.mode, config.level.name());
+    if crate::fortran::unseen(host) {
+        let _ = writeln!(out, "note this host's Fortran calls bypass its C functions and are not seen");
+    }
+    let converted = |d: Direction| rows.all().map(|r| r.calls[d as usize]).sum::<u64>();
+    let totals = [
+        ("pack_calls", converted(Direction::Pack)),
+        ("unpack_calls", converted(Direction::Unpack)),
+        ("calls_left_to_host", PASSED.load(Relaxed)),
+        ("types_left_to_host", types::REFUSED.load(Relaxed)),
+        ("commits", c.commits),
+        ("layouts", c.cached_layouts),
+        ("compiles", c.compiles),
+        ("compile_us", c.compile_nanos / 1000),
+        ("code_bytes", c.code_bytes),
+        ("cache_hits", c.cache.type_hits + c.cache.nest_hits),
+        ("cache_misses", c.cache.misses),
+        ("walked_by_design", c.refusals),
+        ("fallbacks", c.fallbacks),
+        ("panics", PANICS.load(Relaxed)),
+        ("checks", check::CHECKS.load(Relaxed)),
+        ("faults_of_ddtc", check::OURS.load(Relaxed)),
+        ("known_faults_of_host", check::KNOWN.load(Relaxed)),
+        ("other_differences_of_host", check::OTHER.load(Relaxed)),
+    ];
+    for (name, value) in totals {
+        let _ = writeln!(out, "{name} {value}");
+    }
+    for refusal in REFUSALS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let _ = writeln!(out, "note left to the host: {refusal}");
+    }
+    let _ = writeln!(
+        out,
+        "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  type",
+        "commits", "packs", "pack_bytes", "pack_us", "unpacks", "unpack_bytes", "unpack_us"
+    );
+    for r in rows.all() {
+        let _ = writeln!(
+            out,
+            "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  {}",
+            r.commits,
+            r.calls[0],
+            r.bytes[0],
+            r.nanos[0] / 1000,
+            r.calls[1],
+            r.bytes[1],
+            r.nanos[1] / 1000,
+            short(&r.datatype.to_string()),
+        );
+        for (d, schedule) in Direction::BOTH.iter().zip(&r.schedule) {
+            if r.calls[*d as usize] > 0 {
+                let _ = writeln!(out, "    {d}: {}", short(schedule));
+            }
+        }
+    }
+    out
+}
+
+/// A line's worth of a text.
+fn short(text: &str) -> String {
+    const MOST: usize = 160;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// The program's types as a corpus file, most used first.
+fn corpus(host: &Host, rows: &Rows) -> String {
+    let mut out = format!("# Types of process {} under {}.\n", std::process::id(), host.version);
+    let mut sorted: Vec<&Row> = rows.order.iter().filter_map(|t| rows.rows.get(t)).collect();
+    sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes[0] + r.bytes[1]));
+    for (i, r) in sorted.into_iter().enumerate() {
+        let calls = r.calls[0] + r.calls[1];
+        let size = u64::try_from(r.datatype.size()).unwrap_or(0).max(1);
+        let count = (r.bytes[0] + r.bytes[1]).checked_div(calls * size).unwrap_or(1).max(1);
+        let _ = writeln!(
+            out,
+            "\n# {} commits, {} packs of {} bytes, {} unpacks of {} bytes",
+            r.commits, r.calls[0], r.bytes[0], r.calls[1], r.bytes[1]
+        );
+        let _ = writeln!(out, "type_{} = {count} of {}", i + 1, r.datatype);
+    }
+    out
+}

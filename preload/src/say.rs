@@ -1,0 +1,9 @@
+//! Lines to stderr: one write each, so that ranks do not mix theirs.
+
+use std::fmt::Arguments;
+use std::io::Write;
+
+/// Writes one line, prefixed. Errors are nobody's: there is nowhere to report them.
+pub(crate) fn say(line: Arguments<'_>) {
+    let _ = std::io::stderr().write_all(format!("ddtc: {line}\n").as_bytes());
+}

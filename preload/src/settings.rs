@@ -1,0 +1,93 @@
+//! The environment, read once at the first call of a wrapper.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use ddtc::engine::Config;
+use ddtc::target::Level;
+
+use crate::say::say;
+
+/// What the user asked for.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// `DDTC_MODE`, `DDTC_TARGET`.
+    pub(crate) config: Config,
+    /// `DDTC_CHECK`.
+    pub(crate) check: bool,
+    /// `DDTC_REPORT`: `-` is stderr.
+    pub(crate) report: Option<PathBuf>,
+    /// `DDTC_RECORD`.
+    pub(crate) record: Option<PathBuf>,
+    /// `DDTC_PERF_MAP`.
+    pub(crate) perf_map: bool,
+}
+
+/// The settings.
+pub(crate) fn settings() -> &'static Settings {
+    static SETTINGS: OnceLock<Settings> = OnceLock::new();
+    SETTINGS.get_or_init(|| read(&|name| std::env::var(name).ok().filter(|v| !v.is_empty())))
+}
+
+fn read(get: &dyn Fn(&str) -> Option<String>) -> Settings {
+    let mut config = Config::default();
+    config.mode = parsed(get, "DDTC_MODE", config.mode);
+    let level = parsed(get, "DDTC_TARGET", config.level);
+    if level <= Level::detect() {
+        config.level = level;
+    } else {
+        say(format_args!("DDTC_TARGET={level}: this machine has {}", config.level));
+    }
+    Settings {
+        config,
+        check: flag(get, "DDTC_CHECK"),
+        report: get("DDTC_REPORT").map(PathBuf::from),
+        record: get("DDTC_RECORD").map(PathBuf::from),
+        perf_map: flag(get, "DDTC_PERF_MAP"),
+    }
+}
+
+/// The value of a variable; one line and the default where it is wrong.
+fn parsed<T: FromStr<Err: Display>>(get: &dyn Fn(&str) -> Option<String>, name: &str, default: T) -> T {
+    match get(name).map(|text| text.parse::<T>()) {
+        None => default,
+        Some(Ok(value)) => value,
+        Some(Err(error)) => {
+            say(format_args!("{name}: {error}; ignored"));
+            default
+        }
+    }
+}
+
+fn flag(get: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
+    match get(name).as_deref() {
+        None | Some("0") => false,
+        Some("1") => true,
+        Some(other) => {
+            say(format_args!("{name}={other}: must be 0 or 1; ignored"));
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ddtc::engine::Mode;
+
+    #[test]
+    fn wrong_values_are_ignored() {
+        let get = |name: &str| match name {
+            "DDTC_MODE" => Some("fast".to_owned()),
+            "DDTC_TARGET" => Some("baseline".to_owned()),
+            "DDTC_CHECK" => Some("1".to_owned()),
+            "DDTC_PERF_MAP" => Some("yes".to_owned()),
+            _ => None,
+        };
+        let s = read(&get);
+        assert_eq!((s.config.mode, s.config.level), (Mode::Commit, Level::Baseline));
+        assert!(s.check && !s.perf_map && s.report.is_none());
+    }
+}

@@ -1,0 +1,325 @@
+//! From a host's datatype handle to what we know of the type: one hash, a few loads, no lock.
+//!
+//! Slots hold pointers to entries that are never freed, only reused, and an entry says whose handle it is: so a reader that races
+//! with a change of other handles sees either the right entry or none, never another's, and "none" only sends a call to the host.
+//! A handle is bound while its type lives: the host's attribute on the type unbinds it when the type dies (`types`), before the
+//! host can give the value to another type. Changes take a lock that is never held across a call of the host.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ddtc::committed::Committed;
+
+use crate::report::Uses;
+
+/// `Entry::size` of types that are the host's business: predefined ones and those that we cannot decode.
+const PASSED: i64 = -1;
+
+/// What is known of a type. Lives forever; used again for another type when its own is gone.
+#[repr(align(64))]
+pub(crate) struct Entry {
+    /// The bound handle, 0 if none.
+    handle: AtomicU64,
+    /// Packed bytes of one instance, or `PASSED`.
+    size: AtomicI64,
+    /// Written before the handle is bound, taken after it is unbound.
+    committed: UnsafeCell<Option<Committed>>,
+    /// Use counts, when somebody looks.
+    pub(crate) uses: Uses,
+}
+
+// SAFETY: `committed` is written only while the entry is not bound, by its one owner: the free list hands an entry to one thread,
+// and the host runs one delete callback per attribute. Readers reach it only through a bound handle, whose type the program
+// holds during the call: freeing a type while another thread packs with it is erroneous in MPI.
+unsafe impl Sync for Entry {}
+
+/// What a lookup found.
+pub(crate) enum Found {
+    /// A type that we convert.
+    Convert(&'static Entry),
+    /// A type that is left to the host.
+    Pass,
+    /// Not seen yet.
+    Unknown,
+}
+
+impl Entry {
+    const fn new() -> Entry {
+        Entry {
+            handle: AtomicU64::new(0),
+            size: AtomicI64::new(PASSED),
+            committed: UnsafeCell::new(None),
+            uses: Uses::new(),
+        }
+    }
+
+    /// Packed bytes of one instance; positive for entries that convert.
+    #[inline]
+    pub(crate) fn size(&self) -> i64 {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// The committed type of an entry that converts.
+    ///
+    /// # Safety
+    /// The entry must be bound, or owned by the caller, while the reference lives.
+    #[inline]
+    pub(crate) unsafe fn committed(&self) -> Option<&Committed> {
+        // SAFETY: nobody writes while the entry is bound or owned by the caller, as promised.
+        unsafe { (*self.committed.get()).as_ref() }
+    }
+}
+
+/// An open-addressed table with linear probing, at most a quarter full.
+struct Slots {
+    shift: u32,
+    slots: Box<[AtomicPtr<Entry>]>,
+}
+
+impl Slots {
+    fn new(bits: u32) -> Slots {
+        let slots = (0..1usize << bits).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
+        Slots { shift: 64 - bits, slots }
+    }
+
+    #[inline]
+    fn home(&self, handle: u64) -> usize {
+        // Handles are small integers or addresses: Fibonacci hashing spreads both.
+        (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn get(&self, handle: u64) -> Option<&'static Entry> {
+        let mask = self.slots.len() - 1;
+        let home = self.home(handle);
+        for at in home..=home + mask {
+            let entry = self.slots[at & mask].load(Ordering::Acquire);
+            // SAFETY: null or an entry, and entries are never freed.
+            let entry = unsafe { entry.as_ref() }?;
+            if entry.handle.load(Ordering::Acquire) == handle {
+                return Some(entry);
+            }
+        }
+        None
+    }
+
+    fn insert(&self, entry: &'static Entry, handle: u64) {
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(handle) & mask;
+        while !self.slots[at].load(Ordering::Relaxed).is_null() {
+            at = (at + 1) & mask;
+        }
+        self.slots[at].store(std::ptr::from_ref(entry).cast_mut(), Ordering::Release);
+    }
+
+    /// Removes the entry of a handle and closes the gap, so that probing never meets a grave.
+    fn remove(&self, entry: &'static Entry, handle: u64) {
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(handle) & mask;
+        loop {
+            let here = self.slots[at].load(Ordering::Relaxed);
+            if here.is_null() {
+                return;
+            }
+            if std::ptr::eq(here, entry) {
+                break;
+            }
+            at = (at + 1) & mask;
+        }
+        let mut next = at;
+        loop {
+            next = (next + 1) & mask;
+            let candidate = self.slots[next].load(Ordering::Relaxed);
+            // SAFETY: null or an entry, and entries are never freed.
+            let Some(candidate) = (unsafe { candidate.as_ref() }) else { break };
+            let home = self.home(candidate.handle.load(Ordering::Relaxed)) & mask;
+            // It may move back if its home is not between the gap and where it is.
+            if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(at) & mask) {
+                self.slots[at].store(std::ptr::from_ref(candidate).cast_mut(), Ordering::Release);
+                at = next;
+            }
+        }
+        self.slots[at].store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+struct Book {
+    bound: usize,
+    bits: u32,
+    free: Vec<&'static Entry>,
+}
+
+/// Entries allocated at a time.
+const CHUNK: usize = 64;
+
+static SLOTS: AtomicPtr<Slots> = AtomicPtr::new(std::ptr::null_mut());
+static BOOK: Mutex<Book> = Mutex::new(Book { bound: 0, bits: 8, free: Vec::new() });
+
+fn book() -> MutexGuard<'static, Book> {
+    BOOK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is known of the type of a handle.
+#[inline]
+pub(crate) fn find(handle: u64) -> Found {
+    // SAFETY: null, or a table that was leaked.
+    let Some(slots) = (unsafe { SLOTS.load(Ordering::Acquire).as_ref() }) else { return Found::Unknown };
+    match slots.get(handle) {
+        None => Found::Unknown,
+        Some(entry) if entry.size() > 0 => Found::Convert(entry),
+        Some(_) => Found::Pass,
+    }
+}
+
+/// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host.
+pub(crate) fn entry(committed: Option<Committed>) -> &'static Entry {
+    let mut book = book();
+    if book.free.is_empty() {
+        let chunk: Vec<Entry> = (0..CHUNK).map(|_| Entry::new()).collect();
+        book.free.extend(Vec::leak(chunk).iter());
+    }
+    let entry = book.free.pop().unwrap_or_else(|| Box::leak(Box::new(Entry::new())));
+    drop(book);
+    // An empty type has nothing to convert.
+    let size = committed.as_ref().map(|c| c.datatype().size()).filter(|&s| s > 0);
+    entry.size.store(size.unwrap_or(PASSED), Ordering::Relaxed);
+    entry.uses.reset();
+    // SAFETY: the entry came from the free list, so this thread owns it.
+    unsafe { *entry.committed.get() = committed };
+    entry
+}
+
+/// Binds an entry that its caller owns to a handle; readers find it from now on.
+pub(crate) fn bind(entry: &'static Entry, handle: u64) {
+    let mut book = book();
+    if entry.handle.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    // SAFETY: null, or a table that was leaked.
+    let old = unsafe { SLOTS.load(Ordering::Acquire).as_ref() };
+    let slots = match old {
+        Some(slots) if (book.bound + 1) * 4 <= slots.slots.len() => slots,
+        _ => {
+            // Old tables stay for readers that are still in them: together they are smaller than the new one.
+            book.bits += u32::from(old.is_some());
+            let new: &'static Slots = Box::leak(Box::new(Slots::new(book.bits)));
+            for slot in old.map_or(&[][..], |o| &o.slots) {
+                // SAFETY: null or an entry, and entries are never freed.
+                if let Some(moved) = unsafe { slot.load(Ordering::Relaxed).as_ref() } {
+                    new.insert(moved, moved.handle.load(Ordering::Relaxed));
+                }
+            }
+            SLOTS.store(std::ptr::from_ref(new).cast_mut(), Ordering::Release);
+            new
+        }
+    };
+    // A stale owner of the value, which only a host that broke its word leaves behind.
+    if let Some(stale) = slots.get(handle) {
+        slots.remove(stale, handle);
+        stale.handle.store(0, Ordering::Release);
+        book.bound -= 1;
+    }
+    entry.handle.store(handle, Ordering::Release);
+    slots.insert(entry, handle);
+    book.bound += 1;
+}
+
+fn unbind(book: &mut Book, entry: &'static Entry) {
+    let handle = entry.handle.load(Ordering::Relaxed);
+    // SAFETY: null, or a table that was leaked.
+    let slots = unsafe { SLOTS.load(Ordering::Acquire).as_ref() };
+    if let Some(slots) = slots.filter(|_| handle != 0) {
+        slots.remove(entry, handle);
+        entry.handle.store(0, Ordering::Release);
+        book.bound -= 1;
+    }
+}
+
+/// Ends an entry: unbinds it and gives it back. The caller owns it: its type is gone, or it was never bound.
+pub(crate) fn retire(entry: &'static Entry) {
+    unbind(&mut book(), entry);
+    // SAFETY: the caller owns the entry, and it is not bound.
+    let committed = unsafe { (*entry.committed.get()).take() };
+    if let Some(committed) = &committed {
+        entry.uses.fold(committed);
+    }
+    // Its kernels may go back to the arena here: outside the lock.
+    drop(committed);
+    book().free.push(entry);
+}
+
+/// Unbinds every handle: the host's values mean nothing after its finalization. Entries of types that had an attribute are given
+/// back by its delete callback, whenever the host runs it. Folds the uses of what was bound.
+pub(crate) fn forget_all() {
+    let mut book = book();
+    for entry in bound() {
+        unbind(&mut book, entry);
+        // SAFETY: no call may use types now, so nobody retires or reads the entry but us.
+        if let Some(committed) = unsafe { entry.committed() } {
+            entry.uses.fold(committed);
+        }
+    }
+}
+
+/// Every bound entry, at this moment.
+pub(crate) fn bound() -> Vec<&'static Entry> {
+    // SAFETY: null, or a table that was leaked; slots hold null or entries, which are never freed.
+    unsafe {
+        let slots = SLOTS.load(Ordering::Acquire).as_ref();
+        let slots = slots.map_or(&[][..], |s| &s.slots);
+        slots.iter().filter_map(|slot| slot.load(Ordering::Acquire).as_ref()).collect()
+    }
+}
+
+/// Entries that exist: a measure of growth for tests.
+#[cfg(test)]
+pub(crate) fn free() -> usize {
+    book().free.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(handle: u64) -> bool {
+        matches!(find(handle), Found::Pass)
+    }
+
+    // One test: the table is global.
+    #[test]
+    fn binds_unbinds_grows_and_reuses() {
+        assert!(matches!(find(7), Found::Unknown));
+        let entries: Vec<_> = (0..5000u64).map(|i| (0x8c00_0000 + i, entry(None))).collect();
+        for &(handle, e) in &entries {
+            bind(e, handle);
+        }
+        assert!(entries.iter().all(|&(h, _)| known(h)));
+        // Every second one goes; the others stay reachable across closed gaps.
+        for &(_, e) in entries.iter().step_by(2) {
+            retire(e);
+        }
+        assert!(entries.iter().enumerate().all(|(i, &(h, _))| known(h) == (i % 2 == 1)));
+        let bits = book().bits;
+        let free_before = free();
+        for i in 0..100_000u64 {
+            let e = entry(None);
+            bind(e, 0x7f00_0000_0000 + i * 64);
+            retire(e);
+        }
+        // Two statements: each takes the lock.
+        assert_eq!(book().bits, bits);
+        assert_eq!(free(), free_before);
+        forget_all();
+        assert!(entries.iter().all(|&(h, _)| !known(h)));
+        assert_eq!(book().bound, 0);
+        // A handle that comes back as another type belongs to the new entry alone.
+        let (old, new) = (entry(None), entry(None));
+        bind(old, 99);
+        bind(new, 99);
+        retire(old);
+        assert!(known(99));
+        retire(new);
+        assert!(!known(99));
+    }
+}

@@ -1,0 +1,233 @@
+//! What ties our compiled types to the host's: an attribute on the type.
+//!
+//! This is the caching design of the 1996 thread on `MPI_Type_dup`: the attribute's copy callback shares the compiled type with a
+//! duplicate, its delete callback ends it with the type, however the program or the host lets go of it. The callbacks make
+//! no MPI call and take only locks that are never held across one; they are functions of this library, which is never unloaded,
+//! so the host may run them as late as it likes. The keyval is made anew in every epoch: from an initialization of MPI (world or
+//! first session) to its end, when all handle values lose their meaning.
+
+use std::collections::HashSet;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+
+use ddtc::committed::Committed;
+use ddtc::engine::{Engine, Mode};
+
+use crate::guard::guard;
+use crate::host::{Host, Word};
+use crate::introspect::Types;
+use crate::report;
+use crate::settings::settings;
+use crate::table::{self, Entry, Found};
+
+/// The engine of this process.
+pub(crate) fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| Engine::new(settings().config.clone()))
+}
+
+/// A keyval of the current epoch, made on first use: `None` below.
+pub(crate) struct Keyval(AtomicI64);
+
+const NO_KEYVAL: i64 = i64::MIN;
+
+impl Keyval {
+    pub(crate) const fn new() -> Keyval {
+        Keyval(AtomicI64::new(NO_KEYVAL))
+    }
+
+    /// The keyval, made by `make` if there is none. No lock is held meanwhile, so two threads may both make one: the second is
+    /// given to `free`.
+    pub(crate) fn get(&self, make: impl Fn() -> Option<c_int>, free: impl Fn(c_int)) -> Option<c_int> {
+        let known = self.0.load(Ordering::Acquire);
+        if known != NO_KEYVAL {
+            return Some(known as c_int);
+        }
+        let made = make()?;
+        match self.0.compare_exchange(NO_KEYVAL, i64::from(made), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Some(made),
+            Err(other) => {
+                free(made);
+                Some(other as c_int)
+            }
+        }
+    }
+
+    /// Ends the epoch's keyval.
+    pub(crate) fn take(&self) -> Option<c_int> {
+        let old = self.0.swap(NO_KEYVAL, Ordering::AcqRel);
+        (old != NO_KEYVAL).then_some(old as c_int)
+    }
+}
+
+static KEYVAL: Keyval = Keyval::new();
+
+fn keyval(host: &Host) -> Option<c_int> {
+    let make = || {
+        let mut keyval = 0;
+        // SAFETY: two callbacks of the standard's types, a number to write to.
+        let code = unsafe { host.f.type_create_keyval?(copy, delete, &raw mut keyval, std::ptr::null_mut()) };
+        (code == 0).then_some(keyval)
+    };
+    KEYVAL.get(make, |keyval| free_keyval(host, keyval))
+}
+
+fn free_keyval(host: &Host, mut keyval: c_int) {
+    if let Some(type_free_keyval) = host.f.type_free_keyval {
+        // SAFETY: a keyval that we made.
+        let _ = unsafe { type_free_keyval(&raw mut keyval) };
+    }
+}
+
+/// `MPI_Type_dup` copies the compiled type: a new entry that shares it, bound to the new handle when that is known.
+unsafe extern "C" fn copy(
+    _old: Word,
+    _keyval: c_int,
+    _extra: *mut c_void,
+    value: *mut c_void,
+    out: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the value is an entry, as `attach` set it; the old type lives during this call, and with it the entry.
+        let committed = unsafe { (*value.cast::<Entry>()).committed() }.cloned();
+        let entry = table::entry(committed);
+        // SAFETY: the host gives a pointer to an attribute value and one to a flag (MPI 5.0, 7.7.4).
+        unsafe {
+            out.cast::<*const Entry>().write(entry);
+            flag.write(1);
+        }
+    });
+    0
+}
+
+/// The type is gone.
+unsafe extern "C" fn delete(_t: Word, _keyval: c_int, value: *mut c_void, _extra: *mut c_void) -> c_int {
+    guard(|| {
+        // SAFETY: the value is an entry, as `attach` or `copy` set it, and the host deletes an attribute once.
+        if let Some(entry) = unsafe { value.cast::<Entry>().as_ref::<'static>() } {
+            table::retire(entry);
+        }
+    });
+    0
+}
+
+/// Handles that a thread is adopting: the others leave them to it.
+static ADOPTING: LazyLock<Mutex<HashSet<u64>>> = LazyLock::new(Mutex::default);
+
+struct Claim(u64);
+
+impl Claim {
+    fn take(handle: u64) -> Option<Claim> {
+        let mut adopting = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
+        adopting.insert(handle).then_some(Claim(handle))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        ADOPTING.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// Types that were left to the host because they could not be decoded, compiled or given an attribute.
+pub(crate) static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Compiles a type that the host has accepted as committed, and binds it to its handle. Whatever goes wrong leaves the type to the
+/// host.
+#[cold]
+pub(crate) fn adopt(host: &'static Host, datatype: Word) {
+    let handle = datatype & host.mask;
+    if settings().config.mode == Mode::Off || host.abi.is_none() || [0, host.type_null].contains(&handle) {
+        return;
+    }
+    let _inside = match Inside::enter() {
+        Some(inside) => inside,
+        // The host calls MPI functions inside our own calls: its types are not the program's.
+        None => return,
+    };
+    guard(|| {
+        if let Some(_claim) = Claim::take(handle)
+            && matches!(table::find(handle), Found::Unknown)
+        {
+            attach(host, datatype, handle);
+        }
+    });
+}
+
+fn attach(host: &'static Host, datatype: Word, handle: u64) -> Option<()> {
+    let mut types = Types::new(host)?;
+    if types.is_predefined(datatype).ok()? {
+        table::bind(table::entry(None), handle);
+        return Some(());
+    }
+    let keyval = keyval(host)?;
+    // A duplicate made where we did not see it brings its entry along.
+    let (mut value, mut flag) = (std::ptr::null_mut::<Entry>(), 0);
+    // SAFETY: a valid type and keyval; pointers to an attribute value and a flag.
+    let code = unsafe { host.f.type_get_attr?(datatype, keyval, (&raw mut value).cast(), &raw mut flag) };
+    // SAFETY: the attribute's value is an entry, as below or in `copy`.
+    if let Some(entry) = unsafe { value.as_ref::<'static>() }.filter(|_| code == 0 && flag != 0) {
+        // SAFETY: it is not bound yet, and the claim makes this thread its owner.
+        if let Some(committed) = unsafe { entry.committed() } {
+            report::adopted(committed);
+        }
+        table::bind(entry, handle);
+        return Some(());
+    }
+    let committed = commit(&mut types, datatype);
+    if committed.is_none() {
+        REFUSED.fetch_add(1, Ordering::Relaxed);
+    }
+    let entry = table::entry(committed);
+    // SAFETY: a valid type and keyval; the value is an entry, which lives forever.
+    let code = unsafe {
+        host.f.type_set_attr?(datatype, keyval, std::ptr::from_ref(entry).cast_mut().cast::<c_void>())
+    };
+    if code != 0 {
+        table::retire(entry);
+        return None;
+    }
+    table::bind(entry, handle);
+    Some(())
+}
+
+fn commit(types: &mut Types, datatype: Word) -> Option<Committed> {
+    let committed = match types.decode(datatype).and_then(|t| engine().commit(&t)) {
+        Ok(committed) => committed,
+        Err(error) => {
+            report::refused(&error);
+            return None;
+        }
+    };
+    report::adopted(&committed);
+    Some(committed)
+}
+
+/// Ends the epoch: all handles are unbound, the keyval is given back. Before the host's own finalization.
+pub(crate) fn end_epoch(host: &Host) {
+    table::forget_all();
+    if let Some(keyval) = KEYVAL.take() {
+        free_keyval(host, keyval);
+    }
+}
+
+thread_local! {
+    static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// While it lives, this thread makes calls of our own to the host.
+pub(crate) struct Inside(());
+
+impl Inside {
+    pub(crate) fn enter() -> Option<Inside> {
+        INSIDE.try_with(|inside| (!inside.replace(true)).then_some(Inside(()))).ok().flatten()
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let _ = INSIDE.try_with(|inside| inside.set(false));
+    }
+}

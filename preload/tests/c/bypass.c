@@ -1,0 +1,29 @@
+/* Fortran bindings as Open MPI builds them: every function converts its handles and calls PMPI_, so that C wrappers see nothing.
+ * On other hosts (HANDLES_ONLY) the host's own bindings are used. */
+#include <mpi.h>
+
+void host_handles_(MPI_Fint *world, MPI_Fint *dp) {
+  *world = MPI_Comm_c2f(MPI_COMM_WORLD);
+  *dp = MPI_Type_c2f(MPI_DOUBLE_PRECISION);
+}
+
+#ifndef HANDLES_ONLY
+int mpi_fortran_bottom_;
+#define BOTH(name, args) void p##name args; void name args __attribute__((weak, alias("p" #name))); void p##name args
+
+BOTH(mpi_init_, (MPI_Fint *e)) { *e = PMPI_Init(0, 0); }
+BOTH(mpi_finalize_, (MPI_Fint *e)) { *e = PMPI_Finalize(); }
+BOTH(mpi_type_vector_, (MPI_Fint *n, MPI_Fint *b, MPI_Fint *s, MPI_Fint *o, MPI_Fint *t, MPI_Fint *e)) {
+  MPI_Datatype made;
+  *e = PMPI_Type_vector(*n, *b, *s, PMPI_Type_f2c(*o), &made);
+  *t = PMPI_Type_c2f(made);
+}
+BOTH(mpi_type_commit_, (MPI_Fint *t, MPI_Fint *e)) { MPI_Datatype c = PMPI_Type_f2c(*t); *e = PMPI_Type_commit(&c); }
+BOTH(mpi_type_free_, (MPI_Fint *t, MPI_Fint *e)) { MPI_Datatype c = PMPI_Type_f2c(*t); *e = PMPI_Type_free(&c); }
+BOTH(mpi_pack_, (char *i, MPI_Fint *n, MPI_Fint *t, char *o, MPI_Fint *s, MPI_Fint *p, MPI_Fint *c, MPI_Fint *e)) {
+  *e = PMPI_Pack(i, *n, PMPI_Type_f2c(*t), o, *s, p, PMPI_Comm_f2c(*c));
+}
+BOTH(mpi_unpack_, (char *i, MPI_Fint *s, MPI_Fint *p, char *o, MPI_Fint *n, MPI_Fint *t, MPI_Fint *c, MPI_Fint *e)) {
+  *e = PMPI_Unpack(i, *s, p, o, *n, PMPI_Type_f2c(*t), PMPI_Comm_f2c(*c));
+}
+#endif

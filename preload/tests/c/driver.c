@@ -1,0 +1,207 @@
+/* Builds the types of a script by plain MPI calls, packs and unpacks each, and writes what came out, a line per test.
+ *
+ * Script: one line per node, numbered from 0, "CONSTRUCTOR LARGE arguments", or
+ * "test NAME COUNT NODE TRUE_LB TRUE_UB". The buffer covers the instances as the host places them.
+ * Line:   NAME size lb extent | code position hash | code position hash | hexadecimal packed bytes, if few
+ * Usage:  driver SCRIPT OUTPUT; each rank appends its number to OUTPUT. DRIVER_MOST leaves out larger tests. */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "named.h"
+
+#ifndef OPEN_MPI
+#define LARGE_COUNTS 1
+#endif
+
+static MPI_Datatype *nodes;
+static int *missing;
+static FILE *script;
+
+static long long number(void) {
+  long long n;
+  if (fscanf(script, "%lld", &n) != 1) { fprintf(stderr, "script: a number is missing\n"); exit(3); }
+  return n;
+}
+static MPI_Datatype node(int *gone) {
+  long long i = number();
+  *gone |= missing[i];
+  return nodes[i];
+}
+static MPI_Count *numbers(int n) {
+  MPI_Count *a = malloc(sizeof *a * (n + 1));
+  for (int i = 0; i < n; i++) a[i] = number();
+  return a;
+}
+static int *ints(const MPI_Count *a, int n) {
+  int *b = malloc(sizeof *b * (n + 1));
+  for (int i = 0; i < n; i++) b[i] = (int)a[i];
+  return b;
+}
+static MPI_Aint *aints(const MPI_Count *a, int n) {
+  MPI_Aint *b = malloc(sizeof *b * (n + 1));
+  for (int i = 0; i < n; i++) b[i] = (MPI_Aint)a[i];
+  return b;
+}
+static uint64_t hash(const unsigned char *p, size_t n) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (; n >= 8; n -= 8, p += 8) { uint64_t w; memcpy(&w, p, 8); h = (h ^ w) * 0x100000001b3u; h ^= h >> 29; }
+  for (; n; n--, p++) h = (h ^ *p) * 0x100000001b3u;
+  return h;
+}
+
+#ifdef LARGE_COUNTS
+#define LARGE(call) if (large) { call; } else
+#else
+#define LARGE(call) if (large) gone = 1; else
+#endif
+
+static void build(const char *what, int at) {
+  int large = (int)number(), gone = 0;
+  MPI_Datatype t = MPI_DATATYPE_NULL, old;
+  if (!strcmp(what, "named")) {
+    char name[64];
+    if (fscanf(script, "%63s", name) != 1) exit(3);
+    gone = !named(name, &t) || t == MPI_DATATYPE_NULL;
+    int size = 0;
+    if (!gone) gone = MPI_Type_size(t, &size) != MPI_SUCCESS || size <= 0;
+  } else if (!strcmp(what, "contiguous")) {
+    MPI_Count n = number(); old = node(&gone);
+    if (!gone) LARGE(MPI_Type_contiguous_c(n, old, &t)) MPI_Type_contiguous((int)n, old, &t);
+  } else if (!strcmp(what, "dup")) {
+    old = node(&gone);
+    if (!gone) MPI_Type_dup(old, &t);
+  } else if (!strcmp(what, "vector")) {
+    MPI_Count n = number(), b = number(), s = number(); old = node(&gone);
+    if (!gone) LARGE(MPI_Type_vector_c(n, b, s, old, &t)) MPI_Type_vector((int)n, (int)b, (int)s, old, &t);
+  } else if (!strcmp(what, "hvector")) {
+    MPI_Count n = number(), b = number(), s = number(); old = node(&gone);
+    if (!gone) LARGE(MPI_Type_create_hvector_c(n, b, s, old, &t)) MPI_Type_create_hvector((int)n, (int)b, s, old, &t);
+  } else if (!strcmp(what, "indexed") || !strcmp(what, "hindexed")) {
+    int n = (int)number();
+    MPI_Count *b = numbers(n), *d = numbers(n);
+    old = node(&gone);
+    if (gone) return (void)(missing[at] = 1);
+    if (*what == 'i') { LARGE(MPI_Type_indexed_c(n, b, d, old, &t)) MPI_Type_indexed(n, ints(b, n), ints(d, n), old, &t); }
+    else { LARGE(MPI_Type_create_hindexed_c(n, b, d, old, &t)) MPI_Type_create_hindexed(n, ints(b, n), aints(d, n), old, &t); }
+  } else if (!strcmp(what, "indexed_block") || !strcmp(what, "hindexed_block")) {
+    int n = (int)number();
+    MPI_Count b = number(), *d = numbers(n);
+    old = node(&gone);
+    if (gone) return (void)(missing[at] = 1);
+    if (*what == 'i') { LARGE(MPI_Type_create_indexed_block_c(n, b, d, old, &t)) MPI_Type_create_indexed_block(n, (int)b, ints(d, n), old, &t); }
+    else { LARGE(MPI_Type_create_hindexed_block_c(n, b, d, old, &t)) MPI_Type_create_hindexed_block(n, (int)b, aints(d, n), old, &t); }
+  } else if (!strcmp(what, "struct")) {
+    int n = (int)number();
+    MPI_Count *b = numbers(n), *d = numbers(n);
+    MPI_Datatype *types = malloc(sizeof *types * (n + 1));
+    for (int i = 0; i < n; i++) types[i] = node(&gone);
+    if (!gone) LARGE(MPI_Type_create_struct_c(n, b, d, types, &t)) MPI_Type_create_struct(n, ints(b, n), aints(d, n), types, &t);
+  } else if (!strcmp(what, "subarray")) {
+    int n = (int)number();
+    MPI_Count *sizes = numbers(n), *subsizes = numbers(n), *starts = numbers(n);
+    int order = number() ? MPI_ORDER_FORTRAN : MPI_ORDER_C;
+    old = node(&gone);
+    if (!gone) LARGE(MPI_Type_create_subarray_c(n, sizes, subsizes, starts, order, old, &t))
+      MPI_Type_create_subarray(n, ints(sizes, n), ints(subsizes, n), ints(starts, n), order, old, &t);
+  } else if (!strcmp(what, "darray")) {
+    int size = (int)number(), rank = (int)number(), n = (int)number();
+    MPI_Count *gsizes = numbers(n);
+    int *distribs = ints(numbers(n), n), *dargs = ints(numbers(n), n), *psizes = ints(numbers(n), n);
+    int order = number() ? MPI_ORDER_FORTRAN : MPI_ORDER_C;
+    for (int i = 0; i < n; i++) {
+      distribs[i] = distribs[i] == 0 ? MPI_DISTRIBUTE_BLOCK : distribs[i] == 1 ? MPI_DISTRIBUTE_CYCLIC : MPI_DISTRIBUTE_NONE;
+      if (dargs[i] < 0) dargs[i] = MPI_DISTRIBUTE_DFLT_DARG;
+    }
+    old = node(&gone);
+    if (!gone) LARGE(MPI_Type_create_darray_c(size, rank, n, gsizes, distribs, dargs, psizes, order, old, &t))
+      MPI_Type_create_darray(size, rank, n, ints(gsizes, n), distribs, dargs, psizes, order, old, &t);
+  } else if (!strcmp(what, "resized")) {
+    MPI_Count lb = number(), extent = number(); old = node(&gone);
+    if (!gone) LARGE(MPI_Type_create_resized_c(old, lb, extent, &t)) MPI_Type_create_resized(old, lb, extent, &t);
+  } else if (!strcmp(what, "f90_real")) {
+    int p = (int)number(), r = (int)number();
+    gone = MPI_Type_create_f90_real(p, r, &t) != MPI_SUCCESS;
+  } else if (!strcmp(what, "f90_complex")) {
+    int p = (int)number(), r = (int)number();
+    gone = MPI_Type_create_f90_complex(p, r, &t) != MPI_SUCCESS;
+  } else if (!strcmp(what, "f90_integer")) {
+    gone = MPI_Type_create_f90_integer((int)number(), &t) != MPI_SUCCESS;
+#ifdef LARGE_COUNTS
+  } else if (!strcmp(what, "value_index")) {
+    MPI_Datatype value = node(&gone), index = node(&gone);
+    if (!gone) gone = MPI_Type_get_value_index(value, index, &t) != MPI_SUCCESS;
+#endif
+  } else if (!strcmp(what, "unknown") || !strcmp(what, "value_index")) {
+    while (fgetc(script) != '\n') {}
+    gone = 1;
+  } else {
+    fprintf(stderr, "script: '%s'?\n", what);
+    exit(3);
+  }
+  nodes[at] = t;
+  missing[at] = gone || t == MPI_DATATYPE_NULL;
+}
+
+static void test(FILE *out) {
+  char name[256];
+  if (fscanf(script, "%255s", name) != 1) exit(3);
+  long long count = number(), n = number(), low = number(), high = number();
+  if (getenv("DRIVER_MOST") && count * (high - low) > atoll(getenv("DRIVER_MOST"))) return;
+  fprintf(out, "%s ", name);
+  if (missing[n]) { fprintf(out, "unavailable\n"); return; }
+  MPI_Datatype t = nodes[n];
+  MPI_Type_commit(&t);
+  MPI_Count size_x; MPI_Aint lb, extent;
+  MPI_Type_size_x(t, &size_x);
+  MPI_Type_get_extent(t, &lb, &extent);
+  fprintf(out, "%lld %lld %lld ", (long long)size_x, (long long)lb, (long long)extent);
+  long long last = (count - 1) * (long long)extent;
+  if (size_x == 0 || count == 0) low = high = last = 0;
+  low += last < 0 ? last : 0;
+  high += last > 0 ? last : 0;
+  if (low > 0) low = 0;
+  if (high < 0) high = 0;
+  size_t size = (size_t)size_x * count, span = high - low;
+  unsigned char *user = malloc(span + 1), *packed = malloc(size + 64), *stream = malloc(size + 1);
+  for (size_t i = 0; i < span; i++) user[i] = ((long long)(i + low) % 251 + 251) % 251;
+  /* Twice: a type may be compiled on its first use. */
+  for (int round = 0; round < 2; round++) {
+    memset(packed, 0xEE, size + 64);
+    int position = 7, code = MPI_Pack(user - low, (int)count, t, packed, (int)size + 64, &position, MPI_COMM_WORLD);
+    if (round) fprintf(out, "%d %d %016llx ", code, position, (unsigned long long)hash(packed, size + 64));
+  }
+  for (size_t i = 0; i < size; i++) stream[i] = i % 253;
+  for (int round = 0; round < 2; round++) {
+    memset(user, 0xDD, span);
+    int position = 0, code = MPI_Unpack(stream, (int)size, &position, user - low, (int)count, t, MPI_COMM_WORLD);
+    if (round) fprintf(out, "%d %d %016llx ", code, position, (unsigned long long)hash(user, span));
+  }
+  for (size_t i = 0; size <= 256 && i < size; i++) fprintf(out, "%02x", packed[7 + i]);
+  fprintf(out, "\n");
+  free(user); free(packed); free(stream);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char path[4096], what[64];
+  snprintf(path, sizeof path, "%s.%d", argv[2], rank);
+  script = fopen(argv[1], "r");
+  FILE *out = fopen(path, "w");
+  if (!script || !out) return 2;
+  int max = 1 << 20, n = 0;
+  nodes = malloc(sizeof *nodes * max);
+  missing = calloc(max, sizeof *missing);
+  while (fscanf(script, "%63s", what) == 1) {
+    if (!strcmp(what, "test")) { test(out); fflush(out); }
+    else { nodes[n] = MPI_DATATYPE_NULL; build(what, n++); }
+  }
+  fclose(out);
+  MPI_Finalize();
+  return 0;
+}

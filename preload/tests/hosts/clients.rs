@@ -1,0 +1,237 @@
+//! Clients other than C programs: Fortran bindings, Python; tools that look at the library: nm, valgrind; hosts that are none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::setup::{Host, command_line, library, lossy, report, scratch, sources};
+
+/// A tool of the system, installed by the system's package manager if that is possible.
+fn tool(name: &str, package: &str) {
+    let there = || Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+    if !there() {
+        let _ = Command::new("apt-get").args(["install", "-y", package]).output();
+    }
+    assert!(there(), "{name} is needed: install {package}");
+}
+
+fn compile(command: &mut Command) {
+    let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(out.status.success(), "{command:?}\n{}", lossy(&out.stderr));
+}
+
+fn manifest(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+#[test]
+fn fortran_programs_are_seen() {
+    tool("gfortran", "gfortran");
+    // Intel's own bindings, which call C, and bindings that bypass C as Open MPI's do.
+    for (host, flags) in [(Host::Intel, &["-DHANDLES_ONLY"][..]), (Host::OpenMpi, &[])] {
+        let folder = scratch(&format!("fortran-{host:?}"));
+        let shared = ["-shared", "-fPIC"];
+        let all: Vec<&str> = shared.iter().chain(flags).copied().collect();
+        let bindings = host.compile("bypass", &all);
+        fs::copy(bindings, folder.join("libbindings.so")).unwrap();
+        let program = folder.join("packer");
+        let mut fortran = Command::new("gfortran");
+        fortran.arg("-o").arg(&program).arg(manifest("tests/fortran/packer.f90"));
+        fortran.arg(folder.join("libbindings.so")).arg("-Wl,-rpath").arg(&folder);
+        if host == Host::Intel {
+            fortran.arg(host.root().join("lib/libmpifort.so.12"));
+        }
+        // What the bindings need themselves is found when the program runs.
+        fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
+        compile(&mut fortran);
+        let (bare, _) = host.run(&program).text();
+        assert_eq!(bare.trim(), "wrong 0", "{host:?}");
+        let file = folder.join("report");
+        let (text, errors) = host.run(&program).preload().env("DDTC_REPORT", &file).text();
+        assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
+        let said = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?}: {e}\n{errors}"));
+        assert!(!said.contains("not seen"), "{said}");
+        // Ten types, five rounds; bindings that bypass C show a type at its first use only.
+        let said = report(&said);
+        assert!(said["pack_calls"] >= 39 && said["unpack_calls"] >= 49, "{host:?} {said:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn mpi4py_is_a_client() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let folder = scratch(&format!("python-{host:?}"));
+        let file = folder.join("report");
+        let run = || host.run(host.root().join("bin/python")).arg(manifest("tests/python/client.py"));
+        let (bare, _) = run().text();
+        let (text, errors) = run().preload().env("DDTC_REPORT", &file).env("DDTC_CHECK", "1").text();
+        assert_eq!((bare.trim(), text.trim()), ("wrong 0", "wrong 0"), "{host:?}\n{errors}");
+        let said = report(&fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?}: {e}\n{errors}")));
+        assert!(said["pack_calls"] > 140, "{host:?} {said:?}");
+        assert_eq!((said["faults_of_ddtc"], said["other_differences_of_host"]), (0, 0), "{errors}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn only_functions_of_mpi_are_exported_and_none_imported() {
+    tool("nm", "binutils");
+    let names = |args: &[&str]| {
+        let out = Command::new("nm").args(args).arg(library()).output().unwrap();
+        let mut names: Vec<String> = lossy(&out.stdout)
+            .lines()
+            .filter_map(|line| line.split_whitespace().last().map(str::to_owned))
+            .collect();
+        names.sort();
+        names
+    };
+    let mut expected: Vec<String> = [
+        "MPI_Finalize",
+        "MPI_Pack",
+        "MPI_Pack_c",
+        "MPI_Session_finalize",
+        "MPI_Type_commit",
+        "MPI_Type_dup",
+        "MPI_Unpack",
+        "MPI_Unpack_c",
+    ]
+    .map(str::to_owned)
+    .into();
+    for name in ["pack", "unpack", "finalize"] {
+        for spelling in ["", "_", "__", "_f08_"] {
+            expected.push(format!("mpi_{name}{spelling}"));
+        }
+        expected.push(format!("MPI_{}", name.to_uppercase()));
+    }
+    expected.sort();
+    assert_eq!(names(&["-D", "--defined-only"]), expected);
+    let imported = names(&["-D", "--undefined-only"]);
+    let mpi: Vec<_> = imported.iter().filter(|n| n.to_lowercase().contains("mpi_")).collect();
+    assert!(mpi.is_empty(), "{mpi:?}");
+}
+
+#[test]
+fn without_mpi_the_library_is_inert() {
+    for program in ["/bin/true", "/bin/ls"] {
+        let out = Command::new(program)
+            .env("LD_PRELOAD", library())
+            .env("DDTC_REPORT", "-")
+            .env("DDTC_MODE", "nonsense")
+            .output()
+            .unwrap();
+        assert!(out.status.success() && out.stderr.is_empty(), "{program}: {}", lossy(&out.stderr));
+    }
+}
+
+#[test]
+fn unknown_hosts_and_foreign_packing_are_left_alone() {
+    let folder = scratch("fake");
+    let shared = folder.join("libfakempi.so");
+    compile(Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shared).arg(sources().join("fake.c")));
+    let program = folder.join("program");
+    compile(
+        Command::new("cc")
+            .args(["-DPROGRAM", "-o"])
+            .arg(&program)
+            .arg(sources().join("fake.c"))
+            .arg(&shared)
+            .arg("-Wl,-rpath")
+            .arg(&folder),
+    );
+    for (version, line) in [
+        ("Nobody's MPI 1.0", "unknown MPI library 'Nobody's MPI 1.0'; nothing is converted"),
+        ("MPICH Version: 9.9", "MPICH Version: 9.9: MPI_Pack does not give raw bytes; nothing is converted"),
+    ] {
+        let out = Command::new(&program)
+            .env("LD_PRELOAD", library())
+            .env("FAKE_VERSION", version)
+            .output()
+            .unwrap();
+        assert_eq!(lossy(&out.stdout).trim(), "wrong 0", "{version}");
+        assert_eq!(lossy(&out.stderr), format!("ddtc: {line}\n"));
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn valgrind_finds_nothing() {
+    tool("valgrind", "valgrind");
+    for (name, args) in [("lifecycle", &[][..]), ("hammer", &["10"])] {
+        let program = Host::Mpich.compile(name, &[]);
+        let mut run = Host::Mpich.run("valgrind").arg("--smc-check=all").arg("--num-callers=40").arg(program);
+        for arg in args {
+            run = run.arg(arg);
+        }
+        let (text, errors) = run.preload().text();
+        assert!(text.trim().ends_with("wrong 0"), "{text}\n{errors}");
+        // The host has errors of its own: only blocks with a frame of the library count. The dynamic loader compares names
+        // eight bytes at a time, past their ends.
+        let blocks = errors.split("== \n").filter(|b| {
+            (b.contains("ddtc_preload::") || b.contains(" ddtc::")) && !b.contains("_dl_map_object")
+        });
+        let ours: Vec<_> = blocks.filter(|b| b.contains("Invalid") || b.contains("ninitialised")).collect();
+        assert!(ours.is_empty(), "{}", ours.join("\n"));
+        assert!(errors.contains("ERROR SUMMARY"), "{errors}");
+    }
+}
+
+#[test]
+fn kernels_have_names_for_profilers() {
+    let program = Host::Mpich.compile("lifecycle", &[]);
+    let mut command = Host::Mpich.run(program).preload().env("DDTC_PERF_MAP", "1").command;
+    // `timeout` runs the program as its child: ask the child for its process id through the map's name.
+    let before = maps();
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "{}", lossy(&out.stderr));
+    let new: Vec<PathBuf> = maps().into_iter().filter(|m| !before.contains(m)).collect();
+    let named = new.iter().filter(|map| {
+        let text = fs::read_to_string(map).unwrap_or_default();
+        let line = |l: &str| {
+            let words: Vec<&str> = l.split(' ').collect();
+            words.len() == 3
+                && u64::from_str_radix(words[0], 16).is_ok_and(|a| a > 0)
+                && u64::from_str_radix(words[1], 16).is_ok_and(|n| n > 0)
+                && words[2].starts_with("ddtc_pack:vector(")
+        };
+        text.lines().any(line)
+    });
+    assert_eq!(named.count(), 1, "{new:?}");
+    new.iter().for_each(|map| drop(fs::remove_file(map)));
+}
+
+fn maps() -> Vec<PathBuf> {
+    let entries = fs::read_dir("/tmp").unwrap().flatten().map(|e| e.path());
+    entries.filter(|p| p.to_string_lossy().starts_with("/tmp/perf-")).collect()
+}
+
+#[test]
+fn the_command_line_sets_it_all_up() {
+    let folder = scratch("cli");
+    let (report_file, record) = (folder.join("report"), folder.join("record.ddt"));
+    let program = Host::Mpich.compile("lifecycle", &[]);
+    let run = |dry: bool| {
+        let mut command = Host::Mpich.run(command_line()).arg("preload").arg("--mode").arg("lazy");
+        command = command.arg("--report").arg(&report_file).arg("--record").arg(&record);
+        if dry {
+            command = command.arg("--dry-run");
+        }
+        let mpiexec = Host::Mpich.root().join("bin/mpiexec");
+        command.arg("--").arg(mpiexec).arg("-n").arg("2").arg(&program).text()
+    };
+    let (text, _) = run(true);
+    assert!(text.starts_with(&format!("LD_PRELOAD={} DDTC_MODE=lazy ", library().display())), "{text}");
+    assert!(text.contains("mpiexec -n 2 ") && !report_file.exists(), "{text}");
+    run(false);
+    let text = fs::read_to_string(&report_file).unwrap();
+    assert!(text.starts_with("ddtc report, sum of 2 ranks\n") && text.contains("mode lazy"), "{text}");
+    assert!(report(&text)["pack_calls"] > 8000, "{text}");
+    // The recorded types are a corpus.
+    for rank in 0..2 {
+        let text = fs::read_to_string(folder.join(format!("record.ddt.{rank}"))).unwrap();
+        let entries = ddtc::corpus::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert!(entries.len() > 300, "{}", entries.len());
+        assert!(entries.iter().any(|e| e.datatype.to_string() == "vector(10,1,3,int)"), "{text}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}

