@@ -8,7 +8,9 @@
 
 use super::{Context, Entry};
 use crate::kind::Direction;
+use crate::micro;
 use crate::plan::{Body, Legal, Op, Plan, Trip, WORDS, Word};
+use crate::target::Level;
 
 /// What all micro-kernels look like to their callers: six words.
 type Micro = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
@@ -26,26 +28,16 @@ pub(crate) fn of(plan: &Plan<Legal>) -> Option<(Entry, Context)> {
     if !lone && !looped {
         return None;
     }
-    let fixed = Trip { k: 0, per_count: false };
-    let counted = Trip { k: 0, per_count: true };
-    let kind = |t: Trip| Trip { k: 0, ..t };
     let (address, entry): (usize, Entry) = match (call, plan.direction()) {
         (Op::Strided { micro, n, len, .. }, direction) => {
-            let entry: Entry = match (kind(*n), kind(*len), lone, direction) {
-                (n, len, true, Direction::Pack) if n == counted && len == fixed => strided::<true, ONCE, N>,
-                (n, len, true, Direction::Unpack) if n == counted && len == fixed => {
-                    strided::<false, ONCE, N>
-                }
-                (n, len, true, Direction::Pack) if n == fixed && len == counted => strided::<true, ONCE, LEN>,
-                (n, len, true, Direction::Unpack) if n == fixed && len == counted => {
-                    strided::<false, ONCE, LEN>
-                }
-                (n, len, false, Direction::Pack) if n == fixed && len == fixed => strided::<true, LOOP, NONE>,
-                (n, len, false, Direction::Unpack) if n == fixed && len == fixed => {
-                    strided::<false, LOOP, NONE>
-                }
+            let [pack, unpack]: [Entry; 2] = match (n.per_count, len.per_count, lone) {
+                (true, false, true) => [strided::<true, ONCE, N>, strided::<false, ONCE, N>],
+                (false, true, true) if n.is(1) => contiguous(micro.level()),
+                (false, true, true) => [strided::<true, ONCE, LEN>, strided::<false, ONCE, LEN>],
+                (false, false, false) => [strided::<true, LOOP, NONE>, strided::<false, LOOP, NONE>],
                 _ => return None,
             };
+            let entry = if direction == Direction::Pack { pack } else { unpack };
             (micro.address(), entry)
         }
         (Op::Pattern { micro, n, .. }, _) if lone && n.per_count => (micro.address(), pattern),
@@ -143,6 +135,49 @@ unsafe extern "C" fn strided<const PACK: bool, const CALLED_ONCE: bool, const CO
         }
     }
 }
+
+/// The kernels of contiguous types, pack first, which copy without a call.
+fn contiguous(level: Level) -> [Entry; 2] {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => [contiguous_avx512::<true>, contiguous_avx512::<false>],
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => [contiguous_avx2::<true>, contiguous_avx2::<false>],
+        _ => [contiguous_baseline::<true>, contiguous_baseline::<false>],
+    }
+}
+
+macro_rules! contiguous {
+    ($name:ident, $wide:literal, $(#[$feature:meta])?) => {
+        /// One block, whose length carries the instance count.
+        ///
+        /// # Safety
+        /// As [`strided`], on a machine of the level.
+        $(#[$feature])?
+        unsafe extern "C" fn $name<const PACK: bool>(
+            user: *mut u8,
+            packed: *mut u8,
+            count: u64,
+            context: *const u64,
+        ) {
+            let w = Words(context);
+            // SAFETY: as in `strided`; the block is valid on both sides, as the caller promises.
+            unsafe {
+                let user = user.wrapping_add(w.get(0, Word::AtUser) as usize);
+                let packed = packed.wrapping_add(w.get(0, Word::AtPacked) as usize);
+                let len = w.get(0, Word::Len).wrapping_mul(count) as usize;
+                let (dst, src) = if PACK { (packed, user) } else { (user, packed) };
+                micro::copy::<$wide>(dst, src, len);
+            }
+        }
+    };
+}
+
+contiguous!(contiguous_baseline, 16,);
+#[cfg(target_arch = "x86_64")]
+contiguous!(contiguous_avx2, 32, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
+#[cfg(target_arch = "x86_64")]
+contiguous!(contiguous_avx512, 64, #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]);
 
 /// One call of the pattern micro-kernel over all instances.
 ///

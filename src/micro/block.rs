@@ -1,6 +1,6 @@
 //! One block: straight-line copies of a constant length, and loops for a length known at run time.
 //!
-//! `WIDE` is the widest piece in bytes that the calling function's instruction set moves at once: 16 or 32. Pieces may
+//! `WIDE` is the widest piece in bytes that the calling function's instruction set moves at once: 16, 32 or 64. Pieces may
 //! overlap inside the block, which reads and writes no byte outside it.
 
 use std::ptr;
@@ -63,6 +63,7 @@ pub(super) unsafe fn constant<const LEN: usize, const WIDE: usize>(dst: *mut u8,
             ($($i:literal)*) => {$(
                 let at = const { Pieces::<LEN, WIDE>::LIST[$i].0 };
                 match const { Pieces::<LEN, WIDE>::LIST[$i].1 } {
+                    64 => piece::<64>(dst.add(at), src.add(at)),
                     32 => piece::<32>(dst.add(at), src.add(at)),
                     16 => piece::<16>(dst.add(at), src.add(at)),
                     8 => piece::<8>(dst.add(at), src.add(at)),
@@ -82,21 +83,13 @@ pub(super) unsafe fn constant<const LEN: usize, const WIDE: usize>(dst: *mut u8,
 /// # Safety
 /// `len` bytes readable at `src`, writable at `dst`, not overlapping.
 #[inline(always)]
-pub(super) unsafe fn run_time<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: a pair of pieces of N bytes, at 0 and at `len - N`, is used where N <= len <= 2 N, and so are
-    // groups of two, four and eight pieces.
+pub(crate) unsafe fn run_time<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: two pieces at 0 and at `len - 2 * WIDE` cover a block of 2 to 4 pieces.
     unsafe {
-        if len > 16 * WIDE {
+        if len > max_inline(WIDE) {
             call(dst, src, len);
-        } else if len >= 8 * WIDE {
-            four::<WIDE>(dst, src);
-            four::<WIDE>(dst.add(4 * WIDE), src.add(4 * WIDE));
-            let last = len - 8 * WIDE;
-            four::<WIDE>(dst.add(last), src.add(last));
-            four::<WIDE>(dst.add(last + 4 * WIDE), src.add(last + 4 * WIDE));
         } else if len >= 4 * WIDE {
-            four::<WIDE>(dst, src);
-            four::<WIDE>(dst.add(len - 4 * WIDE), src.add(len - 4 * WIDE));
+            long::<WIDE>(dst, src, len);
         } else if len >= 2 * WIDE {
             piece::<WIDE>(dst, src);
             piece::<WIDE>(dst.add(WIDE), src.add(WIDE));
@@ -105,6 +98,38 @@ pub(super) unsafe fn run_time<const WIDE: usize>(dst: *mut u8, src: *const u8, l
             piece::<WIDE>(dst.add(last + WIDE), src.add(last + WIDE));
         } else {
             small::<WIDE>(dst, src, len);
+        }
+    }
+}
+
+/// Longest block in bytes that is copied in line.
+const fn max_inline(wide: usize) -> usize {
+    if wide == 64 { 2048 } else { 16 * wide }
+}
+
+/// Copies a block of at least four pieces: all whole ones in order, so that they stay aligned if the block is, and what is left
+/// as one piece that ends with the block.
+///
+/// # Safety
+/// As [`run_time`], with `len >= 4 * WIDE`.
+#[inline(always)]
+unsafe fn long<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
+    let mut at = 0;
+    // SAFETY: pieces begin at `at`, where they end at or before `len`, or end at `len`, which is larger than any piece.
+    unsafe {
+        while at + 4 * WIDE <= len {
+            four::<WIDE>(dst.add(at), src.add(at));
+            at += 4 * WIDE;
+        }
+        while at + WIDE <= len {
+            piece::<WIDE>(dst.add(at), src.add(at));
+            at += WIDE;
+        }
+        match len - at {
+            0 => {}
+            rest if WIDE > 32 && rest > 32 => piece::<64>(dst.add(len - 64), src.add(len - 64)),
+            rest if WIDE > 16 && rest > 16 => piece::<32>(dst.add(len - 32), src.add(len - 32)),
+            _ => piece::<16>(dst.add(len - 16), src.add(len - 16)),
         }
     }
 }
@@ -128,7 +153,10 @@ unsafe fn call(dst: *mut u8, src: *const u8, len: usize) {
 unsafe fn small<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: a pair of pieces of N bytes, at 0 and at `len - N`, is used where N <= len <= 2 N.
     unsafe {
-        if WIDE >= 32 && len >= 32 {
+        if WIDE >= 64 && len >= 64 {
+            piece::<64>(dst, src);
+            piece::<64>(dst.add(len - 64), src.add(len - 64));
+        } else if WIDE >= 32 && len >= 32 {
             piece::<32>(dst, src);
             piece::<32>(dst.add(len - 32), src.add(len - 32));
         } else if len >= 16 {

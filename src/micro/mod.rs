@@ -18,6 +18,7 @@ mod avx2;
 mod avx512;
 mod block;
 pub mod blocks;
+mod lengths;
 pub mod memory;
 pub mod pattern;
 pub mod rows;
@@ -37,6 +38,7 @@ use crate::column::Column;
 pub use crate::kind::Direction;
 use crate::target::Level;
 
+pub(crate) use block::run_time as copy;
 pub use blocks::Widths;
 pub use memory::Memory;
 pub use pattern::{Granule, Pattern};

@@ -4,7 +4,7 @@
 //! (`load row; load [user + row]`), so they are plain, unrolled, and leave the overlap to the processor.
 
 use super::side::{self, Entry};
-use super::{Direction, Width, block, turns};
+use super::{Direction, Width, lengths, turns};
 use crate::target::Level;
 
 /// `(user, packed, n, rows, packed_stride, len)`: block `i` of `len` bytes lies at `user + rows[i]` and at
@@ -75,34 +75,11 @@ unsafe fn sides<const PACK: bool, E: Entry, const LEN: usize, const LEVEL: u8>(
     }
 }
 
-/// All blocks of a length known at run time.
-///
-/// # Safety
-/// As [`twin`], entries of type `E`.
-#[inline(always)]
-unsafe fn any<const PACK: bool, E: Entry, const WIDE: usize>(
-    user: *mut u8,
-    mut packed: *mut u8,
-    n: usize,
-    rows: *const u8,
-    stride: isize,
-    len: usize,
-) {
-    for i in 0..n {
-        // SAFETY: block `i` of `n`.
-        unsafe {
-            let (dst, src) = ends::<PACK>(user.wrapping_offset(E::at(rows, i)), packed);
-            block::run_time::<WIDE>(dst, src, len);
-        }
-        packed = packed.wrapping_offset(stride);
-    }
-}
-
 /// The C functions of one level.
 macro_rules! level {
     ($name:ident, $level:path, $(#[$feature:meta])?) => {
         mod $name {
-            use super::Entry;
+            use super::{Entry, lengths, side};
 
             /// # Safety
             /// As [`super::twin`] with `len = LEN`, on a machine of this level.
@@ -120,38 +97,44 @@ macro_rules! level {
                     super::sides::<PACK, E, LEN, { $level }>(user, packed, n as usize, rows, packed_stride as isize)
                 }
             }
-        }
-    };
-}
 
-/// The C function of one level for any length.
-macro_rules! any_len {
-    ($name:ident, $wide:literal, $(#[$feature:meta])?) => {
-        /// # Safety
-        /// As [`twin`], on a machine of the level.
-        $(#[$feature])?
-        unsafe extern "C" fn $name<const PACK: bool, E: Entry>(
-            user: *mut u8,
-            packed: *mut u8,
-            n: u64,
-            rows: *const u8,
-            packed_stride: i64,
-            len: u64,
-        ) {
-            // SAFETY: as promised by the caller.
-            unsafe {
-                any::<PACK, E, $wide>(user, packed, n as usize, rows, packed_stride as isize, len as usize)
+            /// # Safety
+            /// As [`super::twin`], on a machine of this level.
+            $(#[$feature])?
+            pub(super) unsafe extern "C" fn any<const PACK: bool, E: Entry>(
+                user: *mut u8,
+                packed: *mut u8,
+                n: u64,
+                rows: *const u8,
+                packed_stride: i64,
+                len: u64,
+            ) {
+                let user = side::Rows::<E> { user, rows: rows.cast() };
+                let packed = side::Strided::new(packed, packed_stride as isize);
+                let (n, len) = (n as usize, len as usize);
+                // SAFETY: as promised by the caller.
+                unsafe {
+                    if PACK {
+                        lengths::any::<{ $level }, _, _>(packed, user, n, len);
+                    } else {
+                        lengths::any::<{ $level }, _, _>(user, packed, n, len);
+                    }
+                }
             }
         }
     };
 }
 
 level!(baseline, super::turns::BASELINE,);
-any_len!(any_baseline, 16,);
-#[cfg(target_arch = "x86_64")]
-any_len!(any_avx2, 32, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 #[cfg(target_arch = "x86_64")]
 level!(avx2, super::turns::AVX2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
+#[cfg(target_arch = "x86_64")]
+level!(
+    avx512,
+    super::turns::AVX512,
+    #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+);
+
 /// The lengths with instances of their own, and the lookup of them.
 macro_rules! lengths {
     ($($len:literal)*) => {
@@ -162,12 +145,16 @@ macro_rules! lengths {
             match (level, len) {
                 $(
                     #[cfg(target_arch = "x86_64")]
+                    (Level::Avx512, $len) if const { $len == 64 } => avx512::made_for::<PACK, E, 64>,
+                    #[cfg(target_arch = "x86_64")]
                     (Level::Avx2 | Level::Avx512, $len) => avx2::made_for::<PACK, E, $len>,
                     (Level::Baseline, $len) => baseline::made_for::<PACK, E, $len>,
                 )*
                 #[cfg(target_arch = "x86_64")]
-                (Level::Avx2 | Level::Avx512, _) => any_avx2::<PACK, E>,
-                _ => any_baseline::<PACK, E>,
+                (Level::Avx512, _) => avx512::any::<PACK, E>,
+                #[cfg(target_arch = "x86_64")]
+                (Level::Avx2, _) => avx2::any::<PACK, E>,
+                _ => baseline::any::<PACK, E>,
             }
         }
     };
@@ -188,9 +175,13 @@ pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) ->
 /// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
 pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
-    // AVX-512 has nothing better: masked stores that cross lines cost more at random rows than they save (12 B: 14 against 32
-    // GB/s), and masked loads no less than two plain ones (24 B: 57 against 67; Sapphire Rapids, L1).
-    let level = if cfg!(target_arch = "x86_64") { level.min(Level::Avx2) } else { Level::Baseline };
+    // Below 64 bytes AVX-512 has nothing better: masked stores that cross lines cost more at random rows than they save (12 B:
+    // 14 against 32 GB/s), and masked loads no less than two plain ones (24 B: 57 against 67; Sapphire Rapids, L1).
+    let level = match level {
+        _ if cfg!(not(target_arch = "x86_64")) => Level::Baseline,
+        Level::Avx512 if !matches!(made_for, 0 | 64) => Level::Avx2,
+        level => level,
+    };
     (made_for, level)
 }
 

@@ -6,7 +6,7 @@
 use super::side::Strided;
 #[cfg(target_arch = "x86_64")]
 use super::windows;
-use super::{block, turns};
+use super::{lengths, turns};
 use crate::target::Level;
 
 /// `(dst, src, n, dst_stride, src_stride, len)`: block `i` of `len` bytes goes from `src + i * src_stride` to
@@ -81,15 +81,29 @@ unsafe fn dense<const LEN: usize, const LEVEL: u8>(
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as promised by the caller; a dense side is what each function asks for.
     unsafe {
-        match const { if LEN < 16 { 1000 * LEVEL as usize + LEN } else { 0 } } {
+        match const { if LEN <= 32 { 1000 * LEVEL as usize + LEN } else { 0 } } {
             1004 if ds == 4 && ss == 8 => super::avx2::pack_halves::<4>(dst, src, n),
             1008 if ds == 8 && ss == 16 => super::avx2::pack_halves::<8>(dst, src, n),
-            2004 if ds == 4 && ss == 8 => super::avx512::pack_halves::<4>(dst, src, n),
-            2008 if ds == 8 && ss == 16 => super::avx512::pack_halves::<8>(dst, src, n),
-            2001.. if ds == LEN as isize && (LEN as isize..windows::SHORT).contains(&ss) => {
+            2004 if ds == 4 && ss == 8 => {
+                super::avx512::pack_halves::<4>(dst, src, n);
+                n
+            }
+            2008 if ds == 8 && ss == 16 => {
+                super::avx512::pack_halves::<8>(dst, src, n);
+                n
+            }
+            2016 if ds == 16 && ss == 32 => {
+                super::avx512::pack_halves::<16>(dst, src, n);
+                n
+            }
+            2032 if ds == 32 && ss == 64 => {
+                super::avx512::pack_halves::<32>(dst, src, n);
+                n
+            }
+            2001..=2015 if ds == LEN as isize && (LEN as isize..windows::SHORT).contains(&ss) => {
                 windows::pack(dst, src, n, LEN, ss)
             }
-            2001.. if ss == LEN as isize && (LEN as isize..windows::SHORT).contains(&ds) => {
+            2001..=2015 if ss == LEN as isize && (LEN as isize..windows::SHORT).contains(&ds) => {
                 windows::unpack(dst, src, n, LEN, ds)
             }
             _ => 0,
@@ -110,28 +124,7 @@ fn masks_pay<const LEN: usize>(dst: *mut u8, stride: isize) -> bool {
     LEN == 12 || stride.unsigned_abs() >= 1024 || (dst as usize | stride as usize).is_multiple_of(footprint)
 }
 
-/// All blocks of a length known at run time.
-///
-/// # Safety
-/// As [`twin`].
-#[inline(always)]
-unsafe fn any<const WIDE: usize>(
-    mut dst: *mut u8,
-    mut src: *const u8,
-    n: usize,
-    ds: isize,
-    ss: isize,
-    len: usize,
-) {
-    for _ in 0..n {
-        // SAFETY: the next block, which the caller promises.
-        unsafe { block::run_time::<WIDE>(dst, src, len) };
-        dst = dst.wrapping_offset(ds);
-        src = src.wrapping_offset(ss);
-    }
-}
-
-/// The C functions of one level: `made_for::<LEN>` and `any_len`.
+/// The C functions of one level: `made_for::<LEN>`, and one for any length.
 macro_rules! level {
     ($name:ident, $level:path, $(#[$feature:meta])?) => {
         mod $name {
@@ -149,34 +142,29 @@ macro_rules! level {
                 // SAFETY: as promised by the caller.
                 unsafe { super::sides::<LEN, { $level }>(dst, src, n as usize, dst_stride as isize, src_stride as isize) }
             }
-        }
-    };
-}
 
-/// The C function of one level for any length.
-macro_rules! any_len {
-    ($name:ident, $wide:literal, $(#[$feature:meta])?) => {
-        /// # Safety
-        /// As [`twin`], on a machine of the level.
-        $(#[$feature])?
-        unsafe extern "C" fn $name(
-            dst: *mut u8,
-            src: *const u8,
-            n: u64,
-            dst_stride: i64,
-            src_stride: i64,
-            len: u64,
-        ) {
-            // SAFETY: as promised by the caller.
-            unsafe { any::<$wide>(dst, src, n as usize, dst_stride as isize, src_stride as isize, len as usize) }
+            /// # Safety
+            /// As [`super::twin`], on a machine of this level.
+            $(#[$feature])?
+            pub(super) unsafe extern "C" fn any(
+                dst: *mut u8,
+                src: *const u8,
+                n: u64,
+                dst_stride: i64,
+                src_stride: i64,
+                len: u64,
+            ) {
+                let dst = super::Strided::new(dst, dst_stride as isize);
+                // Only read: a side is an address, the loops know which one they write.
+                let src = super::Strided::new(src.cast_mut(), src_stride as isize);
+                // SAFETY: as promised by the caller.
+                unsafe { super::lengths::any::<{ $level }, _, _>(dst, src, n as usize, len as usize) }
+            }
         }
     };
 }
 
 level!(baseline, super::turns::BASELINE,);
-any_len!(any_baseline, 16,);
-#[cfg(target_arch = "x86_64")]
-any_len!(any_avx2, 32, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 #[cfg(target_arch = "x86_64")]
 level!(avx2, super::turns::AVX2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 #[cfg(target_arch = "x86_64")]
@@ -194,7 +182,7 @@ const fn own(len: u16) -> usize {
 
 /// Whether `len` has code of its own at AVX-512; elsewhere the code of AVX2 is as good.
 const fn has_avx512(len: u16) -> bool {
-    matches!(len, 1..=31)
+    len <= 32 || len.is_multiple_of(64)
 }
 
 /// The lengths with an instance of their own, and the lookup of it.
@@ -215,8 +203,10 @@ macro_rules! lengths {
                     (Level::Baseline, $len) => baseline::made_for::<$len>,
                 )*
                 #[cfg(target_arch = "x86_64")]
-                (Level::Avx2 | Level::Avx512, _) => any_avx2,
-                _ => any_baseline,
+                (Level::Avx512, _) => avx512::any,
+                #[cfg(target_arch = "x86_64")]
+                (Level::Avx2, _) => avx2::any,
+                _ => baseline::any,
             }
         }
     };

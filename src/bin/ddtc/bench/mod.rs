@@ -3,6 +3,7 @@
 //! Per layout and size, interleaved in one process that is pinned to a core, medians of batches; every variant's bytes are
 //! checked against the interpreter first. What is timed by hand-written loops is described in `csource.rs`.
 
+mod bound;
 mod bytes;
 mod commit;
 mod compile;
@@ -29,6 +30,7 @@ use ddtc::kind::Direction;
 use ddtc::target::Level;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use bound::{Footprint, Roof};
 use csource::Style;
 use layouts::{Row, Sizes};
 use machine::Machine;
@@ -121,9 +123,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         return write(args, &machine, "-instructions", &text, None);
     }
     let tasks = select(args)?;
+    let bench = Bench::new(&tasks, args, level);
     let mut runs = Vec::new();
     for run in 0..args.runs {
-        runs.push(all(&tasks, args, level, run == 0)?);
+        runs.push(bench.all(&tasks, run == 0)?);
     }
     let rows = result::median_of_runs(runs);
     print!("{}{}", table::table(&rows), table::summary(&rows));
@@ -219,31 +222,87 @@ fn own_type(text: &str) -> ddtc::Result<Entry> {
     Ok(Entry { name, size: Size::Other, text, datatype, count: 1, comment, bounds: None, expected: None })
 }
 
-/// Measures all tasks once; checks bytes in the first run.
-fn all(tasks: &[Task], args: &Args, level: Level, check: bool) -> Result<Vec<Measured>, Box<dyn Error>> {
-    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
-    let bar = ProgressBar::new(tasks.len() as u64 + 1);
-    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
-    bar.set_message("cc");
-    let rows: Vec<Row> = tasks.iter().filter_map(|t| t.row.clone()).collect();
-    let mut loops = hand::build(&rows)?;
-    bar.inc(1);
-    let mut measured = Vec::new();
-    for task in tasks {
-        bar.set_message(task.entry.name.clone());
-        let hand = loops.remove(&task.entry.name).unwrap_or_default();
-        bar.inc(1);
-        if let (Err(reason), None) = (Subject::fits(&task.entry), &task.row) {
-            if check {
-                bar.suspend(|| println!("{} is not measured: {reason}", task.entry.name));
-            }
-            continue;
-        }
-        let row = one(&task.entry, hand, effort, level, check);
-        measured.push(row.map_err(|e| format!("{}: {e}", task.entry.name))?);
+/// What all measurements share.
+struct Bench {
+    effort: Effort,
+    level: Level,
+    roof: Roof,
+}
+
+impl Bench {
+    fn new(tasks: &[Task], args: &Args, level: Level) -> Bench {
+        let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+        let footprint = |t: &Task| {
+            Subject::fits(&t.entry).map_or(0, |((low, high), payload)| (high - low) as u64 + payload as u64)
+        };
+        let largest = tasks.iter().map(footprint).max().unwrap_or(0);
+        Bench { effort, level, roof: Roof::measure(effort, largest) }
     }
-    bar.finish_and_clear();
-    Ok(measured)
+
+    /// Measures all tasks once; checks bytes in the first run.
+    fn all(&self, tasks: &[Task], check: bool) -> Result<Vec<Measured>, Box<dyn Error>> {
+        let bar = ProgressBar::new(tasks.len() as u64 + 1);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
+        bar.set_message("cc");
+        let rows: Vec<Row> = tasks.iter().filter_map(|t| t.row.clone()).collect();
+        let mut loops = hand::build(&rows)?;
+        bar.inc(1);
+        let mut measured = Vec::new();
+        for task in tasks {
+            bar.set_message(task.entry.name.clone());
+            let hand = loops.remove(&task.entry.name).unwrap_or_default();
+            bar.inc(1);
+            if let (Err(reason), None) = (Subject::fits(&task.entry), &task.row) {
+                if check {
+                    bar.suspend(|| println!("{} is not measured: {reason}", task.entry.name));
+                }
+                continue;
+            }
+            let row = self.one(&task.entry, hand, check);
+            measured.push(row.map_err(|e| format!("{}: {e}", task.entry.name))?);
+        }
+        bar.finish_and_clear();
+        Ok(measured)
+    }
+
+    fn one(
+        &self,
+        entry: &Entry,
+        hand: Vec<(Style, HandLoop)>,
+        check: bool,
+    ) -> Result<Measured, Box<dyn Error>> {
+        let engines = Engines::new(self.level);
+        let mut subject = Subject::new(entry)?;
+        let schedule = subject.add_engine(Column::Compiled, &engines.compiled)?;
+        subject.add_engine(Column::Walk, &engines.walk)?;
+        subject.add_engine(Column::Interp, &engines.off)?;
+        for (style, hand) in hand {
+            subject.add_loops(style.column(), hand)?;
+        }
+        subject.add_memcpy();
+        if engines.compiled.counters().fallbacks > 0 {
+            return Err("fallback to the walker: the compile failed".into());
+        }
+        if check {
+            bytes::check(&mut subject, Column::Interp)?;
+        }
+        // The interpreter is slow and is no rival: at small sizes it shows what interpreting costs.
+        let columns = subject.columns();
+        let timed: Vec<usize> =
+            (0..columns.len()).filter(|&v| columns[v] != Column::Interp || entry.size == Size::S).collect();
+        let mut times = [Times::default(), Times::default()];
+        let footprint = Footprint::of(entry, Subject::fits(entry)?.0)?;
+        for direction in Direction::BOTH {
+            let medians =
+                measure::interleaved(timed.len(), self.effort, |i, n| subject.run(timed[i], direction, n));
+            for (&v, nanoseconds) in timed.iter().zip(medians) {
+                times[direction as usize].set(columns[v], nanoseconds);
+            }
+            times[direction as usize].set(Column::Bound, self.roof.bound(&footprint, direction));
+        }
+        let commit = Some(commit::one(&entry.datatype, self.level, self.effort.commits)?.as_secs_f64() * 1e6);
+        Ok(Measured { name: entry.name.clone(), payload: subject.payload() as u64, schedule, commit, times })
+    }
 }
 
 /// The engines whose columns are measured.
@@ -258,41 +317,4 @@ impl Engines {
         let engine = |mode| Engine::new(Config { mode, level, both_directions: true, ..Config::default() });
         Engines { compiled: engine(Mode::Commit), walk: engine(Mode::Interpret), off: engine(Mode::Off) }
     }
-}
-
-fn one(
-    entry: &Entry,
-    hand: Vec<(Style, HandLoop)>,
-    effort: Effort,
-    level: Level,
-    check: bool,
-) -> Result<Measured, Box<dyn Error>> {
-    let engines = Engines::new(level);
-    let mut subject = Subject::new(entry)?;
-    let schedule = subject.add_engine(Column::Compiled, &engines.compiled)?;
-    subject.add_engine(Column::Walk, &engines.walk)?;
-    subject.add_engine(Column::Interp, &engines.off)?;
-    for (style, hand) in hand {
-        subject.add_loops(style.column(), hand)?;
-    }
-    subject.add_memcpy();
-    if engines.compiled.counters().fallbacks > 0 {
-        return Err("fallback to the walker: the compile failed".into());
-    }
-    if check {
-        bytes::check(&mut subject, Column::Interp)?;
-    }
-    // The interpreter is slow and is no rival: at small sizes it shows what interpreting costs.
-    let columns = subject.columns();
-    let timed: Vec<usize> =
-        (0..columns.len()).filter(|&v| columns[v] != Column::Interp || entry.size == Size::S).collect();
-    let mut times = [Times::default(), Times::default()];
-    for direction in Direction::BOTH {
-        let medians = measure::interleaved(timed.len(), effort, |i, n| subject.run(timed[i], direction, n));
-        for (&v, nanoseconds) in timed.iter().zip(medians) {
-            times[direction as usize].set(columns[v], nanoseconds);
-        }
-    }
-    let commit = Some(commit::one(&entry.datatype, level, effort.commits)?.as_secs_f64() * 1e6);
-    Ok(Measured { name: entry.name.clone(), payload: subject.payload() as u64, schedule, commit, times })
 }

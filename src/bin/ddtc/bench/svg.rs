@@ -27,6 +27,7 @@ fn style(column: Column) -> (&'static str, f64, &'static str) {
         Column::Runtime => ("#56b4e9", 1.4, ""),
         Column::Blocks => ("#009e73", 1.4, ""),
         Column::Memcpy => ("#000000", 1.2, "4 3"),
+        Column::Bound => ("#cc79a7", 1.2, "1 3"),
     }
 }
 

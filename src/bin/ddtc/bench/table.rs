@@ -29,10 +29,13 @@ pub(crate) fn table(rows: &[Measured]) -> String {
     let mut out = String::new();
     let sides: Vec<String> = Direction::BOTH
         .iter()
-        .map(|d| format!(" | {:^27} {:>5}", format!("{} GB/s", d.name()), "time"))
+        .map(|d| format!(" | {:^34} {:>5}", format!("{} GB/s", d.name()), "time"))
         .collect();
     let _ = writeln!(out, "{:width$} {:>9} {:>9} {:>7}{}", "", "", "commit", "pays", sides.concat());
-    let columns = format!(" | {:>6} {:>6} {:>6} {:>6} {:>5}", "code", "walk", "C loop", "memcpy", "ratio");
+    let columns = format!(
+        " | {:>6} {:>6} {:>6} {:>6} {:>6} {:>5}",
+        "code", "walk", "C loop", "memcpy", "bound", "ratio"
+    );
     let _ = writeln!(
         out,
         "{:width$} {:>9} {:>9} {:>7}{columns}{columns} | schedule",
@@ -46,10 +49,11 @@ pub(crate) fn table(rows: &[Measured]) -> String {
             let best = figure(m.of(direction).best_loop().map(|t| m.payload as f64 / t), 1);
             let _ = write!(
                 out,
-                " | {:>6} {:>6} {best:>6} {:>6} {:>5}",
+                " | {:>6} {:>6} {best:>6} {:>6} {:>6} {:>5}",
                 rate(Column::Compiled),
                 rate(Column::Walk),
                 rate(Column::Memcpy),
+                rate(Column::Bound),
                 figure(m.of(direction).ratio(), 2)
             );
         }
@@ -161,9 +165,9 @@ mod tests {
         let text = csv(&["machine".into()], &[sample("a.S")]);
         let expected = "# machine\n\
             name,payload_bytes,direction,compiled_ns,walk_ns,interp_ns,loop_const_ns,loop_runtime_ns,loop_memcpy_ns,memcpy_ns,\
-            ratio_to_best_loop,commit_us,pays_after_packs,schedule\n\
-            a.S,1000,pack,100.0000,200.0000,,150.0000,,125.0000,,0.8000,10.0000,100,\"s, t\"\n\
-            a.S,1000,unpack,100.0000,200.0000,,150.0000,,125.0000,,0.8000,10.0000,100,\"s, t\"\n";
+            bound_ns,ratio_to_best_loop,commit_us,pays_after_packs,schedule\n\
+            a.S,1000,pack,100.0000,200.0000,,150.0000,,125.0000,,,0.8000,10.0000,100,\"s, t\"\n\
+            a.S,1000,unpack,100.0000,200.0000,,150.0000,,125.0000,,,0.8000,10.0000,100,\"s, t\"\n";
         assert_eq!(text, expected);
     }
 
