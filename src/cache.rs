@@ -11,6 +11,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
@@ -62,6 +63,8 @@ impl Served {
 pub struct Layout {
     nest: LoopNest<Normal>,
     served: [OnceLock<Served>; 2],
+    /// Bytes moved so far in mode `Lazy`, per direction.
+    moved: [AtomicU64; 2],
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
     /// Bytes of the nest.
@@ -71,7 +74,7 @@ pub struct Layout {
 impl Layout {
     fn new(nest: LoopNest<Normal>, hash: u64) -> Layout {
         let bytes = nest.bytes_stored() + size_of::<Layout>();
-        Layout { nest, served: [OnceLock::new(), OnceLock::new()], hash, bytes }
+        Layout { nest, served: Default::default(), moved: Default::default(), hash, bytes }
     }
 
     /// The canonical nest.
@@ -87,6 +90,13 @@ impl Layout {
     /// The same, deciding it with `compile` if nobody has: concurrent callers wait and get the one result.
     pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Served) -> &Served {
         self.served[direction as usize].get_or_init(compile)
+    }
+
+    /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`. Exactly one is: the others need not wait.
+    pub(crate) fn moves(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
+        let before = self.moved[direction as usize].fetch_add(bytes, Relaxed);
+        // A threshold of 0 is reached by the first byte.
+        before < threshold.max(1) && before.saturating_add(bytes) >= threshold
     }
 
     /// Bytes of nest, code and tables.

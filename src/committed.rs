@@ -6,10 +6,13 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicPtr,
+    Ordering::{Acquire, Release},
+};
 
-use crate::cache::{Placed, Served};
+use crate::cache::{Layout, Placed, Served};
 use crate::calls;
 use crate::datatype::Datatype;
 use crate::engine::{Engine, Mode};
@@ -23,16 +26,33 @@ use crate::micro::Memory;
 pub struct Committed(Arc<Inner>);
 
 struct Inner {
-    /// The kernels as far as they are known here: the hot path reads nothing else but `origin`.
-    kernels: [OnceLock<Arc<Kernel>>; 2],
+    /// Kernels of `layout` that calls may go to at once; null while there is none, and where calls need more than the kernel
+    /// (check mode, several threads). The hot path reads nothing else but `origin` and `small`.
+    kernels: [AtomicPtr<Kernel>; 2],
     origin: isize,
-    /// Whether calls need more than the kernel: check mode, or several threads.
-    slow: bool,
+    /// The size in bytes of a datatype whose bounds are plain ([`Committed::plain_size`]), else 0.
+    small: u32,
     datatype: Datatype,
-    placed: Placed,
+    layout: Arc<Layout>,
     engine: Engine,
-    /// Bytes moved so far in mode `Lazy`, per direction.
-    moved: [AtomicU64; 2],
+}
+
+/// A program may hold millions of committed types: what one takes is kept in sight.
+const _: () = assert!(size_of::<Inner>() <= 56);
+
+/// Nothing is ever mapped below this address: data there come from a null buffer with relative displacements.
+pub const FIRST_PAGE: usize = 4096;
+
+/// Addresses below this one are plain: added to plain bounds, they do not leave 64 bits.
+const PLAIN: usize = 1 << 62;
+
+/// The size of a plain datatype: no entry below displacement 0 in any instance, and nothing that 2^31 instances could take out
+/// of 62 bits.
+fn small(t: &Datatype) -> u32 {
+    const MOST: i64 = i32::MAX as i64;
+    let plain = t.true_lb() >= 0 && t.true_ub() <= MOST && (0..=MOST).contains(&t.extent());
+    // Overlapping entries may have a size beyond their span.
+    if plain && t.size() <= MOST { t.size() as u32 } else { 0 }
 }
 
 impl fmt::Debug for Committed {
@@ -48,17 +68,17 @@ impl fmt::Debug for Committed {
 
 impl Committed {
     pub(crate) fn new(engine: Engine, datatype: Datatype, placed: Placed) -> Committed {
+        let Placed { layout, origin } = placed;
         let committed = Committed(Arc::new(Inner {
-            kernels: [OnceLock::new(), OnceLock::new()],
-            origin: placed.origin as isize,
-            slow: engine.config().check || engine.config().threads > 1,
+            kernels: Default::default(),
+            origin: origin as isize,
+            small: small(&datatype),
             datatype,
-            placed,
+            layout,
             engine,
-            moved: [AtomicU64::new(0), AtomicU64::new(0)],
         }));
         for d in Direction::BOTH {
-            committed.0.adopt(d, committed.0.placed.layout.served(d));
+            committed.0.adopt(d, committed.0.layout.served(d));
         }
         committed
     }
@@ -88,7 +108,7 @@ impl Committed {
 
     /// One line on how `direction` is served.
     pub fn schedule(&self, direction: Direction) -> String {
-        match self.0.placed.layout.served(direction) {
+        match self.0.layout.served(direction) {
             None => "not compiled yet: walked".to_owned(),
             Some(Served::Kernel { schedule, .. }) => schedule.to_string(),
             Some(Served::Walk { reason, .. }) => format!("walked: {reason}"),
@@ -97,7 +117,7 @@ impl Committed {
 
     /// Whether both use one layout, and so one set of kernels.
     pub fn shares_layout(&self, other: &Committed) -> bool {
-        Arc::ptr_eq(&self.0.placed.layout, &other.0.placed.layout)
+        Arc::ptr_eq(&self.0.layout, &other.0.layout)
     }
 
     /// Packed bytes of `count` instances.
@@ -116,6 +136,17 @@ impl Committed {
                 "count times the size of the datatype overflows",
             )
         })
+    }
+
+    /// Packed bytes of `count` instances at address `buffer`, where what is kept here shows at once that their whole span lies
+    /// in the address space above its first page. None says nothing: ask [`Committed::packed_size`], and check the span.
+    #[inline]
+    pub fn plain_size(&self, buffer: usize, count: u64) -> Option<u64> {
+        let plain = self.0.small != 0
+            && count <= i32::MAX as u64
+            && buffer.wrapping_sub(FIRST_PAGE) < PLAIN - FIRST_PAGE;
+        // Below 2^62.
+        plain.then(|| u64::from(self.0.small) * count)
     }
 
     /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a position).
@@ -309,42 +340,30 @@ impl Committed {
 }
 
 impl Inner {
-    /// Remembers the kernel that the layout has.
+    /// Lets calls go to the kernel that the layout has, unless they need more.
     fn adopt(&self, direction: Direction, served: Option<&Served>) {
-        if let Some(kernel) = served.and_then(Served::kernel) {
-            let _ = self.kernels[direction as usize].set(Arc::clone(kernel));
+        let config = self.engine.config();
+        if let Some(kernel) = served.and_then(Served::kernel)
+            && !config.check
+            && config.threads <= 1
+        {
+            self.kernels[direction as usize].store(Arc::as_ptr(kernel).cast_mut(), Release);
         }
     }
 
     /// The kernel of `direction`; compiles it first if the mode says so for a call of `bytes` bytes.
-    #[cold]
-    fn find_kernel(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
-        let layout = &self.placed.layout;
+    fn kernel(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
+        let layout = &self.layout;
         let served = match self.engine.config().mode {
             Mode::Off | Mode::Interpret => return None,
             Mode::Commit => Some(self.engine.serve(layout, direction)),
-            Mode::Lazy => {
-                let moved = &self.moved[direction as usize];
-                let before = moved.fetch_add(bytes, Relaxed);
-                let threshold = self.engine.config().lazy_threshold;
-                // Exactly one call crosses the threshold; the others keep walking and never wait for it.
-                if before < threshold && before.saturating_add(bytes) >= threshold {
-                    Some(self.engine.serve(layout, direction))
-                } else {
-                    layout.served(direction)
-                }
+            Mode::Lazy if layout.moves(direction, bytes, self.engine.config().lazy_threshold) => {
+                Some(self.engine.serve(layout, direction))
             }
+            Mode::Lazy => layout.served(direction),
         };
         self.adopt(direction, served);
-        self.kernels[direction as usize].get()
-    }
-
-    #[inline]
-    fn kernel(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
-        match self.kernels[direction as usize].get() {
-            Some(kernel) => Some(kernel),
-            None => self.find_kernel(direction, bytes),
-        }
+        served.and_then(Served::kernel)
     }
 
     /// # Safety
@@ -354,13 +373,12 @@ impl Inner {
         if calls::counting() {
             calls::count(direction, (self.datatype.size() as u64).saturating_mul(count));
         }
-        match self.kernels[direction as usize].get() {
+        // SAFETY: null, or the kernel that `layout` has decided on for good (`adopt`); both live as long as `self`.
+        match unsafe { self.kernels[direction as usize].load(Acquire).as_ref() } {
             // SAFETY: the kernel was emitted for this datatype's nest, and `origin` is what that nest leaves out.
-            Some(kernel) if !self.slow => unsafe {
-                kernel.call(user.wrapping_offset(self.origin), packed, count);
-            },
+            Some(kernel) => unsafe { kernel.call(user.wrapping_offset(self.origin), packed, count) },
             // SAFETY: as the caller promises.
-            _ => unsafe { self.run_slow(direction, user, packed, count) },
+            None => unsafe { self.run_slow(direction, user, packed, count) },
         }
     }
 
@@ -402,7 +420,7 @@ impl Inner {
         let level = self.engine.config().level;
         // SAFETY: the walker moves only blocks of this nest inside the range, which the caller vouches for.
         let memory = unsafe { Memory::new(user.wrapping_offset(self.origin), packed, direction, level) };
-        self.engine.walk(&self.placed.layout, &memory, count, range);
+        self.engine.walk(&self.layout, &memory, count, range);
     }
 
     /// Whether a call is to be split: large enough, and no user byte is written by two threads.
@@ -410,7 +428,7 @@ impl Inner {
         let config = self.engine.config();
         config.threads > 1
             && bytes >= config.parallel_bytes
-            && (direction == Direction::Pack || self.placed.layout.nest().disjoint().holds(count))
+            && (direction == Direction::Pack || self.layout.nest().disjoint().holds(count))
     }
 
     /// One piece of the packed range per thread; the pieces end on cache lines of the packed buffer.
@@ -475,7 +493,7 @@ impl Inner {
         let mut at = 0;
         let mut wrong = None;
         // An unpack with overlap ends with its last writer, so earlier pieces may differ rightly: replay it apart.
-        let replay = direction == Direction::Unpack && !self.placed.layout.nest().disjoint().holds(count);
+        let replay = direction == Direction::Unpack && !self.layout.nest().disjoint().holds(count);
         if replay {
             return;
         }

@@ -76,15 +76,15 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel of sealed code that follows the convention of [`Entry`].
     ///
-    /// Nothing is run here; that the code does what it should is what [`Kernel::call`] asks of its caller.
+    /// Nothing is run or read here; that code and context belong together is what [`Kernel::call`] asks of its caller.
     pub fn new(slot: Slot, context: Context) -> Kernel {
         // SAFETY: a function pointer must not be null, and a slot's address is not. Calling it is unsafe in its own right.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(slot.address().as_ptr().cast_const()) };
         Kernel { slot: Some(Arc::new(slot)), context, entry }
     }
 
-    /// A kernel of the same code with another context; the context must have the words that the code reads.
-    pub fn with_context(&self, context: Context) -> Kernel {
+    /// A kernel of the same code with another context. Nothing is run or read here either.
+    pub(crate) fn with_context(&self, context: Context) -> Kernel {
         Kernel { slot: self.slot.clone(), context, entry: self.entry }
     }
 
@@ -97,8 +97,9 @@ impl Kernel {
     /// Runs the kernel on `count` instances.
     ///
     /// # Safety
-    /// The code must have been emitted by this crate for a layout of which every mapped byte of `count` instances at `user`
-    /// is valid (readable to pack, writable to unpack), `packed` must be valid for all packed bytes (writable to pack,
+    /// Code and context must have been made by this crate for one plan, or the context for another plan of the same shape. Every
+    /// mapped byte of `count` instances of the plan's layout at `user` must be valid (readable to pack, writable to unpack),
+    /// `packed` must be valid for all packed bytes (writable to pack,
     /// readable to unpack), and the two must not overlap. Nobody else may write the bytes read, or touch the bytes written,
     /// during the call.
     #[inline]

@@ -55,6 +55,13 @@ static void line(const char *what, double value, const char *unit, const char *t
     printf("%-52s %10.1f %-6s %s\n", what, value, unit, target);
 }
 
+/* Bytes that the allocator has given out, its own overhead included. */
+static size_t used(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
 int main(void)
 {
     ddtc_datatype t, d;
@@ -74,6 +81,13 @@ int main(void)
     line("type_size of a named handle", ns, "ns", "<= 30");
     MEDIAN(ns, 1000000, ddtc_type_get_attr(t, keyval, &value, &flag));
     line("get_attr", ns, "ns", "<= 30");
+    /* More handles than a thread remembers: every look-up goes to the table. */
+    enum { MANY = 1000 };
+    static ddtc_datatype many[MANY];
+    for (int i = 0; i < MANY; i++) check(ddtc_type_vector(4, 1, 3 + i, DDTC_TYPE_DOUBLE, &many[i]));
+    MEDIAN(ns, 1000000, ddtc_type_size(many[i % MANY], &size));
+    line("type_size of 1000 handles in turn", ns, "ns", "<= 30");
+    for (int i = 0; i < MANY; i++) check(ddtc_type_free(&many[i]));
     MEDIAN(ns, 1000000, ddtc_type_commit(&t));
     line("commit of a committed type", ns, "ns", "<= 30");
     check(ddtc_type_delete_attr(t, keyval));
@@ -112,18 +126,30 @@ int main(void)
     check(ddtc_type_free(&t));
 
     enum { TYPES = 1000000 };
+    /* What a vector's arguments take where it is kept: count, block length, stride, old type. */
+    const double arguments = 32;
     ddtc_datatype *types = malloc(TYPES * sizeof *types);
-    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    size_t before = used();
     double start = now();
     for (int i = 0; i < TYPES; i++) check(ddtc_type_vector(4, 1, 3 + i % 1000, DDTC_TYPE_DOUBLE, &types[i]));
     line("a million vectors: each", (now() - start) / TYPES, "ns", "");
-    size_t after = mallinfo2().uordblks + mallinfo2().hblkhd;
-    line("memory of each", (double)(after - before) / TYPES, "bytes", "<= 400");
+    line("memory of each beyond its arguments", (double)(used() - before) / TYPES - arguments, "bytes", "<= 400");
     start = now();
     for (int i = 0; i < TYPES; i++) check(ddtc_type_commit(&types[i]));
     line("committed, 1000 layouts: each", (now() - start) / TYPES, "ns", "");
-    line("memory of each, committed", (double)(mallinfo2().uordblks + mallinfo2().hblkhd - before) / TYPES, "bytes", "");
+    line("memory of each, committed", (double)(used() - before) / TYPES - arguments, "bytes", "<= 400");
     for (int i = 0; i < TYPES; i++) check(ddtc_type_free(&types[i]));
-    line("left after free, each", ((double)(mallinfo2().uordblks + mallinfo2().hblkhd) - (double)before) / TYPES, "bytes", "");
+    line("left after free, each", ((double)used() - (double)before) / TYPES, "bytes", "");
+
+    enum { LAYOUTS = 10000 };
+    before = used();
+    start = now();
+    for (int i = 0; i < LAYOUTS; i++) {
+        check(ddtc_type_vector(4, 1, 2000 + i, DDTC_TYPE_DOUBLE, &types[i]));
+        check(ddtc_type_commit(&types[i]));
+    }
+    line("10000 layouts, each of its own: each", (now() - start) / LAYOUTS, "ns", "");
+    line("memory of each, layout and kernel included", (double)(used() - before) / LAYOUTS - arguments, "bytes", "");
+    for (int i = 0; i < LAYOUTS; i++) check(ddtc_type_free(&types[i]));
     return 0;
 }

@@ -41,6 +41,19 @@ unsafe fn committed<'a>(call: &'static str, pointer: *const Committed) -> Result
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "committed", "NULL", "must not be a null pointer"))
 }
 
+/// Whether there is anything to move between `user` and its packed form; checks the count and the span.
+#[inline]
+fn has_data(call: &'static str, committed: &Committed, user: *const c_void, count: u64) -> Result<bool> {
+    if let Some(bytes) = committed.plain_size(user.addr(), count) {
+        return Ok(bytes > 0);
+    }
+    if committed.packed_size(count)? == 0 {
+        return Ok(false);
+    }
+    check_span(call, committed.datatype(), user, count)?;
+    Ok(true)
+}
+
 fn kernel(committed: &Committed, direction: Direction) -> CKernel {
     match committed.kernel(direction) {
         Some(kernel) => {
@@ -92,8 +105,7 @@ export! {
         const CALL: &str = "committed_pack";
         let committed = committed(CALL, pointer)?;
         let count = natural(CALL, "count", count)?;
-        if committed.packed_size(count)? > 0 {
-            check_span(CALL, committed.datatype(), user, count)?;
+        if has_data(CALL, committed, user, count)? {
             committed.pack_raw(user.cast(), count, packed.cast());
         }
         Ok(())
@@ -105,8 +117,7 @@ export! {
         const CALL: &str = "committed_unpack";
         let committed = committed(CALL, pointer)?;
         let count = natural(CALL, "count", count)?;
-        if committed.packed_size(count)? > 0 {
-            check_span(CALL, committed.datatype(), user, count)?;
+        if has_data(CALL, committed, user, count)? {
             committed.unpack_raw(packed.cast(), user.cast(), count);
         }
         Ok(())

@@ -2,17 +2,14 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::committed::Committed;
+use ddtc::committed::{Committed, FIRST_PAGE};
 use ddtc::datatype::Datatype;
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::kind::Direction;
 use ddtc::object::{self, Object};
 
-use crate::arguments::{Number, Out, Type, export, handle, natural, out};
+use crate::arguments::{Number, Type, export, handle, natural, out};
 use crate::errors::Outcome;
-
-/// Data below this address is a null buffer with relative displacements: nothing is ever mapped there.
-const FIRST_PAGE: i128 = 4096;
 
 /// What packs the type of a call.
 #[inline]
@@ -26,14 +23,15 @@ fn uncommitted(call: &'static str, t: &Datatype) -> Error {
     Error::new(ErrorClass::Type, call, "datatype", name, "is not committed")
 }
 
-/// MPI 5.0 section 5.1.12: the span of all instances must lie inside the address space. Computed in 128 bits.
-#[inline]
+/// MPI 5.0 section 5.1.12: the span of all instances must lie inside the address space. Computed in 128 bits, where
+/// [`Committed::plain_size`] has not answered.
+#[cold]
 pub(crate) fn check_span(call: &'static str, t: &Datatype, buffer: *const c_void, count: u64) -> Result<()> {
     let last = (i128::from(count) - 1) * i128::from(t.extent());
     let at = buffer.addr() as i128;
     let low = at + i128::from(t.true_lb()) + last.min(0);
     let high = at + i128::from(t.true_ub()) + last.max(0);
-    if low >= FIRST_PAGE && high <= i128::from(u64::MAX) {
+    if low >= FIRST_PAGE as i128 && high <= i128::from(u64::MAX) {
         return Ok(());
     }
     Err(outside(call, buffer, count, low, high))
@@ -47,35 +45,47 @@ fn outside(call: &'static str, buffer: *const c_void, count: u64, low: i128, hig
     Error::new(ErrorClass::Buffer, call, "buffer", format_args!("{:#x}", buffer.addr()), rule)
 }
 
-/// Position and the packed bytes of a call, checked.
+/// A call that was checked: position, packed bytes, and whether the span of all instances still has to be.
 struct Place {
     at: i64,
     bytes: u64,
+    spans: bool,
+}
+
+/// What is bad about a position and the room behind it.
+#[cold]
+fn misplaced(call: &'static str, (at, size, bytes): (i64, i64, u64), size_name: &'static str) -> Error {
+    if size < 0 {
+        return Error::new(ErrorClass::Arg, call, size_name, size, "must not be negative");
+    }
+    if at < 0 || at > size {
+        let rule = format!("must be from 0 to {size_name}, which is {size}");
+        return Error::new(ErrorClass::Arg, call, "position", at, rule);
+    }
+    let rule = format!("must hold {bytes} packed bytes after position {at}");
+    Error::new(ErrorClass::Truncate, call, size_name, size, rule)
 }
 
 #[inline(always)] // Its result would go through memory: a third of the call.
 fn place<N: Number>(
     call: &'static str,
     committed: &Committed,
-    count: u64,
-    size: N,
-    position: &Out<N>,
+    (buffer, count): (*const c_void, u64),
+    (at, size): (N, N),
     size_name: &'static str,
 ) -> Result<Place> {
-    let (at, size) = (position.get().wide(), size.wide());
-    if size < 0 {
-        return Err(Error::new(ErrorClass::Arg, call, size_name, size, "must not be negative"));
+    let (at, size) = (at.wide(), size.wide());
+    let plain = committed.plain_size(buffer.addr(), count);
+    let bytes = match plain {
+        Some(bytes) => bytes,
+        // A bad position is told first.
+        None => committed.packed_size(count).or_else(|e| if at < 0 || at > size { Ok(0) } else { Err(e) })?,
+    };
+    // A position past the end leaves less than no room, which no number of bytes fits.
+    if (at | size) < 0 || bytes as i64 > size - at {
+        return Err(misplaced(call, (at, size, bytes), size_name));
     }
-    if at < 0 || at > size {
-        let rule = format!("must be from 0 to {size_name}, which is {size}");
-        return Err(Error::new(ErrorClass::Arg, call, "position", at, rule));
-    }
-    let bytes = committed.packed_size(count)?;
-    if bytes > (size - at) as u64 {
-        let rule = format!("must hold {bytes} packed bytes after position {at}");
-        return Err(Error::new(ErrorClass::Truncate, call, size_name, size, rule));
-    }
-    Ok(Place { at, bytes })
+    Ok(Place { at, bytes, spans: plain.is_none() })
 }
 
 #[cold]
@@ -101,14 +111,17 @@ unsafe fn pack<N: Number>(
     Ok(object::with(CALL, handle(datatype), move |o| -> Result<()> {
         let &(ref position, count, size, packed, buffer) = arguments;
         let committed = ready(CALL, o)?;
-        let Place { at, bytes } = place(CALL, committed, count, size, position, "outsize")?;
+        let Place { at, bytes, spans } =
+            place(CALL, committed, (buffer, count), (position.get(), size), "outsize")?;
         if bytes == 0 {
             return Ok(());
         }
         if packed.is_null() {
             return Err(null(CALL, "outbuf"));
         }
-        check_span(CALL, committed.datatype(), buffer, count)?;
+        if spans {
+            check_span(CALL, committed.datatype(), buffer, count)?;
+        }
         // SAFETY: the caller promises that all instances at `buffer` are readable and `size` bytes at `packed`
         // writable, apart from them; `bytes` fit there after the position.
         unsafe { committed.pack_raw(buffer.cast(), count, packed.cast::<u8>().wrapping_add(at as usize)) };
@@ -134,14 +147,17 @@ unsafe fn unpack<N: Number>(
     Ok(object::with(CALL, handle(datatype), move |o| -> Result<()> {
         let &(ref position, count, size, packed, buffer) = arguments;
         let committed = ready(CALL, o)?;
-        let Place { at, bytes } = place(CALL, committed, count, size, position, "insize")?;
+        let Place { at, bytes, spans } =
+            place(CALL, committed, (buffer, count), (position.get(), size), "insize")?;
         if bytes == 0 {
             return Ok(());
         }
         if packed.is_null() {
             return Err(null(CALL, "inbuf"));
         }
-        check_span(CALL, committed.datatype(), buffer, count)?;
+        if spans {
+            check_span(CALL, committed.datatype(), buffer, count)?;
+        }
         // SAFETY: as in `pack`, with the sides exchanged.
         unsafe { committed.unpack_raw(packed.cast::<u8>().wrapping_add(at as usize), buffer.cast(), count) };
         position.set(N::narrow(at + bytes as i64));

@@ -22,7 +22,7 @@ pub mod typemap;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 
 pub use combiner::{Combiner, Distribution, Order};
@@ -38,13 +38,31 @@ struct Node {
     combiner: Combiner,
     layout: Layout,
     signature: Signature,
-    hash: u128,
+    hash: Halves,
     expansion: Option<Datatype>,
     depth: u32,
     /// Built by a large-count constructor.
     large: bool,
-    /// Arguments over the DAG plus one; 0 = not asked yet.
-    arguments: AtomicU64,
+    /// Arguments over the DAG plus one; 0 = not asked yet, or too many to be kept.
+    arguments: AtomicU32,
+}
+
+/// A program may hold millions of nodes: what one takes is kept in sight.
+const _: () = assert!(size_of::<Node>() <= 200);
+
+/// A 128-bit hash without 128-bit alignment, which would cost a node 8 bytes more.
+#[derive(Clone, Copy)]
+struct Halves([u64; 2]);
+
+impl Halves {
+    fn of(combiner: &Combiner) -> Halves {
+        let hash = hash::structural(combiner);
+        Halves([hash as u64, (hash >> 64) as u64])
+    }
+
+    fn whole(self) -> u128 {
+        u128::from(self.0[1]) << 64 | u128::from(self.0[0])
+    }
 }
 
 /// An immutable MPI datatype; cloning shares it. Equality is structural: the same combiner tree.
@@ -54,7 +72,7 @@ pub struct Datatype(Arc<Node>);
 static NAMED: LazyLock<Vec<Datatype>> = LazyLock::new(|| {
     let build = |&n: &Named| {
         let combiner = Combiner::Named(n);
-        let (layout, signature, hash) = (Layout::of(n), Signature::of(n), hash::structural(&combiner));
+        let (layout, signature, hash) = (Layout::of(n), Signature::of(n), Halves::of(&combiner));
         let node = Node {
             combiner,
             layout,
@@ -63,7 +81,7 @@ static NAMED: LazyLock<Vec<Datatype>> = LazyLock::new(|| {
             expansion: None,
             depth: 0,
             large: false,
-            arguments: AtomicU64::new(1),
+            arguments: AtomicU32::new(1),
         };
         Datatype(Arc::new(node))
     };
@@ -104,7 +122,7 @@ impl Datatype {
             _ => {}
         }
         let derived = construct::derive(&combiner)?;
-        let hash = hash::structural(&combiner);
+        let hash = Halves::of(&combiner);
         let depth = combiner.children().map(Datatype::depth).max().unwrap_or(0).saturating_add(1);
         let large = combiner.needs_large_counts();
         Ok(Datatype(Arc::new(Node {
@@ -115,14 +133,14 @@ impl Datatype {
             expansion: derived.expansion,
             depth,
             large,
-            arguments: AtomicU64::new(0),
+            arguments: AtomicU32::new(0),
         })))
     }
 
     /// `MPI_Type_dup`: a new node with the same type map.
     pub fn dup(&self) -> Datatype {
         let combiner = Combiner::Dup { oldtype: self.clone() };
-        let hash = hash::structural(&combiner);
+        let hash = Halves::of(&combiner);
         Datatype(Arc::new(Node {
             combiner,
             layout: self.0.layout,
@@ -131,7 +149,7 @@ impl Datatype {
             expansion: None,
             depth: self.0.depth.saturating_add(1),
             large: false,
-            arguments: AtomicU64::new(0),
+            arguments: AtomicU32::new(0),
         }))
     }
 
@@ -301,7 +319,7 @@ impl Datatype {
             expansion: node.expansion.clone(),
             depth: node.depth,
             large: true,
-            arguments: AtomicU64::new(node.arguments.load(Ordering::Relaxed)),
+            arguments: AtomicU32::new(node.arguments.load(Ordering::Relaxed)),
         }))
     }
 
@@ -374,7 +392,7 @@ impl Datatype {
 
     /// 128-bit hash of the combiner tree: equal for equal types, stable between processes.
     pub fn structural_hash(&self) -> u128 {
-        self.0.hash
+        self.0.hash.whole()
     }
 
     /// Address of the shared node: a key for memoization while this `Datatype` lives.
@@ -387,13 +405,15 @@ impl Datatype {
     pub fn arguments(&self) -> u64 {
         let known = self.0.arguments.load(Ordering::Relaxed);
         if known > 0 {
-            return known - 1;
+            return u64::from(known - 1);
         }
         let mut total = 0u64;
         for t in self.nodes() {
             total = total.saturating_add(t.combiner().arguments());
         }
-        self.0.arguments.store(total.saturating_add(1), Ordering::Relaxed);
+        if let Ok(known) = u32::try_from(total.saturating_add(1)) {
+            self.0.arguments.store(known, Ordering::Relaxed);
+        }
         total
     }
 
@@ -438,7 +458,7 @@ impl Eq for Datatype {}
 
 impl Hash for Datatype {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash.hash(state);
+        self.0.hash.0.hash(state);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Type signatures: the sequence of basic types of a type map, as a length and a hash that compose without expansion.
 //!
-//! The hash of a sequence s1..sn is the polynomial sum of `symbol(si) * B^(n-i)` modulo the Mersenne prime 2^127 - 1. Keeping
-//! `B^n` beside it makes concatenation two multiplications and n-fold repetition O(log n) of them, so a type that would unfold
+//! The hash of a sequence s1..sn is the polynomial sum of `symbol(si) * B^(n-i)` modulo the Mersenne prime 2^127 - 1. `B^n`
+//! takes one multiplication for each set bit of n, so concatenation and n-fold repetition cost O(log n): a type that would unfold
 //! to 2^40 elements costs no more than its constructors. Equal sequences have equal signatures however they were built.
 //!
 //! Source: MPI 5.0 section 5.1 (type signature), Karp-Rabin fingerprints.
@@ -16,46 +16,71 @@ const P: u128 = (1 << 127) - 1;
 /// Base of the polynomial: 127 bits without structure (digits of pi after the point, hexadecimal).
 const BASE: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
 
-fn add(a: u128, b: u128) -> u128 {
+const fn add(a: u128, b: u128) -> u128 {
     // Both below 2^127: the sum fits.
     let sum = a + b;
     if sum >= P { sum - P } else { sum }
 }
 
-fn multiply(a: u128, b: u128) -> u128 {
+const fn multiply(a: u128, b: u128) -> u128 {
     const LOW: u128 = u64::MAX as u128;
     let (a1, a0) = (a >> 64, a & LOW);
     let (b1, b0) = (b >> 64, b & LOW);
     // a1, b1 < 2^63: the cross sum fits in 128 bits.
     let cross = a1 * b0 + a0 * b1;
     let (low, carry) = (a0 * b0).overflowing_add(cross << 64);
-    let high = a1 * b1 + (cross >> 64) + u128::from(carry);
+    let high = a1 * b1 + (cross >> 64) + carry as u128;
     // 2^127 = 1 modulo P; high < 2^126.
     let folded = (low & P) + ((high << 1) | (low >> 127));
     let folded = (folded & P) + (folded >> 127);
     if folded >= P { folded - P } else { folded }
 }
 
+/// `BASE^(2^k)` for every k that a length can have.
+const POWERS: [u128; 63] = {
+    let mut powers = [BASE; 63];
+    let mut k = 1;
+    while k < powers.len() {
+        powers[k] = multiply(powers[k - 1], powers[k - 1]);
+        k += 1;
+    }
+    powers
+};
+
+/// `BASE^length`: what a hash is multiplied by when `length` elements follow.
+fn power(length: i64) -> u128 {
+    let mut result = 1;
+    let mut left = length.max(0) as u64;
+    while left > 0 {
+        let square = POWERS[left.trailing_zeros() as usize];
+        result = if result == 1 { square } else { multiply(result, square) };
+        left &= left - 1;
+    }
+    result
+}
+
 /// Length and composable 128-bit hash of a sequence of basic types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
     length: i64,
-    hash: u128,
-    /// `BASE^length`.
-    power: u128,
+    /// Low and high half: a node keeps one of these, and 128-bit alignment would cost it 8 bytes more.
+    hash: [u64; 2],
 }
 
 impl Signature {
     /// The empty sequence.
-    pub const EMPTY: Signature = Signature { length: 0, hash: 0, power: 1 };
+    pub const EMPTY: Signature = Signature { length: 0, hash: [0; 2] };
+
+    fn new(length: i64, hash: u128) -> Signature {
+        Signature { length, hash: [hash as u64, (hash >> 64) as u64] }
+    }
 
     /// The one-element sequence of a basic type, the two elements of a pair, nothing for a marker.
     pub fn of(named: Named) -> Signature {
         if let [(part, 0)] = named.parts()
             && *part == named
         {
-            let symbol = xxh3_128_with_seed(named.text_name().as_bytes(), 0x6464_7463) % P;
-            return Signature { length: 1, hash: symbol, power: BASE };
+            return Signature::new(1, xxh3_128_with_seed(named.text_name().as_bytes(), 0x6464_7463) % P);
         }
         named.parts().iter().fold(Signature::EMPTY, |s, &(part, _)| s.then(&Signature::of(part)))
     }
@@ -67,44 +92,50 @@ impl Signature {
 
     /// Hash of the sequence: stable between processes and builds.
     pub fn hash(&self) -> u128 {
-        self.hash
+        u128::from(self.hash[1]) << 64 | u128::from(self.hash[0])
     }
 
     /// This sequence followed by `next`. Saturates at `i64::MAX` elements, which no constructible type reaches: every
     /// element has a byte and sizes are checked.
     #[must_use]
     pub fn then(&self, next: &Signature) -> Signature {
-        Signature {
-            length: self.length.saturating_add(next.length),
-            hash: add(multiply(self.hash, next.power), next.hash),
-            power: multiply(self.power, next.power),
-        }
+        let hash = match self.length {
+            0 => next.hash(),
+            _ => add(multiply(self.hash(), power(next.length)), next.hash()),
+        };
+        Signature::new(self.length.saturating_add(next.length), hash)
     }
 
     /// This sequence `times` times; empty for `times <= 0`.
     #[must_use]
     pub fn repeat(&self, times: i64) -> Signature {
-        let mut result = Signature::EMPTY;
-        if self.length == 0 {
-            return result;
+        match times {
+            1 => return *self,
+            _ if times <= 0 || self.length == 0 => return Signature::EMPTY,
+            _ => {}
         }
-        let (mut left, mut doubled) = (times.max(0), *self);
+        // What stands at the end already, then the sequence doubled again and again; each with its power.
+        let (mut hash, mut hash_power) = (0, 1);
+        let (mut doubled, mut doubled_power) = (self.hash(), power(self.length));
+        let mut left = times;
         while left > 0 {
             if left & 1 == 1 {
-                result = doubled.then(&result);
+                hash = add(multiply(doubled, hash_power), hash);
+                hash_power = multiply(hash_power, doubled_power);
             }
             left >>= 1;
             if left > 0 {
-                doubled = doubled.then(&doubled);
+                doubled = add(multiply(doubled, doubled_power), doubled);
+                doubled_power = multiply(doubled_power, doubled_power);
             }
         }
-        result
+        Signature::new(self.length.saturating_mul(times), hash)
     }
 }
 
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Signature({} elements, {:032x})", self.length, self.hash)
+        write!(f, "Signature({} elements, {:032x})", self.length, self.hash())
     }
 }
 

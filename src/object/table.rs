@@ -1,11 +1,18 @@
 //! A table of objects by handle: slots that are reused, each life under another generation.
 //!
 //! Slots never move and are never given back, so a handle of any age can be checked. A slot whose generations are used up stays
-//! empty for good: no handle value ever names a second object. Looking up takes the slot's own lock for a few instructions;
-//! [`super::with`] avoids even that for handles that the thread used before.
+//! empty for good: no handle value ever names a second object. Looking up takes no lock and never waits for one.
+//!
+//! A life begins when its state is set, after the object was stored, and ends when the state moves on, before the object is taken
+//! out. A reader loads the object first and the state after it: the object of a later life comes with a later state.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use arc_swap::{ArcSwapOption, Guard};
 
 use super::handle::Handle;
 use crate::error::{Error, ErrorClass, Result};
@@ -18,8 +25,14 @@ const GENERATIONS: u32 = 1 << 24;
 
 #[derive(Debug)]
 struct Slot<T> {
-    generation: u32,
-    object: Option<Arc<T>>,
+    object: ArcSwapOption<T>,
+    /// Twice the generation of the life that is, or comes next; plus one while it is.
+    state: AtomicU32,
+}
+
+/// The state of a slot while `handle` lives.
+fn living(handle: Handle) -> u32 {
+    2 * handle.generation() + 1
 }
 
 #[derive(Debug)]
@@ -29,15 +42,26 @@ struct Free {
     fresh: u32,
 }
 
-type Chunk<T> = Box<[Mutex<Slot<T>>]>;
-
 /// Objects of one kind.
 #[derive(Debug)]
 pub struct Table<T> {
     tag: u8,
-    chunks: [OnceLock<Chunk<T>>; CHUNKS],
+    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     free: Mutex<Free>,
     len: AtomicU64,
+}
+
+/// An object that was looked up. It stays whole while this is held, even if its handle is freed meanwhile.
+#[derive(Debug)]
+pub struct Found<T>(Guard<Option<Arc<T>>>);
+
+impl<T> std::ops::Deref for Found<T> {
+    type Target = Arc<T>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<T> {
+        self.0.as_ref().expect("only made of an object")
+    }
 }
 
 /// Chunk and place in it.
@@ -47,7 +71,7 @@ fn place(index: u32) -> (usize, usize) {
     (chunk as usize, (index - FIRST * ((1 << chunk) - 1)) as usize)
 }
 
-/// Nothing that runs under these locks can panic half way.
+/// Nothing that runs under this lock can panic half way.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -63,7 +87,8 @@ impl<T> Table<T> {
         }
     }
 
-    fn slot(&self, index: u32) -> Option<&Mutex<Slot<T>>> {
+    #[inline]
+    fn slot(&self, index: u32) -> Option<&Slot<T>> {
         let (chunk, i) = place(index);
         self.chunks.get(chunk)?.get()?.get(i)
     }
@@ -85,7 +110,7 @@ impl<T> Table<T> {
                         return Err(Error::new(ErrorClass::NoMem, "handle", "handles", index, rule));
                     }
                     self.chunks[chunk].get_or_init(|| {
-                        let empty = || Mutex::new(Slot { generation: 0, object: None });
+                        let empty = || Slot { object: ArcSwapOption::empty(), state: AtomicU32::new(0) };
                         (0..FIRST << chunk).map(|_| empty()).collect()
                     });
                     free.fresh += 1;
@@ -96,22 +121,24 @@ impl<T> Table<T> {
         let Some(slot) = self.slot(index) else {
             return Err(Error::internal("handle", "a slot without a chunk"));
         };
-        let generation = lock(slot).generation;
-        let handle = Handle::derived(self.tag, generation, index);
-        // Nobody has the handle yet, so the lock need not be held while the object is made.
-        let object = Arc::new(make(handle));
-        lock(slot).object = Some(object);
+        // The lock on the free list handed the slot over: nobody else writes to it now.
+        let handle = Handle::derived(self.tag, slot.state.load(Relaxed) / 2, index);
+        slot.object.store(Some(Arc::new(make(handle))));
+        slot.state.store(living(handle), Release);
         self.len.fetch_add(1, Relaxed);
         Ok(handle)
     }
 
     /// The object of `handle` if it lives.
-    pub fn get(&self, handle: Handle) -> Option<Arc<T>> {
+    #[inline]
+    pub fn get(&self, handle: Handle) -> Option<Found<T>> {
         if handle.tag() != self.tag {
             return None;
         }
-        let slot = lock(self.slot(handle.index())?);
-        if slot.generation == handle.generation() { slot.object.clone() } else { None }
+        let slot = self.slot(handle.index())?;
+        let object = slot.object.load();
+        let lives = object.is_some() && slot.state.load(Acquire) == living(handle);
+        lives.then(|| Found(object))
     }
 
     /// Ends the life of `handle` and returns its object.
@@ -119,30 +146,21 @@ impl<T> Table<T> {
         if handle.tag() != self.tag {
             return None;
         }
-        let object = {
-            let mut slot = lock(self.slot(handle.index())?);
-            if slot.generation != handle.generation() {
-                return None;
-            }
-            let object = slot.object.take()?;
-            slot.generation += 1;
-            if slot.generation < GENERATIONS {
-                drop(slot);
-                lock(&self.free).slots.push(handle.index());
-            }
-            object
-        };
+        let slot = self.slot(handle.index())?;
+        // One of several callers ends it, and has the slot until it is on the free list.
+        slot.state.compare_exchange(living(handle), living(handle) + 1, AcqRel, Relaxed).ok()?;
+        let object = slot.object.swap(None);
         self.len.fetch_sub(1, Relaxed);
-        Some(object)
+        if handle.generation() + 1 < GENERATIONS {
+            lock(&self.free).slots.push(handle.index());
+        }
+        object
     }
 
     /// Whether the handle was given out at some time.
     pub fn was_given(&self, handle: Handle) -> bool {
-        let Some(slot) = self.slot(handle.index()) else { return false };
-        let slot = lock(slot);
-        handle.tag() == self.tag
-            && (handle.generation() < slot.generation
-                || (handle.generation() == slot.generation && slot.object.is_some()))
+        let slot = self.slot(handle.index());
+        handle.tag() == self.tag && slot.is_some_and(|s| living(handle) <= s.state.load(Acquire))
     }
 
     /// Objects that live.
@@ -173,14 +191,14 @@ mod tests {
     fn stale_handles_name_nothing() {
         let table = Table::<u32>::new(0xaa);
         let a = table.insert(|_| 1).unwrap();
-        assert_eq!(table.get(a).as_deref(), Some(&1));
+        assert_eq!(table.get(a).as_deref().map(|o| **o), Some(1));
         assert_eq!(table.remove(a).as_deref(), Some(&1));
         assert!(table.remove(a).is_none() && table.get(a).is_none() && table.was_given(a));
         let b = table.insert(|_| 2).unwrap();
         assert_eq!(a.index(), b.index());
         assert_ne!(a, b);
         assert!(table.get(a).is_none());
-        assert_eq!(table.get(b).as_deref(), Some(&2));
+        assert_eq!(table.get(b).as_deref().map(|o| **o), Some(2));
         assert!(table.get(Handle::derived(0xab, b.generation(), b.index())).is_none());
         assert!(!table.was_given(Handle::derived(0xaa, 9, b.index())));
         assert!(table.get(Handle::derived(0xaa, 0, u32::MAX)).is_none());
@@ -191,9 +209,37 @@ mod tests {
     fn a_slot_is_given_up_after_its_last_generation() {
         let table = Table::<()>::new(0xaa);
         let a = table.insert(|_| ()).unwrap();
-        lock(table.slot(a.index()).unwrap()).generation = GENERATIONS - 1;
         let last = Handle::derived(0xaa, GENERATIONS - 1, a.index());
+        table.slot(a.index()).unwrap().state.store(living(last), Relaxed);
         assert!(table.remove(last).is_some());
         assert_ne!(table.insert(|_| ()).unwrap().index(), a.index());
+    }
+
+    /// Readers of a handle see its object or nothing, never that of a later life; one of many removers wins.
+    #[test]
+    fn lives_are_kept_apart_between_threads() {
+        let table = Table::<Handle>::new(0xaa);
+        let (shared, removed) = (AtomicU64::new(0), AtomicU64::new(0));
+        shared.store(table.insert(|h| h).unwrap().bits(), Release);
+        const ROUNDS: u64 = 2000;
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        let handle = Handle::from_bits(shared.load(Acquire));
+                        if let Some(found) = table.get(handle) {
+                            assert_eq!(**found, handle);
+                        }
+                        if let Some(object) = table.remove(handle) {
+                            assert_eq!(*object, handle);
+                            removed.fetch_add(1, Relaxed);
+                            shared.store(table.insert(|h| h).unwrap().bits(), Release);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(removed.load(Relaxed) > 0);
+        assert_eq!(table.len(), 1);
     }
 }

@@ -157,7 +157,7 @@ pub(super) fn free_all() {
 pub fn control_of(operation: &'static str, handle: Handle) -> Result<&'static Control> {
     ready(operation)?;
     let index = HANDLES.get(handle).ok_or_else(|| invalid(operation, handle))?;
-    CONTROLS.get(*index).ok_or_else(|| invalid(operation, handle))
+    CONTROLS.get(**index).ok_or_else(|| invalid(operation, handle))
 }
 
 /// Its value now.

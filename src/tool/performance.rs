@@ -4,13 +4,13 @@
 //! only while a session is open: a session holds a [`Look`].
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use super::{Kind, Value, at, invalid, lock, ready};
 use crate::calls::{self, Look, Totals};
 use crate::engine::Counters;
 use crate::error::{Error, ErrorClass, Result};
-use crate::object::table::Table;
+use crate::object::table::{Found, Table};
 use crate::object::{self, Handle, runtime};
 
 /// Class of a performance variable, with the value of the standard ABI.
@@ -193,7 +193,7 @@ pub(super) fn free_all() {
     }
 }
 
-fn session_of(operation: &'static str, session: Handle) -> Result<Arc<Session>> {
+fn session_of(operation: &'static str, session: Handle) -> Result<Found<Session>> {
     ready(operation)?;
     SESSIONS.get(session).ok_or_else(|| {
         let rule = "does not name a session, or was freed";
@@ -202,7 +202,7 @@ fn session_of(operation: &'static str, session: Handle) -> Result<Arc<Session>> 
 }
 
 /// A handle's meter; the handle must be of the session.
-fn meter(operation: &'static str, session: Handle, handle: Handle) -> Result<Arc<Meter>> {
+fn meter(operation: &'static str, session: Handle, handle: Handle) -> Result<Found<Meter>> {
     session_of(operation, session)?;
     METERS.get(handle).filter(|m| m.session == session).ok_or_else(|| invalid(operation, handle))
 }
