@@ -17,7 +17,7 @@ use crate::calls;
 use crate::datatype::Datatype;
 use crate::engine::{Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Frame, Kernel};
 use crate::kind::Direction;
 use crate::micro::Memory;
 
@@ -26,9 +26,9 @@ use crate::micro::Memory;
 pub struct Committed(Arc<Inner>);
 
 struct Inner {
-    /// Kernels of `layout` that calls may go to at once; null while there is none, and where calls need more than the kernel
+    /// Frames of the kernels of `layout` that calls may go to at once; null while there is none, and where calls need more than the kernel
     /// (check mode, several threads). The hot path reads nothing else but `origin` and `small`.
-    kernels: [AtomicPtr<Kernel>; 2],
+    frames: [AtomicPtr<u64>; 2],
     origin: isize,
     /// The size in bytes of a datatype whose bounds are plain ([`Committed::plain_size`]), else 0.
     small: u32,
@@ -70,7 +70,7 @@ impl Committed {
     pub(crate) fn new(engine: Engine, datatype: Datatype, placed: Placed) -> Committed {
         let Placed { layout, origin } = placed;
         let committed = Committed(Arc::new(Inner {
-            kernels: Default::default(),
+            frames: Default::default(),
             origin: origin as isize,
             small: small(&datatype),
             datatype,
@@ -347,7 +347,7 @@ impl Inner {
             && !config.check
             && config.threads <= 1
         {
-            self.kernels[direction as usize].store(Arc::as_ptr(kernel).cast_mut(), Release);
+            self.frames[direction as usize].store(kernel.frame().as_ptr(), Release);
         }
     }
 
@@ -373,10 +373,10 @@ impl Inner {
         if calls::counting() {
             calls::count(direction, (self.datatype.size() as u64).saturating_mul(count));
         }
-        // SAFETY: null, or the kernel that `layout` has decided on for good (`adopt`); both live as long as `self`.
-        match unsafe { self.kernels[direction as usize].load(Acquire).as_ref() } {
-            // SAFETY: the kernel was emitted for this datatype's nest, and `origin` is what that nest leaves out.
-            Some(kernel) => unsafe { kernel.call(user.wrapping_offset(self.origin), packed, count) },
+        match Frame::from_ptr(self.frames[direction as usize].load(Acquire)) {
+            // SAFETY: the frame of the kernel that `layout` has decided on for good (`adopt`), which lives as long as `self`; it
+            // was made for this datatype's nest, and `origin` is what that nest leaves out.
+            Some(frame) => unsafe { frame.call(user.wrapping_offset(self.origin), packed, count) },
             // SAFETY: as the caller promises.
             None => unsafe { self.run_slow(direction, user, packed, count) },
         }

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
@@ -25,32 +26,91 @@ mod stock;
 pub type Entry = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u64);
 
 /// What code reaches at run time: word `i` lies at `context + 8 * i`. A word is a constant or the address of a table.
-#[derive(Clone, Debug, Default)]
+///
+/// Stored as whole cache lines, the first word kept for the entry point of a kernel: a call that needs few words reads one line.
+#[derive(Clone, Debug)]
 pub struct Context {
-    words: Box<[u64]>,
+    lines: Box<[Line]>,
+    len: usize,
     /// Owners of the tables whose addresses are among the words.
     columns: Vec<Column>,
 }
 
+/// A cache line of words.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Line([u64; 8]);
+
 impl Context {
     /// A context of `words`; those that are addresses point into `columns`, which live as long as the context.
-    pub fn new(words: Vec<u64>, columns: Vec<Column>) -> Context {
-        Context { words: words.into_boxed_slice(), columns }
+    pub fn new(words: &[u64], columns: Vec<Column>) -> Context {
+        let mut lines = vec![Line([0; 8]); words.len() / 8 + 1].into_boxed_slice();
+        for (i, &word) in words.iter().enumerate() {
+            lines[(i + 1) / 8].0[(i + 1) % 8] = word;
+        }
+        Context { lines, len: words.len(), columns }
     }
 
-    /// Address of word 0; dangling but never read where there are no words.
-    pub fn as_ptr(&self) -> *const u64 {
-        self.words.as_ptr()
+    /// Word `i`.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn word(&self, i: usize) -> u64 {
+        assert!(i < self.len, "no such word");
+        self.lines[(i + 1) / 8].0[(i + 1) % 8]
     }
 
-    /// The words in order.
-    pub fn words(&self) -> &[u64] {
-        &self.words
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Bytes held: words and tables. Tables shared with others are counted too.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.words) + self.columns.iter().map(Column::bytes).sum::<usize>()
+        size_of_val(&*self.lines) + self.columns.iter().map(Column::bytes).sum::<usize>()
+    }
+}
+
+impl Default for Context {
+    fn default() -> Context {
+        Context::new(&[], Vec::new())
+    }
+}
+
+/// What a call needs: the entry point, and behind it the context. Points into a [`Kernel`] and is valid as long as that lives.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Frame(NonNull<u64>);
+
+impl Frame {
+    /// The frame as an address.
+    pub fn as_ptr(self) -> *mut u64 {
+        self.0.as_ptr()
+    }
+
+    /// The frame at an address that [`Frame::as_ptr`] gave.
+    pub fn from_ptr(address: *mut u64) -> Option<Frame> {
+        NonNull::new(address).map(Frame)
+    }
+
+    /// Runs the kernel on `count` instances.
+    ///
+    /// # Safety
+    /// The kernel must live; code and context must have been made by this crate for one plan, or the context for another plan of
+    /// the same shape. Every mapped byte of `count` instances of the plan's layout at `user` must be valid (readable to pack,
+    /// writable to unpack), `packed` must be valid for all packed bytes (writable to pack, readable to unpack), and the two must
+    /// not overlap. Nobody else may write the bytes read, or touch the bytes written, during the call.
+    #[inline]
+    pub unsafe fn call(self, user: *mut u8, packed: *mut u8, count: u64) {
+        let frame = self.as_ptr().cast_const();
+        // SAFETY: a live kernel's frame begins with its entry, which `Kernel::with` put there, and the context follows it; the
+        // code is sealed and lives as long as the kernel; the rest is what the caller promises.
+        unsafe { (*frame.cast::<Entry>())(user, packed, count, frame.add(1)) }
     }
 }
 
@@ -69,43 +129,50 @@ pub struct CompiledCode {
 pub struct Kernel {
     /// Shared by kernels of one shape, whose contexts differ; none for stock code.
     slot: Option<Arc<Slot>>,
+    /// Its first word is the entry.
     context: Context,
     entry: Entry,
 }
 
 impl Kernel {
+    fn with(slot: Option<Arc<Slot>>, entry: Entry, mut context: Context) -> Kernel {
+        context.lines[0].0[0] = entry as usize as u64;
+        Kernel { slot, context, entry }
+    }
+
     /// A kernel of sealed code that follows the convention of [`Entry`].
     ///
-    /// Nothing is run or read here; that code and context belong together is what [`Kernel::call`] asks of its caller.
+    /// Nothing is run or read here; that code and context belong together is what [`Frame::call`] asks of its caller.
     pub fn new(slot: Slot, context: Context) -> Kernel {
         // SAFETY: a function pointer must not be null, and a slot's address is not. Calling it is unsafe in its own right.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(slot.address().as_ptr().cast_const()) };
-        Kernel { slot: Some(Arc::new(slot)), context, entry }
+        Kernel::with(Some(Arc::new(slot)), entry, context)
     }
 
     /// A kernel of the same code with another context. Nothing is run or read here either.
     pub(crate) fn with_context(&self, context: Context) -> Kernel {
-        Kernel { slot: self.slot.clone(), context, entry: self.entry }
+        Kernel::with(self.slot.clone(), self.entry, context)
     }
 
     /// The stock kernel for `plan`, if its shape has one: no code is generated for it.
     pub fn stock(plan: &Plan<Legal>) -> Option<Kernel> {
         let (entry, context) = stock::of(plan)?;
-        Some(Kernel { slot: None, context, entry })
+        Some(Kernel::with(None, entry, context))
+    }
+
+    /// What calls of this kernel need; valid while it lives.
+    pub fn frame(&self) -> Frame {
+        Frame(NonNull::from(&*self.context.lines).cast())
     }
 
     /// Runs the kernel on `count` instances.
     ///
     /// # Safety
-    /// Code and context must have been made by this crate for one plan, or the context for another plan of the same shape. Every
-    /// mapped byte of `count` instances of the plan's layout at `user` must be valid (readable to pack, writable to unpack),
-    /// `packed` must be valid for all packed bytes (writable to pack,
-    /// readable to unpack), and the two must not overlap. Nobody else may write the bytes read, or touch the bytes written,
-    /// during the call.
+    /// As [`Frame::call`].
     #[inline]
     pub unsafe fn call(&self, user: *mut u8, packed: *mut u8, count: u64) {
-        // SAFETY: the code is sealed and lives as long as `self`; the rest is what the caller promises.
-        unsafe { (self.entry)(user, packed, count, self.context.as_ptr()) }
+        // SAFETY: the kernel lives; the rest is what the caller promises.
+        unsafe { self.frame().call(user, packed, count) }
     }
 
     /// The entry point, for embedders that call without this crate; valid while the kernel lives.
@@ -115,7 +182,7 @@ impl Kernel {
 
     /// The context to pass to [`Kernel::entry`]; valid while the kernel lives.
     pub fn context(&self) -> *const u64 {
-        self.context.as_ptr()
+        self.frame().as_ptr().wrapping_add(1)
     }
 
     /// Bytes of tables and constants behind the context.

@@ -24,7 +24,7 @@ fn kernels_leave_nothing_behind() {
         let code = CompiledCode {
             bytes: vec![0xcc; 100 + i % 400],
             alignment: 16,
-            context: Context::new(vec![i as u64; 4], vec![vec![i as i64; 10].into()]),
+            context: Context::new(&[i as u64; 4], vec![vec![i as i64; 10].into()]),
         };
         drop(load(code, &arena, &isa).unwrap());
         if i == 20_000 {

@@ -83,7 +83,7 @@ pub fn emit(plan: &Plan<Legal>, isa: &dyn TargetIsa) -> Result<CompiledCode> {
 
 /// The context of `plan`: all that a kernel needs when code of the plan's shape exists already.
 pub fn context(plan: &Plan<Legal>) -> Context {
-    Context::new(plan.words(), plan.columns().to_vec())
+    Context::new(&plan.words(), plan.columns().to_vec())
 }
 
 /// Cranelift's IR of `plan` and its own listing of the machine code, for people.

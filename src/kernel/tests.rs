@@ -70,7 +70,7 @@ fn compiled_code_runs_from_either_source_of_memory() {
     let isa = host();
     let bytes = strided_pack(&isa);
     for arena in [Arena::new(1 << 20), Arena::without_memfd(1 << 20)] {
-        let context = Context::new(vec![20], Vec::new());
+        let context = Context::new(&[20], Vec::new());
         let kernel =
             load(CompiledCode { bytes: bytes.clone(), alignment: 16, context }, &arena, &isa).unwrap();
         assert_eq!(kernel.code(), bytes);
@@ -84,16 +84,14 @@ fn compiled_code_runs_from_either_source_of_memory() {
 #[test]
 fn a_full_arena_keeps_its_error_class() {
     let isa = host();
-    let code =
-        CompiledCode { bytes: vec![0; 500], alignment: 16, context: Context::new(Vec::new(), Vec::new()) };
+    let code = CompiledCode { bytes: vec![0; 500], alignment: 16, context: Context::default() };
     let error = load(code, &Arena::new(256), &isa).unwrap_err();
     assert_eq!((error.class(), error.argument()), (ErrorClass::NoMem, "limit"));
 }
 
 #[test]
 fn no_code_is_an_error() {
-    let code =
-        CompiledCode { bytes: Vec::new(), alignment: 16, context: Context::new(Vec::new(), Vec::new()) };
+    let code = CompiledCode { bytes: Vec::new(), alignment: 16, context: Context::default() };
     assert!(load(code, &Arena::new(1 << 20), &host()).is_err());
 }
 
@@ -101,10 +99,11 @@ fn no_code_is_an_error() {
 fn a_context_keeps_its_tables() {
     let column: Column = vec![1, 2, 3].into();
     let words = vec![column.as_ptr() as u64, 7];
-    let context = Context::new(words, vec![column]);
-    assert_eq!(context.bytes(), 16 + 12);
+    let context = Context::new(&words, vec![column]);
+    assert_eq!(context.bytes(), 64 + 12);
+    assert_eq!((context.len(), context.word(1)), (2, 7));
     // SAFETY: word 0 is the address of the column, which the context owns.
-    let first = unsafe { *(*context.as_ptr() as *const i32) };
+    let first = unsafe { *(context.word(0) as *const i32) };
     assert_eq!(first, 1);
 }
 
@@ -112,11 +111,8 @@ fn a_context_keeps_its_tables() {
 fn the_last_user_of_a_kernel_may_be_another_thread() {
     let isa = host();
     let arena = Arena::new(1 << 20);
-    let code = CompiledCode {
-        bytes: strided_pack(&isa),
-        alignment: 16,
-        context: Context::new(vec![20], Vec::new()),
-    };
+    let code =
+        CompiledCode { bytes: strided_pack(&isa), alignment: 16, context: Context::new(&[20], Vec::new()) };
     let kernel = Arc::new(load(code, &arena, &isa).unwrap());
     let users: Vec<_> =
         (0..4).map(|_| Arc::clone(&kernel)).map(|k| std::thread::spawn(move || check(&k))).collect();

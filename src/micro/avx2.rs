@@ -5,9 +5,9 @@
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_castpd_si128, _mm_castsi128_pd, _mm_cvtsi32_si128, _mm_insert_epi32, _mm_loadh_pd,
-    _mm_loadl_epi64, _mm_loadu_si128, _mm_storel_epi64, _mm_storeu_si128, _mm256_blend_epi32,
-    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_loadu_si256, _mm256_permute4x64_epi64, _mm256_set_m128i,
-    _mm256_shuffle_ps, _mm256_storeu_si256,
+    _mm_loadl_epi64, _mm_loadu_si128, _mm_storeh_pd, _mm_storel_epi64, _mm_storeu_si128, _mm256_blend_epi32,
+    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_extracti128_si256,
+    _mm256_loadu_si256, _mm256_permute4x64_epi64, _mm256_set_m128i, _mm256_shuffle_ps, _mm256_storeu_si256,
 };
 
 /// 16 bytes.
@@ -93,6 +93,39 @@ pub(super) unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
     unsafe {
         store_32(dst, _mm256_set_m128i(load_16(a[1]), load_16(a[0])));
         store_32(dst.add(32), _mm256_set_m128i(load_16(a[3]), load_16(a[2])));
+    }
+}
+
+/// Four blocks of 8 bytes from one load.
+///
+/// # Safety
+/// 32 bytes are readable at `src`, each block of `a` is writable, without overlap with them.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn scatter_4x8(a: [*mut u8; 4], src: *const u8) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let v = load_32(src);
+        let (low, high) = (_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
+        _mm_storel_epi64(a[0].cast(), low);
+        _mm_storeh_pd(a[1].cast(), _mm_castsi128_pd(low));
+        _mm_storel_epi64(a[2].cast(), high);
+        _mm_storeh_pd(a[3].cast(), _mm_castsi128_pd(high));
+    }
+}
+
+/// Two blocks of 16 bytes from one load.
+///
+/// # Safety
+/// 32 bytes are readable at `src`, each block of `a` is writable, without overlap with them.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn scatter_2x16(a: [*mut u8; 2], src: *const u8) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let v = load_32(src);
+        _mm_storeu_si128(a[0].cast(), _mm256_castsi256_si128(v));
+        _mm_storeu_si128(a[1].cast(), _mm256_extracti128_si256::<1>(v));
     }
 }
 

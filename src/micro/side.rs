@@ -124,7 +124,7 @@ impl<E: Entry> Side for Rows<E> {
 
 /// `x`, of which the optimizer knows nothing.
 #[inline(always)]
-fn opaque(x: isize) -> isize {
+pub(super) fn opaque(x: isize) -> isize {
     #[cfg(not(miri))]
     {
         let mut x = x;

@@ -55,7 +55,9 @@ unsafe fn sides<const LEN: usize, const LEVEL: u8>(
     let src = src.wrapping_offset((done as isize).wrapping_mul(ss)).cast_mut();
     // SAFETY: the same blocks in every case.
     unsafe {
-        if turns::has_pack(LEN, LEVEL) && ds == LEN as isize {
+        if LEN <= 16 && far(ss) {
+            turns::rolled::<LEN, LEVEL, _, _>(Strided::new(dst, ds), Strided::new(src, ss), n);
+        } else if turns::has_pack(LEN, LEVEL) && ds == LEN as isize {
             turns::pack::<LEN, LEVEL, _>(dst, Strided::new(src, ss), n);
         } else if turns::has_unpack(LEN, LEVEL) && ss == LEN as isize {
             turns::unpack::<LEN, LEVEL, _>(Strided::new(dst, ds), src, n, masks_pay::<LEN>(dst, ds));
@@ -63,6 +65,13 @@ unsafe fn sides<const LEN: usize, const LEVEL: u8>(
             turns::each::<LEN, LEVEL, _, _>(Strided::new(dst, ds), Strided::new(src, ss), n);
         }
     }
+}
+
+/// Whether every short block at this stride is a miss that only a prefetcher could hide: it learns the stride of one instruction,
+/// so there must be one, not eight that each take eight times the stride (8 B by 512 in L2: 3.7 instead of 3.2 GB/s, by 4112:
+/// 5 % more; Sapphire Rapids).
+fn far(stride: isize) -> bool {
+    stride.unsigned_abs() >= 256
 }
 
 /// Copies as many blocks as whole vectors serve, where blocks and strides are so short that a vector holds many; returns how

@@ -4,7 +4,7 @@
 //! a dense source (unpack) only the blocks themselves may be written, and in general each block goes by itself.
 
 use super::block;
-use super::side::{Dense, Side};
+use super::side::{Dense, Side, opaque};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
@@ -32,8 +32,7 @@ pub(super) const fn wide(level: u8) -> usize {
 const fn plain_turn(len: usize) -> usize {
     match len {
         0..=16 => 8,
-        17..=64 => 4,
-        65..=128 => 2,
+        17..=63 => 4,
         _ => 1,
     }
 }
@@ -63,6 +62,26 @@ pub(super) unsafe fn each<const LEN: usize, const LEVEL: u8, D: Side, S: Side>(
     }
     // SAFETY: the blocks that remain.
     unsafe { last::<LEN, LEVEL, D, S>(dst, src, left) }
+}
+
+/// Copies `n` blocks in a loop of one block a turn, which the compiler does not unroll.
+///
+/// # Safety
+/// As [`each`].
+#[inline(always)]
+pub(super) unsafe fn rolled<const LEN: usize, const LEVEL: u8, D: Side, S: Side>(
+    mut dst: D,
+    mut src: S,
+    n: usize,
+) {
+    let mut left = n as isize;
+    while left > 0 {
+        // SAFETY: the first of the blocks that remain.
+        unsafe { one::<LEN, LEVEL>(dst.at(0), src.at(0)) };
+        dst.advance(1);
+        src.advance(1);
+        left = opaque(left - 1);
+    }
 }
 
 /// Copies the few blocks that no turn took.
@@ -206,6 +225,26 @@ pub(super) unsafe fn unpack<const LEN: usize, const LEVEL: u8, D: Side>(
                 // SAFETY: block `u` of more than four that remain; reading on ends within the block after it, which is
                 // not shorter than what is read on.
                 unsafe { avx512::store_masked::<LEN>(dst.at(u), src.at(u)) };
+            }
+            dst.advance(4);
+            src.advance(4);
+            left -= 4;
+        }
+        // SAFETY: the blocks that remain.
+        return unsafe { last::<LEN, LEVEL, _, _>(dst, src, left) };
+    }
+    #[cfg(target_arch = "x86_64")]
+    if const { LEVEL > BASELINE && (LEN == 8 || LEN == 16) } {
+        while left >= 4 {
+            // SAFETY: four blocks remain on either side.
+            unsafe {
+                let (a, s) = ([dst.at(0), dst.at(1), dst.at(2), dst.at(3)], src.at(0).cast_const());
+                if LEN == 8 {
+                    avx2::scatter_4x8(a, s);
+                } else {
+                    avx2::scatter_2x16([a[0], a[1]], s);
+                    avx2::scatter_2x16([a[2], a[3]], s.add(32));
+                }
             }
             dst.advance(4);
             src.advance(4);

@@ -273,12 +273,12 @@ fn context_words() {
                 continue;
             }
             let faulty = kernel(&legal, |code| {
-                let mut words = code.context.words().to_vec();
+                let mut words = words.clone();
                 // Not a row more: behind a table lies what happens to lie there, an empty block for one, which changes nothing.
                 let by = if i % WORDS as usize == Word::Trip as usize { -1 } else { 1 };
                 words[i] = words[i].wrapping_add_signed(by);
                 let columns = legal.columns().to_vec();
-                code.context = ddtc::kernel::Context::new(words, columns);
+                code.context = ddtc::kernel::Context::new(&words, columns);
             });
             let caught = run_caught(case, Subject::Kernel(&faulty, origin), legal.direction(), &mut rig);
             // Packed too long: what comes next is packed over it.
