@@ -99,9 +99,8 @@ impl Kernel {
     /// # Safety
     /// Code and context must have been made by this crate for one plan, or the context for another plan of the same shape. Every
     /// mapped byte of `count` instances of the plan's layout at `user` must be valid (readable to pack, writable to unpack),
-    /// `packed` must be valid for all packed bytes (writable to pack,
-    /// readable to unpack), and the two must not overlap. Nobody else may write the bytes read, or touch the bytes written,
-    /// during the call.
+    /// `packed` must be valid for all packed bytes (writable to pack, readable to unpack), and the two must not overlap.
+    /// Nobody else may write the bytes read, or touch the bytes written, during the call.
     #[inline]
     pub unsafe fn call(&self, user: *mut u8, packed: *mut u8, count: u64) {
         // SAFETY: the code is sealed and lives as long as `self`; the rest is what the caller promises.
