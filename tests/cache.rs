@@ -257,3 +257,21 @@ fn lazily_one_call_compiles_and_nobody_waits() {
     assert_eq!(engine.counters().compiles, 1);
     assert!(!c.schedule(Direction::Pack).starts_with("not compiled"));
 }
+
+/// The threshold counts what a layout moves, through whichever of its types; a threshold of 0 is reached by the first byte.
+#[test]
+fn the_lazy_threshold_is_a_layouts() {
+    let user = [7u8; 64];
+    let pack = |c: &ddtc::committed::Committed| c.pack(&user, 0, 1, &mut [0; 16]).unwrap();
+    let engine = Engine::new(Config { mode: Mode::Lazy, lazy_threshold: 48, ..Config::default() });
+    let one = engine.commit(&"vector(4, 1, 2, int)".parse().unwrap()).unwrap();
+    let other = engine.commit(&"hvector(4, 1, 8, int)".parse().unwrap()).unwrap();
+    assert!(one.shares_layout(&other));
+    (pack(&one), pack(&other));
+    assert_eq!(engine.counters().compiles, 0, "below the threshold");
+    pack(&one);
+    assert_eq!(engine.counters().compiles, 1);
+    let engine = Engine::new(Config { mode: Mode::Lazy, lazy_threshold: 0, ..Config::default() });
+    pack(&engine.commit(&"vector(4, 1, 2, int)".parse().unwrap()).unwrap());
+    assert_eq!(engine.counters().compiles, 1);
+}

@@ -217,3 +217,45 @@ fn no_fallbacks_on_the_corpus() {
 
 /// Corpus entries that have no kernel by design.
 const REFUSED: &[&str] = &["dag.40", "children.10000"];
+
+/// Where `plain_size` answers, the exact span lies in the address space above its first page, and the size is right; it answers for
+/// the types that programs have.
+#[test]
+fn plain_sizes_are_exact() {
+    use ddtc::committed::FIRST_PAGE;
+    let engine = Engine::default();
+    let ends = [0, 1, 2, 3, i32::MAX as u64, i32::MAX as u64 + 1, u64::MAX];
+    let buffers =
+        [0, 1, FIRST_PAGE - 1, FIRST_PAGE, 1 << 40, (1 << 62) - 1, 1 << 62, usize::MAX - 64, usize::MAX];
+    let types = [
+        "int",
+        "vector(3, 2, 5, double)",
+        "vector(3, 2, -5, double)",
+        "resized(0, -8, double)",
+        "resized(-8, 16, double)",
+        "hindexed([1], [-4096], int)",
+        "hindexed([1], [2147483643], int)",
+        "hindexed([1], [2147483644], int)",
+        "resized(0, 2147483647, int)",
+        "resized(0, 2147483648, int)",
+        "hvector(1073741824, 1, 0, int)",
+        "contiguous(0, int)",
+    ];
+    let mut answers = 0;
+    for text in types {
+        let t: Datatype = text.parse().unwrap();
+        let c = engine.commit(&t).unwrap();
+        for (count, buffer) in ends.iter().flat_map(|&n| buffers.map(|b| (n, b))) {
+            let Some(size) = c.plain_size(buffer, count) else { continue };
+            answers += 1;
+            assert_eq!(i128::from(size), i128::from(count) * i128::from(t.size()), "{text} {count}");
+            let last = (i128::from(count) - 1).max(0) * i128::from(t.extent());
+            let low = buffer as i128 + i128::from(t.true_lb()) + last.min(0);
+            let high = buffer as i128 + i128::from(t.true_ub()) + last.max(0);
+            assert!(low >= FIRST_PAGE as i128 && high <= i128::from(u64::MAX), "{text} {count} {buffer:#x}");
+        }
+    }
+    assert!(answers >= 60, "{answers}");
+    let c = engine.commit(&"vector(3, 2, 5, double)".parse().unwrap()).unwrap();
+    assert_eq!(c.plain_size(0x7fff_0000_0000, 10), Some(480));
+}

@@ -202,7 +202,7 @@ typedef struct ddtc_config {
     int target;              /* CPU level of kernels; the machine's highest by default */
     int both_directions;     /* compile unpack at commit too, not on its first use */
     int check;               /* verify every stage, and compare every pack and unpack with the definition of the type map */
-    uint64_t lazy_threshold; /* bytes that one direction of a type moves in mode lazy before it is compiled */
+    uint64_t lazy_threshold; /* bytes that one direction of a layout moves in mode lazy before it is compiled */
     uint64_t cache_bytes;    /* what the cache keeps beyond what committed types hold */
     uint64_t arena_bytes;    /* executable memory; past it commits fall back to walking */
     uint64_t threads;        /* for one pack or unpack of parallel_bytes or more; 1, the default, never starts one */

@@ -11,7 +11,7 @@ use super::named::Named;
 
 /// Size and bounds of one type map; displacements in bytes. Packed, so that a node has no gap behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(packed(4))]
+#[repr(Rust, packed(4))]
 pub(crate) struct Layout {
     /// Bytes of data.
     pub(crate) size: i64,

@@ -66,7 +66,7 @@ pub const CONTROLS: [Control; 8] = [
         Kind::Uint64,
         None,
         true,
-        "Bytes that one direction of a type moves in mode lazy before it is compiled.",
+        "Bytes that one direction of a layout moves in mode lazy before it is compiled.",
     ),
     control(
         "ddtc_cache_capacity",
