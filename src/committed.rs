@@ -27,7 +27,7 @@ pub struct Committed(Arc<Inner>);
 
 struct Inner {
     /// Frames of the kernels of `layout` that calls may go to at once; null while there is none, and where calls need more than the kernel
-    /// (check mode, several threads). The hot path reads nothing else but `origin` and `small`.
+    /// (check mode, several threads, streaming). The hot path reads nothing else but `origin` and `small`.
     frames: [AtomicPtr<u64>; 2],
     origin: isize,
     /// The size in bytes of a datatype whose bounds are plain ([`Committed::plain_size`]), else 0.
@@ -346,6 +346,7 @@ impl Inner {
         if let Some(kernel) = served.and_then(Served::kernel)
             && !config.check
             && config.threads <= 1
+            && config.stream_bytes == u64::MAX
         {
             self.frames[direction as usize].store(kernel.frame().as_ptr(), Release);
         }
@@ -397,6 +398,9 @@ impl Inner {
                 Some(_) if self.splits(direction, count, bytes) => {
                     self.run_parallel(direction, user, packed, count, bytes);
                 }
+                Some(_) if self.streams(direction, bytes) => {
+                    self.walk(direction, user, packed, count, 0..bytes);
+                }
                 Some(kernel) => kernel.call(user.wrapping_offset(self.origin), packed, count),
                 None if self.engine.config().mode == Mode::Off => self.define(direction, user, packed, count),
                 None => self.walk(direction, user, packed, count, 0..bytes),
@@ -418,9 +422,16 @@ impl Inner {
         range: Range<u64>,
     ) {
         let level = self.engine.config().level;
+        let streaming = self.streams(direction, range.end - range.start);
         // SAFETY: the walker moves only blocks of this nest inside the range, which the caller vouches for.
         let memory = unsafe { Memory::new(user.wrapping_offset(self.origin), packed, direction, level) };
-        self.engine.walk(&self.layout, &memory, count, range);
+        self.engine.walk(&self.layout, &memory.streaming(streaming), count, range);
+    }
+
+    /// Whether a call of `bytes` bytes stores past the caches. The walker does: it moves as many bytes a call as the kernel, and
+    /// code is not made twice.
+    fn streams(&self, direction: Direction, bytes: u64) -> bool {
+        direction == Direction::Pack && bytes >= self.engine.config().stream_bytes
     }
 
     /// Whether a call is to be split: large enough, and no user byte is written by two threads.

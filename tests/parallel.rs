@@ -1,4 +1,4 @@
-//! Several threads for one call: the same bytes as one thread, for every split.
+//! Several threads for one call, and stores past the caches: the same bytes as one thread, for every split.
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine};
@@ -8,6 +8,7 @@ use ddtc::interp;
 fn pieces_make_the_whole() {
     let types = [
         "vector(1000, 3, 7, double)",
+        "hvector(20, 3000, 5000, char)",
         "contiguous(5000, int)",
         "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
         "resized(0, 16, vector(64, 1, 64, double_complex))",
@@ -16,8 +17,9 @@ fn pieces_make_the_whole() {
     ];
     for text in types {
         let t: Datatype = text.parse().unwrap();
-        for threads in [2, 3, 8] {
-            let engine = Engine::new(Config { threads, parallel_bytes: 1 << 10, ..Config::default() });
+        for (threads, stream_bytes) in [(2, u64::MAX), (3, u64::MAX), (8, 1 << 10), (1, 1 << 10)] {
+            let config = Config { threads, parallel_bytes: 1 << 10, stream_bytes, ..Config::default() };
+            let engine = Engine::new(config);
             let c = engine.commit(&t).unwrap();
             let count = 64;
             let n = c.packed_size(count).unwrap() as usize;

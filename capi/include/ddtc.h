@@ -207,6 +207,7 @@ typedef struct ddtc_config {
     uint64_t arena_bytes;    /* executable memory; past it commits fall back to walking */
     uint64_t threads;        /* for one pack or unpack of parallel_bytes or more; 1, the default, never starts one */
     uint64_t parallel_bytes; /* packed bytes from which a call is split over threads */
+    uint64_t stream_bytes;   /* packed bytes from which a pack stores past the caches; UINT64_MAX, the default, never does */
 } ddtc_config;
 
 /* The configuration of later commits. Types committed before keep theirs. */

@@ -29,6 +29,7 @@ pub(crate) struct CConfig {
     arena_bytes: u64,
     threads: u64,
     parallel_bytes: u64,
+    stream_bytes: u64,
 }
 
 fn index<T: PartialEq>(all: &[T], one: &T) -> c_int {
@@ -52,6 +53,7 @@ fn to_c(config: &Config) -> CConfig {
         arena_bytes: config.arena_bytes as u64,
         threads: config.threads as u64,
         parallel_bytes: config.parallel_bytes,
+        stream_bytes: config.stream_bytes,
     }
 }
 
@@ -91,6 +93,7 @@ export! {
             config.arena_bytes = bytes("arena_bytes", new.arena_bytes)?;
             config.threads = bytes("threads", new.threads.max(1))?;
             config.parallel_bytes = new.parallel_bytes;
+            config.stream_bytes = new.stream_bytes;
             Ok(())
         })?)
     }

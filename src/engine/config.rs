@@ -71,6 +71,9 @@ pub struct Config {
     pub threads: usize,
     /// Packed bytes from which a call is split over threads.
     pub parallel_bytes: u64,
+    /// Packed bytes from which a pack stores past the caches; `u64::MAX`, the default, never does. Pays where the payload is larger
+    /// than the last-level cache and nobody on this machine reads it soon.
+    pub stream_bytes: u64,
     /// Verify every stage and compare every pack and unpack with the definition.
     pub check: bool,
 }
@@ -89,6 +92,8 @@ impl Default for Config {
             threads: 1,
             // Starting and joining a thread costs as much as moving about a megabyte.
             parallel_bytes: 32 << 20,
+            // Whether the reader takes the packed bytes from cache is not known here.
+            stream_bytes: u64::MAX,
             check: false,
         }
     }

@@ -4,12 +4,15 @@
 //! then calls of micro-kernels by offset.
 
 use super::blocks::{self, Widths};
-use super::{Direction, Width, block, rows, strided};
+use super::{Direction, Width, block, rows, stream, strided};
 use crate::column::Column;
 use crate::target::Level;
 
 /// Longest block in bytes that [`Memory::copy`] moves in line; longer ones are a call of the C library's `memcpy`.
 const INLINE: u64 = 64;
+
+/// Fewest bytes that are streamed: shorter runs end in as many half lines as whole ones.
+const STREAMED: u64 = 4 << 10;
 
 /// The user buffer and the packed buffer of one call, and which way bytes go.
 ///
@@ -21,6 +24,7 @@ pub struct Memory {
     packed: *mut u8,
     direction: Direction,
     level: Level,
+    streaming: bool,
 }
 
 impl Memory {
@@ -32,7 +36,12 @@ impl Memory {
     /// `level` must be one that this machine runs. Whoever hands the handle to safe code vouches that this code moves only
     /// blocks of the layout and the packed range that the caller's buffers were made for.
     pub unsafe fn new(user: *mut u8, packed: *mut u8, direction: Direction, level: Level) -> Memory {
-        Memory { user, packed, direction, level }
+        Memory { user, packed, direction, level, streaming: false }
+    }
+
+    /// The same, packing past the caches where enough bytes go at once.
+    pub fn streaming(self, on: bool) -> Memory {
+        Memory { streaming: on && self.direction == Direction::Pack, ..self }
     }
 
     /// Which way bytes go.
@@ -60,7 +69,9 @@ impl Memory {
         };
         // SAFETY: the block is valid by the contract of `new`.
         unsafe {
-            if len <= INLINE {
+            if self.streaming && len >= STREAMED {
+                stream::function(self.level)(dst, src, 1, len as i64, 0, len);
+            } else if len <= INLINE {
                 block::run_time::<16>(dst, src, len as usize);
             } else {
                 std::ptr::copy_nonoverlapping(src, dst, len as usize);
@@ -79,7 +90,8 @@ impl Memory {
         (user_stride, packed_stride): (i64, i64),
         len: u64,
     ) {
-        let f = strided::function(len, self.level);
+        let streamed = self.streaming && n.saturating_mul(len) >= STREAMED;
+        let f = if streamed { stream::function(self.level) } else { strided::function(len, self.level) };
         let (user, packed) = (self.user(user), self.packed(packed));
         // SAFETY: the blocks are valid by the contract of `new`, and so is the level.
         unsafe {

@@ -52,8 +52,8 @@ pub const CATEGORIES: [Category; 4] = [
     },
     Category {
         name: "ddtc_calls",
-        description: "Calls of pack and unpack, counted while a session or a report is open.",
-        controls: &[],
+        description: "Calls of pack and unpack: how huge ones are made, and counts while a session or a report is open.",
+        controls: &["ddtc_threads", "ddtc_parallel_bytes", "ddtc_stream_bytes"],
         performance: &["ddtc_pack_calls", "ddtc_unpack_calls", "ddtc_pack_bytes", "ddtc_unpack_bytes"],
         categories: &[],
     },

@@ -37,6 +37,9 @@ enum Which {
     Check,
     Target,
     Report,
+    Threads,
+    ParallelBytes,
+    StreamBytes,
 }
 
 const fn control(
@@ -51,7 +54,7 @@ const fn control(
 }
 
 /// All control variables.
-pub const CONTROLS: [Control; 8] = [
+pub const CONTROLS: [Control; 11] = [
     control(
         "ddtc_mode",
         Which::Mode,
@@ -116,8 +119,34 @@ pub const CONTROLS: [Control; 8] = [
         false,
         "Where the report goes when it is written: nowhere if empty, - for standard error, else a file.",
     ),
+    control(
+        "ddtc_threads",
+        Which::Threads,
+        Kind::Uint64,
+        None,
+        true,
+        "Threads for one pack or unpack of ddtc_parallel_bytes or more; 1 never starts one. For later commits.",
+    ),
+    control(
+        "ddtc_parallel_bytes",
+        Which::ParallelBytes,
+        Kind::Uint64,
+        None,
+        true,
+        "Packed bytes from which a call is split over threads. For later commits.",
+    ),
+    control(
+        "ddtc_stream_bytes",
+        Which::StreamBytes,
+        Kind::Uint64,
+        None,
+        true,
+        "Packed bytes from which a pack stores past the caches; by default never. For later commits.",
+    ),
 ];
 
+/// Most threads that one call may ask for.
+const MAX_THREADS: usize = 1024;
 const TAG: u8 = 0xd2;
 static HANDLES: Table<usize> = Table::new(TAG);
 static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
@@ -173,6 +202,9 @@ pub fn read_control(control: &Control) -> Value {
         Which::Both => Value::Int(i32::from(config.both_directions)),
         Which::Check => Value::Int(i32::from(config.check)),
         Which::Report => Value::Text(report::destination()),
+        Which::Threads => Value::Unsigned(config.threads as u64),
+        Which::ParallelBytes => Value::Unsigned(config.parallel_bytes),
+        Which::StreamBytes => Value::Unsigned(config.stream_bytes),
     }
 }
 
@@ -205,6 +237,12 @@ pub fn write_control(control: &Control, value: &Value) -> Result<()> {
             Ok(())
         }
         (Which::LazyThreshold, &Value::Unsigned(n)) => set(&|c| c.lazy_threshold = n),
+        (Which::ParallelBytes, &Value::Unsigned(n)) => set(&|c| c.parallel_bytes = n),
+        (Which::StreamBytes, &Value::Unsigned(n)) => set(&|c| c.stream_bytes = n),
+        (Which::Threads, &Value::Unsigned(n)) => match usize::try_from(n) {
+            Ok(n @ 1..=MAX_THREADS) => set(&|c| c.threads = n),
+            _ => Err(refuse("must be 1 to 1024")),
+        },
         (Which::CacheCapacity, &Value::Unsigned(n)) => {
             let n = size(n)?;
             set(&|c| c.cache_bytes = n)

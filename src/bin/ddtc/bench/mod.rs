@@ -9,6 +9,7 @@ mod commit;
 mod compile;
 mod csource;
 mod hand;
+mod huge;
 mod instructions;
 mod layouts;
 mod loops;
@@ -69,6 +70,9 @@ pub(crate) struct Args {
     /// Measure the latency of commits instead of pack and unpack
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg"])]
     commit: bool,
+    /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
+    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
+    huge: bool,
     /// Count instructions per call of a handful of kernels under valgrind instead of measuring time
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit"])]
     instructions: bool,
@@ -109,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if args.record && !Path::new("benches/record").is_dir() {
         return Err("there is no directory benches/record here: run --record in the source tree".into());
     }
-    let machine = Machine::read(native::pin());
+    let machine = Machine::read(if args.huge { None } else { native::pin() });
     println!("machine: {machine}; level {level}");
     if cfg!(debug_assertions) {
         eprintln!("note: this is a debug build, its figures mean nothing; bytes are checked all the same");
@@ -117,6 +121,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if args.commit {
         let text = commit::run(level, args.quick)?;
         return write(args, &machine, "-commit", &text, None);
+    }
+    if args.huge {
+        let text = huge::run(level, args.quick)?;
+        return write(args, &machine, "-huge", &text, None);
     }
     if args.instructions {
         let text = instructions::run(level)?;
