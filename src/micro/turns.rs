@@ -50,6 +50,10 @@ pub(super) unsafe fn each<const LEN: usize, const LEVEL: u8, D: Side, S: Side>(
 ) {
     const { assert!(LEN > 0) };
     let turn = plain_turn(LEN);
+    if turn == 1 {
+        // SAFETY: the same blocks.
+        return unsafe { rolled::<LEN, LEVEL, D, S>(dst, src, n) };
+    }
     let mut left = n;
     while left >= turn {
         for u in 0..turn {
