@@ -1,14 +1,14 @@
-//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded.
+//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded. Fortran bindings are noticed here too.
 //!
 //! A runtime may come into the process at any time. The number of loaded objects is read again when the coarse clock has moved on
 //! (a few milliseconds): loading and starting a GPU runtime takes far longer than that, so no device memory can be older
 //! than our knowledge of the runtime that gave it out.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use crate::convert;
-use crate::host::{loaded_objects, loads};
+use crate::host::{has, loaded_objects, loads};
 
 /// `cuPointerGetAttribute` and `hipPointerGetAttribute`: (result, attribute, address).
 type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
@@ -20,6 +20,10 @@ const CUDA_HOST: u32 = 1;
 
 static CUDA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// `MPI_WAIT` as Fortran compilers spell it: who has it is a Fortran binding. Under these names this library exports nothing.
+const WAITS: [&CStr; 6] =
+    [c"pmpi_wait_", c"pmpi_wait", c"pmpi_wait__", c"PMPI_WAIT", c"mpi_wait_f08_", c"mpi_wait_"];
 
 /// When and at which number of loads the loaded objects were looked at.
 static TICK: AtomicI64 = AtomicI64::new(-1);
@@ -42,6 +46,9 @@ fn look(tick: i64) {
     let loads = loads();
     if LOADS.swap(loads, Ordering::AcqRel) != loads {
         for object in loaded_objects() {
+            if WAITS.iter().any(|name| has(&object, name)) {
+                convert::watch(convert::BYPASS);
+            }
             let file = object.rsplit('/').next().unwrap_or("");
             if file.starts_with("libcuda.so") {
                 learn(&CUDA, &object, c"cuPointerGetAttribute");

@@ -18,7 +18,7 @@ use crate::guard::PANICS;
 use crate::host::Host;
 use crate::say::say;
 use crate::settings::settings;
-use crate::{check, convert, types};
+use crate::{check, convert, messages, pool, types};
 
 /// Uses of one type, per direction.
 pub(crate) struct Uses {
@@ -240,6 +240,9 @@ fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String 
     let totals = [
         ("pack_calls", converted(Direction::Pack)),
         ("unpack_calls", converted(Direction::Unpack)),
+        ("messages_packed", messages::SENT.load(Relaxed)),
+        ("messages_unpacked", messages::RECEIVED.load(Relaxed)),
+        ("messages_past_the_cap", pool::REFUSED.load(Relaxed)),
         ("calls_left_to_host", PASSED.load(Relaxed)),
         ("types_left_to_host", types::REFUSED.load(Relaxed)),
         ("commits", c.commits),

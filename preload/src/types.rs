@@ -17,6 +17,7 @@ use ddtc::engine::{Engine, Mode};
 use crate::guard::guard;
 use crate::host::{Host, Word};
 use crate::introspect::Types;
+use crate::policy;
 use crate::report;
 use crate::settings::settings;
 use crate::table::{self, Entry, Found};
@@ -91,8 +92,11 @@ unsafe extern "C" fn copy(
 ) -> c_int {
     guard(|| {
         // SAFETY: the value is an entry, as `attach` set it; the old type lives during this call, and with it the entry.
-        let committed = unsafe { (*value.cast::<Entry>()).committed() }.cloned();
-        let entry = table::entry(committed);
+        let (committed, payloads) = unsafe {
+            let old = &*value.cast::<Entry>();
+            (old.committed().cloned(), old.payloads())
+        };
+        let entry = table::entry(committed, payloads);
         // SAFETY: the host gives a pointer to an attribute value and one to a flag (MPI 5.0, 7.7.4).
         unsafe {
             out.cast::<*const Entry>().write(entry);
@@ -159,7 +163,7 @@ pub(crate) fn adopt(host: &'static Host, datatype: Word) {
 fn attach(host: &'static Host, datatype: Word, handle: u64) -> Option<()> {
     let mut types = Types::new(host)?;
     if types.is_predefined(datatype).ok()? {
-        table::bind(table::entry(None), handle);
+        table::bind(table::entry(None, 0), handle);
         return Some(());
     }
     let keyval = keyval(host)?;
@@ -180,7 +184,8 @@ fn attach(host: &'static Host, datatype: Word, handle: u64) -> Option<()> {
     if committed.is_none() {
         REFUSED.fetch_add(1, Ordering::Relaxed);
     }
-    let entry = table::entry(committed);
+    let payloads = committed.as_ref().map_or(0, |c| policy::payloads(host, c));
+    let entry = table::entry(committed, payloads);
     // SAFETY: a valid type and keyval; the value is an entry, which lives forever.
     let code = unsafe {
         host.f.type_set_attr?(datatype, keyval, std::ptr::from_ref(entry).cast_mut().cast::<c_void>())
