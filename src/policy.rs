@@ -132,15 +132,35 @@ impl Policy {
         u64::MAX << bytes.ilog2()
     }
 
-    /// What this package measured for a library, on the machine of docs/PERFORMANCE.md.
+    /// Payloads from `from` to below `to` bytes, both powers of two.
+    const fn between(from: u64, to: u64) -> u64 {
+        Policy::from(from) & !Policy::from(to)
+    }
+
+    /// What this package measured for a library (docs/PRELOAD.md): rows of `ddtc tune` on MPICH 5.0.2, Intel MPI 2021.18 and
+    /// Open MPI 5.0.11, two ranks in shared memory of an x86-64 machine, 2026-11.
     pub fn shipped(library: &Library) -> Policy {
+        const MIB: u64 = 1 << 20;
         match library.family {
-            // The derived send paths of this family are slower than packing first wherever a layout is not dense.
-            Family::Mpich | Family::Intel => Policy { sets: [Policy::from(512); Class::ALL.len()] },
-            // Vectors go through its own pipeline as fast as packed ones, or faster.
-            Family::OpenMpi => Policy::NONE
-                .with(Class::BlocksShort, Policy::from(8192))
+            Family::Mpich => Policy::NONE
+                .with(Class::StridedShort, Policy::from(4096))
+                .with(Class::StridedLong, Policy::between(16384, MIB))
+                .with(Class::BlocksShort, Policy::from(64))
+                .with(Class::BlocksLong, Policy::from(1024))
                 .with(Class::TableShort, Policy::from(8192)),
+            Family::Intel => Policy::NONE
+                .with(Class::StridedShort, Policy::from(64))
+                .with(Class::StridedLong, Policy::between(1024, MIB))
+                .with(Class::BlocksShort, Policy::from(64))
+                .with(Class::BlocksLong, Policy::from(1024))
+                .with(Class::TableShort, Policy::from(256))
+                .with(Class::TableLong, Policy::between(4096, 4 * MIB)),
+            // Vectors and long runs go through its own pipeline as fast as packed ones, or faster.
+            Family::OpenMpi => Policy::NONE
+                .with(Class::StridedShort, Policy::between(256, 2048))
+                .with(Class::StridedLong, Policy::between(256, MIB))
+                .with(Class::BlocksShort, Policy::from(256))
+                .with(Class::TableShort, Policy::from(256)),
             Family::Other => Policy::NONE,
         }
     }

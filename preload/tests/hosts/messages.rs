@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::setup::{Host, Run, library, report, scratch};
+use crate::setup::{Host, Run, command_line, library, report, scratch};
 
 /// A launcher for each rank: the library for ranks of one parity only.
 fn on_some(host: Host, ranks: u32, program: &std::path::Path, parity: u32) -> Run {
@@ -96,4 +96,61 @@ fn messages_are_alike_on_intel_mpi_through_the_standard_abi() {
 fn messages_are_alike_on_open_mpi() {
     alike(Host::OpenMpi, 2);
     alike(Host::OpenMpi, 4);
+}
+
+/// Which types of `messages` are converted by default: rows of the report that were packed.
+#[test]
+fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {
+    let folder = scratch("policy");
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    let table = folder.join("ddtc/policy");
+    let run = |host: Host, choice: &str| {
+        let program = host.compile("messages", &[]);
+        let run =
+            host.ranks(2, &program).preload().env("XDG_CONFIG_HOME", &folder).env("DDTC_POLICY", choice);
+        let (_, errors) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+        (reports(&folder, 2)[0]["messages_packed"], errors)
+    };
+    let all = run(Host::Mpich, "all").0;
+    let (shipped, errors) = run(Host::Mpich, "table");
+    assert!(0 < shipped && shipped < all && !errors.contains("policy"), "{shipped} {all} {errors}");
+    let (all, some) = (run(Host::OpenMpi, "all").0, run(Host::OpenMpi, "table").0);
+    assert!(0 < some && some < all, "{some} {all}");
+    fs::write(&table, "library mpich-5.0.2\nstrided-long none\nlibrary openmpi-5.0.11\ntable-short 1-\n")
+        .unwrap();
+    assert_eq!(run(Host::Mpich, "table").0, 0);
+    fs::write(&table, "library mpich-5.0.2\nstrided-long fast\n").unwrap();
+    let (packed, errors) = run(Host::Mpich, "table");
+    assert_eq!(packed, shipped);
+    let lines: Vec<_> = errors.lines().filter(|l| l.starts_with("ddtc: ")).collect();
+    // One per rank.
+    assert_eq!(lines.len(), 2, "{errors}");
+    assert!(lines[0].contains("ddtc/policy: policy: line 2 = strided-long fast: must be"), "{errors}");
+    assert!(lines[0].ends_with("; the shipped policy is used"), "{errors}");
+    let (_, errors) = run(Host::Mpich, "sometimes");
+    assert!(
+        errors.contains("ddtc: DDTC_POLICY: 'sometimes': must be table, all or none; ignored"),
+        "{errors}"
+    );
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_table_is_measured_by_the_command_line() {
+    let folder = scratch("tune");
+    for host in [Host::Mpich, Host::OpenMpi] {
+        let run = host.run(command_line()).arg("tune").arg("--mpicc").arg(host.root().join("bin/mpicc"));
+        let run = run.arg("--rounds").arg("3").arg("--budget").arg("0.1").env("XDG_CONFIG_HOME", &folder);
+        let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");
+        if host == Host::OpenMpi {
+            run = run.arg("--oversubscribe").arg("--bind-to").arg("none");
+        }
+        let (text, _) = run.text();
+        assert!(text.contains("\nblocks-short,") && text.contains("ddtc/policy: table of"), "{text}");
+    }
+    let text = fs::read_to_string(folder.join("ddtc/policy")).unwrap();
+    for library in ["mpich-5.0.2", "openmpi-5.0.11"] {
+        assert!(ddtc::policy::Policy::parse(&text, library).unwrap().is_some(), "{text}");
+    }
+    fs::remove_dir_all(folder).unwrap();
 }
