@@ -6,6 +6,7 @@
 
 mod blocking;
 mod completion;
+mod emulated;
 mod nonblocking;
 
 use std::ffi::{c_int, c_void};

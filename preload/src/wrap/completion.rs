@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{NO_HOST, handle_at, missing};
+use super::{NO_HOST, emulated, handle_at, missing};
 use crate::abi::Abi;
 use crate::host::{Host, Word, host};
 use crate::requests::{self, End, Operation, in_status, set_handle, settle};
@@ -372,7 +372,10 @@ pub unsafe extern "C" fn MPI_Request_get_status_any(
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(get_status) = host.f.request_get_status_any else { return missing(host) };
+    let Some(get_status) = host.f.request_get_status_any else {
+        // SAFETY: the caller's arguments.
+        return unsafe { emulated::any(host, count, requests, index, flag, status) };
+    };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, count, requests) else {
@@ -396,7 +399,10 @@ pub unsafe extern "C" fn MPI_Request_get_status_all(
     statuses: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(get_status) = host.f.request_get_status_all else { return missing(host) };
+    let Some(get_status) = host.f.request_get_status_all else {
+        // SAFETY: the caller's arguments.
+        return unsafe { emulated::all(host, count, requests, flag, statuses) };
+    };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, count, requests) else {
@@ -420,7 +426,10 @@ pub unsafe extern "C" fn MPI_Request_get_status_some(
     statuses: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(get_status) = host.f.request_get_status_some else { return missing(host) };
+    let Some(get_status) = host.f.request_get_status_some else {
+        // SAFETY: the caller's arguments.
+        return unsafe { emulated::some(host, incount, requests, outcount, indices, statuses) };
+    };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, incount, requests) else {

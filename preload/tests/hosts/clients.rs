@@ -59,16 +59,43 @@ fn fortran_programs_are_seen() {
 }
 
 #[test]
+fn receives_that_fortran_completes_are_never_left_packed() {
+    tool("gfortran", "gfortran");
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let folder = scratch(&format!("halves-{host:?}"));
+        let bindings = host.compile("halves", &["-shared", "-fPIC"]);
+        fs::copy(bindings, folder.join("libbindings.so")).unwrap();
+        let program = folder.join("receiver");
+        let mut fortran = Command::new("gfortran");
+        fortran.arg("-o").arg(&program).arg(manifest("tests/fortran/receiver.f90"));
+        fortran.arg(folder.join("libbindings.so")).arg("-Wl,-rpath").arg(&folder);
+        fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
+        compile(&mut fortran);
+        let file = folder.join("report");
+        let run = host.run(&program).preload().env("DDTC_POLICY", "all").env("DDTC_REPORT", &file);
+        let (text, errors) = run.text();
+        assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
+        let said = report(&fs::read_to_string(&file).unwrap());
+        // Blocking sends are converted, receives are the host's.
+        assert!(said["messages_packed"] >= 80, "{host:?} {said:?}");
+        assert_eq!(said["messages_unpacked"], 0, "{host:?} {said:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
 fn mpi4py_is_a_client() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
         let folder = scratch(&format!("python-{host:?}"));
         let file = folder.join("report");
         let run = || host.run(host.root().join("bin/python")).arg(manifest("tests/python/client.py"));
         let (bare, _) = run().text();
-        let (text, errors) = run().preload().env("DDTC_REPORT", &file).env("DDTC_CHECK", "1").text();
+        let run = || run().preload().env("DDTC_REPORT", &file).env("DDTC_POLICY", "all");
+        let (text, errors) = run().env("DDTC_CHECK", "1").text();
         assert_eq!((bare.trim(), text.trim()), ("wrong 0", "wrong 0"), "{host:?}\n{errors}");
         let said = report(&fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?}: {e}\n{errors}")));
         assert!(said["pack_calls"] > 140, "{host:?} {said:?}");
+        assert!(said["messages_packed"] > 100 && said["messages_unpacked"] > 100, "{host:?} {said:?}");
         assert_eq!((said["faults_of_ddtc"], said["other_differences_of_host"]), (0, 0), "{errors}");
         fs::remove_dir_all(folder).unwrap();
     }

@@ -154,3 +154,18 @@ fn the_table_is_measured_by_the_command_line() {
     }
     fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn threads_exchange_messages() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi] {
+        let folder = scratch(&format!("traffic-{host:?}"));
+        let run = host.ranks(2, host.compile("traffic", &[])).arg("150").preload();
+        let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r"));
+        assert_eq!(run.text().0.trim(), "wrong 0", "{host:?}");
+        for said in reports(&folder, 2) {
+            assert!(said["messages_packed"] > 3000 && said["messages_unpacked"] > 3000, "{host:?} {said:?}");
+            assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
