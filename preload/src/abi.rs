@@ -38,6 +38,8 @@ pub(crate) struct Abi {
     pub(crate) constants: Constants,
     pub(crate) err_value_too_large: c_int,
     pub(crate) err_other: c_int,
+    /// `MPI_T_VERBOSITY_USER_BASIC`, `MPI_T_VERBOSITY_TUNER_BASIC`, `MPI_T_BIND_NO_OBJECT`, `MPI_T_SCOPE_LOCAL`, `MPI_T_ERR_INVALID`.
+    pub(crate) tool: [c_int; 5],
     pub(crate) err_in_status: c_int,
     pub(crate) err_pending: c_int,
     /// `MPI_PROC_NULL`.
@@ -104,6 +106,7 @@ pub(crate) static MPICH: Abi = Abi {
     },
     err_value_too_large: 77,
     err_other: 15,
+    tool: [221, 224, 9700, 60440, 74],
     err_in_status: 17,
     err_pending: 18,
     proc_null: -1,
@@ -138,6 +141,7 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     },
     err_value_too_large: 79,
     err_other: 16,
+    tool: [0, 3, 0, 2, 72],
     err_in_status: 18,
     err_pending: 19,
     proc_null: -2,
@@ -164,6 +168,7 @@ pub(crate) static STANDARD: Abi = Abi {
     constants: Constants::ABI,
     err_value_too_large: 59,
     err_other: 16,
+    tool: [9, 17, 1, 3, 1006],
     err_in_status: 19,
     err_pending: 18,
     proc_null: -3,

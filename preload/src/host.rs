@@ -146,6 +146,23 @@ functions! {
     get_elements_x "Get_elements_x" (*const c_void, Word, *mut i64);
     pack_size "Pack_size" (c_int, Word, Word, *mut c_int);
     error_class "Error_class" (c_int, *mut c_int);
+    cvar_get_num "T_cvar_get_num" (*mut c_int);
+    cvar_get_info "T_cvar_get_info"
+        (c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_void, *mut c_void, *mut c_char, *mut c_int, *mut c_int, *mut c_int);
+    cvar_get_index "T_cvar_get_index" (*const c_char, *mut c_int);
+    cvar_handle_alloc "T_cvar_handle_alloc" (c_int, *mut c_void, *mut c_void, *mut c_int);
+    cvar_handle_free "T_cvar_handle_free" (*mut c_void);
+    cvar_read "T_cvar_read" (*mut c_void, *mut c_void);
+    cvar_write "T_cvar_write" (*mut c_void, *const c_void);
+    category_get_num "T_category_get_num" (*mut c_int);
+    category_get_info "T_category_get_info"
+        (c_int, *mut c_char, *mut c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    category_get_index "T_category_get_index" (*const c_char, *mut c_int);
+    category_get_cvars "T_category_get_cvars" (c_int, c_int, *mut c_int);
+    category_get_pvars "T_category_get_pvars" (c_int, c_int, *mut c_int);
+    category_get_categories "T_category_get_categories" (c_int, c_int, *mut c_int);
+    category_get_num_events "T_category_get_num_events" (c_int, *mut c_int);
+    category_get_events "T_category_get_events" (c_int, c_int, *mut c_int);
 }
 
 impl Functions {

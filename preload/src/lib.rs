@@ -26,5 +26,6 @@ mod say;
 mod settings;
 mod status;
 mod table;
+mod tool;
 mod types;
 mod wrap;

@@ -13,6 +13,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
+use ddtc::object::runtime;
 
 use crate::guard::PANICS;
 use crate::host::Host;
@@ -226,8 +227,8 @@ fn save(path: &Path, text: &str) {
 
 /// The report: lines `name value`, then one line per type. `ddtc preload --report` adds up those of all ranks.
 fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String {
-    let c = types::engine().counters();
-    let config = types::engine().config();
+    types::configured();
+    let (c, config) = (runtime::counters(), runtime::config());
     let place = place.map_or(String::new(), |(rank, size)| format!(", rank {rank} of {size}"));
     let mut out = format!("ddtc report{place}, process {}\n", std::process::id());
     let abi = host.abi.map_or("unknown ABI", |a| a.name);

@@ -9,10 +9,11 @@
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, Once, PoisonError};
 
 use ddtc::committed::Committed;
 use ddtc::engine::{Engine, Mode};
+use ddtc::object::runtime;
 
 use crate::guard::guard;
 use crate::host::{Host, Word};
@@ -22,10 +23,28 @@ use crate::report;
 use crate::settings::settings;
 use crate::table::{self, Entry, Found};
 
-/// The engine of this process.
-pub(crate) fn engine() -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| Engine::new(settings().config.clone()))
+/// The engine for the next commit: of the environment's configuration, until a tool changes it.
+pub(crate) fn engine() -> Engine {
+    configured();
+    runtime::engine()
+}
+
+/// The configuration of later commits is that of the environment, unless a tool has changed it.
+pub(crate) fn configured() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // The level is one that the machine has: the settings have looked.
+        let _ = runtime::configure(|config| {
+            *config = settings().config.clone();
+            Ok(())
+        });
+    });
+}
+
+/// The mode of later commits.
+fn mode() -> Mode {
+    configured();
+    runtime::config().mode
 }
 
 /// A keyval of the current epoch, made on first use: `None` below.
@@ -143,7 +162,7 @@ pub(crate) static REFUSED: AtomicU64 = AtomicU64::new(0);
 #[cold]
 pub(crate) fn adopt(host: &'static Host, datatype: Word) {
     let handle = datatype & host.mask;
-    if settings().config.mode == Mode::Off || host.abi.is_none() || [0, host.type_null].contains(&handle) {
+    if mode() == Mode::Off || host.abi.is_none() || [0, host.type_null].contains(&handle) {
         return;
     }
     let _inside = match Inside::enter() {

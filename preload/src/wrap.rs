@@ -37,7 +37,7 @@ pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> Word {
 }
 
 /// The error of a function that the host should have but does not.
-fn missing(host: &Host) -> c_int {
+pub(crate) fn missing(host: &Host) -> c_int {
     host.abi.map_or(NO_HOST, |a| a.err_other)
 }
 

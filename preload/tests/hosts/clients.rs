@@ -162,6 +162,24 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
         "Request_free",
     ];
     expected.extend(completing.iter().map(|n| format!("MPI_{n}")));
+    let tool = [
+        "cvar_get_num",
+        "cvar_get_info",
+        "cvar_get_index",
+        "cvar_handle_alloc",
+        "cvar_handle_free",
+        "cvar_read",
+        "cvar_write",
+        "category_get_num",
+        "category_get_info",
+        "category_get_index",
+        "category_get_cvars",
+        "category_get_pvars",
+        "category_get_categories",
+        "category_get_num_events",
+        "category_get_events",
+    ];
+    expected.extend(tool.iter().map(|n| format!("MPI_T_{n}")));
     for name in ["pack", "unpack", "finalize"] {
         for spelling in ["", "_", "__", "_f08_"] {
             expected.push(format!("mpi_{name}{spelling}"));
