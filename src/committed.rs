@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::{Frame, Kernel};
 use crate::kind::Direction;
 use crate::micro::Memory;
+use crate::nest::{LoopNest, Normal};
 
 /// A committed datatype. Cloning shares it; it keeps its kernels alive.
 #[derive(Clone)]
@@ -92,6 +93,11 @@ impl Committed {
     /// The engine that committed it.
     pub fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    /// The canonical loop nest of the layout, at origin 0.
+    pub fn nest(&self) -> &LoopNest<Normal> {
+        self.0.placed.layout.nest()
     }
 
     /// User offset in bytes between the buffer address of a call and the address that kernels work on.

@@ -49,6 +49,7 @@
 //! | [`cache`], [`engine`] | equal layouts share kernels; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
 //! | [`calls`] | noun: counters of pack and unpack calls, per thread and only while somebody looks |
+//! | [`policy`] | noun: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
 //! | [`corpus`] | named datatypes in the text notation |
 //!
 //! # Stability
@@ -84,6 +85,7 @@ pub mod nest;
 pub mod normalize;
 pub mod object;
 pub mod plan;
+pub mod policy;
 pub mod schedule;
 pub mod segment;
 pub mod target;

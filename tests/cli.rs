@@ -27,7 +27,8 @@ fn bad(arguments: &[&str]) -> String {
 #[test]
 fn without_a_verb_there_is_help() {
     let text = good(&[]);
-    for verb in ["explain", "lower", "normalize", "schedule", "legalize", "emit", "bench", "check", "corpus"]
+    for verb in
+        ["explain", "lower", "normalize", "schedule", "legalize", "emit", "bench", "check", "corpus", "tune"]
     {
         assert!(text.contains(&format!("  {verb} ")), "{verb}\n{text}");
     }
@@ -35,7 +36,8 @@ fn without_a_verb_there_is_help() {
 
 #[test]
 fn the_help_of_every_verb_has_an_example() {
-    for verb in ["explain", "lower", "normalize", "schedule", "legalize", "emit", "bench", "check", "corpus"]
+    for verb in
+        ["explain", "lower", "normalize", "schedule", "legalize", "emit", "bench", "check", "corpus", "tune"]
     {
         let text = good(&[verb, "--help"]);
         assert!(text.contains("Example") && text.contains("ddtc "), "{verb}\n{text}");

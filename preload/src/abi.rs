@@ -38,6 +38,20 @@ pub(crate) struct Abi {
     pub(crate) constants: Constants,
     pub(crate) err_value_too_large: c_int,
     pub(crate) err_other: c_int,
+    /// `MPI_T_VERBOSITY_USER_BASIC`, `MPI_T_VERBOSITY_TUNER_BASIC`, `MPI_T_BIND_NO_OBJECT`, `MPI_T_SCOPE_LOCAL`, `MPI_T_ERR_INVALID`.
+    pub(crate) tool: [c_int; 5],
+    pub(crate) err_in_status: c_int,
+    pub(crate) err_pending: c_int,
+    /// `MPI_PROC_NULL`.
+    pub(crate) proc_null: c_int,
+    /// `MPI_REQUEST_NULL`, or 0 where it is the address of a symbol.
+    pub(crate) request_null: u64,
+    pub(crate) request_null_symbol: &'static str,
+    /// Bytes of a status, where its `MPI_SOURCE` and `MPI_ERROR` are, and the address that means `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE`.
+    pub(crate) status_bytes: usize,
+    pub(crate) status_source: usize,
+    pub(crate) status_error: usize,
+    pub(crate) status_ignore: usize,
     combiners: [c_int; 20],
 }
 
@@ -92,6 +106,16 @@ pub(crate) static MPICH: Abi = Abi {
     },
     err_value_too_large: 77,
     err_other: 15,
+    tool: [221, 224, 9700, 60440, 74],
+    err_in_status: 17,
+    err_pending: 18,
+    proc_null: -1,
+    request_null: 0x2c00_0000,
+    request_null_symbol: "",
+    status_bytes: 20,
+    status_source: 8,
+    status_error: 16,
+    status_ignore: 1,
     combiners: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 19, 11, 12, 13, 14, 15, 16, 17, 18, 20],
 };
 
@@ -117,6 +141,16 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     },
     err_value_too_large: 79,
     err_other: 16,
+    tool: [0, 3, 0, 2, 72],
+    err_in_status: 18,
+    err_pending: 19,
+    proc_null: -2,
+    request_null: 0,
+    request_null_symbol: "ompi_request_null",
+    status_bytes: 24,
+    status_source: 0,
+    status_error: 8,
+    status_ignore: 0,
     combiners: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 10, 11, 12, 13, 14, 15, 16, 17, NONE],
 };
 
@@ -134,6 +168,16 @@ pub(crate) static STANDARD: Abi = Abi {
     constants: Constants::ABI,
     err_value_too_large: 59,
     err_other: 16,
+    tool: [9, 17, 1, 3, 1006],
+    err_in_status: 19,
+    err_pending: 18,
+    proc_null: -3,
+    request_null: 0x180,
+    request_null_symbol: "",
+    status_bytes: 32,
+    status_source: 0,
+    status_error: 8,
+    status_ignore: 0,
     combiners: [
         101, 102, 103, 104, NONE, 105, 106, NONE, 107, 108, 109, NONE, 110, 111, 112, 113, 114, 115, 116, 117,
     ],

@@ -21,7 +21,7 @@ use crate::{check, comms, gpu, perf, report, types};
 /// The host's own packing was not looked at yet.
 const UNPROVEN: u32 = 1;
 /// The host packs with a header or another representation: nothing is converted.
-const FOREIGN: u32 = 2;
+pub(crate) const FOREIGN: u32 = 2;
 /// A GPU runtime can tell whether an address is host memory.
 pub(crate) const GPU: u32 = 4;
 /// One that cannot is loaded.
@@ -32,6 +32,8 @@ pub(crate) const COUNT: u32 = 16;
 pub(crate) const CHECK: u32 = 32;
 /// `DDTC_PERF_MAP=1`.
 pub(crate) const PERF: u32 = 64;
+/// A Fortran binding is loaded, which may complete requests where this library does not see it.
+pub(crate) const BYPASS: u32 = 128;
 
 /// All that makes a call leave the short path.
 static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);
@@ -133,7 +135,7 @@ pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> 
         _ => return Outcome::Pass,
     };
     gpu::refresh();
-    let watch = WATCH.load(Ordering::Relaxed);
+    let watch = reasons() & !BYPASS;
     let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
     let outcome = if watch == 0 {
         // SAFETY: the type is bound and the program holds it during the call; memory as the caller promises.
@@ -244,12 +246,24 @@ pub(crate) fn meet(host: &'static Host, datatype: Word, comm: Word) {
         && let Some(_inside) = Inside::enter()
     {
         guard(|| {
-            if WATCH.load(Ordering::Relaxed) & UNPROVEN != 0 {
-                prove(host, comm);
-            }
+            packs_raw(host, comm);
             comms::accept(host, comm);
         });
     }
+}
+
+/// Whether the host packs headerless raw bytes; looks at it if nobody has.
+pub(crate) fn packs_raw(host: &'static Host, comm: Word) -> bool {
+    if watched_for(UNPROVEN) {
+        prove(host, comm);
+    }
+    !watched_for(FOREIGN)
+}
+
+/// Why calls leave the short path now.
+#[inline]
+pub(crate) fn reasons() -> u32 {
+    WATCH.load(Ordering::Relaxed)
 }
 
 /// Looks whether the host packs headerless raw bytes: `vector(3, 1, 2, int)` there and back.

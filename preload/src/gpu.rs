@@ -1,14 +1,16 @@
-//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded.
+//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded. Fortran bindings are noticed here too.
 //!
 //! A runtime may come into the process at any time. The number of loaded objects is read again when the coarse clock has moved on
 //! (a few milliseconds): loading and starting a GPU runtime takes far longer than that, so no device memory can be older
 //! than our knowledge of the runtime that gave it out.
 
-use std::ffi::{c_int, c_void};
+use std::collections::HashSet;
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::convert;
-use crate::host::{loaded_objects, loads};
+use crate::host::{has, loaded_objects, loads};
 
 /// `cuPointerGetAttribute` and `hipPointerGetAttribute`: (result, attribute, address).
 type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
@@ -21,6 +23,13 @@ const CUDA_HOST: u32 = 1;
 static CUDA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
+/// `MPI_WAIT` as Fortran compilers spell it: who has it is a Fortran binding. Under these names this library exports nothing.
+const WAITS: [&CStr; 6] =
+    [c"pmpi_wait_", c"pmpi_wait", c"pmpi_wait__", c"PMPI_WAIT", c"mpi_wait_f08_", c"mpi_wait_"];
+
+/// Objects that were asked for these names.
+static SEEN: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
 /// When and at which number of loads the loaded objects were looked at.
 static TICK: AtomicI64 = AtomicI64::new(-1);
 static LOADS: AtomicU64 = AtomicU64::new(0);
@@ -32,7 +41,7 @@ pub(crate) fn refresh() {
     // SAFETY: a timespec to write to.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
     let tick = now.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec);
-    if TICK.load(Ordering::Relaxed) != tick {
+    if TICK.load(Ordering::Acquire) != tick {
         look(tick);
     }
 }
@@ -40,8 +49,17 @@ pub(crate) fn refresh() {
 #[cold]
 fn look(tick: i64) {
     let loads = loads();
-    if LOADS.swap(loads, Ordering::AcqRel) != loads {
+    // Known only when all is looked at: a thread that comes meanwhile looks too, and none waits, since a constructor may call.
+    if LOADS.load(Ordering::Acquire) != loads {
         for object in loaded_objects() {
+            // An object is looked at once: this asks it for six names.
+            let seen = || SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+            if !seen().contains(&object) {
+                if WAITS.iter().any(|name| has(&object, name)) {
+                    convert::watch(convert::BYPASS);
+                }
+                seen().insert(object.clone());
+            }
             let file = object.rsplit('/').next().unwrap_or("");
             if file.starts_with("libcuda.so") {
                 learn(&CUDA, &object, c"cuPointerGetAttribute");
@@ -52,6 +70,7 @@ fn look(tick: i64) {
                 convert::watch(convert::OPAQUE_GPU);
             }
         }
+        LOADS.store(loads, Ordering::Release);
     }
     TICK.store(tick, Ordering::Release);
 }

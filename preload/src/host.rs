@@ -88,6 +88,81 @@ functions! {
     unpack "Unpack" (*const c_void, c_int, *mut c_int, *mut c_void, c_int, Word, Word);
     pack_c "Pack_c" (*const c_void, i64, Word, *mut c_void, i64, *mut i64, Word);
     unpack_c "Unpack_c" (*const c_void, i64, *mut i64, *mut c_void, i64, Word, Word);
+    send "Send" (*const c_void, c_int, Word, c_int, c_int, Word);
+    send_c "Send_c" (*const c_void, i64, Word, c_int, c_int, Word);
+    ssend "Ssend" (*const c_void, c_int, Word, c_int, c_int, Word);
+    ssend_c "Ssend_c" (*const c_void, i64, Word, c_int, c_int, Word);
+    rsend "Rsend" (*const c_void, c_int, Word, c_int, c_int, Word);
+    rsend_c "Rsend_c" (*const c_void, i64, Word, c_int, c_int, Word);
+    recv "Recv" (*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    recv_c "Recv_c" (*mut c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    sendrecv "Sendrecv"
+        (*const c_void, c_int, Word, c_int, c_int, *mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    sendrecv_c "Sendrecv_c"
+        (*const c_void, i64, Word, c_int, c_int, *mut c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    sendrecv_replace "Sendrecv_replace"
+        (*mut c_void, c_int, Word, c_int, c_int, c_int, c_int, Word, *mut c_void);
+    sendrecv_replace_c "Sendrecv_replace_c"
+        (*mut c_void, i64, Word, c_int, c_int, c_int, c_int, Word, *mut c_void);
+    mrecv "Mrecv" (*mut c_void, c_int, Word, *mut c_void, *mut c_void);
+    mrecv_c "Mrecv_c" (*mut c_void, i64, Word, *mut c_void, *mut c_void);
+    isend "Isend" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    isend_c "Isend_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    issend "Issend" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    issend_c "Issend_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    irsend "Irsend" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    irsend_c "Irsend_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    send_init "Send_init" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    send_init_c "Send_init_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    ssend_init "Ssend_init" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    ssend_init_c "Ssend_init_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    rsend_init "Rsend_init" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    rsend_init_c "Rsend_init_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    irecv "Irecv" (*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    irecv_c "Irecv_c" (*mut c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    recv_init "Recv_init" (*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+    recv_init_c "Recv_init_c" (*mut c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    imrecv "Imrecv" (*mut c_void, c_int, Word, *mut c_void, *mut c_void);
+    imrecv_c "Imrecv_c" (*mut c_void, i64, Word, *mut c_void, *mut c_void);
+    start "Start" (*mut c_void);
+    startall "Startall" (c_int, *mut c_void);
+    wait "Wait" (*mut c_void, *mut c_void);
+    test "Test" (*mut c_void, *mut c_int, *mut c_void);
+    waitany "Waitany" (c_int, *mut c_void, *mut c_int, *mut c_void);
+    testany "Testany" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    waitall "Waitall" (c_int, *mut c_void, *mut c_void);
+    testall "Testall" (c_int, *mut c_void, *mut c_int, *mut c_void);
+    waitsome "Waitsome" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    testsome "Testsome" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    request_get_status "Request_get_status" (Word, *mut c_int, *mut c_void);
+    request_get_status_any "Request_get_status_any" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    request_get_status_all "Request_get_status_all" (c_int, *mut c_void, *mut c_int, *mut c_void);
+    request_get_status_some "Request_get_status_some" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    request_free "Request_free" (*mut c_void);
+    cancel "Cancel" (*mut c_void);
+    test_cancelled "Test_cancelled" (*const c_void, *mut c_int);
+    get_count "Get_count" (*const c_void, Word, *mut c_int);
+    get_count_c "Get_count_c" (*const c_void, Word, *mut i64);
+    get_elements_x "Get_elements_x" (*const c_void, Word, *mut i64);
+    pack_size "Pack_size" (c_int, Word, Word, *mut c_int);
+    error_class "Error_class" (c_int, *mut c_int);
+    cvar_get_num "T_cvar_get_num" (*mut c_int);
+    cvar_get_info "T_cvar_get_info"
+        (c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_void, *mut c_void, *mut c_char, *mut c_int, *mut c_int, *mut c_int);
+    cvar_get_index "T_cvar_get_index" (*const c_char, *mut c_int);
+    cvar_handle_alloc "T_cvar_handle_alloc" (c_int, *mut c_void, *mut c_void, *mut c_int);
+    cvar_handle_free "T_cvar_handle_free" (*mut c_void);
+    cvar_read "T_cvar_read" (*mut c_void, *mut c_void);
+    cvar_write "T_cvar_write" (*mut c_void, *const c_void);
+    category_get_num "T_category_get_num" (*mut c_int);
+    category_get_info "T_category_get_info"
+        (c_int, *mut c_char, *mut c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    category_get_index "T_category_get_index" (*const c_char, *mut c_int);
+    category_get_cvars "T_category_get_cvars" (c_int, c_int, *mut c_int);
+    category_get_pvars "T_category_get_pvars" (c_int, c_int, *mut c_int);
+    category_get_categories "T_category_get_categories" (c_int, c_int, *mut c_int);
+    category_get_num_events "T_category_get_num_events" (c_int, *mut c_int);
+    category_get_events "T_category_get_events" (c_int, c_int, *mut c_int);
 }
 
 impl Functions {
@@ -122,6 +197,9 @@ pub(crate) struct Host {
     pub(crate) myself: u64,
     /// `MPI_DATATYPE_NULL`.
     pub(crate) type_null: u64,
+    /// `MPI_REQUEST_NULL` and `MPI_PACKED`.
+    pub(crate) request_null: u64,
+    pub(crate) packed: u64,
     /// First line of `MPI_Get_library_version`.
     pub(crate) version: String,
     /// Handles of the named types, sorted.
@@ -171,6 +249,8 @@ impl Host {
             world: abi.map_or(0, |a| a.world),
             myself: abi.map_or(0, |a| a.myself),
             type_null: abi.map_or(0, |a| a.type_null),
+            request_null: abi.map_or(0, |a| a.request_null),
+            packed: 0,
             version,
             named: Vec::new(),
             scope: scope.addr(),
@@ -186,7 +266,9 @@ impl Host {
                 host.world = host.data(abi.world_symbol);
                 host.myself = host.data(abi.self_symbol);
                 host.type_null = host.data(abi.type_null_symbol);
+                host.request_null = host.data(abi.request_null_symbol);
             }
+            host.packed = host.handle(Named::Packed).unwrap_or(0);
         }
         host
     }
@@ -309,6 +391,17 @@ pub(crate) fn behind(name: &str) -> *mut c_void {
     let others = loaded_objects().into_iter().filter(|object| *object != ours);
     let found = others.map(|object| symbol(open_loaded(&object), &name));
     found.into_iter().find(|f| !f.is_null() && object_of(*f) != ours).unwrap_or(std::ptr::null_mut())
+}
+
+/// Whether the program's calls of a function come here.
+pub(crate) fn ours(name: &CStr) -> bool {
+    object_of(symbol(libc::RTLD_DEFAULT, name)) == object_of(find_scope as *const c_void)
+}
+
+/// Whether a loaded object or what it depends on has a function of this name.
+pub(crate) fn has(object: &str, name: &CStr) -> bool {
+    let scope = open_loaded(object);
+    !scope.is_null() && !symbol(scope, name).is_null()
 }
 
 /// The object that called into us: the first one on the stack that is not this library.

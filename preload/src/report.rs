@@ -13,12 +13,13 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
+use ddtc::object::runtime;
 
 use crate::guard::PANICS;
 use crate::host::Host;
 use crate::say::say;
 use crate::settings::settings;
-use crate::{check, convert, types};
+use crate::{check, convert, messages, pool, types};
 
 /// Uses of one type, per direction.
 pub(crate) struct Uses {
@@ -226,8 +227,8 @@ fn save(path: &Path, text: &str) {
 
 /// The report: lines `name value`, then one line per type. `ddtc preload --report` adds up those of all ranks.
 fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String {
-    let c = types::engine().counters();
-    let config = types::engine().config();
+    types::configured();
+    let (c, config) = (runtime::counters(), runtime::config());
     let place = place.map_or(String::new(), |(rank, size)| format!(", rank {rank} of {size}"));
     let mut out = format!("ddtc report{place}, process {}\n", std::process::id());
     let abi = host.abi.map_or("unknown ABI", |a| a.name);
@@ -240,6 +241,9 @@ fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String 
     let totals = [
         ("pack_calls", converted(Direction::Pack)),
         ("unpack_calls", converted(Direction::Unpack)),
+        ("messages_packed", messages::SENT.load(Relaxed)),
+        ("messages_unpacked", messages::RECEIVED.load(Relaxed)),
+        ("messages_past_the_cap", pool::REFUSED.load(Relaxed)),
         ("calls_left_to_host", PASSED.load(Relaxed)),
         ("types_left_to_host", types::REFUSED.load(Relaxed)),
         ("commits", c.commits),

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use ddtc::engine::Config;
 use ddtc::target::Level;
 
+use crate::policy::Choice;
 use crate::say::say;
 
 /// What the user asked for.
@@ -23,6 +24,10 @@ pub(crate) struct Settings {
     pub(crate) record: Option<PathBuf>,
     /// `DDTC_PERF_MAP`.
     pub(crate) perf_map: bool,
+    /// `DDTC_POLICY`.
+    pub(crate) policy: Choice,
+    /// `DDTC_BUFFERS`: most bytes of staging buffers.
+    pub(crate) buffers: usize,
 }
 
 /// The settings.
@@ -46,6 +51,8 @@ fn read(get: &dyn Fn(&str) -> Option<String>) -> Settings {
         report: get("DDTC_REPORT").map(PathBuf::from),
         record: get("DDTC_RECORD").map(PathBuf::from),
         perf_map: flag(get, "DDTC_PERF_MAP"),
+        policy: parsed(get, "DDTC_POLICY", Choice::default()),
+        buffers: parsed(get, "DDTC_BUFFERS", 512usize).min(1 << 20) << 20,
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Entry {
     handle: AtomicU64,
     /// Packed bytes of one instance, or `PASSED`.
     size: AtomicI64,
+    /// Payloads of messages that are converted, see `ddtc::policy`.
+    payloads: AtomicU64,
     /// Written before the handle is bound, taken after it is unbound.
     committed: UnsafeCell<Option<Committed>>,
     /// Use counts, when somebody looks.
@@ -49,6 +51,7 @@ impl Entry {
         Entry {
             handle: AtomicU64::new(0),
             size: AtomicI64::new(PASSED),
+            payloads: AtomicU64::new(0),
             committed: UnsafeCell::new(None),
             uses: Uses::new(),
         }
@@ -58,6 +61,12 @@ impl Entry {
     #[inline]
     pub(crate) fn size(&self) -> i64 {
         self.size.load(Ordering::Relaxed)
+    }
+
+    /// Payloads of messages that are converted.
+    #[inline]
+    pub(crate) fn payloads(&self) -> u64 {
+        self.payloads.load(Ordering::Relaxed)
     }
 
     /// The committed type of an entry that converts.
@@ -172,8 +181,8 @@ pub(crate) fn find(handle: u64) -> Found {
     }
 }
 
-/// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host.
-pub(crate) fn entry(committed: Option<Committed>) -> &'static Entry {
+/// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host. `payloads`: of messages to convert.
+pub(crate) fn entry(committed: Option<Committed>, payloads: u64) -> &'static Entry {
     let mut book = book();
     if book.free.is_empty() {
         let chunk: Vec<Entry> = (0..CHUNK).map(|_| Entry::new()).collect();
@@ -184,6 +193,7 @@ pub(crate) fn entry(committed: Option<Committed>) -> &'static Entry {
     // An empty type has nothing to convert.
     let size = committed.as_ref().map(|c| c.datatype().size()).filter(|&s| s > 0);
     entry.size.store(size.unwrap_or(PASSED), Ordering::Relaxed);
+    entry.payloads.store(payloads, Ordering::Relaxed);
     entry.uses.reset();
     // SAFETY: the entry came from the free list, so this thread owns it.
     unsafe { *entry.committed.get() = committed };
@@ -290,7 +300,7 @@ mod tests {
     #[test]
     fn binds_unbinds_grows_and_reuses() {
         assert!(matches!(find(7), Found::Unknown));
-        let entries: Vec<_> = (0..5000u64).map(|i| (0x8c00_0000 + i, entry(None))).collect();
+        let entries: Vec<_> = (0..5000u64).map(|i| (0x8c00_0000 + i, entry(None, 0))).collect();
         for &(handle, e) in &entries {
             bind(e, handle);
         }
@@ -303,7 +313,7 @@ mod tests {
         let bits = book().bits;
         let free_before = free();
         for i in 0..100_000u64 {
-            let e = entry(None);
+            let e = entry(None, 0);
             bind(e, 0x7f00_0000_0000 + i * 64);
             retire(e);
         }
@@ -314,7 +324,7 @@ mod tests {
         assert!(entries.iter().all(|&(h, _)| !known(h)));
         assert_eq!(book().bound, 0);
         // A handle that comes back as another type belongs to the new entry alone.
-        let (old, new) = (entry(None), entry(None));
+        let (old, new) = (entry(None, 0), entry(None, 0));
         bind(old, 99);
         bind(new, 99);
         retire(old);

@@ -9,22 +9,42 @@
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, Once, PoisonError};
 
 use ddtc::committed::Committed;
 use ddtc::engine::{Engine, Mode};
+use ddtc::object::runtime;
 
 use crate::guard::guard;
 use crate::host::{Host, Word};
 use crate::introspect::Types;
+use crate::policy;
 use crate::report;
 use crate::settings::settings;
 use crate::table::{self, Entry, Found};
 
-/// The engine of this process.
-pub(crate) fn engine() -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| Engine::new(settings().config.clone()))
+/// The engine for the next commit: of the environment's configuration, until a tool changes it.
+pub(crate) fn engine() -> Engine {
+    configured();
+    runtime::engine()
+}
+
+/// The configuration of later commits is that of the environment, unless a tool has changed it.
+pub(crate) fn configured() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // The level is one that the machine has: the settings have looked.
+        let _ = runtime::configure(|config| {
+            *config = settings().config.clone();
+            Ok(())
+        });
+    });
+}
+
+/// The mode of later commits.
+fn mode() -> Mode {
+    configured();
+    runtime::config().mode
 }
 
 /// A keyval of the current epoch, made on first use: `None` below.
@@ -91,8 +111,11 @@ unsafe extern "C" fn copy(
 ) -> c_int {
     guard(|| {
         // SAFETY: the value is an entry, as `attach` set it; the old type lives during this call, and with it the entry.
-        let committed = unsafe { (*value.cast::<Entry>()).committed() }.cloned();
-        let entry = table::entry(committed);
+        let (committed, payloads) = unsafe {
+            let old = &*value.cast::<Entry>();
+            (old.committed().cloned(), old.payloads())
+        };
+        let entry = table::entry(committed, payloads);
         // SAFETY: the host gives a pointer to an attribute value and one to a flag (MPI 5.0, 7.7.4).
         unsafe {
             out.cast::<*const Entry>().write(entry);
@@ -139,7 +162,7 @@ pub(crate) static REFUSED: AtomicU64 = AtomicU64::new(0);
 #[cold]
 pub(crate) fn adopt(host: &'static Host, datatype: Word) {
     let handle = datatype & host.mask;
-    if settings().config.mode == Mode::Off || host.abi.is_none() || [0, host.type_null].contains(&handle) {
+    if mode() == Mode::Off || host.abi.is_none() || [0, host.type_null].contains(&handle) {
         return;
     }
     let _inside = match Inside::enter() {
@@ -159,7 +182,7 @@ pub(crate) fn adopt(host: &'static Host, datatype: Word) {
 fn attach(host: &'static Host, datatype: Word, handle: u64) -> Option<()> {
     let mut types = Types::new(host)?;
     if types.is_predefined(datatype).ok()? {
-        table::bind(table::entry(None), handle);
+        table::bind(table::entry(None, 0), handle);
         return Some(());
     }
     let keyval = keyval(host)?;
@@ -180,7 +203,8 @@ fn attach(host: &'static Host, datatype: Word, handle: u64) -> Option<()> {
     if committed.is_none() {
         REFUSED.fetch_add(1, Ordering::Relaxed);
     }
-    let entry = table::entry(committed);
+    let payloads = committed.as_ref().map_or(0, |c| policy::payloads(host, c));
+    let entry = table::entry(committed, payloads);
     // SAFETY: a valid type and keyval; the value is an entry, which lives forever.
     let code = unsafe {
         host.f.type_set_attr?(datatype, keyval, std::ptr::from_ref(entry).cast_mut().cast::<c_void>())

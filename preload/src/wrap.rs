@@ -4,6 +4,11 @@
 //! arrives in the lower half of the same register or stack slot.
 #![allow(non_snake_case, reason = "the names of MPI")]
 
+mod blocking;
+mod completion;
+mod emulated;
+mod nonblocking;
+
 use std::ffi::{c_int, c_void};
 
 use ddtc::kind::Direction;
@@ -11,7 +16,7 @@ use ddtc::kind::Direction;
 use crate::convert::{Call, Outcome, convert, meet};
 use crate::host::{Host, Word, host};
 use crate::table::{self, Found};
-use crate::{comms, report, types};
+use crate::{comms, messages, report, requests, types};
 
 /// `MPI_ERR_OTHER` of MPICH, an error in every ABI: no MPI library is loaded, so nobody can be asked.
 pub(crate) const NO_HOST: c_int = 15;
@@ -32,7 +37,7 @@ pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> Word {
 }
 
 /// The error of a function that the host should have but does not.
-fn missing(host: &Host) -> c_int {
+pub(crate) fn missing(host: &Host) -> c_int {
     host.abi.map_or(NO_HOST, |a| a.err_other)
 }
 
@@ -255,16 +260,18 @@ unsafe fn narrowed(
                 code
             }
         },
-        _ => {
-            let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
-            match host.f.comm_call_errhandler {
-                // SAFETY: raises the error as the host would on the communicator that was given.
-                Some(raise) => unsafe { raise(call.comm, code) },
-                None => code,
-            };
-            code
-        }
+        _ => too_large(host, call.comm),
     }
+}
+
+/// Raises the error of a large count on a host that has only the small form of a call.
+fn too_large(host: &Host, comm: Word) -> c_int {
+    let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
+    if let Some(raise) = host.f.comm_call_errhandler {
+        // SAFETY: raises the error as the host would on the communicator that was given.
+        unsafe { raise(comm, code) };
+    }
+    code
 }
 
 /// After the host has had a call that began at position `before`.
@@ -292,7 +299,9 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     let Some(host) = host() else { return NO_HOST };
     end_epoch(host);
     // SAFETY: no arguments.
-    host.f.finalize.map_or(missing(host), |finalize| unsafe { finalize() })
+    let code = host.f.finalize.map_or(missing(host), |finalize| unsafe { finalize() });
+    requests::end_epoch();
+    code
 }
 
 /// # Safety
@@ -312,8 +321,10 @@ pub(crate) fn end_epoch(host: &'static Host) {
         && let Some(_inside) = types::Inside::enter()
     {
         crate::guard::guard(|| {
+            requests::finish(host);
             types::end_epoch(host);
             comms::end_epoch(host);
+            messages::end_epoch();
             report::write(host);
         });
     }

@@ -3,7 +3,7 @@
  * Script: one line per node, numbered from 0, "CONSTRUCTOR LARGE arguments", or
  * "test NAME COUNT NODE TRUE_LB TRUE_UB". The buffer covers the instances as the host places them.
  * Line:   NAME size lb extent | code position hash | code position hash | hexadecimal packed bytes, if few
- * Usage:  driver SCRIPT OUTPUT; each rank appends its number to OUTPUT. DRIVER_MOST leaves out larger tests. */
+ * Usage:  driver SCRIPT OUTPUT [messages]; each rank appends its number to OUTPUT. DRIVER_MOST leaves out larger tests. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -144,6 +144,23 @@ static void build(const char *what, int at) {
   missing[at] = gone || t == MPI_DATATYPE_NULL;
 }
 
+/* The same by messages: what arrives as packed bytes, and what packed bytes arrive as. Twice, blocking and not. */
+static int peer;
+static int exchange(int round, void *out, int outcount, MPI_Datatype outtype, void *in, int incount, MPI_Datatype intype, int *bytes) {
+  MPI_Status status[2];
+  int code;
+  if (round) {
+    MPI_Request r[2];
+    MPI_Irecv(in, incount, intype, peer, 5, MPI_COMM_WORLD, &r[0]);
+    MPI_Isend(out, outcount, outtype, peer, 5, MPI_COMM_WORLD, &r[1]);
+    code = MPI_Waitall(2, r, status);
+  } else {
+    code = MPI_Sendrecv(out, outcount, outtype, peer, 5, in, incount, intype, peer, 5, MPI_COMM_WORLD, status);
+  }
+  MPI_Get_count(status, MPI_PACKED, bytes);
+  return code;
+}
+
 static void test(FILE *out) {
   char name[256];
   if (fscanf(script, "%255s", name) != 1) exit(3);
@@ -169,13 +186,17 @@ static void test(FILE *out) {
   /* Twice: a type may be compiled on its first use. */
   for (int round = 0; round < 2; round++) {
     memset(packed, 0xEE, size + 64);
-    int position = 7, code = MPI_Pack(user - low, (int)count, t, packed, (int)size + 64, &position, MPI_COMM_WORLD);
+    int position = 7, code;
+    if (peer < 0) code = MPI_Pack(user - low, (int)count, t, packed, (int)size + 64, &position, MPI_COMM_WORLD);
+    else { code = exchange(round, user - low, (int)count, t, packed + 7, (int)size + 57, MPI_PACKED, &position); position += 7; }
     if (round) fprintf(out, "%d %d %016llx ", code, position, (unsigned long long)hash(packed, size + 64));
   }
   for (size_t i = 0; i < size; i++) stream[i] = i % 253;
   for (int round = 0; round < 2; round++) {
     memset(user, 0xDD, span);
-    int position = 0, code = MPI_Unpack(stream, (int)size, &position, user - low, (int)count, t, MPI_COMM_WORLD);
+    int position = 0, code;
+    if (peer < 0) code = MPI_Unpack(stream, (int)size, &position, user - low, (int)count, t, MPI_COMM_WORLD);
+    else code = exchange(round, stream, (int)size, MPI_PACKED, user - low, (int)count, t, &position);
     if (round) fprintf(out, "%d %d %016llx ", code, position, (unsigned long long)hash(user, span));
   }
   for (size_t i = 0; size <= 256 && i < size; i++) fprintf(out, "%02x", packed[7 + i]);
@@ -189,6 +210,7 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  peer = argc > 3 ? rank ^ 1 : -1;
   char path[4096], what[64];
   snprintf(path, sizeof path, "%s.%d", argv[2], rank);
   script = fopen(argv[1], "r");

@@ -59,16 +59,43 @@ fn fortran_programs_are_seen() {
 }
 
 #[test]
+fn receives_that_fortran_completes_are_never_left_packed() {
+    tool("gfortran", "gfortran");
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let folder = scratch(&format!("halves-{host:?}"));
+        let bindings = host.compile("halves", &["-shared", "-fPIC"]);
+        fs::copy(bindings, folder.join("libbindings.so")).unwrap();
+        let program = folder.join("receiver");
+        let mut fortran = Command::new("gfortran");
+        fortran.arg("-o").arg(&program).arg(manifest("tests/fortran/receiver.f90"));
+        fortran.arg(folder.join("libbindings.so")).arg("-Wl,-rpath").arg(&folder);
+        fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
+        compile(&mut fortran);
+        let file = folder.join("report");
+        let run = host.run(&program).preload().env("DDTC_POLICY", "all").env("DDTC_REPORT", &file);
+        let (text, errors) = run.text();
+        assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
+        let said = report(&fs::read_to_string(&file).unwrap());
+        // Blocking sends are converted, receives are the host's.
+        assert!(said["messages_packed"] >= 80, "{host:?} {said:?}");
+        assert_eq!(said["messages_unpacked"], 0, "{host:?} {said:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
 fn mpi4py_is_a_client() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
         let folder = scratch(&format!("python-{host:?}"));
         let file = folder.join("report");
         let run = || host.run(host.root().join("bin/python")).arg(manifest("tests/python/client.py"));
         let (bare, _) = run().text();
-        let (text, errors) = run().preload().env("DDTC_REPORT", &file).env("DDTC_CHECK", "1").text();
+        let run = || run().preload().env("DDTC_REPORT", &file).env("DDTC_POLICY", "all");
+        let (text, errors) = run().env("DDTC_CHECK", "1").text();
         assert_eq!((bare.trim(), text.trim()), ("wrong 0", "wrong 0"), "{host:?}\n{errors}");
         let said = report(&fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?}: {e}\n{errors}")));
         assert!(said["pack_calls"] > 140, "{host:?} {said:?}");
+        assert!(said["messages_packed"] > 100 && said["messages_unpacked"] > 100, "{host:?} {said:?}");
         assert_eq!((said["faults_of_ddtc"], said["other_differences_of_host"]), (0, 0), "{errors}");
         fs::remove_dir_all(folder).unwrap();
     }
@@ -98,6 +125,61 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     ]
     .map(str::to_owned)
     .into();
+    let counted = [
+        "Send",
+        "Ssend",
+        "Rsend",
+        "Recv",
+        "Sendrecv",
+        "Sendrecv_replace",
+        "Mrecv",
+        "Isend",
+        "Issend",
+        "Irsend",
+        "Irecv",
+        "Imrecv",
+        "Send_init",
+        "Ssend_init",
+        "Rsend_init",
+        "Recv_init",
+    ];
+    expected.extend(counted.iter().flat_map(|n| [format!("MPI_{n}"), format!("MPI_{n}_c")]));
+    let completing = [
+        "Start",
+        "Startall",
+        "Wait",
+        "Test",
+        "Waitany",
+        "Testany",
+        "Waitall",
+        "Testall",
+        "Waitsome",
+        "Testsome",
+        "Request_get_status",
+        "Request_get_status_any",
+        "Request_get_status_all",
+        "Request_get_status_some",
+        "Request_free",
+    ];
+    expected.extend(completing.iter().map(|n| format!("MPI_{n}")));
+    let tool = [
+        "cvar_get_num",
+        "cvar_get_info",
+        "cvar_get_index",
+        "cvar_handle_alloc",
+        "cvar_handle_free",
+        "cvar_read",
+        "cvar_write",
+        "category_get_num",
+        "category_get_info",
+        "category_get_index",
+        "category_get_cvars",
+        "category_get_pvars",
+        "category_get_categories",
+        "category_get_num_events",
+        "category_get_events",
+    ];
+    expected.extend(tool.iter().map(|n| format!("MPI_T_{n}")));
     for name in ["pack", "unpack", "finalize"] {
         for spelling in ["", "_", "__", "_f08_"] {
             expected.push(format!("mpi_{name}{spelling}"));

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use ddtc::corpus::{self, Entry, Size, pattern};
 use ddtc::datatype::{Combiner, Datatype, Distribution, Order};
 use ddtc::interp;
+use ddtc::policy::Class;
 
 use crate::setup::{Host, lossy, report, scratch};
 
@@ -15,6 +16,7 @@ use crate::setup::{Host, lossy, report, scratch};
 type Cases = (String, Vec<Case>, Vec<String>);
 
 /// A test of the script: a type, a count, and what the interpreter says.
+#[derive(Clone)]
 struct Case {
     name: String,
     datatype: Datatype,
@@ -261,12 +263,66 @@ fn on(host: Host, ranks: u32) {
         let checked = answers(&folder.join(format!("checked.{rank}")));
         assert!(checked.len() * 10 > with.len() * 9);
         assert!(checked.iter().all(|(name, answer)| with[name] == *answer));
-        judge(host, cases, &bare, &with);
+        judge(host, false, cases, &bare, &with);
     }
     fs::remove_dir_all(folder).unwrap();
 }
 
-fn judge(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>, with: &BTreeMap<String, Answer>) {
+/// The same by plain messages between pairs of ranks: with the library on all, and on some only.
+fn by_messages(host: Host, ranks: u32) {
+    let (script, cases, _) = cases(true);
+    let folder = scratch(&format!("messages-{host:?}-{ranks}"));
+    let path = folder.join("script");
+    fs::write(&path, script).unwrap();
+    let driver = host.compile("driver", &[]);
+    let run = |out: &str| {
+        let run = host.ranks(ranks, &driver).arg(&path).arg(folder.join(out)).arg("messages");
+        run.env("DDTC_POLICY", "all").env("DRIVER_MOST", (1 << 20).to_string())
+    };
+    run("bare").text();
+    let report_of = |rank: u32| report(&fs::read_to_string(folder.join(format!("report{rank}"))).unwrap());
+    run("with").preload().env("DDTC_REPORT", folder.join("report%r")).text();
+    for rank in 0..ranks {
+        let said = report_of(rank);
+        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+        // Two of each are sent; dense ones and those without bytes are the host's.
+        let least = cases.len() as u64;
+        assert!(said["messages_packed"] > least && said["messages_unpacked"] > least, "{said:?}");
+        let (bare, with) =
+            (answers(&folder.join(format!("bare.{rank}"))), answers(&folder.join(format!("with.{rank}"))));
+        let ran: Vec<Case> = cases.iter().filter(|c| bare.contains_key(&c.name)).cloned().collect();
+        assert!(ran.len() * 10 > cases.len() * 8, "{} of {}", ran.len(), cases.len());
+        judge(host, true, &ran, &bare, &with);
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn corpus_by_messages_of_two_ranks() {
+    for host in Host::ALL {
+        by_messages(host, 2);
+    }
+}
+
+#[test]
+fn corpus_by_messages_of_four_ranks() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        by_messages(host, 4);
+    }
+}
+
+/// Intel's libraries take the first instance for all when constructors nest 16 deep; other hosts have no such fault.
+fn intel(host: Host) -> Host {
+    if host == Host::IntelStandard { host } else { Host::Intel }
+}
+
+fn judge(
+    host: Host,
+    by_messages: bool,
+    cases: &[Case],
+    bare: &BTreeMap<String, Answer>,
+    with: &BTreeMap<String, Answer>,
+) {
     let (mut same, mut healed, mut bounds, mut unavailable) = (0, Vec::new(), Vec::new(), Vec::new());
     for case in cases {
         let (bare, with) = (&bare[&case.name], &with[&case.name]);
@@ -301,6 +357,12 @@ fn judge(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>, with: &BTr
             case.size.to_string(),
             format!("{:016x}", case.unpack),
         ];
+        // Messages of one run of bytes are left to the host, and with them its faults.
+        if by_messages && b == w && w[3..9] != expected {
+            let class = Class::of(ddtc::commit(t).unwrap().nest());
+            assert_eq!((class, host), (Class::Dense, intel(host)), "{t}");
+            continue;
+        }
         assert_eq!(w[3..9], expected, "{host:?} {} {t}\n bare {bare}\n with {with}", case.name);
         same += 1;
         if b != w {

@@ -2,5 +2,6 @@
 
 mod clients;
 mod corpus;
+mod messages;
 mod programs;
 mod setup;

@@ -115,3 +115,16 @@ fn device_memory_is_left_to_the_host() {
         assert_eq!(said["pack_calls"], 9 + 4, "{host:?} {said:?}");
     }
 }
+
+#[test]
+fn tools_see_the_hosts_variables_and_ours() {
+    for host in Host::ALL {
+        let (text, errors, said) = with(host, "tool", &[], &[]);
+        assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
+        // In mode off types are not looked at: two of four were compiled, and packed once each after their first use.
+        assert_eq!((said["commits"], said["pack_calls"]), (2, 3), "{host:?} {said:?}");
+    }
+    // MPICH's own tool.
+    let (text, _) = Host::Mpich.run(Host::Mpich.root().join("bin/mpivars")).preload().text();
+    assert!(text.contains("ddtc_mode") && text.contains("ddtc_cache_capacity"), "{text}");
+}

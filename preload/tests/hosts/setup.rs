@@ -100,7 +100,7 @@ impl Host {
     /// A command to run a program of the host as `n` ranks of one machine.
     pub(crate) fn ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
-        command.arg("600").arg(self.root().join("bin/mpiexec")).args(["-n", &n.to_string()]);
+        command.arg("120").arg(self.root().join("bin/mpiexec")).args(["-n", &n.to_string()]);
         if self == Host::OpenMpi {
             command.args(["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
         }

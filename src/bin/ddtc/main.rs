@@ -1,4 +1,5 @@
-//! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`, `explain` and `preload`.
+//! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
+//! `explain`, `preload` and `tune`.
 #![deny(unsafe_code)]
 
 mod bench;
@@ -7,6 +8,7 @@ mod corpus;
 mod explain;
 mod preload;
 mod tree;
+mod tune;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -58,6 +60,8 @@ enum Verb {
     Corpus(corpus::Args),
     /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
     Preload(preload::Args),
+    /// Measure which messages gain under the preload library, and write its table
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -93,6 +97,7 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Check(args) => check::run(&args),
         Verb::Corpus(args) => corpus::run(&args),
         Verb::Preload(args) => preload::run(&args),
+        Verb::Tune(args) => tune::run(&args),
     }
 }
 

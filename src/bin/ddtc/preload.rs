@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 }
 
 /// The library: as given, next to this program, or in the library folder beside its folder.
-fn library(given: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
+pub(crate) fn library(given: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
     let candidates = match given {
         Some(file) => vec![file.to_path_buf()],
         None => {

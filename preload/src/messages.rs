@@ -1,0 +1,334 @@
+//! Messages: what is packed before a send, and what is unpacked after a receive.
+//!
+//! A converted message travels as `MPI_PACKED`, which matches any type, so the peer need not convert, nor have this library. That
+//! holds only where the host's own `MPI_Pack` gives headerless raw bytes, on hosts where it was tried, and decides nothing about
+//! errors: communicator, rank and tag go to the host as they are.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Instant;
+
+use ddtc::committed::Committed;
+use ddtc::kind::Direction;
+use ddtc::policy::{Family, Library, Policy};
+
+use crate::convert::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, packs_raw, reasons, run};
+use crate::guard::guard;
+use crate::host::{Host, Word};
+use crate::pool::Buffer;
+use crate::say::say;
+use crate::settings::settings;
+use crate::table::{self, Entry, Found};
+use crate::types::Inside;
+use crate::{check, gpu, perf, status};
+
+/// Messages packed and unpacked, while somebody counts.
+pub(crate) static SENT: AtomicU64 = AtomicU64::new(0);
+pub(crate) static RECEIVED: AtomicU64 = AtomicU64::new(0);
+
+const UNKNOWN: u8 = 0;
+const ON: u8 = 1;
+const OFF: u8 = 2;
+
+/// Whether messages of this process are converted at all.
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Ends the epoch.
+pub(crate) fn end_epoch() {
+    STATE.store(UNKNOWN, Ordering::Relaxed);
+}
+
+/// Decides once, from what this process sees by itself: a peer may not have the library, so nothing is agreed upon.
+#[cold]
+fn decide(host: &'static Host) -> bool {
+    let (mut up, mut down) = (0, 0);
+    // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).
+    let codes =
+        unsafe { (host.f.initialized.map(|f| f(&raw mut up)), host.f.finalized.map(|f| f(&raw mut down))) };
+    // Sessions without the world give no communicator to try packing on.
+    if codes != (Some(0), Some(0)) || up == 0 || down != 0 {
+        return false;
+    }
+    let Some(_inside) = Inside::enter() else { return false };
+    let on = guard(|| tried(host) && packs_raw(host, host.myself) && size_is_enough(host)).unwrap_or(false);
+    STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
+    on
+}
+
+/// Whether messages were tried on this library. Older ones fail: MPICH 4.0.2 reports truncation for packed messages into derived
+/// types; and Open MPI before 5 can be built for jobs of mixed architectures.
+fn tried(host: &Host) -> bool {
+    let library = Library::of(&host.version);
+    let least = match library.family {
+        Family::Mpich => [5, 0, 0],
+        Family::Intel => [2021, 18, 0],
+        Family::OpenMpi => [5, 0, 0],
+        Family::Other => [u32::MAX; 3],
+    };
+    let known = library.version >= least && host.packed != 0;
+    if !known && settings().report.is_some() {
+        say(format_args!("{}: messages are left to this host", host.version));
+    }
+    known
+}
+
+/// Whether the host's own bound for packed bytes covers them.
+fn size_is_enough(host: &Host) -> bool {
+    let mut size = 0;
+    // SAFETY: a named type, the communicator of the world's self, a number to write to.
+    let code = host.f.pack_size.map(|f| unsafe { f(12, host.packed, host.myself, &raw mut size) });
+    code == Some(0) && size >= 12
+}
+
+/// The type of a message that is to be converted, and the bytes of the message; `None` leaves it to the host.
+///
+/// `limit`: most bytes that the host's call can carry.
+#[inline]
+fn chosen(
+    host: &'static Host,
+    user: *const c_void,
+    count: i64,
+    datatype: Word,
+    peer: Option<c_int>,
+    limit: i64,
+) -> Option<(&'static Entry, i64)> {
+    let Found::Convert(entry) = table::find(datatype & host.mask) else { return None };
+    if count <= 0 || user.is_null() || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
+        return None;
+    }
+    let bytes = entry.size().checked_mul(count).filter(|&bytes| bytes <= limit)?;
+    if !Policy::has(entry.payloads(), bytes as u64) {
+        return None;
+    }
+    match STATE.load(Ordering::Relaxed) {
+        ON => {}
+        UNKNOWN if decide(host) => {}
+        _ => return None,
+    }
+    gpu::refresh();
+    let watch = reasons();
+    if watch & (FOREIGN | OPAQUE_GPU) != 0 {
+        return None;
+    }
+    if watch & GPU != 0 {
+        // SAFETY: the entry is bound.
+        let first = unsafe { entry.committed() }?.datatype().true_lb();
+        if !gpu::is_host(user.wrapping_byte_offset(first as isize)) {
+            return None;
+        }
+    }
+    Some((entry, bytes))
+}
+
+/// A packed message.
+pub(crate) struct Packed {
+    buffer: Buffer,
+    bytes: i64,
+}
+
+impl Packed {
+    pub(crate) fn at(&self) -> *mut c_void {
+        self.buffer.at()
+    }
+
+    pub(crate) fn bytes(&self) -> i64 {
+        self.bytes
+    }
+
+    /// What must live until the host has sent it.
+    pub(crate) fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+}
+
+/// Packs a message if it is to be converted.
+///
+/// # Safety
+/// As `MPI_Send`: if the host would succeed, the buffer is what the arguments say.
+#[inline]
+pub(crate) unsafe fn pack(
+    host: &'static Host,
+    user: *const c_void,
+    count: i64,
+    datatype: Word,
+    peer: c_int,
+    limit: i64,
+) -> Option<Packed> {
+    let (entry, bytes) = chosen(host, user, count, datatype, Some(peer), limit)?;
+    guard(|| {
+        let buffer = Buffer::get(bytes as u64)?;
+        // SAFETY: the entry is bound, and the program holds the type during the call.
+        let committed = unsafe { entry.committed() }?;
+        let side = Side { user: user.cast_mut().cast(), count: count as u64, packed: buffer.at().cast() };
+        // SAFETY: memory as the caller promises; the buffer has room.
+        unsafe { side.pack(host, committed, datatype, Some(entry)) };
+        Some(Packed { buffer, bytes })
+    })?
+}
+
+/// Both sides of a packing.
+pub(crate) struct Side {
+    pub(crate) user: *mut u8,
+    pub(crate) count: u64,
+    pub(crate) packed: *mut u8,
+}
+
+impl Side {
+    /// Packs, counted and checked where somebody looks. `datatype` is the type's handle, 0 if it may be freed.
+    ///
+    /// # Safety
+    /// As `Committed::pack_raw`; the entry must be that of the type.
+    #[inline]
+    pub(crate) unsafe fn pack(
+        &self,
+        host: &'static Host,
+        committed: &Committed,
+        datatype: Word,
+        entry: Option<&'static Entry>,
+    ) {
+        let watch = reasons();
+        if watch & (COUNT | CHECK | PERF) == 0 {
+            // SAFETY: as the caller promises.
+            return unsafe { committed.pack_raw(self.user, self.count, self.packed) };
+        }
+        let start = Instant::now();
+        // SAFETY: as the caller promises.
+        unsafe { run(committed, Direction::Pack, self.user, self.count, self.packed) };
+        SENT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as the caller promises; the bytes were just written.
+        unsafe { self.look(host, committed, datatype, entry, Direction::Pack, start) };
+    }
+
+    /// # Safety
+    /// As [`Side::pack`], after it.
+    #[cold]
+    unsafe fn look(
+        &self,
+        host: &'static Host,
+        committed: &Committed,
+        datatype: Word,
+        entry: Option<&'static Entry>,
+        direction: Direction,
+        start: Instant,
+    ) {
+        let (watch, nanos) = (reasons(), start.elapsed().as_nanos() as u64);
+        if watch & CHECK != 0 && datatype != 0 {
+            let comm = host.myself;
+            let Side { user, count, packed } = *self;
+            let checked = check::Checked { host, committed, datatype, direction, user, count, packed, comm };
+            // SAFETY: as the caller promises.
+            unsafe { checked.compare() };
+        }
+        if watch & COUNT != 0
+            && let Some(entry) = entry
+        {
+            entry.uses.count(direction, self.count * entry.size() as u64, nanos);
+        }
+        if watch & PERF != 0 {
+            perf::name(committed, direction);
+        }
+    }
+}
+
+/// Where a converted message arrives, and where it goes from there. Owns its kernels: the type may be freed meanwhile.
+pub(crate) struct Landing {
+    buffer: Buffer,
+    committed: Committed,
+    user: *mut u8,
+    count: u64,
+    bytes: i64,
+    datatype: Word,
+}
+
+// SAFETY: the program's buffer belongs to the operation from its start to its completion, whichever thread completes it.
+unsafe impl Send for Landing {}
+
+impl Landing {
+    pub(crate) fn at(&self) -> *mut c_void {
+        self.buffer.at()
+    }
+
+    pub(crate) fn bytes(&self) -> i64 {
+        self.bytes
+    }
+
+    /// From now on the type's handle may be freed.
+    pub(crate) fn without_handle(mut self) -> Landing {
+        self.datatype = 0;
+        self
+    }
+
+    /// Packs what is to be sent from where the answer lands.
+    ///
+    /// # Safety
+    /// As `Committed::pack_raw` for the user's buffer.
+    pub(crate) unsafe fn fill(&self, host: &'static Host) {
+        let side = Side { user: self.user, count: self.count, packed: self.buffer.at().cast() };
+        // SAFETY: as the caller promises; the buffer has room.
+        let _ = guard(|| unsafe { side.pack(host, &self.committed, self.datatype, None) });
+    }
+
+    /// Unpacks exactly what was received, which may end inside an instance.
+    ///
+    /// # Safety
+    /// `status` must be that of a completed and successful receive into this landing, and the user's buffer must be what the
+    /// receive said.
+    pub(crate) unsafe fn unpack(&self, host: &'static Host, at: *const c_void) {
+        let _ = guard(|| {
+            // SAFETY: a status, as the caller promises.
+            let received = unsafe { status::bytes(host, at, self.bytes) } as u64;
+            let size = self.committed.datatype().size() as u64;
+            let whole = received / size;
+            let packed = self.buffer.at().cast::<u8>();
+            let watch = reasons() & (COUNT | CHECK | PERF);
+            let start = (watch != 0).then(Instant::now);
+            // SAFETY: the host has written that many bytes; they are of the instances that the receive named.
+            unsafe {
+                if whole > 0 {
+                    run(&self.committed, Direction::Unpack, self.user, whole, packed);
+                }
+                if received > whole * size {
+                    let rest = packed.wrapping_add((whole * size) as usize);
+                    let range = whole * size..received;
+                    self.committed.range_raw(Direction::Unpack, self.user, whole + 1, rest, range);
+                }
+            }
+            if let Some(start) = start {
+                RECEIVED.fetch_add(1, Ordering::Relaxed);
+                let side = Side { user: self.user, count: whole, packed };
+                let entry = match table::find(self.datatype & host.mask) {
+                    Found::Convert(entry) if self.datatype != 0 => Some(entry),
+                    _ => None,
+                };
+                if whole > 0 {
+                    // SAFETY: as above.
+                    unsafe {
+                        side.look(host, &self.committed, self.datatype, entry, Direction::Unpack, start);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Prepares to receive a message if it is to be converted. `peer`: none where the message was matched before.
+///
+/// # Safety
+/// As `MPI_Recv`.
+#[inline]
+pub(crate) unsafe fn land(
+    host: &'static Host,
+    user: *mut c_void,
+    count: i64,
+    datatype: Word,
+    peer: Option<c_int>,
+    limit: i64,
+) -> Option<Landing> {
+    let (entry, bytes) = chosen(host, user, count, datatype, peer, limit)?;
+    guard(|| {
+        // SAFETY: the entry is bound, and the program holds the type when it calls.
+        let committed = unsafe { entry.committed() }?.clone();
+        let buffer = Buffer::get(bytes as u64)?;
+        Some(Landing { buffer, committed, user: user.cast(), count: count as u64, bytes, datatype })
+    })?
+}

@@ -1,0 +1,71 @@
+//! The policy of this process: which layouts and payloads of messages are converted.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use ddtc::committed::Committed;
+use ddtc::policy::{Class, Library, Policy, file};
+
+use crate::host::Host;
+use crate::say::say;
+use crate::settings::settings;
+
+/// `DDTC_POLICY`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// What the user's table says, or without one the shipped one.
+    #[default]
+    Table,
+    /// Every layout that is not dense, whatever its payload.
+    All,
+    /// No message.
+    Off,
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Choice, String> {
+        match text {
+            "table" => Ok(Choice::Table),
+            "all" => Ok(Choice::All),
+            "none" => Ok(Choice::Off),
+            other => Err(format!("'{other}': must be table, all or none")),
+        }
+    }
+}
+
+/// Payloads that are converted for a type.
+pub(crate) fn payloads(host: &Host, committed: &Committed) -> u64 {
+    static POLICY: OnceLock<Policy> = OnceLock::new();
+    POLICY.get_or_init(|| choose(&Library::of(&host.version))).set(Class::of(committed.nest()))
+}
+
+fn choose(library: &Library) -> Policy {
+    match settings().policy {
+        Choice::All => Policy::ALL,
+        Choice::Off => Policy::NONE,
+        Choice::Table => {
+            let variable = |name| std::env::var(name).ok();
+            let path = file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref());
+            path.and_then(|path| tuned(&path, library)).unwrap_or_else(|| Policy::shipped(library))
+        }
+    }
+}
+
+/// The user's table, if there is one for this library.
+fn tuned(path: &Path, library: &Library) -> Option<Policy> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            say(format_args!("{}: {error}; the shipped policy is used", path.display()));
+            return None;
+        }
+    };
+    Policy::parse(&text, &library.to_string()).unwrap_or_else(|error| {
+        say(format_args!("{}: {error}; the shipped policy is used", path.display()));
+        None
+    })
+}

@@ -1,0 +1,152 @@
+//! Staging buffers for messages: reused, because fresh pages cost more than packing into them.
+//!
+//! Sizes are powers of two; freed buffers wait in a list per size, up to a limit together. What is in use and what waits stays
+//! below a cap; past it a message is the host's.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::settings::settings;
+
+/// The smallest buffer, as a power of two; also what all are aligned to at least.
+const LEAST: u32 = 8;
+/// Sizes that there are: up to 2^40 bytes.
+const SIZES: usize = 33;
+/// Bytes that may wait for their next use.
+const WAITING: usize = 64 << 20;
+
+/// Bytes of all buffers, in use or waiting, and of those that wait.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static IDLE: AtomicUsize = AtomicUsize::new(0);
+/// Messages left to the host because of the cap.
+pub(crate) static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+static LISTS: [Mutex<Vec<Block>>; SIZES] = [const { Mutex::new(Vec::new()) }; SIZES];
+
+struct Block(NonNull<u8>);
+
+// SAFETY: plain memory that nobody else knows.
+unsafe impl Send for Block {}
+
+/// A staging buffer; goes back to its list when dropped.
+pub(crate) struct Buffer {
+    block: Block,
+    size: usize,
+}
+
+fn list(size: usize) -> MutexGuard<'static, Vec<Block>> {
+    LISTS[size].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn layout(size: usize) -> Option<Layout> {
+    let bytes = 1usize << (size + LEAST as usize);
+    Layout::from_size_align(bytes, if bytes < 4096 { 64 } else { 4096 }).ok()
+}
+
+impl Buffer {
+    /// A buffer of at least `bytes` bytes; `None` past the cap or out of memory.
+    pub(crate) fn get(bytes: u64) -> Option<Buffer> {
+        let size = bytes.max(1).checked_next_power_of_two()?.ilog2().saturating_sub(LEAST) as usize;
+        if size >= SIZES {
+            return refused();
+        }
+        if let Some(block) = list(size).pop() {
+            IDLE.fetch_sub(layout(size)?.size(), Ordering::Relaxed);
+            return Some(Buffer { block, size });
+        }
+        Buffer::fresh(size)
+    }
+
+    #[cold]
+    fn fresh(size: usize) -> Option<Buffer> {
+        let layout = layout(size)?;
+        let cap = settings().buffers;
+        let take = |held: usize| held.checked_add(layout.size()).filter(|&sum| sum <= cap);
+        if HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            trim();
+            if HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+                return refused();
+            }
+        }
+        // SAFETY: the layout is not empty.
+        match NonNull::new(unsafe { alloc(layout) }) {
+            Some(at) => Some(Buffer { block: Block(at), size }),
+            None => {
+                HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+                refused()
+            }
+        }
+    }
+
+    /// Its memory.
+    #[inline]
+    pub(crate) fn at(&self) -> *mut c_void {
+        self.block.0.as_ptr().cast()
+    }
+}
+
+#[cold]
+fn refused() -> Option<Buffer> {
+    REFUSED.fetch_add(1, Ordering::Relaxed);
+    None
+}
+
+fn free(block: &Block, size: usize) {
+    if let Some(layout) = layout(size) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: allocated with this layout by `fresh`, and the caller owned it.
+        unsafe { dealloc(block.0.as_ptr(), layout) };
+    }
+}
+
+/// Gives back what waits.
+fn trim() {
+    for size in 0..SIZES {
+        let blocks = std::mem::take(&mut *list(size));
+        for block in &blocks {
+            IDLE.fetch_sub(layout(size).map_or(0, |l| l.size()), Ordering::Relaxed);
+            free(block, size);
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let block = Block(self.block.0);
+        let bytes = layout(self.size).map_or(0, |l| l.size());
+        let take = |idle: usize| idle.checked_add(bytes).filter(|&sum| sum <= WAITING);
+        if IDLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            list(self.size).push(block);
+        } else {
+            free(&block, self.size);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // One test: the pool is global.
+    #[test]
+    fn buffers_are_reused_and_capped() {
+        let first = Buffer::get(1000).unwrap();
+        let at = first.at();
+        assert_eq!(at.addr() % 64, 0);
+        drop(first);
+        let again = Buffer::get(513).unwrap();
+        assert_eq!((again.at(), HELD.load(Ordering::Relaxed)), (at, 1024));
+        let cap = settings().buffers as u64;
+        // Address space only: nothing is touched.
+        let large = Buffer::get(cap / 2).unwrap();
+        assert!(Buffer::get(cap).is_none() && Buffer::get(u64::MAX).is_none());
+        assert_eq!(REFUSED.load(Ordering::Relaxed), 1);
+        drop((again, large));
+        // What waits makes room.
+        assert!(HELD.load(Ordering::Relaxed) == 1024 && Buffer::get(cap).is_some());
+        assert_eq!((HELD.load(Ordering::Relaxed), IDLE.load(Ordering::Relaxed)), (0, 0));
+    }
+}

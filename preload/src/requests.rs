@@ -1,0 +1,336 @@
+//! Requests of converted messages that the host has not completed yet.
+//!
+//! A handle says little: hosts give all small sends one handle, and freed values come back at once. So only requests that the host
+//! calls pending are here, each under a value that is its own while it is pending; an entry is taken out before the host is
+//! asked to complete it and put back if it is still pending. Entries of persistent requests stay until these are freed. No lock is
+//! held across a call of the host.
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::convert::{BYPASS, reasons};
+use crate::guard::guard;
+use crate::host::{Host, Word, ours};
+use crate::messages::Landing;
+use crate::pool::Buffer;
+use crate::status::{self, Status};
+
+/// What a request has in hand.
+pub(crate) enum Work {
+    /// Packed bytes that the host is sending; kept, not read.
+    Send(#[allow(dead_code, reason = "owned until the host has sent it")] Buffer),
+    /// Packs anew at every start.
+    Resend(Landing),
+    Receive(Landing),
+}
+
+/// A converted operation.
+pub(crate) struct Operation {
+    pub(crate) work: Work,
+    pub(crate) persistent: bool,
+    /// Started and not completed; always, unless it is persistent.
+    pub(crate) active: bool,
+}
+
+impl Operation {
+    pub(crate) fn once(work: Work) -> Operation {
+        Operation { work, persistent: false, active: true }
+    }
+
+    pub(crate) fn persistent(work: Work) -> Operation {
+        Operation { work, persistent: true, active: false }
+    }
+
+    /// Whether its completion needs a status.
+    pub(crate) fn receives(&self) -> bool {
+        matches!(self.work, Work::Receive(_))
+    }
+}
+
+/// How an operation came out of a completion call.
+pub(crate) enum End {
+    /// Successfully, with this status.
+    Done(*mut c_void),
+    Failed,
+    Pending,
+}
+
+/// Handles are small integers or addresses.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+#[derive(Default)]
+struct Book {
+    live: HashMap<u64, Operation, BuildHasherDefault<Spread>>,
+    /// Requests that the program freed while they were active.
+    freed: Vec<(u64, Operation)>,
+}
+
+/// Entries of the book.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static BOOK: Mutex<Option<Book>> = Mutex::new(None);
+
+fn book() -> MutexGuard<'static, Option<Book>> {
+    BOOK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether any converted request is pending or persistent.
+#[inline]
+pub(crate) fn live() -> bool {
+    LIVE.load(Ordering::Acquire) != 0
+}
+
+/// Takes out the operations of many handles.
+pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Vec<(usize, u64, Operation)> {
+    let mut taken = Vec::new();
+    if let Some(book) = book().as_mut() {
+        for (i, handle) in handles.enumerate() {
+            if let Some(operation) = book.live.remove(&handle) {
+                taken.push((i, handle, operation));
+            }
+        }
+    }
+    LIVE.fetch_sub(taken.len(), Ordering::AcqRel);
+    taken
+}
+
+/// Puts an operation in, or back.
+pub(crate) fn put(handle: u64, operation: Operation) {
+    // A stale owner of the value, which only a program that completes requests past this library leaves behind.
+    let stale = book().get_or_insert_default().live.insert(handle, operation);
+    if stale.is_none() {
+        LIVE.fetch_add(1, Ordering::AcqRel);
+    }
+    // The host may still write there.
+    std::mem::forget(stale);
+}
+
+/// What follows from how an operation came out.
+///
+/// # Safety
+/// The operation must be that of the handle, and a status that of its completion.
+pub(crate) unsafe fn settle(host: &'static Host, handle: u64, mut operation: Operation, end: End) {
+    match end {
+        End::Pending => put(handle, operation),
+        End::Failed if !operation.persistent => {}
+        End::Failed => {
+            operation.active = false;
+            put(handle, operation);
+        }
+        End::Done(at) => {
+            if let Work::Receive(landing) = &operation.work
+                && operation.active
+                // SAFETY: the status of a completed receive, as the caller promises.
+                && !unsafe { status::cancelled(host, at) }
+            {
+                // SAFETY: as above; the program's buffer belongs to the receive until this call returns.
+                unsafe { landing.unpack(host, at) };
+            }
+            if operation.persistent {
+                operation.active = false;
+                put(handle, operation);
+            }
+        }
+    }
+}
+
+/// Whether the host calls a request complete, asked without completing it. Not asked about pending receives: on MPICH and Intel
+/// the answer raises the error of a receive that failed, in Intel on another communicator's handler.
+///
+/// # Safety
+/// The request must be one of the host's that lives.
+pub(crate) unsafe fn complete(host: &Host, handle: Word) -> bool {
+    let Some(get_status) = host.f.request_get_status else { return false };
+    let (mut own, mut flag) = (Status::new(), 0);
+    // SAFETY: a live request, a flag and a status to write to.
+    let code = unsafe { get_status(handle, &raw mut flag, (&raw mut own).cast()) };
+    code == 0 && flag != 0
+}
+
+/// A nonblocking operation was started. Complete sends are done with: they may all have one handle. The handle of a receive is
+/// its own until the program has completed it.
+///
+/// # Safety
+/// The request must be that of the operation.
+pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Operation) {
+    // SAFETY: as the caller promises.
+    if operation.receives() || !unsafe { complete(host, handle) } {
+        put(handle, operation);
+    }
+}
+
+/// The program freed an active request: the host keeps it until it has completed.
+pub(crate) fn free(handle: u64, operation: Operation) {
+    book().get_or_insert_default().freed.push((handle, operation));
+    LIVE.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Finishes freed requests that have completed. Returns how many have not.
+pub(crate) fn drain(host: &'static Host) -> usize {
+    // Taken out: nobody else may ask for them meanwhile.
+    let freed = book().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
+    if freed.is_empty() {
+        return 0;
+    }
+    let (mut own, mut pending) = (Status::new(), Vec::new());
+    for (handle, mut operation) in freed {
+        let (mut word, mut flag): (Word, c_int) = (handle, 0);
+        let at: *mut c_void = (&raw mut own).cast();
+        // SAFETY: a request that the program gave up and the host still has; a word has room for any handle.
+        let code = host.f.test.map(|test| unsafe { test((&raw mut word).cast(), &raw mut flag, at) });
+        let now = word & host.mask;
+        if code == Some(0) && flag == 0 {
+            pending.push((handle, operation));
+            continue;
+        }
+        LIVE.fetch_sub(1, Ordering::AcqRel);
+        operation.persistent = false;
+        // SAFETY: as above; the status is that of the completion.
+        unsafe {
+            settle(host, handle, operation, if code == Some(0) { End::Done(at) } else { End::Failed });
+            if now != host.request_null {
+                release(host, handle);
+            }
+        }
+    }
+    let left = pending.len();
+    book().get_or_insert_default().freed.append(&mut pending);
+    left
+}
+
+/// # Safety
+/// The request must be one of the host's that lives and nobody else has.
+unsafe fn release(host: &Host, handle: u64) {
+    let mut handle: Word = handle;
+    if let Some(request_free) = host.f.request_free {
+        // SAFETY: as the caller promises; a word has room for any handle.
+        unsafe { request_free((&raw mut handle).cast()) };
+    }
+}
+
+/// How long finalization waits for freed requests whose messages may never come.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Before finalization: completes what the program freed.
+pub(crate) fn finish(host: &'static Host) {
+    if !live() {
+        return;
+    }
+    let _ = guard(|| {
+        let start = Instant::now();
+        while drain(host) > 0 {
+            if start.elapsed() > PATIENCE {
+                let freed = book().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
+                for (handle, operation) in freed {
+                    let mut word: Word = handle;
+                    if operation.receives()
+                        && let Some(cancel) = host.f.cancel
+                    {
+                        // SAFETY: a request of the host that nobody else has.
+                        unsafe { cancel((&raw mut word).cast()) };
+                    }
+                    // SAFETY: as above.
+                    unsafe { release(host, handle) };
+                    LIVE.fetch_sub(1, Ordering::AcqRel);
+                    // The host may still use the buffer.
+                    std::mem::forget(operation);
+                }
+            }
+        }
+    });
+}
+
+/// After the world's finalization: handles mean nothing, and what was never completed is nobody's.
+pub(crate) fn end_epoch() {
+    if let Some(book) = book().take() {
+        LIVE.fetch_sub(book.live.len() + book.freed.len(), Ordering::AcqRel);
+        // Another session may still use the buffers.
+        std::mem::forget(book);
+    }
+}
+
+const UNKNOWN: u8 = 0;
+const ON: u8 = 1;
+const OFF: u8 = 2;
+static COVERED: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Names that start or complete requests which this library converts.
+const CALLS: [&std::ffi::CStr; 17] = [
+    c"MPI_Isend",
+    c"MPI_Irecv",
+    c"MPI_Imrecv",
+    c"MPI_Send_init",
+    c"MPI_Recv_init",
+    c"MPI_Start",
+    c"MPI_Startall",
+    c"MPI_Wait",
+    c"MPI_Test",
+    c"MPI_Waitany",
+    c"MPI_Testany",
+    c"MPI_Waitall",
+    c"MPI_Testall",
+    c"MPI_Waitsome",
+    c"MPI_Testsome",
+    c"MPI_Request_get_status",
+    c"MPI_Request_free",
+];
+
+/// Whether every completion of a request that is started now will be seen: no Fortran binding that may complete it by the host's
+/// own functions is loaded, and no other library stands before this one.
+pub(crate) fn covered(host: &Host) -> bool {
+    if reasons() & BYPASS != 0 {
+        return false;
+    }
+    match COVERED.load(Ordering::Relaxed) {
+        ON => true,
+        OFF => false,
+        _ => {
+            let all = CALLS.iter().all(|name| ours(name));
+            let on = all && host.f.request_get_status.is_some() && host.f.test_cancelled.is_some();
+            COVERED.store(if on { ON } else { OFF }, Ordering::Relaxed);
+            on
+        }
+    }
+}
+
+/// A handle in memory becomes `value`.
+///
+/// # Safety
+/// `at` must point to a handle of the host.
+pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: Word) {
+    // SAFETY: as the caller promises; widths as the ABI says.
+    unsafe {
+        match host.abi {
+            Some(abi) if abi.handle_bytes == 4 => at.cast::<u32>().write(value as u32),
+            Some(_) => at.cast::<Word>().write(value),
+            None => {}
+        }
+    }
+}
+
+/// Whether a code is `MPI_ERR_IN_STATUS`.
+pub(crate) fn in_status(host: &Host, code: c_int) -> bool {
+    let Some(abi) = host.abi.filter(|_| code != 0) else { return false };
+    let mut class = code;
+    if let Some(error_class) = host.f.error_class {
+        // SAFETY: a code that the host gave, and a number to write to.
+        unsafe { error_class(code, &raw mut class) };
+    }
+    class == abi.err_in_status
+}

@@ -1,0 +1,135 @@
+//! Statuses of the host, read by their layout and through the host's own functions.
+
+use std::ffi::{c_int, c_void};
+
+use crate::abi::Abi;
+use crate::host::Host;
+
+/// Room for any host's status.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+pub(crate) struct Status([u64; 4]);
+
+const _: () = assert!(size_of::<Status>() >= 32);
+
+impl Status {
+    pub(crate) const fn new() -> Status {
+        Status([0; 4])
+    }
+
+    /// The user's status, or this one where the user wants none.
+    pub(crate) fn unless(&mut self, abi: &Abi, user: *mut c_void) -> *mut c_void {
+        if user.addr() == abi.status_ignore { std::ptr::from_mut(self).cast() } else { user }
+    }
+}
+
+/// No rank, no wildcard, no null process of any ABI.
+const NOBODY: c_int = -0x0dd7_c000;
+
+/// What the user's status held before a call.
+pub(crate) struct Marked(Status);
+
+/// Marks a status, so that it shows whether the host has written it: where an error handler of the program has returned, MPICH
+/// returns success. All but its `MPI_ERROR`, which is the user's.
+///
+/// # Safety
+/// `status` must point to a status of the host.
+pub(crate) unsafe fn mark(abi: &Abi, status: *mut c_void) -> Marked {
+    let mut old = Status::new();
+    // SAFETY: the host's statuses have this length and these fields, and integers in them are aligned.
+    unsafe {
+        let own: *mut c_void = (&raw mut old).cast();
+        std::ptr::copy_nonoverlapping(status.cast::<u8>(), own.cast(), abi.status_bytes);
+        let error = error(abi, status);
+        std::ptr::write_bytes(status.cast::<u8>(), 0, abi.status_bytes);
+        status.byte_add(abi.status_error).cast::<c_int>().write(error);
+        status.byte_add(abi.status_source).cast::<c_int>().write(NOBODY);
+    }
+    Marked(old)
+}
+
+impl Marked {
+    /// Whether the host has written the status; if not, it gets its old value back.
+    ///
+    /// # Safety
+    /// As [`mark`], with the same status.
+    pub(crate) unsafe fn written(&self, abi: &Abi, status: *mut c_void) -> bool {
+        // SAFETY: as in `mark`.
+        unsafe {
+            if status.byte_add(abi.status_source).cast::<c_int>().read() != NOBODY {
+                return true;
+            }
+            let old: *const u8 = (&raw const self.0).cast();
+            std::ptr::copy_nonoverlapping(old, status.cast::<u8>(), abi.status_bytes);
+        }
+        false
+    }
+}
+
+/// Statuses of an array call: the user's, or ours where the user wants none.
+pub(crate) struct Statuses {
+    _own: Vec<u64>,
+    pub(crate) at: *mut c_void,
+    bytes: usize,
+}
+
+impl Statuses {
+    /// Statuses for `n` requests. `needed`: somebody here reads them.
+    pub(crate) fn new(abi: &Abi, user: *mut c_void, n: usize, needed: bool) -> Statuses {
+        let mut own = Vec::new();
+        let mut at = user;
+        if needed && user.addr() == abi.status_ignore {
+            own.resize((n * abi.status_bytes).div_ceil(8), 0u64);
+            at = own.as_mut_ptr().cast();
+        }
+        Statuses { _own: own, at, bytes: abi.status_bytes }
+    }
+
+    pub(crate) fn get(&self, i: usize) -> *mut c_void {
+        self.at.wrapping_byte_add(i * self.bytes)
+    }
+}
+
+/// The field `MPI_ERROR`.
+///
+/// # Safety
+/// `status` must point to a status of the host.
+pub(crate) unsafe fn error(abi: &Abi, status: *const c_void) -> c_int {
+    // SAFETY: the field's place in the host's status; integers there are aligned.
+    unsafe { *status.byte_add(abi.status_error).cast::<c_int>() }
+}
+
+/// Whether the operation of a status was cancelled.
+///
+/// # Safety
+/// As [`error`].
+pub(crate) unsafe fn cancelled(host: &Host, status: *const c_void) -> bool {
+    let mut flag = 0;
+    // SAFETY: a status, and a flag to write to.
+    host.f.test_cancelled.is_some_and(|f| unsafe { f(status, &raw mut flag) } == 0 && flag != 0)
+}
+
+/// Bytes that were received, at most `most`.
+///
+/// # Safety
+/// As [`error`].
+pub(crate) unsafe fn bytes(host: &Host, status: *const c_void, most: i64) -> i64 {
+    let (mut small, mut large): (c_int, i64) = (0, 0);
+    // SAFETY: a status, a named type, a number to write to.
+    let code = unsafe {
+        match (host.f.get_count_c.or(host.f.get_elements_x), host.f.get_count) {
+            (Some(get_count), None) => get_count(status, host.packed, &raw mut large),
+            (Some(get_count), _) if most > i64::from(c_int::MAX) => {
+                get_count(status, host.packed, &raw mut large)
+            }
+            (_, Some(get_count)) => {
+                let code = get_count(status, host.packed, &raw mut small);
+                large = i64::from(small);
+                code
+            }
+            (None, None) => -1,
+        }
+    };
+    // An undefined count is negative.
+    if code == 0 { large.clamp(0, most) } else { 0 }
+}

@@ -1,0 +1,470 @@
+//! Completion of requests. While no converted request lives, a call costs one load and is the host's.
+
+use std::ffi::{c_int, c_void};
+
+use super::{NO_HOST, emulated, handle_at, missing};
+use crate::abi::Abi;
+use crate::host::{Host, Word, host};
+use crate::requests::{self, End, Operation, in_status, set_handle, settle};
+use crate::status::{self, Status, Statuses};
+
+/// The operations of an array of handles, taken out.
+///
+/// # Safety
+/// `handles` must be that many handles.
+pub(super) unsafe fn taken(
+    host: &Host,
+    count: c_int,
+    handles: *const c_void,
+) -> Vec<(usize, u64, Operation)> {
+    let bytes = host.abi.map_or(0, |a| a.handle_bytes);
+    // SAFETY: as the caller promises.
+    let at = |i: usize| unsafe { handle_at(host, handles.byte_add(i * bytes)) } & host.mask;
+    requests::take_all((0..usize::try_from(count).unwrap_or(0)).map(at))
+}
+
+/// Converted operations of one completion call.
+struct Batch {
+    host: &'static Host,
+    abi: &'static Abi,
+    count: usize,
+    handles: *const c_void,
+    operations: Vec<(usize, u64, Operation)>,
+}
+
+impl Batch {
+    /// The batch of a call; `None`: the call is the host's.
+    ///
+    /// # Safety
+    /// As [`taken`], where `handles` is not null.
+    unsafe fn take(host: &'static Host, count: c_int, handles: *const c_void) -> Option<Batch> {
+        let abi = host.abi.filter(|_| requests::live() && !handles.is_null())?;
+        requests::drain(host);
+        // SAFETY: as the caller promises.
+        let operations = unsafe { taken(host, count, handles) };
+        let count = usize::try_from(count).unwrap_or(0);
+        (!operations.is_empty()).then_some(Batch { host, abi, count, handles, operations })
+    }
+
+    fn receives(&self) -> bool {
+        self.operations.iter().any(|(_, _, o)| o.receives())
+    }
+
+    fn statuses(&self, user: *mut c_void) -> Statuses {
+        Statuses::new(self.abi, user, self.count, self.receives())
+    }
+
+    /// Settles every operation by how it came out; `None`: the call failed as a whole, and the handle tells.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    unsafe fn settle(self, mut end: impl FnMut(usize, &Operation) -> Option<End>) {
+        let Batch { host, abi, handles, operations, .. } = self;
+        for (i, handle, operation) in operations {
+            // SAFETY: the program's handles, which the host has updated.
+            let now = unsafe { handle_at(host, handles.byte_add(i * abi.handle_bytes)) } & host.mask;
+            let gone = now == host.request_null;
+            let end = match end(i, &operation) {
+                // A success that only the code tells is none: after an error handler of the program that returns, MPICH
+                // returns success.
+                Some(End::Done(at)) if gone => End::Done(at),
+                // SAFETY: a persistent request that lives.
+                Some(End::Done(at)) if operation.persistent => unsafe {
+                    if requests::complete(host, handle) { End::Done(at) } else { End::Pending }
+                },
+                Some(End::Done(_)) => End::Pending,
+                Some(other) => other,
+                None if gone => End::Failed,
+                None => End::Pending,
+            };
+            // SAFETY: as the caller promises.
+            unsafe { settle(host, handle, operation, end) };
+        }
+    }
+}
+
+impl Batch {
+    /// After the program was told which requests have completed, without completing them: it may read what was received.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    unsafe fn noted(self, mut status: impl FnMut(usize) -> Option<*mut c_void>) {
+        for (i, handle, operation) in self.operations {
+            let end = status(i).map_or(End::Pending, End::Done);
+            // SAFETY: as the caller promises.
+            unsafe { settle(self.host, handle, operation, end) };
+        }
+    }
+}
+
+/// How an operation came out that has a status of its own in a call that may have returned `MPI_ERR_IN_STATUS`.
+///
+/// # Safety
+/// The status must be one of the host's, or its mark for none.
+unsafe fn by_status(abi: &Abi, at: *mut c_void, ignored: bool) -> Option<End> {
+    if ignored {
+        return None;
+    }
+    // SAFETY: as the caller promises.
+    match unsafe { status::error(abi, at) } {
+        0 => Some(End::Done(at)),
+        pending if pending == abi.err_pending => Some(End::Pending),
+        _ => Some(End::Failed),
+    }
+}
+
+/// # Safety
+/// As `MPI_Wait` (MPI 5.0, 3.7.3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Wait(request: *mut c_void, status: *mut c_void) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(wait) = host.f.wait else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, 1, request) else { return wait(request, status) };
+        let mut own = Status::new();
+        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let code = wait(request, at);
+        batch.settle(|_, _| (code == 0).then_some(End::Done(at)));
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Test` (MPI 5.0, 3.7.3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(test) = host.f.test else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, 1, request) else { return test(request, flag, status) };
+        let mut own = Status::new();
+        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let code = test(request, flag, at);
+        batch.settle(|_, _| (code == 0).then(|| if *flag != 0 { End::Done(at) } else { End::Pending }));
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Waitany` (MPI 5.0, 3.7.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Waitany(
+    count: c_int,
+    requests: *mut c_void,
+    index: *mut c_int,
+    status: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(waitany) = host.f.waitany else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, count, requests) else {
+            return waitany(count, requests, index, status);
+        };
+        let mut own = Status::new();
+        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let code = waitany(count, requests, index, at);
+        batch.settle(|i, _| {
+            (code == 0).then(|| if *index == i as c_int { End::Done(at) } else { End::Pending })
+        });
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Testany` (MPI 5.0, 3.7.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Testany(
+    count: c_int,
+    requests: *mut c_void,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(testany) = host.f.testany else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, count, requests) else {
+            return testany(count, requests, index, flag, status);
+        };
+        let mut own = Status::new();
+        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let code = testany(count, requests, index, flag, at);
+        batch.settle(|i, _| {
+            let done = code == 0 && *flag != 0 && *index == i as c_int;
+            (code == 0).then_some(if done { End::Done(at) } else { End::Pending })
+        });
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Waitall` (MPI 5.0, 3.7.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Waitall(count: c_int, requests: *mut c_void, statuses: *mut c_void) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(waitall) = host.f.waitall else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, count, requests) else {
+            return waitall(count, requests, statuses);
+        };
+        let all = batch.statuses(statuses);
+        let code = waitall(count, requests, all.at);
+        finish_all(batch, &all, code, true);
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Testall` (MPI 5.0, 3.7.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Testall(
+    count: c_int,
+    requests: *mut c_void,
+    flag: *mut c_int,
+    statuses: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(testall) = host.f.testall else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, count, requests) else {
+            return testall(count, requests, flag, statuses);
+        };
+        let all = batch.statuses(statuses);
+        let code = testall(count, requests, flag, all.at);
+        finish_all(batch, &all, code, code == 0 && *flag != 0);
+        code
+    }
+}
+
+/// After a call that completes all or none, or fails and says in the statuses which.
+///
+/// # Safety
+/// As [`settle`]; the statuses must be those of the call.
+unsafe fn finish_all(batch: Batch, all: &Statuses, code: c_int, done: bool) {
+    let (abi, ignored) = (batch.abi, all.at.addr() == batch.abi.status_ignore);
+    let in_status = in_status(batch.host, code);
+    // SAFETY: as the caller promises.
+    unsafe {
+        batch.settle(|i, operation| match code {
+            0 if done => Some(End::Done(all.get(i))),
+            0 => Some(End::Pending),
+            // A request that completed, well or not, is null now unless it is persistent.
+            _ if in_status && (operation.persistent || operation.receives()) => {
+                by_status(abi, all.get(i), ignored)
+            }
+            _ => None,
+        });
+    }
+}
+
+/// # Safety
+/// As `MPI_Waitsome` (MPI 5.0, 3.7.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Waitsome(
+    incount: c_int,
+    requests: *mut c_void,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(waitsome) = host.f.waitsome else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, incount, requests) else {
+            return waitsome(incount, requests, outcount, indices, statuses);
+        };
+        let all = batch.statuses(statuses);
+        let code = waitsome(incount, requests, outcount, indices, all.at);
+        finish_some(batch, &all, code, outcount, indices);
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Testsome` (MPI 5.0, 3.7.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Testsome(
+    incount: c_int,
+    requests: *mut c_void,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(testsome) = host.f.testsome else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, incount, requests) else {
+            return testsome(incount, requests, outcount, indices, statuses);
+        };
+        let all = batch.statuses(statuses);
+        let code = testsome(incount, requests, outcount, indices, all.at);
+        finish_some(batch, &all, code, outcount, indices);
+        code
+    }
+}
+
+/// After a call that says which have completed.
+///
+/// # Safety
+/// As [`settle`]; the statuses and indices must be those of the call.
+unsafe fn finish_some(
+    batch: Batch,
+    all: &Statuses,
+    code: c_int,
+    outcount: *const c_int,
+    indices: *const c_int,
+) {
+    let (abi, ignored) = (batch.abi, all.at.addr() == batch.abi.status_ignore);
+    let in_status = in_status(batch.host, code);
+    // SAFETY: as the caller promises; an undefined count is negative.
+    unsafe {
+        let n = if code == 0 || in_status { usize::try_from(*outcount).unwrap_or(0) } else { 0 };
+        let places = (0..n).map(|k| (*indices.add(k) as usize, k));
+        let places: std::collections::HashMap<usize, usize> = places.collect();
+        batch.settle(|i, _| match (places.get(&i), code) {
+            (Some(&k), 0) => Some(End::Done(all.get(k))),
+            (None, 0) => Some(End::Pending),
+            (Some(&k), _) => by_status(abi, all.get(k), ignored),
+            (None, _) => None,
+        });
+    }
+}
+
+/// # Safety
+/// As `MPI_Request_get_status` (MPI 5.0, 3.7.6).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Request_get_status(
+    request: Word,
+    flag: *mut c_int,
+    status: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(get_status) = host.f.request_get_status else { return missing(host) };
+    // A word has room for any handle.
+    let handle: *const c_void = (&raw const request).cast();
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, 1, handle) else { return get_status(request, flag, status) };
+        let mut own = Status::new();
+        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let code = get_status(request, flag, at);
+        batch.noted(|_| (code == 0 && *flag != 0).then_some(at));
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Request_get_status_any` (MPI 5.0, 3.7.6).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Request_get_status_any(
+    count: c_int,
+    requests: *mut c_void,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(get_status) = host.f.request_get_status_any else {
+        // SAFETY: the caller's arguments.
+        return unsafe { emulated::any(host, count, requests, index, flag, status) };
+    };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, count, requests) else {
+            return get_status(count, requests, index, flag, status);
+        };
+        let mut own = Status::new();
+        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let code = get_status(count, requests, index, flag, at);
+        batch.noted(|i| (code == 0 && *flag != 0 && *index == i as c_int).then_some(at));
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Request_get_status_all` (MPI 5.0, 3.7.6).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Request_get_status_all(
+    count: c_int,
+    requests: *mut c_void,
+    flag: *mut c_int,
+    statuses: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(get_status) = host.f.request_get_status_all else {
+        // SAFETY: the caller's arguments.
+        return unsafe { emulated::all(host, count, requests, flag, statuses) };
+    };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, count, requests) else {
+            return get_status(count, requests, flag, statuses);
+        };
+        let all = batch.statuses(statuses);
+        let code = get_status(count, requests, flag, all.at);
+        batch.noted(|i| (code == 0 && *flag != 0).then_some(all.get(i)));
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Request_get_status_some` (MPI 5.0, 3.7.6).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Request_get_status_some(
+    incount: c_int,
+    requests: *mut c_void,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut c_void,
+) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(get_status) = host.f.request_get_status_some else {
+        // SAFETY: the caller's arguments.
+        return unsafe { emulated::some(host, incount, requests, outcount, indices, statuses) };
+    };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(batch) = Batch::take(host, incount, requests) else {
+            return get_status(incount, requests, outcount, indices, statuses);
+        };
+        let all = batch.statuses(statuses);
+        let code = get_status(incount, requests, outcount, indices, all.at);
+        let n = if code == 0 { (*outcount).max(0) as usize } else { 0 };
+        batch.noted(|i| (0..n).find(|&k| *indices.add(k) == i as c_int).map(|k| all.get(k)));
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Request_free` (MPI 5.0, 3.7.3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Request_free(request: *mut c_void) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(request_free) = host.f.request_free else { return missing(host) };
+    // SAFETY: the caller's argument.
+    unsafe {
+        let Some(batch) = Batch::take(host, 1, request) else { return request_free(request) };
+        let Some((_, handle, operation)) = batch.operations.into_iter().next() else {
+            return request_free(request);
+        };
+        if operation.active {
+            requests::free(handle, operation);
+            set_handle(host, request, host.request_null);
+            requests::drain(host);
+            return 0;
+        }
+        let code = request_free(request);
+        if code != 0 {
+            requests::put(handle, operation);
+        }
+        code
+    }
+}

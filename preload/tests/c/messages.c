@@ -1,0 +1,480 @@
+/* Messages of derived types in every way that a program can send, receive and complete them.
+ *
+ * Ranks work in pairs. Each writes what it saw (codes, statuses, counts, hashes of its buffers), rank 0 prints it all: the text
+ * must be the same with the library on all ranks, on some, and on none. Usage: messages [rounds] */
+#include <mpi.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef OPEN_MPI
+#define LARGE_COUNTS 1
+#define GET_STATUS_MANY 1
+#endif
+
+enum { TYPES = 6, ROOM = 640 << 10 };
+static int rank, size, peer;
+static MPI_Comm comm;
+static MPI_Datatype type[TYPES];
+static int many[TYPES] = {3, 5, 2, 1, 2, 1}, bytes[TYPES];
+static char *text;
+static size_t used, space;
+
+static void say(const char *format, ...) {
+  va_list list;
+  if (space - used < 4096) { space = 2 * space + 8192; text = realloc(text, space); }
+  va_start(list, format);
+  used += vsnprintf(text + used, 4096, format, list);
+  va_end(list);
+}
+static uint64_t hash(const void *at, size_t n) {
+  const unsigned char *p = at;
+  uint64_t h = 0xcbf29ce484222325u;
+  for (; n >= 8; n -= 8, p += 8) { uint64_t w; memcpy(&w, p, 8); h = (h ^ w) * 0x100000001b3u; h ^= h >> 29; }
+  for (; n; n--, p++) h = (h ^ *p) * 0x100000001b3u;
+  return h;
+}
+static char *filled(int seed) {
+  uint64_t *p = malloc(ROOM);
+  for (size_t i = 0; i < ROOM / 8; i++) p[i] = (i * 7919 + seed + 1) * 0x9e3779b97f4a7c15u;
+  return (char *)p;
+}
+static char *blank(void) { char *p = malloc(ROOM); memset(p, 0xAB, ROOM); return p; }
+static int class_of(int code) { int c; MPI_Error_class(code, &c); return c; }
+static MPI_Status fresh(void) { MPI_Status s; memset(&s, 0x11, sizeof s); s.MPI_ERROR = 4711; return s; }
+
+/* One received message of type i. */
+static void seen(const char *what, int i, int code, const MPI_Status *s, char *buffer) {
+  int count = -1, elements = -1, cancelled = -1;
+  MPI_Get_count(s, type[i], &count);
+  if (count != MPI_UNDEFINED) MPI_Get_elements(s, type[i], &elements);
+  MPI_Test_cancelled(s, &cancelled);
+  say("%s type %d code %d source %d tag %d error %d count %d elements %d cancelled %d data %016llx\n", what, i, class_of(code),
+      s->MPI_SOURCE, s->MPI_TAG, s->MPI_ERROR, count, elements, cancelled, (unsigned long long)hash(buffer, ROOM));
+}
+
+static void types(void) {
+  MPI_Datatype t;
+  MPI_Type_vector(16, 3, 7, MPI_INT, &type[0]);
+  int lengths[3] = {1, 1, 3};
+  MPI_Aint at[3] = {0, 8, 16};
+  MPI_Datatype of[3] = {MPI_INT, MPI_DOUBLE, MPI_FLOAT};
+  MPI_Type_create_struct(3, lengths, at, of, &t);
+  MPI_Type_create_resized(t, 0, 32, &type[1]);
+  MPI_Type_free(&t);
+  int places[100];
+  for (int i = 0, p = 0; i < 100; i++) { places[i] = p; p += 1 + i % 3 + i * i % 5; }
+  MPI_Type_create_indexed_block(100, 1, places, MPI_DOUBLE, &type[2]);
+  MPI_Type_vector(1024, 8, 16, MPI_DOUBLE, &type[3]);
+  MPI_Type_vector(1000, 1, 3, MPI_SHORT, &type[4]);
+  MPI_Type_vector(4096, 8, 16, MPI_DOUBLE, &t);
+  MPI_Type_create_resized(t, 0, 512 << 10, &type[5]);
+  MPI_Type_free(&t);
+  for (int i = 0; i < TYPES; i++) { MPI_Type_commit(&type[i]); MPI_Type_size(type[i], &bytes[i]); }
+}
+
+static void blocking(void) {
+  for (int i = 0; i < TYPES; i++)
+    for (int way = 0; way < 5; way++) {
+      char *out = filled(i + way + rank), *in = blank();
+      MPI_Status s = fresh();
+      int code = 0;
+      /* The even rank sends first. */
+      for (int half = 0; half < 2; half++) {
+        if ((rank + half) % 2 == 0) {
+          if (way == 2) MPI_Barrier(comm);
+          if (way == 1) code |= MPI_Ssend(out, many[i], type[i], peer, 10 + i, comm);
+          else if (way == 2) code |= MPI_Rsend(out, many[i], type[i], peer, 10 + i, comm);
+          else code |= MPI_Send(out, many[i], type[i], peer, 10 + i, comm);
+        } else if (way == 2) {
+          MPI_Request r;
+          MPI_Irecv(in, many[i], type[i], peer, 10 + i, comm, &r);
+          MPI_Barrier(comm);
+          code |= MPI_Wait(&r, &s);
+        } else if (way == 3) {
+          code |= MPI_Recv(in, many[i], type[i], peer, MPI_ANY_TAG, comm, MPI_STATUS_IGNORE);
+        } else {
+          code |= MPI_Recv(in, many[i] + (way == 4), type[i], way ? MPI_ANY_SOURCE : peer, 10 + i, comm, &s);
+        }
+      }
+      if (way == 3) say("ignored %016llx\n", (unsigned long long)hash(in, ROOM)); else seen("blocking", i, code, &s, in);
+      if (way == 4) {
+        s = fresh();
+        code = MPI_Sendrecv(out, many[i], type[i], peer, 3, in, many[i], type[i], peer, 3, comm, &s);
+        seen("sendrecv", i, code, &s, in);
+        s = fresh();
+        code = MPI_Sendrecv_replace(out, many[i], type[i], peer, 4, MPI_ANY_SOURCE, 4, comm, &s);
+        seen("replace", i, code, &s, out);
+        MPI_Sendrecv(out, many[i], type[i], peer, 3, in, bytes[i] * many[i], MPI_PACKED, peer, 3, comm, MPI_STATUS_IGNORE);
+        say("packed %016llx\n", (unsigned long long)hash(in, ROOM));
+        MPI_Sendrecv(out, many[i], type[i], MPI_PROC_NULL, 3, in, 1, type[i], MPI_PROC_NULL, 3, comm, &s);
+        seen("nobody", i, 0, &s, in);
+      }
+      free(out); free(in);
+    }
+}
+
+/* Fewer elements than the receiver has room for, ending inside an instance. */
+static void partial(void) {
+  static const int sent[] = {0, 1, 2, 3, 4, 47, 48, 49, 100, 143, 144};
+  for (int k = 0; k < 11; k++)
+    for (int way = 0; way < 3; way++) {
+      char *out = filled(k), *in = blank();
+      MPI_Status s = fresh();
+      MPI_Request r[2];
+      if (way == 0) {
+        MPI_Sendrecv(out, sent[k], MPI_INT, peer, 9, in, 3, type[0], peer, 9, comm, &s);
+      } else {
+        MPI_Irecv(in, 3, type[0], peer, 9, comm, &r[0]);
+        if (way == 2) MPI_Barrier(comm);
+        MPI_Isend(out, sent[k], MPI_INT, peer, 9, comm, &r[1]);
+        MPI_Wait(&r[0], &s);
+        MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+      }
+      int count = -1;
+      MPI_Get_count(&s, type[0], &count);
+      say("partial %d: count %d data %016llx\n", sent[k], count, (unsigned long long)hash(in, ROOM));
+      free(out); free(in);
+    }
+}
+
+static int handled;
+static void handler(MPI_Comm *c, int *code, ...) { (void)c; handled = handled * 100 + class_of(*code); }
+
+__attribute__((unused)) static void truncation(void) {
+  MPI_Errhandler mine;
+  MPI_Comm_create_errhandler(handler, &mine);
+  for (int how = 0; how < 2; how++) {
+    MPI_Comm_set_errhandler(comm, how ? mine : MPI_ERRORS_RETURN);
+    handled = 0;
+    char *out = filled(1), *in = blank();
+    MPI_Request r[2];
+    MPI_Status s[2] = {fresh(), fresh()};
+    MPI_Isend(out, 3, type[0], peer, 1, comm, &r[0]);
+    int code = MPI_Recv(in, 2, type[0], peer, 1, comm, &s[0]);
+    MPI_Wait(&r[0], MPI_STATUS_IGNORE);
+    say("truncated recv: code %d\n", class_of(code));
+    MPI_Irecv(in, 2, type[0], peer, 2, comm, &r[0]);
+    MPI_Barrier(comm);
+    MPI_Isend(out, 3, type[0], peer, 2, comm, &r[1]);
+    code = MPI_Wait(&r[0], &s[0]);
+    MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+    say("truncated wait: code %d null %d\n", class_of(code), r[0] == MPI_REQUEST_NULL);
+    char *good = blank();
+    MPI_Irecv(in, 2, type[0], peer, 2, comm, &r[0]);
+    MPI_Irecv(good, 2, type[4], peer, 3, comm, &r[1]);
+    MPI_Barrier(comm);
+    MPI_Send(out, 2, type[4], peer, 3, comm);
+    MPI_Send(out, 3, type[0], peer, 2, comm);
+    MPI_Barrier(comm);
+    s[0] = fresh(); s[1] = fresh();
+    code = MPI_Waitall(2, r, s);
+    say("truncated waitall: code %d", class_of(code));
+    if (how == 0) say(" errors %d %d", class_of(s[0].MPI_ERROR), class_of(s[1].MPI_ERROR));
+    say(" null %d %d", r[0] == MPI_REQUEST_NULL, r[1] == MPI_REQUEST_NULL);
+    for (int k = 0; k < 2; k++) if (r[k] != MPI_REQUEST_NULL) MPI_Wait(&r[k], MPI_STATUS_IGNORE);
+    say(" good %016llx\n", (unsigned long long)hash(good, ROOM));
+    /* Wrong arguments: the host's codes, one at a time. */
+    MPI_Comm none = MPI_COMM_NULL;
+    int codes[8], n = 0;
+    codes[n++] = MPI_Send(out, 3, type[0], size + 7, 1, comm);
+    codes[n++] = MPI_Send(out, 3, type[0], peer, -77, comm);
+    codes[n++] = MPI_Recv(in, 3, type[0], size + 7, 1, comm, &s[0]);
+    codes[n++] = MPI_Send(out, -1, type[0], peer, 1, comm);
+    r[0] = MPI_REQUEST_NULL;
+    codes[n++] = MPI_Isend(out, 3, type[0], size + 7, 1, comm, &r[0]);
+    codes[n++] = MPI_Irecv(in, 3, type[0], size + 7, 1, comm, &r[0]);
+    codes[n++] = MPI_Recv_init(in, 3, type[0], size + 7, 1, comm, &r[0]);
+    (void)none;
+    for (int k = 0; k < n; k++) say("%d ", class_of(codes[k]));
+    say("null %d handled %d\n", r[0] == MPI_REQUEST_NULL, handled);
+    free(out); free(in); free(good);
+    MPI_Barrier(comm);
+  }
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Errhandler_free(&mine);
+}
+
+static void probes(void) {
+  for (int i = 0; i < TYPES; i++)
+    for (int way = 0; way < 3; way++) {
+      char *out = filled(i), *in = blank();
+      MPI_Request r, q;
+      MPI_Status s = fresh(), p = fresh();
+      MPI_Message m;
+      MPI_Isend(out, many[i], type[i], peer, 20 + way, comm, &r);
+      int count, code;
+      if (way == 0) {
+        MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &p);
+        MPI_Get_count(&p, type[i], &count);
+        code = MPI_Recv(in, count, type[i], p.MPI_SOURCE, p.MPI_TAG, comm, &s);
+      } else {
+        MPI_Mprobe(peer, MPI_ANY_TAG, comm, &m, &p);
+        MPI_Get_count(&p, type[i], &count);
+        if (way == 1) code = MPI_Mrecv(in, count, type[i], &m, &s);
+        else { code = MPI_Imrecv(in, count, type[i], &m, &q); code |= MPI_Wait(&q, &s); }
+        say("message gone %d ", m == MPI_MESSAGE_NULL);
+      }
+      seen("probed", i, code, &s, in);
+      MPI_Wait(&r, MPI_STATUS_IGNORE);
+      free(out); free(in);
+    }
+}
+
+/* Completes n requests by a way; statuses end up by request. */
+static int complete(int way, int n, MPI_Request *r, MPI_Status *s) {
+  int done = 0, code = 0, flag, index, out, indices[64];
+  MPI_Status some[64];
+  switch (way) {
+  case 0: for (int i = n; i--;) code |= MPI_Wait(&r[i], &s[i]); break;
+  case 1: for (int i = 0; done < n; i = (i + 1) % n) if (r[i] != MPI_REQUEST_NULL) { code |= MPI_Test(&r[i], &flag, &s[i]); done += flag; } break;
+  case 2: for (; done < n; done++) { MPI_Status one = fresh(); code |= MPI_Waitany(n, r, &index, &one); s[index] = one; } break;
+  case 3: while (done < n) { MPI_Status one = fresh(); code |= MPI_Testany(n, r, &index, &flag, &one); if (flag) { s[index] = one; done++; } } break;
+  case 4: code = MPI_Waitall(n, r, s); break;
+  case 5: do code |= MPI_Testall(n, r, &flag, s); while (!flag); break;
+  case 6: while (done < n) { for (int k = 0; k < n; k++) some[k] = fresh(); code |= MPI_Waitsome(n, r, &out, indices, some); for (int k = 0; k < out; k++) s[indices[k]] = some[k]; done += out; } break;
+  case 7: while (done < n) { for (int k = 0; k < n; k++) some[k] = fresh(); code |= MPI_Testsome(n, r, &out, indices, some); for (int k = 0; k < out; k++) s[indices[k]] = some[k]; done += out; } break;
+  case 8:
+    for (int i = 0; i < n; i++) { do MPI_Request_get_status(r[i], &flag, i % 2 ? MPI_STATUS_IGNORE : &s[i]); while (!flag); }
+    break;
+#ifdef GET_STATUS_MANY
+  case 9: do MPI_Request_get_status_all(n, r, &flag, s); while (!flag); break;
+  case 10: for (int i = 0; i < n; i++) do { MPI_Status one = fresh(); MPI_Request_get_status_any(1, r + i, &index, &flag, &one); } while (!flag); break;
+  case 11: for (int i = 0; i < n; i++) do MPI_Request_get_status_some(1, r + i, &out, indices, some); while (out != 1); break;
+#endif
+  default: code = MPI_Waitall(n, r, s); break;
+  }
+  return code;
+}
+
+static void nonblocking(void) {
+  for (int way = 0; way < 13; way++)
+    for (int kind = 0; kind < 4; kind++) {
+      char *out[2 * TYPES], *in[2 * TYPES];
+      MPI_Request r[4 * TYPES];
+      MPI_Status s[4 * TYPES];
+      int n = 0;
+      for (int i = 0; i < 4 * TYPES; i++) s[i] = fresh();
+      for (int k = 0; k < 2 * TYPES; k++) { out[k] = filled(k + rank); in[k] = blank(); }
+      /* Sends first: most are not expected. Receives first: none is complete when it is started. */
+      for (int half = 0; half < 2; half++) {
+        if ((half + kind) % 2) {
+          for (int k = 0; k < 2 * TYPES; k++)
+            MPI_Irecv(in[k], many[k % TYPES], type[k % TYPES], k % 3 ? peer : MPI_ANY_SOURCE, 40 + k, comm, &r[k]);
+          if (kind == 1) MPI_Barrier(comm);
+        } else {
+          for (int k = 0; k < 2 * TYPES; k++) {
+            int i = k % TYPES;
+            if (kind == 2) MPI_Issend(out[k], many[i], type[i], peer, 40 + k, comm, &r[2 * TYPES + k]);
+            else if (kind == 1) MPI_Irsend(out[k], many[i], type[i], peer, 40 + k, comm, &r[2 * TYPES + k]);
+            else MPI_Isend(out[k], many[i], type[i], peer, 40 + k, comm, &r[2 * TYPES + k]);
+          }
+        }
+      }
+      n = 4 * TYPES;
+      int code = complete(way, n, r, s);
+      for (int k = 0; k < 2 * TYPES; k++) {
+        if (way < 8) seen("nonblocking", k % TYPES, code, &s[k], in[k]);
+        else say("looked %016llx\n", (unsigned long long)hash(in[k], ROOM));
+        /* What was unpacked once is the program's. */
+        memset(in[k], 0, 64);
+      }
+      if (way >= 8) code |= MPI_Waitall(n, r, s);
+      for (int k = 0; k < 2 * TYPES; k++) say("%d%d ", r[k] == MPI_REQUEST_NULL, in[k][0]);
+      say("way %d kind %d code %d\n", way, kind, class_of(code));
+      for (int k = 0; k < 2 * TYPES; k++) { free(out[k]); free(in[k]); }
+    }
+}
+
+static void given_up(void) {
+  char *in = blank(), *out = filled(3);
+  MPI_Request r, d;
+  MPI_Status s = fresh();
+  int flag;
+  MPI_Irecv(in, 3, type[0], peer, 77, comm, &r);
+  MPI_Test(&r, &flag, &s);
+  say("unmatched %d ", flag);
+  MPI_Cancel(&r);
+  MPI_Wait(&r, &s);
+  MPI_Test_cancelled(&s, &flag);
+  say("cancelled %d data %016llx\n", flag, (unsigned long long)hash(in, ROOM));
+  for (int i = 0; i < TYPES; i++) {
+    MPI_Irecv(in, many[i], type[i], peer, 78, comm, &d);
+    MPI_Barrier(comm);
+    MPI_Isend(out, many[i], type[i], peer, 78, comm, &r);
+    MPI_Request_free(&r);
+    say("freed %d ", r == MPI_REQUEST_NULL);
+    MPI_Wait(&d, &s);
+    seen("after", i, 0, &s, in);
+    MPI_Barrier(comm);
+    memset(in, 0xAB, ROOM);
+    MPI_Irecv(in, many[i], type[i], peer, 79, comm, &r);
+    MPI_Request_free(&r);
+    MPI_Barrier(comm);
+    MPI_Send(out, many[i], type[i], peer, 79, comm);
+    /* Progress by any other call; the last bytes of the last instance tell. */
+    char *sample = blank();
+    for (int turn = 0; turn < 100000 && !memcmp(in, sample, 1); turn++) {
+      MPI_Irecv(sample, 1, type[i], MPI_PROC_NULL, 80, comm, &d);
+      MPI_Wait(&d, MPI_STATUS_IGNORE);
+      MPI_Irecv(sample, 1, type[4], peer, 81, comm, &d);
+      MPI_Test(&d, &flag, MPI_STATUS_IGNORE);
+      MPI_Cancel(&d);
+      MPI_Wait(&d, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(comm);
+    say("freed receive %016llx\n", (unsigned long long)hash(in, 2));
+    MPI_Barrier(comm);
+    free(sample);
+  }
+  free(in); free(out);
+}
+
+static void persistent(void) {
+  char *out[TYPES], *in[TYPES];
+  MPI_Request r[2 * TYPES];
+  MPI_Status s[2 * TYPES];
+  for (int i = 0; i < TYPES; i++) {
+    out[i] = filled(0); in[i] = blank();
+    MPI_Datatype t;
+    MPI_Type_dup(type[i], &t);
+    MPI_Recv_init(in[i], many[i], t, peer, 50 + i, comm, &r[i]);
+    if (i % 3 == 1) MPI_Ssend_init(out[i], many[i], t, peer, 50 + i, comm, &r[TYPES + i]);
+    else if (i % 3 == 2) MPI_Rsend_init(out[i], many[i], t, peer, 50 + i, comm, &r[TYPES + i]);
+    else MPI_Send_init(out[i], many[i], t, peer, 50 + i, comm, &r[TYPES + i]);
+    MPI_Type_free(&t);
+  }
+  for (int turn = 0; turn < 16; turn++) {
+    for (int i = 0; i < TYPES; i++) { memset(in[i], turn, ROOM); for (int k = 0; k < ROOM; k += 61) out[i][k] += turn + 1; }
+    MPI_Startall(TYPES, r);
+    MPI_Barrier(comm);
+    for (int i = 0; i < TYPES; i++) MPI_Start(&r[TYPES + i]);
+    for (int i = 0; i < 2 * TYPES; i++) s[i] = fresh();
+    int way = turn % 13, code = 0;
+    /* Waiting for any goes by handles that stay: all that is not inactive. */
+    if (way == 1 || way == 3 || way == 5) { int f; do code |= MPI_Testall(2 * TYPES, r, &f, s); while (!f); }
+    else code = complete(way, 2 * TYPES, r, s);
+    for (int i = 0; i < TYPES; i++)
+      say("persistent %d %d: %016llx ", turn, class_of(code), (unsigned long long)hash(in[i], ROOM));
+    for (int i = 0; i < TYPES; i++) memset(in[i], 0x77, 64);
+    code = MPI_Waitall(2 * TYPES, r, s);
+    /* Inactive ones: nothing arrives again. */
+    for (int i = 0; i < TYPES; i++) { MPI_Wait(&r[i], &s[i]); seen("inactive", i, code, &s[i], in[i]); }
+  }
+  /* Freed while active: sent all the same. */
+  char *last = blank();
+  MPI_Request d;
+  MPI_Irecv(last, many[0], type[0], peer, 50, comm, &d);
+  MPI_Barrier(comm);
+  MPI_Start(&r[TYPES]);
+  MPI_Request_free(&r[TYPES]);
+  MPI_Wait(&d, &s[0]);
+  seen("last", 0, 0, &s[0], last);
+  for (int i = 0; i < 2 * TYPES; i++) if (r[i] != MPI_REQUEST_NULL) MPI_Request_free(&r[i]);
+  for (int i = 0; i < TYPES; i++) { free(out[i]); free(in[i]); }
+  free(last);
+}
+
+static void others(void) {
+  char *out = filled(9), *in = blank();
+  MPI_Request r[2];
+  MPI_Status s = fresh();
+  for (int i = 0; i < TYPES; i++) {
+    MPI_Irecv(in, many[i], type[i], 0, 1, MPI_COMM_SELF, &r[0]);
+    MPI_Send(out, many[i], type[i], 0, 1, MPI_COMM_SELF);
+    MPI_Wait(&r[0], &s);
+    seen("self", i, 0, &s, in);
+  }
+  /* A type freed and its handle used again before completion. */
+  for (int i = 0; i < TYPES; i++) {
+    MPI_Datatype t, u;
+    memset(in, 0xAB, ROOM);
+    MPI_Type_dup(type[i], &t);
+    MPI_Irecv(in, many[i], t, peer, 2, comm, &r[0]);
+    MPI_Type_free(&t);
+    MPI_Type_vector(5, 1, 2 + i, MPI_CHAR, &u);
+    MPI_Type_commit(&u);
+    MPI_Barrier(comm);
+    MPI_Type_dup(type[i], &t);
+    MPI_Isend(out, many[i], t, peer, 2, comm, &r[1]);
+    MPI_Type_free(&t);
+    MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+    MPI_Type_free(&u);
+    say("freed type %016llx\n", (unsigned long long)hash(in, ROOM));
+  }
+  MPI_Comm half, inter;
+  MPI_Comm_split(comm, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, comm, 1 - rank % 2, 5, &inter);
+  for (int i = 0; i < TYPES; i++) {
+    memset(in, 0xAB, ROOM);
+    s = fresh();
+    int code = MPI_Sendrecv(out, many[i], type[i], rank / 2, 6, in, many[i], type[i], rank / 2, 6, inter, &s);
+    seen("inter", i, code, &s, in);
+  }
+  MPI_Comm_free(&inter); MPI_Comm_free(&half);
+#ifdef LARGE_COUNTS
+  for (int i = 0; i < TYPES; i++) {
+    memset(in, 0xAB, ROOM);
+    s = fresh();
+    MPI_Irecv_c(in, many[i], type[i], peer, 7, comm, &r[0]);
+    MPI_Isend_c(out, many[i], type[i], peer, 7, comm, &r[1]);
+    MPI_Wait(&r[0], &s);
+    MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+    seen("large", i, 0, &s, in);
+    MPI_Sendrecv_c(out, many[i], type[i], peer, 3, in, many[i], type[i], peer, 3, comm, &s);
+    MPI_Sendrecv_replace_c(in, many[i], type[i], peer, 3, peer, 3, comm, &s);
+    seen("large", i, 0, &s, in);
+    MPI_Recv_init_c(in, many[i], type[i], peer, 8, comm, &r[0]);
+    MPI_Send_init_c(out, many[i], type[i], peer, 8, comm, &r[1]);
+    MPI_Startall(2, r);
+    MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+    say("large %016llx\n", (unsigned long long)hash(in, ROOM));
+    MPI_Request_free(&r[0]); MPI_Request_free(&r[1]);
+  }
+#endif
+  /* Many small ones at once. */
+  MPI_Request all[400];
+  for (int k = 0; k < 200; k++) { MPI_Irecv(in + 1024 * k, 1, type[0], peer, k % 7, comm, &all[k]); }
+  for (int k = 0; k < 200; k++) { MPI_Isend(out + 64 * k, 1, type[0], peer, k % 7, comm, &all[200 + k]); }
+  MPI_Waitall(400, all, MPI_STATUSES_IGNORE);
+  say("many %016llx\n", (unsigned long long)hash(in, ROOM));
+  free(out); free(in);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  peer = rank ^ 1;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  types();
+  blocking(); MPI_Barrier(comm);
+  partial(); MPI_Barrier(comm);
+#ifndef NO_ERRORS
+  truncation(); MPI_Barrier(comm);
+#endif
+  probes(); MPI_Barrier(comm);
+  nonblocking(); MPI_Barrier(comm);
+  given_up(); MPI_Barrier(comm);
+  persistent(); MPI_Barrier(comm);
+  others(); MPI_Barrier(comm);
+  int n = (int)used;
+  if (rank) { MPI_Send(&n, 1, MPI_INT, 0, 1, MPI_COMM_WORLD); MPI_Send(text, n, MPI_CHAR, 0, 2, MPI_COMM_WORLD); }
+  else
+    for (int k = 0; k < size; k++) {
+      if (k) {
+        MPI_Recv(&n, 1, MPI_INT, k, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        text = realloc(text, n + 1);
+        MPI_Recv(text, n, MPI_CHAR, k, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      }
+      printf("rank %d\n%.*s", k, n, text);
+    }
+  for (int i = 0; i < TYPES; i++) MPI_Type_free(&type[i]);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,171 @@
+//! Messages: the same program with the library on all ranks, on some and on none.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::setup::{Host, Run, command_line, library, report, scratch};
+
+/// A launcher for each rank: the library for ranks of one parity only.
+fn on_some(host: Host, ranks: u32, program: &std::path::Path, parity: u32) -> Run {
+    let script = format!(
+        "rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ $((rank % 2)) = {parity} ] && export LD_PRELOAD={}; exec \"$@\"",
+        library().display()
+    );
+    host.ranks(ranks, "sh").arg("-c").arg(script).arg("sh").arg(program)
+}
+
+/// Names the first line that differs.
+fn same(what: &str, text: &str, bare: &str) {
+    for (i, (a, b)) in text.lines().zip(bare.lines()).enumerate() {
+        assert_eq!(a, b, "{what}, line {i}: with the library (left), without (right)");
+    }
+    assert_eq!(text.lines().count(), bare.lines().count(), "{what}");
+}
+
+fn reports(folder: &std::path::Path, ranks: u32) -> Vec<HashMap<String, u64>> {
+    let read = |rank| fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
+    (0..ranks).map(|rank| report(&read(rank))).collect()
+}
+
+fn alike(host: Host, ranks: u32) {
+    // Intel's library of the standard ABI aborts on truncation, whatever the error handler.
+    let flags: &[&str] = if host == Host::IntelStandard { &["-DNO_ERRORS"] } else { &[] };
+    let program = host.compile("messages", flags);
+    let folder = scratch(&format!("alike-{host:?}-{ranks}"));
+    let (bare, _) = host.ranks(ranks, &program).text();
+    assert!(bare.lines().count() > 800 * ranks as usize, "{bare}");
+    let with = |name: &str, value: &str| {
+        let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all").env(name, value);
+        run.env("DDTC_REPORT", folder.join("report%r")).text()
+    };
+    let (text, errors) = with("DDTC_MODE", "commit");
+    same(&format!("{host:?} {ranks}"), &text, &bare);
+    for said in reports(&folder, ranks) {
+        assert!(said["messages_packed"] > 1000 && said["messages_unpacked"] > 1000, "{said:?} {errors}");
+        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+    }
+    if ranks == 2 {
+        for parity in 0..2 {
+            let (text, _) = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "all").text();
+            same(&format!("{host:?}, rank {parity} alone"), &text, &bare);
+        }
+        let (text, errors) = with("DDTC_CHECK", "1");
+        same(&format!("{host:?} checked"), &text, &bare);
+        for said in reports(&folder, ranks) {
+            assert_eq!((said["faults_of_ddtc"], said["other_differences_of_host"]), (0, 0), "{errors}");
+            assert!(said["checks"] > 500, "{said:?}");
+        }
+        // No room for large messages: the host's, as are all in a mode or policy that converts none.
+        let (text, _) = with("DDTC_BUFFERS", "1");
+        same(&format!("{host:?} capped"), &text, &bare);
+        assert!(reports(&folder, ranks).iter().all(|said| said["messages_past_the_cap"] > 10));
+        let (text, _) = with("DDTC_MODE", "lazy");
+        same(&format!("{host:?} lazy"), &text, &bare);
+        for (name, value) in [("DDTC_POLICY", "none"), ("DDTC_MODE", "off")] {
+            let (text, _) = with(name, value);
+            same(&format!("{host:?} {name}={value}"), &text, &bare);
+            assert!(reports(&folder, ranks).iter().all(|said| said["messages_packed"] == 0));
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn messages_are_alike_on_mpich() {
+    alike(Host::Mpich, 2);
+    alike(Host::Mpich, 4);
+}
+
+#[test]
+fn messages_are_alike_on_mpich_through_the_standard_abi() {
+    alike(Host::MpichStandard, 2);
+}
+
+#[test]
+fn messages_are_alike_on_intel_mpi() {
+    alike(Host::Intel, 2);
+    alike(Host::Intel, 4);
+}
+
+#[test]
+fn messages_are_alike_on_intel_mpi_through_the_standard_abi() {
+    alike(Host::IntelStandard, 2);
+}
+
+#[test]
+fn messages_are_alike_on_open_mpi() {
+    alike(Host::OpenMpi, 2);
+    alike(Host::OpenMpi, 4);
+}
+
+/// Which types of `messages` are converted by default: rows of the report that were packed.
+#[test]
+fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {
+    let folder = scratch("policy");
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    let table = folder.join("ddtc/policy");
+    let run = |host: Host, choice: &str| {
+        let program = host.compile("messages", &[]);
+        let run =
+            host.ranks(2, &program).preload().env("XDG_CONFIG_HOME", &folder).env("DDTC_POLICY", choice);
+        let (_, errors) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+        (reports(&folder, 2)[0]["messages_packed"], errors)
+    };
+    let all = run(Host::Mpich, "all").0;
+    let (shipped, errors) = run(Host::Mpich, "table");
+    assert!(0 < shipped && shipped < all && !errors.contains("policy"), "{shipped} {all} {errors}");
+    let (all, some) = (run(Host::OpenMpi, "all").0, run(Host::OpenMpi, "table").0);
+    assert!(0 < some && some < all, "{some} {all}");
+    fs::write(&table, "library mpich-5.0.2\nstrided-long none\nlibrary openmpi-5.0.11\ntable-short 1-\n")
+        .unwrap();
+    assert_eq!(run(Host::Mpich, "table").0, 0);
+    fs::write(&table, "library mpich-5.0.2\nstrided-long fast\n").unwrap();
+    let (packed, errors) = run(Host::Mpich, "table");
+    assert_eq!(packed, shipped);
+    let lines: Vec<_> = errors.lines().filter(|l| l.starts_with("ddtc: ")).collect();
+    // One per rank.
+    assert_eq!(lines.len(), 2, "{errors}");
+    assert!(lines[0].contains("ddtc/policy: policy: line 2 = strided-long fast: must be"), "{errors}");
+    assert!(lines[0].ends_with("; the shipped policy is used"), "{errors}");
+    let (_, errors) = run(Host::Mpich, "sometimes");
+    assert!(
+        errors.contains("ddtc: DDTC_POLICY: 'sometimes': must be table, all or none; ignored"),
+        "{errors}"
+    );
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_table_is_measured_by_the_command_line() {
+    let folder = scratch("tune");
+    for host in [Host::Mpich, Host::OpenMpi] {
+        let run = host.run(command_line()).arg("tune").arg("--mpicc").arg(host.root().join("bin/mpicc"));
+        let run = run.arg("--rounds").arg("3").arg("--budget").arg("0.1").env("XDG_CONFIG_HOME", &folder);
+        let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");
+        if host == Host::OpenMpi {
+            run = run.arg("--oversubscribe").arg("--bind-to").arg("none");
+        }
+        let (text, _) = run.text();
+        assert!(text.contains("\nblocks-short,") && text.contains("ddtc/policy: table of"), "{text}");
+    }
+    let text = fs::read_to_string(folder.join("ddtc/policy")).unwrap();
+    for library in ["mpich-5.0.2", "openmpi-5.0.11"] {
+        assert!(ddtc::policy::Policy::parse(&text, library).unwrap().is_some(), "{text}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn threads_exchange_messages() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi] {
+        let folder = scratch(&format!("traffic-{host:?}"));
+        let run = host.ranks(2, host.compile("traffic", &[])).arg("150").preload();
+        let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r"));
+        assert_eq!(run.text().0.trim(), "wrong 0", "{host:?}");
+        for said in reports(&folder, 2) {
+            assert!(said["messages_packed"] > 3000 && said["messages_unpacked"] > 3000, "{host:?} {said:?}");
+            assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

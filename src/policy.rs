@@ -1,0 +1,393 @@
+//! Policy: for which layouts and payloads a message gains when it is packed by compiled code first.
+//!
+//! A table per MPI library and version, from layout class and payload to yes or no. Some are shipped, measured on one machine;
+//! `ddtc tune` measures the user's and writes a file that the preload library reads. A layout's class is read off its normal nest,
+//! so equal layouts have one class however they were constructed. Payloads are counted by powers of two.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::{Error, ErrorClass, Result};
+use crate::nest::{LoopNest, Node, Normal};
+
+/// Layout class: what a library's own engine is slow or fast at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// One run of bytes, whatever the count: nothing to pack.
+    Dense,
+    /// Loops over one run shorter than [`LONG`] bytes: vectors, subarrays.
+    StridedShort,
+    /// Loops over one longer run.
+    StridedLong,
+    /// Several runs per iteration, short on average: structures.
+    BlocksShort,
+    /// Several longer runs.
+    BlocksLong,
+    /// Displacements that follow no stride, short runs: indexed types.
+    TableShort,
+    /// The same with longer runs.
+    TableLong,
+}
+
+/// Bytes from which a run is long: a cache line.
+pub const LONG: i64 = 64;
+
+impl Class {
+    /// All classes that a policy decides about.
+    pub const ALL: [Class; 6] = [
+        Class::StridedShort,
+        Class::StridedLong,
+        Class::BlocksShort,
+        Class::BlocksLong,
+        Class::TableShort,
+        Class::TableLong,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Dense => "dense",
+            Class::StridedShort => "strided-short",
+            Class::StridedLong => "strided-long",
+            Class::BlocksShort => "blocks-short",
+            Class::BlocksLong => "blocks-long",
+            Class::TableShort => "table-short",
+            Class::TableLong => "table-long",
+        }
+    }
+
+    /// The class of a layout.
+    pub fn of(nest: &LoopNest<Normal>) -> Class {
+        let (mut bytes, mut runs, mut leaves, mut table) = (0i128, 0i128, 0usize, false);
+        for node in nest.nodes() {
+            match node {
+                Node::Copy { n, .. } if n.per_count => return Class::Dense,
+                Node::Copy { n, unit, .. } => {
+                    leaves += 1;
+                    runs += 1;
+                    bytes += i128::from(n.k) * i128::from(unit.user());
+                }
+                Node::Blocks { len, .. } => {
+                    leaves += 2;
+                    runs += len.len() as i128;
+                    bytes += len.iter().map(i128::from).sum::<i128>();
+                    table |= len.len() > FEW;
+                }
+                Node::Table { displacements, .. } => table |= displacements.len() > FEW,
+                Node::Loop { .. } => {}
+            }
+        }
+        if runs == 0 {
+            return Class::Dense;
+        }
+        let long = bytes / runs >= i128::from(LONG);
+        match (table, leaves > 1, long) {
+            (true, _, false) => Class::TableShort,
+            (true, _, true) => Class::TableLong,
+            (false, true, false) => Class::BlocksShort,
+            (false, true, true) => Class::BlocksLong,
+            (false, false, false) => Class::StridedShort,
+            (false, false, true) => Class::StridedLong,
+        }
+    }
+}
+
+/// Rows up to which irregular blocks count as the members of a structure.
+const FEW: usize = 16;
+
+/// Which messages to convert: per class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    sets: [u64; Class::ALL.len()],
+}
+
+impl Policy {
+    /// Nothing is converted.
+    pub const NONE: Policy = Policy { sets: [0; Class::ALL.len()] };
+    /// Everything is, dense layouts excepted.
+    pub const ALL: Policy = Policy { sets: [u64::MAX; Class::ALL.len()] };
+
+    /// The payloads of a class.
+    pub fn set(&self, class: Class) -> u64 {
+        Class::ALL.iter().position(|&c| c == class).map_or(0, |i| self.sets[i])
+    }
+
+    /// The same policy with other payloads for a class.
+    #[must_use]
+    pub fn with(mut self, class: Class, set: u64) -> Policy {
+        if let Some(i) = Class::ALL.iter().position(|&c| c == class) {
+            self.sets[i] = set;
+        }
+        self
+    }
+
+    /// Whether a set of payloads has one.
+    #[inline]
+    pub fn has(set: u64, bytes: u64) -> bool {
+        bytes > 0 && set >> bytes.ilog2() & 1 != 0
+    }
+
+    /// All payloads from `bytes` up, to the power of two.
+    pub const fn from(bytes: u64) -> u64 {
+        u64::MAX << bytes.ilog2()
+    }
+
+    /// Payloads from `from` to below `to` bytes, both powers of two.
+    const fn between(from: u64, to: u64) -> u64 {
+        Policy::from(from) & !Policy::from(to)
+    }
+
+    /// What this package measured for a library (docs/PRELOAD.md): rows of `ddtc tune` on MPICH 5.0.2, Intel MPI 2021.18 and
+    /// Open MPI 5.0.11, two ranks in shared memory of an x86-64 machine, 2026-11.
+    pub fn shipped(library: &Library) -> Policy {
+        const MIB: u64 = 1 << 20;
+        match library.family {
+            Family::Mpich => Policy::NONE
+                .with(Class::StridedShort, Policy::from(4096))
+                .with(Class::StridedLong, Policy::between(16384, MIB))
+                .with(Class::BlocksShort, Policy::from(64))
+                .with(Class::BlocksLong, Policy::from(1024))
+                .with(Class::TableShort, Policy::from(8192)),
+            Family::Intel => Policy::NONE
+                .with(Class::StridedShort, Policy::from(64))
+                .with(Class::StridedLong, Policy::between(1024, MIB))
+                .with(Class::BlocksShort, Policy::from(64))
+                .with(Class::BlocksLong, Policy::from(1024))
+                .with(Class::TableShort, Policy::from(256))
+                .with(Class::TableLong, Policy::between(4096, 4 * MIB)),
+            // Vectors and long runs go through its own pipeline as fast as packed ones, or faster.
+            Family::OpenMpi => Policy::NONE
+                .with(Class::StridedShort, Policy::between(256, 2048))
+                .with(Class::StridedLong, Policy::between(256, MIB))
+                .with(Class::BlocksShort, Policy::from(256))
+                .with(Class::TableShort, Policy::from(256)),
+            Family::Other => Policy::NONE,
+        }
+    }
+
+    /// The table of `library` in a file, if it is there.
+    ///
+    /// A file is lines: `library NAME` begins a table, `CLASS none` or `CLASS FROM-TO ...` (bytes, powers of two, `TO` the last set
+    /// or empty for no end) is a row; classes without a row are not converted; `#` begins a comment.
+    ///
+    /// # Errors
+    /// The first line that is none of these, by its number.
+    pub fn parse(text: &str, library: &str) -> Result<Option<Policy>> {
+        let (mut found, mut open, mut seen) = (None, None, false);
+        for (i, line) in text.lines().enumerate() {
+            let refuse = |rule: &'static str| {
+                Error::new(ErrorClass::Arg, "policy", format!("line {}", i + 1), line.trim(), rule)
+            };
+            let line = line.split('#').next().unwrap_or("").trim();
+            let Some((head, rest)) = line.split_once(char::is_whitespace) else {
+                if line.is_empty() {
+                    continue;
+                }
+                return Err(refuse("must be `library NAME`, `CLASS none` or `CLASS FROM-TO ...`"));
+            };
+            if head == "library" {
+                found = found.or(open.take().filter(|_| seen));
+                seen = rest.trim() == library;
+                open = Some(Policy::NONE);
+                continue;
+            }
+            let class = Class::ALL.iter().find(|c| c.name() == head);
+            let class = class.ok_or_else(|| refuse("must begin with `library` or a layout class"))?;
+            let set = parse_set(rest).ok_or_else(|| {
+                refuse("must be `none` or ranges FROM-TO of powers of two, the last one perhaps without TO")
+            })?;
+            let policy = open.take().ok_or_else(|| refuse("must follow a line `library NAME`"))?;
+            open = Some(policy.with(*class, set));
+        }
+        Ok(found.or(open.filter(|_| seen)))
+    }
+}
+
+fn parse_set(text: &str) -> Option<u64> {
+    if text.trim() == "none" {
+        return Some(0);
+    }
+    let power = |word: &str| word.parse::<u64>().ok().filter(|n| n.is_power_of_two());
+    let mut set = 0;
+    for range in text.split_whitespace() {
+        let (from, to) = range.split_once('-')?;
+        let from = power(from)?.ilog2();
+        let to = if to.is_empty() { 63 } else { power(to)?.ilog2() };
+        if to < from {
+            return None;
+        }
+        set |= (u64::MAX << from) & (u64::MAX >> (63 - to));
+    }
+    Some(set)
+}
+
+/// A policy as rows of a file.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for class in Class::ALL {
+            let set = self.set(class);
+            write!(f, "{:<14}", class.name())?;
+            let mut k = 0;
+            while k < 64 {
+                if set >> k & 1 == 0 {
+                    k += 1;
+                    continue;
+                }
+                let from = k;
+                while k < 64 && set >> k & 1 != 0 {
+                    k += 1;
+                }
+                let to = if k == 64 { String::new() } else { (1u64 << (k - 1)).to_string() };
+                write!(f, " {}-{to}", 1u64 << from)?;
+            }
+            writeln!(f, "{}", if set == 0 { " none" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Whose library it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// MPICH itself.
+    Mpich,
+    /// Intel MPI.
+    Intel,
+    /// Open MPI.
+    OpenMpi,
+    /// Any other.
+    Other,
+}
+
+/// An MPI library: family and version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// Its family.
+    pub family: Family,
+    /// Major, minor and patch level.
+    pub version: [u32; 3],
+}
+
+impl Library {
+    /// From what `MPI_Get_library_version` says.
+    pub fn of(text: &str) -> Library {
+        // Relatives of MPICH name it too, after themselves.
+        let family = if text.contains("Intel(R) MPI") {
+            Family::Intel
+        } else if text.starts_with("MPICH Version") {
+            Family::Mpich
+        } else if text.starts_with("Open MPI") {
+            Family::OpenMpi
+        } else {
+            Family::Other
+        };
+        let number = |word: &str| {
+            let word = word.trim_start_matches('v');
+            let parts = word.split(|c: char| !c.is_ascii_digit());
+            let mut version = [0; 3];
+            let mut any = false;
+            for (part, place) in parts.zip(&mut version) {
+                match part.parse() {
+                    Ok(n) => *place = n,
+                    Err(_) => break,
+                }
+                any = true;
+            }
+            any.then_some(version)
+        };
+        Library { family, version: text.split_whitespace().find_map(number).unwrap_or_default() }
+    }
+}
+
+/// The name of its table.
+impl fmt::Display for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = match self.family {
+            Family::Mpich => "mpich",
+            Family::Intel => "intel",
+            Family::OpenMpi => "openmpi",
+            Family::Other => "other",
+        };
+        let [major, minor, patch] = self.version;
+        write!(f, "{family}-{major}.{minor}.{patch}")
+    }
+}
+
+/// Where the user's table is: `ddtc/policy` in the configuration folder, by the values of `XDG_CONFIG_HOME` and `HOME`.
+pub fn file(config: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
+    let there = |v: Option<&str>| v.filter(|v| v.starts_with('/')).map(PathBuf::from);
+    let folder = there(config).or_else(|| there(home).map(|home| home.join(".config")))?;
+    Some(folder.join("ddtc/policy"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::Datatype;
+    use crate::lower::{Units, lower};
+    use crate::normalize::normalize;
+
+    fn class(text: &str) -> Class {
+        let t: Datatype = text.parse().unwrap();
+        Class::of(&normalize(&lower(&t, Units::Bytes).unwrap(), 1).unwrap().nest)
+    }
+
+    #[test]
+    fn classes_are_those_of_layouts_not_of_constructors() {
+        for (text, expected) in [
+            ("contiguous(7,double)", Class::Dense),
+            ("vector(4,3,3,int)", Class::Dense),
+            ("vector(4,1,2,double)", Class::StridedShort),
+            ("indexed([1,1,1],[0,5,10],int)", Class::StridedShort),
+            ("vector(4,8,16,double)", Class::StridedLong),
+            ("subarray([8,8,8],[4,4,4],[0,0,0],C,double)", Class::StridedShort),
+            ("resized(0,32,struct([1,1,3],[0,8,16],[int,double,float]))", Class::BlocksShort),
+            ("struct([100,70],[0,1000],[char,char])", Class::BlocksLong),
+        ] {
+            assert_eq!(class(text), expected, "{text}");
+        }
+        let list: Vec<String> = (0..100).map(|i| (i * i + i % 3 * 2).to_string()).collect();
+        assert_eq!(class(&format!("indexed_block(1,[{}],double)", list.join(","))), Class::TableShort);
+    }
+
+    #[test]
+    fn tables_are_read_as_written() {
+        let policy = Policy::NONE
+            .with(Class::StridedShort, Policy::from(4096))
+            .with(Class::TableLong, 0b1_0111_0000_0000);
+        let text = format!("# by hand\nlibrary mpich-5.0.2\n{}library openmpi-5.0.11\n{policy}", Policy::ALL);
+        assert_eq!(Policy::parse(&text, "openmpi-5.0.11"), Ok(Some(policy)));
+        assert_eq!(Policy::parse(&text, "mpich-5.0.2"), Ok(Some(Policy::ALL)));
+        assert_eq!(Policy::parse(&text, "intel-2021.18.0"), Ok(None));
+        assert!(policy.to_string().contains("table-long     256-1024 4096-4096\n"), "{policy}");
+        assert!(
+            Policy::has(policy.set(Class::TableLong), 300)
+                && !Policy::has(policy.set(Class::TableLong), 2048)
+        );
+        assert!(!Policy::has(u64::MAX, 0) && !Policy::has(Policy::ALL.set(Class::Dense), 100));
+        for (text, line) in [
+            ("strided-short none", "line 1"),
+            ("library x\nstrided 1-2", "line 2"),
+            ("library x\n\nstrided-long 3-8", "line 3"),
+            ("library x\nstrided-long 8-4", "line 2"),
+            ("nonsense", "line 1"),
+        ] {
+            assert_eq!(Policy::parse(text, "x").unwrap_err().argument(), line, "{text}");
+        }
+    }
+
+    #[test]
+    fn libraries_and_files_have_names() {
+        for (text, name) in [
+            ("MPICH Version: 5.0.2", "mpich-5.0.2"),
+            ("Intel(R) MPI Library 2021.18 for Linux* OS", "intel-2021.18.0"),
+            ("Open MPI v5.0.11, package: Open MPI x@y", "openmpi-5.0.11"),
+            ("Nobody's MPI", "other-0.0.0"),
+        ] {
+            assert_eq!(Library::of(text).to_string(), name);
+        }
+        assert_eq!(file(Some("/c"), Some("/h")), Some("/c/ddtc/policy".into()));
+        assert_eq!(file(Some("relative"), Some("/h")), Some("/h/.config/ddtc/policy".into()));
+        assert_eq!(file(None, None), None);
+    }
+}
