@@ -97,7 +97,7 @@ impl Committed {
 
     /// The canonical loop nest of the layout, at origin 0.
     pub fn nest(&self) -> &LoopNest<Normal> {
-        self.0.placed.layout.nest()
+        self.0.layout.nest()
     }
 
     /// User offset in bytes between the buffer address of a call and the address that kernels work on.
