@@ -1,8 +1,9 @@
 //! The documents are held to the sources: rooms, stages, examples, grammars, links, and the commands of the README.
 //!
-//! `DDTC_BLESS=1` rewrites what is generated: the importers in docs/ARCHITECTURE.md and the blocks of nests and plans.
+//! `DDTC_BLESS=1` rewrites what is generated: the importers in docs/ARCHITECTURE.md, the blocks of nests and plans, the figures.
 
 mod examples;
+mod figures;
 mod identities;
 mod kinds;
 

@@ -14,8 +14,12 @@ const PANEL: (f64, f64) = (220.0, 150.0);
 const GAP: (f64, f64) = (46.0, 44.0);
 const ACROSS: usize = 5;
 const MARGIN: f64 = 50.0;
-const CELL: (f64, f64) = (92.0, 16.0);
+const CELL: (f64, f64) = (82.0, 16.0);
 const NAMES: f64 = 170.0;
+// The heat map is no wider than the panels: all columns but one, in both directions.
+const _: () = assert!(
+    NAMES + 2.0 * (Column::ALL.len() - 1) as f64 * CELL.0 < ACROSS as f64 * (PANEL.0 + GAP.0) + MARGIN
+);
 
 /// Colours that are told apart with impaired colour vision (Okabe and Ito, 2008), width, dashes.
 fn style(column: Column) -> (&'static str, f64, &'static str) {

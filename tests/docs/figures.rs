@@ -1,0 +1,126 @@
+//! The figures of the documents: tables between `<!-- figures: FILE -->` and `<!-- end -->` are those of the record FILE.
+
+use std::fmt::Write as _;
+
+use crate::text::{hold, read};
+
+/// A line of a record: a layout in one direction.
+struct Line {
+    name: String,
+    direction: String,
+    payload: f64,
+    fields: Vec<Option<f64>>,
+}
+
+/// The lines of a record, and the names of the figures.
+fn record(file: &str) -> (Vec<String>, Vec<Line>) {
+    let text = read(file);
+    let mut lines = text.lines().filter(|l| !l.starts_with('#'));
+    let names: Vec<String> = lines.next().unwrap().split(',').skip(3).map(str::to_owned).collect();
+    let lines = lines.map(|line| {
+        let mut fields = line.split(',');
+        let mut next = || fields.next().unwrap().to_owned();
+        let (name, payload, direction) = (next(), next().parse().unwrap(), next());
+        // The last field is text with commas of its own.
+        let fields = fields.take(names.len() - 1).map(|f| f.parse().ok()).collect();
+        Line { name, direction, payload, fields }
+    });
+    let lines = lines.collect();
+    (names, lines)
+}
+
+fn figure(names: &[String], line: &Line, name: &str) -> Option<f64> {
+    line.fields[names.iter().position(|n| n == name).unwrap()]
+}
+
+/// The document with every table between marks replaced by what `table` makes of the record that the mark names.
+fn with_tables(document: &str, table: impl Fn(&[String], &[Line]) -> String) -> (String, usize) {
+    let (mut out, mut inside, mut tables) = (String::new(), false, 0);
+    for line in document.lines() {
+        if line == "<!-- end -->" {
+            inside = false;
+        }
+        if !inside {
+            out += line;
+            out.push('\n');
+        }
+        if let Some(file) = line.strip_prefix("<!-- figures: ").and_then(|l| l.strip_suffix(" -->")) {
+            let (names, lines) = record(file);
+            out += &table(&names, &lines);
+            (inside, tables) = (true, tables + 1);
+        }
+    }
+    assert!(!inside, "a table without an end");
+    (out, tables)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let logs: Vec<f64> = values.map(f64::ln).collect();
+    (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+}
+
+fn ratio(names: &[String], lines: &[Line], name: &str, direction: &str) -> Option<f64> {
+    let line = lines.iter().find(|l| l.name == name && l.direction == direction)?;
+    figure(names, line, "ratio_to_best_loop")
+}
+
+/// Time over that of the best C loop, every layout.
+fn ratios(names: &[String], lines: &[Line]) -> String {
+    let mut out = String::from("| Layout | pack S | unpack S | pack L | unpack L |\n|---|---|---|---|---|\n");
+    for line in lines.iter().filter(|l| l.direction == "pack") {
+        let Some(layout) = line.name.strip_suffix(".S") else { continue };
+        let _ = write!(out, "| {layout} |");
+        for (size, direction) in [("S", "pack"), ("S", "unpack"), ("L", "pack"), ("L", "unpack")] {
+            let r = ratio(names, lines, &format!("{layout}.{size}"), direction).unwrap();
+            let _ = write!(out, " {r:.2} |");
+        }
+        out.push('\n');
+    }
+    out += "| **geometric mean** |";
+    for (size, direction) in [(".S", "pack"), (".S", "unpack"), (".L", "pack"), (".L", "unpack")] {
+        let of = lines.iter().filter(|l| l.name.ends_with(size) && l.direction == direction);
+        let m = mean(of.filter_map(|l| figure(names, l, "ratio_to_best_loop")));
+        let _ = write!(out, " **{m:.2}** |");
+    }
+    out.push('\n');
+    out
+}
+
+/// GB/s of a few layouts, packing.
+fn rates(names: &[String], lines: &[Line]) -> String {
+    let chosen = [
+        ("struct_i_d_f3.S", "128 structs of int, double, float[3]"),
+        ("FFT2D_scatter.S", "256 KiB of a transpose of complex numbers"),
+        ("indexed_1to8.L", "100,000 irregular blocks of 1 to 8 doubles"),
+        ("NAS_LU_y.L", "1020 blocks of 40 B"),
+        ("vec_8B.L", "4 MiB of doubles, every other one"),
+        ("face_y.L", "a face of a cube of 256^3 doubles"),
+        ("vec_64B.S", "256 blocks of 64 B by 128"),
+    ];
+    let mut out =
+        String::from("| Layout, packing | ddtc | C loop | memcpy of the payload |\n|---|---|---|---|\n");
+    for (name, words) in chosen {
+        let line = lines.iter().find(|l| l.name == name && l.direction == "pack").unwrap();
+        let rate = |time: Option<f64>| line.payload / time.unwrap();
+        let best = [figure(names, line, "loop_const_ns"), figure(names, line, "loop_memcpy_ns")];
+        let best = best.into_iter().flatten().min_by(f64::total_cmp);
+        let own = rate(figure(names, line, "compiled_ns"));
+        let (best, memcpy) = (rate(best), rate(figure(names, line, "memcpy_ns")));
+        let _ = writeln!(out, "| {words} | {own:.1} | {best:.1} | {memcpy:.1} |");
+    }
+    out
+}
+
+#[test]
+fn performance_has_the_ratios_of_its_record() {
+    let (wanted, tables) = with_tables(&read("docs/PERFORMANCE.md"), ratios);
+    assert_eq!(tables, 1);
+    hold("docs/PERFORMANCE.md", &wanted);
+}
+
+#[test]
+fn the_readme_has_the_rates_of_its_record() {
+    let (wanted, tables) = with_tables(&read("README.md"), rates);
+    assert_eq!(tables, 1);
+    hold("README.md", &wanted);
+}
