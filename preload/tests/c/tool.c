@@ -1,5 +1,6 @@
 /* The tool interface under the preload library: the host's variables first, then those of ddtc, before and after MPI_Init. */
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,11 +232,48 @@ static int again(void) {
   return wrong != 0;
 }
 
+/* Sessions come and go, and hosts give their addresses out again: each handle stays its own session's. */
+static void *hammer(void *failed) {
+  int *bad = failed, at, count;
+  MPI_T_pvar_get_index("ddtc_pack_bytes", MPI_T_PVAR_CLASS_AGGREGATE, &at);
+  for (int i = 1; i <= 2000; i++) {
+    MPI_T_pvar_session s;
+    MPI_T_pvar_handle h[3];
+    unsigned long long value, mark = (size_t)failed + i;
+    *bad += MPI_T_pvar_session_create(&s) != 0;
+    for (int k = 0; k < 3; k++) *bad += MPI_T_pvar_handle_alloc(s, at, NULL, &h[k], &count) != 0;
+    *bad += MPI_T_pvar_write(s, h[1], &mark) != 0;
+    *bad += MPI_T_pvar_handle_free(s, &h[2]) != 0;
+    *bad += MPI_T_pvar_read(s, h[1], &value) != 0 || value != mark;
+    *bad += MPI_T_pvar_read(s, h[0], &value) != 0 || value != 0;
+    *bad += MPI_T_pvar_session_free(&s) != 0;
+  }
+  return NULL;
+}
+
+static void threads(void) {
+  pthread_t thread[4];
+  int bad[4] = {0};
+  for (int i = 0; i < 4; i++) pthread_create(&thread[i], NULL, hammer, &bad[i]);
+  for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
+  for (int i = 0; i < 4; i++) OK(bad[i] == 0);
+}
+
 int main(int argc, char **argv) {
   int provided, n, ours, before, measures_before, count, value, at;
   char name[256], text[4096];
   MPI_Datatype type;
-  if (argc > 1) return again();
+  if (argc > 1 && !strcmp(argv[1], "again")) return again();
+  if (argc > 1) {
+    MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided);
+    OK(provided == MPI_THREAD_MULTIPLE);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    threads();
+    MPI_T_finalize();
+    MPI_Finalize();
+    printf("wrong %d\n", wrong);
+    return wrong != 0;
+  }
   OK(MPI_T_cvar_get_num(&n) != 0 && MPI_T_pvar_get_num(&n) != 0);
   MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
   before = look(&ours);

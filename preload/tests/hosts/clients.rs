@@ -259,7 +259,7 @@ fn unknown_hosts_and_foreign_packing_are_left_alone() {
 #[test]
 fn valgrind_finds_nothing() {
     tool("valgrind", "valgrind");
-    for (name, args) in [("lifecycle", &[][..]), ("hammer", &["10"])] {
+    for (name, args) in [("lifecycle", &[][..]), ("hammer", &["10"]), ("tool", &[])] {
         let program = Host::Mpich.compile(name, &[]);
         let mut run = Host::Mpich.run("valgrind").arg("--smc-check=all").arg("--num-callers=40").arg(program);
         for arg in args {

@@ -132,8 +132,10 @@ fn tools_see_the_hosts_variables_and_ours() {
         assert_eq!((said["commits"], said["pack_calls"]), (4, 3 * 2 + 11 - 1), "{host:?} {said:?}");
     }
     for host in Host::ALL {
-        let (text, errors) = host.run(host.compile("tool", &[])).arg("again").preload().text();
-        assert_eq!(text, "wrong 0\n", "{host:?} {errors}");
+        for mode in ["again", "threads"] {
+            let (text, errors) = host.run(host.compile("tool", &[])).arg(mode).preload().text();
+            assert_eq!(text, "wrong 0\n", "{host:?} {mode} {errors}");
+        }
     }
     // MPICH's own tool.
     let (text, _) = Host::Mpich.run(Host::Mpich.root().join("bin/mpivars")).preload().text();
