@@ -18,6 +18,27 @@ pub(crate) enum Flavour {
     Standard,
 }
 
+/// Constants of the tool interface, each `MPI_T_` and its name in capitals.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) verbosity_user_basic: c_int,
+    pub(crate) verbosity_tuner_basic: c_int,
+    pub(crate) bind_no_object: c_int,
+    pub(crate) scope_local: c_int,
+    /// `MPI_T_PVAR_CLASS_LEVEL`, `_COUNTER`, `_AGGREGATE`, `_TIMER`.
+    pub(crate) pvar_classes: [c_int; 4],
+    /// `MPI_T_PVAR_ALL_HANDLES`, or 0 where it is the value of a symbol.
+    pub(crate) pvar_all_handles: usize,
+    pub(crate) pvar_all_handles_symbol: &'static str,
+    pub(crate) err_invalid: c_int,
+    pub(crate) err_invalid_index: c_int,
+    pub(crate) err_invalid_handle: c_int,
+    pub(crate) err_out_of_handles: c_int,
+    pub(crate) err_invalid_session: c_int,
+    pub(crate) err_pvar_no_startstop: c_int,
+    pub(crate) err_pvar_no_write: c_int,
+}
+
 /// One ABI.
 #[derive(Debug)]
 pub(crate) struct Abi {
@@ -38,8 +59,7 @@ pub(crate) struct Abi {
     pub(crate) constants: Constants,
     pub(crate) err_value_too_large: c_int,
     pub(crate) err_other: c_int,
-    /// `MPI_T_VERBOSITY_USER_BASIC`, `MPI_T_VERBOSITY_TUNER_BASIC`, `MPI_T_BIND_NO_OBJECT`, `MPI_T_SCOPE_LOCAL`, `MPI_T_ERR_INVALID`.
-    pub(crate) tool: [c_int; 5],
+    pub(crate) tool: Tool,
     pub(crate) err_in_status: c_int,
     pub(crate) err_pending: c_int,
     /// `MPI_PROC_NULL`.
@@ -106,7 +126,22 @@ pub(crate) static MPICH: Abi = Abi {
     },
     err_value_too_large: 77,
     err_other: 15,
-    tool: [221, 224, 9700, 60440, 74],
+    tool: Tool {
+        verbosity_user_basic: 221,
+        verbosity_tuner_basic: 224,
+        bind_no_object: 9700,
+        scope_local: 60440,
+        pvar_classes: [241, 246, 247, 248],
+        pvar_all_handles: 0,
+        pvar_all_handles_symbol: "MPI_T_PVAR_ALL_HANDLES",
+        err_invalid: 74,
+        err_invalid_index: 62,
+        err_invalid_handle: 64,
+        err_out_of_handles: 65,
+        err_invalid_session: 67,
+        err_pvar_no_startstop: 70,
+        err_pvar_no_write: 71,
+    },
     err_in_status: 17,
     err_pending: 18,
     proc_null: -1,
@@ -141,7 +176,22 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     },
     err_value_too_large: 79,
     err_other: 16,
-    tool: [0, 3, 0, 2, 72],
+    tool: Tool {
+        verbosity_user_basic: 0,
+        verbosity_tuner_basic: 3,
+        bind_no_object: 0,
+        scope_local: 2,
+        pvar_classes: [1, 6, 7, 8],
+        pvar_all_handles: usize::MAX,
+        pvar_all_handles_symbol: "",
+        err_invalid: 72,
+        err_invalid_index: 57,
+        err_invalid_handle: 59,
+        err_out_of_handles: 60,
+        err_invalid_session: 62,
+        err_pvar_no_startstop: 65,
+        err_pvar_no_write: 66,
+    },
     err_in_status: 18,
     err_pending: 19,
     proc_null: -2,
@@ -168,7 +218,22 @@ pub(crate) static STANDARD: Abi = Abi {
     constants: Constants::ABI,
     err_value_too_large: 59,
     err_other: 16,
-    tool: [9, 17, 1, 3, 1006],
+    tool: Tool {
+        verbosity_user_basic: 9,
+        verbosity_tuner_basic: 17,
+        bind_no_object: 1,
+        scope_local: 3,
+        pvar_classes: [2, 7, 8, 9],
+        pvar_all_handles: 1,
+        pvar_all_handles_symbol: "",
+        err_invalid: 1006,
+        err_invalid_index: 1007,
+        err_invalid_handle: 1010,
+        err_out_of_handles: 1012,
+        err_invalid_session: 1009,
+        err_pvar_no_startstop: 1017,
+        err_pvar_no_write: 1016,
+    },
     err_in_status: 19,
     err_pending: 18,
     proc_null: -3,
@@ -303,6 +368,44 @@ mod tests {
         }
         for kind in CombinerKind::all().filter(|k| k.abi_value() < 16384) {
             assert_eq!(STANDARD.combiner(kind.abi_value()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn constants_of_the_tool_interface_are_those_of_the_engine() {
+        use ddtc::ErrorClass as E;
+        use ddtc::tool::Class as C;
+        let classes = [C::Level, C::Counter, C::Aggregate, C::Timer].map(|c| c as c_int);
+        assert_eq!(STANDARD.tool.pvar_classes, classes);
+        // The other ABIs have the same order, elsewhere.
+        for abi in [&MPICH, &OPEN_MPI] {
+            let shift = abi.tool.pvar_classes[0] - classes[0];
+            assert_eq!(abi.tool.pvar_classes, classes.map(|c| c + shift), "{}", abi.name);
+        }
+        let errors = |t: &Tool| {
+            [
+                t.err_invalid,
+                t.err_invalid_index,
+                t.err_invalid_handle,
+                t.err_invalid_session,
+                t.err_pvar_no_startstop,
+                t.err_pvar_no_write,
+                t.err_out_of_handles,
+            ]
+        };
+        let known = [
+            E::ToolInvalid,
+            E::ToolInvalidIndex,
+            E::ToolInvalidHandle,
+            E::ToolInvalidSession,
+            E::ToolNoStartStop,
+            E::ToolNoWrite,
+        ];
+        assert_eq!(errors(&STANDARD.tool)[..6], known.map(|c| c as c_int));
+        for abi in [&MPICH, &OPEN_MPI, &STANDARD] {
+            let all = errors(&abi.tool);
+            assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "{}", abi.name);
+            assert_eq!(abi.tool.pvar_all_handles == 0, !abi.tool.pvar_all_handles_symbol.is_empty());
         }
     }
 

@@ -154,6 +154,24 @@ functions! {
     cvar_handle_free "T_cvar_handle_free" (*mut c_void);
     cvar_read "T_cvar_read" (*mut c_void, *mut c_void);
     cvar_write "T_cvar_write" (*mut c_void, *const c_void);
+    t_finalize "T_finalize" ();
+    enum_get_info "T_enum_get_info" (*mut c_void, *mut c_int, *mut c_char, *mut c_int);
+    enum_get_item "T_enum_get_item" (*mut c_void, c_int, *mut c_int, *mut c_char, *mut c_int);
+    pvar_get_num "T_pvar_get_num" (*mut c_int);
+    pvar_get_info "T_pvar_get_info"
+        (c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_void, *mut c_void, *mut c_char, *mut c_int,
+         *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    pvar_get_index "T_pvar_get_index" (*const c_char, c_int, *mut c_int);
+    pvar_session_create "T_pvar_session_create" (*mut c_void);
+    pvar_session_free "T_pvar_session_free" (*mut c_void);
+    pvar_handle_alloc "T_pvar_handle_alloc" (*mut c_void, c_int, *mut c_void, *mut c_void, *mut c_int);
+    pvar_handle_free "T_pvar_handle_free" (*mut c_void, *mut c_void);
+    pvar_start "T_pvar_start" (*mut c_void, *mut c_void);
+    pvar_stop "T_pvar_stop" (*mut c_void, *mut c_void);
+    pvar_read "T_pvar_read" (*mut c_void, *mut c_void, *mut c_void);
+    pvar_write "T_pvar_write" (*mut c_void, *mut c_void, *const c_void);
+    pvar_reset "T_pvar_reset" (*mut c_void, *mut c_void);
+    pvar_readreset "T_pvar_readreset" (*mut c_void, *mut c_void, *mut c_void);
     category_get_num "T_category_get_num" (*mut c_int);
     category_get_info "T_category_get_info"
         (c_int, *mut c_char, *mut c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_int);

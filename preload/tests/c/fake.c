@@ -9,8 +9,18 @@ typedef int Handle;
 int MPI_Type_vector(int, int, int, Handle, Handle *);
 int MPI_Type_commit(Handle *);
 int MPI_Pack(const void *, int, Handle, void *, int, int *, Handle);
+int MPI_T_cvar_get_num(int *);
+int MPI_T_pvar_get_num(int *);
+int MPI_T_category_get_num(int *);
+int MPI_T_enum_get_info(void *, int *, char *, int *);
 int MPI_Finalize(void);
 int main(void) {
+  int cvars = 0, pvars = 0, categories = 0, items = 0;
+  MPI_T_cvar_get_num(&cvars);
+  MPI_T_pvar_get_num(&pvars);
+  MPI_T_category_get_num(&categories);
+  MPI_T_enum_get_info(&items, &items, 0, 0);
+  printf("tool %d %d %d %d ", cvars, pvars, categories, items);
   int user[100], packed[100], wrong = 0;
   for (int i = 0; i < 100; i++) user[i] = i;
   Handle t;
@@ -74,6 +84,10 @@ BOTH(int, MPI_Unpack, (const char *p, int size, int *pos, int *u, int count, Han
   (void)p; (void)size; (void)pos; (void)u; (void)count; (void)t; (void)comm;
   return 0;
 }
+BOTH(int, MPI_T_cvar_get_num, (int *n)) { *n = 3; return 0; }
+BOTH(int, MPI_T_pvar_get_num, (int *n)) { *n = 4; return 0; }
+BOTH(int, MPI_T_category_get_num, (int *n)) { *n = 5; return 0; }
+BOTH(int, MPI_T_enum_get_info, (void *e, int *n, char *name, int *len)) { (void)e; (void)name; (void)len; *n = 6; return 0; }
 BOTH(int, MPI_Finalize, (void)) { return 0; }
 BOTH(int, MPI_Get_library_version, (char *text, int *n)) {
   strcpy(text, getenv("FAKE_VERSION"));

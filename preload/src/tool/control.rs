@@ -1,0 +1,145 @@
+//! Control variables: the host's, then the engine's.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use ddtc::tool::{CONTROLS, Control, read_control, write_control};
+
+use super::{
+    Shown, Source, at, constants, datatype, enumeration, is, member, place, put, ready, set, shown, string,
+    take,
+};
+use crate::host::Host;
+use crate::requests::set_handle;
+use crate::types;
+use crate::wrap::missing;
+
+/// Our control variables: those of the engine. Where the report goes is said by the environment.
+pub(super) fn controls() -> impl Iterator<Item = &'static Control> {
+    static ALL: [Control; CONTROLS.len()] = CONTROLS;
+    ALL.iter().filter(|c| c.name != "ddtc_report")
+}
+
+/// What is shown.
+pub(super) fn variables(host: &Host) -> Result<Vec<Source>, c_int> {
+    static SHOWN: Shown = Shown::new();
+    SHOWN.grown(host, host.f.cvar_get_num, controls().count())
+}
+
+/// Our variables' handles: the addresses of these bytes.
+static HANDLES: [u8; CONTROLS.len()] = [0; CONTROLS.len()];
+
+fn ours(handle: *const c_void) -> Option<&'static Control> {
+    controls().nth(member(&HANDLES, handle)?)
+}
+
+tool! {
+    /// The host's variables and ours.
+    fn MPI_T_cvar_get_num(host, num: *mut c_int) {
+        let list = variables(host)?;
+        if num.is_null() {
+            return call!(host.cvar_get_num(num));
+        }
+        // SAFETY: a place for the number.
+        unsafe { set(num, list.len() as c_int) };
+        Ok(0)
+    }
+
+    /// A variable.
+    fn MPI_T_cvar_get_info(host, index: c_int, name: *mut c_char, name_len: *mut c_int, verbosity: *mut c_int,
+        kind: *mut c_void, enumtype: *mut c_void, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int,
+        scope: *mut c_int) {
+        let list = variables(host)?;
+        let k = match at(&list, index) {
+            Source::Host(i) => return call!(host.cvar_get_info(
+                i, name, name_len, verbosity, kind, enumtype, desc, desc_len, bind, scope)),
+            Source::Ours(k) => k,
+        };
+        let (control, tool) = (controls().nth(k).ok_or_else(|| missing(host))?, constants(host)?);
+        // SAFETY: the caller's places for results, null where not wanted.
+        unsafe {
+            string(control.name, name, name_len);
+            string(control.description, desc, desc_len);
+            set(verbosity, if control.tuning { tool.verbosity_tuner_basic } else { tool.verbosity_user_basic });
+            set(bind, tool.bind_no_object);
+            set(scope, tool.scope_local);
+            if !kind.is_null() {
+                set_handle(host, kind, datatype(host, control.kind));
+            }
+            if !enumtype.is_null() {
+                enumtype.cast::<*const c_void>().write(enumeration::handle(control.enumeration));
+            }
+        }
+        Ok(0)
+    }
+
+    /// The index of a name.
+    fn MPI_T_cvar_get_index(host, name: *const c_char, index: *mut c_int) {
+        let list = variables(host)?;
+        // SAFETY: null or a string of the caller's.
+        let ours = controls().position(|c| unsafe { is(name, c.name) });
+        let found = ours.and_then(|k| place(&list, Source::Ours(k)));
+        if let (Some(found), false) = (found, index.is_null()) {
+            // SAFETY: a place for the index.
+            unsafe { set(index, found) };
+            return Ok(0);
+        }
+        let code = call!(host.cvar_get_index(name, index))?;
+        if code == 0 && !index.is_null() {
+            // SAFETY: the host has written it.
+            unsafe { *index = shown(&list, *index) };
+        }
+        Ok(code)
+    }
+
+    /// A handle of a variable.
+    fn MPI_T_cvar_handle_alloc(host, index: c_int, object: *mut c_void, handle: *mut c_void, count: *mut c_int) {
+        let list = variables(host)?;
+        let k = match at(&list, index) {
+            Source::Host(i) => return call!(host.cvar_handle_alloc(i, object, handle, count)),
+            Source::Ours(k) => k,
+        };
+        let control = controls().nth(k).ok_or_else(|| missing(host))?;
+        if handle.is_null() {
+            return Ok(constants(host)?.err_invalid);
+        }
+        // SAFETY: places for the results.
+        unsafe {
+            handle.cast::<*const u8>().write(&raw const HANDLES[k]);
+            set(count, control.kind.count() as c_int);
+        }
+        Ok(0)
+    }
+
+    /// Gives a handle back.
+    fn MPI_T_cvar_handle_free(host, handle: *mut c_void) {
+        // SAFETY: null or a handle of the caller's, a pointer in every ABI.
+        let value = unsafe { handle.cast::<*mut c_void>().as_mut() };
+        if let Some(value) = value.filter(|v| ours(**v).is_some()) {
+            ready(host)?;
+            *value = std::ptr::null_mut();
+            return Ok(0);
+        }
+        call!(host.cvar_handle_free(handle))
+    }
+
+    /// The value of a variable.
+    fn MPI_T_cvar_read(host, handle: *mut c_void, buffer: *mut c_void) {
+        let Some(control) = ours(handle) else { return call!(host.cvar_read(handle, buffer)) };
+        ready(host)?;
+        types::configured();
+        // SAFETY: null or room for a value of the variable's type.
+        let done = unsafe { put(&read_control(control), buffer) };
+        Ok(if done { 0 } else { constants(host)?.err_invalid })
+    }
+
+    /// Another value.
+    fn MPI_T_cvar_write(host, handle: *mut c_void, buffer: *const c_void) {
+        let Some(control) = ours(handle) else { return call!(host.cvar_write(handle, buffer)) };
+        ready(host)?;
+        types::configured();
+        // SAFETY: null or a value of the variable's type.
+        let value = unsafe { take(control.kind, buffer) };
+        let done = value.is_some_and(|v| write_control(control, &v).is_ok());
+        Ok(if done { 0 } else { constants(host)?.err_invalid })
+    }
+}

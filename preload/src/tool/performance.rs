@@ -1,0 +1,287 @@
+//! Performance variables: the host's, then the engine's, in the host's sessions.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use ddtc::ErrorClass;
+use ddtc::object::Handle;
+use ddtc::tool::{
+    Class, PERFORMANCE, Performance, Target, performance_of, read_performance, read_reset_performance,
+    reset_performance, start_performance, stop_performance, write_performance,
+};
+
+use super::{
+    Shown, Source, at, constants, datatype, enumeration, is, meters, place, put, ready, set, shown, string,
+    take,
+};
+use crate::abi::Tool;
+use crate::host::Host;
+use crate::requests::set_handle;
+use crate::wrap::missing;
+
+/// Our performance variables with their index in the engine. Its number of datatypes counts those of its own interface, which
+/// has none here.
+pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {
+    static ALL: [Performance; PERFORMANCE.len()] = PERFORMANCE;
+    ALL.iter().enumerate().filter(|(_, p)| p.name != "ddtc_types")
+}
+
+/// What is shown.
+pub(super) fn measured(host: &Host) -> Result<Vec<Source>, c_int> {
+    static SHOWN: Shown = Shown::new();
+    SHOWN.grown(host, host.f.pvar_get_num, measures().count())
+}
+
+fn class(tool: &Tool, class: Class) -> c_int {
+    let [level, counter, aggregate, timer] = tool.pvar_classes;
+    match class {
+        Class::Level => level,
+        Class::Counter => counter,
+        Class::Aggregate => aggregate,
+        Class::Timer => timer,
+    }
+}
+
+/// The host's code of an error of ours.
+fn code(host: &Host, class: ErrorClass) -> c_int {
+    let tool = match constants(host) {
+        Ok(tool) => tool,
+        Err(code) => return code,
+    };
+    match class {
+        ErrorClass::ToolInvalid => tool.err_invalid,
+        ErrorClass::ToolInvalidIndex => tool.err_invalid_index,
+        ErrorClass::ToolInvalidSession => tool.err_invalid_session,
+        ErrorClass::ToolInvalidHandle => tool.err_invalid_handle,
+        ErrorClass::ToolNoWrite => tool.err_pvar_no_write,
+        ErrorClass::ToolNoStartStop => tool.err_pvar_no_startstop,
+        _ => tool.err_out_of_handles,
+    }
+}
+
+fn done(host: &Host, result: ddtc::Result<()>) -> c_int {
+    result.map_or_else(|e| code(host, e.class()), |()| 0)
+}
+
+/// Our session and handle.
+fn find(host: &Host, session: *const c_void, handle: *const c_void) -> Result<(Handle, Handle), c_int> {
+    ready(host)?;
+    meters::find(session, handle).map_err(|class| code(host, class))
+}
+
+/// Whether a handle is `MPI_T_PVAR_ALL_HANDLES`.
+fn is_all(host: &Host, handle: *const c_void) -> bool {
+    let Ok(tool) = constants(host) else { return false };
+    let all = match tool.pvar_all_handles_symbol {
+        "" => Some(tool.pvar_all_handles),
+        // SAFETY: null, or a constant of the host's that is a handle.
+        symbol => unsafe { (host.data(symbol) as *const usize).as_ref() }.copied(),
+    };
+    all == Some(handle.addr())
+}
+
+type Change = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+
+/// Starts, stops or resets a handle of ours or of the host's, or all of the session. The answer for all is the host's: ours that
+/// cannot be changed are passed over.
+fn change(
+    host: &Host,
+    session: *mut c_void,
+    handle: *mut c_void,
+    theirs: Option<Change>,
+    ours: fn(Handle, Target) -> ddtc::Result<()>,
+) -> Result<c_int, c_int> {
+    if meters::is_ours(handle) {
+        let (session, handle) = find(host, session, handle)?;
+        return Ok(done(host, ours(session, Target::One(handle))));
+    }
+    let Some(theirs) = theirs else { return Err(missing(host)) };
+    // SAFETY: the caller's arguments.
+    let answer = unsafe { theirs(session, handle) };
+    if is_all(host, handle)
+        && let Some(session) = meters::session(session)
+        && ready(host).is_ok()
+    {
+        // A session that another thread is freeing is all that can fail.
+        let _ = ours(session, Target::All);
+    }
+    Ok(answer)
+}
+
+tool! {
+    /// The host's variables and ours.
+    fn MPI_T_pvar_get_num(host, num: *mut c_int) {
+        let list = measured(host)?;
+        if num.is_null() {
+            return call!(host.pvar_get_num(num));
+        }
+        // SAFETY: a place for the number.
+        unsafe { set(num, list.len() as c_int) };
+        Ok(0)
+    }
+
+    /// A variable.
+    fn MPI_T_pvar_get_info(host, index: c_int, name: *mut c_char, name_len: *mut c_int, verbosity: *mut c_int,
+        var_class: *mut c_int, kind: *mut c_void, enumtype: *mut c_void, desc: *mut c_char, desc_len: *mut c_int,
+        bind: *mut c_int, readonly: *mut c_int, continuous: *mut c_int, atomic: *mut c_int) {
+        let list = measured(host)?;
+        let k = match at(&list, index) {
+            Source::Host(i) => return call!(host.pvar_get_info(
+                i, name, name_len, verbosity, var_class, kind, enumtype, desc, desc_len, bind, readonly, continuous,
+                atomic)),
+            Source::Ours(k) => k,
+        };
+        let ((_, variable), tool) = (measures().nth(k).ok_or_else(|| missing(host))?, constants(host)?);
+        let fixed = variable.is_continuous();
+        // SAFETY: the caller's places for results, null where not wanted.
+        unsafe {
+            string(variable.name, name, name_len);
+            string(variable.description, desc, desc_len);
+            set(verbosity, tool.verbosity_user_basic);
+            set(var_class, class(tool, variable.class));
+            set(bind, tool.bind_no_object);
+            set(readonly, c_int::from(fixed));
+            set(continuous, c_int::from(fixed));
+            set(atomic, c_int::from(!fixed));
+            if !kind.is_null() {
+                set_handle(host, kind, datatype(host, variable.kind()));
+            }
+            if !enumtype.is_null() {
+                enumtype.cast::<*const c_void>().write(enumeration::handle(None));
+            }
+        }
+        Ok(0)
+    }
+
+    /// The index of a name in a class.
+    fn MPI_T_pvar_get_index(host, name: *const c_char, var_class: c_int, index: *mut c_int) {
+        let list = measured(host)?;
+        // SAFETY: null or a string of the caller's.
+        let ours = measures().position(|(_, p)| unsafe { is(name, p.name) }
+            && constants(host).is_ok_and(|tool| class(tool, p.class) == var_class));
+        let found = ours.and_then(|k| place(&list, Source::Ours(k)));
+        if let (Some(found), false) = (found, index.is_null()) {
+            // SAFETY: a place for the index.
+            unsafe { set(index, found) };
+            return Ok(0);
+        }
+        let code = call!(host.pvar_get_index(name, var_class, index))?;
+        if code == 0 && !index.is_null() {
+            // SAFETY: the host has written it.
+            unsafe { *index = shown(&list, *index) };
+        }
+        Ok(code)
+    }
+
+    /// A session, the host's.
+    fn MPI_T_pvar_session_create(host, session: *mut c_void) {
+        let code = call!(host.pvar_session_create(session))?;
+        if code == 0 && !session.is_null() && host.abi.is_some() {
+            // SAFETY: the host has written it, a pointer in every ABI.
+            meters::opened(unsafe { *session.cast::<*mut c_void>() });
+        }
+        Ok(code)
+    }
+
+    /// Ends a session with all its handles.
+    fn MPI_T_pvar_session_free(host, session: *mut c_void) {
+        // SAFETY: null or a session of the caller's.
+        let closing = unsafe { session.cast::<*mut c_void>().as_ref() }.and_then(|s| meters::closing(*s));
+        let code = call!(host.pvar_session_free(session));
+        match (closing, &code) {
+            (Some(closing), Ok(0)) => closing.done(),
+            (Some(closing), _) => closing.back(),
+            (None, _) => {}
+        }
+        code
+    }
+
+    /// A handle of a variable.
+    fn MPI_T_pvar_handle_alloc(host, session: *mut c_void, index: c_int, object: *mut c_void, handle: *mut c_void,
+        count: *mut c_int) {
+        let list = measured(host)?;
+        let k = match at(&list, index) {
+            Source::Host(i) => return call!(host.pvar_handle_alloc(session, i, object, handle, count)),
+            Source::Ours(k) => k,
+        };
+        let (index, variable) = measures().nth(k).ok_or_else(|| missing(host))?;
+        if handle.is_null() {
+            return Ok(constants(host)?.err_invalid);
+        }
+        let made = meters::alloc(session, index).map_err(|class| code(host, class))?;
+        // SAFETY: places for the results.
+        unsafe {
+            handle.cast::<*const c_void>().write(made);
+            set(count, variable.kind().count() as c_int);
+        }
+        Ok(0)
+    }
+
+    /// Gives a handle back.
+    fn MPI_T_pvar_handle_free(host, session: *mut c_void, handle: *mut c_void) {
+        // SAFETY: null or a handle of the caller's, a pointer in every ABI.
+        let value = unsafe { handle.cast::<*mut c_void>().as_mut() };
+        if let Some(value) = value.filter(|v| meters::is_ours(**v)) {
+            ready(host)?;
+            meters::free(session, *value).map_err(|class| code(host, class))?;
+            *value = std::ptr::null_mut();
+            return Ok(0);
+        }
+        call!(host.pvar_handle_free(session, handle))
+    }
+
+    /// Counts on.
+    fn MPI_T_pvar_start(host, session: *mut c_void, handle: *mut c_void) {
+        change(host, session, handle, host.f.pvar_start, start_performance)
+    }
+
+    /// Keeps the value.
+    fn MPI_T_pvar_stop(host, session: *mut c_void, handle: *mut c_void) {
+        change(host, session, handle, host.f.pvar_stop, stop_performance)
+    }
+
+    /// Back to zero.
+    fn MPI_T_pvar_reset(host, session: *mut c_void, handle: *mut c_void) {
+        change(host, session, handle, host.f.pvar_reset, reset_performance)
+    }
+
+    /// The value of a variable.
+    fn MPI_T_pvar_read(host, session: *mut c_void, handle: *mut c_void, buffer: *mut c_void) {
+        if !meters::is_ours(handle) {
+            return call!(host.pvar_read(session, handle, buffer));
+        }
+        let (session, handle) = find(host, session, handle)?;
+        let value = read_performance(session, handle).map_err(|e| code(host, e.class()))?;
+        // SAFETY: null or room for a value of the variable's type.
+        let written = unsafe { put(&value, buffer) };
+        Ok(if written { 0 } else { constants(host)?.err_invalid })
+    }
+
+    /// The value of a variable, which goes back to zero.
+    fn MPI_T_pvar_readreset(host, session: *mut c_void, handle: *mut c_void, buffer: *mut c_void) {
+        if !meters::is_ours(handle) {
+            return call!(host.pvar_readreset(session, handle, buffer));
+        }
+        let (session, handle) = find(host, session, handle)?;
+        if buffer.is_null() {
+            return Ok(constants(host)?.err_invalid);
+        }
+        let value = read_reset_performance(session, handle).map_err(|e| code(host, e.class()))?;
+        // SAFETY: room for a value of the variable's type.
+        let written = unsafe { put(&value, buffer) };
+        Ok(if written { 0 } else { constants(host)?.err_invalid })
+    }
+
+    /// Another value.
+    fn MPI_T_pvar_write(host, session: *mut c_void, handle: *mut c_void, buffer: *const c_void) {
+        if !meters::is_ours(handle) {
+            return call!(host.pvar_write(session, handle, buffer));
+        }
+        let (session, handle) = find(host, session, handle)?;
+        let variable = performance_of("t_pvar_write", session, handle).map_err(|e| code(host, e.class()))?;
+        // SAFETY: null or a value of the variable's type.
+        let Some(value) = (unsafe { take(variable.kind(), buffer) }) else {
+            return Ok(constants(host)?.err_invalid);
+        };
+        Ok(done(host, write_performance(session, handle, &value)))
+    }
+}
