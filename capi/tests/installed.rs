@@ -392,7 +392,8 @@ fn the_embedding_guide_compiles() {
         .arg(source));
 }
 
-/// Whether a name in docs/SEMANTICS.md leads to a test: a program here, a file, a function of an integration or unit test.
+/// Whether a name in docs/SEMANTICS.md leads to a test: a program, a file, a function of an integration or unit test, of this member
+/// or of the preload library.
 fn is_test(name: &str) -> bool {
     let root = Path::new(HERE).parent().expect("workspace");
     let defines = |path: String, function: &str| {
@@ -405,7 +406,8 @@ fn is_test(name: &str) -> bool {
             "fortran" => "f90",
             _ => return root.join(name).exists(),
         };
-        return Path::new(HERE).join(format!("tests/{language}/{program}.{ending}")).exists();
+        let path = format!("tests/{language}/{program}.{ending}");
+        return ["capi", "preload"].iter().any(|member| root.join(member).join(&path).exists());
     }
     let Some((module, function)) = name.rsplit_once("::") else {
         // A whole file of tests, or one of this member's own.
@@ -414,11 +416,13 @@ fn is_test(name: &str) -> bool {
     };
     let file = format!("src/{}", module.trim_end_matches("::tests").replace("::", "/"));
     match function {
-        "tests" => root.join(format!("src/{}.rs", module.replace("::", "/"))).exists(),
+        "tests" => ["src", "preload/src"]
+            .iter()
+            .any(|src| root.join(format!("{src}/{}.rs", module.replace("::", "/"))).exists()),
         _ if module.ends_with("::tests") => {
             ["/tests.rs", ".rs"].iter().any(|end| defines(format!("{file}{end}"), function))
         }
-        _ => defines(format!("tests/{module}.rs"), function),
+        _ => ["tests", "preload/tests/hosts"].iter().any(|at| defines(format!("{at}/{module}.rs"), function)),
     }
 }
 
