@@ -106,7 +106,8 @@ impl Scheduler<'_> {
             return Ok(());
         }
         let room = MAX_MOVES - self.moves;
-        if straight(nest, node, cost::STRAIGHT_MOVES.min(room), 0).is_some() {
+        let limit = if self.is_all(node, depth) { cost::STRAIGHT_ALONE } else { cost::STRAIGHT_MOVES };
+        if straight(nest, node, limit.min(room), 0).is_some() {
             return self.unrolled(node, at, out);
         }
         match node {
@@ -163,6 +164,17 @@ impl Scheduler<'_> {
                 self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body })
             }
         }
+    }
+
+    /// Whether `node` is a loop over one copy and all that an instance has: a call that precompiled kernels make.
+    fn is_all(&self, node: &Node, depth: usize) -> bool {
+        let (nest, Node::Loop { body, .. }) = (self.nest, node) else { return false };
+        let alone = match (depth, nest.body(nest.root())) {
+            (0, [_]) => true,
+            (1, [Node::Loop { trip: Trip { per_count: true, .. }, body, .. }]) => nest.body(*body).len() == 1,
+            _ => false,
+        };
+        alone && matches!(nest.body(*body), [Node::Copy { .. }])
     }
 
     /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
