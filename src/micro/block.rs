@@ -135,7 +135,7 @@ unsafe fn long<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
 }
 
 /// Copies a long block by a call of the C library's `memcpy`, which aligns its stores and, for very long blocks, does what the
-/// machine has for them (1 KiB in L1: 186 against 150 GB/s by pieces; Sapphire Rapids).
+/// machine has for them (1 KiB in L1: 186 against 150 GB/s by pieces of 32 bytes; Sapphire Rapids).
 ///
 /// # Safety
 /// As [`run_time`].

@@ -1,4 +1,4 @@
-//! Bounds: a small model of how fast a layout can be moved at all on this machine, printed beside what was measured.
+//! Bounds: a small model of how fast a layout can be moved on this machine, a yardstick printed beside what was measured.
 //!
 //! Three limits, of which the slowest counts. All rates are measured at the start of the bench, by copies that know nothing of
 //! datatypes.
@@ -9,7 +9,8 @@
 //! * **Addresses**: where more pages are touched than the processor remembers, each takes a look-up that nothing hides.
 //!
 //! Order is free in the model: a layout that changes pages or lines more often than it must is behind its bound for that
-//! reason. It leaves out what a call costs, so it says little about payloads of a few lines.
+//! reason. It leaves out what a call costs, so it says little about payloads of a few lines; and where
+//! misses overlap better than those of a copy of the same footprint, code can pass it.
 
 use std::hint::black_box;
 
@@ -141,7 +142,7 @@ impl Roof {
         fitting.or(self.memory.first()).map_or(0.0, |m| m.1)
     }
 
-    /// Nanoseconds below which the layout of `footprint` cannot be moved, by the model.
+    /// Nanoseconds that moving the layout of `footprint` takes by the model, at best.
     pub(crate) fn bound(&self, footprint: &Footprint, direction: Direction) -> f64 {
         let user = (footprint.lines * LINE as u64) as f64;
         let packed = footprint.payload as f64;

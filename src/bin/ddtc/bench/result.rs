@@ -21,7 +21,7 @@ pub(crate) enum Column {
     Blocks,
     /// One memcpy of as many bytes as the payload, from the start of the user buffer.
     Memcpy,
-    /// Not measured: what the model of `bound.rs` says cannot be beaten.
+    /// Not measured: the yardstick of `bound.rs`.
     Bound,
 }
 
