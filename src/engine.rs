@@ -10,8 +10,6 @@ mod explain;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use cranelift_codegen::isa::OwnedTargetIsa;
-
 use crate::arena::Arena;
 use crate::cache::{Cache, Layout, Served};
 use crate::committed::Committed;
@@ -44,7 +42,7 @@ struct Inner {
     arena: Arena,
     cache: Cache,
     tally: Tally,
-    isa: OnceLock<Result<OwnedTargetIsa>>,
+    emitter: OnceLock<Result<Box<dyn emit::Emitter>>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -64,7 +62,7 @@ impl Engine {
     pub fn new(config: Config) -> Engine {
         let arena = Arena::new(config.arena_bytes);
         let cache = Cache::new(config.cache_bytes);
-        Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), isa: OnceLock::new() }))
+        Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emitter: OnceLock::new() }))
     }
 
     /// The engine behind [`crate::commit`]: default configuration, made on first use.
@@ -139,16 +137,16 @@ impl Engine {
         direction: Direction,
         trace: &mut Trace,
     ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
-        let isa = self.isa()?;
+        let emitter = self.emitter()?;
         let level = self.0.config.level;
         let plan = match trace.stage("schedule", || Ok(schedule::schedule(nest, direction, level)))? {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };
         self.check(|| plan.verify())?;
-        let legal = trace.stage("legalize", || legalize::legalize(&plan, emit::widest_access(&**isa)))?;
+        let legal = trace.stage("legalize", || legalize::legalize(&plan, emitter.widest_access()))?;
         self.check(|| legal.verify())?;
-        trace.listing(|| emit::listing(&legal, &**isa));
+        trace.listing(|| emitter.listing(&legal));
         let stock = Kernel::stock(&legal);
         trace.stock(stock.is_some());
         if let Some(kernel) = stock.filter(|_| self.0.config.stock) {
@@ -160,8 +158,9 @@ impl Engine {
             let kernel = trace.stage("load", || Ok(known.with_context(context)))?;
             return Ok(Ok((Arc::new(kernel), plan.summary())));
         }
-        let code = trace.stage("emit", || emit::emit(&legal, &**isa))?;
-        let kernel = Arc::new(trace.stage("load", || load::load(code, &self.0.arena, isa))?);
+        let code = trace.stage("emit", || emitter.emit(&legal))?;
+        let kernel =
+            Arc::new(trace.stage("load", || load::load(code, &self.0.arena, emitter.module_target()))?);
         if let Some(shape) = shape {
             // Without its context: tables belong to the layout, not to the shape.
             self.0.cache.share(shape, Arc::new(kernel.with_context(Context::default())));
@@ -170,8 +169,10 @@ impl Engine {
         Ok(Ok((kernel, plan.summary())))
     }
 
-    fn isa(&self) -> Result<&OwnedTargetIsa> {
-        self.0.isa.get_or_init(|| emit::host_isa(self.0.config.check)).as_ref().map_err(Error::clone)
+    fn emitter(&self) -> Result<&dyn emit::Emitter> {
+        let Config { level, native, check, .. } = self.0.config;
+        let emitter = self.0.emitter.get_or_init(|| emit::for_host(level, native, check));
+        emitter.as_deref().map_err(Error::clone)
     }
 
     fn check(&self, verify: impl FnOnce() -> Result<()>) -> Result<()> {

@@ -1,13 +1,13 @@
 //! Legalization: every move becomes loads and stores that the target has. Decides nothing by cost.
 //!
-//! A move of `len` bytes becomes accesses of 16, 8, 4, 2, 1 bytes. Its tail is covered by one access that overlaps the one
+//! A move of `len` bytes becomes accesses of 32, 16, 8, 4, 2, 1 bytes. Its tail is covered by one access that overlaps the one
 //! before it: the overlapped bytes belong to the same block and are written twice with the same value, so gaps and the
 //! neighbours of the block stay untouched.
 
 use crate::error::Result;
 use crate::plan::{At, Body, Legal, Op, Plan, Scheduled};
 
-/// Splits the moves of `plan` into accesses of at most `widest` bytes (16 where the target has 16-byte vectors, else 8).
+/// Splits the moves of `plan` into accesses of at most `widest` bytes (32, 16 or 8, by the vectors that the emitter has).
 ///
 /// # Errors
 /// Only faults of ddtc.
@@ -85,11 +85,13 @@ mod tests {
         assert_eq!(split(24, 16), [(0, 16), (16, 8)]);
         assert_eq!(split(27, 16), [(0, 16), (11, 16)]);
         assert_eq!(split(24, 8), [(0, 8), (8, 8), (16, 8)]);
+        assert_eq!(split(40, 32), [(0, 32), (32, 8)]);
+        assert_eq!(split(60, 32), [(0, 32), (28, 32)]);
     }
 
     #[test]
     fn every_length_is_covered_and_nothing_else() {
-        for widest in [8, 16] {
+        for widest in [8, 16, 32] {
             for len in 1..200_u32 {
                 let mut hit = vec![false; len as usize];
                 for (o, w) in split(len, widest) {

@@ -16,13 +16,14 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use ddtc::datatype::Datatype;
+use ddtc::emit::{self, Emitter};
 use ddtc::fuzzing::check_datatype;
 use ddtc::kind::Direction;
 use ddtc::lower::Units;
 use ddtc::nest::{LoopNest, Lowered, Normal, Visit};
 use ddtc::plan::{Plan, Scheduled};
 use ddtc::target::Level;
-use ddtc::{emit, legalize, lower, normalize, schedule};
+use ddtc::{legalize, lower, normalize, schedule};
 
 /// What the directives of a file, or of one case, say.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ struct Settings {
     /// Widest access in bytes, for legalize.
     widest: u32,
     counts: Vec<u64>,
+    /// Emission by templates, not by Cranelift.
+    templates: bool,
     /// Constructor arguments that normalize's budget is measured by, for inputs that are nests.
     arguments: u64,
 }
@@ -64,6 +67,10 @@ impl Settings {
             ["direction", "unpack"] => self.directions = vec![Direction::Unpack],
             ["direction", "both"] => self.directions = Direction::BOTH.to_vec(),
             ["widest", n] => self.widest = number(n, line),
+            ["emitter", emitter] => {
+                assert!(matches!(emitter, "cranelift" | "x64"), "{line}");
+                self.templates = emitter == "x64";
+            }
             ["arguments", n] => self.arguments = number(n, line),
             ["counts", ref counts @ ..] => self.counts = counts.iter().map(|n| number(n, line)).collect(),
             _ => return false,
@@ -79,6 +86,7 @@ fn parse(text: &str) -> File {
         directions: vec![Direction::Pack],
         widest: 16,
         counts: vec![0, 1, 2, 3, 17],
+        templates: false,
         arguments: 1000,
     };
     let stage = lines.first().and_then(|l| l.strip_prefix("; test ")).expect("first line: '; test STAGE'");
@@ -216,9 +224,14 @@ fn run(stage: &str, case: &Case) -> String {
         }),
         "emit" => each(case, |plan| match plan {
             Ok(plan) => {
-                let isa = emit::host_isa(true).unwrap();
-                let legal = legalize::legalize(&plan, widest).unwrap();
-                emit::listing(&legal, &*isa).unwrap().0
+                let legal = |widest| legalize::legalize(&plan, widest).unwrap();
+                if case.settings.templates {
+                    let emitter = emit::X64::new(plan.level());
+                    emitter.listing(&legal(emitter.widest_access())).unwrap().code
+                } else {
+                    let emitter = emit::Cranelift::for_host(true).unwrap();
+                    emitter.listing(&legal(widest)).unwrap().ir
+                }
             }
             Err(r) => refused(r),
         }),

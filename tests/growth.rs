@@ -26,7 +26,7 @@ fn kernels_leave_nothing_behind() {
             alignment: 16,
             context: Context::new(&[i as u64; 4], vec![vec![i as i64; 10].into()]),
         };
-        drop(load(code, &arena, &isa).unwrap());
+        drop(load(code, &arena, Some(&isa)).unwrap());
         if i == 20_000 {
             settled = (arena.usage(), resident());
         }

@@ -59,6 +59,8 @@ pub struct Config {
     pub level: Level,
     /// Use precompiled code for plans that are one call; without it every kernel is emitted.
     pub stock: bool,
+    /// Emit by templates on machines that have them; without it all code comes from Cranelift.
+    pub native: bool,
     /// Compile both directions at commit (otherwise unpack is compiled on its first use).
     pub both_directions: bool,
     /// Bytes that one direction of a layout moves in mode `Lazy` before it is compiled.
@@ -84,6 +86,7 @@ impl Default for Config {
             mode: Mode::Commit,
             level: Level::detect(),
             stock: true,
+            native: true,
             both_directions: false,
             // About ten thousand 8-byte blocks, the break-even of a compile (prototype, AMD Zen 4, 2026-11).
             lazy_threshold: 80 << 10,

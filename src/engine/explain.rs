@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::datatype::Datatype;
+use crate::emit::Listing;
 use crate::error::Result;
 use crate::kind::Direction;
 
@@ -31,10 +32,8 @@ pub struct Explanation {
     pub refusal: Option<&'static str>,
     /// Whether precompiled code serves the plan, in engines that use it.
     pub stock: bool,
-    /// Cranelift's IR.
-    pub clif: String,
-    /// Cranelift's listing of the machine code.
-    pub listing: String,
+    /// The code as text, as the emitter shows it.
+    pub listing: Listing,
     /// The machine code.
     pub code: Vec<u8>,
     /// One line on the schedule chosen.
@@ -44,7 +43,7 @@ pub struct Explanation {
 /// Collects stages, or only logs them.
 pub(crate) struct Trace {
     stages: Option<Vec<Stage>>,
-    code: Option<(String, String)>,
+    code: Option<Listing>,
     stock: bool,
 }
 
@@ -83,7 +82,7 @@ impl Trace {
     }
 
     /// Collects the listing of the machine code, when somebody reads it.
-    pub(super) fn listing(&mut self, make: impl FnOnce() -> Result<(String, String)>) {
+    pub(super) fn listing(&mut self, make: impl FnOnce() -> Result<Listing>) {
         if self.stages.is_some() {
             self.code = make().ok();
         }
@@ -144,7 +143,7 @@ impl Engine {
         }
         out.stock = trace.stock;
         out.stages = trace.stages.unwrap_or_default();
-        (out.clif, out.listing) = trace.code.unwrap_or_default();
+        out.listing = trace.code.unwrap_or_default();
         Ok(out)
     }
 }

@@ -4,8 +4,6 @@
 
 use std::ops::Range;
 
-use cranelift_codegen::isa::OwnedTargetIsa;
-
 use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
 use super::guard::{Edge, Rig, noted};
@@ -13,13 +11,14 @@ use super::hostile::round_trip;
 use super::panics::caught;
 use super::reserved::RangeCase;
 use crate::datatype::Datatype;
+use crate::emit::{self, Emitter, X64};
 use crate::engine::{Config, Engine, Mode};
 use crate::error::Error;
 use crate::kind::Direction;
 use crate::lower::Units;
 use crate::nest::{self, Disjoint, LoopNest, Lowered, Normal, Phase};
 use crate::target::Level;
-use crate::{emit, legalize, lower, normalize, schedule};
+use crate::{legalize, lower, normalize, schedule};
 
 /// What came of a check that found nothing wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,32 +38,39 @@ const PIECE: u64 = 100_003;
 pub struct Oracle {
     walker: Engine,
     compilers: Vec<Engine>,
+    /// The same levels with code by Cranelift, where this machine has another emitter.
+    general: Vec<Engine>,
     /// The same levels with stock kernels, where code is not generated for every plan.
     stocked: Vec<Engine>,
     rig: Rig,
-    /// With Cranelift's verifier.
-    isa: Result<OwnedTargetIsa, Error>,
+    /// With its verifier.
+    cranelift: Result<emit::Cranelift, Error>,
 }
 
 impl Oracle {
     /// Oracles at `levels`, which this machine must have.
     pub fn new(levels: &[Level]) -> Oracle {
         // A cache this small evicts.
-        let config = |mode, level, stock| Config {
+        let config = |mode, level, stock, native| Config {
             mode,
             level,
             stock,
+            native,
             both_directions: true,
             cache_bytes: 256 << 10,
             ..Config::default()
         };
+        let engines = |stock, native| {
+            levels.iter().map(|&level| Engine::new(config(Mode::Commit, level, stock, native))).collect()
+        };
         let top = levels.iter().copied().max().unwrap_or(Level::Baseline);
         Oracle {
-            walker: Engine::new(config(Mode::Interpret, top, false)),
-            compilers: levels.iter().map(|&level| Engine::new(config(Mode::Commit, level, false))).collect(),
-            stocked: levels.iter().map(|&level| Engine::new(config(Mode::Commit, level, true))).collect(),
+            walker: Engine::new(config(Mode::Interpret, top, false, true)),
+            compilers: engines(false, true),
+            general: engines(false, false),
+            stocked: engines(true, true),
             rig: Rig::default(),
-            isa: emit::host_isa(true),
+            cranelift: emit::Cranelift::for_host(true),
         }
     }
 
@@ -193,7 +199,8 @@ impl Oracle {
     ) -> Check {
         let engine = &self.compilers[which];
         let level = engine.config().level;
-        let isa = self.isa.as_ref().map_err(|e| Mismatch::new("emit", e.to_string()))?;
+        let cranelift = self.cranelift.as_ref().map_err(|e| Mismatch::new("emit", e.to_string()))?;
+        let emitters: [&dyn Emitter; 2] = [cranelift, &X64::new(level)];
         for direction in Direction::BOTH {
             let at = |stage| move |e: Error| Mismatch::error(stage)(e).at(direction, Some(level));
             let plan = match schedule::schedule(nest, direction, level) {
@@ -206,12 +213,12 @@ impl Oracle {
             verdict.kernels += 1;
             plan.verify().map_err(at("schedule"))?;
             case.plan("schedule", &plan, moved)?;
-            for widest in [8, 16] {
+            for widest in [8, 16, 32] {
                 let legal = legalize::legalize(&plan, widest).map_err(at("legalize"))?;
                 legal.verify().map_err(at("legalize"))?;
                 case.plan("legalize", &legal, moved)?;
-                if widest == emit::widest_access(&**isa) {
-                    emit::emit(&legal, &**isa).map_err(at("emit"))?;
+                for emitter in emitters.iter().filter(|e| e.widest_access() == widest) {
+                    emitter.emit(&legal).map_err(at("emit"))?;
                 }
             }
         }
@@ -222,6 +229,9 @@ impl Oracle {
             case.ranges(&committed, &mut self.rig, pieces, Edge::Front)?;
         }
         no_fallback(engine)?;
+        let general = self.general[which].commit(case.datatype()).map_err(Mismatch::error("commit"))?;
+        case.committed("cranelift", &general, &mut self.rig)?;
+        no_fallback(&self.general[which])?;
         let stock = self.stocked[which].commit(case.datatype()).map_err(Mismatch::error("commit"))?;
         if Direction::BOTH.iter().any(|&d| stock.schedule(d).starts_with("stock")) {
             case.committed("stock", &stock, &mut self.rig)?;

@@ -72,7 +72,7 @@ fn compiled_code_runs_from_either_source_of_memory() {
     for arena in [Arena::new(1 << 20), Arena::without_memfd(1 << 20)] {
         let context = Context::new(&[20], Vec::new());
         let kernel =
-            load(CompiledCode { bytes: bytes.clone(), alignment: 16, context }, &arena, &isa).unwrap();
+            load(CompiledCode { bytes: bytes.clone(), alignment: 16, context }, &arena, Some(&isa)).unwrap();
         assert_eq!(kernel.code(), bytes);
         check(&kernel);
         assert_eq!(arena.usage().live, 1);
@@ -85,14 +85,14 @@ fn compiled_code_runs_from_either_source_of_memory() {
 fn a_full_arena_keeps_its_error_class() {
     let isa = host();
     let code = CompiledCode { bytes: vec![0; 500], alignment: 16, context: Context::default() };
-    let error = load(code, &Arena::new(256), &isa).unwrap_err();
+    let error = load(code, &Arena::new(256), Some(&isa)).unwrap_err();
     assert_eq!((error.class(), error.argument()), (ErrorClass::NoMem, "limit"));
 }
 
 #[test]
 fn no_code_is_an_error() {
     let code = CompiledCode { bytes: Vec::new(), alignment: 16, context: Context::default() };
-    assert!(load(code, &Arena::new(1 << 20), &host()).is_err());
+    assert!(load(code, &Arena::new(1 << 20), Some(&host())).is_err());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn the_last_user_of_a_kernel_may_be_another_thread() {
     let arena = Arena::new(1 << 20);
     let code =
         CompiledCode { bytes: strided_pack(&isa), alignment: 16, context: Context::new(&[20], Vec::new()) };
-    let kernel = Arc::new(load(code, &arena, &isa).unwrap());
+    let kernel = Arc::new(load(code, &arena, Some(&isa)).unwrap());
     let users: Vec<_> =
         (0..4).map(|_| Arc::clone(&kernel)).map(|k| std::thread::spawn(move || check(&k))).collect();
     drop(kernel);

@@ -77,7 +77,7 @@ pub enum Op {
         /// What one iteration does.
         body: Body,
     },
-    /// Copies `len` bytes (straight-line). In the legal phase `len` is 1, 2, 4, 8 or 16. A pack may read past the mapped
+    /// Copies `len` bytes (straight-line). In the legal phase `len` is 1, 2, 4, 8, 16 or 32. A pack may read past the mapped
     /// bytes of one block into a gap; a later move of the same iteration then writes the right bytes over it.
     Move {
         /// Offsets of both sides.

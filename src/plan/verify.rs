@@ -4,7 +4,7 @@
 //! 2. slots name existing columns, and the columns of one `Blocks` have one length;
 //! 3. unroll factors are at least 1; loops and calls of a constant trip have one;
 //! 4. at most [`MAX_MOVES`](super::MAX_MOVES) times the widest split straight-line moves in the whole plan;
-//! 5. phase `Legal`: every move is 1, 2, 4, 8 or 16 bytes;
+//! 5. phase `Legal`: every move is 1, 2, 4, 8, 16 or 32 bytes;
 //! 6. a micro-kernel moves blocks of the length that it is made for, reads columns of its widths, and goes the plan's way;
 //! 7. the instances of a pattern are dense in the packed stream.
 
@@ -48,7 +48,7 @@ impl<P: Phase> Plan<P> {
                 }
                 Op::Move { len, .. } => {
                     moves += 1;
-                    if *len == 0 || (legal && !matches!(len, 1 | 2 | 4 | 8 | 16)) {
+                    if *len == 0 || (legal && !matches!(len, 1 | 2 | 4 | 8 | 16 | 32)) {
                         return fail(i, "move of a width that the target does not have");
                     }
                 }

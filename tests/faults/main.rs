@@ -12,7 +12,7 @@ use std::fmt::Display;
 
 use ddtc::arena::Arena;
 use ddtc::datatype::Datatype;
-use ddtc::emit;
+use ddtc::emit::{self, Emitter as _};
 use ddtc::fuzzing::Case;
 use ddtc::fuzzing::guard::{Edge, Rig, Subject};
 use ddtc::kernel::{CompiledCode, Kernel};
@@ -216,10 +216,10 @@ fn walk() {
 
 /// The kernel of a plan.
 fn kernel(plan: &Plan<Legal>, change: impl FnOnce(&mut CompiledCode)) -> Kernel {
-    let isa = emit::host_isa(true).unwrap();
-    let mut code = emit::emit(plan, &*isa).unwrap();
+    let emitter = emit::Cranelift::for_host(true).unwrap();
+    let mut code = emitter.emit(plan).unwrap();
     change(&mut code);
-    load(code, &Arena::new(1 << 20), &isa).unwrap()
+    load(code, &Arena::new(1 << 20), emitter.module_target()).unwrap()
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Instances, for the line on sizes; the code is for any number [default: that of the corpus, or 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Also print Cranelift's IR
+    /// Emit through Cranelift, as on other machines, and print its IR too
     #[arg(long)]
     clif: bool,
 }
@@ -51,9 +51,9 @@ impl StageArgs {
     }
 
     /// Every stage, those too that precompiled code would spare a commit.
-    fn explanation(&self, t: &Datatype) -> Result<Explanation, Box<dyn Error>> {
-        let engine =
-            Engine::new(Config { level: crate::level(self.level)?, stock: false, ..Config::default() });
+    fn explanation(&self, t: &Datatype, native: bool) -> Result<Explanation, Box<dyn Error>> {
+        let level = crate::level(self.level)?;
+        let engine = Engine::new(Config { level, stock: false, native, ..Config::default() });
         // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
         engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.direction())?;
         Ok(engine.explain(t, self.direction())?)
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let count = args.count.unwrap_or(count);
     println!("{}", sizes(&t, count));
     println!("\ndatatype\n{}", tree::tree(&t));
-    let explanation = args.stage.explanation(&t)?;
+    let explanation = args.stage.explanation(&t, !args.clif)?;
     for stage in &explanation.stages {
         let time = stage.time.as_secs_f64() * 1e6;
         let note = if stage.unchanged { " (unchanged)" } else { "" };
@@ -90,13 +90,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
                 println!("a commit runs no code generator: precompiled code serves this shape");
             }
             if args.clif {
-                println!("\nCranelift IR\n{}", cut(&explanation.clif));
+                println!("\nCranelift IR\n{}", cut(&explanation.listing.ir));
             }
             println!(
                 "\ncode for {}: {} B\n{}",
                 args.stage.direction(),
                 explanation.code.len(),
-                explanation.listing
+                explanation.listing.code
             );
         }
     }
@@ -127,14 +127,14 @@ fn cut(text: &str) -> String {
 /// As [`run`]; if the datatype is walked and the stage was not reached.
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
     let (t, _) = crate::datatype(&args.datatype)?;
-    let explanation = args.explanation(&t)?;
+    let explanation = args.explanation(&t, true)?;
     let stage = explanation.stages.iter().find(|s| s.name == name);
     let stage = stage.ok_or_else(|| {
         let reason = explanation.refusal.unwrap_or("an earlier stage failed");
         format!("stage {name} is not reached: {reason}")
     })?;
     if stage.text.is_empty() {
-        print!("{}", explanation.listing)
+        print!("{}", explanation.listing.code)
     } else {
         print!("{}", stage.text)
     }

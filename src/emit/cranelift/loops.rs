@@ -6,11 +6,11 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, types};
 
-use super::{Emitter, Pointers};
+use super::{Builder, Pointers};
 use crate::error::{Error, Result};
 use crate::plan::{At, Body, Trip, Word};
 
-impl Emitter<'_, '_> {
+impl Builder<'_, '_> {
     /// `trip` iterations of `body` from `start`, `unroll` at a time.
     pub(super) fn counted_loop(
         &mut self,

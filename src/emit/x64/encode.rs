@@ -1,0 +1,253 @@
+//! Encoding of instructions: the shortest forms, as GNU as chooses them (a test compares).
+//!
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters 2 and 3.
+
+use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, When};
+use crate::error::{Error, Result};
+
+/// The machine code of `list`. Jumps backward are short where they reach, jumps forward are long.
+///
+/// # Errors
+/// Only faults of ddtc: a jump to a label that is nowhere, an operand that an instruction does not have.
+pub(super) fn encode(list: &[Inst], labels: u32) -> Result<Vec<u8>> {
+    let mut e = Encoder {
+        bytes: Vec::with_capacity(list.len() * 6),
+        places: vec![None; labels as usize],
+        open: Vec::new(),
+    };
+    for inst in list {
+        e.inst(inst)?;
+    }
+    for (at, label) in std::mem::take(&mut e.open) {
+        let target = e.place(label).ok_or_else(|| wrong("jump to a label that is nowhere"))?;
+        let distance = i32::try_from(target as i64 - (at as i64 + 4)).map_err(|_| wrong("jump too far"))?;
+        e.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+    }
+    Ok(e.bytes)
+}
+
+fn wrong(what: &'static str) -> Error {
+    Error::internal("emit", what)
+}
+
+struct Encoder {
+    bytes: Vec<u8>,
+    /// Where labels are, once they are known.
+    places: Vec<Option<usize>>,
+    /// Distances to be filled in: where they stand, and to what.
+    open: Vec<(usize, Label)>,
+}
+
+/// What the r/m field of an instruction names.
+#[derive(Clone, Copy)]
+enum Rm {
+    Reg(Reg),
+    Mem(Mem),
+}
+
+impl Encoder {
+    fn place(&self, label: Label) -> Option<usize> {
+        self.places.get(label.0 as usize).copied().flatten()
+    }
+
+    fn inst(&mut self, inst: &Inst) -> Result<()> {
+        match *inst {
+            Inst::Copy(d, s) => self.wide(&[0x89], s.0, Rm::Reg(d)),
+            Inst::Set(d, k) => self.set(d, k),
+            Inst::Micro(d, micro) => self.set_long(d, micro.address() as i64),
+            Inst::Load(d, m) => self.wide(&[0x8B], d.0, Rm::Mem(m)),
+            Inst::Store(m, s) => self.wide(&[0x89], s.0, Rm::Mem(m)),
+            Inst::LoadSigned(d, m) => self.wide(&[0x63], d.0, Rm::Mem(m)),
+            Inst::Address(d, m) => self.wide(&[0x8D], d.0, Rm::Mem(m)),
+            Inst::Math(op, d, Operand::Mem(m)) => self.wide(&[number(op) * 8 + 3], d.0, Rm::Mem(m)),
+            Inst::Math(op, d, Operand::Imm(k)) if d == Reg::RAX && i8::try_from(k).is_err() => {
+                self.bytes.extend([0x48, number(op) * 8 + 5]);
+                self.bytes.extend(k.to_le_bytes());
+            }
+            Inst::Math(op, d, o) => self.math(op, Rm::Reg(d), o)?,
+            Inst::MathAt(op, m, o) => self.math(op, Rm::Mem(m), o)?,
+            Inst::Mul(d, Operand::Reg(s)) => self.wide(&[0x0F, 0xAF], d.0, Rm::Reg(s)),
+            Inst::Mul(d, Operand::Mem(m)) => self.wide(&[0x0F, 0xAF], d.0, Rm::Mem(m)),
+            Inst::Mul(_, Operand::Imm(_)) => return Err(wrong("product with a constant of two operands")),
+            Inst::MulBy(d, s, k) => match i8::try_from(k) {
+                Ok(short) => {
+                    self.wide(&[0x6B], d.0, Rm::Reg(s));
+                    self.bytes.push(short as u8);
+                }
+                Err(_) => {
+                    self.wide(&[0x69], d.0, Rm::Reg(s));
+                    self.bytes.extend(k.to_le_bytes());
+                }
+            },
+            Inst::Take(piece, m) => self.piece(piece, m, true),
+            Inst::Put(piece, m) => self.piece(piece, m, false),
+            Inst::Jump(when, label) => self.jump(when, label),
+            Inst::Here(label) => {
+                let place = self.places.get_mut(label.0 as usize).ok_or_else(|| wrong("unknown label"))?;
+                *place = Some(self.bytes.len());
+            }
+            Inst::Call(r) => self.narrow(&[0xFF], 2, Rm::Reg(r)),
+            Inst::Push(r) => self.stack(0x50, r),
+            Inst::Pop(r) => self.stack(0x58, r),
+            Inst::ZeroUpper => self.bytes.extend([0xC5, 0xF8, 0x77]),
+            Inst::Return => self.bytes.push(0xC3),
+        }
+        Ok(())
+    }
+
+    fn math(&mut self, op: Math, rm: Rm, o: Operand) -> Result<()> {
+        match o {
+            Operand::Reg(s) => self.wide(&[number(op) * 8 + 1], s.0, rm),
+            Operand::Imm(k) => match i8::try_from(k) {
+                Ok(short) => {
+                    self.wide(&[0x83], number(op), rm);
+                    self.bytes.push(short as u8);
+                }
+                Err(_) => {
+                    self.wide(&[0x81], number(op), rm);
+                    self.bytes.extend(k.to_le_bytes());
+                }
+            },
+            Operand::Mem(_) => return Err(wrong("two operands in memory")),
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, d: Reg, k: i64) {
+        if let Ok(k) = u32::try_from(k) {
+            if d.0 >= 8 {
+                self.bytes.push(0x41);
+            }
+            self.bytes.push(0xB8 + (d.0 & 7));
+            self.bytes.extend(k.to_le_bytes());
+        } else if let Ok(k) = i32::try_from(k) {
+            self.wide(&[0xC7], 0, Rm::Reg(d));
+            self.bytes.extend(k.to_le_bytes());
+        } else {
+            self.set_long(d, k);
+        }
+    }
+
+    fn set_long(&mut self, d: Reg, k: i64) {
+        self.bytes.extend([0x48 | (d.0 >> 3), 0xB8 + (d.0 & 7)]);
+        self.bytes.extend(k.to_le_bytes());
+    }
+
+    fn stack(&mut self, opcode: u8, r: Reg) {
+        if r.0 >= 8 {
+            self.bytes.push(0x41);
+        }
+        self.bytes.push(opcode + (r.0 & 7));
+    }
+
+    fn jump(&mut self, when: When, label: Label) {
+        let (short, long): (u8, &[u8]) = match when {
+            When::Always => (0xEB, &[0xE9]),
+            When::Equal => (0x74, &[0x0F, 0x84]),
+            When::NotEqual => (0x75, &[0x0F, 0x85]),
+            When::Above => (0x77, &[0x0F, 0x87]),
+        };
+        let back = self.place(label).map(|target| target as i64 - (self.bytes.len() as i64 + 2));
+        if let Some(Ok(distance)) = back.map(i8::try_from) {
+            self.bytes.extend([short, distance as u8]);
+            return;
+        }
+        self.bytes.extend(long);
+        self.open.push((self.bytes.len(), label));
+        self.bytes.extend([0; 4]);
+    }
+
+    /// One access between memory and the register of `piece`.
+    fn piece(&mut self, piece: Piece, m: Mem, load: bool) {
+        let rm = Rm::Mem(m);
+        match (piece, load) {
+            (Piece::B1, true) => self.narrow(&[0x0F, 0xB6], 0, rm),
+            (Piece::B1, false) => self.narrow(&[0x88], 0, rm),
+            (Piece::B2, true) => self.narrow(&[0x0F, 0xB7], 0, rm),
+            (Piece::B2, false) => {
+                self.bytes.push(0x66);
+                self.narrow(&[0x89], 0, rm);
+            }
+            (Piece::B4, true) => self.narrow(&[0x8B], 0, rm),
+            (Piece::B4, false) => self.narrow(&[0x89], 0, rm),
+            (Piece::B8, true) => self.wide(&[0x8B], 0, rm),
+            (Piece::B8, false) => self.wide(&[0x89], 0, rm),
+            (Piece::B16, _) => {
+                self.bytes.push(0xF3);
+                self.narrow(&[0x0F, if load { 0x6F } else { 0x7F }], 0, rm);
+            }
+            (Piece::B16Vex | Piece::B32, _) => {
+                // VEX: map 0F, prefix F3, 128 or 256 bits; the short form where the base needs no extension.
+                let last = 0x78 | if piece == Piece::B32 { 4 } else { 0 } | 2;
+                if m.base.0 < 8 {
+                    self.bytes.extend([0xC5, 0x80 | last]);
+                } else {
+                    self.bytes.extend([0xC4, 0xC1, last]);
+                }
+                self.bytes.push(if load { 0x6F } else { 0x7F });
+                self.operands(0, rm);
+            }
+        }
+    }
+
+    /// An instruction on 64 bits: prefix, opcode, operands.
+    fn wide(&mut self, opcode: &[u8], reg: u8, rm: Rm) {
+        self.bytes.push(0x48 | extension(reg, rm));
+        self.bytes.extend(opcode);
+        self.operands(reg, rm);
+    }
+
+    /// An instruction without that prefix, unless a register needs one.
+    fn narrow(&mut self, opcode: &[u8], reg: u8, rm: Rm) {
+        let extension = extension(reg, rm);
+        if extension != 0 {
+            self.bytes.push(0x40 | extension);
+        }
+        self.bytes.extend(opcode);
+        self.operands(reg, rm);
+    }
+
+    fn operands(&mut self, reg: u8, rm: Rm) {
+        let reg = (reg & 7) << 3;
+        match rm {
+            Rm::Reg(r) => self.bytes.push(0xC0 | reg | (r.0 & 7)),
+            Rm::Mem(Mem { base, disp }) => {
+                // rbp and r13 have no form without displacement, rsp and r12 none without an index byte.
+                let short = i8::try_from(disp);
+                let mode = match short {
+                    Ok(0) if base.0 & 7 != 5 => 0x00,
+                    Ok(_) => 0x40,
+                    Err(_) => 0x80,
+                };
+                self.bytes.push(mode | reg | (base.0 & 7));
+                if base.0 & 7 == 4 {
+                    self.bytes.push(0x24);
+                }
+                match (mode, short) {
+                    (0x40, Ok(short)) => self.bytes.push(short as u8),
+                    (0x80, _) => self.bytes.extend(disp.to_le_bytes()),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The extension bits of the REX prefix for a register and an operand.
+fn extension(reg: u8, rm: Rm) -> u8 {
+    let base = match rm {
+        Rm::Reg(r) => r,
+        Rm::Mem(m) => m.base,
+    };
+    (reg >> 3) << 2 | base.0 >> 3
+}
+
+/// The number that the manual gives to an operation of the arithmetic group.
+fn number(op: Math) -> u8 {
+    match op {
+        Math::Add => 0,
+        Math::And => 4,
+        Math::Sub => 5,
+        Math::Cmp => 7,
+    }
+}

@@ -1,0 +1,227 @@
+//! The few x86-64 instructions that kernels need, as data: printed for people in the syntax of GNU as, encoded by `encode.rs`.
+
+use std::fmt;
+
+use crate::micro::Micro;
+
+/// A general register, all 64 bits of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Reg(pub(super) u8);
+
+impl Reg {
+    pub(super) const RAX: Reg = Reg(0);
+    pub(super) const RCX: Reg = Reg(1);
+    pub(super) const RDX: Reg = Reg(2);
+    pub(super) const RBX: Reg = Reg(3);
+    pub(super) const RSP: Reg = Reg(4);
+    pub(super) const RBP: Reg = Reg(5);
+    pub(super) const RSI: Reg = Reg(6);
+    pub(super) const RDI: Reg = Reg(7);
+    pub(super) const R8: Reg = Reg(8);
+    pub(super) const R9: Reg = Reg(9);
+    pub(super) const R10: Reg = Reg(10);
+    pub(super) const R11: Reg = Reg(11);
+    pub(super) const R12: Reg = Reg(12);
+    pub(super) const R13: Reg = Reg(13);
+    pub(super) const R14: Reg = Reg(14);
+    pub(super) const R15: Reg = Reg(15);
+
+    /// Whether a function must give it back as it found it (System V).
+    pub(super) fn is_callee_saved(self) -> bool {
+        matches!(self, Reg::RBX | Reg::RBP | Reg::R12 | Reg::R13 | Reg::R14 | Reg::R15)
+    }
+}
+
+/// Memory at a register and a displacement in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mem {
+    pub(super) base: Reg,
+    pub(super) disp: i32,
+}
+
+/// The second operand of arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Operand {
+    Reg(Reg),
+    Mem(Mem),
+    Imm(i32),
+}
+
+/// Bytes of one access and the register that it goes through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Piece {
+    /// `al`.
+    B1,
+    /// `ax`.
+    B2,
+    /// `eax`.
+    B4,
+    /// `rax`.
+    B8,
+    /// `xmm0`, by SSE2.
+    B16,
+    /// `xmm0`, by AVX: no state of wider registers is kept alive.
+    B16Vex,
+    /// `ymm0`.
+    B32,
+}
+
+/// Arithmetic on 64 bits, `first = first op second`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Math {
+    Add,
+    Sub,
+    And,
+    /// Only sets flags.
+    Cmp,
+}
+
+/// When a jump is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum When {
+    Always,
+    Equal,
+    NotEqual,
+    /// Unsigned.
+    Above,
+}
+
+/// A place in the code, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Label(pub(super) u32);
+
+/// One instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Inst {
+    /// Register to register.
+    Copy(Reg, Reg),
+    /// A constant.
+    Set(Reg, i64),
+    /// The address of a micro-kernel.
+    Micro(Reg, Micro),
+    Load(Reg, Mem),
+    Store(Mem, Reg),
+    /// 4 bytes with their sign.
+    LoadSigned(Reg, Mem),
+    /// The address itself.
+    Address(Reg, Mem),
+    Math(Math, Reg, Operand),
+    /// Arithmetic on memory; the operand is no memory.
+    MathAt(Math, Mem, Operand),
+    /// `first *= second`; the operand is no constant.
+    Mul(Reg, Operand),
+    /// `first = second * third`.
+    MulBy(Reg, Reg, i32),
+    /// Bytes to moved into their register.
+    Take(Piece, Mem),
+    /// Bytes out of their register.
+    Put(Piece, Mem),
+    Jump(When, Label),
+    Here(Label),
+    Call(Reg),
+    Push(Reg),
+    Pop(Reg),
+    /// Wide registers are left as code without them expects.
+    ZeroUpper,
+    Return,
+}
+
+impl fmt::Display for Reg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [&str; 16] = [
+            "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+            "r14", "r15",
+        ];
+        f.write_str(NAMES[usize::from(self.0 & 15)])
+    }
+}
+
+impl fmt::Display for Mem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.disp {
+            0 => write!(f, "[{}]", self.base),
+            disp => write!(f, "[{}{disp:+}]", self.base),
+        }
+    }
+}
+
+impl fmt::Display for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Operand::Reg(r) => r.fmt(f),
+            Operand::Mem(m) => m.fmt(f),
+            Operand::Imm(k) => k.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "L{}", self.0)
+    }
+}
+
+impl Math {
+    fn name(self) -> &'static str {
+        match self {
+            Math::Add => "add",
+            Math::Sub => "sub",
+            Math::And => "and",
+            Math::Cmp => "cmp",
+        }
+    }
+}
+
+impl fmt::Display for Inst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Inst::Copy(d, s) => write!(f, "mov {d}, {s}"),
+            // Writing half of a register clears the other half: `mov eax, 1` is the short form of `mov rax, 1`.
+            Inst::Set(d, k) if u32::try_from(*k).is_ok() => match d.0 {
+                0..8 => write!(f, "mov e{}, {k}", &d.to_string()[1..]),
+                _ => write!(f, "mov {d}d, {k}"),
+            },
+            Inst::Set(d, k) if i32::try_from(*k).is_ok() => write!(f, "mov {d}, {k}"),
+            Inst::Set(d, k) => write!(f, "movabs {d}, {k}"),
+            Inst::Micro(d, micro) => write!(f, "movabs {d}, {micro}"),
+            Inst::Load(d, m) => write!(f, "mov {d}, {m}"),
+            Inst::Store(m, s) => write!(f, "mov {m}, {s}"),
+            Inst::LoadSigned(d, m) => write!(f, "movsxd {d}, dword ptr {m}"),
+            Inst::Address(d, m) => write!(f, "lea {d}, {m}"),
+            Inst::Math(op, d, o) => write!(f, "{} {d}, {o}", op.name()),
+            Inst::MathAt(op, m, o) => write!(f, "{} qword ptr {m}, {o}", op.name()),
+            Inst::Mul(d, o) => write!(f, "imul {d}, {o}"),
+            Inst::MulBy(d, s, k) => write!(f, "imul {d}, {s}, {k}"),
+            Inst::Take(piece, m) => match piece {
+                Piece::B1 => write!(f, "movzx eax, byte ptr {m}"),
+                Piece::B2 => write!(f, "movzx eax, word ptr {m}"),
+                Piece::B4 => write!(f, "mov eax, {m}"),
+                Piece::B8 => write!(f, "mov rax, {m}"),
+                Piece::B16 => write!(f, "movdqu xmm0, {m}"),
+                Piece::B16Vex => write!(f, "vmovdqu xmm0, {m}"),
+                Piece::B32 => write!(f, "vmovdqu ymm0, {m}"),
+            },
+            Inst::Put(piece, m) => match piece {
+                Piece::B1 => write!(f, "mov {m}, al"),
+                Piece::B2 => write!(f, "mov {m}, ax"),
+                Piece::B4 => write!(f, "mov {m}, eax"),
+                Piece::B8 => write!(f, "mov {m}, rax"),
+                Piece::B16 => write!(f, "movdqu {m}, xmm0"),
+                Piece::B16Vex => write!(f, "vmovdqu {m}, xmm0"),
+                Piece::B32 => write!(f, "vmovdqu {m}, ymm0"),
+            },
+            Inst::Jump(when, label) => match when {
+                When::Always => write!(f, "jmp {label}"),
+                When::Equal => write!(f, "je {label}"),
+                When::NotEqual => write!(f, "jne {label}"),
+                When::Above => write!(f, "ja {label}"),
+            },
+            Inst::Here(label) => write!(f, "{label}:"),
+            Inst::Call(r) => write!(f, "call {r}"),
+            Inst::Push(r) => write!(f, "push {r}"),
+            Inst::Pop(r) => write!(f, "pop {r}"),
+            Inst::ZeroUpper => f.write_str("vzeroupper"),
+            Inst::Return => f.write_str("ret"),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Loops: rotated, two bumped pointers, the packed one compared with its end.
+//!
+//! The packed pointer always advances, so it serves as the loop counter. Trips that carry the instance count are guarded once
+//! at the top; constant trips never are, because empty loops do not reach a plan.
+
+use super::inst::{Inst, Math, Mem, Operand, Reg, When};
+use super::{Function, Place, Pointers};
+use crate::error::{Error, Result};
+use crate::plan::{At, Body, Op, Trip, WORDS, Word};
+
+impl Function<'_> {
+    /// Emits the loop or table `i` of the plan.
+    pub(super) fn repeated(&mut self, i: usize, base: Pointers, at: At, spent: bool) -> Result<()> {
+        match &self.plan.ops()[i] {
+            Op::Loop { step, .. } if step.packed == 0 => {
+                Err(Error::internal("emit", "loop that does not advance in the packed stream"))
+            }
+            Op::Loop { trip, body, .. } if self.parametric => {
+                self.parametric_loop(i, base, at, spent, (*trip, *body))
+            }
+            Op::Loop { at: own, trip, step, unroll, body } => {
+                let at = at + *own;
+                let once = Turn { step: *step, unroll: (*unroll).max(1), body: *body };
+                if trip.per_count {
+                    self.run_time_loop(i, base, at, spent, (*trip, once))
+                } else if trip.k < 2 * u64::from(once.unroll) {
+                    self.iterations(base, at, once, trip.k as u32)
+                } else {
+                    self.counted_loop(i, base, at, spent, (trip.k, once))
+                }
+            }
+            Op::Table { slot, packed, body, .. } => {
+                self.table_loop(i, base, at, spent, (*slot, *packed, *body))
+            }
+            _ => Err(Error::internal("emit", "no loop")),
+        }
+    }
+
+    /// Registers that the loops in `body` use best, at most.
+    fn needs(&self, body: Body) -> usize {
+        let ops = &self.plan.ops()[body.range()];
+        let need = |op: &Op| match op {
+            Op::Loop { trip, body, unroll, .. } => {
+                3 + usize::from(trip.per_count && *unroll > 1) + self.needs(*body)
+            }
+            Op::Table { body, .. } => 5 + self.needs(*body),
+            Op::Guard { then, otherwise, .. } => self.needs(*then).max(self.needs(*otherwise)),
+            _ => 0,
+        };
+        ops.iter().map(need).max().unwrap_or(0)
+    }
+
+    /// Pointers of its own for operation `i`, at its start: those of `base` if they are `spent`.
+    fn begin(&mut self, i: usize, base: Pointers, at: At, spent: bool, reserve: usize) -> Pointers {
+        let own = self.plan.ops()[i].at();
+        let mut side = |base: Place, k: i64, own: (Word, i64)| {
+            let place = if spent { base } else { self.alloc(reserve) };
+            let to = if let Place::Reg(r) = place { r } else { Reg::RAX };
+            self.start(i, base, k, own, to);
+            self.put(place, to);
+            place
+        };
+        let user = side(base.user, at.user, (Word::AtUser, own.user));
+        let packed = side(base.packed, at.packed, (Word::AtPacked, own.packed));
+        Pointers { user, packed }
+    }
+
+    /// At least two turns of constant number.
+    fn counted_loop(
+        &mut self,
+        i: usize,
+        base: Pointers,
+        at: At,
+        spent: bool,
+        (k, once): (u64, Turn),
+    ) -> Result<()> {
+        let reserve = self.needs(once.body);
+        let here = self.begin(i, base, at, spent, reserve);
+        let end = self.alloc(reserve);
+        let unroll = u64::from(once.unroll);
+        let (rounds, rest) = (k / unroll, k % unroll);
+        let bytes = once.step.packed.wrapping_mul((rounds * unroll) as i64);
+        let to = if let Place::Reg(r) = end { r } else { Reg::RAX };
+        self.start(i, here.packed, bytes, (Word::AtPacked, 0), to);
+        self.put(end, to);
+        self.turns(here, end, once)?;
+        self.iterations(here, At::ZERO, once, rest as u32)
+    }
+
+    /// A number of turns that depends on the instance count.
+    fn run_time_loop(
+        &mut self,
+        i: usize,
+        base: Pointers,
+        at: At,
+        spent: bool,
+        (trip, once): (Trip, Turn),
+    ) -> Result<()> {
+        let reserve = self.needs(once.body);
+        let here = self.begin(i, base, at, spent, reserve);
+        let end = self.alloc(reserve);
+        // rax: iterations; r10: their packed bytes.
+        self.get_into(self.count, Reg::RAX);
+        self.multiply(Reg::RAX, Reg::RAX, trip.k as i64);
+        self.multiply(Reg::R10, Reg::RAX, once.step.packed);
+        let packed = self.operand(here.packed);
+        self.code.push(Inst::Math(Math::Add, Reg::R10, packed));
+        self.put(end, Reg::R10);
+        if once.unroll == 1 {
+            return self.guarded(here, end, once);
+        }
+        if !once.unroll.is_power_of_two() {
+            return Err(Error::internal("emit", "unrolled by no power of two"));
+        }
+        let main_end = self.alloc(reserve);
+        self.code.push(Inst::Math(Math::And, Reg::RAX, Operand::Imm(once.unroll as i32 - 1)));
+        self.multiply(Reg::RAX, Reg::RAX, once.step.packed);
+        self.code.push(Inst::Math(Math::Sub, Reg::R10, Operand::Reg(Reg::RAX)));
+        self.put(main_end, Reg::R10);
+        self.guarded(here, main_end, once)?;
+        self.guarded(here, end, Turn { unroll: 1, ..once })
+    }
+
+    /// `to = from * k`, by way of `r11` where `k` is long.
+    fn multiply(&mut self, to: Reg, from: Reg, k: i64) {
+        match i32::try_from(k) {
+            Ok(1) if to == from => {}
+            Ok(1) => self.code.push(Inst::Copy(to, from)),
+            Ok(k) => self.code.push(Inst::MulBy(to, from, k)),
+            Err(_) => {
+                self.code.push(Inst::Set(Reg::R11, k));
+                self.get_into(Place::Reg(from), to);
+                self.code.push(Inst::Mul(to, Operand::Reg(Reg::R11)));
+            }
+        }
+    }
+
+    /// Turns until the packed pointer is at `end`, or none.
+    fn guarded(&mut self, here: Pointers, end: Place, once: Turn) -> Result<()> {
+        let done = self.label();
+        self.compare(here.packed, end);
+        self.code.push(Inst::Jump(When::Equal, done));
+        self.turns(here, end, once)?;
+        self.code.push(Inst::Here(done));
+        Ok(())
+    }
+
+    /// Turns until the packed pointer is at `end`, at least one.
+    fn turns(&mut self, here: Pointers, end: Place, once: Turn) -> Result<()> {
+        let head = self.label();
+        self.code.push(Inst::Here(head));
+        self.iterations(here, At::ZERO, once, once.unroll)?;
+        let next = At::ZERO.step(once.step, i64::from(once.unroll));
+        self.add(here.user, next.user);
+        self.add(here.packed, next.packed);
+        self.compare(here.packed, end);
+        self.code.push(Inst::Jump(When::NotEqual, head));
+        Ok(())
+    }
+
+    fn iterations(&mut self, base: Pointers, at: At, once: Turn, n: u32) -> Result<()> {
+        (0..i64::from(n)).try_for_each(|i| self.body(once.body, base, at.step(once.step, i), false))
+    }
+
+    fn compare(&mut self, a: Place, b: Place) {
+        let a = self.get(a, Reg::RAX);
+        let b = self.operand(b);
+        self.code.push(Inst::Math(Math::Cmp, a, b));
+    }
+
+    /// A loop whose strides and length are context words.
+    fn parametric_loop(
+        &mut self,
+        i: usize,
+        base: Pointers,
+        at: At,
+        spent: bool,
+        (trip, body): (Trip, Body),
+    ) -> Result<()> {
+        let reserve = self.needs(body);
+        let here = self.begin(i, base, at, spent, reserve);
+        let end = self.alloc(reserve);
+        self.trip(i, Word::Len, trip, Reg::RAX);
+        let packed = self.operand(here.packed);
+        self.code.push(Inst::Math(Math::Add, Reg::RAX, packed));
+        self.put(end, Reg::RAX);
+        let done = trip.per_count.then(|| self.label());
+        if let Some(done) = done {
+            self.compare(here.packed, end);
+            self.code.push(Inst::Jump(When::Equal, done));
+        }
+        let head = self.label();
+        self.code.push(Inst::Here(head));
+        self.body(body, here, At::ZERO, false)?;
+        self.advance(i, Word::StepUser, 0, here.user);
+        self.advance(i, Word::StepPacked, 0, here.packed);
+        self.compare(here.packed, end);
+        self.code.push(Inst::Jump(When::NotEqual, head));
+        self.code.extend(done.map(Inst::Here));
+        Ok(())
+    }
+
+    /// `place += k`, which in a parametric plan is a context word of operation `i`.
+    fn advance(&mut self, i: usize, word: Word, k: i64, place: Place) {
+        if !self.parametric {
+            return self.add(place, k);
+        }
+        let mem = self.word(i as u32 * WORDS + word as u32);
+        match place {
+            Place::Reg(_) => self.math(Math::Add, place, Operand::Mem(mem)),
+            Place::Slot(_) => {
+                self.code.push(Inst::Load(Reg::RAX, mem));
+                self.math(Math::Add, place, Operand::Reg(Reg::RAX));
+            }
+        }
+    }
+
+    /// `body` once per row of the table in `slot`.
+    fn table_loop(
+        &mut self,
+        i: usize,
+        base: Pointers,
+        at: At,
+        spent: bool,
+        (slot, packed_step, body): (u32, i64, Body),
+    ) -> Result<()> {
+        let rows = self.rows(slot)?;
+        let width = self.plan.columns()[slot as usize].width() as i64;
+        let at = if self.parametric { at } else { at + self.plan.ops()[i].at() };
+        let reserve = self.needs(body);
+        let start = self.begin(i, base, at, spent, reserve);
+        let [row, end, user] = [0; 3].map(|_| self.alloc(reserve));
+        self.table(i, Word::Trip, slot, Reg::RAX);
+        self.put(row, Reg::RAX);
+        if self.parametric {
+            self.table(i, Word::Second, slot, Reg::RAX);
+        } else {
+            self.add(Place::Reg(Reg::RAX), rows * width);
+        }
+        self.put(end, Reg::RAX);
+        let head = self.label();
+        self.code.push(Inst::Here(head));
+        let base = self.get(row, Reg::RAX);
+        let mem = Mem { base, disp: 0 };
+        self.code.push(if width == 4 { Inst::LoadSigned(Reg::RAX, mem) } else { Inst::Load(Reg::RAX, mem) });
+        let table_base = self.operand(start.user);
+        self.code.push(Inst::Math(Math::Add, Reg::RAX, table_base));
+        self.put(user, Reg::RAX);
+        self.body(body, Pointers { user, packed: start.packed }, At::ZERO, false)?;
+        self.add(row, width);
+        self.advance(i, Word::StepPacked, packed_step, start.packed);
+        self.compare(row, end);
+        self.code.push(Inst::Jump(When::NotEqual, head));
+        Ok(())
+    }
+}
+
+/// What a loop does at a time: `unroll` iterations of `body`, `step` apart.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    step: At,
+    unroll: u32,
+    body: Body,
+}
