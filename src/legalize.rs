@@ -1,13 +1,13 @@
 //! Legalization: every move becomes loads and stores that the target has. Decides nothing by cost.
 //!
-//! A move of `len` bytes becomes accesses of 32, 16, 8, 4, 2, 1 bytes. Its tail is covered by one access that overlaps the one
+//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Its tail is covered by one access that overlaps the one
 //! before it: the overlapped bytes belong to the same block and are written twice with the same value, so gaps and the
-//! neighbours of the block stay untouched.
+//! neighbours of the block stay untouched. A whole cache line never overlaps: misaligned, it would cross two.
 
 use crate::error::Result;
 use crate::plan::{At, Body, Legal, Op, Plan, Scheduled};
 
-/// Splits the moves of `plan` into accesses of at most `widest` bytes (32, 16 or 8, by the vectors that the emitter has).
+/// Splits the moves of `plan` into accesses of at most `widest` bytes (64 to 8, by the vectors that the emitter has).
 ///
 /// # Errors
 /// Only faults of ddtc.
@@ -56,7 +56,7 @@ fn accesses(len: u32, widest: u32, mut f: impl FnMut(u32, u32)) {
         let width = (1 << rest.ilog2()).min(widest);
         // The smallest access that covers the rest, if it may reach back over bytes of this block.
         let cover = rest.next_power_of_two();
-        if cover <= widest && cover != rest && offset + rest >= cover {
+        if cover <= widest.min(32) && cover != rest && offset + rest >= cover {
             f(len - cover, cover);
             return;
         }
@@ -87,11 +87,12 @@ mod tests {
         assert_eq!(split(24, 8), [(0, 8), (8, 8), (16, 8)]);
         assert_eq!(split(40, 32), [(0, 32), (32, 8)]);
         assert_eq!(split(60, 32), [(0, 32), (28, 32)]);
+        assert_eq!(split(120, 64), [(0, 64), (64, 32), (88, 32)]);
     }
 
     #[test]
     fn every_length_is_covered_and_nothing_else() {
-        for widest in [8, 16, 32] {
+        for widest in [8, 16, 32, 64] {
             for len in 1..200_u32 {
                 let mut hit = vec![false; len as usize];
                 for (o, w) in split(len, widest) {

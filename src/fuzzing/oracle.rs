@@ -213,7 +213,7 @@ impl Oracle {
             verdict.kernels += 1;
             plan.verify().map_err(at("schedule"))?;
             case.plan("schedule", &plan, moved)?;
-            for widest in [8, 16, 32] {
+            for widest in [8, 16, 32, 64] {
                 let legal = legalize::legalize(&plan, widest).map_err(at("legalize"))?;
                 legal.verify().map_err(at("legalize"))?;
                 case.plan("legalize", &legal, moved)?;

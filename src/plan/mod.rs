@@ -49,6 +49,8 @@ impl Phase for Legal {
 
 /// Most straight-line moves in one kernel (prototype on AMD Zen 4: 64 copies cost 257 us and 1.7 KB of code, 2,300 cost 5.5 ms).
 pub const MAX_MOVES: usize = 64;
+/// Most bytes that the straight-line moves of one kernel move, in whole vectors: [`MAX_MOVES`] of 96.
+pub const MAX_MOVED: u64 = 6 << 10;
 
 /// One operation. Offsets are relative to the iteration that contains it; a call's block `i` is at `at + i * strides`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +79,7 @@ pub enum Op {
         /// What one iteration does.
         body: Body,
     },
-    /// Copies `len` bytes (straight-line). In the legal phase `len` is 1, 2, 4, 8, 16 or 32. A pack may read past the mapped
+    /// Copies `len` bytes (straight-line). In the legal phase `len` is a power of two of at most 64. A pack may read past the mapped
     /// bytes of one block into a gap; a later move of the same iteration then writes the right bytes over it.
     Move {
         /// Offsets of both sides.

@@ -3,12 +3,12 @@
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. slots name existing columns, and the columns of one `Blocks` have one length;
 //! 3. unroll factors are at least 1; loops and calls of a constant trip have one;
-//! 4. at most [`MAX_MOVES`](super::MAX_MOVES) times the widest split straight-line moves in the whole plan;
-//! 5. phase `Legal`: every move is 1, 2, 4, 8, 16 or 32 bytes;
+//! 4. at most [`MAX_MOVES`](super::MAX_MOVES) straight-line moves in the whole plan, and as many legal ones as those can become;
+//! 5. phase `Legal`: every move is a power of two of at most 64 bytes;
 //! 6. a micro-kernel moves blocks of the length that it is made for, reads columns of its widths, and goes the plan's way;
 //! 7. the instances of a pattern are dense in the packed stream.
 
-use super::{Legal, MAX_MOVES, Op, Phase, Plan};
+use super::{Legal, MAX_MOVED, MAX_MOVES, Op, Phase, Plan};
 use crate::error::{Error, Result};
 use crate::micro::{Family, Micro, Width, Widths};
 
@@ -48,7 +48,7 @@ impl<P: Phase> Plan<P> {
                 }
                 Op::Move { len, .. } => {
                     moves += 1;
-                    if *len == 0 || (legal && !matches!(len, 1 | 2 | 4 | 8 | 16 | 32)) {
+                    if *len == 0 || (legal && !(len.is_power_of_two() && *len <= 64)) {
                         return fail(i, "move of a width that the target does not have");
                     }
                 }
@@ -95,8 +95,8 @@ impl<P: Phase> Plan<P> {
         if let Some(i) = self.ops().iter().position(|op| !self.fits(op)) {
             return fail(i, "micro-kernel made for another length, column or direction");
         }
-        // A move of up to 64 bytes becomes at most seven accesses.
-        if moves > MAX_MOVES * if legal { 7 } else { 1 } {
+        // A move becomes one access a word at most, and three for what is left of it.
+        if moves > if legal { MAX_MOVED as usize / 8 + 3 * MAX_MOVES } else { MAX_MOVES } {
             return fail(self.ops().len(), "too many straight-line moves");
         }
         Ok(())

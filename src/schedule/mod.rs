@@ -13,7 +13,7 @@ use crate::kind::Direction;
 use crate::micro::pattern::{Part, Pattern};
 use crate::micro::{Micro, Width, Widths};
 use crate::nest::{At, Body, Disjoint, LoopNest, Node, Normal, Trip, Unit};
-use crate::plan::{MAX_MOVES, Op, Plan, Scheduled};
+use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, cost};
 
 /// Deepest nesting of loops in a kernel; deeper nests are walked.
@@ -37,8 +37,15 @@ pub fn schedule(
     direction: Direction,
     level: Level,
 ) -> Result<Plan<Scheduled>, Refusal> {
-    let mut s =
-        Scheduler { nest, direction, level, ops: Vec::new(), columns: Vec::new(), moves: 0, budget: MAX_OPS };
+    let mut s = Scheduler {
+        nest,
+        direction,
+        level,
+        ops: Vec::new(),
+        columns: Vec::new(),
+        written: Weight::default(),
+        budget: MAX_OPS,
+    };
     let list = s.body(nest.root(), At::ZERO, 0)?;
     let root = s.seal(list);
     Ok(Plan::new(s.ops, root, s.columns, direction, level))
@@ -50,7 +57,7 @@ struct Scheduler<'a> {
     level: Level,
     ops: Vec<Op>,
     columns: Vec<Column>,
-    moves: usize,
+    written: Weight,
     budget: usize,
 }
 
@@ -70,11 +77,11 @@ impl Scheduler<'_> {
     }
 
     fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
-        if matches!(op, Op::Move { .. }) {
-            if self.moves == MAX_MOVES {
+        if let Op::Move { len, .. } = op {
+            self.written += Weight::of(u64::from(len), self.level);
+            if !self.written.fits(Weight::MOST) {
                 return Err(Refusal { reason: "more straight-line moves than a kernel may have" });
             }
-            self.moves += 1;
         }
         if self.budget == 0 {
             return Err(Refusal { reason: "more operations than a kernel may have" });
@@ -105,9 +112,8 @@ impl Scheduler<'_> {
         if self.transposed(node, here, out)? {
             return Ok(());
         }
-        let room = MAX_MOVES - self.moves;
-        let limit = if self.is_all(node, depth) { cost::STRAIGHT_ALONE } else { cost::STRAIGHT_MOVES };
-        if straight(nest, node, limit.min(room), 0).is_some() {
+        let wide = u64::from(self.level.widest_access());
+        if self.straight(node, Weight { moves: MAX_MOVES, bytes: cost::STRAIGHT_MOVES * wide }) {
             return self.unrolled(node, at, out);
         }
         match node {
@@ -117,7 +123,7 @@ impl Scheduler<'_> {
             }
             Node::Blocks { user, packed, len, .. } => {
                 // One straight line if the kernel has room for it, else one call over three columns.
-                if straight(nest, node, cost::STRAIGHT_ROWS.min(room), 0).is_some() {
+                if self.straight(node, Weight { moves: cost::STRAIGHT_ROWS, bytes: u64::MAX }) {
                     return self.unrolled(node, at, out);
                 }
                 if len.len() <= cost::LONG_ROWS && len.iter().all(|l| l as u64 > cost::INLINE_BYTES) {
@@ -155,6 +161,13 @@ impl Scheduler<'_> {
             }
             Node::Loop { trip, step, body, .. } => {
                 if let [Node::Copy { n, unit: Unit::Byte, .. }] = nest.body(*body) {
+                    if self.written_loop(*trip, *n) {
+                        let mut list = Vec::new();
+                        self.push(&mut list, Op::Move { at: At::ZERO, len: n.k as u32 })?;
+                        let body = self.seal(list);
+                        return self
+                            .push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll: 1, body });
+                    }
                     let micro = Micro::strided(n.k, self.level);
                     return self.push(out, Op::Strided { at: here, n: *trip, step: *step, len: *n, micro });
                 }
@@ -166,15 +179,22 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Whether `node` is a loop over one copy and all that an instance has: a call that precompiled kernels make.
-    fn is_all(&self, node: &Node, depth: usize) -> bool {
-        let (nest, Node::Loop { body, .. }) = (self.nest, node) else { return false };
-        let alone = match (depth, nest.body(nest.root())) {
-            (0, [_]) => true,
-            (1, [Node::Loop { trip: Trip { per_count: true, .. }, body, .. }]) => nest.body(*body).len() == 1,
-            _ => false,
+    /// Whether `node` may be written out within `limit` and within what is left of the kernel.
+    fn straight(&self, node: &Node, limit: Weight) -> bool {
+        let left = Weight {
+            moves: Weight::MOST.moves - self.written.moves,
+            bytes: Weight::MOST.bytes - self.written.bytes,
         };
-        alone && matches!(nest.body(*body), [Node::Copy { .. }])
+        weight(self.nest, node, self.level, limit.least(left), 0).is_some()
+    }
+
+    /// Whether a loop over blocks is a loop of its own rather than a call: short ones of blocks that are whole vectors.
+    fn written_loop(&self, trip: Trip, len: Trip) -> bool {
+        let wide = u64::from(self.level.widest_access());
+        let left = Weight::MOST.bytes - self.written.bytes;
+        let known = !trip.per_count && !len.per_count && self.written.moves < MAX_MOVES;
+        let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
+        known && short && len.k % wide == 0 && (128..=(8 * wide).min(left)).contains(&len.k)
     }
 
     /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
@@ -271,45 +291,82 @@ impl Scheduler<'_> {
     }
 }
 
-/// Number of 16-byte moves that writing out `node` takes; `None` past `limit`, for long copies and for the instance count.
-fn straight(nest: &LoopNest<Normal>, node: &Node, limit: usize, depth: usize) -> Option<usize> {
+/// What writing out copies takes.
+#[derive(Clone, Copy, Default, Debug)]
+struct Weight {
+    /// Copies.
+    moves: usize,
+    /// Their bytes, in whole vectors of the level.
+    bytes: u64,
+}
+
+impl Weight {
+    /// What a kernel may have.
+    const MOST: Weight = Weight { moves: MAX_MOVES, bytes: MAX_MOVED };
+
+    /// One copy of `len` bytes.
+    fn of(len: u64, level: Level) -> Weight {
+        Weight { moves: 1, bytes: len.next_multiple_of(level.widest_access().into()) }
+    }
+
+    fn fits(self, limit: Weight) -> bool {
+        self.moves <= limit.moves && self.bytes <= limit.bytes
+    }
+
+    fn least(self, other: Weight) -> Weight {
+        Weight { moves: self.moves.min(other.moves), bytes: self.bytes.min(other.bytes) }
+    }
+
+    fn times(self, n: usize) -> Weight {
+        Weight { moves: self.moves.saturating_mul(n), bytes: self.bytes.saturating_mul(n as u64) }
+    }
+}
+
+impl std::ops::AddAssign for Weight {
+    fn add_assign(&mut self, other: Weight) {
+        self.moves += other.moves;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What writing out `node` takes; `None` past `limit`, for long copies and for the instance count.
+fn weight(nest: &LoopNest<Normal>, node: &Node, level: Level, limit: Weight, depth: usize) -> Option<Weight> {
     if depth > MAX_DEPTH {
         return None;
     }
     let inner = |body: Body| {
-        let mut sum = 0_usize;
+        let mut sum = Weight::default();
         for node in nest.body(body) {
-            sum += straight(nest, node, limit, depth + 1)?;
-            if sum > limit {
+            sum += weight(nest, node, level, limit, depth + 1)?;
+            if !sum.fits(limit) {
                 return None;
             }
         }
         Some(sum)
     };
-    let one = |len: u64| (len <= cost::INLINE_BYTES).then_some(len.div_ceil(16) as usize);
-    let moves = match node {
+    let one = |len: u64| (len <= cost::INLINE_BYTES).then(|| Weight::of(len, level));
+    // Before anything is summed: tables and loops may be long.
+    let few = |n: u64| (n <= limit.moves as u64).then_some(n as usize);
+    let sum = match node {
         Node::Copy { n, unit: Unit::Byte, .. } if !n.per_count => one(n.k)?,
         Node::Copy { .. } => return None,
         Node::Blocks { len, .. } => {
-            if len.len() > limit {
-                return None;
+            few(len.len() as u64)?;
+            let mut sum = Weight::default();
+            for l in len.iter() {
+                sum += one(l as u64)?;
             }
-            len.iter().map(|l| one(l as u64)).sum::<Option<usize>>()?
+            sum
         }
-        Node::Table { displacements, body, .. } => {
-            if displacements.len() > limit {
-                return None;
-            }
-            displacements.len() * inner(*body)?
-        }
+        Node::Table { displacements, body, .. } => inner(*body)?.times(few(displacements.len() as u64)?),
         Node::Loop { trip, body, .. } => {
-            if trip.per_count || trip.k > limit as u64 {
+            if trip.per_count {
                 return None;
             }
-            trip.k as usize * inner(*body)?
+            inner(*body)?.times(few(trip.k)?)
         }
     };
-    (moves <= limit).then_some(moves)
+    sum.fits(limit).then_some(sum)
 }
 
 /// How many iterations of a body go into one trip: only straight lines are unrolled.

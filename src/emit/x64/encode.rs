@@ -187,6 +187,12 @@ impl Encoder {
                 self.bytes.push(if load { 0x6F } else { 0x7F });
                 self.operands(0, rm);
             }
+            (Piece::B64, _) => {
+                // EVEX: map 0F, prefix F3, 64-bit elements, 512 bits, no mask.
+                let extended = if m.base.0 < 8 { 0xF1 } else { 0xD1 };
+                self.bytes.extend([0x62, extended, 0xFE, 0x48, if load { 0x6F } else { 0x7F }]);
+                self.memory(0, m, 64);
+            }
         }
     }
 
@@ -208,27 +214,29 @@ impl Encoder {
     }
 
     fn operands(&mut self, reg: u8, rm: Rm) {
-        let reg = (reg & 7) << 3;
         match rm {
-            Rm::Reg(r) => self.bytes.push(0xC0 | reg | (r.0 & 7)),
-            Rm::Mem(Mem { base, disp }) => {
-                // rbp and r13 have no form without displacement, rsp and r12 none without an index byte.
-                let short = i8::try_from(disp);
-                let mode = match short {
-                    Ok(0) if base.0 & 7 != 5 => 0x00,
-                    Ok(_) => 0x40,
-                    Err(_) => 0x80,
-                };
-                self.bytes.push(mode | reg | (base.0 & 7));
-                if base.0 & 7 == 4 {
-                    self.bytes.push(0x24);
-                }
-                match (mode, short) {
-                    (0x40, Ok(short)) => self.bytes.push(short as u8),
-                    (0x80, _) => self.bytes.extend(disp.to_le_bytes()),
-                    _ => {}
-                }
-            }
+            Rm::Reg(r) => self.bytes.push(0xC0 | (reg & 7) << 3 | (r.0 & 7)),
+            Rm::Mem(m) => self.memory(reg, m, 1),
+        }
+    }
+
+    /// Memory whose short displacements count `unit` bytes each.
+    fn memory(&mut self, reg: u8, Mem { base, disp }: Mem, unit: i32) {
+        // rbp and r13 have no form without displacement, rsp and r12 none without an index byte.
+        let short = if disp % unit == 0 { i8::try_from(disp / unit).ok() } else { None };
+        let mode = match short {
+            Some(0) if base.0 & 7 != 5 => 0x00,
+            Some(_) => 0x40,
+            None => 0x80,
+        };
+        self.bytes.push(mode | (reg & 7) << 3 | (base.0 & 7));
+        if base.0 & 7 == 4 {
+            self.bytes.push(0x24);
+        }
+        match (mode, short) {
+            (0x40, Some(short)) => self.bytes.push(short as u8),
+            (0x80, _) => self.bytes.extend(disp.to_le_bytes()),
+            _ => {}
         }
     }
 }

@@ -64,6 +64,8 @@ pub(super) enum Piece {
     B16Vex,
     /// `ymm0`.
     B32,
+    /// `zmm0`.
+    B64,
 }
 
 /// Arithmetic on 64 bits, `first = first op second`.
@@ -200,6 +202,7 @@ impl fmt::Display for Inst {
                 Piece::B16 => write!(f, "movdqu xmm0, {m}"),
                 Piece::B16Vex => write!(f, "vmovdqu xmm0, {m}"),
                 Piece::B32 => write!(f, "vmovdqu ymm0, {m}"),
+                Piece::B64 => write!(f, "vmovdqu64 zmm0, {m}"),
             },
             Inst::Put(piece, m) => match piece {
                 Piece::B1 => write!(f, "mov {m}, al"),
@@ -209,6 +212,7 @@ impl fmt::Display for Inst {
                 Piece::B16 => write!(f, "movdqu {m}, xmm0"),
                 Piece::B16Vex => write!(f, "vmovdqu {m}, xmm0"),
                 Piece::B32 => write!(f, "vmovdqu {m}, ymm0"),
+                Piece::B64 => write!(f, "vmovdqu64 {m}, zmm0"),
             },
             Inst::Jump(when, label) => match when {
                 When::Always => write!(f, "jmp {label}"),

@@ -47,7 +47,7 @@ impl Emitter for X64 {
     }
 
     fn widest_access(&self) -> u32 {
-        if self.level >= Level::Avx2 { 32 } else { 16 }
+        self.level.widest_access()
     }
 
     fn emit(&self, plan: &Plan<Legal>) -> Result<CompiledCode> {
@@ -352,7 +352,8 @@ impl<'a> Function<'a> {
 
     /// One load and one store.
     fn access(&mut self, len: u32, base: Pointers, at: At) -> Result<()> {
-        let vex = self.plan.level() >= Level::Avx2;
+        let level = self.plan.level();
+        let vex = level >= Level::Avx2;
         let piece = match len {
             1 => Piece::B1,
             2 => Piece::B2,
@@ -361,9 +362,10 @@ impl<'a> Function<'a> {
             16 if vex => Piece::B16Vex,
             16 => Piece::B16,
             32 if vex => Piece::B32,
+            64 if level >= Level::Avx512 => Piece::B64,
             _ => return Err(Error::internal("emit", format!("access of {len} bytes"))),
         };
-        self.wide |= piece == Piece::B32;
+        self.wide |= matches!(piece, Piece::B32 | Piece::B64);
         let user = self.reach(base.user, at.user, Reg::R10);
         let packed = self.reach(base.packed, at.packed, Reg::R11);
         let (from, to) = match self.plan.direction() {

@@ -2,9 +2,10 @@ use super::encode::encode;
 use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, When};
 
 /// Displacements and constants at every border of an encoding.
-const NUMBERS: [i32; 9] = [0, 1, -1, 127, -128, 128, -129, i32::MAX, i32::MIN];
-const PIECES: [Piece; 7] =
-    [Piece::B1, Piece::B2, Piece::B4, Piece::B8, Piece::B16, Piece::B16Vex, Piece::B32];
+const NUMBERS: [i32; 13] =
+    [0, 1, -1, 64, 127, -128, 128, -129, 127 * 64, -128 * 64, 128 * 64, i32::MAX, i32::MIN];
+const PIECES: [Piece; 8] =
+    [Piece::B1, Piece::B2, Piece::B4, Piece::B8, Piece::B16, Piece::B16Vex, Piece::B32, Piece::B64];
 const MATH: [Math; 4] = [Math::Add, Math::Sub, Math::And, Math::Cmp];
 
 fn registers() -> impl Iterator<Item = Reg> {
