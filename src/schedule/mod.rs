@@ -194,7 +194,7 @@ impl Scheduler<'_> {
         let left = Weight::MOST.bytes - self.written.bytes;
         let known = !trip.per_count && !len.per_count && self.written.moves < MAX_MOVES;
         let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
-        known && short && len.k % wide == 0 && (128..=(8 * wide).min(left)).contains(&len.k)
+        known && short && len.k.is_multiple_of(wide) && (128..=(8 * wide).min(left)).contains(&len.k)
     }
 
     /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
