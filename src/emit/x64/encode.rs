@@ -2,7 +2,7 @@
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters 2 and 3.
 
-use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, When};
+use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
 use crate::error::{Error, Result};
 
 /// The machine code of `list`. Jumps backward are short where they reach, jumps forward are long.
@@ -81,6 +81,14 @@ impl Encoder {
             },
             Inst::Take(piece, m) => self.piece(piece, m, true),
             Inst::Put(piece, m) => self.piece(piece, m, false),
+            Inst::TakeLow(Vex(true), m) => self.vex(2, 0x7E, m),
+            Inst::TakeLow(Vex(false), m) => {
+                self.bytes.push(0xF3);
+                self.narrow(&[0x0F, 0x7E], 0, Rm::Mem(m));
+            }
+            // Its second source is `xmm0` as well, whose number is written inverted where others leave ones.
+            Inst::TakeHigh(Vex(true), m) => self.vex(0, 0x16, m),
+            Inst::TakeHigh(Vex(false), m) => self.narrow(&[0x0F, 0x16], 0, Rm::Mem(m)),
             Inst::Jump(when, label) => self.jump(when, label),
             Inst::Here(label) => {
                 let place = self.places.get_mut(label.0 as usize).ok_or_else(|| wrong("unknown label"))?;
@@ -177,15 +185,9 @@ impl Encoder {
                 self.narrow(&[0x0F, if load { 0x6F } else { 0x7F }], 0, rm);
             }
             (Piece::B16Vex | Piece::B32, _) => {
-                // VEX: map 0F, prefix F3, 128 or 256 bits; the short form where the base needs no extension.
-                let last = 0x78 | if piece == Piece::B32 { 4 } else { 0 } | 2;
-                if m.base.0 < 8 {
-                    self.bytes.extend([0xC5, 0x80 | last]);
-                } else {
-                    self.bytes.extend([0xC4, 0xC1, last]);
-                }
-                self.bytes.push(if load { 0x6F } else { 0x7F });
-                self.operands(0, rm);
+                // 256 bits or 128, prefix F3.
+                let last = if piece == Piece::B32 { 4 } else { 0 } | 2;
+                self.vex(last, if load { 0x6F } else { 0x7F }, m);
             }
             (Piece::B64, _) => {
                 // EVEX: map 0F, prefix F3, 64-bit elements, 512 bits, no mask.
@@ -194,6 +196,19 @@ impl Encoder {
                 self.memory(0, m, 64);
             }
         }
+    }
+
+    /// An instruction of AVX, map 0F, on `xmm0` or `ymm0` and memory: `last` is the vector's length and the prefix. The short form
+    /// where the base needs no extension.
+    fn vex(&mut self, last: u8, opcode: u8, m: Mem) {
+        let last = 0x78 | last;
+        if m.base.0 < 8 {
+            self.bytes.extend([0xC5, 0x80 | last]);
+        } else {
+            self.bytes.extend([0xC4, 0xC1, last]);
+        }
+        self.bytes.push(opcode);
+        self.memory(0, m, 1);
     }
 
     /// An instruction on 64 bits: prefix, opcode, operands.

@@ -68,6 +68,10 @@ pub(super) enum Piece {
     B64,
 }
 
+/// Whether an instruction has the encoding of AVX.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Vex(pub(super) bool);
+
 /// Arithmetic on 64 bits, `first = first op second`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Math {
@@ -118,6 +122,10 @@ pub(super) enum Inst {
     Take(Piece, Mem),
     /// Bytes out of their register.
     Put(Piece, Mem),
+    /// 8 bytes to the lower half of `xmm0`, by AVX or SSE2.
+    TakeLow(Vex, Mem),
+    /// 8 bytes to its upper half.
+    TakeHigh(Vex, Mem),
     Jump(When, Label),
     Here(Label),
     Call(Reg),
@@ -214,6 +222,10 @@ impl fmt::Display for Inst {
                 Piece::B32 => write!(f, "vmovdqu {m}, ymm0"),
                 Piece::B64 => write!(f, "vmovdqu64 {m}, zmm0"),
             },
+            Inst::TakeLow(Vex(true), m) => write!(f, "vmovq xmm0, {m}"),
+            Inst::TakeLow(Vex(false), m) => write!(f, "movq xmm0, {m}"),
+            Inst::TakeHigh(Vex(true), m) => write!(f, "vmovhps xmm0, xmm0, {m}"),
+            Inst::TakeHigh(Vex(false), m) => write!(f, "movhps xmm0, {m}"),
             Inst::Jump(when, label) => match when {
                 When::Always => write!(f, "jmp {label}"),
                 When::Equal => write!(f, "je {label}"),

@@ -159,7 +159,12 @@ impl Function<'_> {
     }
 
     fn iterations(&mut self, base: Pointers, at: At, once: Turn, n: u32) -> Result<()> {
-        (0..i64::from(n)).try_for_each(|i| self.body(once.body, base, at.step(once.step, i), false))
+        let iterations = (0..i64::from(n)).map(|i| at.step(once.step, i));
+        let moves: Vec<_> = iterations.clone().flat_map(|at| self.moves(once.body.range(), at)).collect();
+        if moves.len() == once.body.len as usize * n as usize {
+            return self.accesses(&moves, base);
+        }
+        iterations.into_iter().try_for_each(|at| self.body(once.body, base, at, false))
     }
 
     fn compare(&mut self, a: Place, b: Place) {

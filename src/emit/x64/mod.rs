@@ -14,6 +14,8 @@ mod loops;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use super::{CompiledCode, Emitter, Listing, MAX_CODE, context};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
@@ -21,7 +23,7 @@ use crate::micro::Micro;
 use crate::plan::{At, Body, Legal, Op, Plan, Trip, WORDS, Word};
 use crate::target::Level;
 
-use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, When};
+use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
 
 /// The emitter by templates, for kernels of one CPU level.
 #[derive(Clone, Copy, Debug)]
@@ -197,15 +199,31 @@ impl<'a> Function<'a> {
     /// Emits `body` for an iteration that is `at` from `base`. If the pointers are `spent`, nothing behind the body needs them.
     fn body(&mut self, body: Body, base: Pointers, at: At, spent: bool) -> Result<()> {
         let range = body.range();
-        let last = range.end;
-        range.into_iter().try_for_each(|i| self.op(i, base, at, spent && i + 1 == last))
+        let (mut i, last) = (range.start, range.end);
+        while i < last {
+            let run = self.moves(i..last, at);
+            if run.is_empty() {
+                self.op(i, base, at, spent && i + 1 == last)?;
+                i += 1;
+            } else {
+                self.accesses(&run, base)?;
+                i += run.len();
+            }
+        }
+        Ok(())
+    }
+
+    /// The moves that `range` begins with, at their places in an iteration that is `at` from its base.
+    fn moves(&self, range: Range<usize>, at: At) -> Vec<(At, u32)> {
+        let moves = self.plan.ops()[range].iter().map_while(|op| match op {
+            Op::Move { at: own, len } => Some((at + *own, *len)),
+            _ => None,
+        });
+        moves.collect()
     }
 
     fn op(&mut self, i: usize, base: Pointers, at: At, spent: bool) -> Result<()> {
         let op = &self.plan.ops()[i];
-        if let Op::Move { at: own, len } = op {
-            return self.access(*len, base, at + *own);
-        }
         let held = (self.taken, self.slots);
         match op {
             Op::Loop { .. } | Op::Table { .. } => self.repeated(i, base, at, spent)?,
@@ -348,6 +366,32 @@ impl<'a> Function<'a> {
         let index = if self.parametric { i as u32 * WORDS + word as u32 } else { slot };
         let mem = self.word(index);
         self.code.push(Inst::Load(to, mem));
+    }
+
+    /// Moves in order. Packing, two of 8 bytes that go to one place are two loads and one store: stores bound such code.
+    fn accesses(&mut self, moves: &[(At, u32)], base: Pointers) -> Result<()> {
+        let mut rest = moves;
+        while let [(at, len), others @ ..] = rest {
+            rest = others;
+            match others {
+                [(next, 8), others @ ..]
+                    if *len == 8
+                        && self.plan.direction() == Direction::Pack
+                        && next.packed == at.packed.wrapping_add(8) =>
+                {
+                    rest = others;
+                    let vex = Vex(self.plan.level() >= Level::Avx2);
+                    let low = self.reach(base.user, at.user, Reg::R10);
+                    self.code.push(Inst::TakeLow(vex, low));
+                    let high = self.reach(base.user, next.user, Reg::R10);
+                    self.code.push(Inst::TakeHigh(vex, high));
+                    let packed = self.reach(base.packed, at.packed, Reg::R11);
+                    self.code.push(Inst::Put(if vex.0 { Piece::B16Vex } else { Piece::B16 }, packed));
+                }
+                _ => self.access(*len, base, *at)?,
+            }
+        }
+        Ok(())
     }
 
     /// One load and one store.

@@ -1,5 +1,5 @@
 use super::encode::encode;
-use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, When};
+use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
 
 /// Displacements and constants at every border of an encoding.
 const NUMBERS: [i32; 13] =
@@ -42,6 +42,7 @@ fn everything() -> Vec<Inst> {
         }
     }
     for m in memory() {
+        list.extend([true, false].map(Vex).iter().flat_map(|&v| [Inst::TakeLow(v, m), Inst::TakeHigh(v, m)]));
         list.extend(PIECES.iter().flat_map(|&p| [Inst::Take(p, m), Inst::Put(p, m)]));
         for k in NUMBERS {
             list.extend(MATH.map(|op| Inst::MathAt(op, m, Operand::Imm(k))));
