@@ -8,9 +8,11 @@
 //! Registers: `rax` and the first vector register carry bytes, `r10` and `r11` addresses that are used at once. The rest hold pointers and ends of loops,
 //! innermost first; with calls in the plan only registers that calls preserve do. Calling convention: System V.
 
+mod calls;
 mod encode;
 mod inst;
 mod loops;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -19,11 +21,11 @@ use std::ops::Range;
 use super::{CompiledCode, Emitter, Listing, MAX_CODE, context};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
-use crate::micro::Micro;
-use crate::plan::{At, Body, Legal, Op, Plan, Trip, WORDS, Word};
+use crate::plan::{At, Body, Legal, Op, Plan, Word};
 use crate::target::Level;
 
 use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
+use places::Place;
 
 /// The emitter by templates, for kernels of one CPU level.
 #[derive(Clone, Copy, Debug)]
@@ -72,14 +74,6 @@ impl Emitter for X64 {
     }
 }
 
-/// Where a value lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Reg(Reg),
-    /// Eight bytes of the frame, by number.
-    Slot(u32),
-}
-
 /// The two addresses that code works on.
 #[derive(Clone, Copy, Debug)]
 struct Pointers {
@@ -87,18 +81,6 @@ struct Pointers {
     packed: Place,
 }
 
-/// An argument of a micro-kernel.
-#[derive(Clone, Copy)]
-enum Arg {
-    User,
-    Packed,
-    Value(Word, i64),
-    Trip(Word, Trip),
-    Table(Word, u32),
-}
-
-/// Registers of the first six arguments (System V); the others lie at the bottom of the frame.
-const ARGUMENTS: [Reg; 6] = [Reg::RDI, Reg::RSI, Reg::RDX, Reg::RCX, Reg::R8, Reg::R9];
 /// Registers that a plan without calls has for its loops, those first that cost no saving.
 const FREE: [Reg; 8] = [Reg::R8, Reg::R9, Reg::RBX, Reg::RBP, Reg::R12, Reg::R13, Reg::R14, Reg::R15];
 /// Registers that a call preserves.
@@ -239,133 +221,11 @@ impl<'a> Function<'a> {
                 self.code.push(Inst::Here(done));
             }
             _ => {
-                let (micro, args) = self.arguments(op)?;
-                self.call(i, base, at + if self.parametric { At::ZERO } else { op.at() }, micro, &args);
+                self.call(i, base, at + if self.parametric { At::ZERO } else { op.at() })?;
             }
         }
         (self.taken, self.slots) = held;
         Ok(())
-    }
-
-    /// What the micro-kernel of a call is given.
-    fn arguments(&self, op: &Op) -> Result<(Micro, Vec<Arg>)> {
-        use Arg::{Packed, Table, User, Value};
-        let pack = self.plan.direction() == Direction::Pack;
-        Ok(match op {
-            Op::Strided { n, step, len, micro, .. } => {
-                let (user, packed) = (Value(Word::StepUser, step.user), Value(Word::StepPacked, step.packed));
-                let (n, len) = (Arg::Trip(Word::Trip, *n), Arg::Trip(Word::Len, *len));
-                let args = if pack {
-                    [Packed, User, n, packed, user, len]
-                } else {
-                    [User, Packed, n, user, packed, len]
-                };
-                (*micro, args.to_vec())
-            }
-            Op::Rows { slot, packed, len, micro, .. } => {
-                let (n, len) = (Value(Word::StepUser, self.rows(*slot)?), Value(Word::Len, *len as i64));
-                let packed = Value(Word::StepPacked, *packed);
-                (*micro, vec![User, Packed, n, Table(Word::Trip, *slot), packed, len])
-            }
-            Op::Blocks { slots: [u, p, l], micro, .. } => {
-                let n = Value(Word::StepUser, self.rows(*u)?);
-                let tables = [Table(Word::Trip, *u), Table(Word::Second, *p), Table(Word::Third, *l)];
-                (*micro, [[User, Packed, n], tables].concat())
-            }
-            Op::Pattern { n, step, slot, micro, .. } => {
-                let (n, user) = (Arg::Trip(Word::Trip, *n), Value(Word::StepUser, step.user));
-                (*micro, vec![User, Packed, n, user, Table(Word::Second, *slot)])
-            }
-            Op::Transpose { trips: [outer, inner], steps: [o, s], micro, .. } => {
-                let (outer, inner) = (Arg::Trip(Word::Trip, *outer), Arg::Trip(Word::Second, *inner));
-                let (outer_user, outer_packed) =
-                    (Value(Word::StepUser, o.user), Value(Word::StepPacked, o.packed));
-                let (inner_user, inner_packed) = (Value(Word::Third, s.user), Value(Word::Len, s.packed));
-                // Rows of the source become columns of the destination: the inner loop runs along the packed side.
-                let args = if pack {
-                    [Packed, User, inner, outer, outer_packed, inner_user, inner_packed, outer_user]
-                } else {
-                    [User, Packed, outer, inner, inner_user, outer_packed, outer_user, inner_packed]
-                };
-                (*micro, args.to_vec())
-            }
-            Op::Move { .. } | Op::Loop { .. } | Op::Table { .. } | Op::Guard { .. } => {
-                return Err(Error::internal("emit", "no call"));
-            }
-        })
-    }
-
-    /// Calls `micro`. Nothing that lives across a call is in a register of arguments.
-    fn call(&mut self, i: usize, base: Pointers, at: At, micro: Micro, args: &[Arg]) {
-        // Those on the stack first: they go through a register.
-        for (n, &arg) in args.iter().enumerate().rev() {
-            let reg = ARGUMENTS.get(n).copied();
-            let to = reg.unwrap_or(Reg::RAX);
-            self.argument(i, base, at, arg, to);
-            if reg.is_none() {
-                let disp = 8 * (n - ARGUMENTS.len()) as i32;
-                self.code.push(Inst::Store(Mem { base: Reg::RSP, disp }, to));
-            }
-        }
-        self.code.extend([Inst::Micro(Reg::RAX, micro), Inst::Call(Reg::RAX)]);
-    }
-
-    fn argument(&mut self, i: usize, base: Pointers, at: At, arg: Arg, to: Reg) {
-        match arg {
-            Arg::User => self.start(i, base.user, at.user, (Word::AtUser, self.plan.ops()[i].at().user), to),
-            Arg::Packed => {
-                self.start(i, base.packed, at.packed, (Word::AtPacked, self.plan.ops()[i].at().packed), to)
-            }
-            Arg::Value(word, k) => {
-                self.value(i, word, k, to);
-            }
-            Arg::Trip(word, trip) => self.trip(i, word, trip, to),
-            Arg::Table(word, slot) => self.table(i, word, slot, to),
-        }
-    }
-
-    /// `to = base + k`, and in a parametric plan also the operation's own offset, unless that is zero.
-    fn start(&mut self, i: usize, base: Place, k: i64, (word, own): (Word, i64), to: Reg) {
-        match (base, i32::try_from(k)) {
-            (Place::Reg(r), Ok(0)) if r == to => {}
-            (Place::Reg(r), Ok(0)) => self.code.push(Inst::Copy(to, r)),
-            (Place::Reg(r), Ok(disp)) if r != to => self.code.push(Inst::Address(to, Mem { base: r, disp })),
-            _ => {
-                self.get_into(base, to);
-                self.add(Place::Reg(to), k);
-            }
-        }
-        if self.parametric && own != 0 {
-            let mem = self.word(i as u32 * WORDS + word as u32);
-            self.code.push(Inst::Math(Math::Add, to, Operand::Mem(mem)));
-        }
-    }
-
-    /// A constant of operation `i` in `to`: a context word if the plan is parametric, else `k` itself.
-    fn value(&mut self, i: usize, word: Word, k: i64, to: Reg) -> Reg {
-        let inst = if self.parametric {
-            Inst::Load(to, self.word(i as u32 * WORDS + word as u32))
-        } else {
-            Inst::Set(to, k)
-        };
-        self.code.push(inst);
-        to
-    }
-
-    /// A trip of operation `i` in `to`, times the instance count where it carries that.
-    fn trip(&mut self, i: usize, word: Word, trip: Trip, to: Reg) {
-        self.value(i, word, trip.k as i64, to);
-        if trip.per_count {
-            let count = self.operand(self.count);
-            self.code.push(Inst::Mul(to, count));
-        }
-    }
-
-    /// The address of the column in `slot`, as used by operation `i`, in `to`.
-    fn table(&mut self, i: usize, word: Word, slot: u32, to: Reg) {
-        let index = if self.parametric { i as u32 * WORDS + word as u32 } else { slot };
-        let mem = self.word(index);
-        self.code.push(Inst::Load(to, mem));
     }
 
     /// Moves in order. Packing, two of 8 bytes that go to one place are two loads and one store: stores bound such code.
@@ -433,92 +293,8 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// Context word `index`. The context is always in a register.
-    fn word(&self, index: u32) -> Mem {
-        let Place::Reg(base) = self.context else { return self.slot(0) };
-        Mem { base, disp: 8 * index as i32 }
-    }
-
-    fn rows(&self, slot: u32) -> Result<i64> {
-        let column = self.plan.columns().get(slot as usize);
-        column.map(|c| c.len() as i64).ok_or_else(|| Error::internal("emit", "slot without a column"))
-    }
-
     fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)
-    }
-
-    /// A place for a value: a register if that leaves `reserve` others, else a slot.
-    fn alloc(&mut self, reserve: usize) -> Place {
-        if self.taken + reserve < self.pool.len() {
-            self.taken += 1;
-            self.most_taken = self.most_taken.max(self.taken);
-            return Place::Reg(self.pool[self.taken - 1]);
-        }
-        self.slots += 1;
-        self.most_slots = self.most_slots.max(self.slots);
-        Place::Slot(self.slots - 1)
-    }
-
-    fn slot(&self, slot: u32) -> Mem {
-        Mem { base: Reg::RSP, disp: (self.outgoing + 8 * slot) as i32 }
-    }
-
-    fn operand(&self, place: Place) -> Operand {
-        match place {
-            Place::Reg(r) => Operand::Reg(r),
-            Place::Slot(s) => Operand::Mem(self.slot(s)),
-        }
-    }
-
-    /// The value of `place` in a register: its own, or `scratch`.
-    fn get(&mut self, place: Place, scratch: Reg) -> Reg {
-        match place {
-            Place::Reg(r) => r,
-            Place::Slot(_) => {
-                self.get_into(place, scratch);
-                scratch
-            }
-        }
-    }
-
-    fn get_into(&mut self, place: Place, to: Reg) {
-        match place {
-            Place::Reg(r) if r == to => {}
-            Place::Reg(r) => self.code.push(Inst::Copy(to, r)),
-            Place::Slot(s) => self.code.push(Inst::Load(to, self.slot(s))),
-        }
-    }
-
-    fn put(&mut self, place: Place, from: Reg) {
-        match place {
-            Place::Reg(r) if r == from => {}
-            Place::Reg(r) => self.code.push(Inst::Copy(r, from)),
-            Place::Slot(s) => self.code.push(Inst::Store(self.slot(s), from)),
-        }
-    }
-
-    /// `place += k`, by way of `r11` where `k` is long.
-    fn add(&mut self, place: Place, k: i64) {
-        if k == 0 {
-            return;
-        }
-        let operand = match i32::try_from(k) {
-            Ok(k) => Operand::Imm(k),
-            Err(_) => {
-                self.code.push(Inst::Set(Reg::R11, k));
-                Operand::Reg(Reg::R11)
-            }
-        };
-        self.math(Math::Add, place, operand);
-    }
-
-    /// Arithmetic on a place with a register or a constant.
-    fn math(&mut self, op: Math, place: Place, operand: Operand) {
-        self.code.push(match place {
-            Place::Reg(r) => Inst::Math(op, r, operand),
-            Place::Slot(s) => Inst::MathAt(op, self.slot(s), operand),
-        });
     }
 }
