@@ -393,10 +393,13 @@ fn csv(rows: &[Row]) -> String {
     out
 }
 
+/// One of the break-evens of a row.
+type Calls = fn(&Row) -> Option<f64>;
+
 /// The closing lines: medians, what is reached within the aim, what never pays.
 fn summary(rows: &[Row]) -> String {
     let mut out = String::from("\ncalls until the library's commit has paid for itself\n");
-    let what: [(&str, fn(&Row) -> Option<f64>); 3] = [
+    let what: [(&str, Calls); 3] = [
         ("pack", Row::packs),
         ("unpack, by a program that only unpacks", Row::unpacks),
         ("pack, after the other size of the layout", Row::known_packs),
