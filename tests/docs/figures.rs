@@ -1,5 +1,5 @@
 //! The figures of the documents: tables between `<!-- figures: FILE -->` and `<!-- end -->` are those of the record FILE, after
-//! `<!-- break-even: STEM -->` those of the records STEM-HOST.csv.
+//! `<!-- break-even: STEM HOST HOST -->` those of the records STEM-HOST.csv, the first of which is shown in full.
 
 use std::fmt::Write as _;
 
@@ -78,15 +78,24 @@ fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
 }
 
 /// The break-even on each host: medians, and every layout.
-fn break_even(stem: &str) -> String {
-    let hosts = [("MPICH", "mpich"), ("Intel MPI", "impi"), ("Open MPI", "openmpi")];
-    let records = hosts.map(|(_, host)| break_evens(&format!("{stem}-{host}.csv")));
+fn break_even(records: &str) -> String {
+    let mut words = records.split(' ');
+    let stem = words.next().unwrap();
+    let hosts: Vec<&str> = words.collect();
+    let name = |host: &str| match host {
+        "mpich" => "MPICH",
+        "impi" => "Intel MPI",
+        "openmpi" => "Open MPI",
+        other => panic!("no such host: {other}"),
+    };
+    let rows: Vec<Vec<(String, [f64; 3])>> =
+        hosts.iter().map(|host| break_evens(&format!("{stem}-{host}.csv"))).collect();
     let calls = |n: f64| if n.is_finite() { format!("{n:.0}") } else { "never".to_owned() };
     let mut out = String::from(
         "| Calls until the commit is paid: median, within 50, never | pack | unpack | pack, shape known |\n|---|---|---|---|\n",
     );
-    for ((host, _), rows) in hosts.iter().zip(&records) {
-        let _ = write!(out, "| {host}, {} layouts |", rows.len());
+    for (host, rows) in hosts.iter().zip(&rows) {
+        let _ = write!(out, "| {}, {} layouts |", name(host), rows.len());
         for column in 0..3 {
             let mut all: Vec<f64> = rows.iter().map(|(_, n)| n[column]).collect();
             all.sort_by(f64::total_cmp);
@@ -97,16 +106,21 @@ fn break_even(stem: &str) -> String {
         }
         out.push('\n');
     }
-    out += "\n| Layout, S / L | MPICH pack | MPICH unpack | MPICH pack, shape known | Intel MPI pack | Open MPI pack |\n\
-            |---|---|---|---|---|---|\n";
+    // The first host in full, packing alone of the others.
+    let mut columns = vec![(0, 0, "pack"), (0, 1, "unpack"), (0, 2, "pack, shape known")];
+    columns.extend((1..hosts.len()).map(|host| (host, 0, "pack")));
+    out += "\n| Layout, S / L |";
+    for (host, _, what) in &columns {
+        let _ = write!(out, " {} {what} |", name(hosts[*host]));
+    }
+    let _ = writeln!(out, "\n|---|{}", "---|".repeat(columns.len()));
     let of = |host: usize, name: &str, column: usize| {
-        let row = records[host].iter().find(|(other, _)| other == name).unwrap();
-        calls(row.1[column])
+        calls(rows[host].iter().find(|(other, _)| other == name).unwrap().1[column])
     };
-    for (name, _) in &records[0] {
+    for (name, _) in &rows[0] {
         let Some(layout) = name.strip_suffix(".S") else { continue };
         let _ = write!(out, "| {layout} |");
-        for (host, column) in [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0)] {
+        for &(host, column, _) in &columns {
             let both = ["S", "L"].map(|size| of(host, &format!("{layout}.{size}"), column));
             let _ = write!(out, " {} |", both.join(" / "));
         }
