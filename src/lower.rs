@@ -1,8 +1,8 @@
 //! Lowering: the combiner tree becomes loops and tables over copies.
 //!
-//! Every datatype node is lowered once to a body that describes one instance at origin zero; users of a shared child share its
-//! body, so the nest is as small as the DAG. Nothing is simplified here, with one exception: an indexed type over a gapless
-//! child goes straight to columns, because 10^6 nodes would cost more than everything after them.
+//! Every datatype node is lowered once to a body that describes one instance at origin zero; users of a shared child, or of
+//! equal children, share its body, so the nest is at most as large as the DAG. Nothing is simplified here, with one exception:
+//! an indexed type over a gapless child goes straight to columns, because 10^6 nodes would cost more than everything after them.
 //!
 //! Source: the definitions of the constructors, MPI 5.0, section 5.1.2.
 
@@ -46,13 +46,17 @@ pub fn lower(t: &Datatype, units: Units) -> Result<LoopNest<Lowered>> {
         let rule = "the size in external32 must fit in 64 bits";
         return Err(Error::new(ErrorClass::ValueTooLarge, "lower", "size", t.size(), rule));
     }
-    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), units };
+    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), alike: HashMap::default(), units };
     let mut stack = vec![(t, false)];
     while let Some((t, children_done)) = stack.pop() {
         if l.done.contains_key(&t.id()) {
             continue;
         }
         if !children_done {
+            if let Some(done) = l.equal(t) {
+                l.done.insert(t.id(), done);
+                continue;
+            }
             stack.push((t, true));
             match t.expansion() {
                 Some(e) => stack.push((e, false)),
@@ -62,6 +66,7 @@ pub fn lower(t: &Datatype, units: Units) -> Result<LoopNest<Lowered>> {
         }
         let done = l.one(t)?;
         l.done.insert(t.id(), done);
+        l.alike.insert(t.structural_hash(), t);
     }
     let inner = l.of(t)?;
     let step = At::new(t.extent(), inner.size);
@@ -73,13 +78,21 @@ pub fn lower(t: &Datatype, units: Units) -> Result<LoopNest<Lowered>> {
     Ok(LoopNest::new(l.nodes, root, inner.size, t.extent()))
 }
 
-struct Lowering {
+struct Lowering<'t> {
     nodes: Vec<Node>,
     done: HashMap<usize, Done, Xxh3DefaultBuilder>,
+    /// Datatypes that are done, by structural hash: hosts hand out equal members of a struct as types of their own.
+    alike: HashMap<u128, &'t Datatype, Xxh3DefaultBuilder>,
     units: Units,
 }
 
-impl Lowering {
+impl Lowering<'_> {
+    /// What an equal datatype became.
+    fn equal(&self, t: &Datatype) -> Option<Done> {
+        let known = self.alike.get(&t.structural_hash()).filter(|&&known| known == t)?;
+        self.done.get(&known.id()).copied()
+    }
+
     fn of(&self, t: &Datatype) -> Result<Done> {
         self.done.get(&t.id()).copied().ok_or_else(|| Error::internal("lower", "child not lowered"))
     }
@@ -209,19 +222,19 @@ impl Lowering {
         };
         let size = self.of(t)?.size;
         let list = if let Some(run) = self.run_of(t)? {
-            let mut at = 0_i64;
-            let starts = lengths.iter().map(|n| {
-                let start = at;
-                at = at.wrapping_add(n.wrapping_mul(run));
+            // Gone through by the column rather than kept: touching memory for the first time costs more than the sums.
+            let mut next = 0_i64;
+            let starts = lengths.iter().map(move |n| {
+                let start = next;
+                next = next.wrapping_add(n.wrapping_mul(run));
                 start
             });
-            let packed: Vec<i64> = starts.collect();
-            if at == 0 {
+            if lengths.iter().fold(0_i64, |at, n| at.wrapping_add(n.wrapping_mul(run))) == 0 {
                 Vec::new()
             } else {
                 let user = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)));
                 let len = Column::build(lengths.iter().map(|n| n.wrapping_mul(run)));
-                vec![Node::Blocks { at: At::ZERO, user, packed: packed.into(), len }]
+                vec![Node::Blocks { at: At::ZERO, user, packed: Column::build(starts), len }]
             }
         } else {
             let mut list = Vec::with_capacity(lengths.len());

@@ -117,6 +117,8 @@ fn errors_say_what_is_wrong_and_where() {
     assert!(bad(&["explain"]).contains("TYPE"));
     assert!(bad(&["frobnicate"]).contains("frobnicate"));
     assert!(bad(&["bench", "no_such_layout"]).contains("no layout is called 'no_such_layout'"));
+    assert!(bad(&["bench", "--break-even", "--library", "/nonexistent.so"]).contains("/nonexistent.so"));
+    assert!(bad(&["bench", "--library", "x.so"]).contains("--break-even"));
     assert!(bad(&["bench", "--corpus", "/nonexistent/x.ddt"]).contains("/nonexistent/x.ddt"));
     assert!(bad(&["corpus", "no_such_entry"]).contains("no_such_entry"));
 }

@@ -4,6 +4,7 @@
 //! which are freed; predefined ones (named, f90, value_index) never are.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use ddtc::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
 use ddtc::datatype::{Datatype, Named};
@@ -17,11 +18,54 @@ use crate::host::{Host, Word};
 pub(crate) struct Types {
     host: &'static Host,
     abi: &'static Abi,
+    /// Whether `contents` hands out the types themselves. Open MPI hands out duplicates: their handles say nothing about what is
+    /// shared, and are given to other types once they are released.
+    references: bool,
 }
+
+/// What the host's contents were found to be, once for the process: threads may both look.
+static CONTENTS: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const REFERENCES: u8 = 1;
+const DUPLICATES: u8 = 2;
 
 impl Types {
     pub(crate) fn new(host: &'static Host) -> Option<Types> {
-        Some(Types { host, abi: host.abi? })
+        let mut types = Types { host, abi: host.abi?, references: false };
+        if CONTENTS.load(Ordering::Relaxed) == UNKNOWN {
+            let found = if types.hands_out_references() == Some(true) { REFERENCES } else { DUPLICATES };
+            CONTENTS.store(found, Ordering::Relaxed);
+        }
+        types.references = CONTENTS.load(Ordering::Relaxed) == REFERENCES;
+        Some(types)
+    }
+
+    /// Looks at the contents of a vector of a vector.
+    fn hands_out_references(&mut self) -> Option<bool> {
+        let f = &self.host.f;
+        let (type_vector, type_free) = (f.type_vector?, f.type_free?);
+        let (mut inner, mut outer): (Word, Word) = (0, 0);
+        // SAFETY: a named type, arguments in range, a handle to write to; 8 bytes are room for a handle of 4.
+        if unsafe { type_vector(3, 1, 2, self.host.handle(Named::Int)?, (&raw mut inner).cast()) } != 0 {
+            return None;
+        }
+        // SAFETY: as above, with the type just made.
+        let made = unsafe { type_vector(3, 1, 2, inner, (&raw mut outer).cast()) } == 0;
+        let same = made.then(|| {
+            let envelope = self.envelope(&outer).ok()?;
+            let children = self.contents(&outer, &envelope).ok()?.datatypes;
+            let same = children.iter().all(|child| child & self.host.mask == inner & self.host.mask);
+            children.into_iter().for_each(|child| self.release(child));
+            Some(same)
+        });
+        // SAFETY: types made above, freed once.
+        unsafe {
+            if made {
+                let _ = type_free((&raw mut outer).cast());
+            }
+            let _ = type_free((&raw mut inner).cast());
+        }
+        same.flatten()
     }
 
     /// The tree of a type, with the host's bounds at every node.
@@ -170,8 +214,8 @@ impl Introspect for Types {
     }
 
     fn identity(&mut self, handle: &Word) -> Option<u64> {
-        // The type at the root holds all others while it is decoded.
-        Some(handle & self.host.mask)
+        // The type at the root holds all others while it is decoded, where they are not duplicates.
+        self.references.then_some(handle & self.host.mask)
     }
 
     fn release(&mut self, handle: Word) {

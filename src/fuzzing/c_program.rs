@@ -94,6 +94,13 @@ pub fn c_program(t: &Datatype, count: u64) -> String {
         out += "{0, 0}";
     }
     out += "\n};\n\nint main(int argc, char **argv)\n{\n    MPI_Init(&argc, &argv);\n";
+    let root = constructors(t, &mut out);
+    let _ = writeln!(out, "    MPI_Datatype t;\n    MPI_Type_dup({root}, &t);");
+    out + TAIL
+}
+
+/// Declares and builds the nodes of `t` in statements of a function, children first; returns the C expression of `t` itself.
+pub fn constructors(t: &Datatype, out: &mut String) -> String {
     let mut names: HashMap<usize, String> = HashMap::new();
     for node in postorder(t) {
         let name = match node.combiner() {
@@ -108,9 +115,7 @@ pub fn c_program(t: &Datatype, count: u64) -> String {
         };
         names.insert(node.id(), name);
     }
-    let root = &names[&t.id()];
-    let _ = writeln!(out, "    MPI_Datatype t;\n    MPI_Type_dup({root}, &t);");
-    out + TAIL
+    names.remove(&t.id()).unwrap_or_default()
 }
 
 /// An array literal; C has no empty one.

@@ -21,7 +21,7 @@ mod shrink;
 mod surfaces;
 pub mod targets;
 
-pub use c_program::c_program;
+pub use c_program::{c_program, constructors};
 pub use case::{Case, Mismatch, pattern, seeds};
 pub use choices::Choices;
 pub use concurrent::check_cache;

@@ -11,48 +11,41 @@ use crate::column::Column;
 use crate::error::Result;
 use crate::nest::{At, Node, Trip, Unit};
 
-/// Rows of a run of leaves, merged: offsets and lengths in bytes.
-#[derive(Default)]
-struct Rows {
-    user: Vec<i64>,
-    packed: Vec<i64>,
-    len: Vec<i64>,
+/// A row: offsets and length in bytes.
+#[derive(Clone, Copy)]
+struct Row {
+    at: At,
+    len: i64,
 }
 
-impl Rows {
-    fn push(&mut self, at: At, len: i64) {
-        if let (Some(&user), Some(&packed), Some(n)) =
-            (self.user.last(), self.packed.last(), self.len.last_mut())
-            && At::new(user + *n, packed + *n) == at
-        {
-            *n += len;
-            return;
-        }
-        self.user.push(at.user);
-        self.packed.push(at.packed);
-        self.len.push(len);
-    }
+/// Rows of a run of leaves, merged; made with room for all.
+struct Rows(Vec<Row>);
 
-    fn extend(&mut self, n: &Normalizer, node: &Node) {
-        let at = node.at();
-        match node {
-            Node::Copy { n, .. } => self.push(at, n.k as i64),
-            Node::Blocks { user, packed, len, .. } => {
-                for column in [&mut self.user, &mut self.packed, &mut self.len] {
-                    column.reserve(len.len());
-                }
-                for i in 0..len.len() {
-                    self.push(at + At::new(user.get(i), packed.get(i)), len.get(i));
-                }
+impl Visit for &mut Rows {
+    type Out = ();
+
+    fn rows<S: Sequence>(self, rows: S) {
+        let out = &mut self.0;
+        let mut i = 0;
+        // The row that may grow is in hand rather than in the vector.
+        let mut last = match out.pop() {
+            Some(last) => last,
+            None if rows.count() == 0 => return,
+            None => {
+                i = 1;
+                Row { at: rows.at(0), len: rows.len(0) }
             }
-            Node::Table { displacements, packed, body, .. } => {
-                let Some(len) = copy_bytes(n.body(*body)) else { return };
-                for (i, d) in displacements.iter().enumerate() {
-                    self.push(at + At::new(d, packed * i as i64), len);
-                }
+        };
+        for i in i..rows.count() {
+            let (at, len) = (rows.at(i), rows.len(i));
+            if last.at + At::new(last.len, last.len) == at {
+                last.len += len;
+            } else {
+                out.push(last);
+                last = Row { at, len };
             }
-            Node::Loop { .. } => {}
         }
+        out.push(last);
     }
 }
 
@@ -75,20 +68,20 @@ trait Sequence: Copy {
 
 /// A merged run.
 #[derive(Clone, Copy)]
-struct Merged<'a>(&'a [i64], &'a [i64], &'a [i64]);
+struct Merged<'a>(&'a [Row]);
 
 impl Sequence for Merged<'_> {
     fn count(self) -> usize {
         self.0.len()
     }
     fn at(self, i: usize) -> At {
-        At::new(self.0[i], self.1[i])
+        self.0[i].at
     }
     fn len(self, i: usize) -> i64 {
-        self.2[i]
+        self.0[i].len
     }
     fn first(self, count: usize) -> Self {
-        Merged(&self.0[..count], &self.1[..count], &self.2[..count])
+        Merged(&self.0[..count])
     }
 }
 
@@ -117,7 +110,7 @@ impl<T: Copy + Into<i64>> Sequence for Displaced<'_, T> {
     }
 }
 
-/// Blocks; columns of one width, or looked up entry by entry.
+/// Blocks, columns of one width.
 #[derive(Clone, Copy)]
 struct Listed<'a, T> {
     at: At,
@@ -137,6 +130,60 @@ impl<T: Copy + Into<i64>> Sequence for Listed<'_, T> {
     fn first(self, count: usize) -> Self {
         Listed { at: self.at, columns: self.columns.map(|c| &c[..count]) }
     }
+}
+
+/// Blocks whose columns differ in width: looked up entry by entry.
+#[derive(Clone, Copy)]
+struct Mixed<'a> {
+    at: At,
+    columns: [&'a Column; 3],
+    count: usize,
+}
+
+impl Sequence for Mixed<'_> {
+    fn count(self) -> usize {
+        self.count
+    }
+    fn at(self, i: usize) -> At {
+        self.at + At::new(self.columns[0].get(i), self.columns[1].get(i))
+    }
+    fn len(self, i: usize) -> i64 {
+        self.columns[2].get(i)
+    }
+    fn first(mut self, count: usize) -> Self {
+        self.count = count;
+        self
+    }
+}
+
+/// What is done with the rows of a node.
+trait Visit {
+    type Out;
+    fn rows<S: Sequence>(self, rows: S) -> Self::Out;
+}
+
+/// Visits the rows of a leaf, or of a table over one copy of `element` bytes, where they are stored; nothing else has rows.
+fn each<V: Visit>(node: &Node, element: Option<i64>, visit: V) -> Option<V::Out> {
+    Some(match node {
+        Node::Copy { at, n, .. } => visit.rows(Merged(&[Row { at: *at, len: n.k as i64 }])),
+        Node::Table { at, displacements, packed, .. } => {
+            let (at, packed, len) = (*at, *packed, element?);
+            match displacements {
+                Column::I32(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
+                Column::I64(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
+            }
+        }
+        Node::Blocks { at, user, packed, len } => match (user, packed, len) {
+            (Column::I32(u), Column::I32(p), Column::I32(l)) => {
+                visit.rows(Listed { at: *at, columns: [u, p, l] })
+            }
+            (Column::I64(u), Column::I64(p), Column::I64(l)) => {
+                visit.rows(Listed { at: *at, columns: [u, p, l] })
+            }
+            _ => visit.rows(Mixed { at: *at, columns: [user, packed, len], count: len.len() }),
+        },
+        Node::Loop { .. } => return None,
+    })
 }
 
 /// The length of a body that is one constant byte copy.
@@ -160,7 +207,11 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
     let mut out = Vec::with_capacity(list.len());
     let mut nodes = list.into_iter().peekable();
     while let Some(node) = nodes.next() {
-        let table = matches!(&node, Node::Table { body, .. } if copy_bytes(n.body(*body)).is_some());
+        let element = match &node {
+            Node::Table { body, .. } => copy_bytes(n.body(*body)),
+            _ => None,
+        };
+        let table = element.is_some();
         if !table && !joins(&node) {
             out.push(node);
             continue;
@@ -171,42 +222,41 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
             continue;
         }
         // A leaf that stands alone and has nothing to merge is looked at where it is: 10^6 rows are not copied.
-        if lone && let Some(done) = in_place(n, &node) {
+        if lone && let Some(done) = each(&node, element, InPlace(n, &node)).flatten() {
             out.extend(done?);
             continue;
         }
-        let mut rows = Rows::default();
-        rows.extend(n, &node);
-        if !table {
-            while let Some(next) = nodes.next_if(joins) {
-                rows.extend(n, &next);
-            }
+        let mut run = vec![node];
+        while !table && let Some(next) = nodes.next_if(joins) {
+            run.push(next);
         }
-        out.extend(canonical(n, Merged(&rows.user, &rows.packed, &rows.len), None)?);
+        let count = run.iter().filter_map(|node| each(node, element, Count)).sum();
+        let mut rows = Rows(Vec::with_capacity(count));
+        run.iter().for_each(|node| each(node, element, &mut rows).unwrap_or_default());
+        out.extend(canonical(n, Merged(&rows.0), None)?);
     }
     Ok(out)
 }
 
-/// The canonical nodes of a table over one copy, or of blocks, unless neighbours merge.
-fn in_place(n: &mut Normalizer, node: &Node) -> Option<Result<Vec<Node>>> {
-    fn go<S: Sequence>(n: &mut Normalizer, rows: S, node: &Node) -> Option<Result<Vec<Node>>> {
-        (!rows.merges()).then(|| canonical(n, rows, Some(node)))
+/// The number of rows.
+struct Count;
+
+impl Visit for Count {
+    type Out = usize;
+
+    fn rows<S: Sequence>(self, rows: S) -> usize {
+        rows.count()
     }
-    match node {
-        Node::Table { at, displacements, packed, body } => {
-            let (at, packed, len) = (*at, *packed, copy_bytes(n.body(*body))?);
-            match displacements {
-                Column::I32(d) => go(n, Displaced { at, displacements: d, packed, len }, node),
-                Column::I64(d) => go(n, Displaced { at, displacements: d, packed, len }, node),
-            }
-        }
-        Node::Blocks { at, user: Column::I32(u), packed: Column::I32(p), len: Column::I32(l) } => {
-            go(n, Listed { at: *at, columns: [u, p, l] }, node)
-        }
-        Node::Blocks { at, user: Column::I64(u), packed: Column::I64(p), len: Column::I64(l) } => {
-            go(n, Listed { at: *at, columns: [u, p, l] }, node)
-        }
-        Node::Blocks { .. } | Node::Loop { .. } | Node::Copy { .. } => None,
+}
+
+/// Canonical nodes of the rows of one node, unless neighbours merge.
+struct InPlace<'a>(&'a mut Normalizer, &'a Node);
+
+impl Visit for InPlace<'_> {
+    type Out = Option<Result<Vec<Node>>>;
+
+    fn rows<S: Sequence>(self, rows: S) -> Self::Out {
+        (!rows.merges()).then(|| canonical(self.0, rows, Some(self.1)))
     }
 }
 

@@ -20,6 +20,7 @@ mod reroll;
 mod table;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
@@ -185,12 +186,16 @@ impl Normalizer {
     /// Hoists the offset of the first node and interns the list.
     fn close(&mut self, mut list: Vec<Node>) -> Inner {
         let base = hoist::rewrite(&mut list);
-        if let Some(&body) = self.interned.get(&list) {
-            return Inner { body, base };
-        }
-        let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
-        self.nodes.extend(list.iter().cloned());
-        self.interned.insert(list, body);
+        // One hash for both: that of a long column takes as long as copying it.
+        let body = match self.interned.entry(list) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let list = place.key();
+                let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
+                self.nodes.extend(list.iter().cloned());
+                *place.insert(body)
+            }
+        };
         Inner { body, base }
     }
 

@@ -1,8 +1,11 @@
 //! `X0 .. Xn-1` where `X(i+p)` is `X(i)` moved by a constant `s`  -->  `loop n/p step s { X0 .. Xp-1 }`.
 //!
-//! The smallest period `p < n` that divides `n`, found by the failure function of Knuth, Morris and Pratt over the sequence of
-//! (shape, distance to the previous element) in O(n): constant strides (p = 1, the reroll of indexed types and of structs of
-//! equal parts) and periodic tables are the same rewrite. Elements are rows with their lengths, or nodes with their shapes.
+//! The smallest period `p < n` that divides `n`, over the sequence of (shape, distance to the previous element): constant strides
+//! (p = 1, the reroll of indexed types and of structs of equal parts) and periodic tables are the same rewrite. Elements are rows
+//! with their lengths, or nodes with their shapes.
+//!
+//! The divisors of `n` are tried in turn, which ends at the first elements where there is no period. Sequences that nearly have one
+//! go to the failure function of Knuth, Morris and Pratt, so that all is O(n).
 
 use super::Normalizer;
 use crate::error::Result;
@@ -20,6 +23,42 @@ pub(super) fn of(
     }
     // Letters 1..n: the shape of element i and its distance to element i - 1. Element 0 has a shape only.
     let same = |i: usize, j: usize| alike(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
+    let mut budget = NEARLY * n;
+    for p in divisors(n) {
+        if !alike(0, p) {
+            continue;
+        }
+        let held = (1..n - p).take_while(|&i| same(i + p, i)).count();
+        if held == n - p - 1 {
+            return Some((p, at(p) - at(0)));
+        }
+        budget = match budget.checked_sub(held) {
+            Some(left) => left,
+            None => {
+                return by_borders(n, same, |p| alike(0, p)).map(|p| (p, at(p) - at(0)));
+            }
+        };
+    }
+    None
+}
+
+/// Comparisons per element before the divisors of the length are given up.
+const NEARLY: usize = 4;
+
+/// The proper divisors of `n`, ascending.
+fn divisors(n: usize) -> impl Iterator<Item = usize> {
+    let root = n.isqrt();
+    let small = (1..=root).filter(move |d| n.is_multiple_of(*d));
+    let large = (2..=root).rev().filter(move |d| n.is_multiple_of(*d)).map(move |d| n / d);
+    small.chain(large.filter(move |&d| d > root)).filter(move |&d| d < n)
+}
+
+/// The smallest proper period of the letters 1..n that divides `n` and begins as element 0 does.
+fn by_borders(
+    n: usize,
+    same: impl Fn(usize, usize) -> bool,
+    begins: impl Fn(usize) -> bool,
+) -> Option<usize> {
     let m = n - 1;
     // fail[k] = length of the longest proper border of letters 1..=k.
     let mut fail = vec![0_u32; m + 1];
@@ -40,8 +79,8 @@ pub(super) fn of(
         if p >= n {
             return None;
         }
-        if p > 0 && n.is_multiple_of(p) && p < n && alike(0, p) {
-            return Some((p, at(p) - at(0)));
+        if p > 0 && n.is_multiple_of(p) && p < n && begins(p) {
+            return Some(p);
         }
         if border == 0 {
             return None;
@@ -80,4 +119,50 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
     list.truncate(p);
     let list = n.list(list)?;
     Ok(n.looped(trip, step, list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisors_ascend() {
+        for n in 1..500 {
+            let all: Vec<usize> = (1..n).filter(|d| n % d == 0).collect();
+            assert_eq!(divisors(n).collect::<Vec<_>>(), all, "{n}");
+        }
+    }
+
+    #[test]
+    fn both_ways_find_the_smallest_period() {
+        // Distances and shapes of two kinds, of every sequence up to 9 elements; then long ones that nearly have a period.
+        let check = |places: &[i64], shapes: &[u8]| {
+            let at = |i: usize| At::new(places[i], 8 * i as i64);
+            let alike = |i: usize, j: usize| shapes[i] == shapes[j];
+            let same = |i: usize, j: usize| alike(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
+            let n = places.len();
+            let period = |p: usize| {
+                n.is_multiple_of(p) && (p..n).all(|i| alike(i, i - p) && at(i) - at(i - p) == at(p) - at(0))
+            };
+            let smallest = (1..n).find(|&p| period(p));
+            assert_eq!(of(n, at, alike), smallest.map(|p| (p, at(p) - at(0))), "{places:?} {shapes:?}");
+            assert_eq!(by_borders(n, same, |p| alike(0, p)), smallest, "{places:?} {shapes:?}");
+        };
+        let places = |steps: &mut dyn Iterator<Item = i64>| -> Vec<i64> {
+            steps.scan(0, |at, step| Some(std::mem::replace(at, *at + step))).collect()
+        };
+        for n in 2..=9_usize {
+            for bits in 0..1_u32 << (2 * n) {
+                let bit = |i: usize| i64::from(bits >> i & 1);
+                let shapes: Vec<u8> = (n..2 * n).map(|i| bit(i) as u8).collect();
+                check(&places(&mut (0..n).map(|i| 10 + bit(i))), &shapes);
+            }
+        }
+        for odd in [1, 359, 700, 719] {
+            for base in [1, 2, 12] {
+                let step = |i: i64| 10 + i64::from(i % base == 0) + 100 * i64::from(i == odd);
+                check(&places(&mut (0..720).map(step)), &[0; 720]);
+            }
+        }
+    }
 }

@@ -3,6 +3,8 @@
 //! Normalization merges neighbours, so an indexed type of many small equal elements arrives as blocks of varying multiples.
 //! A row of varying length costs a mispredicted branch; a few equal pieces cost less. Order is kept, so overlap is no matter.
 
+use std::sync::Arc;
+
 use crate::column::Column;
 use crate::target::cost;
 
@@ -11,34 +13,82 @@ const MAX_PIECES: u64 = 16;
 /// Shortest piece in bytes.
 const MIN_PIECE: u64 = 4;
 
+/// Pieces of a row that are written at once.
+const TOGETHER: usize = 8;
+
 /// The piece length in bytes that beats rows of varying length, if the packed side is dense and there is one.
 pub(super) fn piece(packed: &Column, len: &Column) -> Option<u64> {
-    let rows = len.len() as u64;
-    let mut divisor = 0_u64;
-    let mut total = 0_u64;
-    for (l, p) in len.iter().zip(packed.iter()) {
-        if p as u64 != total {
-            return None;
-        }
-        total += l as u64;
-        divisor = gcd(divisor, l as u64);
-        if divisor < MIN_PIECE {
-            return None;
-        }
-    }
-    let pieces = total / divisor;
+    let (divisor, total) = match (packed, len) {
+        (Column::I32(packed), Column::I32(len)) => divisor(packed, len),
+        _ => divisor(&wide(packed), &wide(len)),
+    }?;
+    let (rows, pieces) = (len.len() as u64, total / divisor);
     (pieces <= rows * MAX_PIECES && pieces * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW)
         .then_some(divisor)
 }
 
+/// The greatest common divisor of all lengths if it is long enough for a piece, and their sum; `None` also if the packed side has
+/// gaps.
+fn divisor<T: Copy + Into<i64>>(packed: &[T], len: &[T]) -> Option<(u64, u64)> {
+    let (mut divisor, mut total) = (0_u64, 0_u64);
+    for (&l, &p) in len.iter().zip(packed) {
+        let (l, p): (i64, i64) = (l.into(), p.into());
+        if p as u64 != total {
+            return None;
+        }
+        total += l as u64;
+        // It soon stays what it is, and mostly is a power of two: a mask costs less than a division.
+        if !divisor.is_power_of_two() || l as u64 & (divisor - 1) != 0 {
+            divisor = gcd(l as u64, divisor);
+            if divisor < MIN_PIECE {
+                return None;
+            }
+        }
+    }
+    (divisor > 0).then_some((divisor, total))
+}
+
 /// User displacements of the pieces, in order.
 pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Column {
-    let total: i64 = len.iter().sum();
-    let mut out = Vec::with_capacity((total as u64 / piece) as usize);
+    if let (Column::I32(user), Column::I32(len), Ok(piece)) = (user, len, i32::try_from(piece)) {
+        // Of a row the last piece is the furthest, so 4 bytes hold every piece if they hold these.
+        let last = user.iter().zip(len.iter()).map(|(&u, &l)| i64::from(u) + i64::from(l - piece));
+        if last.fold(i64::MIN, i64::max) <= i64::from(i32::MAX) {
+            return Column::I32(cut(user, len, piece));
+        }
+    }
+    let mut out = Vec::new();
     for (u, l) in user.iter().zip(len.iter()) {
         out.extend((0..l).step_by(piece as usize).map(|i| u + i));
     }
     out.into()
+}
+
+/// The same where all are narrow. Written in place: most of the cost of 10^6 pieces is touching memory for the first time.
+fn cut(user: &[i32], len: &[i32], piece: i32) -> Arc<[i32]> {
+    let total: i64 = len.iter().map(|&l| i64::from(l)).sum();
+    let mut out: Arc<[i32]> = std::iter::repeat_n(0, (total / i64::from(piece)) as usize).collect();
+    let cells = Arc::make_mut(&mut out);
+    let steps: [i32; TOGETHER] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
+    let mut at = 0;
+    for (&u, &l) in user.iter().zip(len) {
+        let n = (l as u32 / piece as u32) as usize;
+        // The number of pieces varies, and a branch on it is mispredicted: what is written too much, the next row overwrites.
+        if n <= TOGETHER
+            && let Some(window) = cells.get_mut(at..at + TOGETHER)
+        {
+            window.iter_mut().zip(steps).for_each(|(cell, step)| *cell = u.wrapping_add(step));
+        } else {
+            let row = cells[at..at + n].iter_mut().zip(0..);
+            row.for_each(|(cell, k)| *cell = u + k * piece);
+        }
+        at += n;
+    }
+    out
+}
+
+fn wide(column: &Column) -> Vec<i64> {
+    column.iter().collect()
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -59,6 +109,26 @@ mod tests {
         let packed = Column::from(vec![0, 24, 96]);
         assert_eq!(piece(&packed, &len), Some(24));
         assert_eq!(pieces(&user, &len, 24), Column::from(vec![0, 100, 124, 148, 50, 74]));
+    }
+
+    #[test]
+    fn many_pieces_and_wide_ones() {
+        // Rows of 1 to 20 pieces, so shorter and longer ones than are written at once, up to the last cell.
+        let lengths: Vec<i64> = (0..200).map(|i| 12 * (1 + i * 7 % 20)).collect();
+        let places: Vec<i64> = (0..200).map(|i| 1000 * (i * 37 % 200) - 50_000).collect();
+        for far in [0, i64::from(i32::MAX) - 149_000 - 240 + 12, i64::from(i32::MAX)] {
+            let moved: Vec<i64> = places.iter().map(|p| p + far).collect();
+            let expected: Vec<i64> = moved
+                .iter()
+                .zip(&lengths)
+                .flat_map(|(&p, &l)| (0..l / 12).map(move |k| p + 12 * k))
+                .collect();
+            let (user, len) = (Column::from(moved), Column::from(lengths.clone()));
+            assert_eq!(pieces(&user, &len, 12), Column::from(expected), "{far}");
+        }
+        let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
+        let packed = Column::from(starts.collect::<Vec<_>>());
+        assert_eq!(divisor(&wide(&packed), &lengths), Some((12, lengths.iter().sum::<i64>() as u64)));
     }
 
     #[test]

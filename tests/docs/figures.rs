@@ -1,4 +1,5 @@
-//! The figures of the documents: tables between `<!-- figures: FILE -->` and `<!-- end -->` are those of the record FILE.
+//! The figures of the documents: tables between `<!-- figures: FILE -->` and `<!-- end -->` are those of the record FILE, after
+//! `<!-- break-even: STEM HOST HOST -->` those of the records STEM-HOST.csv, the first of which is shown in full.
 
 use std::fmt::Write as _;
 
@@ -33,8 +34,8 @@ fn figure(names: &[String], line: &Line, name: &str) -> Option<f64> {
     line.fields[names.iter().position(|n| n == name).unwrap()]
 }
 
-/// The document with every table between marks replaced by what `table` makes of the record that the mark names.
-fn with_tables(document: &str, table: impl Fn(&[String], &[Line]) -> String) -> (String, usize) {
+/// The document with every table between marks replaced by what `table` makes of a mark's key and the record that it names.
+fn with_tables(document: &str, table: impl Fn(&str, &str) -> String) -> (String, usize) {
     let (mut out, mut inside, mut tables) = (String::new(), false, 0);
     for line in document.lines() {
         if line == "<!-- end -->" {
@@ -44,9 +45,9 @@ fn with_tables(document: &str, table: impl Fn(&[String], &[Line]) -> String) -> 
             out += line;
             out.push('\n');
         }
-        if let Some(file) = line.strip_prefix("<!-- figures: ").and_then(|l| l.strip_suffix(" -->")) {
-            let (names, lines) = record(file);
-            out += &table(&names, &lines);
+        let mark = line.strip_prefix("<!-- ").and_then(|l| l.strip_suffix(" -->"));
+        if let Some((key, file)) = mark.and_then(|m| m.split_once(": ")) {
+            out += &table(key, file);
             (inside, tables) = (true, tables + 1);
         }
     }
@@ -57,6 +58,75 @@ fn with_tables(document: &str, table: impl Fn(&[String], &[Line]) -> String) -> 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let logs: Vec<f64> = values.map(f64::ln).collect();
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+}
+
+/// Calls until a commit is paid, by layout, in each of the columns packs, unpacks and known_packs; infinite: never.
+fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
+    let text = read(file);
+    let mut lines = text.lines().filter(|l| !l.starts_with('#'));
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let field = |name: &str| fields[names.iter().position(|n| *n == name).unwrap()];
+        let calls = |name| match field(name) {
+            "never" => f64::INFINITY,
+            number => number.parse().unwrap(),
+        };
+        (field("name").to_owned(), ["packs", "unpacks", "known_packs"].map(calls))
+    };
+    lines.map(row).collect()
+}
+
+/// The break-even on each host: medians, and every layout.
+fn break_even(records: &str) -> String {
+    let mut words = records.split(' ');
+    let stem = words.next().unwrap();
+    let hosts: Vec<&str> = words.collect();
+    let name = |host: &str| match host {
+        "mpich" => "MPICH",
+        "impi" => "Intel MPI",
+        "openmpi" => "Open MPI",
+        other => panic!("no such host: {other}"),
+    };
+    let rows: Vec<Vec<(String, [f64; 3])>> =
+        hosts.iter().map(|host| break_evens(&format!("{stem}-{host}.csv"))).collect();
+    let calls = |n: f64| if n.is_finite() { format!("{n:.0}") } else { "never".to_owned() };
+    let mut out = String::from(
+        "| Calls until the commit is paid: median, within 50, never | pack | unpack | pack, shape known |\n|---|---|---|---|\n",
+    );
+    for (host, rows) in hosts.iter().zip(&rows) {
+        let _ = write!(out, "| {}, {} layouts |", name(host), rows.len());
+        for column in 0..3 {
+            let mut all: Vec<f64> = rows.iter().map(|(_, n)| n[column]).collect();
+            all.sort_by(f64::total_cmp);
+            let middle = (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0;
+            let within = all.iter().filter(|n| **n <= 50.0).count();
+            let never = all.iter().filter(|n| n.is_infinite()).count();
+            let _ = write!(out, " **{}**, {within}, {never} |", calls(middle));
+        }
+        out.push('\n');
+    }
+    // The first host in full, packing alone of the others.
+    let mut columns = vec![(0, 0, "pack"), (0, 1, "unpack"), (0, 2, "pack, shape known")];
+    columns.extend((1..hosts.len()).map(|host| (host, 0, "pack")));
+    out += "\n| Layout, S / L |";
+    for (host, _, what) in &columns {
+        let _ = write!(out, " {} {what} |", name(hosts[*host]));
+    }
+    let _ = writeln!(out, "\n|---|{}", "---|".repeat(columns.len()));
+    let of = |host: usize, name: &str, column: usize| {
+        calls(rows[host].iter().find(|(other, _)| other == name).unwrap().1[column])
+    };
+    for (name, _) in &rows[0] {
+        let Some(layout) = name.strip_suffix(".S") else { continue };
+        let _ = write!(out, "| {layout} |");
+        for &(host, column, _) in &columns {
+            let both = ["S", "L"].map(|size| of(host, &format!("{layout}.{size}"), column));
+            let _ = write!(out, " {} |", both.join(" / "));
+        }
+        out.push('\n');
+    }
+    out
 }
 
 fn ratio(names: &[String], lines: &[Line], name: &str, direction: &str) -> Option<f64> {
@@ -112,15 +182,27 @@ fn rates(names: &[String], lines: &[Line]) -> String {
 }
 
 #[test]
-fn performance_has_the_ratios_of_its_record() {
-    let (wanted, tables) = with_tables(&read("docs/PERFORMANCE.md"), ratios);
-    assert_eq!(tables, 1);
+fn performance_has_the_figures_of_its_records() {
+    let table = |key: &str, file: &str| match key {
+        "figures" => {
+            let (names, lines) = record(file);
+            ratios(&names, &lines)
+        }
+        "break-even" => break_even(file),
+        _ => panic!("no such table: {key}"),
+    };
+    let (wanted, tables) = with_tables(&read("docs/PERFORMANCE.md"), table);
+    assert_eq!(tables, 2);
     hold("docs/PERFORMANCE.md", &wanted);
 }
 
 #[test]
 fn the_readme_has_the_rates_of_its_record() {
-    let (wanted, tables) = with_tables(&read("README.md"), rates);
+    let table = |_: &str, file: &str| {
+        let (names, lines) = record(file);
+        rates(&names, &lines)
+    };
+    let (wanted, tables) = with_tables(&read("README.md"), table);
     assert_eq!(tables, 1);
     hold("README.md", &wanted);
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::setup::{Host, Run, command_line, library, report, scratch};
+use crate::setup::{Host, Run, command_line, library, lossy, report, scratch};
 
 /// A launcher for each rank: the library for ranks of one parity only.
 fn on_some(host: Host, ranks: u32, program: &std::path::Path, parity: u32) -> Run {
@@ -153,6 +153,42 @@ fn the_table_is_measured_by_the_command_line() {
         assert!(ddtc::policy::Policy::parse(&text, library).unwrap().is_some(), "{text}");
     }
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_break_even_is_measured_by_the_command_line() {
+    for (host, name) in [(Host::Mpich, "mpich"), (Host::Intel, "impi"), (Host::OpenMpi, "openmpi")] {
+        let folder = scratch(&format!("even-{name}"));
+        let file = folder.join("even.csv");
+        let run =
+            host.run(command_line()).arg("bench").arg("--break-even").arg("--quick").arg("--csv").arg(&file);
+        // A layout alone, and one with a table; the other sizes come along.
+        let run = run.arg("--mpicc").arg(host.compiler()).arg("vec_8B.S").arg("LAMMPS_atomic.S");
+        // Intel's wheel has no compiler: the host of the program is not the compiler's.
+        let path = format!("LD_LIBRARY_PATH={}", host.root().join("lib").display());
+        let (text, errors) = run.env("LD_LIBRARY_PATH", "").arg("--").arg("env").arg(path).text();
+        assert!(text.contains("median of  2 layouts"), "{text} {errors}");
+        let csv = fs::read_to_string(file).unwrap();
+        let lines: Vec<&str> = csv.lines().collect();
+        assert!(lines[..3].iter().all(|line| line.starts_with("# ")), "{csv}");
+        for (line, start) in lines[4..].iter().zip(["LAMMPS_atomic.S,5472,", "vec_8B.S,16384,"]) {
+            assert!(
+                line.starts_with(start) && line.split(',').count() == lines[3].split(',').count(),
+                "{csv}"
+            );
+            // Commits and calls were measured: what they cost is nobody's promise.
+            assert!(
+                line.split(',').skip(2).take(8).all(|n| n.parse::<f64>().is_ok_and(|n| n > 0.0)),
+                "{csv}"
+            );
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+    let run = Host::Mpich.run(command_line()).arg("bench").arg("--break-even").arg("vec_8B.S");
+    let out = run.arg("--mpicc").arg(Host::Mpich.compiler()).arg("--library");
+    let out = out.arg(Host::Mpich.root().join("lib/libmpi.so")).output();
+    assert!(!out.status.success());
+    assert!(lossy(&out.stderr).contains("the library did not convert it"), "{}", lossy(&out.stderr));
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Host {
     }
 
     /// The compiler wrapper. Intel's wheel has none: programs of MPICH's ABI are compiled by MPICH's.
-    fn compiler(self) -> PathBuf {
+    pub(crate) fn compiler(self) -> PathBuf {
         match self {
             Host::Mpich | Host::Intel => Host::Mpich.root().join("bin/mpicc"),
             Host::MpichStandard | Host::IntelStandard => Host::Mpich.root().join("bin/mpicc_abi"),

@@ -4,6 +4,7 @@
 //! checked against the interpreter first. What is timed by hand-written loops is described in `csource.rs`.
 
 mod bound;
+mod break_even;
 mod bytes;
 mod commit;
 mod compile;
@@ -21,6 +22,7 @@ mod svg;
 mod table;
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +49,8 @@ pub(crate) use table::bytes as bytes_in_words;
     ddtc bench --quick                    all layouts, a look\n  \
     ddtc bench WRF_x_vec vec_8B.L         some layouts\n  \
     ddtc bench 'vector(100, 3, 7, int)'   a type of your own (no hand-written loop)\n  \
-    ddtc bench --runs 5 --record          medians of five runs, recorded below benches/record")]
+    ddtc bench --runs 5 --record          medians of five runs, recorded below benches/record\n  \
+    ddtc bench --break-even --mpicc mpicc when compiling pays under this MPI library")]
 pub(crate) struct Args {
     /// Layouts: a name, a name without its size, a part of names, or a datatype in text notation; all if none is given
     #[arg(value_name = "NAME")]
@@ -73,6 +76,15 @@ pub(crate) struct Args {
     /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     huge: bool,
+    /// Count after how many packs a commit under the preload library pays, against the bare MPI library's own packing
+    #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
+    break_even: bool,
+    /// The MPI library's compiler, for --break-even
+    #[arg(long, default_value = "mpicc", requires = "break_even")]
+    mpicc: OsString,
+    /// The preload library for --break-even, if it is not next to this program or in ../lib
+    #[arg(long, value_name = "FILE", requires = "break_even")]
+    library: Option<PathBuf>,
     /// Count instructions per call of a handful of kernels under valgrind instead of measuring time
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit"])]
     instructions: bool,
@@ -94,6 +106,9 @@ pub(crate) struct Args {
     /// The direction of --calls
     #[arg(long, hide = true, default_value = "pack")]
     calls_of: String,
+    /// How one process of --break-even is launched, after `--`, where the MPI library needs a launcher
+    #[arg(last = true, requires = "break_even")]
+    launch: Vec<OsString>,
 }
 
 /// Runs the verb.
@@ -131,6 +146,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         return write(args, &machine, "-instructions", &text, None);
     }
     let tasks = select(args)?;
+    if args.break_even {
+        return even(args, &machine, level, &tasks);
+    }
     let bench = Bench::new(&tasks, args, level);
     let mut runs = Vec::new();
     for run in 0..args.runs {
@@ -142,6 +160,24 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let comments = [machine.to_string(), what, format!("{} {}", machine::today(), machine::commit())];
     let picture = (args.svg.is_some() || args.record).then(|| svg::picture(&machine.to_string(), &rows));
     write(args, &machine, "", &table::csv(&comments, &rows), picture.as_deref())
+}
+
+/// `--break-even`.
+fn even(args: &Args, machine: &Machine, level: Level, tasks: &[Task]) -> Result<(), Box<dyn Error>> {
+    let entries: Vec<Entry> = tasks.iter().map(|t| t.entry.clone()).collect();
+    let setting = break_even::Setting {
+        mpicc: args.mpicc.clone(),
+        library: crate::preload::library(args.library.as_deref())?,
+        launch: args.launch.clone(),
+        level,
+        runs: args.runs,
+        quick: args.quick,
+    };
+    let break_even::Record { version, host, csv } = break_even::run(&entries, &setting)?;
+    let what =
+        format!("{version}; {} run(s){}; level {level}", args.runs, if args.quick { ", quick" } else { "" });
+    let csv = format!("# {machine}\n# {what}\n# {} {}\n{csv}", machine::today(), machine::commit());
+    write(args, machine, &format!("-break-even-{host}"), &csv, None)
 }
 
 /// Writes the files that the arguments ask for.
