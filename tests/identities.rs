@@ -242,3 +242,22 @@ fn generated_elements() {
         one(&engine, &blocks(&t, n, blocklength, stride));
     }
 }
+
+#[test]
+fn levels_of_one_element_are_nothing_at_any_depth() {
+    let text = "hindexed([2, 16, 4, 14, 3, 1, 9], [-500, 0, 478, 956, 1500, 2013, 2491], short_int)";
+    let base: Datatype = text.parse().unwrap();
+    let mut t = base.clone();
+    for level in 0..10_000 {
+        t = match level % 4 {
+            0 => Datatype::contiguous(1, &t),
+            1 => Datatype::vector(1, 1, 7, &t),
+            2 => Datatype::indexed_block(1, &[0], &t),
+            _ => Datatype::structure(&[1], &[0], std::slice::from_ref(&t)),
+        }
+        .unwrap();
+    }
+    let (deep, flat) = (normal(&t), normal(&base));
+    assert!(deep.unique && flat.unique);
+    assert!(deep.nest == flat.nest && deep.origin == flat.origin, "{}\n{}", deep.nest, flat.nest);
+}

@@ -5,8 +5,8 @@
 //! and its source. Normal bodies are interned: two bodies are equal exactly when they are the same run of nodes, so the
 //! comparisons of rerolling cost O(1).
 //!
-//! Inlining a shared body copies it; a budget (48 bytes per constructor argument + 64 KiB) bounds that.
-//! Past it unit loops stay, the nest is still correct, and the schedule refuses it so that it is walked.
+//! Inlining a body beside others copies it; a budget (48 bytes per constructor argument + 64 KiB) bounds that.
+//! Past it unit loops stay: the nest is still correct, but no longer the only one of its meaning ([`Normalized::unique`]).
 
 mod absorb;
 mod collapse;
@@ -53,6 +53,8 @@ pub struct Normalized {
     pub origin: i64,
     /// The same on the packed side, in bytes: zero for a stream, which starts with its first entry.
     pub packed_origin: i64,
+    /// Whether the budget for inlining sufficed: if so, equal meanings have equal nests.
+    pub unique: bool,
 }
 
 /// Brings a lowered nest into normal form; `arguments` is the number of constructor arguments that the budget is measured by.
@@ -68,13 +70,13 @@ pub fn normalize(nest: &LoopNest<Lowered>, arguments: u64) -> Result<Normalized>
     let mut done: HashMap<Body, Inner, Xxh3DefaultBuilder> = HashMap::default();
     // A body ends before its user, so ascending order of ends sees children first.
     for body in bodies {
-        let list = n.rewrite(nest.body(body), &done)?;
-        let inner = n.close(list);
+        let inner = n.rewrite(nest.body(body), &done)?;
         done.insert(body, inner);
     }
     let root = done.get(&nest.root()).copied().unwrap_or_default();
     let At { user: origin, packed: packed_origin } = root.base;
-    Ok(Normalized { nest: n.compact(root.body, nest.size(), nest.extent()), origin, packed_origin })
+    let unique = !n.refused;
+    Ok(Normalized { nest: n.compact(root.body, nest.size(), nest.extent()), origin, packed_origin, unique })
 }
 
 /// A rewritten body: interned nodes and the offset hoisted out of them.
@@ -89,13 +91,15 @@ pub(crate) struct Normalizer {
     nodes: Vec<Node>,
     interned: HashMap<Vec<Node>, Body, Xxh3DefaultBuilder>,
     budget: usize,
+    /// Whether the budget was once too small.
+    refused: bool,
 }
 
 impl Normalizer {
     fn new(arguments: u64) -> Self {
         let bytes = arguments.saturating_mul(48).saturating_add(64 << 10);
         let budget = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Node>();
-        Self { nodes: Vec::new(), interned: HashMap::default(), budget }
+        Self { nodes: Vec::new(), interned: HashMap::default(), budget, refused: false }
     }
 
     fn body(&self, body: Body) -> &[Node] {
@@ -106,15 +110,12 @@ impl Normalizer {
     fn spend(&mut self, n: usize) -> bool {
         let ok = n <= self.budget;
         self.budget -= if ok { n } else { 0 };
+        self.refused |= !ok;
         ok
     }
 
-    /// Rewrites the nodes of one body whose own bodies are done.
-    fn rewrite(
-        &mut self,
-        nodes: &[Node],
-        done: &HashMap<Body, Inner, Xxh3DefaultBuilder>,
-    ) -> Result<Vec<Node>> {
+    /// Rewrites one body, of `nodes` whose own bodies are done.
+    fn rewrite(&mut self, nodes: &[Node], done: &HashMap<Body, Inner, Xxh3DefaultBuilder>) -> Result<Inner> {
         let mut parts = Vec::with_capacity(nodes.len());
         for node in nodes {
             let mut node = node.clone();
@@ -129,7 +130,13 @@ impl Normalizer {
                 parts.push(node);
             }
         }
-        self.parts(parts)
+        if let [node] = &parts[..]
+            && let Some((at, body)) = inline_unit::alone(node)
+        {
+            return Ok(Inner { body, base: at });
+        }
+        let list = self.parts(parts)?;
+        Ok(self.close(list))
     }
 
     /// The rewrites of a list of nodes whose bodies are normal.
