@@ -103,7 +103,7 @@ pub(crate) unsafe fn run_time<const WIDE: usize>(dst: *mut u8, src: *const u8, l
 }
 
 /// Longest block in bytes that is copied in line.
-const fn max_inline(wide: usize) -> usize {
+pub(super) const fn max_inline(wide: usize) -> usize {
     if wide == 64 { 2048 } else { 16 * wide }
 }
 
@@ -180,7 +180,7 @@ unsafe fn small<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
 /// # Safety
 /// `4 * WIDE` bytes readable at `src`, writable at `dst`, not overlapping.
 #[inline(always)]
-unsafe fn four<const WIDE: usize>(dst: *mut u8, src: *const u8) {
+pub(super) unsafe fn four<const WIDE: usize>(dst: *mut u8, src: *const u8) {
     // SAFETY: as promised by the caller.
     unsafe {
         piece::<WIDE>(dst, src);

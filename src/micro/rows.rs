@@ -3,7 +3,7 @@
 //! Packing gathers, unpacking scatters. The table is a column of 4- or 8-byte offsets; it is latency that bounds these loops
 //! (`load row; load [user + row]`), so they are plain, unrolled, and leave the overlap to the processor.
 
-use super::side::{self, Entry};
+use super::side::{self, Entry, Side};
 use super::{Direction, Width, lengths, turns};
 use crate::target::Level;
 
@@ -61,17 +61,75 @@ unsafe fn sides<const PACK: bool, E: Entry, const LEN: usize, const LEVEL: u8>(
     rows: *const u8,
     stride: isize,
 ) {
-    let rows = side::Rows::<E> { user, rows: rows.cast() };
-    // SAFETY: the same blocks in every case.
-    unsafe {
-        match (PACK, stride == LEN as isize) {
-            (true, true) if turns::has_pack(LEN, LEVEL) => turns::pack::<LEN, LEVEL, _>(packed, rows, n),
-            (true, _) => turns::each::<LEN, LEVEL, _, _>(side::Strided::new(packed, stride), rows, n),
-            (false, true) if turns::has_unpack(LEN, LEVEL) => {
-                turns::unpack::<LEN, LEVEL, _>(rows, packed, n, true)
-            }
-            (false, _) => turns::each::<LEN, LEVEL, _, _>(rows, side::Strided::new(packed, stride), n),
+    let mut rows = side::Rows::<E> { user, rows: rows.cast() };
+    let (mut packed, mut left) = (packed, n);
+    // SAFETY: `n` entries.
+    let sparse = unsafe { sparse::<E>(rows.rows.cast(), n) };
+    while left > 0 {
+        let n = if sparse { left.min(AHEAD) } else { left };
+        left -= n;
+        if sparse {
+            // SAFETY: the entries after the next `n`, of which `left` remain.
+            unsafe {
+                prefetch::<PACK, E>(side::Rows { rows: rows.rows.wrapping_add(n), ..rows }, left.min(AHEAD))
+            };
         }
+        // SAFETY: the same blocks in every case.
+        unsafe {
+            match (PACK, stride == LEN as isize) {
+                (true, true) if turns::has_pack(LEN, LEVEL) => turns::pack::<LEN, LEVEL, _>(packed, rows, n),
+                (true, _) => turns::each::<LEN, LEVEL, _, _>(side::Strided::new(packed, stride), rows, n),
+                (false, true) if turns::has_unpack(LEN, LEVEL) => {
+                    turns::unpack::<LEN, LEVEL, _>(rows, packed, n, true)
+                }
+                (false, _) => turns::each::<LEN, LEVEL, _, _>(rows, side::Strided::new(packed, stride), n),
+            }
+        }
+        rows.rows = rows.rows.wrapping_add(n);
+        packed = packed.wrapping_offset(stride.wrapping_mul(n as isize));
+    }
+}
+
+/// Blocks whose lines are asked for while the ones before them are moved.
+const AHEAD: usize = 32;
+
+/// Whether blocks lie so far apart that no prefetcher follows them, and take more than the second-level cache: as far as
+/// the first and the last entry show. There asking ahead saves 4 to 15 in a hundred of the time; in the second-level cache it gains
+/// nothing, in the first it costs as much as the copy (Sapphire Rapids).
+///
+/// # Safety
+/// `rows` has `n` entries.
+#[inline(always)]
+unsafe fn sparse<E: Entry>(rows: *const u8, n: usize) -> bool {
+    // SAFETY: the first and the last of `n` entries.
+    n > 16 * AHEAD && unsafe { E::at(rows, n - 1).abs_diff(E::at(rows, 0)) } >= FAR.max(256 * n)
+}
+
+/// Bytes between the first and the last entry from which on blocks are asked for ahead.
+const FAR: usize = 2 << 20;
+
+/// Asks for the lines in which the next `n` blocks begin.
+///
+/// # Safety
+/// `rows` has `n` entries.
+#[inline(always)]
+unsafe fn prefetch<const PACK: bool, E: Entry>(mut rows: side::Rows<E>, n: usize) {
+    for _ in 0..n {
+        // SAFETY: a remaining block has its entry.
+        let at = unsafe { rows.at(0) };
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a hint, which no address makes fail.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+            if PACK {
+                _mm_prefetch::<_MM_HINT_T0>(at.cast())
+            } else {
+                _mm_prefetch::<_MM_HINT_ET0>(at.cast())
+            }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = at;
+        rows.advance(1);
     }
 }
 

@@ -129,6 +129,14 @@ pub(super) unsafe fn pack<const LEN: usize, const LEVEL: u8, S: Side>(dst: *mut 
     }
     let turn = const { pack_turn(LEN, LEVEL) };
     let mut left = n;
+    let first = if left > turn { skew::<LEN>(dst.0) } else { 0 };
+    // SAFETY: fewer blocks than remain.
+    unsafe { last::<LEN, LEVEL, _, _>(dst, src, first) };
+    for _ in 0..first {
+        dst.advance(1);
+        src.advance(1);
+    }
+    left -= first;
     while left >= turn {
         // SAFETY: `turn` blocks remain.
         unsafe { pack_group::<LEN, LEVEL, S>(dst.0, &src) };
@@ -168,6 +176,26 @@ const fn pack_turn(len: usize, level: u8) -> usize {
         (48, _) => 2,
         _ => 0,
     }
+}
+
+/// Blocks before the one from which on the stores of groups are aligned: 0 to 3, and 0 where none is.
+///
+/// A store that crosses lines goes to both, and where the destination is misaligned every store of 64 bytes does and every other
+/// one of 32: 2000 blocks of 24 B in L2 8 B off 3250 instead of 1620 ns (Sapphire Rapids).
+#[inline(always)]
+fn skew<const LEN: usize>(dst: *mut u8) -> usize {
+    let store = const {
+        match LEN {
+            4 => 16,
+            8 | 24 | 40 | 48 => 32,
+            16 => 64,
+            _ => 1,
+        }
+    };
+    if (dst as usize).is_multiple_of(store) {
+        return 0;
+    }
+    (1..4).find(|blocks| (dst as usize + blocks * LEN).is_multiple_of(store)).unwrap_or(0)
 }
 
 /// Copies the next [`pack_turn`] blocks to exactly that many times `LEN` bytes at `dst`.

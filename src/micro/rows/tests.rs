@@ -1,6 +1,6 @@
 //! Gathers and scatters against their twin.
 
-use super::{function, twin};
+use super::{AHEAD, FAR, LENGTHS, function, twin};
 use crate::column::Column;
 use crate::micro::testing::{Guarded, check, span};
 use crate::micro::{Direction, Micro, Width};
@@ -102,6 +102,77 @@ fn every_length_between_guard_pages() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Both directions of blocks of `len` bytes at `rows`, dense on the packed side from its byte `phase` on, against the twin.
+fn check_dense(areas: &mut (Guarded, Guarded), rows: &Column, len: u64, phase: usize, level: Level) {
+    let (n, width) = (rows.len(), Width::of(rows));
+    let user_len = (0..n).map(|i| rows.get(i) as usize).max().unwrap_or(0) + len as usize;
+    let packed_len = phase + n * len as usize;
+    for direction in Direction::BOTH {
+        let (dst_len, src_len, pack) = match direction {
+            Direction::Pack => (packed_len, user_len, true),
+            Direction::Unpack => (user_len, packed_len, false),
+        };
+        let sides = |dst: *mut u8, src: *mut u8| if pack { (src, dst) } else { (dst, src) };
+        let f = function(len, width, direction, level);
+        check(
+            areas,
+            (dst_len, src_len),
+            |dst, src| {
+                let (user, packed) = sides(dst, src);
+                // SAFETY: the areas span all blocks.
+                unsafe { f(user, packed.wrapping_add(phase), n as u64, rows.as_ptr(), len as i64, len) }
+            },
+            |dst, src| {
+                let (user, packed) = sides(dst, src);
+                let sides = (user, packed.wrapping_add(phase));
+                // SAFETY: the same.
+                unsafe { twin(direction, width, sides, n as u64, rows.as_ptr(), len as i64, len) }
+            },
+            || format!("{direction} {level} {width}: {n} rows of {len} from byte {phase} on"),
+        );
+    }
+}
+
+#[test]
+fn every_phase_of_the_packed_side() {
+    let mut areas = (Guarded::new(16 << 10), Guarded::new(16 << 10));
+    for level in Level::available() {
+        for &len in LENGTHS {
+            for n in [3, 8, 9, 19] {
+                let (rows, _) = column(n, n * (usize::from(len) + 3), false);
+                for phase in 0..=64 {
+                    check_dense(&mut areas, &rows, u64::from(len), phase, level);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn far_rows_in_any_order() {
+    let mut areas = (Guarded::new(FAR + (64 << 10)), Guarded::new(FAR + (64 << 10)));
+    for level in Level::available() {
+        for (len, n) in
+            [(4, 16 * AHEAD + 1), (8, 20 * AHEAD), (24, 17 * AHEAD - 1), (64, 17 * AHEAD + 1), (77, 600)]
+        {
+            // Some twice, so that the order shows.
+            let near = |i: usize| (i * 7919 % (n - 20) * (FAR / n)) as i64;
+            let rows: Vec<i64> = (0..n)
+                .map(|i| {
+                    if i == 0 {
+                        0
+                    } else if i == n - 1 {
+                        FAR as i64
+                    } else {
+                        near(i)
+                    }
+                })
+                .collect();
+            check_dense(&mut areas, &rows.into(), len, 0, level);
         }
     }
 }

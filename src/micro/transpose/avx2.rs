@@ -1,12 +1,13 @@
-//! Square blocks through AVX2 registers. The halves of a register are loaded apart, which transposes 2 by 2 on the way in.
+//! Blocks through AVX2 registers. The halves of a register are loaded apart, which transposes 2 by 2 on the way in.
 
 use std::arch::x86_64::{
     __m256, __m256i, _mm_loadu_ps, _mm_loadu_si128, _mm256_castps128_ps256, _mm256_castsi128_si256,
-    _mm256_insertf128_ps, _mm256_inserti128_si256, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_storeu_si256,
-    _mm256_unpackhi_epi64, _mm256_unpackhi_ps, _mm256_unpacklo_epi64, _mm256_unpacklo_ps,
+    _mm256_insertf128_ps, _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_permute2x128_si256,
+    _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_unpackhi_epi64, _mm256_unpackhi_ps,
+    _mm256_unpacklo_epi64, _mm256_unpacklo_ps,
 };
 
-use super::{Function, Square, Strides, all};
+use super::{Block, Function, Plain, Strides, all};
 
 struct Of4;
 struct Of8;
@@ -26,46 +27,59 @@ unsafe fn load(low: *const u8, high: *const u8) -> __m256i {
     }
 }
 
-impl Square for Of16 {
-    const SIDE: usize = 4;
+impl Block for Of16 {
+    const ROWS: usize = 4;
+    const COLS: usize = 4;
 
     #[inline(always)]
     unsafe fn transpose(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        let at = |r: isize, c: isize| src.wrapping_offset(r * src_row + 16 * c);
-        for c in 0..4 {
-            let d = dst.wrapping_offset(c * dst_row);
-            // SAFETY: four elements of column `c`, and the row of `dst` that they make.
-            unsafe {
-                _mm256_storeu_si256(d.cast(), load(at(0, c), at(1, c)));
-                _mm256_storeu_si256(d.add(32).cast(), load(at(2, c), at(3, c)));
+        // SAFETY: four rows of four elements, and the four rows of `dst` that their columns make.
+        unsafe {
+            let half =
+                |r: isize, c: isize| _mm256_loadu_si256(src.wrapping_offset(r * src_row + 16 * c).cast());
+            let to = |c: isize| dst.wrapping_offset(c * dst_row);
+            // All is loaded before the first store, which may have the same place in its page as a later load.
+            let [a, b, c, d] = [half(0, 0), half(1, 0), half(2, 0), half(3, 0)];
+            let [e, f, g, h] = [half(0, 2), half(1, 2), half(2, 2), half(3, 2)];
+            for (k, [a, b, c, d]) in [(0, [a, b, c, d]), (2, [e, f, g, h])] {
+                _mm256_storeu_si256(to(k).cast(), _mm256_permute2x128_si256::<0x20>(a, b));
+                _mm256_storeu_si256(to(k).add(32).cast(), _mm256_permute2x128_si256::<0x20>(c, d));
+                _mm256_storeu_si256(to(k + 1).cast(), _mm256_permute2x128_si256::<0x31>(a, b));
+                _mm256_storeu_si256(to(k + 1).add(32).cast(), _mm256_permute2x128_si256::<0x31>(c, d));
             }
         }
     }
 }
 
-impl Square for Of8 {
-    const SIDE: usize = 8;
+impl Block for Of8 {
+    const ROWS: usize = 8;
+    const COLS: usize = 8;
 
     #[inline(always)]
     unsafe fn transpose(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        // Four blocks of 4 by 4, so that whole lines are used up on both sides.
-        for (r, c) in [(0, 0), (4, 0), (0, 4), (4, 4)] {
-            let at = |i: isize, k: isize| src.wrapping_offset((r + i) * src_row + 8 * (c + k));
-            let to = |k: isize| dst.wrapping_offset((c + k) * dst_row + 8 * r);
-            for k in [0, 2] {
-                // SAFETY: two columns of four elements, and the two rows of `dst` that they make.
-                unsafe {
-                    let (even, odd) = (load(at(0, k), at(2, k)), load(at(1, k), at(3, k)));
-                    _mm256_storeu_si256(to(k).cast(), _mm256_unpacklo_epi64(even, odd));
-                    _mm256_storeu_si256(to(k + 1).cast(), _mm256_unpackhi_epi64(even, odd));
+        for c in [0, 4] {
+            let at = |r: isize, k: isize| src.wrapping_offset(r * src_row + 8 * (c + k));
+            let to = |k: isize, r: usize| dst.wrapping_offset((c + k) * dst_row).wrapping_add(8 * r);
+            // SAFETY: four columns of eight elements, and the four rows of `dst` that they make.
+            unsafe {
+                // Again all is loaded before the first store. Two columns of four rows: the even ones, the odd ones.
+                let four =
+                    |r: isize, k: isize| (load(at(r, k), at(r + 2, k)), load(at(r + 1, k), at(r + 3, k)));
+                let [a, b, e, f] = [four(0, 0), four(4, 0), four(0, 2), four(4, 2)];
+                for (k, [(even, odd), (even_2, odd_2)]) in [(0, [a, b]), (2, [e, f])] {
+                    _mm256_storeu_si256(to(k, 0).cast(), _mm256_unpacklo_epi64(even, odd));
+                    _mm256_storeu_si256(to(k, 4).cast(), _mm256_unpacklo_epi64(even_2, odd_2));
+                    _mm256_storeu_si256(to(k + 1, 0).cast(), _mm256_unpackhi_epi64(even, odd));
+                    _mm256_storeu_si256(to(k + 1, 4).cast(), _mm256_unpackhi_epi64(even_2, odd_2));
                 }
             }
         }
     }
 }
 
-impl Square for Of4 {
-    const SIDE: usize = 8;
+impl Block for Of4 {
+    const ROWS: usize = 8;
+    const COLS: usize = 8;
 
     #[inline(always)]
     unsafe fn transpose(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
@@ -93,6 +107,7 @@ impl Square for Of4 {
 function!(of_4<>, 4, Of4, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 function!(of_8<>, 8, Of8, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 function!(of_16<>, 16, Of16, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
+function!(plain<LEN>, LEN, Plain<LEN, 32>, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 
 /// The function for elements of `len` bytes.
 pub(super) fn get(len: u16) -> Option<Function> {
@@ -100,6 +115,8 @@ pub(super) fn get(len: u16) -> Option<Function> {
         4 => Some(of_4),
         8 => Some(of_8),
         16 => Some(of_16),
+        32 => Some(plain::<32>),
+        64 => Some(plain::<64>),
         _ => None,
     }
 }

@@ -51,7 +51,7 @@ fn every_shape_between_guard_pages() {
         for &len in LENGTHS {
             let (len, l) = (u64::from(len), i64::from(len));
             let small = (0..=17).flat_map(|rows| (0..=17).map(move |cols| (rows, cols)));
-            for (rows, cols) in small.chain([(70, 33), (33, 70), (64, 64), (65, 129)]) {
+            for (rows, cols) in small.chain([(70, 33), (33, 70), (64, 64), (65, 129), (33, 130), (130, 33)]) {
                 if rows * cols * len > 70_000 {
                     continue;
                 }
