@@ -102,8 +102,8 @@ fn levels_are_chosen_by_option_and_environment() {
     assert!(String::from_utf8_lossy(&with("baseline").stdout).contains("baseline"));
     let output = with("mmx");
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("must be baseline, avx2 or avx512"));
-    assert!(bad(&["schedule", "--level", "mmx", "int"]).contains("must be baseline, avx2 or avx512"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("must be baseline, avx2, avx512 or neon"));
+    assert!(bad(&["schedule", "--level", "mmx", "int"]).contains("must be baseline, avx2, avx512 or neon"));
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn read(get: &dyn Fn(&str) -> Option<String>) -> Settings {
     let mut config = Config::default();
     config.mode = parsed(get, "DDTC_MODE", config.mode);
     let level = parsed(get, "DDTC_TARGET", config.level);
-    if level <= Level::detect() {
+    if level.runs() {
         config.level = level;
     } else {
         say(format_args!("DDTC_TARGET={level}: this machine has {}", config.level));
