@@ -6,7 +6,6 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use ddtc::engine::Config;
-use ddtc::target::Level;
 
 use crate::policy::Choice;
 use crate::say::say;
@@ -83,6 +82,7 @@ fn flag(get: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
 mod tests {
     use super::*;
     use ddtc::engine::Mode;
+    use ddtc::target::Level;
 
     #[test]
     fn wrong_values_are_ignored() {

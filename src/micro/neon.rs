@@ -2,19 +2,20 @@
 //!
 //! A store may alias the next load, so the compiler keeps block after block apart: one load, one store. Here a group of blocks
 //! is loaded before any of it is stored, and neighbours become `ldp` and `stp`; where blocks are so near that a vector holds
-//! several, they are loaded together and put in place by `uzp1` or `tbl`. Instructions for one block, without the loop's own
-//! (portable to here), counted in the code; no machine has timed them:
+//! several, they are loaded together and put in place by `uzp1` or `tbl`. Chosen by the instructions of the inner loop for one
+//! block, as the compiler writes it; no machine has timed them:
 //!
-//! | Blocks | |
-//! |---|---|
-//! | pack 4, 8 or 16 B | 2 to 1.5 |
-//! | pack 1, 2, 4 or 8 B by twice the length | 2 to 0.16, 0.31, 0.63, 1.25 |
-//! | pack 1 B by 3 or 4, 2 B by 6 or 8, 3 B by 4 | 2, 2, 4 to 0.3, 0.6, 0.6 |
-//! | pack 5 to 7, 9 to 15, 17 to 31 B at strides below 64 | 4 to 2 |
-//! | unpack 4, 8 or 16 B | 2 to 1.5 |
+//! | Blocks | portable | here |
+//! |---|---|---|
+//! | pack or unpack 4, 8 or 16 B | 2.6 | 2.1 |
+//! | the same from or to a list | 3.6 | 2.6 |
+//! | pack 1, 2, 4, 8 B by twice the length | 2.6 | 0.25, 0.5, 1, 2 |
+//! | pack 1 B by 3 or 4, 2 B by 6 or 8, 3 B by 4 | 2.6, 2.6, 5.5 | 0.6, 1.1, 1.6 |
+//! | pack 3 to 15 B but powers of two, 17 to 31 B, at strides below 64 | 5.5, 6.8 | 2.5, 4.4 |
+//! | any copy of 32 or 64 B (pieces of 32, `src/micro/turns.rs`) | 6.8, 13 | 4.8, 9 |
 //!
-//! What stays portable: unpacking other lengths, because NEON stores no vector under a mask, and lanes stored one by one are as
-//! many stores as blocks. `ld2` to `ld4` are single instructions that take as many steps as `ldp` and `uzp1` at least.
+//! What stays portable: unpacking other short lengths, because NEON stores no vector under a mask, and lanes stored one by one
+//! are as many stores as blocks. `ld2` to `ld4` are one instruction, but not less work than `ldp` and `uzp1`.
 
 use std::arch::aarch64::{
     uint8x16_t, uint8x16x2_t, uint8x16x3_t, uint8x16x4_t, vld1q_u8, vqtbl1q_u8, vqtbl2q_u8, vqtbl3q_u8,
@@ -24,6 +25,9 @@ use std::arch::aarch64::{
 
 use super::block;
 use super::side::{Dense, Side, Strided};
+
+/// A block of 16 bytes as one register: `u128` would be two, which no address with an index serves.
+pub(super) type Of16 = uint8x16_t;
 
 /// Eight blocks of the size of `T`: all loaded, then stored in pairs.
 ///

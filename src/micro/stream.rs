@@ -53,15 +53,18 @@ impl Lines for Neon {
     #[inline(always)]
     unsafe fn copy(dst: *mut u8, src: *const u8, lines: usize) {
         use std::arch::aarch64::vld1q_u8;
-        for i in 0..2 * lines {
-            // SAFETY: 32 bytes of the lines, which the instruction stores and nothing else.
+        for i in 0..lines {
+            // SAFETY: one line, which the instructions store and nothing else.
             unsafe {
-                let (s, d) = (src.add(32 * i), dst.add(32 * i));
+                let s = src.add(LINE * i);
                 std::arch::asm!(
-                    "stnp {low:q}, {high:q}, [{d}]",
-                    low = in(vreg) vld1q_u8(s),
-                    high = in(vreg) vld1q_u8(s.add(16)),
-                    d = in(reg) d,
+                    "stnp {0:q}, {1:q}, [{d}]",
+                    "stnp {2:q}, {3:q}, [{d}, #32]",
+                    in(vreg) vld1q_u8(s),
+                    in(vreg) vld1q_u8(s.add(16)),
+                    in(vreg) vld1q_u8(s.add(32)),
+                    in(vreg) vld1q_u8(s.add(48)),
+                    d = in(reg) dst.add(LINE * i),
                     options(nostack, preserves_flags)
                 );
             }

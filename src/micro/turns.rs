@@ -247,7 +247,7 @@ unsafe fn pack_group<const LEN: usize, const LEVEL: u8, S: Side>(dst: *mut u8, s
         match LEN {
             4 => neon::gather::<u32>(dst, all),
             8 => neon::gather::<u64>(dst, all),
-            16 => neon::gather::<u128>(dst, all),
+            16 => neon::gather::<neon::Of16>(dst, all),
             _ => {}
         }
     }
@@ -314,7 +314,7 @@ pub(super) unsafe fn unpack<const LEN: usize, const LEVEL: u8, D: Side>(
                 match LEN {
                     4 => neon::scatter::<u32>(a, s),
                     8 => neon::scatter::<u64>(a, s),
-                    _ => neon::scatter::<u128>(a, s),
+                    _ => neon::scatter::<neon::Of16>(a, s),
                 }
             }
             dst.advance(8);
