@@ -25,7 +25,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorClass, Result};
 
 use fork::{lock, register_fork_handlers};
-use pages::{Mapping, Segment, clean_data_cache, page, system_error};
+use pages::{Mapping, Segment, clean_data_cache, invalidate_instruction_cache, page, system_error};
 
 /// Smallest slot and alignment of every slot, in bytes: one cache line.
 const LINE: usize = 64;
@@ -168,7 +168,9 @@ impl Draft {
                 return Err(system_error("mprotect"));
             }
         }
+        invalidate_instruction_cache(place.execute.as_ptr(), len);
         let code = place.execute.as_ptr().cast::<c_void>().cast_const();
+        // For riscv64, and for the pipelines of other threads.
         // SAFETY: `code` is mapped for `len` bytes; the call only maintains caches.
         unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(code, len) }
             .and_then(|()| wasmtime_internal_jit_icache_coherence::pipeline_flush_mt())

@@ -5,11 +5,15 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// Instruction set level of kernels and micro-kernels. A level includes the ones before it.
+/// Instruction set level of kernels and micro-kernels. A level includes the ones before it that are of its architecture.
+///
+/// A level is a name that any machine can plan for; [`Level::runs`] tells whether this one has its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// What every machine of the architecture has (SSE2 on x86-64; NEON on aarch64).
+    /// Portable code, compiled for what every machine of the architecture has (SSE2 on x86-64).
     Baseline,
+    /// aarch64 with Advanced SIMD, which every such machine has: loops written for its pairs, permutations and tables.
+    Neon,
     /// x86-64 with AVX2, BMI1/2, FMA (x86-64-v3).
     Avx2,
     /// x86-64 with AVX-512 F, BW, DQ, VL (x86-64-v4).
@@ -17,8 +21,8 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, lowest first.
-    pub const ALL: [Level; 3] = [Level::Baseline, Level::Avx2, Level::Avx512];
+    /// All levels, in the order of their constants in the C ABI; those of one architecture lowest first.
+    pub const ALL: [Level; 4] = [Level::Baseline, Level::Avx2, Level::Avx512, Level::Neon];
 
     /// The highest level that this machine runs.
     pub fn detect() -> Level {
@@ -39,19 +43,27 @@ impl Level {
                 return Level::Avx2;
             }
         }
-        Level::Baseline
+        if cfg!(target_arch = "aarch64") { Level::Neon } else { Level::Baseline }
+    }
+
+    /// Whether this machine runs it.
+    pub fn runs(self) -> bool {
+        match self {
+            Level::Baseline => true,
+            Level::Neon => cfg!(target_arch = "aarch64"),
+            Level::Avx2 | Level::Avx512 => self <= Level::detect(),
+        }
     }
 
     /// The levels that this machine runs, lowest first.
     pub fn available() -> impl Iterator<Item = Level> {
-        let top = Level::detect();
-        Level::ALL.into_iter().filter(move |&l| l <= top)
+        Level::ALL.into_iter().filter(|l| l.runs())
     }
 
     /// The widest access in bytes that code of the level has.
     pub fn widest_access(self) -> u32 {
         match self {
-            Level::Baseline => 16,
+            Level::Baseline | Level::Neon => 16,
             Level::Avx2 => 32,
             Level::Avx512 => 64,
         }
@@ -61,6 +73,7 @@ impl Level {
     pub fn name(self) -> &'static str {
         match self {
             Level::Baseline => "baseline",
+            Level::Neon => "neon",
             Level::Avx2 => "avx2",
             Level::Avx512 => "avx512",
         }
@@ -78,7 +91,7 @@ impl FromStr for Level {
 
     fn from_str(s: &str) -> Result<Level> {
         Level::ALL.into_iter().find(|l| l.name() == s).ok_or_else(|| {
-            Error::new(ErrorClass::Arg, "target", "level", s, "must be baseline, avx2 or avx512")
+            Error::new(ErrorClass::Arg, "target", "level", s, "must be baseline, avx2, avx512 or neon")
         })
     }
 }

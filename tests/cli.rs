@@ -2,8 +2,19 @@
 
 use std::process::{Command, Output};
 
+/// The program, by way of cargo's runner of the target where there is one: this machine may not run it itself.
+fn program() -> Command {
+    let program = env!("CARGO_BIN_EXE_ddtc");
+    let target = std::env::consts::ARCH.to_uppercase();
+    let runner = std::env::var(format!("CARGO_TARGET_{target}_UNKNOWN_LINUX_GNU_RUNNER")).unwrap_or_default();
+    let mut words = runner.split_whitespace().chain([program]);
+    let mut command = Command::new(words.next().unwrap_or(program));
+    command.args(words);
+    command
+}
+
 fn ddtc(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ddtc")).args(arguments).output().unwrap()
+    program().args(arguments).output().unwrap()
 }
 
 /// Standard output of a call that succeeds.
@@ -96,14 +107,14 @@ fn one_stage_is_printed_alone() {
 fn levels_are_chosen_by_option_and_environment() {
     assert!(good(&["schedule", "--level", "baseline", "vec_64B.S"]).contains("baseline"));
     let with = |level: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ddtc"));
+        let mut command = program();
         command.args(["schedule", "vec_64B.S"]).env("DDTC_TARGET", level).output().unwrap()
     };
     assert!(String::from_utf8_lossy(&with("baseline").stdout).contains("baseline"));
     let output = with("mmx");
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("must be baseline, avx2 or avx512"));
-    assert!(bad(&["schedule", "--level", "mmx", "int"]).contains("must be baseline, avx2 or avx512"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("must be baseline, avx2, avx512 or neon"));
+    assert!(bad(&["schedule", "--level", "mmx", "int"]).contains("must be baseline, avx2, avx512 or neon"));
 }
 
 #[test]
@@ -193,7 +204,7 @@ fn bench_times_commits() {
 
 #[test]
 fn a_missing_compiler_is_an_error_that_says_what_to_do() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ddtc"));
+    let mut command = program();
     let output =
         command.args(["bench", "--quick", "vec_8B.S"]).env("CC", "no-such-compiler").output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -205,7 +216,7 @@ fn a_missing_compiler_is_an_error_that_says_what_to_do() {
 
 #[test]
 fn a_missing_valgrind_is_an_error_that_says_what_to_do() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ddtc"));
+    let mut command = program();
     let output =
         command.args(["bench", "--instructions"]).env("PATH", scratch("cli-empty")).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -214,7 +225,7 @@ fn a_missing_valgrind_is_an_error_that_says_what_to_do() {
 
 #[test]
 fn recording_asks_for_the_source_tree() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ddtc"));
+    let mut command = program();
     let output =
         command.args(["bench", "--record", "vec_8B.S"]).current_dir(scratch("cli-record")).output().unwrap();
     assert!(!output.status.success());

@@ -194,7 +194,7 @@ int ddtc_version(int *major, int *minor, int *patch);
 const char *ddtc_version_string(void);
 
 enum { DDTC_MODE_OFF = 0, DDTC_MODE_INTERPRET = 1, DDTC_MODE_LAZY = 2, DDTC_MODE_COMMIT = 3 };
-enum { DDTC_TARGET_BASELINE = 0, DDTC_TARGET_AVX2 = 1, DDTC_TARGET_AVX512 = 2 };
+enum { DDTC_TARGET_BASELINE = 0, DDTC_TARGET_AVX2 = 1, DDTC_TARGET_AVX512 = 2, DDTC_TARGET_NEON = 3 };
 
 typedef struct ddtc_config {
     size_t struct_size;      /* sizeof(ddtc_config), set by the caller, in ddtc_config_get too */

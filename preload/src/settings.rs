@@ -6,7 +6,6 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use ddtc::engine::Config;
-use ddtc::target::Level;
 
 use crate::policy::Choice;
 use crate::say::say;
@@ -40,7 +39,7 @@ fn read(get: &dyn Fn(&str) -> Option<String>) -> Settings {
     let mut config = Config::default();
     config.mode = parsed(get, "DDTC_MODE", config.mode);
     let level = parsed(get, "DDTC_TARGET", config.level);
-    if level <= Level::detect() {
+    if level.runs() {
         config.level = level;
     } else {
         say(format_args!("DDTC_TARGET={level}: this machine has {}", config.level));
@@ -83,6 +82,7 @@ fn flag(get: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
 mod tests {
     use super::*;
     use ddtc::engine::Mode;
+    use ddtc::target::Level;
 
     #[test]
     fn wrong_values_are_ignored() {

@@ -211,6 +211,8 @@ fn contiguous(level: Level) -> [Entry; 2] {
         Level::Avx512 => [contiguous_avx512::<true>, contiguous_avx512::<false>],
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => [contiguous_avx2::<true>, contiguous_avx2::<false>],
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => [contiguous_neon::<true>, contiguous_neon::<false>],
         _ => [contiguous_baseline::<true>, contiguous_baseline::<false>],
     }
 }
@@ -242,6 +244,8 @@ macro_rules! contiguous {
 }
 
 contiguous!(contiguous_baseline, 16,);
+#[cfg(target_arch = "aarch64")]
+contiguous!(contiguous_neon, 32,);
 #[cfg(target_arch = "x86_64")]
 contiguous!(contiguous_avx2, 32, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 #[cfg(target_arch = "x86_64")]

@@ -112,6 +112,8 @@ macro_rules! level {
 }
 
 level!(baseline, super::by_length::<L, 16>,);
+#[cfg(target_arch = "aarch64")]
+level!(neon, super::by_length::<L, 32>,);
 #[cfg(target_arch = "x86_64")]
 level!(avx2, super::by_length::<L, 32>, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 /// Lists longer than this many blocks are copied under masks: a processor does not learn the lengths of more.
@@ -188,6 +190,8 @@ fn pick<const PACK: bool, U: Entry, P: Entry, L: Entry>(level: Level) -> Functio
         Level::Avx512 => avx512::move_all::<PACK, U, P, L>,
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => avx2::move_all::<PACK, U, P, L>,
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => neon::move_all::<PACK, U, P, L>,
         _ => baseline::move_all::<PACK, U, P, L>,
     }
 }
@@ -206,16 +210,11 @@ fn pick_widths<const PACK: bool>(widths: Widths, level: Level) -> Function {
     }
 }
 
-/// The level that blocks have code for.
-pub(super) fn choose(level: Level) -> Level {
-    if cfg!(target_arch = "x86_64") { level } else { Level::Baseline }
-}
-
 /// The function for columns of `widths`.
 pub fn function(widths: Widths, direction: Direction, level: Level) -> Function {
     match direction {
-        Direction::Pack => pick_widths::<true>(widths, choose(level)),
-        Direction::Unpack => pick_widths::<false>(widths, choose(level)),
+        Direction::Pack => pick_widths::<true>(widths, level),
+        Direction::Unpack => pick_widths::<false>(widths, level),
     }
 }
 

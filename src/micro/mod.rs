@@ -20,6 +20,8 @@ mod block;
 pub mod blocks;
 mod lengths;
 pub mod memory;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub mod pattern;
 pub mod rows;
 mod side;
@@ -116,7 +118,7 @@ impl Micro {
 
     /// The micro-kernel for blocks whose offsets and lengths are listed in columns of `widths`.
     pub fn blocks(widths: Widths, direction: Direction, level: Level) -> Micro {
-        Micro { family: Family::Blocks(widths, direction), len: 0, level: blocks::choose(level) }
+        Micro { family: Family::Blocks(widths, direction), len: 0, level }
     }
 
     /// The micro-kernel for instances of `pattern`.
@@ -140,7 +142,7 @@ impl Micro {
 
     /// The micro-kernel that packs blocks of any length, at a constant stride, past the caches.
     pub fn stream(level: Level) -> Micro {
-        Micro { family: Family::Stream, len: 0, level: stream::choose(level) }
+        Micro { family: Family::Stream, len: 0, level }
     }
 
     /// What it moves.

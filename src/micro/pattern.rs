@@ -3,7 +3,7 @@
 //! An array of structs, or any short blocks that repeat: load a window, permute its bytes into packed order, store; unpack
 //! the other way round through a mask. As many instances as fit share a window. Loads and the last stores are masked too, so
 //! nothing outside the instances is touched and no remainder is left to other code. Bytes are permuted with AVX-512 VBMI,
-//! 4-byte words with AVX-512 or AVX2 (32-byte windows).
+//! 4-byte words with AVX-512 or AVX2 (32-byte windows). NEON looks bytes up in tables, and only packs: it has no masks.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub struct Part {
 /// What a pattern's code permutes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Granule {
-    /// Bytes, by `vpermb`.
+    /// Bytes, by `vpermb` or `tbl`.
     Byte,
     /// Words of 4 bytes, by `vpermd`.
     Word,
@@ -72,8 +72,8 @@ pub struct Pattern {
     table: Table,
     granule: Granule,
     level: Level,
-    /// No byte of a window is mapped twice.
-    disjoint: bool,
+    /// No byte of a window is mapped twice, and the level stores under masks.
+    unpacks: bool,
 }
 
 /// Whether the machine permutes bytes.
@@ -88,21 +88,22 @@ fn permutes_bytes() -> bool {
 }
 
 impl Pattern {
-    /// The pattern of instances made of `parts`, `stride` bytes apart; none where it has no code at `level` on this machine:
+    /// The pattern of instances made of `parts`, `stride` bytes apart; none where it has no code at `level`:
     /// a span of more than one window, packed bytes that are not `0..size` in some order, or offsets that are no multiples
-    /// of the granule.
+    /// of the granule; for NEON also less than two instances in a window.
     pub fn new(parts: &[Part], stride: i64, level: Level) -> Option<Pattern> {
         let granule = match level {
             Level::Avx512 if permutes_bytes() => Granule::Byte,
-            Level::Avx512 | Level::Avx2 if cfg!(target_arch = "x86_64") => Granule::Word,
-            _ => return None,
+            Level::Avx512 | Level::Avx2 => Granule::Word,
+            Level::Neon => Granule::Byte,
+            Level::Baseline => return None,
         };
         Pattern::with_granule(parts, stride, level, granule)
     }
 
     /// As [`Pattern::new`] with words where bytes would do.
     fn with_granule(parts: &[Part], stride: i64, level: Level, granule: Granule) -> Option<Pattern> {
-        let window = if level == Level::Avx512 { 64 } else { 32 };
+        let window = if level == Level::Avx2 { 32 } else { 64 };
         let bytes = bytes_of(parts, window)?;
         let lowest = *bytes.iter().min()?;
         let span = bytes.iter().max()?.checked_sub(lowest)?.checked_add(1)?;
@@ -142,7 +143,11 @@ impl Pattern {
         if unit > 1 && !whole(&bytes, unit as i64) {
             return None;
         }
-        Some(Pattern { table, granule, level, disjoint })
+        // A window of NEON is read as it is, so there must be more of it than one instance, and gaps that are short.
+        if level == Level::Neon && instances == 1 {
+            return None;
+        }
+        Some(Pattern { table, granule, level, unpacks: disjoint && level != Level::Neon })
     }
 
     /// Bytes of one instance, packed.
@@ -155,9 +160,9 @@ impl Pattern {
         self.table.instances
     }
 
-    /// Whether it may be unpacked: a mask cannot write one byte twice, so overlapping parts have no order.
+    /// Whether it may be unpacked: a mask cannot write one byte twice, so overlapping parts have no order, and NEON has none.
     pub fn unpacks(&self) -> bool {
-        self.disjoint
+        self.unpacks
     }
 
     /// What is permuted.
@@ -250,12 +255,16 @@ pub unsafe fn twin(
 
 #[cfg(target_arch = "x86_64")]
 mod code;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 /// The function for patterns of `granule` at `level`; none where there is none.
 pub fn function(granule: Granule, direction: Direction, level: Level) -> Option<Function> {
     #[cfg(target_arch = "x86_64")]
     return code::function(granule, direction, level);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    return neon::function(granule, direction, level);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let _ = (granule, direction, level);
         None

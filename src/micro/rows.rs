@@ -184,6 +184,8 @@ macro_rules! level {
 }
 
 level!(baseline, super::turns::BASELINE,);
+#[cfg(target_arch = "aarch64")]
+level!(neon, super::turns::NEON,);
 #[cfg(target_arch = "x86_64")]
 level!(avx2, super::turns::AVX2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 #[cfg(target_arch = "x86_64")]
@@ -192,6 +194,18 @@ level!(
     super::turns::AVX512,
     #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 );
+
+/// Whether NEON has better code for rows of `len` bytes (0: any): pairs of blocks, or pairs of registers in one. At other lengths the
+/// portable code is the same instructions.
+const fn has_neon(len: u16) -> bool {
+    matches!(len, 0 | 4 | 8 | 16) || len >= 32
+}
+
+/// `len` where it has code of its own at NEON, else one length for all, so that unused instances are not compiled.
+#[cfg(target_arch = "aarch64")]
+const fn own(len: u16) -> usize {
+    if has_neon(len) { len as usize } else { 16 }
+}
 
 /// The lengths with instances of their own, and the lookup of them.
 macro_rules! lengths {
@@ -206,12 +220,18 @@ macro_rules! lengths {
                     (Level::Avx512, $len) if const { $len == 64 } => avx512::made_for::<PACK, E, 64>,
                     #[cfg(target_arch = "x86_64")]
                     (Level::Avx2 | Level::Avx512, $len) => avx2::made_for::<PACK, E, $len>,
+                    #[cfg(target_arch = "aarch64")]
+                    (Level::Neon, $len) if const { has_neon($len) } => neon::made_for::<PACK, E, { own($len) }>,
+                    #[cfg(target_arch = "aarch64")]
+                    (Level::Neon, $len) => baseline::made_for::<PACK, E, $len>,
                     (Level::Baseline, $len) => baseline::made_for::<PACK, E, $len>,
                 )*
                 #[cfg(target_arch = "x86_64")]
                 (Level::Avx512, _) => avx512::any::<PACK, E>,
                 #[cfg(target_arch = "x86_64")]
                 (Level::Avx2, _) => avx2::any::<PACK, E>,
+                #[cfg(target_arch = "aarch64")]
+                (Level::Neon, _) => neon::any::<PACK, E>,
                 _ => baseline::any::<PACK, E>,
             }
         }
@@ -236,8 +256,8 @@ pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
     // Below 64 bytes AVX-512 has nothing better: masked stores that cross lines cost more at random rows than they save (12 B:
     // 14 against 32 GB/s), and masked loads no less than two plain ones (24 B: 57 against 67; Sapphire Rapids, L1).
     let level = match level {
-        _ if cfg!(not(target_arch = "x86_64")) => Level::Baseline,
         Level::Avx512 if !matches!(made_for, 0 | 64) => Level::Avx2,
+        Level::Neon if !has_neon(made_for) => Level::Baseline,
         level => level,
     };
     (made_for, level)
@@ -247,7 +267,6 @@ pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
 #[inline]
 pub fn function(len: u64, width: Width, direction: Direction, level: Level) -> Function {
     // By the tables of `get` alone: callers with many short runs ask every time.
-    let level = if cfg!(target_arch = "x86_64") { level } else { Level::Baseline };
     get(u16::try_from(len).unwrap_or(0), width, direction, level)
 }
 

@@ -44,6 +44,37 @@ impl Lines for Cached {
     fn fence() {}
 }
 
+/// Pairs of registers, marked as not soon used again. The mark is a hint: cores that see whole lines stored in a row may not need it.
+#[cfg(target_arch = "aarch64")]
+struct Neon;
+
+#[cfg(target_arch = "aarch64")]
+impl Lines for Neon {
+    #[inline(always)]
+    unsafe fn copy(dst: *mut u8, src: *const u8, lines: usize) {
+        use std::arch::aarch64::vld1q_u8;
+        for i in 0..lines {
+            // SAFETY: one line, which the instructions store and nothing else.
+            unsafe {
+                let s = src.add(LINE * i);
+                std::arch::asm!(
+                    "stnp {0:q}, {1:q}, [{d}]",
+                    "stnp {2:q}, {3:q}, [{d}, #32]",
+                    in(vreg) vld1q_u8(s),
+                    in(vreg) vld1q_u8(s.add(16)),
+                    in(vreg) vld1q_u8(s.add(32)),
+                    in(vreg) vld1q_u8(s.add(48)),
+                    d = in(reg) dst.add(LINE * i),
+                    options(nostack, preserves_flags)
+                );
+            }
+        }
+    }
+
+    /// Nothing: such stores are ordered as others are.
+    fn fence() {}
+}
+
 #[cfg(target_arch = "x86_64")]
 struct Sse2;
 
@@ -187,6 +218,8 @@ macro_rules! function {
 
 #[cfg(not(target_arch = "x86_64"))]
 function!(baseline, Cached, Level::Baseline,);
+#[cfg(target_arch = "aarch64")]
+function!(neon, Neon, Level::Neon,);
 #[cfg(target_arch = "x86_64")]
 function!(baseline, Sse2, Level::Baseline,);
 #[cfg(target_arch = "x86_64")]
@@ -201,13 +234,10 @@ pub fn function(level: Level) -> Function {
         Level::Avx2 => avx2,
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => avx512,
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => neon,
         _ => baseline,
     }
-}
-
-/// The level that there is code for.
-pub(super) fn choose(level: Level) -> Level {
-    if cfg!(target_arch = "x86_64") { level } else { Level::Baseline }
 }
 
 #[cfg(test)]

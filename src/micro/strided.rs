@@ -122,7 +122,15 @@ unsafe fn dense<const LEN: usize, const LEVEL: u8>(
             _ => 0,
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        if const { LEVEL != turns::NEON || LEN > 31 } || ds != LEN as isize || !(ds..64).contains(&ss) {
+            return 0;
+        }
+        super::neon::pack_near::<LEN>(dst, src, n, ss as usize)
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let _ = (dst, src, n, ds, ss);
         0
@@ -178,6 +186,8 @@ macro_rules! level {
 }
 
 level!(baseline, super::turns::BASELINE,);
+#[cfg(target_arch = "aarch64")]
+level!(neon, super::turns::NEON,);
 #[cfg(target_arch = "x86_64")]
 level!(avx2, super::turns::AVX2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
 #[cfg(target_arch = "x86_64")]
@@ -213,12 +223,16 @@ macro_rules! lengths {
                     (Level::Avx512, $len) if const { has_avx512($len) } => avx512::made_for::<{ own($len) }>,
                     #[cfg(target_arch = "x86_64")]
                     (Level::Avx2 | Level::Avx512, $len) => avx2::made_for::<$len>,
+                    #[cfg(target_arch = "aarch64")]
+                    (Level::Neon, $len) => neon::made_for::<$len>,
                     (Level::Baseline, $len) => baseline::made_for::<$len>,
                 )*
                 #[cfg(target_arch = "x86_64")]
                 (Level::Avx512, _) => avx512::any,
                 #[cfg(target_arch = "x86_64")]
                 (Level::Avx2, _) => avx2::any,
+                #[cfg(target_arch = "aarch64")]
+                (Level::Neon, _) => neon::any,
                 _ => baseline::any,
             }
         }
@@ -233,7 +247,6 @@ lengths! {
 pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     let level = match level {
-        _ if cfg!(not(target_arch = "x86_64")) => Level::Baseline,
         Level::Avx512 if !has_avx512(made_for) => Level::Avx2,
         level => level,
     };
@@ -244,7 +257,7 @@ pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
 #[inline]
 pub fn function(len: u64, level: Level) -> Function {
     // By the tables of `get` alone: callers with many short runs ask every time.
-    get(u16::try_from(len).unwrap_or(0), if cfg!(target_arch = "x86_64") { level } else { Level::Baseline })
+    get(u16::try_from(len).unwrap_or(0), level)
 }
 
 #[cfg(test)]

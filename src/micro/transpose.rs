@@ -197,6 +197,8 @@ function!(plain<LEN>, LEN, Plain<LEN, 16>,);
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 /// Lengths of elements that there is code for, in bytes.
 pub const LENGTHS: &[u16] = &[1, 2, 4, 8, 12, 16, 24, 32, 64];
@@ -207,7 +209,11 @@ pub(super) fn get(len: u16, level: Level) -> Option<Function> {
     match level {
         Level::Avx512 => return avx512::get(len),
         Level::Avx2 => return avx2::get(len),
-        Level::Baseline => {}
+        Level::Baseline | Level::Neon => {}
+    }
+    #[cfg(target_arch = "aarch64")]
+    if level == Level::Neon {
+        return neon::get(len);
     }
     let _ = level;
     Some(match len {
@@ -228,9 +234,9 @@ pub(super) fn get(len: u16, level: Level) -> Option<Function> {
 pub(super) fn choose(len: u64, level: Level) -> Option<(u16, Level)> {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok())?;
     let level = match (level, made_for) {
-        _ if cfg!(not(target_arch = "x86_64")) => Level::Baseline,
         (Level::Avx512, 4 | 8 | 16) => Level::Avx512,
         (Level::Avx2 | Level::Avx512, 4 | 8 | 16 | 32 | 64) => Level::Avx2,
+        (Level::Neon, 4 | 8 | 16 | 32 | 64) => Level::Neon,
         _ => Level::Baseline,
     };
     Some((made_for, level))

@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::engine::{Config, Counters, Engine};
 use crate::error::{Error, ErrorClass, Result};
-use crate::target::Level;
 
 struct State {
     config: Option<Config>,
@@ -50,7 +49,7 @@ pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
     let mut state = state();
     let mut config = state.config.get_or_insert_default().clone();
     change(&mut config)?;
-    if !Level::available().any(|l| l == config.level) {
+    if !config.level.runs() {
         let rule = "is a level that this machine does not run";
         return Err(Error::new(ErrorClass::Arg, "config", "target", config.level, rule));
     }

@@ -78,7 +78,7 @@ pub(crate) const SWITCHES: usize = 2;
 /// All enumerations. Values are the constants of the configuration.
 pub const ENUMERATIONS: [Enumeration; 3] = [
     Enumeration { name: "ddtc_modes", items: &["off", "interpret", "lazy", "commit"] },
-    Enumeration { name: "ddtc_targets", items: &["baseline", "avx2", "avx512"] },
+    Enumeration { name: "ddtc_targets", items: &["baseline", "avx2", "avx512", "neon"] },
     Enumeration { name: "ddtc_switches", items: &["no", "yes"] },
 ];
 

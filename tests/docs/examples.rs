@@ -75,8 +75,6 @@ fn wanted(block: &Block, source: &mut Option<Source>) -> Option<String> {
         ["nest", "normal", "basic"] => from?.normal(Units::Basic).to_string(),
         ["nest", "normal", "external32"] => from?.normal(Units::External32).to_string(),
         ["kind", ..] => kinds::shown(&words[1..], from?.datatype()),
-        // The names of micro-kernels above baseline are those of x86-64.
-        ["plan", _, _, level] if level != "baseline" && !cfg!(target_arch = "x86_64") => return None,
         ["plan", "scheduled", direction, level] => from?.scheduled(direction, level).to_string(),
         ["plan", "legal", direction, level] => {
             let legal = legalize::legalize(&from?.scheduled(direction, level), 16).unwrap();

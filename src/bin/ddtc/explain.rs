@@ -40,7 +40,7 @@ pub(crate) struct StageArgs {
     /// The stages of unpack, not of pack
     #[arg(long)]
     unpack: bool,
-    /// CPU level: baseline, avx2 or avx512 [default: DDTC_TARGET, or the highest of this machine]
+    /// CPU level: baseline, avx2, avx512 or neon [default: DDTC_TARGET, or the highest of this machine]
     #[arg(long)]
     level: Option<Level>,
 }

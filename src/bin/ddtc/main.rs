@@ -28,7 +28,7 @@ its prefix, arguments in the standard's order, datatypes last) or the name of an
 Examples:\n  \
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc bench --quick\n\n\
-Environment: DDTC_TARGET=baseline|avx2|avx512 is the CPU level where none is given."
+Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level where none is given."
 )]
 struct Cli {
     /// Log what the stages do, to standard error; twice for more
@@ -111,7 +111,7 @@ fn level(wanted: Option<Level>) -> Result<Level, Box<dyn Error>> {
         (None, Ok(name)) => name.parse().map_err(|e| format!("DDTC_TARGET: {e}"))?,
         (None, Err(_)) => Level::detect(),
     };
-    if level > Level::detect() {
+    if !level.runs() {
         return Err(
             format!("this machine does not run level {level}: its highest is {}", Level::detect()).into()
         );

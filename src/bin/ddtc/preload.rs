@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// What a commit does: off, interpret, lazy or commit
     #[arg(long)]
     mode: Option<Mode>,
-    /// CPU level of the compiled code: baseline, avx2 or avx512
+    /// CPU level of the compiled code: baseline, avx2, avx512 or neon
     #[arg(long)]
     target: Option<Level>,
     /// Write the sum of all ranks' reports to a file, or to standard error with `-`

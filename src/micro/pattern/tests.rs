@@ -18,11 +18,14 @@ fn parts(list: &[(i64, u64)]) -> Vec<Part> {
 
 /// All patterns that the machine has for the layout.
 fn patterns(parts: &[Part], stride: i64) -> Vec<Pattern> {
-    let granules = [Granule::Byte, Granule::Word];
+    let granules = |level| match level {
+        Level::Baseline => vec![],
+        Level::Neon => vec![Granule::Byte],
+        Level::Avx512 if super::permutes_bytes() => vec![Granule::Byte, Granule::Word],
+        Level::Avx512 | Level::Avx2 => vec![Granule::Word],
+    };
     Level::available()
-        .filter(|&l| l > Level::Baseline)
-        .flat_map(|level| granules.map(|g| (level, g)))
-        .filter(|&(level, g)| g == Granule::Word || level == Level::Avx512 && super::permutes_bytes())
+        .flat_map(|level| granules(level).into_iter().map(move |g| (level, g)))
         .filter_map(|(level, g)| Pattern::with_granule(parts, stride, level, g))
         .collect()
 }
@@ -123,8 +126,8 @@ fn what_does_not_fit_is_refused() {
 fn windows_are_filled() {
     for level in Level::available().filter(|&l| l > Level::Baseline) {
         let pattern = Pattern::new(&parts(&[(0, 4), (8, 20)]), 32, level).unwrap();
-        assert_eq!((pattern.size(), pattern.unpacks()), (24, true));
-        assert_eq!(pattern.instances(), if level == Level::Avx512 { 2 } else { 1 });
+        assert_eq!((pattern.size(), pattern.unpacks()), (24, level != Level::Neon));
+        assert_eq!(pattern.instances(), if level == Level::Avx2 { 1 } else { 2 });
         let overlapping = Pattern::new(&parts(&[(0, 4), (0, 4)]), 8, level).unwrap();
         assert!(!overlapping.unpacks());
         let micro = Micro::pattern(&pattern, Direction::Pack);
@@ -132,4 +135,16 @@ fn windows_are_filled() {
         let granule = pattern.granule();
         assert_eq!(micro.to_string(), format!("pattern.{granule}.pack.{level}"));
     }
+}
+
+#[test]
+fn neon_reads_whole_windows_and_does_not_unpack() {
+    let neon = |list: &[(i64, u64)], stride| Pattern::new(&parts(list), stride, Level::Neon);
+    let two = neon(&[(0, 4), (8, 8), (20, 12)], 32).unwrap();
+    assert_eq!((two.granule(), two.instances(), two.unpacks()), (Granule::Byte, 2, false));
+    for (stride, why) in [(40, "one in a window"), (-32, "backwards"), (8, "interleaved"), (5000, "far")] {
+        assert!(neon(&[(0, 4), (8, 8), (20, 12)], stride).is_none(), "{why}");
+    }
+    assert_eq!(function(Granule::Byte, Direction::Pack, Level::Neon).is_some(), Level::Neon.runs());
+    assert!(function(Granule::Byte, Direction::Unpack, Level::Neon).is_none());
 }

@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// Repeat everything and take medians of the figures
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     runs: u32,
-    /// CPU level of compiled code: baseline, avx2 or avx512 [default: DDTC_TARGET, or the highest of this machine]
+    /// CPU level of compiled code: baseline, avx2, avx512 or neon [default: DDTC_TARGET, or the highest of this machine]
     #[arg(long)]
     level: Option<Level>,
     /// Measure the entries of a corpus file instead of the application layouts

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Builds the library and its tests for aarch64 and runs them: natively on an aarch64 machine, elsewhere by a cross compiler and
+# QEMU's emulation of single programs. docs/TESTING.md, "aarch64". Arguments go to the tests: tests/aarch64.sh micro::
+#
+# QEMU_AARCH64: the emulator, if not the qemu-aarch64 on the path. AARCH64_ROOT: where the target's libraries lie.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { echo "error: $*" >&2; exit 1; }
+
+# The profile of what users run, without link-time optimization.
+suite() {
+    cargo test --profile quick --package ddtc --lib --bins --tests "$@"
+    cargo test --profile quick --package ddtc-capi --package ddtc-preload --lib "$@"
+}
+
+if [ "$(uname -m)" = aarch64 ]; then
+    suite -- "$@"
+    exit
+fi
+
+target=aarch64-unknown-linux-gnu
+gcc=aarch64-linux-gnu-gcc
+root=${AARCH64_ROOT:-/usr/aarch64-linux-gnu}
+qemu=$(command -v "${QEMU_AARCH64:-qemu-aarch64}") ||
+    fail "${QEMU_AARCH64:-qemu-aarch64} is missing: install QEMU 8.1 or newer (Debian 13: apt-get install qemu-user;" \
+        "Debian 12: the same from bookworm-backports) or name it in QEMU_AARCH64"
+gcc=$(command -v "$gcc") || fail "$gcc is missing: install the cross compiler (Debian: apt-get install gcc-aarch64-linux-gnu)"
+[ -e "$root/lib/ld-linux-aarch64.so.1" ] ||
+    fail "$root/lib/ld-linux-aarch64.so.1 is missing: install the C library of the target (Debian: apt-get install" \
+        "libc6-dev-arm64-cross) or name its root in AARCH64_ROOT"
+command -v rustup >/dev/null || fail "rustup is missing: install Rust through rustup, for the standard library of $target"
+rustup target list --installed | grep -qx "$target" || rustup target add "$target"
+
+# Before 8.1 it ignores IC IVAU: code that was written through another mapping stays what it was, and reused slots run old kernels.
+version=$("$qemu" --version | sed -n 's/.*version \([0-9]*\.[0-9]*\).*/\1/p')
+[ "$(printf '%s\n' 8.1 "$version" | sort -V | head -n 1)" = 8.1 ] ||
+    fail "$qemu is QEMU $version: 8.1 or newer is needed, older ones ignore instruction cache maintenance"
+
+# Loops of the bench are compiled by the tests for the machine they run on; a cross compiler does not know what that is.
+tools=${CARGO_TARGET_DIR:-target}/aarch64-tools
+mkdir -p "$tools"
+cat >"$tools/cc" <<EOF
+#!/bin/sh
+for word; do
+    shift
+    [ "\$word" = -march=native ] || set -- "\$@" "\$word"
+done
+exec $gcc "\$@"
+EOF
+chmod +x "$tools/cc"
+
+export CC="$(cd "$tools" && pwd)/cc"
+export CARGO_BUILD_TARGET=$target
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$qemu -L $root"
+cat <<EOF
+left out: bench_times_commits: its program starts itself, which the emulator of a single program does not pass on
+          a_missing_compiler.., a_missing_valgrind..: in the emulator a program that cannot be started is one that fails
+          capi/tests, preload/tests: run C compilers, MPI libraries and launchers of this machine
+EOF
+suite -- --skip bench_times_commits --skip a_missing_ "$@"
