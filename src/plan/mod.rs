@@ -4,6 +4,7 @@
 //! pointers; calls hand a whole innermost loop to a precompiled micro-kernel. Phases: [`Scheduled`] (moves of any length) and
 //! [`Legal`] (every move is one load and one store that the target has). Source: docs/IR.md, section "Plan".
 
+mod call;
 mod eval;
 mod parameters;
 mod text;
@@ -19,6 +20,7 @@ use crate::micro::Micro;
 use crate::micro::pattern::Part;
 pub use crate::nest::{At, Body, Trip};
 use crate::target::Level;
+pub use call::Arg;
 pub use parameters::{Shape, WORDS, Word};
 
 mod sealed {

@@ -22,7 +22,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use super::{CompiledCode, Emitter, Listing, MAX_CODE, context};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
-use crate::plan::{At, Body, Legal, Op, Plan, Trip, WORDS, Word};
+use crate::plan::{Arg, At, Body, Legal, Op, Plan, Trip, WORDS, Word};
 
 /// The emitter through Cranelift.
 pub struct Cranelift {
@@ -205,66 +205,6 @@ impl Builder<'_, '_> {
                 }
             }
             Op::Table { slot, packed, body, .. } => self.table_loop(i, start, *slot, *packed, *body),
-            Op::Strided { n, step, len, micro, .. } => {
-                let (n, len) = (self.trip(i, Word::Trip, *n), self.trip(i, Word::Len, *len));
-                let user = self.value(i, Word::StepUser, step.user);
-                let packed = self.value(i, Word::StepPacked, step.packed);
-                let args = match plan.direction() {
-                    Direction::Pack => [start.packed, start.user, n, packed, user, len],
-                    Direction::Unpack => [start.user, start.packed, n, user, packed, len],
-                };
-                self.call(micro.address(), &args);
-                Ok(())
-            }
-            Op::Rows { slot, packed, len, micro, .. } => {
-                let n = self.rows(*slot)?;
-                let n = self.value(i, Word::StepUser, n);
-                let table = self.table(i, Word::Trip, *slot);
-                let packed = self.value(i, Word::StepPacked, *packed);
-                let len = self.value(i, Word::Len, *len as i64);
-                self.call(micro.address(), &[start.user, start.packed, n, table, packed, len]);
-                Ok(())
-            }
-            Op::Pattern { n, step, slot, micro, .. } => {
-                let n = self.trip(i, Word::Trip, *n);
-                let user = self.value(i, Word::StepUser, step.user);
-                let table = self.table(i, Word::Second, *slot);
-                self.call(micro.address(), &[start.user, start.packed, n, user, table]);
-                Ok(())
-            }
-            Op::Transpose { trips: [outer, inner], steps: [o, s], len, micro, .. } => {
-                let (outer, inner) = (self.trip(i, Word::Trip, *outer), self.trip(i, Word::Second, *inner));
-                let _ = len;
-                let outer_user = self.value(i, Word::StepUser, o.user);
-                let outer_packed = self.value(i, Word::StepPacked, o.packed);
-                let inner_user = self.value(i, Word::Third, s.user);
-                let inner_packed = self.value(i, Word::Len, s.packed);
-                // Rows of the source become columns of the destination: the inner loop runs along the packed side.
-                let args = match plan.direction() {
-                    Direction::Pack => [
-                        start.packed,
-                        start.user,
-                        inner,
-                        outer,
-                        outer_packed,
-                        inner_user,
-                        inner_packed,
-                        outer_user,
-                    ],
-                    Direction::Unpack => [
-                        start.user,
-                        start.packed,
-                        outer,
-                        inner,
-                        inner_user,
-                        outer_packed,
-                        outer_user,
-                        inner_packed,
-                    ],
-                };
-                self.call(micro.address(), &args);
-                Ok(())
-            }
             Op::Guard { limit, then, otherwise } => {
                 let limit = self.value(i, Word::Trip, *limit as i64);
                 let within = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, self.count, limit);
@@ -279,15 +219,22 @@ impl Builder<'_, '_> {
                 self.b.switch_to_block(done);
                 Ok(())
             }
-            Op::Blocks { slots: [u, p, l], micro, .. } => {
-                let n = self.rows(*u)?;
-                let n = self.value(i, Word::StepUser, n);
-                let u = self.table(i, Word::Trip, *u);
-                let p = self.table(i, Word::Second, *p);
-                let l = self.table(i, Word::Third, *l);
-                self.call(micro.address(), &[start.user, start.packed, n, u, p, l]);
+            _ => {
+                let (micro, args) = plan.call(i).ok_or_else(|| Error::internal("emit", "no call"))?;
+                let args: Vec<Value> = args.iter().map(|&arg| self.argument(i, start, arg)).collect();
+                self.call(micro.address(), &args);
                 Ok(())
             }
+        }
+    }
+
+    fn argument(&mut self, i: usize, start: Pointers, arg: Arg) -> Value {
+        match arg {
+            Arg::User => start.user,
+            Arg::Packed => start.packed,
+            Arg::Value(word, k) => self.value(i, word, k),
+            Arg::Trip(word, trip) => self.trip(i, word, trip),
+            Arg::Table(word, slot) => self.table(i, word, slot),
         }
     }
 

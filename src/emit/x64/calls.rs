@@ -3,74 +3,14 @@
 use super::inst::{Inst, Math, Mem, Operand, Reg};
 use super::{Function, Place, Pointers};
 use crate::error::{Error, Result};
-use crate::kind::Direction;
-use crate::micro::Micro;
-use crate::plan::{At, Op, Trip, WORDS, Word};
-
-/// An argument of a micro-kernel.
-#[derive(Clone, Copy)]
-enum Arg {
-    User,
-    Packed,
-    Value(Word, i64),
-    Trip(Word, Trip),
-    Table(Word, u32),
-}
+use crate::plan::{Arg, At, Trip, WORDS, Word};
 
 /// Registers of the first six arguments (System V); the others lie at the bottom of the frame.
 const ARGUMENTS: [Reg; 6] = [Reg::RDI, Reg::RSI, Reg::RDX, Reg::RCX, Reg::R8, Reg::R9];
 impl Function<'_> {
-    /// What the micro-kernel of a call is given.
-    fn arguments(&self, op: &Op) -> Result<(Micro, Vec<Arg>)> {
-        use Arg::{Packed, Table, User, Value};
-        let pack = self.plan.direction() == Direction::Pack;
-        Ok(match op {
-            Op::Strided { n, step, len, micro, .. } => {
-                let (user, packed) = (Value(Word::StepUser, step.user), Value(Word::StepPacked, step.packed));
-                let (n, len) = (Arg::Trip(Word::Trip, *n), Arg::Trip(Word::Len, *len));
-                let args = if pack {
-                    [Packed, User, n, packed, user, len]
-                } else {
-                    [User, Packed, n, user, packed, len]
-                };
-                (*micro, args.to_vec())
-            }
-            Op::Rows { slot, packed, len, micro, .. } => {
-                let (n, len) = (Value(Word::StepUser, self.rows(*slot)?), Value(Word::Len, *len as i64));
-                let packed = Value(Word::StepPacked, *packed);
-                (*micro, vec![User, Packed, n, Table(Word::Trip, *slot), packed, len])
-            }
-            Op::Blocks { slots: [u, p, l], micro, .. } => {
-                let n = Value(Word::StepUser, self.rows(*u)?);
-                let tables = [Table(Word::Trip, *u), Table(Word::Second, *p), Table(Word::Third, *l)];
-                (*micro, [[User, Packed, n], tables].concat())
-            }
-            Op::Pattern { n, step, slot, micro, .. } => {
-                let (n, user) = (Arg::Trip(Word::Trip, *n), Value(Word::StepUser, step.user));
-                (*micro, vec![User, Packed, n, user, Table(Word::Second, *slot)])
-            }
-            Op::Transpose { trips: [outer, inner], steps: [o, s], micro, .. } => {
-                let (outer, inner) = (Arg::Trip(Word::Trip, *outer), Arg::Trip(Word::Second, *inner));
-                let (outer_user, outer_packed) =
-                    (Value(Word::StepUser, o.user), Value(Word::StepPacked, o.packed));
-                let (inner_user, inner_packed) = (Value(Word::Third, s.user), Value(Word::Len, s.packed));
-                // Rows of the source become columns of the destination: the inner loop runs along the packed side.
-                let args = if pack {
-                    [Packed, User, inner, outer, outer_packed, inner_user, inner_packed, outer_user]
-                } else {
-                    [User, Packed, outer, inner, inner_user, outer_packed, outer_user, inner_packed]
-                };
-                (*micro, args.to_vec())
-            }
-            Op::Move { .. } | Op::Loop { .. } | Op::Table { .. } | Op::Guard { .. } => {
-                return Err(Error::internal("emit", "no call"));
-            }
-        })
-    }
-
     /// Calls the micro-kernel of operation `i`. Nothing that lives across a call is in a register of arguments.
     pub(super) fn call(&mut self, i: usize, base: Pointers, at: At) -> Result<()> {
-        let (micro, args) = self.arguments(&self.plan.ops()[i])?;
+        let (micro, args) = self.plan.call(i).ok_or_else(|| Error::internal("emit", "no call"))?;
         // Those on the stack first: they go through a register.
         for (n, &arg) in args.iter().enumerate().rev() {
             let reg = ARGUMENTS.get(n).copied();
