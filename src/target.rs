@@ -125,6 +125,9 @@ pub mod cost {
             _ => 9 * len.div_ceil(32),
         }
     }
+    /// Fewest irregular rows that are sorted by length within buckets, at levels without masks. Sapphire Rapids, 2026-11, AVX2: 2000
+    /// blocks of 1 to 64 B are learned by the branch predictor (2.5 ns a row), 8000 are not (5.9 ns, 2.3 in buckets).
+    pub const BUCKETED_ROWS: usize = 4096;
     /// Fewest iterations of a small body for which a permutation is called instead of unrolled moves.
     pub const PATTERN_TRIP: u64 = 8;
     /// Most rows of a body that is moved by permutation: what fits a window of 64 bytes.

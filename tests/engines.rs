@@ -120,6 +120,19 @@ fn large_application_layouts() {
 }
 
 /// Nodes shared so often that inlining them all is beyond the budget: ranges are found in what stays shared.
+/// Lists long enough to be moved in another order than that of the type map; the second one writes bytes twice, so it must not be.
+#[test]
+fn long_irregular_lists() {
+    let mut oracle = oracle();
+    let rows = 2 * ddtc::target::cost::BUCKETED_ROWS as i64;
+    let lengths: Vec<i64> = (0..rows).map(|i| 1 + i * 37 % 61).collect();
+    for distance in [64, 50] {
+        let places: Vec<i64> = (0..rows).map(|i| distance * i).collect();
+        let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
+        oracle.check(&t, 2, &mut cuts(&t, 2)).unwrap_or_else(|m| panic!("distance {distance}: {}", m.stage));
+    }
+}
+
 #[test]
 fn ranges_of_shared_nodes() {
     for levels in [9, 10, 11, 14, 20, 30, 40] {

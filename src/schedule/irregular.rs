@@ -1,7 +1,8 @@
-//! Irregular blocks as equal pieces: lengths with a common divisor become one table of that length.
+//! Irregular blocks as equal pieces, or in buckets.
 //!
 //! Normalization merges neighbours, so an indexed type of many small equal elements arrives as blocks of varying multiples.
-//! A row of varying length costs a mispredicted branch; a few equal pieces cost less. Order is kept, so overlap is no matter.
+//! A row of varying length costs a mispredicted branch; a few equal pieces, of a common divisor, cost less. Order is kept, so overlap
+//! is no matter. Where there is no such divisor, rows of a length follow each other within a bucket: order matters then.
 
 use std::sync::Arc;
 
@@ -87,6 +88,17 @@ fn cut(user: &[i32], len: &[i32], piece: i32) -> Arc<[i32]> {
     out
 }
 
+/// Rows that are sorted together: few enough for their lines to stay in the first-level cache.
+const BUCKET: usize = 256;
+
+/// Rows in another order: within every [`BUCKET`] by the power of two that covers their length, else as they were.
+pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> [Column; 3] {
+    let mut order: Vec<u32> = (0..len.len() as u32).collect();
+    let class = |i: &u32| (len.get(*i as usize) as u64).next_power_of_two();
+    order.chunks_mut(BUCKET).for_each(|bucket| bucket.sort_by_key(class));
+    [user, packed, len].map(|column| Column::build(order.iter().map(|&i| column.get(i as usize))))
+}
+
 fn wide(column: &Column) -> Vec<i64> {
     column.iter().collect()
 }
@@ -101,6 +113,27 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buckets_hold_the_same_rows() {
+        let n = 3 * BUCKET as i64 + 17;
+        let lengths: Vec<i64> = (0..n).map(|i| 1 + i * 31 % 64).collect();
+        let rows = [(0..n).map(|i| 100 * i).collect(), (0..n).map(|i| 64 * i).collect(), lengths];
+        let columns = rows.clone().map(Column::from);
+        let [user, packed, len] = bucketed(&columns[0], &columns[1], &columns[2]);
+        for bucket in (0..n as usize).step_by(BUCKET) {
+            let range = bucket..(bucket + BUCKET).min(n as usize);
+            let class = |l: i64| (l as u64).next_power_of_two();
+            let (mut was, mut is) = (Vec::new(), Vec::new());
+            for i in range.clone() {
+                was.push((class(rows[2][i]), rows[0][i], rows[1][i], rows[2][i]));
+                is.push((class(len.get(i)), user.get(i), packed.get(i), len.get(i)));
+            }
+            // By class, and within a class in their old order, which is that of their places.
+            was.sort();
+            assert_eq!(is, was);
+        }
+    }
 
     #[test]
     fn multiples_become_pieces() {

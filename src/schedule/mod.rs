@@ -143,7 +143,12 @@ impl Scheduler<'_> {
                 }
                 let widths = Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) };
                 let micro = Micro::blocks(widths, self.direction, self.level);
-                let slots = [user, packed, len].map(|c| self.slot(c.clone()));
+                let columns = if self.buckets(len.len()) {
+                    irregular::bucketed(user, packed, len)
+                } else {
+                    [user, packed, len].map(Column::clone)
+                };
+                let slots = columns.map(|c| self.slot(c));
                 self.push(out, Op::Blocks { at: here, slots, micro })
             }
             Node::Table { displacements, packed, body, .. } => {
@@ -186,6 +191,17 @@ impl Scheduler<'_> {
             bytes: Weight::MOST.bytes - self.written.bytes,
         };
         weight(self.nest, node, self.level, limit.least(left), 0).is_some()
+    }
+
+    /// Whether irregular rows are sorted by length. Unpacking in another order needs disjoint entries; those of one instance do, because
+    /// instances still follow each other.
+    fn buckets(&self, rows: usize) -> bool {
+        let branches = matches!(self.level, Level::Baseline | Level::Avx2);
+        let free = match self.direction {
+            Direction::Pack => true,
+            Direction::Unpack => self.nest.disjoint().holds(1),
+        };
+        branches && rows >= cost::BUCKETED_ROWS && free
     }
 
     /// Whether a loop over blocks is a loop of its own rather than a call: short ones of blocks that are whole vectors.
