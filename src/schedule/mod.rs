@@ -173,6 +173,13 @@ impl Scheduler<'_> {
                         return self
                             .push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll: 1, body });
                     }
+                    if depth >= 2 && self.written_row(*trip, *step, *n) {
+                        let mut list = Vec::new();
+                        self.push(&mut list, Op::Move { at: At::ZERO, len: n.k as u32 })?;
+                        let unroll = unroll(&list, *trip);
+                        let body = self.seal(list);
+                        return self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body });
+                    }
                     let micro = Micro::strided(n.k, self.level);
                     return self.push(out, Op::Strided { at: here, n: *trip, step: *step, len: *n, micro });
                 }
@@ -211,6 +218,14 @@ impl Scheduler<'_> {
         let known = !trip.per_count && !len.per_count && self.written.moves < MAX_MOVES;
         let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
         known && short && len.k.is_multiple_of(wide) && (128..=(8 * wide).min(left)).contains(&len.k)
+    }
+
+    /// Whether a row of short blocks, inside the loop over rows, is a loop of its own rather than a call per row.
+    fn written_row(&self, trip: Trip, step: At, len: Trip) -> bool {
+        let known = !trip.per_count && !len.per_count && self.written.moves < MAX_MOVES;
+        let dense = self.direction == Direction::Pack && step.user.unsigned_abs() <= 2 * len.k;
+        let longest = if dense { cost::DENSE_ROW } else { cost::ROW };
+        known && len.k <= 16 && trip.k <= longest
     }
 
     /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
