@@ -23,8 +23,9 @@ fn layout(loops: u32, i: i64) -> ddtc::Result<Datatype> {
 /// The `i`th layout of blocks of one `element`: `loops` loops around them.
 fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
     let element: Datatype = element.parse()?;
-    // Every stride differs from layout to layout and none is dense, so nothing collapses; trips are too long to be unrolled.
-    let mut t = Datatype::vector(40 + i % 5, 1, 3 + i, &element)?;
+    // Every stride differs from layout to layout and none is dense, so nothing collapses; rows are too long to be written out, so
+    // code depends on the shape alone.
+    let mut t = Datatype::vector(200 + i % 5, 1, 3 + i, &element)?;
     for level in 1..loops {
         let distance =
             t.extent().checked_mul(2).and_then(|d| d.checked_add(8 * i64::from(level))).unwrap_or(0);
