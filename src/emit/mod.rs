@@ -23,9 +23,6 @@ pub const MAX_CODE: usize = 16 << 10;
 
 /// What turns plans into machine code.
 pub trait Emitter: Send + Sync {
-    /// The name used in listings and filetests.
-    fn name(&self) -> &'static str;
-
     /// The widest access in bytes that moves may have.
     fn widest_access(&self) -> u32;
 

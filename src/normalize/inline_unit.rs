@@ -6,12 +6,12 @@
 use super::Normalizer;
 use crate::nest::{At, Body, Node, Trip};
 
-/// The body that `node` runs once, and where.
-pub(super) fn alone(node: &Node) -> Option<(At, Body)> {
+/// The body that `node` runs once: where, its packed stride, and the body.
+pub(super) fn once(node: &Node) -> Option<(At, i64, Body)> {
     match node {
-        Node::Loop { at, trip, body, .. } if trip.is(1) => Some((*at, *body)),
-        Node::Table { at, displacements, body, .. } if displacements.len() == 1 => {
-            Some((*at + At::new(displacements.get(0), 0), *body))
+        Node::Loop { at, trip, step, body } if trip.is(1) => Some((*at, step.packed, *body)),
+        Node::Table { at, displacements, packed, body } if displacements.len() == 1 => {
+            Some((*at + At::new(displacements.get(0), 0), *packed, *body))
         }
         _ => None,
     }
@@ -19,14 +19,9 @@ pub(super) fn alone(node: &Node) -> Option<(At, Body)> {
 
 /// Appends the inlined body to `out`, or gives the node back.
 pub(super) fn rewrite(n: &mut Normalizer, node: Node, out: &mut Vec<Node>) -> Option<Node> {
-    let Some((at, body)) = alone(&node) else { return Some(node) };
+    let Some((at, packed, body)) = once(&node) else { return Some(node) };
     if body.len > 1 && !n.spend(body.len as usize) {
         // Canonical spelling of "once": a unit loop without a user stride. Its packed stride is what it covers of the stream.
-        let packed = match &node {
-            Node::Loop { step, .. } => step.packed,
-            Node::Table { packed, .. } => *packed,
-            Node::Copy { .. } | Node::Blocks { .. } => 0,
-        };
         return Some(Node::Loop { at, trip: Trip::fixed(1), step: At::new(0, packed), body });
     }
     out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));

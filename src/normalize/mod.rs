@@ -131,7 +131,7 @@ impl Normalizer {
             }
         }
         if let [node] = &parts[..]
-            && let Some((at, body)) = inline_unit::alone(node)
+            && let Some((at, _, body)) = inline_unit::once(node)
         {
             return Ok(Inner { body, base: at });
         }

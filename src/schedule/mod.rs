@@ -166,14 +166,7 @@ impl Scheduler<'_> {
             }
             Node::Loop { trip, step, body, .. } => {
                 if let [Node::Copy { n, unit: Unit::Byte, .. }] = nest.body(*body) {
-                    if self.written_loop(*trip, *n) {
-                        let mut list = Vec::new();
-                        self.push(&mut list, Op::Move { at: At::ZERO, len: n.k as u32 })?;
-                        let body = self.seal(list);
-                        return self
-                            .push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll: 1, body });
-                    }
-                    if depth >= 2 && self.written_row(*trip, *step, *n) {
+                    if self.written_loop(*trip, *n) || depth >= 2 && self.written_row(*trip, *step, *n) {
                         let mut list = Vec::new();
                         self.push(&mut list, Op::Move { at: At::ZERO, len: n.k as u32 })?;
                         let unroll = unroll(&list, *trip);
@@ -191,41 +184,43 @@ impl Scheduler<'_> {
         }
     }
 
+    /// What the kernel may still write out.
+    fn left(&self) -> Weight {
+        let Weight { moves, bytes } = self.written;
+        Weight { moves: Weight::MOST.moves - moves, bytes: Weight::MOST.bytes - bytes }
+    }
+
     /// Whether `node` may be written out within `limit` and within what is left of the kernel.
     fn straight(&self, node: &Node, limit: Weight) -> bool {
-        let left = Weight {
-            moves: Weight::MOST.moves - self.written.moves,
-            bytes: Weight::MOST.bytes - self.written.bytes,
-        };
-        weight(self.nest, node, self.level, limit.least(left), 0).is_some()
+        weight(self.nest, node, self.level, limit.least(self.left()), 0).is_some()
     }
 
     /// Whether irregular rows are sorted by length. Unpacking in another order needs disjoint entries; those of one instance do, because
     /// instances still follow each other.
     fn buckets(&self, rows: usize) -> bool {
-        let branches = matches!(self.level, Level::Baseline | Level::Avx2);
-        let free = match self.direction {
-            Direction::Pack => true,
-            Direction::Unpack => self.nest.disjoint().holds(1),
-        };
-        branches && rows >= cost::BUCKETED_ROWS && free
+        // Disjointness last: it takes as long as sorting all rows.
+        matches!(self.level, Level::Baseline | Level::Avx2)
+            && rows >= cost::BUCKETED_ROWS
+            && (self.direction == Direction::Pack || self.nest.disjoint().holds(1))
     }
 
     /// Whether a loop over blocks is a loop of its own rather than a call: short ones of blocks that are whole vectors.
     fn written_loop(&self, trip: Trip, len: Trip) -> bool {
         let wide = u64::from(self.level.widest_access());
-        let left = Weight::MOST.bytes - self.written.bytes;
-        let known = !trip.per_count && !len.per_count && self.written.moves < MAX_MOVES;
         let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
-        known && short && len.k.is_multiple_of(wide) && (128..=(8 * wide).min(left)).contains(&len.k)
+        short && len.k.is_multiple_of(wide) && (128..=8 * wide).contains(&len.k) && self.one_move(trip, len)
     }
 
     /// Whether a row of short blocks, inside the loop over rows, is a loop of its own rather than a call per row.
     fn written_row(&self, trip: Trip, step: At, len: Trip) -> bool {
-        let known = !trip.per_count && !len.per_count && self.written.moves < MAX_MOVES;
         let dense = self.direction == Direction::Pack && step.user.unsigned_abs() <= 2 * len.k;
         let longest = if dense { cost::DENSE_ROW } else { cost::ROW };
-        known && len.k <= 16 && trip.k <= longest
+        len.k <= 16 && trip.k <= longest && self.one_move(trip, len)
+    }
+
+    /// Whether a loop's numbers are constants and the kernel has room for its body as one move.
+    fn one_move(&self, trip: Trip, len: Trip) -> bool {
+        !trip.per_count && !len.per_count && Weight::of(len.k, self.level).fits(self.left())
     }
 
     /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.

@@ -60,10 +60,6 @@ thread_local! {
 }
 
 impl Emitter for Cranelift {
-    fn name(&self) -> &'static str {
-        "cranelift"
-    }
-
     fn widest_access(&self) -> u32 {
         // riscv64 without the vector extension has no 16-byte type.
         if matches!(self.isa.triple().architecture, target_lexicon::Architecture::Riscv64(_)) {

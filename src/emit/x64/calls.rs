@@ -83,10 +83,16 @@ impl Function<'_> {
         self.code.push(Inst::Load(to, mem));
     }
 
-    /// Context word `index`. The context is always in a register.
+    /// [`Function::start`] in a place that is not an argument's.
+    pub(super) fn start_in(&mut self, i: usize, base: Place, k: i64, own: (Word, i64), place: Place) {
+        let to = if let Place::Reg(r) = place { r } else { Reg::RAX };
+        self.start(i, base, k, own, to);
+        self.put(place, to);
+    }
+
+    /// Context word `index`.
     pub(super) fn word(&self, index: u32) -> Mem {
-        let Place::Reg(base) = self.context else { return self.slot(0) };
-        Mem { base, disp: 8 * index as i32 }
+        Mem { base: self.context, disp: 8 * index as i32 }
     }
 
     pub(super) fn rows(&self, slot: u32) -> Result<i64> {

@@ -15,8 +15,10 @@ impl Function<'_> {
             Op::Loop { step, .. } if step.packed == 0 => {
                 Err(Error::internal("emit", "loop that does not advance in the packed stream"))
             }
-            Op::Loop { trip, body, .. } if self.parametric => {
-                self.parametric_loop(i, base, at, spent, (*trip, *body))
+            Op::Loop { trip, step, body, .. } if self.parametric => {
+                // Not unrolled: a body without moves gains nothing by it.
+                let once = Turn { step: *step, unroll: 1, body: *body };
+                self.parametric_loop(i, base, at, spent, (*trip, once))
             }
             Op::Loop { at: own, trip, step, unroll, body } => {
                 let at = at + *own;
@@ -55,9 +57,7 @@ impl Function<'_> {
         let own = self.plan.ops()[i].at();
         let mut side = |base: Place, k: i64, own: (Word, i64)| {
             let place = if spent { base } else { self.alloc(reserve) };
-            let to = if let Place::Reg(r) = place { r } else { Reg::RAX };
-            self.start(i, base, k, own, to);
-            self.put(place, to);
+            self.start_in(i, base, k, own, place);
             place
         };
         let user = side(base.user, at.user, (Word::AtUser, own.user));
@@ -80,10 +80,8 @@ impl Function<'_> {
         let unroll = u64::from(once.unroll);
         let (rounds, rest) = (k / unroll, k % unroll);
         let bytes = once.step.packed.wrapping_mul((rounds * unroll) as i64);
-        let to = if let Place::Reg(r) = end { r } else { Reg::RAX };
-        self.start(i, here.packed, bytes, (Word::AtPacked, 0), to);
-        self.put(end, to);
-        self.turns(here, end, once)?;
+        self.start_in(i, here.packed, bytes, (Word::AtPacked, 0), end);
+        self.turns(i, here, end, once)?;
         self.iterations(here, At::ZERO, once, rest as u32)
     }
 
@@ -107,7 +105,7 @@ impl Function<'_> {
         self.code.push(Inst::Math(Math::Add, Reg::R10, packed));
         self.put(end, Reg::R10);
         if once.unroll == 1 {
-            return self.guarded(here, end, once);
+            return self.guarded(i, here, end, once);
         }
         if !once.unroll.is_power_of_two() {
             return Err(Error::internal("emit", "unrolled by no power of two"));
@@ -117,8 +115,8 @@ impl Function<'_> {
         self.multiply(Reg::RAX, Reg::RAX, once.step.packed);
         self.code.push(Inst::Math(Math::Sub, Reg::R10, Operand::Reg(Reg::RAX)));
         self.put(main_end, Reg::R10);
-        self.guarded(here, main_end, once)?;
-        self.guarded(here, end, Turn { unroll: 1, ..once })
+        self.guarded(i, here, main_end, once)?;
+        self.guarded(i, here, end, Turn { unroll: 1, ..once })
     }
 
     /// `to = from * k`, by way of `r11` where `k` is long.
@@ -135,24 +133,24 @@ impl Function<'_> {
         }
     }
 
-    /// Turns until the packed pointer is at `end`, or none.
-    fn guarded(&mut self, here: Pointers, end: Place, once: Turn) -> Result<()> {
+    /// Turns of loop `i` until the packed pointer is at `end`, or none.
+    fn guarded(&mut self, i: usize, here: Pointers, end: Place, once: Turn) -> Result<()> {
         let done = self.label();
         self.compare(here.packed, end);
         self.code.push(Inst::Jump(When::Equal, done));
-        self.turns(here, end, once)?;
+        self.turns(i, here, end, once)?;
         self.code.push(Inst::Here(done));
         Ok(())
     }
 
-    /// Turns until the packed pointer is at `end`, at least one.
-    fn turns(&mut self, here: Pointers, end: Place, once: Turn) -> Result<()> {
+    /// Turns of loop `i` until the packed pointer is at `end`, at least one.
+    fn turns(&mut self, i: usize, here: Pointers, end: Place, once: Turn) -> Result<()> {
         let head = self.label();
         self.code.push(Inst::Here(head));
         self.iterations(here, At::ZERO, once, once.unroll)?;
         let next = At::ZERO.step(once.step, i64::from(once.unroll));
-        self.add(here.user, next.user);
-        self.add(here.packed, next.packed);
+        self.advance(i, Word::StepUser, next.user, here.user);
+        self.advance(i, Word::StepPacked, next.packed, here.packed);
         self.compare(here.packed, end);
         self.code.push(Inst::Jump(When::NotEqual, head));
         Ok(())
@@ -180,29 +178,16 @@ impl Function<'_> {
         base: Pointers,
         at: At,
         spent: bool,
-        (trip, body): (Trip, Body),
+        (trip, once): (Trip, Turn),
     ) -> Result<()> {
-        let reserve = self.needs(body);
+        let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
         self.trip(i, Word::Len, trip, Reg::RAX);
         let packed = self.operand(here.packed);
         self.code.push(Inst::Math(Math::Add, Reg::RAX, packed));
         self.put(end, Reg::RAX);
-        let done = trip.per_count.then(|| self.label());
-        if let Some(done) = done {
-            self.compare(here.packed, end);
-            self.code.push(Inst::Jump(When::Equal, done));
-        }
-        let head = self.label();
-        self.code.push(Inst::Here(head));
-        self.body(body, here, At::ZERO, false)?;
-        self.advance(i, Word::StepUser, 0, here.user);
-        self.advance(i, Word::StepPacked, 0, here.packed);
-        self.compare(here.packed, end);
-        self.code.push(Inst::Jump(When::NotEqual, head));
-        self.code.extend(done.map(Inst::Here));
-        Ok(())
+        if trip.per_count { self.guarded(i, here, end, once) } else { self.turns(i, here, end, once) }
     }
 
     /// `place += k`, which in a parametric plan is a context word of operation `i`.

@@ -46,10 +46,6 @@ impl X64 {
 }
 
 impl Emitter for X64 {
-    fn name(&self) -> &'static str {
-        "x64"
-    }
-
     fn widest_access(&self) -> u32 {
         self.level.widest_access()
     }
@@ -104,7 +100,7 @@ struct Function<'a> {
     /// Bytes at the bottom of the frame for arguments of calls.
     outgoing: u32,
     count: Place,
-    context: Place,
+    context: Reg,
     wide: bool,
 }
 
@@ -128,23 +124,19 @@ impl<'a> Function<'a> {
             most_slots: 0,
             outgoing: if long { 16 } else { 0 },
             count: Place::Reg(Reg::RDX),
-            context: Place::Reg(Reg::RCX),
+            context: Reg::RCX,
             wide: false,
         };
         let mut base = Pointers { user: Place::Reg(Reg::RDI), packed: Place::Reg(Reg::RSI) };
         if calls {
             // A call leaves nothing of the arguments: they move to where it does not reach.
-            for (place, from) in
-                [(&mut f.context, Reg::RCX), (&mut base.user, Reg::RDI), (&mut base.packed, Reg::RSI)]
-            {
-                let reg = f.pool[f.taken];
-                f.taken += 1;
-                f.code.push(Inst::Copy(reg, from));
-                *place = Place::Reg(reg);
-            }
-            f.most_taken = f.taken;
-            f.slots = 1;
-            f.most_slots = 1;
+            let [context, user, packed, ..] = PRESERVED;
+            let moved = [(context, Reg::RCX), (user, Reg::RDI), (packed, Reg::RSI)];
+            f.code.extend(moved.map(|(to, from)| Inst::Copy(to, from)));
+            f.context = context;
+            base = Pointers { user: Place::Reg(user), packed: Place::Reg(packed) };
+            (f.taken, f.most_taken) = (moved.len(), moved.len());
+            (f.slots, f.most_slots) = (1, 1);
             f.count = Place::Slot(0);
             f.put(f.count, Reg::RDX);
         }
