@@ -425,17 +425,21 @@ impl Datatype {
     /// Every node of the DAG once, parents before their first child's subtree.
     pub fn nodes(&self) -> impl Iterator<Item = &Datatype> {
         let mut seen = HashSet::new();
-        let mut open = vec![self];
-        std::iter::from_fn(move || {
-            while let Some(t) = open.pop() {
+        let mut open = vec![self.combiner().children()];
+        std::iter::once(self).chain(std::iter::from_fn(move || {
+            loop {
+                let siblings = open.last_mut()?;
+                let next = siblings.next();
+                if siblings.len() == 0 {
+                    open.pop();
+                }
                 // A node with one owner is met once.
-                if t.owners() == 1 || seen.insert(t.id()) {
-                    open.extend(t.combiner().children().rev());
-                    return Some(t);
+                if let Some(t) = next.filter(|t| t.owners() == 1 || seen.insert(t.id())) {
+                    open.push(t.combiner().children());
+                    return next;
                 }
             }
-            None
-        })
+        }))
     }
 
     /// References to the node: 1 means that nothing else can reach it.
