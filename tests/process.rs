@@ -275,7 +275,7 @@ fn memory_that_is_refused_is_an_error() {
             refusals += 1;
         }
         println!("{text}: {refusals} large allocations, {walked} without a kernel");
-        assert!(refusals > 3, "{text}: {refusals} large allocations");
+        assert!(refusals > 0, "{text}: {refusals} large allocations");
     }
 }
 
