@@ -86,6 +86,7 @@ pub mod normalize;
 pub mod object;
 pub mod plan;
 pub mod policy;
+pub mod process;
 pub mod schedule;
 pub mod segment;
 pub mod target;

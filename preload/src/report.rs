@@ -255,6 +255,7 @@ fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String 
         ("cache_misses", c.cache.misses),
         ("walked_by_design", c.refusals),
         ("fallbacks", c.fallbacks),
+        ("own_pages", c.own_pages),
         ("panics", PANICS.load(Relaxed)),
         ("checks", check::CHECKS.load(Relaxed)),
         ("faults_of_ddtc", check::OURS.load(Relaxed)),
