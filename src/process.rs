@@ -21,6 +21,3 @@ mod lock;
 pub use fork::{Section, forks, section};
 pub use limit::{to_stderr, without_sigxfsz};
 pub use lock::{Awaited, Guard, Lazy, Mutex, Once};
-
-#[cfg(test)]
-mod tests;

@@ -53,7 +53,7 @@ impl Seat {
 static OWN: [Seat; SEATS] = [const { Seat::new() }; SEATS];
 static SHARED: Seat = Seat::new();
 /// Whether a thread is forking.
-static FORKING: AtomicBool = AtomicBool::new(false);
+static FORKING: AtomicU32 = AtomicU32::new(0);
 /// Forks of this process and of its ancestors before it was forked.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 /// How often this process is a child.
@@ -117,7 +117,7 @@ pub fn section() -> Section {
         if depth == 0 {
             let seat = here.seat.get().unwrap_or_else(|| take_seat(here));
             seat.enter();
-            if FORKING.load(Ordering::SeqCst) {
+            if FORKING.load(Ordering::SeqCst) != 0 {
                 give_way(seat);
             }
         }
@@ -156,25 +156,43 @@ fn take_seat(here: &Here) -> &'static Seat {
 fn give_way(seat: &Seat) {
     loop {
         seat.leave();
-        wait_until(|| !FORKING.load(Ordering::SeqCst));
+        wait_for_the_end();
         seat.enter();
-        if !FORKING.load(Ordering::SeqCst) {
+        if FORKING.load(Ordering::SeqCst) == 0 {
             return;
         }
     }
 }
 
-/// Waits without a lock.
-fn wait_until(done: impl Fn() -> bool) {
-    for turn in 0u32.. {
-        if done() {
-            return;
-        }
-        match turn {
-            0..64 => std::hint::spin_loop(),
-            64..80 => std::thread::yield_now(),
-            _ => std::thread::sleep(Duration::from_micros(20)),
-        }
+/// Waits until no thread forks, or for less.
+fn wait_for_the_end() {
+    // SAFETY: a word of this process's own to wait on, as long as it is 1, and no time limit.
+    unsafe {
+        let (word, none) = (FORKING.as_ptr(), ptr::null::<libc::timespec>());
+        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, 1, none);
+    }
+}
+
+/// Threads may enter sections again.
+fn end() {
+    FORKING.store(0, Ordering::SeqCst);
+    // SAFETY: as above; wakes all that wait.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            FORKING.as_ptr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            i32::MAX,
+        );
+    }
+}
+
+/// Waits for the threads of a seat: a section is short, but its thread may have lost the processor.
+fn wait_for(seat: &Seat) {
+    let mut pause = Duration::from_micros(1);
+    while seat.inside.load(Ordering::SeqCst) != 0 {
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(1));
     }
 }
 
@@ -214,11 +232,10 @@ extern "C" fn before() {
         if here.depth.get() > 0 {
             here.fork.set(Fork::Amid);
         } else {
-            let first = || FORKING.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed).is_ok();
-            wait_until(first);
-            for seat in OWN.iter().chain([&SHARED]) {
-                wait_until(|| seat.inside.load(Ordering::SeqCst) == 0);
+            while FORKING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+                wait_for_the_end();
             }
+            OWN.iter().chain([&SHARED]).for_each(wait_for);
             here.fork.set(Fork::Alone);
         }
         // Handlers of others that run between these may call us: they are as if in a section.
@@ -234,7 +251,7 @@ extern "C" fn after_in_parent() {
             here.depth.set(here.depth.get() - 1);
         }
         if fork == Fork::Alone {
-            FORKING.store(false, Ordering::SeqCst);
+            end();
         }
     });
 }
@@ -253,6 +270,6 @@ extern "C" fn after_in_child() {
             seat.inside.store(u32::from(own && here.depth.get() > 0), Ordering::Relaxed);
         }
         GENERATION.fetch_add(1, Ordering::AcqRel);
-        FORKING.store(false, Ordering::SeqCst);
+        end();
     });
 }

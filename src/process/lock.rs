@@ -129,6 +129,11 @@ struct Turn {
 }
 
 impl<T> Awaited<T> {
+    /// Not made.
+    pub const fn new() -> Awaited<T> {
+        Awaited { value: OnceLock::new(), turn: Mutex::new(None) }
+    }
+
     /// The value, if it is made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
@@ -170,6 +175,6 @@ impl<T> Awaited<T> {
 
 impl<T> Default for Awaited<T> {
     fn default() -> Self {
-        Awaited { value: OnceLock::new(), turn: Mutex::default() }
+        Awaited::new()
     }
 }

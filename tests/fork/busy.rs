@@ -1,12 +1,10 @@
 //! A process that forks while its threads commit, free, set attributes, pack and read counters: every child goes on with everything.
 //!
-//! `DDTC_FORKS` says how often it forks. A child of a process with threads may find the standard library's own locks taken, so it
-//! prints nothing: it notes its step on a page that both processes see, and tells by its exit status whether all was right.
+//! `DDTC_FORKS` says how often it forks.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use ddtc::calls::{self, Look};
 use ddtc::datatype::Datatype;
@@ -17,61 +15,8 @@ use ddtc::{Named, interp, tool};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// One test at a time: they configure the process.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A child that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A number that parent and child share.
-struct Step(*mut AtomicU32);
-
-impl Step {
-    fn new() -> Step {
-        let (read, write) = (libc::PROT_READ, libc::PROT_WRITE);
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: no address is asked for, so no mapping in use can be replaced.
-        let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, read | write, flags, -1, 0) };
-        assert_ne!(page, libc::MAP_FAILED);
-        Step(page.cast())
-    }
-
-    fn number(&self) -> &AtomicU32 {
-        // SAFETY: the page is mapped as long as the process lives, and zero is a number.
-        unsafe { &*self.0 }
-    }
-}
-
-/// Runs `child` in a forked process until it returns whether all was right.
-fn in_child(step: &Step, child: impl FnOnce(&AtomicU32) -> bool) -> Result<(), String> {
-    step.number().store(0, Relaxed);
-    // SAFETY: the child calls only `child`, which prints nothing, and `_exit`.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
-        let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| child(step.number())));
-        // SAFETY: no precondition.
-        unsafe { libc::_exit(i32::from(!matches!(right, Ok(true)))) }
-    }
-    assert!(pid > 0, "fork failed");
-    let start = Instant::now();
-    let mut status = 0;
-    // SAFETY: `status` is valid for the result.
-    while unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == 0 {
-        if start.elapsed() > PATIENCE {
-            // SAFETY: a child of ours that was not waited for.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-            // SAFETY: as above.
-            unsafe { libc::waitpid(pid, &mut status, 0) };
-            return Err(format!("the child hangs in step {}", step.number().load(Relaxed)));
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
-    let at = step.number().load(Relaxed);
-    if status == 0 { Ok(()) } else { Err(format!("the child ends with status {status:#x} in step {at}")) }
-}
+use crate::alone;
+use crate::child::{PATIENCE, Step};
 
 /// Different layouts; every third has code of its own, the others share code by shape.
 fn numbered(i: i64) -> Datatype {
@@ -224,7 +169,7 @@ fn children_of_busy_threads_go_on_with_everything() {
                     life(1_000_000 + i, keyval, step) && rest(step)
                 }
             };
-            if let Err(fault) = in_child(&step, child) {
+            if let Err(fault) = step.run(child) {
                 faults.push(format!("fork {i}: {fault}"));
                 // Each may take minutes.
                 if faults.len() == 3 {
@@ -286,7 +231,7 @@ fn a_child_compiles_what_another_thread_was_compiling() {
             tracing::subscriber::with_default(held, || engine.commit(&numbered(3)).unwrap())
         });
         is_reached.recv_timeout(PATIENCE).unwrap();
-        let done = in_child(&step, |_| {
+        let done = step.run(|_| {
             let committed = engine.commit(&numbered(3)).unwrap();
             committed.kernel(Direction::Pack).is_some() && committed.kernel(Direction::Unpack).is_some()
         });
