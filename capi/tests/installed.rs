@@ -133,7 +133,7 @@ macro_rules! c_programs {
     )*};
 }
 
-c_programs! { constructors decode badinput attributes windows addresses embed allocator threads tool kinds }
+c_programs! { constructors decode badinput attributes windows addresses embed allocator threads forks tool kinds }
 
 /// `-I` of the directory with the stand-in mpi.h.
 fn mpi_h() -> String {

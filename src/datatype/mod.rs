@@ -22,8 +22,8 @@ pub mod typemap;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock};
 
 pub use combiner::{Combiner, Distribution, Order};
 pub use contents::{CombinerKind, Constants, Contents, Envelope};
@@ -32,6 +32,7 @@ pub use signature::Signature;
 pub use typemap::TypeMap;
 
 use crate::error::Result;
+use crate::process::Lazy;
 use bounds::Layout;
 
 struct Node {
@@ -69,7 +70,7 @@ impl Halves {
 #[derive(Clone)]
 pub struct Datatype(Arc<Node>);
 
-static NAMED: LazyLock<Vec<Datatype>> = LazyLock::new(|| {
+static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
     let build = |&n: &Named| {
         let combiner = Combiner::Named(n);
         let (layout, signature, hash) = (Layout::of(n), Signature::of(n), Halves::of(&combiner));
