@@ -16,12 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
+use crate::column::Column;
 use crate::datatype::Datatype;
 use crate::kernel::Kernel;
 use crate::kind::Direction;
 use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
-use crate::process::{Awaited, Guard, Mutex};
+use crate::process::{Awaited, Guard, Mutex, Once};
 
 /// Most shapes whose code is kept for sharing (about 1 KiB each).
 const MAX_SHAPES: usize = 1024;
@@ -59,6 +60,46 @@ impl Served {
     }
 }
 
+/// What serves a part of a layout: whole iterations of a loop, or whole rows, that a range of the packed stream has.
+#[derive(Debug)]
+pub enum Part {
+    /// The layout itself, an iteration as an instance.
+    Own,
+    /// The layout of one iteration, which is its instance.
+    Iterations(Arc<Layout>),
+    /// Rows of blocks as equal pieces of so many bytes, at these displacements: the table that the layout's plan has.
+    Pieces(Column, u64),
+    /// Nothing but the walker.
+    Walked,
+}
+
+/// A part while nobody has asked for it often enough to be made, and after.
+#[derive(Debug, Default)]
+pub struct PartSlot {
+    /// Packed bytes that were walked in it.
+    moved: AtomicU64,
+    part: Awaited<Part>,
+}
+
+impl PartSlot {
+    /// The part; the call that reaches `threshold` bytes makes it by `make`, and others need not wait.
+    pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
+        if let Some(part) = self.part.get() {
+            return Some(part);
+        }
+        reaches(&self.moved, bytes, threshold).then(|| self.part.get_or_init(make))
+    }
+}
+
+/// Adds `bytes` to `moved`; whether that is what reaches `threshold`. A threshold of 0 is reached by the first byte.
+fn reaches(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
+    let before = moved.fetch_add(bytes, Relaxed);
+    before < threshold.max(1) && before.saturating_add(bytes) >= threshold
+}
+
+/// Most nodes of a nest whose parts are served apart: a slot takes a node's room once more.
+const MAX_PARTS: usize = 4096;
+
 /// A normal nest at origin 0 with its kernels: what equal layouts share.
 #[derive(Debug)]
 pub struct Layout {
@@ -66,6 +107,8 @@ pub struct Layout {
     served: [Awaited<Served>; 2],
     /// Bytes moved so far in mode `Lazy`, per direction.
     moved: [AtomicU64; 2],
+    /// A slot for each node, once a range was asked for.
+    parts: Once<Box<[PartSlot]>>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
     /// Bytes of the nest.
@@ -75,7 +118,8 @@ pub struct Layout {
 impl Layout {
     fn new(nest: LoopNest<Normal>, hash: u64) -> Layout {
         let bytes = nest.bytes_stored() + size_of::<Layout>();
-        Layout { nest, served: Default::default(), moved: Default::default(), hash, bytes }
+        let (served, moved, parts) = Default::default();
+        Layout { nest, served, moved, parts, hash, bytes }
     }
 
     /// The canonical nest.
@@ -94,11 +138,16 @@ impl Layout {
         self.served[direction as usize].get_or_init(compile)
     }
 
+    /// The slot of the part that node `i` is; none in nests of very many nodes.
+    pub fn part(&self, i: usize) -> Option<&PartSlot> {
+        let n = self.nest.nodes().len();
+        let slots = || (0..n).map(|_| PartSlot::default()).collect();
+        (n <= MAX_PARTS).then(|| self.parts.get_or_init(slots))?.get(i)
+    }
+
     /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`. Exactly one is: the others need not wait.
     pub(crate) fn moves(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
-        let before = self.moved[direction as usize].fetch_add(bytes, Relaxed);
-        // A threshold of 0 is reached by the first byte.
-        before < threshold.max(1) && before.saturating_add(bytes) >= threshold
+        reaches(&self.moved[direction as usize], bytes, threshold)
     }
 
     /// Bytes of nest, code and tables.
@@ -191,8 +240,8 @@ impl Cache {
         Some(placed)
     }
 
-    /// The layout of an equal nest, made if there is none; remembers that `t` leads to it.
-    pub fn by_nest(&self, t: &Datatype, nest: LoopNest<Normal>, origin: i64) -> Placed {
+    /// The layout of an equal nest, made if there is none; remembers that `t`, if there is one, leads to it.
+    pub fn by_nest(&self, t: Option<&Datatype>, nest: LoopNest<Normal>, origin: i64) -> Placed {
         let hash = hash_of(&nest);
         let mut state = self.state();
         state.clock += 1;
@@ -216,8 +265,9 @@ impl Cache {
         let held = &mut bucket[i];
         held.last_used = clock;
         let placed = Placed { layout: Arc::clone(&held.layout), origin };
-        let key = t.structural_hash();
-        if let Entry::Vacant(slot) = types.entry(key) {
+        if let Some((t, key)) = t.map(|t| (t, t.structural_hash()))
+            && let Entry::Vacant(slot) = types.entry(key)
+        {
             slot.insert((t.clone(), placed.clone()));
             held.keys.push_back(key);
             let mut kept = held.kept.saturating_add(bytes_of(t));

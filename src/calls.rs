@@ -17,6 +17,8 @@ pub struct Totals {
     pub calls: [u64; 2],
     /// Packed bytes by direction, pack first.
     pub bytes: [u64; 2],
+    /// Parts of ranges that were moved by kernels rather than walked.
+    pub parts: u64,
 }
 
 impl Totals {
@@ -25,12 +27,13 @@ impl Totals {
             self.calls[d] = self.calls[d].wrapping_add(shard.calls[d].load(Relaxed));
             self.bytes[d] = self.bytes[d].wrapping_add(shard.bytes[d].load(Relaxed));
         }
+        self.parts = self.parts.wrapping_add(shard.parts.load(Relaxed));
     }
 }
 
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
 static SHARDS: Mutex<Shards> =
-    Mutex::new(Shards { live: Vec::new(), gone: Totals { calls: [0; 2], bytes: [0; 2] } });
+    Mutex::new(Shards { live: Vec::new(), gone: Totals { calls: [0; 2], bytes: [0; 2], parts: 0 } });
 
 #[derive(Debug)]
 struct Shards {
@@ -44,6 +47,12 @@ struct Shards {
 struct Shard {
     calls: [AtomicU64; 2],
     bytes: [AtomicU64; 2],
+    parts: AtomicU64,
+}
+
+/// Only the thread that owns the shard writes it.
+fn add(cell: &AtomicU64, n: u64) {
+    cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
 /// A thread's shard; folds it into the total when the thread ends.
@@ -100,10 +109,15 @@ pub(crate) fn count(direction: Direction, bytes: u64) {
     // A thread whose shard is gone already, in a destructor, goes uncounted.
     let _ = MINE.try_with(|mine| {
         let d = direction as usize;
-        let add = |cell: &AtomicU64, n: u64| cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
         add(&mine.0.calls[d], 1);
         add(&mine.0.bytes[d], bytes);
     });
+}
+
+/// Counts one part of a range that a kernel moves.
+#[cold]
+pub(crate) fn count_part() {
+    let _ = MINE.try_with(|mine| add(&mine.0.parts, 1));
 }
 
 /// Sums over all threads, since the process began.

@@ -428,10 +428,13 @@ impl Inner {
         range: Range<u64>,
     ) {
         let level = self.engine.config().level;
-        let streaming = self.streams(direction, range.end - range.start);
-        // SAFETY: the walker moves only blocks of this nest inside the range, which the caller vouches for.
+        // SAFETY: only blocks of this nest inside the range are moved, which the caller vouches for.
         let memory = unsafe { Memory::new(user.wrapping_offset(self.origin), packed, direction, level) };
-        self.engine.walk(&self.layout, &memory.streaming(streaming), count, range);
+        if self.streams(direction, range.end - range.start) {
+            self.engine.walk(&self.layout, &memory.streaming(true), count, range);
+        } else {
+            self.engine.range(&self.layout, &memory, count, range);
+        }
     }
 
     /// Whether a call of `bytes` bytes stores past the caches. The walker does: it moves as many bytes a call as the kernel, and

@@ -6,7 +6,9 @@
 mod config;
 mod counters;
 mod explain;
+mod parts;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,6 +32,7 @@ pub use explain::{Explanation, Stage};
 
 use counters::Tally;
 use explain::Trace;
+use parts::Compiled;
 
 /// The names of the stages, in order: modules, log lines, timing labels, filetest commands and CLI verbs.
 pub const STAGES: [&str; 7] = ["decode", "lower", "normalize", "schedule", "legalize", "emit", "load"];
@@ -103,7 +106,7 @@ impl Engine {
             Some(placed) => placed,
             None => {
                 let Normalized { nest, origin, .. } = self.nest(t, &mut Trace::silent())?;
-                self.0.cache.by_nest(t, nest, origin)
+                self.0.cache.by_nest(Some(t), nest, origin)
             }
         };
         if self.0.config.mode == Mode::Commit {
@@ -223,8 +226,18 @@ impl Engine {
     }
 
     /// Executes the packed bytes `[from, to)` of `count` instances without a kernel.
-    pub(crate) fn walk(&self, layout: &Layout, memory: &Memory, count: u64, range: std::ops::Range<u64>) {
-        walk::walk(layout.nest(), memory, count, range);
+    pub(crate) fn walk(&self, layout: &Layout, memory: &Memory, count: u64, range: Range<u64>) {
+        walk::walk(layout.nest(), memory, count, range, &walk::Plain);
+    }
+
+    /// The same; whole iterations inside the range by kernels, where the mode compiles.
+    pub(crate) fn range(&self, layout: &Arc<Layout>, memory: &Memory, count: u64, range: Range<u64>) {
+        match self.0.config.mode {
+            Mode::Off | Mode::Interpret => self.walk(layout, memory, count, range),
+            Mode::Lazy | Mode::Commit => {
+                walk::walk(layout.nest(), memory, count, range, &Compiled { engine: self, layout });
+            }
+        }
     }
 
     /// The oracle: every basic piece of the packed range, by the definition of the type map.

@@ -15,6 +15,8 @@ use cranelift_module::ModuleResult;
 use crate::arena::{Arena, Draft, Slot};
 use crate::column::Column;
 use crate::error::{Error, Result};
+use crate::micro::Memory;
+use crate::nest::At;
 use crate::plan::{Legal, Plan};
 use crate::process::Mutex;
 
@@ -174,6 +176,19 @@ impl Kernel {
     pub unsafe fn call(&self, user: *mut u8, packed: *mut u8, count: u64) {
         // SAFETY: the kernel lives; the rest is what the caller promises.
         unsafe { self.frame().call(user, packed, count) }
+    }
+
+    /// Runs the kernel on `count` instances, the first at these offsets of a call's memory.
+    pub(crate) fn run(&self, memory: &Memory, at: At, count: u64) {
+        let (user, packed) = memory.at(at.user, at.packed);
+        // SAFETY: whoever made the handle vouches that it is used for blocks of the layout and the range that the buffers were made
+        // for (`Memory::new`), and these instances are such blocks.
+        unsafe { self.call(user, packed, count) }
+    }
+
+    /// The column among the tables of this kernel that equals `column`, so that it is kept once.
+    pub(crate) fn shared(&self, column: Column) -> Column {
+        self.context.columns.iter().find(|own| **own == column).cloned().unwrap_or(column)
     }
 
     /// The entry point, for embedders that call without this crate; valid while the kernel lives.

@@ -49,6 +49,11 @@ impl Memory {
         self.direction
     }
 
+    /// The addresses at a user and a packed offset.
+    pub fn at(&self, user: i64, packed: i64) -> (*mut u8, *mut u8) {
+        (self.user(user), self.packed(packed))
+    }
+
     #[inline(always)]
     fn user(&self, offset: i64) -> *mut u8 {
         self.user.wrapping_offset(offset as isize)

@@ -12,6 +12,7 @@
 
 mod disjoint;
 mod eval;
+mod part;
 mod text;
 mod verify;
 

@@ -18,6 +18,7 @@ mod loops;
 mod machine;
 mod measure;
 mod native;
+mod pieces;
 mod result;
 mod svg;
 mod table;
@@ -77,6 +78,9 @@ pub(crate) struct Args {
     /// Measure what commits take as datatypes grow: time and memory an argument
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     growth: bool,
+    /// Measure packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, against the whole message
+    #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "growth"])]
+    pieces: bool,
     /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     huge: bool,
@@ -154,6 +158,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         return write(args, &machine, "-instructions", &text, None);
     }
     let tasks = select(args)?;
+    if args.pieces {
+        let text = pieces::run(tasks.iter().map(|t| &t.entry), level, args.quick)?;
+        return write(args, &machine, "-pieces", &text, None);
+    }
     if args.break_even {
         return even(args, &machine, level, &tasks);
     }

@@ -1,0 +1,96 @@
+//! Parts of a nest: what some iterations of a loop do, as a nest of its own.
+
+use super::{At, Body, LoopNest, Lowered, Node, Normal, Trip};
+use crate::column::{more_room, room};
+use crate::error::Result;
+
+impl LoopNest<Normal> {
+    /// `loop count step s {B}` for a loop `i` with stride `s` and body `B`: of `count` of its iterations. For a table it is one row at
+    /// a time, at offset 0; for a leaf, the leaf.
+    ///
+    /// # Errors
+    /// Class `NoMem`.
+    pub fn part(&self, i: usize) -> Result<LoopNest<Lowered>> {
+        let nodes = self.nodes();
+        // What the node reaches, from it downwards: bodies lie before their users.
+        let mut reached: Vec<bool> = room("part", i)?;
+        reached.resize(i, false);
+        for j in (0..=i).rev() {
+            if let Some(body) = nodes[j].body().filter(|_| j == i || reached[j]) {
+                reached[body.range()].fill(true);
+            }
+        }
+        let mut kept: Vec<Node> = Vec::new();
+        // Where each node went. Bodies are kept whole, so they stay runs.
+        let mut place: Vec<u32> = room("part", i)?;
+        for (node, reached) in nodes.iter().zip(reached) {
+            place.push(kept.len() as u32);
+            if reached {
+                let mut node = node.clone();
+                if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
+                    body.start = place[body.start as usize];
+                }
+                more_room("part", &mut kept, 1)?;
+                kept.push(node);
+            }
+        }
+        let (step, body) = match &nodes[i] {
+            Node::Loop { step, body, .. } => (*step, *body),
+            Node::Table { packed, body, .. } => (At::new(0, *packed), *body),
+            leaf => {
+                kept.push(leaf.placed(At::ZERO));
+                let size = crate::segment::packed_bytes(leaf, 1);
+                return Ok(whole(kept, At::new(0, size), None));
+            }
+        };
+        let body = Body { start: place[body.start as usize], ..body };
+        Ok(whole(kept, step, Some(body)))
+    }
+}
+
+/// `loop count` over `body`, or over the last node.
+fn whole(mut nodes: Vec<Node>, step: At, body: Option<Body>) -> LoopNest<Lowered> {
+    let end = nodes.len() as u32;
+    let body = body.unwrap_or(Body { start: end - 1, len: 1 });
+    nodes.push(Node::Loop { at: At::ZERO, trip: Trip::counted(1), step, body });
+    LoopNest::new(nodes, Body { start: end, len: 1 }, step.packed, step.user)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::datatype::Datatype;
+    use crate::lower::{Units, lower};
+    use crate::nest::{At, Node};
+    use crate::normalize::normalize;
+
+    /// The visits of `count` instances of a part, and how many make one iteration.
+    fn visits(text: &str, part: impl Fn(&Node) -> bool, count: u64) -> Vec<(At, u64)> {
+        let t: Datatype = text.parse().unwrap();
+        let nest = normalize(&lower(&t, Units::Bytes).unwrap(), t.arguments()).unwrap().nest;
+        let i = nest.nodes().iter().position(part).unwrap();
+        let part = nest.part(i).unwrap();
+        part.verify().unwrap();
+        let mut visits = Vec::new();
+        part.visit(count, |v| visits.push((v.at, v.n)));
+        visits
+    }
+
+    #[test]
+    fn a_loop_gives_its_iterations() {
+        let text = "struct([1, 1, 1], [0, 4096, 9000], [hvector(5, 1, 100, struct([1,1],[0,9],[int,char])), double, vector(3, 2, 7, int)])";
+        let inner = |node: &Node| matches!(node, Node::Loop { trip, .. } if trip.is(5));
+        let want = [((0, 0), 4), ((9, 4), 1), ((100, 5), 4), ((109, 9), 1)];
+        let want = want.map(|((user, packed), len)| (At::new(user, packed), len));
+        assert_eq!(visits(text, inner, 2), want);
+    }
+
+    #[test]
+    fn a_table_gives_one_row_and_blocks_themselves() {
+        let text = "hindexed_block(1, [0, 1000, 3000], hvector(2, 3, 50, char))";
+        let table = |node: &Node| matches!(node, Node::Table { .. });
+        assert_eq!(visits(text, table, 1), [(At::ZERO, 3), (At::new(50, 3), 3)]);
+        let text = "hindexed([3, 1, 2], [5, 20, 40], char)";
+        let blocks = |node: &Node| matches!(node, Node::Blocks { .. });
+        assert_eq!(visits(text, blocks, 1), [(At::ZERO, 3), (At::new(15, 3), 1), (At::new(35, 4), 2)]);
+    }
+}

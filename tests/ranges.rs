@@ -1,0 +1,60 @@
+//! Ranges of the packed stream go by kernels where whole iterations lie inside them. One test, because the counter is the process's.
+
+use ddtc::calls::{Look, totals};
+use ddtc::corpus;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::fuzzing::Case;
+use ddtc::fuzzing::guard::{Edge, Rig};
+
+/// Types, instances, and how many parts of a stream in three pieces kernels move, both directions together.
+const TYPES: [(&str, u64, u64); 7] = [
+    // Whole instances in each piece.
+    ("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", 40, 6),
+    // One instance: iterations of its outer loop.
+    ("subarray([24, 24, 24], [20, 20, 1], [0, 3, 5], C, double)", 1, 6),
+    ("hvector(30, 1, 200, struct([1, 1, 3], [0, 8, 20], [int, double, float]))", 1, 6),
+    // Two members of one struct, the cuts inside the first, between both and inside the second.
+    (
+        "struct([1, 1], [0, 9000], [hvector(12, 1, 100, vector(4, 2, 4, int)), hvector(12, 1, 100, vector(4, 2, 4, int))])",
+        1,
+        8,
+    ),
+    // Rows of blocks, by the pieces of their plan.
+    ("@wide(1, 200)", 1, 6),
+    // Rows of a table over a struct.
+    (
+        "hindexed_block(1, [0, 100, 250, 330, 470, 520, 640, 755, 800, 940], struct([1, 1, 3], [0, 8, 20], [int, double, float]))",
+        1,
+        6,
+    ),
+    // One call of the walker anyway.
+    ("vector(100, 1, 3, double)", 1, 0),
+];
+
+#[test]
+fn whole_iterations_go_by_kernels() {
+    let _look = Look::open();
+    let mut rig = Rig::default();
+    for native in [true, false] {
+        for (text, count, parts) in TYPES {
+            let t = corpus::datatype(text).unwrap();
+            let config = Config { native, lazy_threshold: 0, both_directions: true, ..Config::default() };
+            let case = Case::new(&t, count).unwrap();
+            let n = case.packed_len();
+            let pieces = [n * 2 / 3 - 1..n, 0..n / 3 + 1, n / 3 + 1..n * 2 / 3 - 1];
+            let moved = |mode, rig: &mut Rig| {
+                let c = Engine::new(Config { mode, ..config.clone() }).commit(&t).unwrap();
+                let before = totals().parts;
+                case.ranges(&c, rig, &pieces, Edge::Back).unwrap_or_else(|m| panic!("{text}: {m}"));
+                totals().parts - before
+            };
+            assert_eq!(moved(Mode::Commit, &mut rig), parts, "{text}");
+            assert_eq!(moved(Mode::Interpret, &mut rig), 0, "{text}");
+            // A threshold that is not reached compiles nothing.
+            let c = Engine::new(Config { lazy_threshold: 1 << 40, ..config }).commit(&t).unwrap();
+            let before = totals().parts;
+            case.ranges(&c, &mut rig, &pieces, Edge::Front).unwrap_or_else(|m| panic!("{text}: {m}"));
+            assert_eq!(totals().parts - before, 0, "{text}");
+        }
+    }
+}
