@@ -116,7 +116,8 @@ impl<T> Deref for Lazy<T> {
 #[derive(Debug)]
 pub struct Awaited<T> {
     value: OnceLock<T>,
-    turn: Mutex<Option<Turn>>,
+    /// Boxed: most are made once, and there are many.
+    turn: Mutex<Option<Box<Turn>>>,
 }
 
 /// Somebody makes the value.
@@ -168,7 +169,7 @@ impl<T> Awaited<T> {
             return Arc::clone(&turn.done);
         }
         let done = Arc::default();
-        *turn = Some(Turn { generation: generation(), done: Arc::clone(&done) });
+        *turn = Some(Box::new(Turn { generation: generation(), done: Arc::clone(&done) }));
         done
     }
 }

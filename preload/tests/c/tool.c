@@ -8,7 +8,7 @@
 static int wrong;
 #define OK(condition) do { if (!(condition)) { wrong++; printf("line %d\n", __LINE__); } } while (0)
 
-enum { CONTROLS = 10, MEASURES = 15 };
+enum { CONTROLS = 10, MEASURES = 16 };
 
 static int info(int i, char *name, char *description, MPI_Datatype *type) {
   int n = 256, d = 4096, verbosity, bind, scope;
