@@ -8,13 +8,11 @@
 //! Invariants:
 //! * a slot has one owner, [`Draft`] while it is written and [`Slot`] once it runs;
 //! * a memfd mapping is shared with a forked child, so a fork **seals** every segment on both sides: a sealed slot is never
-//!   given out again, and the next kernel of either process goes to a memfd of its own;
-//! * the lock is held across `fork`, so a child never inherits it from a thread that it does not have.
+//!   given out again, and the next kernel of either process goes to a memfd of its own.
 //!
-//! `vfork`, `posix_spawn` and `clone` by hand run no fork handlers; a child of theirs must not compile before it calls `exec`.
+//! What is sealed is told by the number of forks ([`forks`]): a segment is of the number at which it was made.
 #![allow(unsafe_code)] // Mapping pages and handing out addresses in them is what this room is for.
 
-mod fork;
 mod pages;
 
 use std::collections::BTreeMap;
@@ -23,8 +21,8 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::{Guard, Mutex, forks};
 
-use fork::{lock, register_fork_handlers};
 use pages::{Mapping, Segment, clean_data_cache, invalidate_instruction_cache, page, system_error};
 
 /// Smallest slot and alignment of every slot, in bytes: one cache line.
@@ -47,6 +45,29 @@ pub struct Usage {
     pub segments: usize,
     /// Segments that a fork has sealed.
     pub sealed: usize,
+    /// Slots that were given pages of their own, because the system refused a memfd; since the arena was made.
+    pub own_pages: u64,
+}
+
+/// All arenas of the process, under one lock: it is held for tens of nanoseconds per compile.
+#[derive(Debug)]
+struct Registry {
+    next: u64,
+    arenas: BTreeMap<u64, State>,
+}
+
+impl Registry {
+    fn state(&mut self, id: u64) -> &mut State {
+        let state = self.arenas.get_mut(&id).expect("an arena lives as long as its handle");
+        state.notice_forks();
+        state
+    }
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { next: 0, arenas: BTreeMap::new() });
+
+fn lock() -> Guard<'static, Registry> {
+    REGISTRY.lock()
 }
 
 /// A piece of executable memory that grows up to a limit. Cloning shares it; it is unmapped with its last slot.
@@ -72,7 +93,6 @@ impl Arena {
     }
 
     fn with_source(limit: usize, memfd: bool) -> Arena {
-        register_fork_handlers();
         let mut registry = lock();
         let id = registry.next;
         registry.next += 1;
@@ -117,7 +137,8 @@ impl Arena {
             live: state.live,
             charged: state.charged,
             segments: state.segments.len(),
-            sealed: state.segments.values().filter(|s| s.sealed).count(),
+            sealed: state.segments.values().filter(|s| s.is_sealed()).count(),
+            own_pages: state.own_pages,
         }
     }
 }
@@ -251,6 +272,9 @@ fn size_class(len: usize, alignment: usize) -> usize {
 struct State {
     limit: usize,
     memfd: bool,
+    own_pages: u64,
+    /// Number of forks when free lists were last looked through.
+    forks: u64,
     charged: usize,
     live: usize,
     segments: BTreeMap<u64, Segment>,
@@ -297,6 +321,7 @@ impl State {
         self.charge(len)?;
         // The slot owns the pages; `release` takes them back.
         let start = Mapping::own(len).inspect_err(|_| self.charged -= len)?.into_start();
+        self.own_pages += 1;
         Ok(Place { segment: None, write: start, execute: start })
     }
 
@@ -304,7 +329,7 @@ impl State {
         if let Some(id) = self.current {
             let segment = &self.segments[&id];
             let offset = segment.used.next_multiple_of(alignment);
-            if !segment.sealed && offset + size <= segment.len() {
+            if !segment.is_sealed() && offset + size <= segment.len() {
                 self.charge(offset + size - segment.used)?;
                 let segment = self.segments.get_mut(&id).expect("just seen");
                 segment.used = offset + size;
@@ -331,7 +356,7 @@ impl State {
     fn sweep(&mut self) {
         let charged = &mut self.charged;
         self.segments.retain(|_, segment| {
-            let keep = !segment.sealed || segment.live > 0;
+            let keep = !segment.is_sealed() || segment.live > 0;
             if !keep {
                 *charged -= segment.used;
             }
@@ -364,7 +389,7 @@ impl State {
         };
         let segment = self.segments.get_mut(&id).expect("a segment lives as long as its slots");
         segment.live -= 1;
-        if !segment.sealed {
+        if !segment.is_sealed() {
             let offset = segment.offset(place.write);
             self.free.entry(size).or_default().push((id, offset));
             return None;
@@ -376,16 +401,15 @@ impl State {
         self.segments.remove(&id).map(Emptied::Segment)
     }
 
-    /// After a fork: nothing that both processes see is written again. Allocates nothing and frees nothing.
-    fn seal(&mut self) {
-        for segment in self.segments.values_mut() {
-            segment.sealed = true;
+    /// After a fork: nothing that both processes see is written again, so its free slots are forgotten.
+    fn notice_forks(&mut self) {
+        let forks = forks();
+        if self.forks != forks {
+            self.forks = forks;
+            self.free.clear();
+            self.current = None;
+            self.next_len = 0;
         }
-        for list in self.free.values_mut() {
-            list.clear();
-        }
-        self.current = None;
-        self.next_len = 0;
     }
 }
 

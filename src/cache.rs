@@ -11,8 +11,8 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
@@ -21,6 +21,7 @@ use crate::kernel::Kernel;
 use crate::kind::Direction;
 use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
+use crate::process::{Awaited, Guard, Mutex};
 
 /// Most shapes whose code is kept for sharing (about 1 KiB each).
 const MAX_SHAPES: usize = 1024;
@@ -62,7 +63,7 @@ impl Served {
 #[derive(Debug)]
 pub struct Layout {
     nest: LoopNest<Normal>,
-    served: [OnceLock<Served>; 2],
+    served: [Awaited<Served>; 2],
     /// Bytes moved so far in mode `Lazy`, per direction.
     moved: [AtomicU64; 2],
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
@@ -87,7 +88,8 @@ impl Layout {
         self.served[direction as usize].get()
     }
 
-    /// The same, deciding it with `compile` if nobody has: concurrent callers wait and get the one result.
+    /// The same, deciding it with `compile` if nobody has: concurrent callers wait and get the one result. A child does not wait for a
+    /// compile of its parent's.
     pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Served) -> &Served {
         self.served[direction as usize].get_or_init(compile)
     }
@@ -166,9 +168,9 @@ impl Cache {
         Cache { state: Mutex::default(), shapes: Mutex::default(), capacity }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> Guard<'_, State> {
         // Every update leaves the maps consistent at each step, so a panicking holder has broken nothing.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The layout of an equal datatype seen before.
@@ -267,8 +269,8 @@ impl Cache {
         }
     }
 
-    fn shapes(&self) -> std::sync::MutexGuard<'_, HashMap<Shape, Arc<Kernel>, Xxh3DefaultBuilder>> {
-        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shapes(&self) -> Guard<'_, HashMap<Shape, Arc<Kernel>, Xxh3DefaultBuilder>> {
+        self.shapes.lock()
     }
 
     /// Counters since the cache was made.

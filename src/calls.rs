@@ -4,10 +4,11 @@
 //! a [`Look`] is open it also adds to a shard that its own thread alone writes. A thread that ends hands its counts on.
 //! Invariant: [`totals`] never decreases.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::kind::Direction;
+use crate::process::{Guard, Mutex};
 
 /// Calls and bytes of both directions while somebody looked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,9 +65,9 @@ impl Drop for Mine {
     }
 }
 
-fn shards() -> MutexGuard<'static, Shards> {
+fn shards() -> Guard<'static, Shards> {
     // Plain sums: no holder leaves them half done.
-    SHARDS.lock().unwrap_or_else(PoisonError::into_inner)
+    SHARDS.lock()
 }
 
 /// Calls are counted while one of these lives.

@@ -1,9 +1,32 @@
 //! Columns: immutable integer tables, stored in 4 bytes an entry where every value fits and in 8 where one does not.
 //!
 //! Displacement tables of nests, rows of blocks and the tables that compiled code reads through its context are all columns,
-//! so a table is stored once and shared by reference.
+//! so a table is stored once and shared by reference. What grows with rows is asked for with [`room`], so that a type too large for
+//! the memory there is becomes an error.
 
 use std::sync::Arc;
+
+use crate::error::{Error, ErrorClass, Result};
+
+/// An empty vector with room for `n` entries, asked for in `stage`.
+///
+/// # Errors
+/// Class `NoMem` where there is no memory for them.
+pub(crate) fn room<T>(stage: &'static str, n: usize) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    more_room(stage, &mut room, n)?;
+    Ok(room)
+}
+
+/// The same for `n` entries more, with the usual growth.
+pub(crate) fn more_room<T>(stage: &'static str, v: &mut Vec<T>, n: usize) -> Result<()> {
+    // An empty vector gets exactly what is asked for.
+    let asked = if v.capacity() == 0 { v.try_reserve_exact(n) } else { v.try_reserve(n) };
+    asked.map_err(|_| {
+        let rule = "there must be memory for what the datatype's arguments describe";
+        Error::new(ErrorClass::NoMem, stage, "entries", v.len().saturating_add(n), rule)
+    })
+}
 
 /// An immutable table of signed integers; cloning shares it.
 ///
@@ -11,9 +34,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Column {
     /// Every value fits in 32 bits.
-    I32(Arc<[i32]>),
+    I32(Arc<Box<[i32]>>),
     /// At least one value does not.
-    I64(Arc<[i64]>),
+    I64(Arc<Box<[i64]>>),
 }
 
 impl Column {
@@ -42,7 +65,7 @@ impl Column {
     }
 
     /// All entries in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + DoubleEndedIterator + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + DoubleEndedIterator + Clone + '_ {
         (0..self.len()).map(|i| self.get(i))
     }
 
@@ -71,26 +94,31 @@ impl Column {
 impl Column {
     /// The column of `values`, which is gone through twice: once for the width, once to copy. No copy is made in between: most
     /// of the cost of 10^6 rows is touching memory for the first time.
-    pub fn build<I: ExactSizeIterator<Item = i64> + Clone>(values: I) -> Column {
+    ///
+    /// # Errors
+    /// Class `NoMem` where there is no memory for the entries.
+    pub fn build<I: ExactSizeIterator<Item = i64> + Clone>(values: I) -> Result<Column> {
         // Without an early end, which would keep the loop from being vectorized: nearly every column fits.
         let high = values.clone().fold(0, |high, v| high | (v ^ i64::from(v as i32)));
         if high == 0 {
-            Column::I32(values.map(|v| v as i32).collect())
+            let mut narrow = room("column", values.len())?;
+            narrow.extend(values.map(|v| v as i32));
+            Ok(Column::I32(Arc::new(narrow.into_boxed_slice())))
         } else {
-            Column::I64(values.collect())
+            let mut wide = room("column", values.len())?;
+            wide.extend(values);
+            Ok(Column::I64(Arc::new(wide.into_boxed_slice())))
         }
-    }
-}
-
-impl From<&[i64]> for Column {
-    fn from(values: &[i64]) -> Self {
-        Column::build(values.iter().copied())
     }
 }
 
 impl From<Vec<i64>> for Column {
     fn from(values: Vec<i64>) -> Self {
-        Column::from(values.as_slice())
+        if values.iter().all(|&v| i32::try_from(v).is_ok()) {
+            Column::I32(Arc::new(values.iter().map(|&v| v as i32).collect()))
+        } else {
+            Column::I64(Arc::new(values.into_boxed_slice()))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ mod config;
 mod counters;
 mod explain;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::arena::Arena;
@@ -21,6 +21,7 @@ use crate::lower::Units;
 use crate::micro::Memory;
 use crate::nest::{LoopNest, Normal};
 use crate::normalize::Normalized;
+use crate::process::Once;
 use crate::{decode, emit, interp, legalize, load, lower, normalize, schedule, walk};
 
 pub use config::{Config, Mode};
@@ -42,7 +43,7 @@ struct Inner {
     arena: Arena,
     cache: Cache,
     tally: Tally,
-    emitter: OnceLock<Result<Box<dyn emit::Emitter>>>,
+    emitter: Once<Result<Box<dyn emit::Emitter>>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -62,12 +63,12 @@ impl Engine {
     pub fn new(config: Config) -> Engine {
         let arena = Arena::new(config.arena_bytes);
         let cache = Cache::new(config.cache_bytes);
-        Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emitter: OnceLock::new() }))
+        Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emitter: Once::new() }))
     }
 
     /// The engine behind [`crate::commit`]: default configuration, made on first use.
     pub fn global() -> &'static Engine {
-        static GLOBAL: OnceLock<Engine> = OnceLock::new();
+        static GLOBAL: Once<Engine> = Once::new();
         GLOBAL.get_or_init(Engine::default)
     }
 
@@ -87,7 +88,8 @@ impl Engine {
         c.cache = self.0.cache.counters();
         c.cached_bytes = self.0.cache.bytes() as u64;
         c.cached_layouts = self.0.cache.layouts() as u64;
-        c.code_bytes = self.0.arena.usage().charged as u64;
+        let arena = self.0.arena.usage();
+        (c.code_bytes, c.own_pages) = (arena.charged as u64, arena.own_pages);
         c
     }
 

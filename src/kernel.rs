@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::ModuleResult;
@@ -16,6 +16,7 @@ use crate::arena::{Arena, Draft, Slot};
 use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::plan::{Legal, Plan};
+use crate::process::Mutex;
 
 mod stock;
 
@@ -225,14 +226,14 @@ impl Provider {
     /// # Errors
     /// What the arena said when it refused; `Intern` when the module has not asked yet.
     pub fn take(&self) -> Result<Draft> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = self.taken.lock().take();
         taken.unwrap_or_else(|| Err(Error::internal("load", "the module asked for no memory")))
     }
 }
 
 impl JITMemoryProvider for Provider {
     fn allocate(&mut self, size: usize, align: u64, kind: JITMemoryKind) -> io::Result<*mut u8> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         if taken.is_some() || !matches!(kind, JITMemoryKind::Executable) {
             return Err(io::Error::other("a kernel is one function and has no data"));
         }

@@ -40,6 +40,7 @@
 //! | Room | What |
 //! |---|---|
 //! | [`error`] | what was called, which argument broke which rule |
+//! | [`process`] | forks and limits: locks that a child never finds taken |
 //! | [`datatype`] | noun: the MPI type, free of any MPI library |
 //! | [`column`](mod@column), [`kind`], [`target`] | nouns: integer tables; kernel kinds; CPU levels and cost constants |
 //! | [`nest`], [`plan`], [`segment`] | nouns: what moves; how it moves; which part of it |
@@ -86,6 +87,7 @@ pub mod normalize;
 pub mod object;
 pub mod plan;
 pub mod policy;
+pub mod process;
 pub mod schedule;
 pub mod segment;
 pub mod target;

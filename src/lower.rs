@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
-use crate::column::Column;
+use crate::column::{Column, more_room, room};
 use crate::datatype::{Combiner, Datatype};
 use crate::error::{Error, ErrorClass, Result};
 use crate::nest::{At, Body, LoopNest, Lowered, Node, Trip, Unit};
@@ -60,7 +60,11 @@ pub fn lower(t: &Datatype, units: Units) -> Result<LoopNest<Lowered>> {
             stack.push((t, true));
             match t.expansion() {
                 Some(e) => stack.push((e, false)),
-                None => stack.extend(t.combiner().children().map(|c| (c, false))),
+                None => {
+                    let children = t.combiner().children();
+                    more_room("lower", &mut stack, children.len())?;
+                    stack.extend(children.map(|c| (c, false)));
+                }
             }
             continue;
         }
@@ -73,7 +77,7 @@ pub fn lower(t: &Datatype, units: Units) -> Result<LoopNest<Lowered>> {
     let root = if inner.size == 0 {
         Body::default()
     } else {
-        l.seal(vec![Node::Loop { at: At::ZERO, trip: Trip::counted(1), step, body: inner.body }])
+        l.seal(vec![Node::Loop { at: At::ZERO, trip: Trip::counted(1), step, body: inner.body }])?
     };
     Ok(LoopNest::new(l.nodes, root, inner.size, t.extent()))
 }
@@ -97,15 +101,16 @@ impl Lowering<'_> {
         self.done.get(&t.id()).copied().ok_or_else(|| Error::internal("lower", "child not lowered"))
     }
 
-    fn seal(&mut self, list: Vec<Node>) -> Body {
+    fn seal(&mut self, list: Vec<Node>) -> Result<Body> {
         let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
+        more_room("lower", &mut self.nodes, list.len())?;
         self.nodes.extend(list);
-        body
+        Ok(body)
     }
 
-    fn done(&mut self, list: Vec<Node>, run: Option<i64>) -> Done {
+    fn done(&mut self, list: Vec<Node>, run: Option<i64>) -> Result<Done> {
         let size = list.iter().map(|node| packed_bytes(node, 1)).fold(0, i64::wrapping_add);
-        Done { body: self.seal(list), size, run }
+        Ok(Done { body: self.seal(list)?, size, run })
     }
 
     fn one(&mut self, t: &Datatype) -> Result<Done> {
@@ -119,7 +124,7 @@ impl Lowering<'_> {
             Combiner::Contiguous { count, oldtype } => {
                 let run = self.run_of(oldtype)?.and_then(|n| n.checked_mul(*count));
                 let node = self.block(oldtype, At::ZERO, *count)?;
-                Ok(self.done(vec![node], run))
+                self.done(vec![node], run)
             }
             Combiner::Vector { count, blocklength, stride, oldtype } => {
                 self.vector(oldtype, *count, *blocklength, stride.wrapping_mul(oldtype.extent()))
@@ -140,13 +145,13 @@ impl Lowering<'_> {
                 self.table(oldtype, *blocklength, displacements, 1)
             }
             Combiner::Struct { blocklengths, displacements, types, .. } => {
-                let mut list = Vec::with_capacity(types.len());
+                let mut list = room("lower", types.len())?;
                 let mut packed = 0_i64;
                 for ((t, &n), &d) in types.iter().zip(blocklengths.iter()).zip(displacements.iter()) {
                     list.push(self.block(t, At::new(d, packed), n)?);
                     packed = packed.wrapping_add(self.of(t)?.size.wrapping_mul(n));
                 }
-                Ok(self.done(list, None))
+                self.done(list, None)
             }
             Combiner::Named(named) => {
                 let mut list = Vec::new();
@@ -162,7 +167,7 @@ impl Lowering<'_> {
                     packed += unit.packed() * n as i64;
                 }
                 let run = (self.units == Units::Bytes && list.len() == 1).then_some(packed);
-                Ok(self.done(list, run))
+                self.done(list, run)
             }
             Combiner::Subarray { .. }
             | Combiner::Darray { .. }
@@ -186,20 +191,20 @@ impl Lowering<'_> {
 
     fn vector(&mut self, t: &Datatype, count: i64, blocklength: i64, stride: i64) -> Result<Done> {
         let block = self.block(t, At::ZERO, blocklength)?;
-        let body = self.seal(vec![block]);
+        let body = self.seal(vec![block])?;
         let step = At::new(stride, blocklength.wrapping_mul(self.of(t)?.size));
         let outer = Node::Loop { at: At::ZERO, trip: Trip::fixed(count as u64), step, body };
-        Ok(self.done(vec![outer], None))
+        self.done(vec![outer], None)
     }
 
     /// Blocks of one length at `displacements * unit` bytes.
     fn table(&mut self, t: &Datatype, blocklength: i64, displacements: &[i64], unit: i64) -> Result<Done> {
         let block = self.block(t, At::ZERO, blocklength)?;
-        let body = self.seal(vec![block]);
+        let body = self.seal(vec![block])?;
         let packed = blocklength.wrapping_mul(self.of(t)?.size);
-        let displacements = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)));
+        let displacements = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)))?;
         let table = Node::Table { at: At::ZERO, displacements, packed, body };
-        Ok(self.done(vec![table], None))
+        self.done(vec![table], None)
     }
 
     /// Blocks of their own lengths (in instances of `t`) at `displacements * unit` bytes.
@@ -211,9 +216,11 @@ impl Lowering<'_> {
             return self.table(t, *first, displacements, unit);
         }
         // Empty blocks are rare and dropped first, so that columns are built from slices.
-        let (mut kept_lengths, mut kept_displacements) = (Vec::new(), Vec::new());
+        let (mut kept_lengths, mut kept_displacements);
         let (lengths, displacements) = if lengths.contains(&0) {
             let kept = || lengths.iter().zip(displacements).filter(|&(&n, _)| n > 0);
+            let n = kept().count();
+            (kept_lengths, kept_displacements) = (room("lower", n)?, room("lower", n)?);
             kept_lengths.extend(kept().map(|(&n, _)| n));
             kept_displacements.extend(kept().map(|(_, &d)| d));
             (&kept_lengths[..], &kept_displacements[..])
@@ -232,12 +239,12 @@ impl Lowering<'_> {
             if lengths.iter().fold(0_i64, |at, n| at.wrapping_add(n.wrapping_mul(run))) == 0 {
                 Vec::new()
             } else {
-                let user = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)));
-                let len = Column::build(lengths.iter().map(|n| n.wrapping_mul(run)));
-                vec![Node::Blocks { at: At::ZERO, user, packed: Column::build(starts), len }]
+                let user = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)))?;
+                let len = Column::build(lengths.iter().map(|n| n.wrapping_mul(run)))?;
+                vec![Node::Blocks { at: At::ZERO, user, packed: Column::build(starts)?, len }]
             }
         } else {
-            let mut list = Vec::with_capacity(lengths.len());
+            let mut list = room("lower", lengths.len())?;
             let mut packed = 0_i64;
             for (&n, &d) in lengths.iter().zip(displacements) {
                 list.push(self.block(t, At::new(d.wrapping_mul(unit), packed), n)?);
@@ -245,6 +252,6 @@ impl Lowering<'_> {
             }
             list
         };
-        Ok(self.done(list, None))
+        self.done(list, None)
     }
 }

@@ -145,7 +145,7 @@ fn lowered(input: &str) -> (LoopNest<Lowered>, Option<u64>) {
     if is_nest(input) {
         return (input.parse().unwrap_or_else(|e| panic!("{e}\n{input}")), None);
     }
-    let t: Datatype = input.parse().unwrap_or_else(|e| panic!("{e}\n{input}"));
+    let t: Datatype = ddtc::corpus::datatype(input).unwrap_or_else(|e| panic!("{e}\n{input}"));
     (lower::lower(&t, Units::Bytes).unwrap(), Some(t.arguments()))
 }
 
@@ -236,7 +236,8 @@ fn run(stage: &str, case: &Case) -> String {
             Err(r) => refused(r),
         }),
         "engines" => {
-            let t: Datatype = case.input.parse().unwrap_or_else(|e| panic!("{e}\n{}", case.input));
+            let t: Datatype =
+                ddtc::corpus::datatype(&case.input).unwrap_or_else(|e| panic!("{e}\n{}", case.input));
             for &count in &case.settings.counts {
                 for level in Level::available() {
                     check_datatype(&t, count, level).unwrap_or_else(|m| panic!("{count} of {t}: {m}"));

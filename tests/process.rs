@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ddtc::corpus;
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
+use ddtc::error::ErrorClass;
 use ddtc::fuzzing::guard::Rig;
-use ddtc::fuzzing::{Case, pattern, seeds};
+use ddtc::fuzzing::{Case, Choices, check_growth, growing, pattern, seeds};
 use ddtc::interp;
 use ddtc::kind::Direction;
 
@@ -24,6 +25,19 @@ static HEAP: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// Bytes that this thread allocated less what it freed, the most that this was, and the number of allocations.
     static MINE: Cell<(isize, isize, u64)> = const { Cell::new((0, 0, 0)) };
+    /// How many large allocations of this thread succeed before one fails.
+    static UNTIL_REFUSED: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// What is large: nothing that does not grow with the datatype is.
+const LARGE: usize = 1 << 20;
+
+fn refused(size: usize) -> bool {
+    let left = UNTIL_REFUSED.get().filter(|_| size >= LARGE);
+    left.is_some_and(|n| {
+        UNTIL_REFUSED.set(n.checked_sub(1));
+        n == 0
+    })
 }
 
 fn count(grown: isize) {
@@ -33,9 +47,12 @@ fn count(grown: isize) {
     MINE.set((now, peak.max(now), calls + u64::from(grown > 0)));
 }
 
-// SAFETY: every call is handed to the system's allocator as it is.
+// SAFETY: a call is handed to the system's allocator as it is, or refused, which an allocator may do.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if refused(layout.size()) {
+            return std::ptr::null_mut();
+        }
         count(layout.size() as isize);
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
@@ -46,6 +63,9 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(ptr, layout) }
     }
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new: usize) -> *mut u8 {
+        if refused(new) {
+            return std::ptr::null_mut();
+        }
         // Both may exist at once.
         count(new as isize);
         count(-(layout.size() as isize));
@@ -180,6 +200,14 @@ fn one_commit_takes_bounded_memory() {
         ("depth 1000", corpus::datatype("@displaced(1000, 8)").unwrap()),
         ("depth 100,000", corpus::datatype("@displaced(100000, 8)").unwrap()),
         ("10^4 different children", corpus::datatype("@children(10000)").unwrap()),
+        ("chain of 20,000", corpus::datatype("@chain(20000)").unwrap()),
+        ("chain of 100,000", corpus::datatype("@chain(100000)").unwrap()),
+        ("tangle of 20 levels", corpus::datatype("@tangle(20)").unwrap()),
+        ("tangle of 58 levels", corpus::datatype("@tangle(58)").unwrap()),
+        ("10^4 members of 1000 rows", corpus::datatype("@wide(10000, 1000)").unwrap()),
+        ("10^6 members of 1000 rows", corpus::datatype("@wide(1000000, 1000)").unwrap()),
+        ("10 members of 10^5 rows", corpus::datatype("@wide(10, 100000)").unwrap()),
+        ("all constructors, 20,000 deep", corpus::datatype("@deep(20000)").unwrap()),
         ("10^6 blocks", indexed(1_000_000)),
         (
             "10^6 equal blocks",
@@ -196,6 +224,58 @@ fn one_commit_takes_bounded_memory() {
         assert!(kept as u64 <= stays, "{name}: {kept} bytes for good, {} arguments", t.arguments());
         assert!(committed.packed_size(1).unwrap() > 0);
         assert_eq!(engine.counters().fallbacks, 0, "{name}");
+    }
+}
+
+/// Chains and DAGs of every constructor with irregular members.
+#[test]
+fn random_growth_takes_bounded_memory() {
+    let _alone = alone();
+    for seed in 0..300 {
+        let t = growing(&mut Choices::from_seed(seed), 400);
+        let engine = Engine::new(Config { both_directions: true, ..Config::default() });
+        let (_, peak, kept, _) = allocated(|| engine.commit(&t).unwrap());
+        let arguments = t.arguments();
+        assert!(
+            peak as u64 <= 192 * arguments + (2 << 20),
+            "seed {seed}: {peak} at most, {arguments} arguments"
+        );
+        assert!(
+            kept as u64 <= 48 * arguments + (1 << 20),
+            "seed {seed}: {kept} for good, {arguments} arguments"
+        );
+        check_growth(&t, true).unwrap_or_else(|m| panic!("seed {seed}: {m}"));
+    }
+}
+
+/// Where there is no memory for what grows with the arguments, the commit is refused, or goes without a kernel; nothing aborts.
+#[test]
+fn memory_that_is_refused_is_an_error() {
+    let _alone = alone();
+    let indexed = "indexed(@fill(1000000, 1), @sum(@uniform(1000000, 2, 6, 91)), int)";
+    for text in ["@wide(300000, 10)", "@wide(3, 1000000)", indexed] {
+        let t = corpus::datatype(text).unwrap();
+        let (mut refusals, mut walked) = (0, 0);
+        // Each large allocation fails once, until all succeed.
+        for n in 0.. {
+            let engine = Engine::new(Config { both_directions: true, ..Config::default() });
+            UNTIL_REFUSED.set(Some(n));
+            let committed = engine.commit(&t);
+            let all = UNTIL_REFUSED.take().is_some();
+            match committed {
+                Err(e) => assert_eq!(e.class(), ErrorClass::NoMem, "{text}, {n}: {e}"),
+                Ok(c) => {
+                    assert_eq!(c.packed_size(1).unwrap(), t.size() as u64);
+                    walked += u32::from(c.kernel(Direction::Pack).is_none());
+                }
+            }
+            if all {
+                break;
+            }
+            refusals += 1;
+        }
+        println!("{text}: {refusals} large allocations, {walked} without a kernel");
+        assert!(refusals > 0, "{text}: {refusals} large allocations");
     }
 }
 

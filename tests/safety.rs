@@ -34,3 +34,54 @@ fn the_ledger_is_complete() {
     assert_eq!(rooms, listed, "rooms that allow unsafe code (left) and rows of docs/SAFETY.md (right)");
     assert!(std::fs::read_to_string(root.join("src/lib.rs")).unwrap().contains("#![deny(unsafe_code)]"));
 }
+
+/// Names of `std::sync` that a text uses, in imports and in paths.
+fn std_sync(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("std::sync::") {
+        let rest = &text[at + "std::sync::".len()..];
+        let list = match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or(""),
+            None => rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(""),
+        };
+        found.extend(list.split(|c: char| !c.is_alphanumeric()).filter(|name| !name.is_empty()));
+    }
+    found
+}
+
+/// A child must never find a lock taken or a value half made: what threads share goes through `src/process.rs`.
+#[test]
+fn what_is_shared_survives_a_fork() {
+    const LOCKS: [&str; 8] =
+        ["Mutex", "RwLock", "Once", "OnceLock", "LazyLock", "Condvar", "Barrier", "ReentrantLock"];
+    // Rooms that do not run in a program that embeds or preloads: test equipment, and the command line.
+    const APART: [&str; 2] = ["src/fuzzing/", "src/bin/"];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for folder in ["src", "capi/src", "preload/src"] {
+        sources(root, &root.join(folder), &mut files);
+    }
+    let mut users = BTreeSet::new();
+    for file in &files {
+        let name = file.to_str().unwrap();
+        if APART.iter().any(|a| name.starts_with(a)) || name.ends_with("/tests.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        if std_sync(text).iter().any(|name| LOCKS.contains(name)) {
+            users.insert(name.to_owned());
+        }
+        // Their lock is the standard library's too.
+        for print in ["eprint!", "eprintln!", "print!", "println!", "stderr()", "stdout()", "dbg!"] {
+            assert!(!text.contains(print) || name == "src/process/limit.rs", "{name}: {print}");
+        }
+    }
+    assert_eq!(users, BTreeSet::from(["src/process/lock.rs".to_owned()]));
+}
+
+#[test]
+fn uses_of_std_sync_are_found() {
+    let text = "use std::sync::{Arc, Mutex};\nstd::sync::OnceLock::new(); use std::sync::atomic::{AtomicU8, Ordering};";
+    assert_eq!(std_sync(text), ["Arc", "Mutex", "OnceLock", "atomic"]);
+}

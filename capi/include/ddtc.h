@@ -16,8 +16,12 @@
  *   Handles        Predefined handles are the small integers of the standard ABI. Derived ones are opaque 64-bit values,
  *                  never valid addresses. A freed handle stays invalid: no later object gets the same value.
  *   Pointers       Unless said otherwise they must not be null; a null one is DDTC_ERR_ARG. Arrays of length 0 may be null.
- *   fork           A child may go on using everything. It never writes the parent's code memory: it opens its own. (vfork
- *                  and bare clone run no handlers: such a child must call exec first.)
+ *   fork           A child may go on using everything, whatever other threads of the parent were doing; callbacks may fork. It
+ *                  never writes the parent's code memory: it opens its own. Fork handlers of the embedder's may call the library
+ *                  in the child alone; EMBEDDING.md says in which order to register them. (vfork, posix_spawn, _Fork and bare
+ *                  clone run no handlers: such a child must call exec first.)
+ *   Limits         Where the system refuses a file of memory, code has anonymous pages; where it refuses executable memory,
+ *                  types are walked. Neither is an error, and no signal (SIGXFSZ) is left behind.
  *   Side effects   None before the first call: no constructor, no thread, no environment variable, no output.
  *
  * The soname carries major.minor while major is 0, then major alone. Structures that grow begin with struct_size.
@@ -223,7 +227,7 @@ int ddtc_configure(const ddtc_config *config);
 
 /* Memory of the library (all but executable pages). alloc returns null on failure; free gets the size and alignment that
  * alloc got. Must be the very first call of the process into the library: once anything was allocated it returns
- * DDTC_ERR_OTHER and changes nothing. Both functions may be called from any thread, and must not call the library. */
+ * DDTC_ERR_OTHER and changes nothing. Both functions may be called from any thread, and must neither call the library nor fork. */
 typedef struct ddtc_allocator {
     void *(*alloc)(void *context, size_t size, size_t alignment);
     void (*free)(void *context, void *pointer, size_t size, size_t alignment);

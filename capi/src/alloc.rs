@@ -113,6 +113,8 @@ pub(crate) unsafe extern "C" fn ddtc_set_allocator(hooks: *const Hooks) -> c_int
         return ARG;
     }
     let state = &ALLOCATOR.state;
+    // A child must not find it half set. Nothing is allocated here.
+    let _section = ddtc::process::section();
     if state.compare_exchange(OPEN, SETTING, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return OTHER;
     }

@@ -3,13 +3,13 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 
 use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::process::{Guard, Mutex};
 
 use crate::arguments::{export, out};
 use crate::errors::is_predefined;
-use crate::numbered::{Numbered, lock};
+use crate::numbered::Numbered;
 use crate::query::bytes;
 
 /// `MPI_ERR_LASTCODE` of the standard ABI.
@@ -30,8 +30,8 @@ static LAST_USED: AtomicI32 = AtomicI32::new(LAST_PREDEFINED);
 
 static CODES: Mutex<Numbered<Code>> = Mutex::new(Numbered::new(LAST_PREDEFINED + 1));
 
-fn codes() -> MutexGuard<'static, Numbered<Code>> {
-    lock(&CODES)
+fn codes() -> Guard<'static, Numbered<Code>> {
+    CODES.lock()
 }
 
 /// The class of a code, or the class itself, that the program added.

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use ddtc::engine::{Config, Mode};
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::object::runtime;
+use ddtc::process::{Mutex, Once, section};
 use ddtc::target::Level;
 use tracing::field::{Field, Visit};
 use tracing::span;
@@ -125,7 +126,10 @@ export! {
             }
         };
         let hook = log.map(|function| Arc::new(Hook { function, context: context.expose_provenance(), level }));
-        *HOOK.write().unwrap_or_else(PoisonError::into_inner) = hook;
+        let old = std::mem::replace(&mut *HOOK.lock(), hook);
+        drop(old);
+        // What the two calls lock or set must be whole in a child. They ask our subscriber, which calls nobody.
+        let _section = section();
         // Ours is the first and only subscriber of this copy of the library; once more changes nothing.
         let _ = tracing::subscriber::set_global_default(Log);
         tracing::callsite::rebuild_interest_cache();
@@ -147,7 +151,7 @@ struct Hook {
     level: tracing::Level,
 }
 
-static HOOK: RwLock<Option<Arc<Hook>>> = RwLock::new(None);
+static HOOK: Mutex<Option<Arc<Hook>>> = Mutex::new(None);
 
 /// Hands events to the embedder's function as one line each.
 struct Log;
@@ -166,7 +170,7 @@ impl Visit for Line {
 }
 
 fn hook() -> Option<Arc<Hook>> {
-    HOOK.read().unwrap_or_else(PoisonError::into_inner).clone()
+    HOOK.lock().clone()
 }
 
 impl tracing::Subscriber for Log {
@@ -245,6 +249,6 @@ export! {
 /// See `ddtc_mpi_wtime` in ddtc.h.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ddtc_mpi_wtime() -> f64 {
-    static START: OnceLock<Instant> = OnceLock::new();
+    static START: Once<Instant> = Once::new();
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }

@@ -5,12 +5,12 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
-use std::sync::{Mutex, MutexGuard};
 
 use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::process::{Guard, Mutex};
 
 use crate::arguments::{Type, export, out};
-use crate::numbered::{FIRST_HANDLE, Numbered, lock, number, pointer};
+use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
 
 const NULL: i32 = 0x140;
 const ARE_FATAL: i32 = 0x141;
@@ -43,8 +43,8 @@ struct State {
 static STATE: Mutex<State> =
     Mutex::new(State { handlers: Numbered::new(FIRST_HANDLE), in_force: [ARE_FATAL, RETURN] });
 
-fn state() -> MutexGuard<'static, State> {
-    lock(&STATE)
+fn state() -> Guard<'static, State> {
+    STATE.lock()
 }
 
 fn is_predefined(handler: i32) -> bool {

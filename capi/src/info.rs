@@ -4,12 +4,12 @@
 //! started this process.
 
 use std::ffi::{c_char, c_int};
-use std::sync::{Mutex, MutexGuard};
 
 use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::process::{Guard, Mutex};
 
 use crate::arguments::{Type, export, out};
-use crate::numbered::{FIRST_HANDLE, Numbered, lock, number, pointer};
+use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
 use crate::query::bytes;
 
 const NULL: i32 = 0x130;
@@ -22,8 +22,8 @@ type Entries = Vec<(Box<[u8]>, Box<[u8]>)>;
 
 static INFOS: Mutex<Numbered<Entries>> = Mutex::new(Numbered::new(FIRST_HANDLE));
 
-fn infos() -> MutexGuard<'static, Numbered<Entries>> {
-    lock(&INFOS)
+fn infos() -> Guard<'static, Numbered<Entries>> {
+    INFOS.lock()
 }
 
 fn refuse(call: &'static str, info: i32) -> Error {

@@ -4,16 +4,10 @@
 //! pointer of that value: above the ABI's predefined handles, and never followed.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ddtc::error::{Error, ErrorClass, Result};
 
 use crate::arguments::Type;
-
-/// What the rooms of such objects guard is whole after each step: a panicking holder has broken nothing.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What the ABI reserves for predefined handles ends here.
 pub(crate) const FIRST_HANDLE: i32 = 4096;

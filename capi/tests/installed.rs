@@ -136,7 +136,7 @@ macro_rules! c_programs {
 }
 
 c_programs! {
-    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status environment
+    constructors decode badinput attributes windows addresses embed allocator threads forks tool kinds status environment
 }
 
 /// Every function of ddtc_mpi.h with each pointer null in turn: tests/table.

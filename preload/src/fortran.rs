@@ -7,11 +7,11 @@
 #![allow(non_snake_case, reason = "the names of MPI")]
 
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc::datatype::Named;
 use ddtc::kind::Direction;
+use ddtc::process::Awaited;
 
 use crate::convert::{Call, Outcome, convert};
 use crate::host::{Host, Word, behind, host};
@@ -52,7 +52,7 @@ struct Bridge {
 
 /// The bridge; `None` where C sees the calls anyway, or Fortran integers are not C's.
 fn bridge(host: &'static Host) -> Option<&'static Bridge> {
-    static BRIDGE: OnceLock<Option<Bridge>> = OnceLock::new();
+    static BRIDGE: Awaited<Option<Bridge>> = Awaited::new();
     BRIDGE
         .get_or_init(|| {
             if !host.is_open_mpi() {

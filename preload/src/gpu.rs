@@ -7,7 +7,8 @@
 use std::collections::HashSet;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+
+use ddtc::process::{Lazy, Mutex};
 
 use crate::convert;
 use crate::host::{has, loaded_objects, loads};
@@ -28,7 +29,7 @@ const WAITS: [&CStr; 6] =
     [c"pmpi_wait_", c"pmpi_wait", c"pmpi_wait__", c"PMPI_WAIT", c"mpi_wait_f08_", c"mpi_wait_"];
 
 /// Objects that were asked for these names.
-static SEEN: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+static SEEN: Lazy<Mutex<HashSet<String>>> = Lazy::new(Mutex::default);
 
 /// When and at which number of loads the loaded objects were looked at.
 static TICK: AtomicI64 = AtomicI64::new(-1);
@@ -53,7 +54,7 @@ fn look(tick: i64) {
     if LOADS.load(Ordering::Acquire) != loads {
         for object in loaded_objects() {
             // An object is looked at once: this asks it for six names.
-            let seen = || SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = || SEEN.lock();
             if !seen().contains(&object) {
                 if WAITS.iter().any(|name| has(&object, name)) {
                     convert::watch(convert::BYPASS);

@@ -5,10 +5,10 @@
 //! which loads nothing. Only `PMPI_` names are called, so no call of ours can come back as a wrapper's.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc::datatype::Named;
+use ddtc::process::Awaited;
 
 use crate::abi::{Abi, Flavour, MPICH, OPEN_MPI, STANDARD};
 use crate::say::say;
@@ -232,21 +232,15 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 #[inline]
 pub(crate) fn host() -> Option<&'static Host> {
     let known = HOST.load(Ordering::Acquire);
-    // SAFETY: null, or a host that was leaked by `find`.
+    // SAFETY: null, or the host that `find` keeps for good.
     unsafe { known.as_ref() }.or_else(find)
 }
 
 #[cold]
 fn find() -> Option<&'static Host> {
-    static FINDING: Mutex<()> = Mutex::new(());
-    let _one = FINDING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let known = HOST.load(Ordering::Acquire);
-    if !known.is_null() {
-        // SAFETY: as above.
-        return unsafe { known.as_ref() };
-    }
+    static FOUND: Awaited<Host> = Awaited::new();
     let scope = find_scope(c"PMPI_Type_commit")?;
-    let host: &'static Host = Box::leak(Box::new(Host::in_scope(scope)));
+    let host = FOUND.get_or_init(|| Host::in_scope(scope));
     HOST.store(std::ptr::from_ref(host).cast_mut(), Ordering::Release);
     Some(host)
 }

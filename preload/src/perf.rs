@@ -4,13 +4,13 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
-use std::sync::{LazyLock, Mutex, PoisonError};
 
 use ddtc::committed::Committed;
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
+use ddtc::process::{Lazy, Mutex, without_sigxfsz};
 
-static NAMED: LazyLock<Mutex<HashSet<(usize, usize)>>> = LazyLock::new(Mutex::default);
+static NAMED: Lazy<Mutex<HashSet<(usize, usize)>>> = Lazy::new(Mutex::default);
 
 /// Names the kernel of a direction that was just used.
 pub(crate) fn name(committed: &Committed, direction: Direction) {
@@ -22,14 +22,13 @@ pub(crate) fn name(committed: &Committed, direction: Direction) {
     }
     let Some(kernel) = committed.kernel(direction) else { return };
     let (start, size) = (kernel.entry() as usize, kernel.code().len());
-    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !named.insert((start, size)) {
+    if !NAMED.lock().insert((start, size)) {
         return;
     }
     let text: String = committed.datatype().to_string().chars().take(80).collect();
     let line = format!("{start:x} {size:x} ddtc_{direction}:{}\n", text.replace([' ', '\n'], ""));
     let path = format!("/tmp/perf-{}.map", std::process::id());
     if let Ok(mut map) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
-        let _ = map.write_all(line.as_bytes());
+        let _ = without_sigxfsz(|| map.write_all(line.as_bytes()));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use ddtc::committed::Committed;
 use ddtc::policy::{Class, Library, Policy, file};
+use ddtc::process::Awaited;
 
 use crate::host::Host;
 use crate::say::say;
@@ -38,7 +38,7 @@ impl FromStr for Choice {
 
 /// Payloads that are converted for a type.
 pub(crate) fn payloads(host: &Host, committed: &Committed) -> u64 {
-    static POLICY: OnceLock<Policy> = OnceLock::new();
+    static POLICY: Awaited<Policy> = Awaited::new();
     POLICY.get_or_init(|| choose(&Library::of(&host.version))).set(Class::of(committed.nest()))
 }
 

@@ -7,7 +7,8 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ddtc::process::{Guard, Mutex};
 
 use crate::settings::settings;
 
@@ -37,8 +38,8 @@ pub(crate) struct Buffer {
     size: usize,
 }
 
-fn list(size: usize) -> MutexGuard<'static, Vec<Block>> {
-    LISTS[size].lock().unwrap_or_else(PoisonError::into_inner)
+fn list(size: usize) -> Guard<'static, Vec<Block>> {
+    LISTS[size].lock()
 }
 
 fn layout(size: usize) -> Option<Layout> {

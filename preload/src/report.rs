@@ -5,15 +5,14 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
+use ddtc::process::{Guard, Lazy, Mutex, to_stderr, without_sigxfsz};
 
 use crate::guard::PANICS;
 use crate::host::Host;
@@ -115,12 +114,12 @@ impl Rows {
     }
 }
 
-static ROWS: LazyLock<Mutex<Rows>> = LazyLock::new(Mutex::default);
+static ROWS: Lazy<Mutex<Rows>> = Lazy::new(Mutex::default);
 static PASSED: AtomicU64 = AtomicU64::new(0);
 static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn rows() -> MutexGuard<'static, Rows> {
-    ROWS.lock().unwrap_or_else(PoisonError::into_inner)
+fn rows() -> Guard<'static, Rows> {
+    ROWS.lock()
 }
 
 fn counting() -> bool {
@@ -150,7 +149,7 @@ pub(crate) fn adopted(committed: &Committed) {
 /// A type is left to the host.
 pub(crate) fn refused(error: &ddtc::Error) {
     if counting() {
-        let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = REFUSALS.lock();
         if refusals.len() < 16 {
             refusals.push(error.to_string());
         }
@@ -205,36 +204,39 @@ pub(crate) fn write(host: &'static Host) {
         return;
     }
     let place = rank(host);
-    let rows = rows();
     if let Some(name) = &settings().report {
-        let text = table(host, place, &rows);
+        let text = table(host, place);
         if name.as_os_str() == "-" {
-            let _ = std::io::stderr().write_all(text.as_bytes());
+            let _ = to_stderr(text.as_bytes());
         } else {
             save(&file(name, place), &text);
         }
     }
     if let Some(name) = &settings().record {
-        save(&file(name, place), &corpus(host, &rows));
+        let text = corpus(host, &rows());
+        save(&file(name, place), &text);
     }
 }
 
 fn save(path: &Path, text: &str) {
-    if let Err(error) = std::fs::write(path, text) {
+    if let Err(error) = without_sigxfsz(|| std::fs::write(path, text)) {
         say(format_args!("{}: {error}", path.display()));
     }
 }
 
 /// The report: lines `name value`, then one line per type. `ddtc preload --report` adds up those of all ranks.
-fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String {
+fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
     types::configured();
+    let unseen = crate::fortran::unseen(host);
+    // From here on nobody is called.
+    let rows = rows();
     let (c, config) = (runtime::counters(), runtime::config());
     let place = place.map_or(String::new(), |(rank, size)| format!(", rank {rank} of {size}"));
     let mut out = format!("ddtc report{place}, process {}\n", std::process::id());
     let abi = host.abi.map_or("unknown ABI", |a| a.name);
     let _ = writeln!(out, "host {} ({abi})", host.version);
     let _ = writeln!(out, "mode {}, target {}", config.mode, config.level.name());
-    if crate::fortran::unseen(host) {
+    if unseen {
         let _ = writeln!(out, "note this host's Fortran calls bypass its C functions and are not seen");
     }
     let converted = |d: Direction| rows.all().map(|r| r.calls[d as usize]).sum::<u64>();
@@ -255,6 +257,7 @@ fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String 
         ("cache_misses", c.cache.misses),
         ("walked_by_design", c.refusals),
         ("fallbacks", c.fallbacks),
+        ("own_pages", c.own_pages),
         ("panics", PANICS.load(Relaxed)),
         ("checks", check::CHECKS.load(Relaxed)),
         ("faults_of_ddtc", check::OURS.load(Relaxed)),
@@ -264,7 +267,7 @@ fn table(host: &'static Host, place: Option<(i32, i32)>, rows: &Rows) -> String 
     for (name, value) in totals {
         let _ = writeln!(out, "{name} {value}");
     }
-    for refusal in REFUSALS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    for refusal in REFUSALS.lock().iter() {
         let _ = writeln!(out, "note left to the host: {refusal}");
     }
     let _ = writeln!(

@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use ddtc::process::{Guard, Mutex};
 
 use crate::convert::{BYPASS, reasons};
 use crate::guard::guard;
@@ -86,8 +87,8 @@ struct Book {
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static BOOK: Mutex<Option<Book>> = Mutex::new(None);
 
-fn book() -> MutexGuard<'static, Option<Book>> {
-    BOOK.lock().unwrap_or_else(PoisonError::into_inner)
+fn book() -> Guard<'static, Option<Book>> {
+    BOOK.lock()
 }
 
 /// Whether any converted request is pending or persistent.

@@ -1,9 +1,10 @@
 //! Lines to stderr: one write each, so that ranks do not mix theirs.
 
 use std::fmt::Arguments;
-use std::io::Write;
+
+use ddtc::process::to_stderr;
 
 /// Writes one line, prefixed. Errors are nobody's: there is nowhere to report them.
 pub(crate) fn say(line: Arguments<'_>) {
-    let _ = std::io::stderr().write_all(format!("ddtc: {line}\n").as_bytes());
+    let _ = to_stderr(format!("ddtc: {line}\n").as_bytes());
 }

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use ddtc::engine::Config;
+use ddtc::process::Awaited;
 
 use crate::policy::Choice;
 use crate::say::say;
@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 
 /// The settings.
 pub(crate) fn settings() -> &'static Settings {
-    static SETTINGS: OnceLock<Settings> = OnceLock::new();
+    static SETTINGS: Awaited<Settings> = Awaited::new();
     SETTINGS.get_or_init(|| read(&|name| std::env::var(name).ok().filter(|v| !v.is_empty())))
 }
 

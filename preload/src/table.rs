@@ -7,9 +7,9 @@
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ddtc::committed::Committed;
+use ddtc::process::{Guard, Mutex};
 
 use crate::report::Uses;
 
@@ -165,8 +165,8 @@ const CHUNK: usize = 64;
 static SLOTS: AtomicPtr<Slots> = AtomicPtr::new(std::ptr::null_mut());
 static BOOK: Mutex<Book> = Mutex::new(Book { bound: 0, bits: 8, free: Vec::new() });
 
-fn book() -> MutexGuard<'static, Book> {
-    BOOK.lock().unwrap_or_else(PoisonError::into_inner)
+fn book() -> Guard<'static, Book> {
+    BOOK.lock()
 }
 
 /// What is known of the type of a handle.

@@ -9,11 +9,11 @@
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, Once, PoisonError};
 
 use ddtc::committed::Committed;
 use ddtc::engine::{Engine, Mode};
 use ddtc::object::runtime;
+use ddtc::process::{Lazy, Mutex, Once};
 
 use crate::guard::guard;
 use crate::host::{Host, Word};
@@ -31,11 +31,13 @@ pub(crate) fn engine() -> Engine {
 
 /// The configuration of later commits is that of the environment, unless a tool has changed it.
 pub(crate) fn configured() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    static ONCE: Once<()> = Once::new();
+    // First: they are read from outside.
+    let settings = settings();
+    ONCE.get_or_init(|| {
         // The level is one that the machine has: the settings have looked.
         let _ = runtime::configure(|config| {
-            *config = settings().config.clone();
+            *config = settings.config.clone();
             Ok(())
         });
     });
@@ -136,21 +138,20 @@ unsafe extern "C" fn delete(_t: Word, _keyval: c_int, value: *mut c_void, _extra
     0
 }
 
-/// Handles that a thread is adopting: the others leave them to it.
-static ADOPTING: LazyLock<Mutex<HashSet<u64>>> = LazyLock::new(Mutex::default);
+/// Handles that a thread is adopting: the others leave them to it, and a child without that thread leaves them to the host.
+static ADOPTING: Lazy<Mutex<HashSet<u64>>> = Lazy::new(Mutex::default);
 
 struct Claim(u64);
 
 impl Claim {
     fn take(handle: u64) -> Option<Claim> {
-        let mut adopting = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
-        adopting.insert(handle).then_some(Claim(handle))
+        ADOPTING.lock().insert(handle).then_some(Claim(handle))
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        ADOPTING.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        ADOPTING.lock().remove(&self.0);
     }
 }
 

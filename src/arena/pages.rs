@@ -4,6 +4,7 @@ use std::io;
 use std::ptr::{self, NonNull};
 
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::{forks, without_sigxfsz};
 
 /// One mapping; unmapped on drop.
 #[derive(Debug)]
@@ -66,16 +67,23 @@ pub(super) struct Segment {
     pub(super) used: usize,
     /// Slots given out and not returned.
     pub(super) live: usize,
-    /// Shared with a forked process: never written, never given out again.
-    pub(super) sealed: bool,
+    /// Number of forks before it was made.
+    forks: u64,
 }
 
 impl Segment {
     pub(super) fn new(len: usize) -> Result<Segment> {
+        // First: a fork meanwhile shares what is made here.
+        let forks = forks();
         let fd = memfd(len)?;
         let write = Mapping::new(len, libc::PROT_READ | libc::PROT_WRITE, fd.0)?;
         let execute = Mapping::new(len, libc::PROT_READ | libc::PROT_EXEC, fd.0)?;
-        Ok(Segment { write, execute, used: 0, live: 0, sealed: false })
+        Ok(Segment { write, execute, used: 0, live: 0, forks })
+    }
+
+    /// Whether it is shared with a forked process: never written, never given out again.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.forks != forks()
     }
 
     /// Addresses of the byte at `offset`: to write, to execute.
@@ -121,10 +129,12 @@ fn memfd(len: usize) -> Result<Descriptor> {
         return Err(system_error("memfd_create"));
     }
     let fd = Descriptor(fd);
-    // SAFETY: the descriptor is open and owned here.
-    if unsafe { libc::ftruncate(fd.0, len as libc::off_t) } != 0 {
-        return Err(system_error("ftruncate"));
-    }
+    // Past the limit on file sizes this is an error like any other.
+    without_sigxfsz(|| {
+        // SAFETY: the descriptor is open and owned here.
+        let status = unsafe { libc::ftruncate(fd.0, len as libc::off_t) };
+        if status == 0 { Ok(()) } else { Err(system_error("ftruncate")) }
+    })?;
     Ok(fd)
 }
 

@@ -13,12 +13,12 @@ mod types;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::OnceLock;
 
 pub use list::{SplitMix64, expand, list};
 
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
+use crate::process::Once;
 
 /// Which of the sizes of a layout an entry is, after the suffix of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,13 +106,13 @@ pub fn pattern(i: i64) -> u8 {
 
 /// All application layouts, S before L of each name.
 pub fn application() -> Vec<Entry> {
-    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    static ENTRIES: Once<Vec<Entry>> = Once::new();
     ENTRIES.get_or_init(|| embedded("application.ddt", include_str!("../../corpus/application.ddt"))).clone()
 }
 
 /// All corner cases.
 pub fn corner() -> Vec<Entry> {
-    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    static ENTRIES: Once<Vec<Entry>> = Once::new();
     ENTRIES.get_or_init(|| embedded("corner.ddt", include_str!("../../corpus/corner.ddt"))).clone()
 }
 

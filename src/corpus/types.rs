@@ -4,9 +4,13 @@
 //! |---|---|
 //! | `@dag(levels)` | `T0 = int`, then `struct([1,1,1], [0,e+8,e+16], [T,int,T])` with `e` the extent of `T`: 2^levels leaves, shared |
 //! | `@displaced(depth, step)` | `T0 = int`, `Tk+1 = hindexed([1], [step], Tk)`: one int at `depth * step` |
+//! | `@chain(n)` | `T0 = int`, `Tk+1 = struct([1,1], [0,3], [char,Tk])`: n + 1 blocks |
+//! | `@tangle(levels)` | `T0 = int`, `Tk+1 = struct([1,1,1], [0,7+k,1], [Tk,char,Tk])`: a DAG whose parts interleave |
+//! | `@wide(n, rows)` | a struct of n members over one shared hindexed type of irregular rows, at irregular places |
+//! | `@deep(n)` | a member and `T` n times inside each other, by every constructor in turn |
 //! | `@children(n)` | a struct of n different children: child k is `vector(2, 1, k + 2, byte)` at `k * (n + 4)` |
 
-use crate::datatype::Datatype;
+use crate::datatype::{Datatype, Order};
 use crate::error::{Error, ErrorClass, Result};
 
 /// Largest argument of a form that says how many nodes to build.
@@ -22,8 +26,20 @@ pub(super) fn build(name: &str, arguments: &[i64]) -> Result<Datatype> {
         ("displaced", &[depth, step]) => {
             (0..depth).try_fold("int".parse::<Datatype>()?, |t, _| Datatype::hindexed(&[1], &[step], &t))
         }
+        ("chain", &[n]) => {
+            let char: Datatype = "char".parse()?;
+            (0..n).try_fold("int".parse()?, |t, _| Datatype::structure(&[1, 1], &[0, 3], &[char.clone(), t]))
+        }
+        ("tangle", &[levels]) => {
+            let char: Datatype = "char".parse()?;
+            (0..levels).try_fold("int".parse::<Datatype>()?, |t, k| {
+                Datatype::structure(&[1, 1, 1], &[0, 7 + k, 1], &[t.clone(), char.clone(), t])
+            })
+        }
+        ("wide", &[n, rows]) => wide(n, rows),
+        ("deep", &[n]) => (0..n).try_fold("int".parse()?, deeper),
         ("children", &[n]) => children(n),
-        _ => Err(bad("must be dag(levels), displaced(depth, step) or children(n)")),
+        _ => Err(bad("must be dag, displaced, chain, tangle, wide, deep or children, with its arguments")),
     }
 }
 
@@ -38,6 +54,35 @@ fn dag(levels: i64) -> Result<Datatype> {
         t = Datatype::structure(&[1, 1, 1], &[0, e + 8, after], &[t.clone(), int.clone(), t])?;
     }
     Ok(t)
+}
+
+/// Distances that have no period.
+fn irregular(n: i64, step: i64) -> Vec<i64> {
+    (0..n).map(|i| i * step + i * i % 7 % 5).collect()
+}
+
+fn wide(n: i64, rows: i64) -> Result<Datatype> {
+    if !(0..=MAX_NODES).contains(&rows) {
+        return Err(Error::new(ErrorClass::Arg, "corpus type", "rows", rows, "must be 0 to 2^20"));
+    }
+    let lengths: Vec<i64> = (0..rows).map(|i| 1 + i % 3).collect();
+    let shared = Datatype::hindexed(&lengths, &irregular(rows, 32), &"int".parse()?)?;
+    let places = irregular(n, 32 * rows + 64);
+    Datatype::structure(&vec![1; places.len()], &places, &vec![shared; places.len()])
+}
+
+/// One level around `t`: the constructors in turn, and a struct with a member beside it.
+fn deeper(t: Datatype, level: i64) -> Result<Datatype> {
+    match level % 8 {
+        0 => Datatype::structure(&[1, 1], &[0, t.true_ub() + 1 + level % 5], &[t, "char".parse()?]),
+        1 => Datatype::hindexed(&[1], &[level % 3], &t),
+        2 => Datatype::vector(1, 1, 7, &t),
+        3 => Datatype::resized(0, t.extent() + 1, &t),
+        4 => Datatype::indexed_block(1, &[0], &t),
+        5 => Datatype::subarray(&[1], &[1], &[0], Order::C, &t),
+        6 => Datatype::hvector(1, 1, 3, &t),
+        _ => Datatype::contiguous(1, &t),
+    }
 }
 
 fn children(n: i64) -> Result<Datatype> {

@@ -22,8 +22,8 @@ pub mod typemap;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock};
 
 pub use combiner::{Combiner, Distribution, Order};
 pub use contents::{CombinerKind, Constants, Contents, Envelope};
@@ -32,6 +32,7 @@ pub use signature::Signature;
 pub use typemap::TypeMap;
 
 use crate::error::Result;
+use crate::process::Lazy;
 use bounds::Layout;
 
 struct Node {
@@ -69,7 +70,7 @@ impl Halves {
 #[derive(Clone)]
 pub struct Datatype(Arc<Node>);
 
-static NAMED: LazyLock<Vec<Datatype>> = LazyLock::new(|| {
+static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
     let build = |&n: &Named| {
         let combiner = Combiner::Named(n);
         let (layout, signature, hash) = (Layout::of(n), Signature::of(n), Halves::of(&combiner));
@@ -425,17 +426,21 @@ impl Datatype {
     /// Every node of the DAG once, parents before their first child's subtree.
     pub fn nodes(&self) -> impl Iterator<Item = &Datatype> {
         let mut seen = HashSet::new();
-        let mut open = vec![self];
-        std::iter::from_fn(move || {
-            while let Some(t) = open.pop() {
+        let mut open = vec![self.combiner().children()];
+        std::iter::once(self).chain(std::iter::from_fn(move || {
+            loop {
+                let siblings = open.last_mut()?;
+                let next = siblings.next();
+                if siblings.len() == 0 {
+                    open.pop();
+                }
                 // A node with one owner is met once.
-                if t.owners() == 1 || seen.insert(t.id()) {
-                    open.extend(t.combiner().children().rev());
-                    return Some(t);
+                if let Some(t) = next.filter(|t| t.owners() == 1 || seen.insert(t.id())) {
+                    open.push(t.combiner().children());
+                    return next;
                 }
             }
-            None
-        })
+        }))
     }
 
     /// References to the node: 1 means that nothing else can reach it.

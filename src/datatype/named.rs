@@ -5,9 +5,9 @@
 //! Invariant: a row's size is the sum of its pieces, and every type but the markers has a positive size.
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::Once;
 
 /// What kind of value a basic type holds (MPI 5.0 section 6.9.2 groups them for reductions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -252,7 +252,7 @@ impl FortranKinds {
     }
 }
 
-static KINDS: OnceLock<FortranKinds> = OnceLock::new();
+static KINDS: Once<FortranKinds> = Once::new();
 
 macro_rules! wide {
     ($($variant:ident $size:expr, $align:expr, $parts:expr, $pieces:expr;)*) => {

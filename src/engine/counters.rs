@@ -21,6 +21,8 @@ pub struct Counters {
     pub fallbacks: u64,
     /// Differences found in check mode.
     pub mismatches: u64,
+    /// Kernels on pages of their own, because the system refused a memfd.
+    pub own_pages: u64,
     /// Bytes of executable memory in use.
     pub code_bytes: u64,
     /// Bytes that the cache holds.
@@ -41,6 +43,7 @@ impl Counters {
         refusals: 0,
         fallbacks: 0,
         mismatches: 0,
+        own_pages: 0,
         code_bytes: 0,
         cached_bytes: 0,
         cached_layouts: 0,
@@ -58,6 +61,7 @@ impl Counters {
             refusals: self.refusals + other.refusals,
             fallbacks: self.fallbacks + other.fallbacks,
             mismatches: self.mismatches + other.mismatches,
+            own_pages: self.own_pages + other.own_pages,
             code_bytes: self.code_bytes + other.code_bytes,
             cached_bytes: self.cached_bytes + other.cached_bytes,
             cached_layouts: self.cached_layouts + other.cached_layouts,

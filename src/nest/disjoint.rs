@@ -4,6 +4,8 @@
 //! not overlap itself; applied from the smallest stride to the largest it decides perfectly nested loops in any order.
 
 use super::{LoopNest, Node, Phase};
+use crate::column::room;
+use crate::error::Result;
 
 /// What is known about overlap of the user bytes of a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +39,22 @@ struct Shape {
 impl<P: Phase> LoopNest<P> {
     /// Whether the user bytes of `count` instances are pairwise disjoint, and up to which count.
     ///
-    /// Cost: O(nodes), O(rows log rows) for tables.
+    /// Cost: O(nodes), O(rows log rows) for tables. Unknown where there is no memory for sorting rows.
     pub fn disjoint(&self) -> Disjoint {
-        let mut shapes: Vec<Shape> = Vec::with_capacity(self.nodes().len());
+        self.decided().unwrap_or(Disjoint::Unknown)
+    }
+
+    fn decided(&self) -> Result<Disjoint> {
+        let mut shapes: Vec<Shape> = room("disjoint", self.nodes().len())?;
         for node in self.nodes() {
-            let shape = self.node_shape(node, &shapes);
+            let shape = self.node_shape(node, &shapes)?;
             shapes.push(shape);
         }
+        Ok(self.judged(&shapes))
+    }
+
+    /// What the shapes of all nodes say.
+    fn judged(&self, shapes: &[Shape]) -> Disjoint {
         let Some(root) = self.root().range().next() else { return Disjoint::UpTo(u64::MAX) };
         let shape = &shapes[root];
         match shape.inner {
@@ -60,9 +71,9 @@ impl<P: Phase> LoopNest<P> {
         }
     }
 
-    fn node_shape(&self, node: &Node, shapes: &[Shape]) -> Shape {
+    fn node_shape(&self, node: &Node, shapes: &[Shape]) -> Result<Shape> {
         let at = i128::from(node.at().user);
-        match node {
+        Ok(match node {
             Node::Copy { n, unit, .. } => {
                 let width = i128::from(n.k) * i128::from(unit.user());
                 // A dense run of any count never overlaps itself: the count is inside the run.
@@ -71,18 +82,13 @@ impl<P: Phase> LoopNest<P> {
             Node::Blocks { user, len, .. } => {
                 let rows =
                     user.iter().zip(len.iter()).map(|(u, l)| (i128::from(u), i128::from(u) + i128::from(l)));
-                ranges(at, rows.collect())
+                ranges(at, rows)?
             }
             Node::Table { displacements, body, .. } => {
                 let b = self.body_shape(&shapes[body.range()]);
                 let leaf = fold(&b);
-                let mut s = ranges(
-                    at,
-                    displacements
-                        .iter()
-                        .map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi))
-                        .collect(),
-                );
+                let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
+                let mut s = ranges(at, rows)?;
                 // Overlapping hulls prove overlap only when the body fills its hull.
                 let filled = matches!(self.body(*body), [Node::Copy { .. }]);
                 s.inner = match (s.inner, leaf.inner) {
@@ -103,7 +109,7 @@ impl<P: Phase> LoopNest<P> {
                 }
                 b
             }
-        }
+        })
     }
 
     fn body_shape(&self, shapes: &[Shape]) -> Shape {
@@ -132,12 +138,14 @@ impl<P: Phase> LoopNest<P> {
 }
 
 /// Rows as one shape: disjoint exactly when sorted neighbours are.
-fn ranges(at: i128, mut rows: Vec<(i128, i128)>) -> Shape {
+fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<Shape> {
+    let mut rows = room("disjoint", all.len())?;
+    rows.extend(all);
     rows.sort_unstable();
     let inner = Some(rows.windows(2).all(|w| w[0].1 <= w[1].0));
     let lo = rows.first().map_or(0, |r| r.0);
     let hi = rows.iter().map(|r| r.1).max().unwrap_or(0);
-    Shape { lo: at + lo, hi: at + hi, inner, loops: Vec::new() }
+    Ok(Shape { lo: at + lo, hi: at + hi, inner, loops: Vec::new() })
 }
 
 /// The shape with its (count-free) loops folded into the hull.

@@ -274,6 +274,35 @@ impl Node {
         node
     }
 
+    /// Whether this is the same node but for its offset.
+    pub fn alike(&self, other: &Node) -> bool {
+        match (self, other) {
+            (
+                Node::Loop { trip, step, body, .. },
+                Node::Loop { trip: trip2, step: step2, body: body2, .. },
+            ) => (trip, step, body) == (trip2, step2, body2),
+            (
+                Node::Table { displacements, packed, body, .. },
+                Node::Table { displacements: displacements2, packed: packed2, body: body2, .. },
+            ) => (packed, body, displacements) == (packed2, body2, displacements2),
+            (
+                Node::Blocks { user, packed, len, .. },
+                Node::Blocks { user: user2, packed: packed2, len: len2, .. },
+            ) => (user, packed, len) == (user2, packed2, len2),
+            (Node::Copy { n, unit, .. }, Node::Copy { n: n2, unit: unit2, .. }) => (n, unit) == (n2, unit2),
+            _ => false,
+        }
+    }
+
+    /// Rows of the node's own columns.
+    pub fn rows(&self) -> usize {
+        match self {
+            Node::Table { displacements, .. } => displacements.len(),
+            Node::Blocks { len, .. } => len.len(),
+            Node::Loop { .. } | Node::Copy { .. } => 0,
+        }
+    }
+
     /// The body of a loop or table.
     pub fn body(&self) -> Option<Body> {
         match self {

@@ -4,12 +4,13 @@
 //! 2. the root body is empty or has one node, and that node alone carries the instance count;
 //! 3. trips, lengths and tables are not negative; columns of one `Blocks` have one length; rows are not empty;
 //! 4. the packed bytes of one instance add up to `size`;
-//! 5. phase `Normal`: no empty node, no unit loop over one node, no foldable copy, bodies start at offset (0, 0);
+//! 5. phase `Normal`: no empty node, no unit loop alone in a body, no foldable copy, bodies start at offset (0, 0);
 //! 6. phase `Normal`: a unit loop (left where inlining would cost too much) covers in the packed stream what its body does.
 //!
 //! A verifier error is always a fault of ddtc.
 
 use super::{At, Body, LoopNest, Node, Normal, Phase};
+use crate::column::room;
 use crate::error::{Error, Result};
 
 impl<P: Phase> LoopNest<P> {
@@ -27,7 +28,7 @@ impl<P: Phase> LoopNest<P> {
         }
         let normal = P::NAME == Normal::NAME;
         // Packed bytes of each node for one iteration of what contains it (and one instance).
-        let mut sizes: Vec<i128> = Vec::with_capacity(self.nodes().len());
+        let mut sizes: Vec<i128> = room("verify nest", self.nodes().len())?;
         let body_size = |sizes: &[i128], b: Body| sizes[b.range()].iter().sum::<i128>();
         for (i, node) in self.nodes().iter().enumerate() {
             let is_root = self.root().range().contains(&i);
@@ -44,12 +45,15 @@ impl<P: Phase> LoopNest<P> {
                 if normal && self.body(b)[0].at() != At::ZERO {
                     return fail(i, "its body does not start at offset 0");
                 }
+                if normal && matches!(self.body(b), [Node::Loop { trip, .. }] if trip.is(1)) {
+                    return fail(i, "its body is a unit loop");
+                }
             }
             let size = match node {
                 Node::Loop { trip, step, body, .. } => {
                     let inner = body_size(&sizes, *body);
-                    if normal && (trip.k == 0 || (trip.is(1) && body.len == 1)) {
-                        return fail(i, "loop of trip 0 or unit loop over one node");
+                    if normal && trip.k == 0 {
+                        return fail(i, "loop of trip 0");
                     }
                     if normal && trip.is(1) && i128::from(step.packed) != inner {
                         return fail(i, "unit loop that does not cover its body");

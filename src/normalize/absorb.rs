@@ -5,24 +5,26 @@
 //! on both sides. This merges across loop boundaries without peeling.
 
 use super::Normalizer;
+use crate::column::room;
+use crate::error::Result;
 use crate::nest::{At, Node, Trip};
 
 /// Absorbs neighbours into loops, from left to right.
-pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Vec<Node> {
+pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> {
     if list.len() < 2 || !list.iter().any(|node| matches!(node, Node::Loop { .. })) {
-        return list;
+        return Ok(list);
     }
-    let mut out: Vec<Node> = Vec::with_capacity(list.len());
+    let mut out: Vec<Node> = room("normalize", list.len())?;
     for node in list {
         match out.last().and_then(|last| joined(n, last, &node)) {
             Some(both) => {
                 out.pop();
-                n.simplify(both, &mut out);
+                n.simplify(both, &mut out)?;
             }
             None => out.push(node),
         }
     }
-    out
+    Ok(out)
 }
 
 /// The one loop that does `a` and then `b`.
@@ -54,7 +56,7 @@ fn extended(at: At, k: u64, step: At, body: crate::nest::Body) -> Node {
 /// The offset of the body's only node, if that node is `x` but for its place.
 fn lone(n: &Normalizer, body: crate::nest::Body, x: &Node) -> Option<At> {
     match n.body(body) {
-        [only] if only.placed(At::ZERO) == x.placed(At::ZERO) => Some(only.at()),
+        [only] if only.alike(x) => Some(only.at()),
         _ => None,
     }
 }

@@ -1,10 +1,23 @@
 //! `loop 1 step _ at a { B }`  -->  `B` moved by `a`;  `table [d] at a { B }`  -->  `B` moved by `a + d`.
 //!
-//! Condition: the trip is the constant 1, and `B` is one node or the budget pays for the copy (a shared body of a DAG would
-//! otherwise unfold exponentially). Where the node is all that a body has, that body is `B`, and nothing is copied.
+//! Condition: the trip is the constant 1, and the budget pays for the copy: its nodes if they are several, and its rows, which are
+//! gone through and merged again wherever they stand. A body that is shared would otherwise unfold exponentially, one node of many
+//! rows as much as many nodes. All such nodes of one list are inlined, or none that costs anything: a struct of equal members stays a table of them.
+//! Where the node is all that a body has, that body is `B`, and nothing is copied.
+//!
+//! A body with one use can also be taken apart where it is used, before it is rewritten itself; then nothing is copied twice, and
+//! nothing is to be paid. A chain of structs is linear in this way. It is done where the budget did not suffice: otherwise
+//! what is regular inside a body is found before its neighbours are seen.
 
-use super::Normalizer;
-use crate::nest::{At, Body, Node, Trip};
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+
+use super::merge_copies::Row;
+use super::{Bodies, Normalizer, drop_empty};
+use crate::column::more_room;
+use crate::error::Result;
+use crate::nest::{At, Body, LoopNest, Lowered, Node, Trip};
 
 /// The body that `node` runs once: where, its packed stride, and the body.
 pub(super) fn once(node: &Node) -> Option<(At, i64, Body)> {
@@ -17,13 +30,57 @@ pub(super) fn once(node: &Node) -> Option<(At, i64, Body)> {
     }
 }
 
-/// Appends the inlined body to `out`, or gives the node back.
-pub(super) fn rewrite(n: &mut Normalizer, node: Node, out: &mut Vec<Node>) -> Option<Node> {
-    let Some((at, packed, body)) = once(&node) else { return Some(node) };
-    if body.len > 1 && !n.spend(body.len as usize) {
-        // Canonical spelling of "once": a unit loop without a user stride. Its packed stride is what it covers of the stream.
-        return Some(Node::Loop { at, trip: Trip::fixed(1), step: At::new(0, packed), body });
+/// What one more copy of `node` costs in bytes: rows of blocks are merged with those beside them, those of a table stay where they
+/// are and are gone through again.
+pub(super) fn weight(node: &Node) -> u64 {
+    let row = if matches!(node, Node::Blocks { .. }) { size_of::<Row>() } else { size_of::<i32>() };
+    (node.rows() * row) as u64
+}
+
+/// What inlining `node` costs in bytes: nothing if it is no unit loop.
+fn price(n: &Normalizer, node: &Node) -> u64 {
+    once(node).map_or(0, |(_, _, body)| {
+        let nodes = if body.len > 1 { body.len as usize * size_of::<Node>() } else { 0 };
+        n.weight(body).saturating_add(nodes as u64)
+    })
+}
+
+/// Inlines the unit loops of a list, if the budget pays for all; appends what each node became, or gives it back to `other`.
+pub(super) fn rewrite(
+    n: &mut Normalizer,
+    parts: Vec<Node>,
+    mut other: impl FnMut(&mut Normalizer, Node, &mut Vec<Node>) -> Result<()>,
+) -> Result<Vec<Node>> {
+    let all = parts.iter().map(|node| price(n, node)).fold(0, u64::saturating_add);
+    let paid = n.spend(all);
+    let mut out = Vec::new();
+    for node in parts {
+        let Some((at, packed, body)) = once(&node) else {
+            more_room("normalize", &mut out, 1)?;
+            other(n, node, &mut out)?;
+            continue;
+        };
+        if paid || price(n, &node) == 0 {
+            more_room("normalize", &mut out, body.len as usize)?;
+            out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));
+        } else {
+            // Canonical spelling of "once": a unit loop without a user stride. Its packed stride is what it covers of the stream.
+            more_room("normalize", &mut out, 1)?;
+            out.push(Node::Loop { at, trip: Trip::fixed(1), step: At::new(0, packed), body });
+        }
     }
-    out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));
-    None
+    Ok(out)
+}
+
+/// The bodies of `nest` that are used once, by a node that runs them once.
+pub(super) fn used_once(nest: &LoopNest<Lowered>) -> Bodies<()> {
+    let mut uses: HashMap<Body, (u32, bool), Xxh3DefaultBuilder> = HashMap::default();
+    for node in nest.nodes().iter().filter(|node| !drop_empty::applies(node)) {
+        if let Some(body) = node.body() {
+            let (n, unit) = uses.entry(body).or_insert((0, true));
+            *n = n.saturating_add(1);
+            *unit &= once(node).is_some();
+        }
+    }
+    uses.into_iter().filter(|(_, used)| *used == (1, true)).map(|(body, _)| (body, ())).collect()
 }

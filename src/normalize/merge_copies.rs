@@ -7,13 +7,13 @@
 //! Condition: byte units and constant lengths; adjacent means adjacent on both sides.
 
 use super::{Normalizer, period};
-use crate::column::Column;
+use crate::column::{Column, more_room, room};
 use crate::error::Result;
 use crate::nest::{At, Node, Trip, Unit};
 
 /// A row: offsets and length in bytes.
 #[derive(Clone, Copy)]
-struct Row {
+pub(super) struct Row {
     at: At,
     len: i64,
 }
@@ -204,7 +204,7 @@ fn joins(node: &Node) -> bool {
 
 /// Merges every maximal run of leaves of the list; a table over one copy is a run of its own.
 pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> {
-    let mut out = Vec::with_capacity(list.len());
+    let mut out = room("normalize", list.len())?;
     let mut nodes = list.into_iter().peekable();
     while let Some(node) = nodes.next() {
         let element = match &node {
@@ -228,10 +228,11 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
         }
         let mut run = vec![node];
         while !table && let Some(next) = nodes.next_if(joins) {
+            more_room("normalize", &mut run, 1)?;
             run.push(next);
         }
         let count = run.iter().filter_map(|node| each(node, element, Count)).sum();
-        let mut rows = Rows(Vec::with_capacity(count));
+        let mut rows = Rows(room("normalize", count)?);
         run.iter().for_each(|node| each(node, element, &mut rows).unwrap_or_default());
         out.extend(canonical(n, Merged(&rows.0), None)?);
     }
@@ -269,7 +270,7 @@ fn canonical<S: Sequence>(n: &mut Normalizer, rows: S, node: Option<&Node>) -> R
     }
     if let Some((p, step)) = period::of(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
         let list = canonical(n, rows.first(p), None)?;
-        return Ok(n.looped((count / p) as u64, step, list));
+        return n.looped((count / p) as u64, step, list);
     }
     // Columns start at zero: the first row's place is the node's.
     if let Some(node) = node.filter(|node| node.at() == at) {
@@ -280,15 +281,15 @@ fn canonical<S: Sequence>(n: &mut Normalizer, rows: S, node: Option<&Node>) -> R
         }
     }
     let indices = 0..count;
-    let user = Column::build(indices.clone().map(|i| rows.at(i).user.wrapping_sub(at.user)));
+    let user = Column::build(indices.clone().map(|i| rows.at(i).user.wrapping_sub(at.user)))?;
     let stride = rows.at(1).packed - at.packed;
     let even =
         (1..count).all(|i| rows.len(i) == length && rows.at(i).packed - rows.at(i - 1).packed == stride);
     if even {
-        let body = n.close(vec![Node::bytes(At::ZERO, length as u64)]).body;
+        let body = n.close(vec![Node::bytes(At::ZERO, length as u64)])?.body;
         return Ok(vec![Node::Table { at, displacements: user, packed: stride, body }]);
     }
-    let packed = Column::build(indices.clone().map(|i| rows.at(i).packed - at.packed));
-    let len = Column::build(indices.map(|i| rows.len(i)));
+    let packed = Column::build(indices.clone().map(|i| rows.at(i).packed - at.packed))?;
+    let len = Column::build(indices.map(|i| rows.len(i)))?;
     Ok(vec![Node::Blocks { at, user, packed, len }])
 }

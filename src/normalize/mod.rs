@@ -5,8 +5,9 @@
 //! and its source. Normal bodies are interned: two bodies are equal exactly when they are the same run of nodes, so the
 //! comparisons of rerolling cost O(1).
 //!
-//! Inlining a body beside others copies it; a budget (48 bytes per constructor argument + 64 KiB) bounds that.
-//! Past it unit loops stay: the nest is still correct, but no longer the only one of its meaning ([`Normalized::unique`]).
+//! Inlining a body beside others copies it; a budget (48 bytes per constructor argument + 64 KiB) bounds that, rows included.
+//! Past it bodies with one use are taken apart where they are used, which costs nothing, and unit loops over the others stay: the nest is
+//! still correct, but no longer the only one of its meaning ([`Normalized::unique`]). Time and memory are linear in the arguments.
 
 mod absorb;
 mod collapse;
@@ -24,8 +25,9 @@ use std::collections::hash_map::Entry;
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
+use crate::column::{more_room, room};
 use crate::error::{Error, Result};
-use crate::nest::{At, Body, LoopNest, Lowered, Node, Normal};
+use crate::nest::{At, Body, LoopNest, Lowered, Node, Normal, Trip};
 
 /// The rewrites of one body, in order, by the names used in docs/PASSES.md.
 pub const REWRITES: [&str; 10] = [
@@ -60,24 +62,45 @@ pub struct Normalized {
 /// Brings a lowered nest into normal form; `arguments` is the number of constructor arguments that the budget is measured by.
 ///
 /// # Errors
-/// Only faults of ddtc (a nest that its verifier refuses).
+/// Class `NoMem` where there is no memory for the nest; otherwise only faults of ddtc.
 pub fn normalize(nest: &LoopNest<Lowered>, arguments: u64) -> Result<Normalized> {
+    let first = with(nest, arguments, &Bodies::default())?;
+    if first.unique {
+        return Ok(first);
+    }
+    let once = inline_unit::used_once(nest);
+    if once.is_empty() {
+        return Ok(first);
+    }
+    drop(first);
+    Ok(Normalized { unique: false, ..with(nest, arguments, &once)? })
+}
+
+/// The same; the bodies `apart` are taken apart where they are used.
+fn with(nest: &LoopNest<Lowered>, arguments: u64, apart: &Bodies<()>) -> Result<Normalized> {
     let mut n = Normalizer::new(arguments);
-    let mut bodies: Vec<Body> = nest.nodes().iter().filter_map(Node::body).collect();
+    let mut bodies: Vec<Body> = room("normalize", nest.nodes().len() + 1)?;
+    bodies.extend(nest.nodes().iter().filter_map(Node::body));
     bodies.push(nest.root());
-    bodies.sort_by_key(|b| (b.start + b.len, b.start));
+    bodies.sort_unstable_by_key(|b| (b.start + b.len, b.start));
     bodies.dedup();
-    let mut done: HashMap<Body, Inner, Xxh3DefaultBuilder> = HashMap::default();
+    let mut done: Bodies<Inner> = HashMap::default();
     // A body ends before its user, so ascending order of ends sees children first.
     for body in bodies {
-        let inner = n.rewrite(nest.body(body), &done)?;
-        done.insert(body, inner);
+        if !apart.contains_key(&body) {
+            let parts = n.gather(nest, body, apart, &done)?;
+            let inner = n.rewrite(parts)?;
+            done.insert(body, inner);
+        }
     }
     let root = done.get(&nest.root()).copied().unwrap_or_default();
     let At { user: origin, packed: packed_origin } = root.base;
     let unique = !n.refused;
-    Ok(Normalized { nest: n.compact(root.body, nest.size(), nest.extent()), origin, packed_origin, unique })
+    Ok(Normalized { nest: n.compact(root.body, nest.size(), nest.extent())?, origin, packed_origin, unique })
 }
+
+/// Something about some bodies.
+type Bodies<T> = HashMap<Body, T, Xxh3DefaultBuilder>;
 
 /// A rewritten body: interned nodes and the offset hoisted out of them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,80 +112,130 @@ struct Inner {
 /// State of one normalization: the nest under construction with its interned bodies.
 pub(crate) struct Normalizer {
     nodes: Vec<Node>,
+    /// What copying the nodes before each costs (`inline_unit::weight`), in all.
+    weights: Vec<u64>,
     interned: HashMap<Vec<Node>, Body, Xxh3DefaultBuilder>,
-    budget: usize,
+    /// Bytes that may still be copied.
+    budget: u64,
     /// Whether the budget was once too small.
     refused: bool,
 }
 
 impl Normalizer {
     fn new(arguments: u64) -> Self {
-        let bytes = arguments.saturating_mul(48).saturating_add(64 << 10);
-        let budget = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Node>();
-        Self { nodes: Vec::new(), interned: HashMap::default(), budget, refused: false }
+        let budget = arguments.saturating_mul(48).saturating_add(64 << 10);
+        Self { nodes: Vec::new(), weights: vec![0], interned: HashMap::default(), budget, refused: false }
     }
 
     fn body(&self, body: Body) -> &[Node] {
         &self.nodes[body.range()]
     }
 
-    /// Whether `n` more nodes may be copied into a body.
-    fn spend(&mut self, n: usize) -> bool {
-        let ok = n <= self.budget;
-        self.budget -= if ok { n } else { 0 };
+    /// What the nodes of a body cost to copy, their number apart.
+    fn weight(&self, body: Body) -> u64 {
+        let range = body.range();
+        self.weights[range.end] - self.weights[range.start]
+    }
+
+    /// Whether `bytes` more may be copied.
+    fn spend(&mut self, bytes: u64) -> bool {
+        let ok = bytes <= self.budget;
+        self.budget -= if ok { bytes } else { 0 };
         self.refused |= !ok;
         ok
     }
 
-    /// Rewrites one body, of `nodes` whose own bodies are done.
-    fn rewrite(&mut self, nodes: &[Node], done: &HashMap<Body, Inner, Xxh3DefaultBuilder>) -> Result<Inner> {
-        let mut parts = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            let mut node = node.clone();
-            let at = node.at();
-            if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
+    /// The nodes of a lowered body with their own bodies done, those of the bodies `apart` in their places.
+    fn gather(
+        &self,
+        nest: &LoopNest<Lowered>,
+        body: Body,
+        apart: &Bodies<()>,
+        done: &Bodies<Inner>,
+    ) -> Result<Vec<Node>> {
+        let mut parts = room("normalize", body.len as usize)?;
+        let mut stack = vec![(nest.body(body), At::ZERO)];
+        while let Some((nodes, at)) = stack.pop() {
+            let Some((node, rest)) = nodes.split_first() else { continue };
+            if !rest.is_empty() {
+                stack.push((rest, at));
+            }
+            if drop_empty::applies(node) {
+                continue;
+            }
+            if let Some((inner, _, body)) = inline_unit::once(node)
+                && apart.contains_key(&body)
+            {
+                stack.push((nest.body(body), at + inner));
+                continue;
+            }
+            let mut node = node.placed(at + node.at());
+            if let Node::Loop { at, body, .. } | Node::Table { at, body, .. } = &mut node {
                 let inner =
                     done.get(body).ok_or_else(|| Error::internal("normalize", "body out of order"))?;
-                *body = inner.body;
-                *node.at_mut() = at + inner.base;
+                (*at, *body) = (*at + inner.base, inner.body);
             }
             if !drop_empty::applies(&node) {
+                more_room("normalize", &mut parts, 1)?;
                 parts.push(node);
             }
         }
-        if let [node] = &parts[..]
-            && let Some((at, _, body)) = inline_unit::once(node)
-        {
-            return Ok(Inner { body, base: at });
-        }
-        let list = self.parts(parts)?;
-        Ok(self.close(list))
+        Ok(parts)
     }
 
-    /// The rewrites of a list of nodes whose bodies are normal.
-    fn parts(&mut self, mut parts: Vec<Node>) -> Result<Vec<Node>> {
-        let repeated = period::of_parts(self, &parts);
-        let trip = repeated.map(|(p, step)| ((parts.len() / p) as u64, step, parts.truncate(p)));
-        let mut list = Vec::with_capacity(parts.len());
-        for node in parts {
-            self.simplify(node, &mut list);
+    /// The rewrites of one list of nodes whose bodies are normal.
+    fn rewrite(&mut self, mut parts: Vec<Node>) -> Result<Inner> {
+        if let Some((p, step)) = period::of_parts(self, &parts) {
+            let trip = (parts.len() / p) as u64;
+            parts.truncate(p);
+            let inner = self.parts(parts)?;
+            let list = self.repeated(trip, step, inner)?;
+            return self.close(list);
         }
+        self.parts(parts)
+    }
+
+    /// The same for nodes that do not repeat themselves.
+    fn parts(&mut self, mut parts: Vec<Node>) -> Result<Inner> {
+        if let [_] = &parts[..]
+            && let Some(node) = parts.pop()
+        {
+            return self.single(node);
+        }
+        let list = inline_unit::rewrite(self, parts, Normalizer::simplify)?;
         let list = self.list(list)?;
-        Ok(match trip {
-            Some((trip, step, ())) => self.looped(trip, step, list),
-            None => list,
-        })
+        self.close(list)
+    }
+
+    /// The body of one node whose own body is normal.
+    fn single(&mut self, node: Node) -> Result<Inner> {
+        if let Some((at, _, body)) = inline_unit::once(&node) {
+            return Ok(Inner { body, base: at });
+        }
+        let mut list = Vec::with_capacity(1);
+        self.simplify(node, &mut list)?;
+        let list = self.list(list)?;
+        self.close(list)
+    }
+
+    /// A body of one node that is normal itself.
+    fn lone(&mut self, node: Node) -> Result<Inner> {
+        match inline_unit::once(&node) {
+            Some((at, _, body)) => Ok(Inner { body, base: at }),
+            None => self.close(vec![node]),
+        }
     }
 
     /// The rewrites of a single node whose body is normal; appends what is left of it.
-    fn simplify(&mut self, node: Node, out: &mut Vec<Node>) {
+    fn simplify(&mut self, node: Node, out: &mut Vec<Node>) -> Result<()> {
         if drop_empty::applies(&node) {
-            return;
+            return Ok(());
         }
-        let Some(node) = inline_unit::rewrite(self, node, out) else { return };
-        let Some(node) = table::rewrite(self, node, out) else { return };
-        let node = fold_copy::rewrite(self, node);
-        out.push(collapse::rewrite(self, node));
+        if let Some(node) = table::rewrite(self, node, out)? {
+            let node = fold_copy::rewrite(self, node);
+            out.push(collapse::rewrite(self, node));
+        }
+        Ok(())
     }
 
     /// The rewrites of a whole list of simplified nodes.
@@ -171,7 +244,7 @@ impl Normalizer {
         // What was rerolled may continue or repeat its neighbours in turn. Every pass but the last shortens the list.
         for _ in 0..MAX_PASSES {
             let before = list.len();
-            list = absorb::rewrite(self, list);
+            list = absorb::rewrite(self, list)?;
             list = period::rewrite(self, list)?;
             list = reroll::rewrite(self, list)?;
             if list.len() == before {
@@ -182,16 +255,21 @@ impl Normalizer {
     }
 
     /// A loop over `list`, simplified: used by the rewrites that make loops.
-    fn looped(&mut self, trip: u64, step: At, list: Vec<Node>) -> Vec<Node> {
-        let Inner { body, base } = self.close(list);
+    fn looped(&mut self, trip: u64, step: At, list: Vec<Node>) -> Result<Vec<Node>> {
+        let inner = self.close(list)?;
+        self.repeated(trip, step, inner)
+    }
+
+    /// A loop over a rewritten body, simplified.
+    fn repeated(&mut self, trip: u64, step: At, Inner { body, base }: Inner) -> Result<Vec<Node>> {
         let mut out = Vec::with_capacity(1);
-        let node = Node::Loop { at: base, trip: crate::nest::Trip::fixed(trip), step, body };
-        self.simplify(node, &mut out);
-        out
+        let node = Node::Loop { at: base, trip: Trip::fixed(trip), step, body };
+        self.simplify(node, &mut out)?;
+        Ok(out)
     }
 
     /// Hoists the offset of the first node and interns the list.
-    fn close(&mut self, mut list: Vec<Node>) -> Inner {
+    fn close(&mut self, mut list: Vec<Node>) -> Result<Inner> {
         let base = hoist::rewrite(&mut list);
         // One hash for both: that of a long column takes as long as copying it.
         let body = match self.interned.entry(list) {
@@ -199,16 +277,23 @@ impl Normalizer {
             Entry::Vacant(place) => {
                 let list = place.key();
                 let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
-                self.nodes.extend(list.iter().cloned());
+                more_room("normalize", &mut self.nodes, list.len())?;
+                more_room("normalize", &mut self.weights, list.len())?;
+                let mut weight = self.weights.last().copied().unwrap_or_default();
+                for node in list {
+                    self.nodes.push(node.clone());
+                    weight = inline_unit::weight(node).saturating_add(weight);
+                    self.weights.push(weight);
+                }
                 *place.insert(body)
             }
         };
-        Inner { body, base }
+        Ok(Inner { body, base })
     }
 
     /// Copies what `root` reaches into a fresh vector, children first, each body once: equal nests become equal vectors.
-    fn compact(&self, root: Body, size: i64, extent: i64) -> LoopNest<Normal> {
-        let mut placed: HashMap<Body, Body, Xxh3DefaultBuilder> = HashMap::default();
+    fn compact(&self, root: Body, size: i64, extent: i64) -> Result<LoopNest<Normal>> {
+        let mut placed: Bodies<Body> = HashMap::default();
         let mut nodes: Vec<Node> = Vec::new();
         let mut stack = vec![(root, false)];
         while let Some((body, expanded)) = stack.pop() {
@@ -222,6 +307,7 @@ impl Normalizer {
                 continue;
             }
             let start = nodes.len() as u32;
+            more_room("normalize", &mut nodes, body.len as usize)?;
             for node in self.body(body) {
                 let mut node = node.clone();
                 if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
@@ -231,6 +317,6 @@ impl Normalizer {
             }
             placed.insert(body, Body { start, len: body.len });
         }
-        LoopNest::new(nodes, placed[&root], size, extent)
+        Ok(LoopNest::new(nodes, placed[&root], size, extent))
     }
 }

@@ -101,9 +101,7 @@ pub(super) fn of_parts(n: &Normalizer, parts: &[Node]) -> Option<(usize, At)> {
     if parts.len() < 2 || !parts.iter().any(composite) {
         return None;
     }
-    let at: Vec<At> = parts.iter().map(Node::at).collect();
-    let shapes: Vec<Node> = parts.iter().map(|node| node.placed(At::ZERO)).collect();
-    of(parts.len(), |i| at[i], |i, j| shapes[i] == shapes[j])
+    of(parts.len(), |i| parts[i].at(), |i, j| parts[i].alike(&parts[j]))
 }
 
 /// Turns a list of nodes that repeats itself as a whole into one loop.
@@ -111,14 +109,14 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
     if list.len() < 2 || list.iter().any(Node::carries_count) {
         return Ok(list);
     }
-    let at: Vec<At> = list.iter().map(Node::at).collect();
-    let shapes: Vec<Node> = list.iter().map(|node| node.placed(At::ZERO)).collect();
-    let Some((p, step)) = of(at.len(), |i| at[i], |i, j| shapes[i] == shapes[j]) else { return Ok(list) };
+    let Some((p, step)) = of(list.len(), |i| list[i].at(), |i, j| list[i].alike(&list[j])) else {
+        return Ok(list);
+    };
     let trip = (list.len() / p) as u64;
     let mut list = list;
     list.truncate(p);
     let list = n.list(list)?;
-    Ok(n.looped(trip, step, list))
+    n.looped(trip, step, list)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Condition: a run of at least two equal non-leaf nodes at constant packed distance. At constant user distance, or with a
 //! period, the run is a loop; otherwise a table. Leaves have been merged before and are left alone.
 
-use super::{Normalizer, period};
-use crate::column::Column;
+use super::{Inner, Normalizer, period};
+use crate::column::{Column, room};
 use crate::error::Result;
 use crate::nest::{At, Node};
 
@@ -13,39 +13,41 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
     if list.len() < 2 {
         return Ok(list);
     }
-    let mut out = Vec::with_capacity(list.len());
+    let mut out = room("normalize", list.len())?;
     let mut i = 0;
     while i < list.len() {
-        let shape = list[i].placed(At::ZERO);
+        let first = &list[i];
         let mut j = i + 1;
-        if shape.body().is_some() && !shape.carries_count() {
+        if first.body().is_some() && !first.carries_count() {
             let distance = |j: usize| list[j].at().packed - list[j - 1].at().packed;
-            while j < list.len() && list[j].placed(At::ZERO) == shape && distance(j) == distance(i + 1) {
+            while j < list.len() && list[j].alike(first) && distance(j) == distance(i + 1) {
                 j += 1;
             }
         }
         if j - i < 2 {
-            out.push(list[i].clone());
+            out.push(first.clone());
         } else {
-            let at: Vec<At> = list[i..j].iter().map(Node::at).collect();
-            out.extend(run(n, &shape, &at));
+            let inner = n.lone(first.placed(At::ZERO))?;
+            out.extend(run(n, inner, &list[i..j])?);
         }
         i = j;
     }
     Ok(out)
 }
 
-/// `shape` at each of the offsets `at`, which have one packed distance.
-fn run(n: &mut Normalizer, shape: &Node, at: &[At]) -> Vec<Node> {
-    if at.len() == 1 {
-        return vec![shape.placed(at[0])];
+/// The body `inner` at each of the offsets of `list`, which have one packed distance.
+fn run(n: &mut Normalizer, inner: Inner, list: &[Node]) -> Result<Vec<Node>> {
+    let at = |i: usize| list[i].at() + inner.base;
+    match period::of(list.len(), at, |_, _| true) {
+        Some((1, step)) => n.repeated(list.len() as u64, step, Inner { body: inner.body, base: at(0) }),
+        Some((p, step)) => {
+            let table = run(n, inner, &list[..p])?;
+            n.looped((list.len() / p) as u64, step, table)
+        }
+        None => {
+            let displacements = Column::build((0..list.len()).map(|i| at(i).user.wrapping_sub(at(0).user)))?;
+            let packed = at(1).packed - at(0).packed;
+            Ok(vec![Node::Table { at: at(0), displacements, packed, body: inner.body }])
+        }
     }
-    if let Some((p, step)) = period::of(at.len(), |i| at[i], |_, _| true) {
-        let list = run(n, shape, &at[..p]);
-        return n.looped((at.len() / p) as u64, step, list);
-    }
-    let displacements: Column = at.iter().map(|a| a.user.wrapping_sub(at[0].user)).collect();
-    let body = n.close(vec![shape.placed(At::ZERO)]).body;
-    let packed = at[1].packed - at[0].packed;
-    vec![Node::Table { at: at[0], displacements, packed, body }]
 }

@@ -5,14 +5,16 @@
 //!
 //! Condition: none. Tables over one copy are left to `merge_copies`, which does the same to rows of leaves.
 
-use super::{Normalizer, merge_copies, period};
-use crate::nest::{At, Node, Trip};
+use super::{Inner, Normalizer, merge_copies, period};
+use crate::column::Column;
+use crate::error::Result;
+use crate::nest::{At, Node};
 
 /// Appends what `node` becomes to `out`, or gives a node of another kind back.
-pub(super) fn rewrite(n: &mut Normalizer, node: Node, out: &mut Vec<Node>) -> Option<Node> {
-    let Node::Table { at, displacements, packed, body } = node else { return Some(node) };
+pub(super) fn rewrite(n: &mut Normalizer, node: Node, out: &mut Vec<Node>) -> Result<Option<Node>> {
+    let Node::Table { at, displacements, packed, body } = node else { return Ok(Some(node)) };
     if merge_copies::copy_bytes(n.body(body)).is_some() {
-        return Some(Node::Table { at, displacements, packed, body });
+        return Ok(Some(Node::Table { at, displacements, packed, body }));
     }
     let n_rows = displacements.len();
     let row = |i: usize| At::new(displacements.get(i), packed.wrapping_mul(i as i64));
@@ -20,18 +22,18 @@ pub(super) fn rewrite(n: &mut Normalizer, node: Node, out: &mut Vec<Node>) -> Op
     if let Some((p, step)) = period::of(n_rows, row, |_, _| true) {
         let trip = (n_rows / p) as u64;
         if p == 1 {
-            n.simplify(Node::Loop { at: at + first, trip: Trip::fixed(trip), step, body }, out);
+            out.extend(n.repeated(trip, step, Inner { body, base: at + first })?);
         } else {
             let mut few = Vec::with_capacity(1);
-            let displacements = (0..p).map(|i| displacements.get(i)).collect();
-            n.simplify(Node::Table { at, displacements, packed, body }, &mut few);
-            out.extend(n.looped(trip, step, few));
+            let displacements = Column::build((0..p).map(|i| displacements.get(i)))?;
+            n.simplify(Node::Table { at, displacements, packed, body }, &mut few)?;
+            out.extend(n.looped(trip, step, few)?);
         }
-        return None;
+        return Ok(None);
     }
     let displacements = match first.user {
         0 => displacements,
-        d => displacements.iter().map(|other| other.wrapping_sub(d)).collect(),
+        d => Column::build(displacements.iter().map(|other| other.wrapping_sub(d)))?,
     };
-    Some(Node::Table { at: at + first, displacements, packed, body })
+    Ok(Some(Node::Table { at: at + first, displacements, packed, body }))
 }

@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
-use super::{Fault, Handle, Object, lock, with};
+use super::{Fault, Handle, Object, with};
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::{Lazy, Mutex};
 
 /// What a keyval calls. Attribute values are the bits of a pointer.
 pub trait Callbacks: Send + Sync {
@@ -29,7 +30,7 @@ struct Keyval {
 impl Drop for Keyval {
     fn drop(&mut self) {
         // Whoever drops a keyval holds no lock: callbacks are the user's.
-        lock(&KEYVALS).known.remove(&self.number);
+        KEYVALS.lock().known.remove(&self.number);
     }
 }
 
@@ -78,7 +79,7 @@ struct Known {
 /// Numbers start above those that the ABI gives to predefined keys.
 const FIRST: i32 = 1 << 16;
 
-static KEYVALS: LazyLock<Mutex<Keyvals>> = LazyLock::new(Mutex::default);
+static KEYVALS: Lazy<Mutex<Keyvals>> = Lazy::new(Mutex::default);
 static STAMP: AtomicU64 = AtomicU64::new(0);
 
 /// `MPI_Type_create_keyval`: a number that is never given out twice.
@@ -86,7 +87,7 @@ static STAMP: AtomicU64 = AtomicU64::new(0);
 /// # Errors
 /// Class `NoMem` after 2^31 keyvals.
 pub fn create_keyval(callbacks: Box<dyn Callbacks>) -> Result<i32> {
-    let mut keyvals = lock(&KEYVALS);
+    let mut keyvals = KEYVALS.lock();
     let number = keyvals.next.max(FIRST);
     keyvals.next = number.checked_add(1).ok_or_else(|| {
         Error::new(ErrorClass::NoMem, "type_create_keyval", "keyval", number, "all keyvals were given out")
@@ -103,7 +104,7 @@ fn unknown(operation: &'static str, number: i32) -> Error {
 }
 
 fn keyval(operation: &'static str, number: i32) -> Result<Arc<Keyval>> {
-    let known = lock(&KEYVALS).known.get(&number).and_then(|k| k.keyval.upgrade());
+    let known = KEYVALS.lock().known.get(&number).and_then(|k| k.keyval.upgrade());
     known.ok_or_else(|| unknown(operation, number))
 }
 
@@ -112,18 +113,18 @@ fn keyval(operation: &'static str, number: i32) -> Result<Arc<Keyval>> {
 /// # Errors
 /// Class `Keyval`.
 pub fn free_keyval(number: i32) -> Result<()> {
-    let own = lock(&KEYVALS).known.get_mut(&number).and_then(|k| k.own.take());
+    let own = KEYVALS.lock().known.get_mut(&number).and_then(|k| k.own.take());
     own.map(drop).ok_or_else(|| unknown("type_free_keyval", number))
 }
 
 fn find(object: &Object, number: i32) -> Option<Attribute> {
-    let side = lock(&object.side);
+    let side = object.side.lock();
     side.as_ref()?.attributes.iter().find(|a| a.keyval.number == number).cloned()
 }
 
 /// Takes out the attribute that `old` is, unless it was replaced meanwhile.
 fn take(object: &Object, old: &Attribute) -> Option<Attribute> {
-    let mut side = lock(&object.side);
+    let mut side = object.side.lock();
     let attributes = &mut side.as_mut()?.attributes;
     let i = attributes.iter().position(|a| a.stamp == old.stamp)?;
     Some(attributes.remove(i))
@@ -131,7 +132,7 @@ fn take(object: &Object, old: &Attribute) -> Option<Attribute> {
 
 fn push(object: &Object, keyval: Arc<Keyval>, value: usize) {
     let stamp = STAMP.fetch_add(1, Ordering::Relaxed);
-    lock(&object.side).get_or_insert_default().attributes.push(Attribute { keyval, value, stamp });
+    object.side.lock().get_or_insert_default().attributes.push(Attribute { keyval, value, stamp });
 }
 
 /// `MPI_Type_set_attr`: deletes the old value first, then sets. The attribute becomes the last one set.
@@ -180,7 +181,7 @@ pub fn delete_attribute(handle: Handle, number: i32) -> std::result::Result<(), 
 
 /// The attributes as they are, first set first.
 pub(super) fn snapshot(object: &Object) -> Attributes {
-    lock(&object.side).as_ref().map(|s| s.attributes.clone()).unwrap_or_default()
+    object.side.lock().as_ref().map(|s| s.attributes.clone()).unwrap_or_default()
 }
 
 /// Gives a duplicate its copy.
@@ -193,7 +194,7 @@ pub(super) fn adopt(object: &Object, from: &Attribute, value: usize) {
 pub(super) fn delete_all(handle: Handle, regardless: bool) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_free";
     loop {
-        let last = with(CALL, handle, |o| lock(&o.side).as_ref().and_then(|s| s.attributes.last().cloned()))?;
+        let last = with(CALL, handle, |o| o.side.lock().as_ref().and_then(|s| s.attributes.last().cloned()))?;
         let Some(last) = last else { return Ok(()) };
         let result = last.delete(handle);
         if result.is_ok() || regardless {

@@ -16,8 +16,8 @@ pub mod table;
 pub mod window;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use attribute::{Callbacks, create_keyval, delete_attribute, free_keyval, get_attribute, set_attribute};
 pub use elements::{elements, elements_size};
@@ -26,6 +26,7 @@ pub use handle::Handle;
 use crate::committed::Committed;
 use crate::datatype::{Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::{Lazy, Mutex, Once};
 use attribute::Attributes;
 use table::Table;
 
@@ -57,7 +58,7 @@ pub struct Object {
     /// The default INTEGER that names it in Fortran; 0 = none yet.
     integer: AtomicI32,
     datatype: Datatype,
-    committed: OnceLock<Committed>,
+    committed: Once<Committed>,
     side: Mutex<Option<Box<Side>>>,
 }
 
@@ -72,22 +73,17 @@ struct Side {
 pub const MAX_NAME: usize = 127;
 
 static DERIVED: Table<Object> = Table::new(handle::DATATYPE_TAG);
-static PREDEFINED: LazyLock<Vec<Object>> = LazyLock::new(|| {
+static PREDEFINED: Lazy<Vec<Object>> = Lazy::new(|| {
     Named::ALL.iter().map(|&n| Object::new(Handle::of_named(n), true, Datatype::named(n), None)).collect()
 });
 /// Handles of the unnamed predefined types (f90, value_index): one per argument list, for good.
-static UNNAMED: LazyLock<Mutex<HashMap<Datatype, Handle>>> = LazyLock::new(Mutex::default);
-static INTEGERS: LazyLock<Mutex<Integers>> = LazyLock::new(Mutex::default);
+static UNNAMED: Lazy<Mutex<HashMap<Datatype, Handle>>> = Lazy::new(Mutex::default);
+static INTEGERS: Lazy<Mutex<Integers>> = Lazy::new(Mutex::default);
 
 #[derive(Default)]
 struct Integers {
     next: i32,
     handles: HashMap<i32, Handle>,
-}
-
-/// Every guarded value is consistent after each step: a panicking holder has broken nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Object {
@@ -99,7 +95,7 @@ impl Object {
             dying: AtomicBool::new(false),
             integer: AtomicI32::new(0),
             datatype,
-            committed: committed.map(OnceLock::from).unwrap_or_default(),
+            committed: committed.map(Once::from).unwrap_or_default(),
             side: Mutex::default(),
         }
     }
@@ -190,7 +186,7 @@ pub fn create(datatype: Datatype) -> Result<Handle> {
     if let Some(named) = crate::datatype::contents::named_of(&datatype) {
         return Ok(Handle::of_named(named));
     }
-    let mut unnamed = lock(&UNNAMED);
+    let mut unnamed = UNNAMED.lock();
     if let Some(&handle) = unnamed.get(&datatype) {
         return Ok(handle);
     }
@@ -240,7 +236,7 @@ fn remove(handle: Handle) -> Option<Arc<Object>> {
     recent::forget(handle);
     let integer = object.integer.load(Ordering::Acquire);
     if integer != 0 {
-        lock(&INTEGERS).handles.remove(&integer);
+        INTEGERS.lock().handles.remove(&integer);
     }
     Some(object)
 }
@@ -254,7 +250,7 @@ fn remove(handle: Handle) -> Option<Arc<Object>> {
 pub fn free(handle: Handle) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_free";
     let (predefined, bare) = with(CALL, handle, |o| {
-        let bare = lock(&o.side).as_ref().is_none_or(|s| s.attributes.is_empty());
+        let bare = o.side.lock().as_ref().is_none_or(|s| s.attributes.is_empty());
         (o.predefined, bare)
     })?;
     if predefined {
@@ -279,14 +275,14 @@ pub fn free(handle: Handle) -> std::result::Result<(), Fault> {
 pub fn set_name(handle: Handle, name: &[u8]) -> Result<()> {
     let name = &name[..name.len().min(MAX_NAME)];
     with("type_set_name", handle, |o| {
-        lock(&o.side).get_or_insert_default().name = Some(name.into());
+        o.side.lock().get_or_insert_default().name = Some(name.into());
     })
 }
 
 /// `MPI_Type_get_name`: as set, else MPI's name of a named type, else empty. Errors as [`with`].
 pub fn name(handle: Handle) -> Result<Vec<u8>> {
     with("type_get_name", handle, |o| {
-        let own = lock(&o.side).as_ref().and_then(|s| s.name.as_deref().map(<[u8]>::to_vec));
+        let own = o.side.lock().as_ref().and_then(|s| s.name.as_deref().map(<[u8]>::to_vec));
         own.unwrap_or_else(|| match handle.named() {
             Some(named) => named.mpi_name().as_bytes().to_vec(),
             None => Vec::new(),
@@ -336,7 +332,7 @@ pub fn to_integer(handle: Handle) -> Result<i32> {
         return Ok(handle.bits() as i32);
     }
     with(CALL, handle, |o| {
-        let mut integers = lock(&INTEGERS);
+        let mut integers = INTEGERS.lock();
         let known = o.integer.load(Ordering::Acquire);
         if known != 0 {
             return Ok(known);
@@ -357,7 +353,7 @@ pub fn from_integer(integer: i32) -> Result<Handle> {
     if direct == Handle::NULL || direct.named().is_some() {
         return Ok(direct);
     }
-    lock(&INTEGERS).handles.get(&integer).copied().ok_or_else(|| {
+    INTEGERS.lock().handles.get(&integer).copied().ok_or_else(|| {
         let rule = "does not name a datatype";
         Error::new(ErrorClass::Type, "type_fromint", "datatype", integer, rule)
     })

@@ -1,11 +1,15 @@
 //! The engine that commits go to: one per configuration, replaced when the configuration changes.
 //!
-//! Types committed before a change keep the engine that they have; its counters stay in the sums.
+//! Types committed before a change keep the engine that they have; its counters stay in the sums. A commit finds the engine without a
+//! lock.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 
 use crate::engine::{Config, Counters, Engine};
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::{Guard, Mutex};
 
 struct State {
     config: Option<Config>,
@@ -16,16 +20,22 @@ struct State {
     gone: Counters,
 }
 
+/// [`State::engine`], to be read. Written under the lock.
+static ENGINE: ArcSwapOption<Engine> = ArcSwapOption::const_empty();
+
 static STATE: Mutex<State> =
     Mutex::new(State { config: None, engine: None, retired: Vec::new(), gone: Counters::ZERO });
 
-fn state() -> MutexGuard<'static, State> {
+fn state() -> Guard<'static, State> {
     // Every update is one assignment of a finished value.
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+    STATE.lock()
 }
 
 /// The engine for the next commit, made at first use.
 pub fn engine() -> Engine {
+    if let Some(engine) = &*ENGINE.load() {
+        return Engine::clone(engine);
+    }
     let mut state = state();
     if let Some(engine) = &state.engine {
         return engine.clone();
@@ -33,6 +43,7 @@ pub fn engine() -> Engine {
     let config = state.config.get_or_insert_default().clone();
     let engine = Engine::new(config);
     state.engine = Some(engine.clone());
+    ENGINE.store(Some(Arc::new(engine.clone())));
     engine
 }
 
@@ -54,6 +65,7 @@ pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
         return Err(Error::new(ErrorClass::Arg, "config", "target", config.level, rule));
     }
     state.config = Some(config);
+    ENGINE.store(None);
     let old = state.engine.take();
     state.retired.extend(old);
     let retired = std::mem::take(&mut state.retired);

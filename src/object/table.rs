@@ -6,16 +6,17 @@
 //! A life begins when its state is set, after the object was stored, and ends when the state moves on, before the object is taken
 //! out. A reader loads the object first and the state after it: the object of a later life comes with a later state.
 
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::{ArcSwapOption, Guard};
 
 use super::handle::Handle;
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::{Mutex, Once};
 
 /// Slots of chunk 0; chunk k has this many times 2^k.
 const FIRST: u32 = 256;
@@ -46,7 +47,7 @@ struct Free {
 #[derive(Debug)]
 pub struct Table<T> {
     tag: u8,
-    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    chunks: [Once<Box<[Slot<T>]>>; CHUNKS],
     free: Mutex<Free>,
     len: AtomicU64,
 }
@@ -71,17 +72,12 @@ fn place(index: u32) -> (usize, usize) {
     (chunk as usize, (index - FIRST * ((1 << chunk) - 1)) as usize)
 }
 
-/// Nothing that runs under this lock can panic half way.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<T> Table<T> {
     /// An empty table whose handles carry `tag`.
     pub const fn new(tag: u8) -> Table<T> {
         Table {
             tag,
-            chunks: [const { OnceLock::new() }; CHUNKS],
+            chunks: [const { Once::new() }; CHUNKS],
             free: Mutex::new(Free { slots: Vec::new(), fresh: 0 }),
             len: AtomicU64::new(0),
         }
@@ -99,7 +95,7 @@ impl<T> Table<T> {
     /// Class `NoMem` when there are more than 2^31 objects.
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Result<Handle> {
         let index = {
-            let mut free = lock(&self.free);
+            let mut free = self.free.lock();
             match free.slots.pop() {
                 Some(index) => index,
                 None => {
@@ -152,7 +148,7 @@ impl<T> Table<T> {
         let object = slot.object.swap(None);
         self.len.fetch_sub(1, Relaxed);
         if handle.generation() + 1 < GENERATIONS {
-            lock(&self.free).slots.push(handle.index());
+            self.free.lock().slots.push(handle.index());
         }
         object
     }

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::column::Column;
+use crate::column::{Column, room};
+use crate::error::Result;
 use crate::target::cost;
 
 /// Most pieces per block on average: bounds the table.
@@ -20,20 +21,21 @@ const TOGETHER: usize = 8;
 /// The piece length in bytes that beats rows of varying length, if the packed side is dense and there is one.
 pub(super) fn piece(packed: &Column, len: &Column) -> Option<u64> {
     let (divisor, total) = match (packed, len) {
-        (Column::I32(packed), Column::I32(len)) => divisor(packed, len),
-        _ => divisor(&wide(packed), &wide(len)),
+        (Column::I32(packed), Column::I32(len)) => {
+            divisor(packed.iter().zip(len.iter()).map(|(&p, &l)| (p.into(), l.into())))
+        }
+        _ => divisor(packed.iter().zip(len.iter())),
     }?;
     let (rows, pieces) = (len.len() as u64, total / divisor);
     (pieces <= rows * MAX_PIECES && pieces * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW)
         .then_some(divisor)
 }
 
-/// The greatest common divisor of all lengths if it is long enough for a piece, and their sum; `None` also if the packed side has
+/// The greatest common divisor of all lengths of `rows` (packed offset, length) if it is long enough for a piece, and their sum; `None` also if the packed side has
 /// gaps.
-fn divisor<T: Copy + Into<i64>>(packed: &[T], len: &[T]) -> Option<(u64, u64)> {
+fn divisor(rows: impl Iterator<Item = (i64, i64)>) -> Option<(u64, u64)> {
     let (mut divisor, mut total) = (0_u64, 0_u64);
-    for (&l, &p) in len.iter().zip(packed) {
-        let (l, p): (i64, i64) = (l.into(), p.into());
+    for (p, l) in rows {
         if p as u64 != total {
             return None;
         }
@@ -50,26 +52,31 @@ fn divisor<T: Copy + Into<i64>>(packed: &[T], len: &[T]) -> Option<(u64, u64)> {
 }
 
 /// User displacements of the pieces, in order.
-pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Column {
+///
+/// # Errors
+/// Class `NoMem`, here and below.
+pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Result<Column> {
     if let (Column::I32(user), Column::I32(len), Ok(piece)) = (user, len, i32::try_from(piece)) {
         // Of a row the last piece is the furthest, so 4 bytes hold every piece if they hold these.
         let last = user.iter().zip(len.iter()).map(|(&u, &l)| i64::from(u) + i64::from(l - piece));
         if last.fold(i64::MIN, i64::max) <= i64::from(i32::MAX) {
-            return Column::I32(cut(user, len, piece));
+            return Ok(Column::I32(Arc::new(cut(user, len, piece)?.into_boxed_slice())));
         }
     }
-    let mut out = Vec::new();
+    let total = len.iter().fold(0, |sum, l| sum + l as u64 / piece);
+    let mut out = room("schedule", total as usize)?;
     for (u, l) in user.iter().zip(len.iter()) {
         out.extend((0..l).step_by(piece as usize).map(|i| u + i));
     }
-    out.into()
+    Column::build(out.into_iter())
 }
 
 /// The same where all are narrow. Written in place: most of the cost of 10^6 pieces is touching memory for the first time.
-fn cut(user: &[i32], len: &[i32], piece: i32) -> Arc<[i32]> {
+fn cut(user: &[i32], len: &[i32], piece: i32) -> Result<Vec<i32>> {
     let total: i64 = len.iter().map(|&l| i64::from(l)).sum();
-    let mut out: Arc<[i32]> = std::iter::repeat_n(0, (total / i64::from(piece)) as usize).collect();
-    let cells = Arc::make_mut(&mut out);
+    let total = (total / i64::from(piece)) as usize;
+    let mut cells: Vec<i32> = room("schedule", total)?;
+    cells.resize(total, 0);
     let steps: [i32; TOGETHER] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
     let mut at = 0;
     for (&u, &l) in user.iter().zip(len) {
@@ -85,22 +92,20 @@ fn cut(user: &[i32], len: &[i32], piece: i32) -> Arc<[i32]> {
         }
         at += n;
     }
-    out
+    Ok(cells)
 }
 
 /// Rows that are sorted together: few enough for their lines to stay in the first-level cache.
 const BUCKET: usize = 256;
 
 /// Rows in another order: within every [`BUCKET`] by the power of two that covers their length, else as they were.
-pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> [Column; 3] {
-    let mut order: Vec<u32> = (0..len.len() as u32).collect();
+pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[Column; 3]> {
+    let mut order: Vec<u32> = room("schedule", len.len())?;
+    order.extend(0..len.len() as u32);
     let class = |i: &u32| (len.get(*i as usize) as u64).next_power_of_two();
     order.chunks_mut(BUCKET).for_each(|bucket| bucket.sort_by_key(class));
-    [user, packed, len].map(|column| Column::build(order.iter().map(|&i| column.get(i as usize))))
-}
-
-fn wide(column: &Column) -> Vec<i64> {
-    column.iter().collect()
+    let sorted = |column: &Column| Column::build(order.iter().map(|&i| column.get(i as usize)));
+    Ok([sorted(user)?, sorted(packed)?, sorted(len)?])
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -120,7 +125,7 @@ mod tests {
         let lengths: Vec<i64> = (0..n).map(|i| 1 + i * 31 % 64).collect();
         let rows = [(0..n).map(|i| 100 * i).collect(), (0..n).map(|i| 64 * i).collect(), lengths];
         let columns = rows.clone().map(Column::from);
-        let [user, packed, len] = bucketed(&columns[0], &columns[1], &columns[2]);
+        let [user, packed, len] = bucketed(&columns[0], &columns[1], &columns[2]).unwrap();
         for bucket in (0..n as usize).step_by(BUCKET) {
             let range = bucket..(bucket + BUCKET).min(n as usize);
             let class = |l: i64| (l as u64).next_power_of_two();
@@ -141,7 +146,7 @@ mod tests {
         let len = Column::from(vec![24, 72, 48]);
         let packed = Column::from(vec![0, 24, 96]);
         assert_eq!(piece(&packed, &len), Some(24));
-        assert_eq!(pieces(&user, &len, 24), Column::from(vec![0, 100, 124, 148, 50, 74]));
+        assert_eq!(pieces(&user, &len, 24).unwrap(), Column::from(vec![0, 100, 124, 148, 50, 74]));
     }
 
     #[test]
@@ -157,11 +162,12 @@ mod tests {
                 .flat_map(|(&p, &l)| (0..l / 12).map(move |k| p + 12 * k))
                 .collect();
             let (user, len) = (Column::from(moved), Column::from(lengths.clone()));
-            assert_eq!(pieces(&user, &len, 12), Column::from(expected), "{far}");
+            assert_eq!(pieces(&user, &len, 12).unwrap(), Column::from(expected), "{far}");
         }
         let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
         let packed = Column::from(starts.collect::<Vec<_>>());
-        assert_eq!(divisor(&wide(&packed), &lengths), Some((12, lengths.iter().sum::<i64>() as u64)));
+        let rows = packed.iter().zip(lengths.iter().copied());
+        assert_eq!(divisor(rows), Some((12, lengths.iter().sum::<i64>() as u64)));
     }
 
     #[test]

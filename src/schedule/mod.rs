@@ -9,6 +9,7 @@ mod irregular;
 use std::sync::Arc;
 
 use crate::column::Column;
+use crate::error::Error;
 use crate::kind::Direction;
 use crate::micro::pattern::{Part, Pattern};
 use crate::micro::{Micro, Width, Widths};
@@ -26,6 +27,13 @@ const MAX_OPS: usize = 96;
 pub struct Refusal {
     /// Reason, for reports.
     pub reason: &'static str,
+}
+
+impl From<Error> for Refusal {
+    /// The only error of planning.
+    fn from(_: Error) -> Refusal {
+        Refusal { reason: "no memory for the tables of a kernel" }
+    }
 }
 
 /// Plans `nest` for `direction` on `level`.
@@ -92,15 +100,17 @@ impl Scheduler<'_> {
     }
 
     fn body(&mut self, body: Body, at: At, depth: usize) -> Result<Vec<Op>, Refusal> {
+        let mut out = Vec::new();
+        self.list(body, at, depth, &mut out)?;
+        Ok(out)
+    }
+
+    fn list(&mut self, body: Body, at: At, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         if depth > MAX_DEPTH {
             return Err(Refusal { reason: "loops nested deeper than a kernel may have" });
         }
         let nest = self.nest;
-        let mut out = Vec::new();
-        for node in nest.body(body) {
-            self.node(node, at, depth, &mut out)?;
-        }
-        Ok(out)
+        nest.body(body).iter().try_for_each(|node| self.node(node, at, depth, out))
     }
 
     fn node(&mut self, node: &Node, at: At, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
@@ -135,7 +145,7 @@ impl Scheduler<'_> {
                     });
                 }
                 if let Some(piece) = irregular::piece(packed, len) {
-                    let column = irregular::pieces(user, len, piece);
+                    let column = irregular::pieces(user, len, piece)?;
                     let micro = Micro::rows(piece, Width::of(&column), self.direction, self.level);
                     let slot = self.slot(column);
                     return self
@@ -144,7 +154,7 @@ impl Scheduler<'_> {
                 let widths = Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) };
                 let micro = Micro::blocks(widths, self.direction, self.level);
                 let columns = if self.buckets(len.len()) {
-                    irregular::bucketed(user, packed, len)
+                    irregular::bucketed(user, packed, len)?
                 } else {
                     [user, packed, len].map(Column::clone)
                 };
@@ -164,6 +174,8 @@ impl Scheduler<'_> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at: here, slot, packed: *packed, body })
             }
+            // What normalization could not afford to inline is inlined here, if the kernel has room for it.
+            Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
             Node::Loop { trip, step, body, .. } => {
                 if let [Node::Copy { n, unit: Unit::Byte, .. }] = nest.body(*body) {
                     if self.written_loop(*trip, *n) || depth >= 2 && self.written_row(*trip, *step, *n) {
@@ -243,7 +255,7 @@ impl Scheduler<'_> {
             return None;
         }
         let micro = Micro::pattern(&pattern, self.direction);
-        let slot = self.slot(Column::I64(pattern.words().iter().map(|&w| w as i64).collect()));
+        let slot = self.slot(Column::I64(Arc::new(pattern.words().iter().map(|&w| w as i64).collect())));
         Some(Op::Pattern { at, n: *trip, step: *step, parts, slot, micro })
     }
 

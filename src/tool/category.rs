@@ -47,6 +47,7 @@ pub const CATEGORIES: [Category; 4] = [
             "ddtc_cache_evictions",
             "ddtc_cache_bytes",
             "ddtc_code_bytes",
+            "ddtc_own_pages",
         ],
         categories: &[],
     },

@@ -1,14 +1,14 @@
 //! Control variables: the configuration of later commits, and the report.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 
-use super::{Kind, MODES, SWITCHES, TARGETS, Value, at, invalid, lock, ready, report};
+use super::{Kind, MODES, SWITCHES, TARGETS, Value, at, invalid, ready, report};
 use crate::engine::{Config, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::object::Handle;
 use crate::object::runtime;
 use crate::object::table::Table;
+use crate::process::Mutex;
 use crate::target::Level;
 
 /// A control variable. All may be written at any time, in one process alone.
@@ -160,7 +160,7 @@ pub fn alloc_control(index: i32) -> Result<Handle> {
     ready(CALL)?;
     at(CALL, &CONTROLS, index)?;
     let handle = HANDLES.insert(|_| index as usize)?;
-    lock(&OPEN).get_or_insert_default().insert(handle);
+    OPEN.lock().get_or_insert_default().insert(handle);
     Ok(handle)
 }
 
@@ -169,12 +169,12 @@ pub fn free_control(handle: Handle) -> Result<()> {
     const CALL: &str = "t_cvar_handle_free";
     ready(CALL)?;
     HANDLES.remove(handle).ok_or_else(|| invalid(CALL, handle))?;
-    lock(&OPEN).get_or_insert_default().remove(&handle);
+    OPEN.lock().get_or_insert_default().remove(&handle);
     Ok(())
 }
 
 pub(super) fn free_all() {
-    for handle in lock(&OPEN).take().into_iter().flatten() {
+    for handle in OPEN.lock().take().into_iter().flatten() {
         HANDLES.remove(handle);
     }
 }

@@ -9,8 +9,6 @@ mod control;
 mod performance;
 mod report;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 pub use category::{CATEGORIES, Category};
 pub use control::{CONTROLS, Control, alloc_control, control_of, free_control, read_control, write_control};
 pub use performance::{
@@ -22,6 +20,7 @@ pub use report::{report, write_report};
 
 use crate::engine::Mode;
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::Mutex;
 use crate::target::Level;
 
 /// Type of a variable: those of the standard's table that ddtc uses.
@@ -89,14 +88,9 @@ const _: () = assert!(ENUMERATIONS[TARGETS].items.len() == Level::ALL.len());
 /// Calls of `init` without their `finalize`.
 static OPEN: Mutex<u64> = Mutex::new(0);
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Values are consistent after every statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// `MPI_T_init_thread`: any number of times.
 pub fn init() {
-    *lock(&OPEN) += 1;
+    *OPEN.lock() += 1;
 }
 
 /// `MPI_T_finalize`: the last one frees all sessions and handles.
@@ -106,7 +100,7 @@ pub fn init() {
 pub fn finalize() -> Result<()> {
     ready("t_finalize")?;
     let last = {
-        let mut open = lock(&OPEN);
+        let mut open = OPEN.lock();
         *open = open.saturating_sub(1);
         *open == 0
     };
@@ -122,7 +116,7 @@ pub fn finalize() -> Result<()> {
 /// # Errors
 /// Class `ToolNotInitialized` outside `init` and `finalize`.
 pub fn ready(operation: &'static str) -> Result<()> {
-    if *lock(&OPEN) == 0 {
+    if *OPEN.lock() == 0 {
         let rule = "the tool interface is not initialized";
         return Err(Error::new(ErrorClass::ToolNotInitialized, operation, "", "", rule));
     }

@@ -4,14 +4,14 @@
 //! only while a session is open: a session holds a [`Look`].
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 
-use super::{Kind, Value, at, invalid, lock, ready};
+use super::{Kind, Value, at, invalid, ready};
 use crate::calls::{self, Look, Totals};
 use crate::engine::Counters;
 use crate::error::{Error, ErrorClass, Result};
 use crate::object::table::{Found, Table};
 use crate::object::{self, Handle, runtime};
+use crate::process::Mutex;
 
 /// Class of a performance variable, with the value of the standard ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ const fn variable(
 }
 
 /// All performance variables.
-pub const PERFORMANCE: [Performance; 16] = [
+pub const PERFORMANCE: [Performance; 17] = [
     variable("ddtc_commits", Class::Counter, |s| s.engine.commits, "Datatypes committed."),
     variable("ddtc_compiles", Class::Counter, |s| s.engine.compiles, "Kernels compiled."),
     variable("ddtc_compile_time", Class::Timer, |s| s.engine.compile_nanos, "Seconds spent compiling."),
@@ -114,6 +114,12 @@ pub const PERFORMANCE: [Performance; 16] = [
     variable("ddtc_unpack_calls", Class::Counter, |s| s.calls.calls[1], "Calls that unpacked."),
     variable("ddtc_pack_bytes", Class::Aggregate, |s| s.calls.bytes[0], "Bytes packed."),
     variable("ddtc_unpack_bytes", Class::Aggregate, |s| s.calls.bytes[1], "Bytes unpacked."),
+    variable(
+        "ddtc_own_pages",
+        Class::Counter,
+        |s| s.engine.own_pages,
+        "Kernels on pages of their own: the system refused a memfd.",
+    ),
 ];
 
 #[derive(Debug)]
@@ -163,7 +169,7 @@ pub enum Target {
 pub fn open_session() -> Result<Handle> {
     ready("t_pvar_session_create")?;
     let session = SESSIONS.insert(|_| Session { handles: Mutex::default(), _look: Look::open() })?;
-    lock(&OPEN).get_or_insert_default().insert(session);
+    OPEN.lock().get_or_insert_default().insert(session);
     Ok(session)
 }
 
@@ -175,20 +181,20 @@ pub fn close_session(session: Handle) -> Result<()> {
     const CALL: &str = "t_pvar_session_free";
     session_of(CALL, session)?;
     drop_session(session);
-    lock(&OPEN).get_or_insert_default().remove(&session);
+    OPEN.lock().get_or_insert_default().remove(&session);
     Ok(())
 }
 
 fn drop_session(session: Handle) {
     if let Some(session) = SESSIONS.remove(session) {
-        for handle in lock(&session.handles).drain() {
+        for handle in session.handles.lock().drain() {
             METERS.remove(handle);
         }
     }
 }
 
 pub(super) fn free_all() {
-    for session in lock(&OPEN).take().into_iter().flatten() {
+    for session in OPEN.lock().take().into_iter().flatten() {
         drop_session(session);
     }
 }
@@ -216,7 +222,7 @@ pub fn alloc_performance(session: Handle, index: i32) -> Result<Handle> {
     let owner = session_of(CALL, session)?;
     at(CALL, &PERFORMANCE, index)?;
     let handle = METERS.insert(|_| Meter { session, index: index as usize, state: Mutex::default() })?;
-    lock(&owner.handles).insert(handle);
+    owner.handles.lock().insert(handle);
     Ok(handle)
 }
 
@@ -225,7 +231,7 @@ pub fn free_performance(session: Handle, handle: Handle) -> Result<()> {
     const CALL: &str = "t_pvar_handle_free";
     meter(CALL, session, handle)?;
     METERS.remove(handle).ok_or_else(|| invalid(CALL, handle))?;
-    lock(&session_of(CALL, session)?.handles).remove(&handle);
+    session_of(CALL, session)?.handles.lock().remove(&handle);
     Ok(())
 }
 
@@ -260,14 +266,14 @@ fn each(
             }
             vec![handle]
         }
-        Target::All => lock(&owner.handles).iter().copied().collect(),
+        Target::All => owner.handles.lock().iter().copied().collect(),
     };
     let now = Snapshot::take();
     for handle in handles {
         if let (Some(meter), Ok(variable)) = (METERS.get(handle), performance_of(operation, session, handle))
             && !variable.is_continuous()
         {
-            change(&mut lock(&meter.state), (variable.raw)(&now));
+            change(&mut meter.state.lock(), (variable.raw)(&now));
         }
     }
     Ok(())
@@ -326,7 +332,7 @@ pub fn read_performance(session: Handle, handle: Handle) -> Result<Value> {
         return Ok(variable.show(raw));
     }
     let meter = meter(CALL, session, handle)?;
-    let value = lock(&meter.state).value(raw);
+    let value = meter.state.lock().value(raw);
     Ok(variable.show(value))
 }
 
@@ -339,7 +345,7 @@ pub fn read_reset_performance(session: Handle, handle: Handle) -> Result<Value> 
         return Err(Error::new(ErrorClass::ToolNoWrite, CALL, "handle", variable.name, rule));
     }
     let meter = meter(CALL, session, handle)?;
-    let mut state = lock(&meter.state);
+    let mut state = meter.state.lock();
     let raw = (variable.raw)(&Snapshot::take());
     let value = state.value(raw);
     *state = State { sum: 0, since: state.since.map(|_| raw) };

@@ -2,23 +2,23 @@
 
 use std::fmt::Write;
 use std::io;
-use std::sync::Mutex;
 
-use super::{PERFORMANCE, Value, lock};
+use super::{PERFORMANCE, Value};
 use crate::calls::Look;
+use crate::process::{Mutex, to_stderr, without_sigxfsz};
 
 /// Where the report goes; while it goes somewhere, calls are counted.
 static DESTINATION: Mutex<Option<(String, Look)>> = Mutex::new(None);
 
 pub(super) fn destination() -> String {
-    lock(&DESTINATION).as_ref().map(|d| d.0.clone()).unwrap_or_default()
+    DESTINATION.lock().as_ref().map(|d| d.0.clone()).unwrap_or_default()
 }
 
 pub(super) fn set_destination(to: &str) {
     let old = if to.is_empty() {
-        lock(&DESTINATION).take()
+        DESTINATION.lock().take()
     } else {
-        lock(&DESTINATION).replace((to.to_owned(), Look::open()))
+        DESTINATION.lock().replace((to.to_owned(), Look::open()))
     };
     drop(old);
 }
@@ -44,7 +44,7 @@ pub fn report() -> String {
 pub fn write_report() -> io::Result<()> {
     match destination().as_str() {
         "" => Ok(()),
-        "-" => io::Write::write_all(&mut io::stderr(), report().as_bytes()),
-        file => std::fs::write(file, report()),
+        "-" => to_stderr(report().as_bytes()),
+        file => without_sigxfsz(|| std::fs::write(file, report())),
     }
 }

@@ -43,7 +43,7 @@ fn every_variable_is_in_one_category() {
 
 #[test]
 fn init_is_counted_and_the_last_finalize_frees() {
-    let _one = lock(&ONE);
+    let _one = ONE.lock();
     assert_eq!(finalize().unwrap_err().class(), ErrorClass::ToolNotInitialized);
     init();
     init();
@@ -60,7 +60,7 @@ fn init_is_counted_and_the_last_finalize_frees() {
 
 #[test]
 fn a_counter_counts_while_started() {
-    let _one = lock(&ONE);
+    let _one = ONE.lock();
     init();
     let index = |name| PERFORMANCE.iter().position(|p| p.name == name).unwrap() as i32;
     let session = open_session().unwrap();

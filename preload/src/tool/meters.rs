@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::AtomicU8;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use ddtc::ErrorClass;
 use ddtc::object::Handle;
+use ddtc::process::{Guard, Mutex, Once};
 use ddtc::tool::{alloc_performance, close_session, free_performance, open_session};
 
 use super::member;
@@ -37,8 +37,8 @@ struct Open {
 
 static OPEN: Mutex<Open> = Mutex::new(Open { sessions: BTreeMap::new(), meters: BTreeMap::new(), next: 0 });
 
-fn open() -> MutexGuard<'static, Open> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+fn open() -> Guard<'static, Open> {
+    OPEN.lock()
 }
 
 /// What a session of the host's had of ours while the host frees it.
@@ -97,8 +97,8 @@ pub(super) fn session(host: *const c_void) -> Option<Handle> {
 
 /// A new handle of the engine's variable `index`.
 pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, ErrorClass> {
-    static INIT: Once = Once::new();
-    INIT.call_once(ddtc::tool::init);
+    static INIT: Once<()> = Once::new();
+    INIT.get_or_init(ddtc::tool::init);
     let class = |e: ddtc::Error| e.class();
     let mut open = open();
     let Open { sessions, meters, next } = &mut *open;

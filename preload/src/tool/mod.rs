@@ -7,9 +7,9 @@
 #![allow(non_snake_case, reason = "the names of MPI")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Mutex, PoisonError};
 
 use ddtc::datatype::Named;
+use ddtc::process::Mutex;
 use ddtc::tool::{Kind, Value};
 
 use crate::abi::{Abi, Tool};
@@ -34,7 +34,7 @@ impl Shown {
     /// The list, grown to what the host has now, with `ours` of ours.
     fn grown(&self, host: &Host, count: Option<Count>, ours: usize) -> Result<Vec<Source>, c_int> {
         let n = number(host, count)?;
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.0.lock();
         let first = list.is_empty() && host.abi.is_some();
         let known = list.iter().filter(|s| matches!(s, Source::Host(_))).count() as c_int;
         list.extend((known..n).map(Source::Host));

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use ddtc::fuzzing::{self, Choices, Failure, Oracle};
+use ddtc::fuzzing::{self, Choices, Cost, Failure, Oracle};
 use ddtc::target::Level;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -48,6 +48,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         "{} random datatypes of seed {}: {} kernels compiled and {} refused by design, {} packed bytes, up to {} nodes: no \
          difference to the interpreter",
         summary.cases, args.seed, summary.kernels, summary.refusals, summary.bytes, summary.nodes
+    );
+    let growing = args.cases / 10;
+    let arguments = fuzzing::check_growths(growing, args.seed, true)?;
+    println!(
+        "{growing} chains and DAGs of {arguments} arguments: commits within {} bytes of nest, {} bytes at most and {:?} of time an \
+         argument, bytes as above",
+        Cost::nest_bound(1) - Cost::nest_bound(0),
+        Cost::peak_bound(1) - Cost::peak_bound(0),
+        Cost::time_bound(1) - Cost::time_bound(0),
     );
     Ok(())
 }

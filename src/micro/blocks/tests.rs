@@ -1,5 +1,7 @@
 //! Irregular blocks against their twin.
 
+use std::sync::Arc;
+
 use super::{Widths, function, twin};
 use crate::column::Column;
 use crate::micro::testing::{Guarded, check};
@@ -52,7 +54,7 @@ fn layout(lens: &[u64], wide: [bool; 3]) -> Layout {
     }
     let lens = lens.iter().map(|&l| l as i64);
     // No length needs 8 bytes here, but a column may have them.
-    let lens = if wide[2] { Column::I64(lens.collect()) } else { lens.collect() };
+    let lens = if wide[2] { Column::I64(Arc::new(lens.collect())) } else { lens.collect() };
     let n = users.len() as u64;
     let columns = [users.into(), packeds.into(), lens];
     let [user, packed, len] = [0, 1, 2].map(|i| Width::of(&columns[i]));

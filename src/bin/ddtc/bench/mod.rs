@@ -9,6 +9,7 @@ mod bytes;
 mod commit;
 mod compile;
 mod csource;
+mod growth;
 mod hand;
 mod huge;
 mod instructions;
@@ -73,6 +74,9 @@ pub(crate) struct Args {
     /// Measure the latency of commits instead of pack and unpack
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg"])]
     commit: bool,
+    /// Measure what commits take as datatypes grow: time and memory an argument
+    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
+    growth: bool,
     /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     huge: bool,
@@ -136,6 +140,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if args.commit {
         let text = commit::run(level, args.quick)?;
         return write(args, &machine, "-commit", &text, None);
+    }
+    if args.growth {
+        let text = growth::run()?;
+        return write(args, &machine, "-growth", &text, None);
     }
     if args.huge {
         let text = huge::run(level, args.quick)?;

@@ -1,45 +1,12 @@
-//! The arena across `fork`, in a process of its own: a fork seals every arena of its process.
-//!
-//! A child of a process with threads may find any lock of the standard library taken, so it prints nothing, and tells what
-//! it saw by its exit status.
+//! The arena across `fork`: a fork seals every arena of its process.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ddtc::arena::{Arena, Slot};
 
-/// One test at a time: the others would see its forks in their figures.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs `child` in a forked process; its status is what `child` returns. 20 seconds are a deadlock.
-fn fork(child: impl FnOnce() -> u8) -> i32 {
-    // SAFETY: the child calls only `child`, which prints nothing, and `_exit`.
-    match unsafe { libc::fork() } {
-        0 => {
-            // SAFETY: no precondition.
-            unsafe { libc::alarm(20) };
-            let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(255);
-            // SAFETY: no precondition.
-            unsafe { libc::_exit(i32::from(status)) }
-        }
-        pid => {
-            assert!(pid > 0, "fork failed");
-            pid
-        }
-    }
-}
-
-/// Exit status of `pid`, or 1000 + the signal that ended it.
-fn wait(pid: i32) -> i32 {
-    let mut status = 0;
-    // SAFETY: `status` is valid for the result.
-    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
-    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + libc::WTERMSIG(status) }
-}
+use crate::alone;
+use crate::child::{fork, wait};
 
 fn slot(arena: &Arena, value: u8) -> Slot {
     let mut draft = arena.allocate(200, 16).unwrap();

@@ -1,0 +1,200 @@
+//! Datatypes that grow level by level, and what committing one may take: time and memory linear in its constructor arguments.
+//!
+//! A budget that forgets something that grows (rows of a table, say) shows in chains, where every level adds a little to what
+//! the level before gathered, and in DAGs, where every level doubles it. Levels are irregular, so that nothing folds.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::case::{Check, Mismatch, ensure};
+use super::choices::Choices;
+use super::oracle::Oracle;
+use super::random::Failure;
+use crate::datatype::{Combiner, Datatype, Distribution, Named, Order};
+use crate::engine::{Config, Engine};
+use crate::error::Result;
+use crate::target::Level;
+
+/// What a commit took.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Constructor arguments of the datatype, over its DAG.
+    pub arguments: u64,
+    /// Time of the commit, compiling included.
+    pub time: Duration,
+    /// Bytes of the normal nest, columns included: what stays.
+    pub nest: u64,
+    /// Bytes by which the process grew at most meanwhile; zero where nobody asked.
+    pub peak: u64,
+}
+
+impl Cost {
+    /// Bytes that the nest of a type of so many arguments may have.
+    pub fn nest_bound(arguments: u64) -> u64 {
+        48 * arguments + (64 << 10)
+    }
+
+    /// Bytes by which committing may make the process grow: lowered, half-normalized and normal nests, and tables, beside
+    /// each other.
+    pub fn peak_bound(arguments: u64) -> u64 {
+        1024 * arguments + (32 << 20)
+    }
+
+    /// Time of a commit. Tens of microseconds an argument are for debug builds on machines that do much else; what is not
+    /// linear is out by orders of magnitude.
+    pub fn time_bound(arguments: u64) -> Duration {
+        Duration::from_secs(20)
+            + Duration::from_micros(100).saturating_mul(arguments.try_into().unwrap_or(u32::MAX))
+    }
+}
+
+/// A datatype of up to `levels` levels, each around the one before: by any constructor, beside an irregular member, once (a chain) or
+/// twice (a DAG of two to the power of the levels).
+pub fn growing(c: &mut Choices<'_>, levels: u64) -> Datatype {
+    let (levels, twice) = (1 + c.below(levels), c.chance(128));
+    let mut t = Datatype::named(c.pick(&[Named::Int, Named::Char, Named::DoubleInt]));
+    if c.chance(64) {
+        let places: Vec<i64> = (0..1 + c.below(2000) as i64).map(|i| 9 * i + i % 7 % 3).collect();
+        t = Datatype::hindexed_block(1, &places, &t).unwrap_or(t);
+    }
+    for level in 0..levels as i64 {
+        // Sizes that do not fit end the growth.
+        let Ok(next) = wrapped(c, &t, twice).and_then(|inner| beside(c, &inner, level, twice)) else { break };
+        t = next;
+    }
+    t
+}
+
+/// `t` by one constructor, of one element or, where it may be there `twice`, sometimes of two.
+fn wrapped(c: &mut Choices<'_>, t: &Datatype, twice: bool) -> Result<Datatype> {
+    let n = if twice { 1 + c.below(2) as i64 } else { 1 };
+    let places: Vec<i64> = (0..n).map(|i| i * 3 + c.below(2) as i64).collect();
+    let bytes: Vec<i64> = places.iter().map(|p| p.saturating_mul(t.extent())).collect();
+    let ones = vec![1; n as usize];
+    match c.below(14) {
+        0 => Ok(t.dup()),
+        1 => Datatype::contiguous(n, t),
+        2 => Datatype::vector(n, 1, 2, t),
+        3 => Datatype::hvector(n, 1, t.extent().saturating_mul(2), t),
+        4 => Datatype::indexed(&ones, &places, t),
+        5 => Datatype::hindexed(&ones, &bytes, t),
+        6 => Datatype::indexed_block(1, &places, t),
+        7 => Datatype::hindexed_block(1, &bytes, t),
+        8 => Datatype::structure(&ones, &bytes, &vec![t.clone(); n as usize]),
+        9 => Datatype::resized(t.lb(), t.extent().saturating_add(c.below(9) as i64), t),
+        10 => Datatype::subarray(&[n + i64::from(twice)], &[n], &[0], Order::C, t),
+        11 => Datatype::new(Combiner::Darray {
+            size: 1,
+            rank: 0,
+            gsizes: [n].into(),
+            distribs: [Distribution::Block].into(),
+            dargs: [None].into(),
+            psizes: [1].into(),
+            order: Order::Fortran,
+            oldtype: t.clone(),
+        }),
+        _ => Ok(t.clone()),
+    }
+}
+
+/// A struct of `t` and small members around it, at places that have no period.
+fn beside(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<Datatype> {
+    let leaf = Datatype::named(c.pick(&[Named::Char, Named::Short, Named::Double]));
+    let gap = 1 + c.below(7) as i64;
+    let odd = t.true_ub().checked_add(gap + level % 5).unwrap_or(t.true_ub());
+    match (c.below(4), twice) {
+        (0, false) => Datatype::structure(&[1, 1], &[0, 3], &[leaf, t.clone()]),
+        (1, false) => Datatype::structure(&[1, 1], &[0, odd], &[t.clone(), leaf]),
+        (2, false) => Datatype::structure(&[2, 1, 1], &[-9, 0, odd], &[leaf.clone(), t.clone(), leaf]),
+        (0, true) => Datatype::structure(&[1, 1, 1], &[0, odd, 1], &[t.clone(), leaf, t.clone()]),
+        (1, true) => Datatype::structure(&[1, 1], &[0, odd], &[t.clone(), t.clone()]),
+        (2, true) => {
+            // Several over one shared child, farther than any of them reaches.
+            let n = 2 + c.below(3) as i64;
+            let places: Vec<i64> = (0..n).map(|i| odd.saturating_mul(i).saturating_add(i * i)).collect();
+            Datatype::structure(&vec![1; n as usize], &places, &vec![t.clone(); n as usize])
+        }
+        _ => Ok(t.clone()),
+    }
+}
+
+/// Commits `t` to an engine of its own and compares what that took with the bounds. Whether the growth of the process is one of
+/// them is the caller's to say: it means something only while nobody else allocates.
+///
+/// # Errors
+/// The bound that is exceeded, a fault of the nest, a commit that fails.
+pub fn check_growth(t: &Datatype, alone: bool) -> Check<Cost> {
+    let level = Level::available().max().unwrap_or(Level::Baseline);
+    let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
+    let before = if alone { reset_peak()? } else { 0 };
+    let start = Instant::now();
+    let committed = engine.commit(t).map_err(Mismatch::error("commit"))?;
+    let time = start.elapsed();
+    let peak = if alone { resident("VmHWM:")?.saturating_sub(before) } else { 0 };
+    let nest = committed.nest();
+    nest.verify().map_err(Mismatch::error("normalize"))?;
+    let cost = Cost { arguments: t.arguments(), time, nest: nest.bytes_stored() as u64, peak };
+    let Cost { arguments, .. } = cost;
+    let bound = |what: &'static str, ok: bool| ensure(ok, "growth", || format!("{what}: {cost:?}"));
+    bound("bytes of the nest", cost.nest <= Cost::nest_bound(arguments))?;
+    bound("growth of the process", peak <= Cost::peak_bound(arguments))?;
+    bound("time of the commit", time <= Cost::time_bound(arguments))?;
+    Ok(cost)
+}
+
+/// Checks `cases` growing datatypes: bounds, and the bytes of those that are small enough. The same seed gives the same datatypes.
+///
+/// # Errors
+/// The first failure.
+pub fn check_growths(cases: u64, seed: u64, alone: bool) -> std::result::Result<u64, Box<Failure>> {
+    let levels: Vec<Level> = Level::available().collect();
+    let mut oracle = Oracle::new(&levels);
+    let mut arguments = 0;
+    for case in 0..cases {
+        let mut c = Choices::from_seed(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ case);
+        let t = growing(&mut c, 150);
+        let mut check = || {
+            arguments += check_growth(&t, alone)?.arguments;
+            if t.size().max(t.true_extent()) <= SMALL {
+                return oracle.check(&t, 2, &mut c).map(drop);
+            }
+            oracle.check_large(&t, 1).map(drop)
+        };
+        check().map_err(|mismatch| {
+            let mut failure = Failure::shrunk(&t, 1, mismatch, &levels);
+            failure.origin = Some((seed, case));
+            Box::new(failure)
+        })?;
+    }
+    Ok(arguments)
+}
+
+/// Largest size and span in bytes of a datatype whose every stage is evaluated; of larger ones only the engines run.
+const SMALL: i64 = 64 << 10;
+
+/// Begins to watch how far the process grows (proc(5): 5 in clear_refs resets the peak); bytes resident now.
+fn reset_peak() -> Check<u64> {
+    fs::write("/proc/self/clear_refs", "5").map_err(|e| {
+        Mismatch::new("growth", format!("/proc/self/clear_refs: {e}: the peak of memory cannot be watched"))
+    })?;
+    resident("VmRSS:")
+}
+
+/// A line of /proc/self/status, in bytes.
+fn resident(line: &str) -> Check<u64> {
+    let unread = || Mismatch::new("growth", format!("/proc/self/status has no {line}"));
+    let status = fs::read_to_string("/proc/self/status").map_err(|_| unread())?;
+    let line = status.lines().find_map(|l| l.strip_prefix(line)).ok_or_else(unread)?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().map_err(|_| unread())?;
+    Ok(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_grows_is_paid() {
+        check_growths(60, 1, false).unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}

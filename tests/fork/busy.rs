@@ -1,0 +1,244 @@
+//! A process that forks while its threads commit, free, set attributes, pack and read counters: every child goes on with everything.
+//!
+//! `DDTC_FORKS` says how often it forks.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use ddtc::calls::{self, Look};
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine};
+use ddtc::kind::Direction;
+use ddtc::object::{self, Callbacks, Handle, runtime};
+use ddtc::{Named, interp, tool};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::alone;
+use crate::child::{PATIENCE, Step};
+
+/// Different layouts; every third has code of its own, the others share code by shape.
+fn numbered(i: i64) -> Datatype {
+    let text = match i % 3 {
+        0 => format!("struct([1, 3, 2], [0, {}, {}], [char, short, int])", 8 + i % 700, 1000 + i % 1500),
+        1 => format!(
+            "resized(0, {}, hindexed([3, 5, 9], [0, {}, 1200], char))",
+            3000 + i % 900,
+            100 + i % 1000
+        ),
+        _ => format!("hvector(3, 1, {}, vector(4, 3, 7, int))", 500 + i % 400),
+    };
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// Whether the committed type of `handle` packs as the type map says, and unpacks what it packed.
+fn right(handle: Handle) -> bool {
+    let run = || -> ddtc::Result<bool> {
+        object::with("test", handle, |o| {
+            let Some(committed) = o.committed()? else { return Ok(false) };
+            let t = committed.datatype();
+            let user: Vec<u8> = (0..t.extent() + t.true_ub()).map(|i| (i % 251) as u8).collect();
+            let size = committed.packed_size(2)? as usize;
+            let (mut packed, mut expected) = (vec![0; size], vec![0; size]);
+            committed.pack(&user, 0, 2, &mut packed)?;
+            interp::pack(t, 2, &user, 0, &mut expected)?;
+            let (mut back, mut wanted) = (vec![0; user.len()], vec![0; user.len()]);
+            committed.unpack(&packed, &mut back, 0, 2)?;
+            interp::unpack(t, 2, &expected, &mut wanted, 0)?;
+            Ok(packed == expected && back == wanted)
+        })?
+    };
+    run().unwrap_or(false)
+}
+
+struct Copied;
+
+impl Callbacks for Copied {
+    fn copy(&self, _: Handle, _: i32, value: usize) -> Result<Option<usize>, i32> {
+        Ok(Some(value))
+    }
+    fn delete(&self, _: Handle, _: i32, _: usize) -> Result<(), i32> {
+        Ok(())
+    }
+}
+
+/// The life of one type: everything that a program may do with it. Notes its steps.
+fn life(i: i64, keyval: i32, step: &AtomicU32) -> bool {
+    let next = || step.fetch_add(1, Relaxed);
+    let t = object::create(numbered(i)).unwrap();
+    next(); // 1: commit
+    object::commit(t).unwrap();
+    next(); // 2: pack and unpack
+    let mut good = right(t);
+    next(); // 3: attributes, names, integers
+    object::set_attribute(t, keyval, 7).unwrap();
+    object::set_name(t, b"name").unwrap();
+    let integer = object::to_integer(t).unwrap();
+    good &= object::from_integer(integer) == Ok(t);
+    next(); // 4: duplicate
+    let d = object::dup(t).unwrap();
+    good &= object::get_attribute(d, keyval) == Ok(Some(7)) && object::name(t).unwrap() == b"name";
+    next(); // 5: free
+    object::free(t).unwrap();
+    next(); // 6: the duplicate goes on
+    good &= right(d);
+    object::delete_attribute(d, keyval).unwrap();
+    object::free(d).unwrap();
+    next(); // 7: a keyval of its own
+    let own = object::create_keyval(Box::new(Copied)).unwrap();
+    object::free_keyval(own).unwrap();
+    good
+}
+
+/// Everything else.
+fn rest(step: &AtomicU32) -> bool {
+    let next = || step.fetch_add(1, Relaxed);
+    next(); // 8: counters, report, configuration
+    let report = tool::report();
+    let totals = calls::totals();
+    runtime::configure(|_| Ok(())).unwrap();
+    next(); // 9: tool variables
+    tool::init();
+    let session = tool::open_session().unwrap();
+    let meter = tool::alloc_performance(session, 0).unwrap();
+    let value = tool::read_performance(session, meter);
+    tool::close_session(session).unwrap();
+    tool::finalize().unwrap();
+    next(); // 10: predefined types, unnamed ones, the default engine
+    let pair = object::create(Datatype::f90_integer(9).unwrap()).unwrap();
+    object::commit(pair).unwrap();
+    let named = right(Handle::of_named(Named::DoubleInt));
+    let global = ddtc::commit(&numbered(5)).is_ok();
+    report.contains("ddtc_commits") && totals.calls[0] > 0 && value.is_ok() && named && global
+}
+
+fn configured() {
+    // Cranelift's compiles take longest; a small cache is always evicting.
+    runtime::configure(|c| {
+        (c.native, c.stock, c.both_directions, c.cache_bytes) = (false, false, true, 50_000);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn children_of_busy_threads_go_on_with_everything() {
+    let _alone = alone();
+    let forks: i64 = std::env::var("DDTC_FORKS").map_or(1000, |n| n.parse().expect("DDTC_FORKS: a number"));
+    configured();
+    let _look = Look::open();
+    let keyval = object::create_keyval(Box::new(Copied)).unwrap();
+    let (stop, step, unseen) = (AtomicBool::new(false), Step::new(), AtomicU32::new(0));
+    // What two threads are committing just now: a child commits the same.
+    let current = [const { AtomicI64::new(0) }; 2];
+    let mut faults = Vec::new();
+    std::thread::scope(|scope| {
+        for (n, current) in current.iter().enumerate() {
+            let (stop, unseen) = (&stop, &unseen);
+            scope.spawn(move || {
+                let mut i = n as i64;
+                while !stop.load(Relaxed) {
+                    i += 2;
+                    current.store(i, Relaxed);
+                    assert!(life(i, keyval, unseen), "type {i}");
+                }
+            });
+        }
+        scope.spawn(|| {
+            // Something to be counted.
+            assert!(life(1, keyval, &unseen));
+            let mut i = 0;
+            while !stop.load(Relaxed) {
+                i += 1;
+                assert!(rest(&unseen));
+                if i % 16 == 0 {
+                    configured();
+                }
+                // Kernels of templates, in an engine of its own that ends.
+                let engine = Engine::new(Config::default());
+                assert!(engine.commit(&numbered(i)).unwrap().kernel(Direction::Pack).is_some());
+                // A thread that begins and ends.
+                scope.spawn(|| assert!(life(0, keyval, &AtomicU32::new(0))));
+            }
+        });
+        for i in 0..forks {
+            let child = |step: &AtomicU32| {
+                current.iter().all(|c| life(c.load(Relaxed), keyval, step)) && {
+                    step.store(0, Relaxed);
+                    life(1_000_000 + i, keyval, step) && rest(step)
+                }
+            };
+            if let Err(fault) = step.run(child) {
+                faults.push(format!("fork {i}: {fault}"));
+                // Each may take minutes.
+                if faults.len() == 3 {
+                    break;
+                }
+            }
+        }
+        stop.store(true, Relaxed);
+    });
+    assert!(faults.is_empty(), "{faults:#?}");
+    object::free_keyval(keyval).unwrap();
+}
+
+/// Holds the first compile of its thread at the stage `schedule`.
+struct Held {
+    reached: Sender<()>,
+    go: Mutex<Receiver<()>>,
+}
+
+struct Stage(bool);
+
+impl tracing::field::Visit for Stage {
+    fn record_str(&mut self, field: &tracing::field::Field, value: &str) {
+        self.0 |= field.name() == "stage" && value == "schedule";
+    }
+    fn record_debug(&mut self, _: &tracing::field::Field, _: &dyn std::fmt::Debug) {}
+}
+
+impl Subscriber for Held {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut stage = Stage(false);
+        event.record(&mut stage);
+        if stage.0 && self.reached.send(()).is_ok() {
+            let _ = self.go.lock().unwrap().recv();
+        }
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// The fork does not wait for the compile, and the child makes its own.
+#[test]
+fn a_child_compiles_what_another_thread_was_compiling() {
+    let _alone = alone();
+    let (engine, step) = (Engine::new(Config { both_directions: true, ..Config::default() }), Step::new());
+    let (reached, is_reached) = channel();
+    let (tell, go) = channel();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let held = Held { reached, go: go.into() };
+            tracing::subscriber::with_default(held, || engine.commit(&numbered(3)).unwrap())
+        });
+        is_reached.recv_timeout(PATIENCE).unwrap();
+        let done = step.run(|_| {
+            let committed = engine.commit(&numbered(3)).unwrap();
+            committed.kernel(Direction::Pack).is_some() && committed.kernel(Direction::Unpack).is_some()
+        });
+        drop((tell, is_reached));
+        let committed = first.join().unwrap();
+        assert_eq!(done, Ok(()));
+        assert!(committed.kernel(Direction::Pack).is_some());
+        assert_eq!(engine.counters().compiles, 2, "once per direction in the parent");
+    });
+}

@@ -1,0 +1,193 @@
+//! Sections, and the locks and values that rest on them.
+
+use std::sync::Barrier;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use ddtc::process::{Awaited, Lazy, Mutex, Once, forks, section};
+
+use crate::alone;
+use crate::child::{PATIENCE, Step};
+
+/// Long enough for a fork that does not wait to come first; a fork that waits does not depend on it.
+const WHILE: Duration = Duration::from_millis(50);
+
+#[test]
+fn a_fork_waits_for_a_lock_and_finds_it_free() {
+    let _alone = alone();
+    let (halves, step) = (Mutex::new([0u32; 2]), Step::new());
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut halves = halves.lock();
+            halves[0] = 1;
+            tell.send(()).unwrap();
+            std::thread::sleep(WHILE);
+            halves[1] = 1;
+        });
+        told.recv_timeout(PATIENCE).unwrap();
+        let seen = step.run(|_| {
+            let mut halves = halves.lock();
+            let whole = *halves == [1; 2];
+            halves[0] = 2;
+            whole
+        });
+        assert_eq!(seen, Ok(()));
+    });
+    assert_eq!(*halves.lock(), [1; 2], "the child has its own");
+}
+
+#[test]
+fn a_value_that_is_being_made_is_made_before_the_fork() {
+    let _alone = alone();
+    static LAZY: Lazy<u32> = Lazy::new(|| {
+        std::thread::sleep(WHILE);
+        7
+    });
+    let (once, step) = (Once::new(), Step::new());
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            once.get_or_init(|| {
+                tell.send(()).unwrap();
+                *LAZY + 1
+            })
+        });
+        told.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(step.run(|_| once.get() == Some(&8) && *LAZY == 7), Ok(()));
+    });
+}
+
+/// Nobody waits for what takes long: not the fork, and not the child.
+#[test]
+fn a_child_makes_its_own_of_what_is_awaited() {
+    let _alone = alone();
+    let (value, step) = (Awaited::<u32>::new(), Step::new());
+    let (tell, told) = channel();
+    let (go, gone) = channel::<()>();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let gone = gone;
+            *value.get_or_init(|| {
+                tell.send(()).unwrap();
+                gone.recv().unwrap();
+                1
+            })
+        });
+        told.recv_timeout(PATIENCE).unwrap();
+        let seen = step.run(|_| {
+            // In a thread of the child's too, and its second use is no second value.
+            let other = std::thread::scope(|s| s.spawn(|| *value.get_or_init(|| 2)).join().unwrap());
+            other == 2 && *value.get_or_init(|| 3) == 2
+        });
+        let second = scope.spawn(|| *value.get_or_init(|| 4));
+        go.send(()).unwrap();
+        assert_eq!(seen, Ok(()));
+        assert_eq!((first.join().unwrap(), second.join().unwrap(), value.get()), (1, 1, Some(&1)));
+    });
+}
+
+/// A callback of a compile that forks: parent and child both finish it.
+#[test]
+fn whoever_makes_a_value_may_fork_meanwhile() {
+    let _alone = alone();
+    let (value, step) = (Awaited::<u32>::new(), Step::new());
+    let made = value.get_or_init(|| {
+        // The child asks for the same value before it has come back from here.
+        assert_eq!(step.run(|_| *value.get_or_init(|| 5) == 5), Ok(()));
+        6
+    });
+    assert_eq!(*made, 6);
+}
+
+#[test]
+fn a_panic_leaves_everything_usable() {
+    let _alone = alone();
+    let (awaited, once, mutex, step) = (Awaited::<u32>::new(), Once::new(), Mutex::new(1), Step::new());
+    let panics = |f: &dyn Fn()| {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err());
+    };
+    panics(&|| {
+        awaited.get_or_init(|| panic!("of this test"));
+    });
+    panics(&|| {
+        once.get_or_init(|| panic!("of this test"));
+    });
+    panics(&|| {
+        let _guard = mutex.lock();
+        panic!("of this test");
+    });
+    let usable = || *awaited.get_or_init(|| 1) + *once.get_or_init(|| 1) + *mutex.lock() == 3;
+    assert_eq!(step.run(|_| usable()), Ok(()));
+    assert!(usable());
+}
+
+/// A signal handler or an allocator that forks inside a section: its fork waits for nobody, since somebody may wait for it.
+#[test]
+fn a_fork_inside_a_section_does_not_wait() {
+    let _alone = alone();
+    let step = Step::new();
+    let (tell, told) = channel();
+    let (go, gone) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let _section = section();
+            tell.send(()).unwrap();
+            gone.recv().unwrap();
+        });
+        told.recv_timeout(PATIENCE).unwrap();
+        let outer = section();
+        let child = |_: &_| {
+            drop(outer);
+            // Whoever was in a section is gone; a fork of the child's waits for nobody that is not there.
+            drop(section());
+            Step::new().run(|_| forks() >= 2).is_ok()
+        };
+        assert_eq!(step.run(child), Ok(()));
+        go.send(()).unwrap();
+    });
+    // And sections are as they were: this fork waits for nobody.
+    assert_eq!(step.run(|_| true), Ok(()));
+}
+
+/// More threads than seats, one after the other and at once, before and in a child.
+#[test]
+fn threads_beyond_all_seats_are_waited_for() {
+    let _alone = alone();
+    const MANY: usize = 300;
+    let (sum, step) = (Mutex::new([0usize; 2]), Step::new());
+    let run = |rounds: usize| {
+        let start = Barrier::new(MANY);
+        std::thread::scope(|scope| {
+            for _ in 0..MANY {
+                scope.spawn(|| {
+                    start.wait();
+                    for _ in 0..rounds {
+                        let mut sum = sum.lock();
+                        sum[0] += 1;
+                        std::thread::yield_now();
+                        sum[1] += 1;
+                    }
+                });
+            }
+        });
+    };
+    (0..MANY).for_each(|_| std::thread::scope(|s| drop(s.spawn(|| drop(section())))));
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| run(50));
+        for _ in 0..100 {
+            let whole = step.run(|_| {
+                let sum = sum.lock();
+                sum[0] == sum[1]
+            });
+            assert_eq!(whole, Ok(()));
+        }
+        busy.join().unwrap();
+    });
+    let child = |_: &_| {
+        run(2);
+        let sum = *sum.lock();
+        sum[0] == sum[1] && Step::new().run(|_| true).is_ok()
+    };
+    assert_eq!(step.run(child), Ok(()));
+}
