@@ -136,7 +136,15 @@ macro_rules! c_programs {
 }
 
 c_programs! {
-    constructors decode badinput attributes windows addresses embed allocator threads forks tool kinds status environment
+    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status environment
+}
+
+/// Not sanitized: the sanitizer's own allocator may be locked in the child of a process with threads (gcc 12).
+#[test]
+fn forks() {
+    for link in [Link::Shared, Link::Static] {
+        runs(&compile("cc", "c/forks.c", link, &["-std=gnu11"]));
+    }
 }
 
 /// Every function of ddtc_mpi.h with each pointer null in turn: tests/table.
