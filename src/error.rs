@@ -28,6 +28,14 @@ pub enum ErrorClass {
     Other = 16,
     /// Internal error: always a fault of ddtc.
     Intern = 17,
+    /// Invalid info key.
+    InfoKey = 31,
+    /// No such info key.
+    InfoNoKey = 32,
+    /// Invalid info value.
+    InfoValue = 33,
+    /// Invalid info object.
+    Info = 34,
     /// Invalid attribute key.
     Keyval = 36,
     /// Out of memory.
@@ -36,6 +44,8 @@ pub enum ErrorClass {
     Unsupported = 55,
     /// A value does not fit the type of the argument that must carry it.
     ValueTooLarge = 59,
+    /// Invalid error handler.
+    Errhandler = 61,
     /// Tool interface: a resource cannot be had now.
     ToolNotAccessible = 1002,
     /// Tool interface: not initialized.

@@ -1,9 +1,9 @@
 ! ddtc_c.f90 - the functions of ddtc.h, by iso_c_binding: what ddtc_mpi.f90 is made of. Handles are type(c_ptr), addresses
-! integer(c_intptr_t), counts integer(c_int64_t); arguments, errors and ownership are those of ddtc.h.
+! integer(c_intptr_t), as those of info objects and error handlers are, counts integer(c_int64_t); arguments, errors and ownership are those of ddtc.h.
 module ddtc_c
-  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char, c_double
   implicit none
-  private :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+  private :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char, c_double
 
   interface
     integer(c_int) function ddtc_type_contiguous(count, oldtype, newtype) bind(C)
@@ -476,6 +476,141 @@ module ddtc_c
       import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
       integer(c_int), value :: which
       integer(c_int), intent(inout) :: value
+    end function
+    integer(c_int) function ddtc_get_elements_c(datatype, bytes, count) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), value :: bytes
+      integer(c_int64_t), intent(inout) :: count
+    end function
+    integer(c_int) function ddtc_get_count_c(datatype, bytes, count) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), value :: bytes
+      integer(c_int64_t), intent(inout) :: count
+    end function
+    integer(c_int) function ddtc_elements_size(datatype, elements, bytes) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), value :: elements
+      integer(c_int64_t), intent(inout) :: bytes
+    end function
+    integer(c_int) function ddtc_error_add_class(errorclass) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), intent(inout) :: errorclass
+    end function
+    integer(c_int) function ddtc_error_add_code(errorclass, errorcode) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: errorclass
+      integer(c_int), intent(inout) :: errorcode
+    end function
+    integer(c_int) function ddtc_error_add_string(errorcode, string) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: errorcode
+      character(kind=c_char), intent(in) :: string(*)
+    end function
+    integer(c_int) function ddtc_error_remove_class(errorclass) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: errorclass
+    end function
+    integer(c_int) function ddtc_error_remove_code(errorcode) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: errorcode
+    end function
+    integer(c_int) function ddtc_error_remove_string(errorcode) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: errorcode
+    end function
+    integer(c_int) function ddtc_errhandler_create(kind, procedure, errhandler) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: kind
+      type(c_funptr), value :: procedure
+      integer(c_intptr_t), intent(inout) :: errhandler
+    end function
+    integer(c_int) function ddtc_errhandler_free(errhandler) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), intent(inout) :: errhandler
+    end function
+    integer(c_int) function ddtc_errhandler_set(kind, errhandler) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: kind
+      integer(c_intptr_t), value :: errhandler
+    end function
+    integer(c_int) function ddtc_errhandler_get(kind, errhandler) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: kind
+      integer(c_intptr_t), intent(inout) :: errhandler
+    end function
+    integer(c_int) function ddtc_errhandler_call(kind, object, code, fatal) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: kind
+      integer(c_intptr_t), value :: object
+      integer(c_int), value :: code
+      integer(c_int), intent(inout) :: fatal
+    end function
+    integer(c_int) function ddtc_info_create(info) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), intent(inout) :: info
+    end function
+    integer(c_int) function ddtc_info_dup(info, newinfo) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), value :: info
+      integer(c_intptr_t), intent(inout) :: newinfo
+    end function
+    integer(c_int) function ddtc_info_free(info) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), intent(inout) :: info
+    end function
+    integer(c_int) function ddtc_info_set(info, key, value) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), value :: info
+      character(kind=c_char), intent(in) :: key(*)
+      character(kind=c_char), intent(in) :: value(*)
+    end function
+    integer(c_int) function ddtc_info_delete(info, key) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), value :: info
+      character(kind=c_char), intent(in) :: key(*)
+    end function
+    integer(c_int) function ddtc_info_get_string(info, key, buflen, value, flag) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), value :: info
+      character(kind=c_char), intent(in) :: key(*)
+      integer(c_int), intent(inout) :: buflen
+      character(kind=c_char), intent(inout) :: value(*)
+      integer(c_int), intent(inout) :: flag
+    end function
+    integer(c_int) function ddtc_info_get_nkeys(info, nkeys) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), value :: info
+      integer(c_int), intent(inout) :: nkeys
+    end function
+    integer(c_int) function ddtc_info_get_nthkey(info, n, key) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_intptr_t), value :: info
+      integer(c_int), value :: n
+      character(kind=c_char), intent(inout) :: key(*)
+    end function
+    integer(c_int) function ddtc_mpi_attribute(keyval, attribute_val, flag) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: keyval
+      type(c_ptr), intent(inout) :: attribute_val
+      integer(c_int), intent(inout) :: flag
+    end function
+    integer(c_int) function ddtc_mpi_explain(code, call, argument, value, rule) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      integer(c_int), value :: code
+      character(kind=c_char), intent(in) :: call(*)
+      character(kind=c_char), intent(in) :: argument(*)
+      character(kind=c_char), intent(in) :: value(*)
+      character(kind=c_char), intent(in) :: rule(*)
+    end function
+    real(c_double) function ddtc_mpi_wtime() bind(C)
+      import :: c_double
+    end function
+    function ddtc_version_string() bind(C) result(text)
+      import :: c_ptr
+      type(c_ptr) :: text
     end function
     integer(c_int) function ddtc_t_report() bind(C)
       import :: c_int

@@ -4,26 +4,62 @@
 ! Handles are default INTEGERs, addresses INTEGER(MPI_ADDRESS_KIND), large counts INTEGER(MPI_COUNT_KIND); the last argument
 ! ierror may be left out. MPI-1's MPI_TYPE_HVECTOR, _HINDEXED and _STRUCT take INTEGER addresses and decode as
 ! MPI_COMBINER_*_INTEGER; contents return all addresses as INTEGER(MPI_ADDRESS_KIND). The window accessors of 1996 are
-! MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS. One process and no communication, as in ddtc_mpi.h; the tool interface has no
-! Fortran form in MPI.
+! MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS. One process and no communication: the meaning of every call is that of ddtc_mpi.h. The
+! tool interface has no Fortran form in MPI.
 module ddtc_mpi
   use, intrinsic :: iso_c_binding
   use ddtc_c
   implicit none
-  private :: c_int, c_int64_t, c_intptr_t, c_ptr, c_null_ptr, c_funptr, c_funloc, c_char, c_null_char, c_double
+  private :: c_int, c_int64_t, c_intptr_t, c_ptr, c_null_ptr, c_funptr, c_funloc, c_char, c_null_char, c_double, c_f_pointer
 
   integer, parameter :: MPI_ADDRESS_KIND = c_intptr_t
   integer, parameter :: MPI_COUNT_KIND = c_int64_t
   integer, parameter :: MPI_OFFSET_KIND = c_int64_t
   integer, parameter :: MPI_INTEGER_KIND = c_int
+  integer, parameter :: MPI_VERSION = 5
+  integer, parameter :: MPI_SUBVERSION = 0
+  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.
+  logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .false.
   integer, parameter :: MPI_MAX_OBJECT_NAME = 127
   integer, parameter :: MPI_MAX_ERROR_STRING = 511
+  integer, parameter :: MPI_MAX_INFO_KEY = 255
+  integer, parameter :: MPI_MAX_INFO_VAL = 1023
+  integer, parameter :: MPI_MAX_LIBRARY_VERSION_STRING = 8191
+  integer, parameter :: MPI_MAX_PROCESSOR_NAME = 255
   integer, parameter :: MPI_COMM_NULL = 256
   integer, parameter :: MPI_COMM_WORLD = 257
   integer, parameter :: MPI_COMM_SELF = 258
+  integer, parameter :: MPI_OP_NULL = 32
+  integer, parameter :: MPI_GROUP_NULL = 264
+  integer, parameter :: MPI_GROUP_EMPTY = 265
+  integer, parameter :: MPI_WIN_NULL = 272
+  integer, parameter :: MPI_FILE_NULL = 280
+  integer, parameter :: MPI_SESSION_NULL = 288
+  integer, parameter :: MPI_MESSAGE_NULL = 296
+  integer, parameter :: MPI_MESSAGE_NO_PROC = 297
+  integer, parameter :: MPI_INFO_NULL = 304
+  integer, parameter :: MPI_INFO_ENV = 305
+  integer, parameter :: MPI_REQUEST_NULL = 384
+  integer, parameter :: MPI_ERRHANDLER_NULL = 320
   integer, parameter :: MPI_ERRORS_ARE_FATAL = 321
+  integer, parameter :: MPI_ERRORS_ABORT = 322
   integer, parameter :: MPI_ERRORS_RETURN = 323
   integer, parameter :: MPI_STATUS_SIZE = 8
+  integer, parameter :: MPI_SOURCE = 1
+  integer, parameter :: MPI_TAG = 2
+  integer, parameter :: MPI_ERROR = 3
+  integer, parameter :: MPI_ANY_SOURCE = -1
+  integer, parameter :: MPI_ANY_TAG = -2
+  integer, parameter :: MPI_PROC_NULL = -3
+  integer, parameter :: MPI_ROOT = -4
+  integer, parameter :: MPI_THREAD_SINGLE = 0
+  integer, parameter :: MPI_THREAD_FUNNELED = 1024
+  integer, parameter :: MPI_THREAD_SERIALIZED = 2048
+  integer, parameter :: MPI_THREAD_MULTIPLE = 4096
+  integer, parameter :: MPI_IDENT = 201
+  integer, parameter :: MPI_CONGRUENT = 202
+  integer, parameter :: MPI_SIMILAR = 203
+  integer, parameter :: MPI_UNEQUAL = 204
   integer, parameter :: MPI_DATATYPE_NULL = 512
   integer, parameter :: MPI_AINT = 513
   integer, parameter :: MPI_COUNT = 514
@@ -33,12 +69,14 @@ module ddtc_mpi
   integer, parameter :: MPI_INT = 521
   integer, parameter :: MPI_LONG = 522
   integer, parameter :: MPI_LONG_LONG = 523
+  integer, parameter :: MPI_LONG_LONG_INT = 523
   integer, parameter :: MPI_UNSIGNED_SHORT = 524
   integer, parameter :: MPI_UNSIGNED = 525
   integer, parameter :: MPI_UNSIGNED_LONG = 526
   integer, parameter :: MPI_UNSIGNED_LONG_LONG = 527
   integer, parameter :: MPI_FLOAT = 528
   integer, parameter :: MPI_C_FLOAT_COMPLEX = 530
+  integer, parameter :: MPI_C_COMPLEX = 530
   integer, parameter :: MPI_CXX_FLOAT_COMPLEX = 531
   integer, parameter :: MPI_DOUBLE = 532
   integer, parameter :: MPI_C_DOUBLE_COMPLEX = 534
@@ -163,6 +201,13 @@ module ddtc_mpi
   integer, parameter :: MPI_ERR_LASTCODE = 16383
   integer, parameter :: MPI_UNDEFINED = -32766
   integer, parameter :: MPI_KEYVAL_INVALID = 0
+  integer, parameter :: MPI_TAG_UB = 501
+  integer, parameter :: MPI_IO = 502
+  integer, parameter :: MPI_HOST = 503
+  integer, parameter :: MPI_WTIME_IS_GLOBAL = 504
+  integer, parameter :: MPI_APPNUM = 505
+  integer, parameter :: MPI_LASTUSEDCODE = 506
+  integer, parameter :: MPI_UNIVERSE_SIZE = 507
   integer, parameter :: MPI_ORDER_C = 12
   integer, parameter :: MPI_ORDER_FORTRAN = 15
   integer, parameter :: MPI_DISTRIBUTE_NONE = 16
@@ -202,8 +247,13 @@ module ddtc_mpi
 
   ! As a buffer: displacements are absolute. Known by its address.
   integer, save, target :: MPI_BOTTOM
+  ! Known by their addresses too; no call of these modules fills a status.
+  integer, save, target :: MPI_STATUS_IGNORE(MPI_STATUS_SIZE), MPI_STATUSES_IGNORE(MPI_STATUS_SIZE, 1)
 
   abstract interface
+    subroutine MPI_Comm_errhandler_function(comm, error_code)
+      integer :: comm, error_code
+    end subroutine
     subroutine MPI_Type_copy_attr_function(oldtype, type_keyval, extra_state, attribute_val_in, attribute_val_out, flag, &
         ierror)
       import :: MPI_ADDRESS_KIND
@@ -223,20 +273,28 @@ module ddtc_mpi
     ddtc_type_create_hvector, ddtc_type_create_hvector_c, ddtc_type_indexed, ddtc_type_indexed_c, &
     ddtc_type_create_hindexed, ddtc_type_create_hindexed_c, ddtc_type_create_indexed_block, &
     ddtc_type_create_indexed_block_c, ddtc_type_create_hindexed_block, ddtc_type_create_hindexed_block_c, &
-    ddtc_type_create_subarray, ddtc_type_create_subarray_c, ddtc_type_create_darray, ddtc_type_create_darray_c, &
-    ddtc_type_hvector_integer, ddtc_type_hindexed_integer, ddtc_type_create_struct, ddtc_type_create_struct_c, &
-    ddtc_type_struct_integer, ddtc_type_create_resized, ddtc_type_create_resized_c, ddtc_type_create_f90_real, &
-    ddtc_type_create_f90_complex, ddtc_type_create_f90_integer, ddtc_type_match_size, &
-    ddtc_type_get_value_index, ddtc_type_dup, ddtc_type_commit, ddtc_type_free, ddtc_type_size, &
-    ddtc_type_size_c, ddtc_type_size_x, ddtc_type_get_extent, ddtc_type_get_true_extent, &
-    ddtc_type_get_extent_c, ddtc_type_get_true_extent_c, ddtc_type_get_extent_x, ddtc_type_get_true_extent_x, &
-    ddtc_type_get_envelope, ddtc_type_get_envelope_c, ddtc_type_get_contents, ddtc_type_get_contents_c, &
-    ddtc_type_envelope, ddtc_type_contents, ddtc_get_elements, ddtc_get_elements_x, ddtc_get_count, &
-    ddtc_type_toint, ddtc_type_fromint, ddtc_type_create_keyval_f, ddtc_type_free_keyval, ddtc_type_set_attr, &
-    ddtc_type_get_attr, ddtc_type_delete_attr, ddtc_type_set_name, ddtc_type_get_name, ddtc_error_string, &
-    ddtc_error_class, ddtc_set_fortran_booleans, ddtc_mpi_set, ddtc_mpi_get, ddtc_t_report, ddtc_pack, &
-    ddtc_unpack, ddtc_pack_c, ddtc_unpack_c, ddtc_pack_size, ddtc_pack_size_c, ddtc_get_address
-  private :: hand_out, hand_out_all, finish, to_c, from_c, buffer
+    ddtc_type_create_subarray, ddtc_type_create_subarray_c, ddtc_type_create_darray, &
+    ddtc_type_create_darray_c, ddtc_type_hvector_integer, ddtc_type_hindexed_integer, &
+    ddtc_type_create_struct, ddtc_type_create_struct_c, ddtc_type_struct_integer, ddtc_type_create_resized, &
+    ddtc_type_create_resized_c, ddtc_type_create_f90_real, ddtc_type_create_f90_complex, &
+    ddtc_type_create_f90_integer, ddtc_type_match_size, ddtc_type_get_value_index, ddtc_type_dup, &
+    ddtc_type_commit, ddtc_type_free, ddtc_type_size, ddtc_type_size_c, ddtc_type_size_x, &
+    ddtc_type_get_extent, ddtc_type_get_true_extent, ddtc_type_get_extent_c, ddtc_type_get_true_extent_c, &
+    ddtc_type_get_extent_x, ddtc_type_get_true_extent_x, ddtc_type_get_envelope, ddtc_type_get_envelope_c, &
+    ddtc_type_get_contents, ddtc_type_get_contents_c, ddtc_type_envelope, ddtc_type_contents, &
+    ddtc_get_elements, ddtc_get_elements_x, ddtc_get_count, ddtc_type_toint, ddtc_type_fromint, &
+    ddtc_type_create_keyval_f, ddtc_type_free_keyval, ddtc_type_set_attr, ddtc_type_get_attr, &
+    ddtc_type_delete_attr, ddtc_type_set_name, ddtc_type_get_name, ddtc_error_string, ddtc_error_class, &
+    ddtc_set_fortran_booleans, ddtc_mpi_set, ddtc_mpi_get, ddtc_t_report, ddtc_pack, ddtc_unpack, &
+    ddtc_pack_c, ddtc_unpack_c, ddtc_pack_size, ddtc_pack_size_c, ddtc_get_address, ddtc_get_elements_c, &
+    ddtc_get_count_c, ddtc_elements_size, ddtc_error_add_class, ddtc_error_add_code, ddtc_error_add_string, &
+    ddtc_error_remove_class, ddtc_error_remove_code, ddtc_error_remove_string, ddtc_errhandler_create, &
+    ddtc_errhandler_free, ddtc_errhandler_set, ddtc_errhandler_get, ddtc_errhandler_call, ddtc_info_create, &
+    ddtc_info_dup, ddtc_info_free, ddtc_info_set, ddtc_info_delete, ddtc_info_get_string, &
+    ddtc_info_get_nkeys, ddtc_info_get_nthkey, ddtc_mpi_attribute, ddtc_mpi_explain, ddtc_mpi_wtime, &
+    ddtc_version_string
+  private :: hand_out, hand_out_all, finish, raise, known, to_c, from_c, buffer, received, set_received, FORTRAN_HANDLER, WIDE
+  integer, parameter :: FORTRAN_HANDLER = 8, WIDE = c_intptr_t
 
 contains
 
@@ -259,21 +317,42 @@ contains
     end do
   end subroutine
 
-  ! Returns the code, or ends the program, as the error handler says.
-  subroutine finish(code, call, ierror)
+  ! Returns the code, calls the program's error handler, or ends the program, as the error handler says.
+  subroutine finish(code, call, ierror, comm)
     integer, intent(in) :: code
     character(len=*), intent(in) :: call
     integer, intent(out), optional :: ierror
-    character(kind=c_char) :: text(512)
-    integer :: returned, n, dummy
+    integer, intent(in), optional :: comm
+    integer :: object
     if (present(ierror)) ierror = code
     if (code == 0) return
-    dummy = ddtc_mpi_get(0, returned)
-    if (returned /= 0) return
+    object = MPI_COMM_SELF
+    if (present(comm) .and. code /= MPI_ERR_COMM) object = comm
+    call raise(object, code, call)
+  end subroutine
+
+  subroutine raise(comm, code, name)
+    integer, intent(in) :: comm, code
+    character(len=*), intent(in) :: name
+    character(kind=c_char) :: text(512)
+    integer :: fatal, n, dummy
+    fatal = 0
+    dummy = ddtc_errhandler_call(0, int(comm, WIDE), code, fatal)
+    if (fatal == 0) return
     dummy = ddtc_error_string(code, text, n)
-    write (*, *) call, ': ', text(1:n)
+    write (*, *) name, ': ', text(1:n)
     stop 1
   end subroutine
+
+  ! MPI_SUCCESS for the two communicators that there are.
+  function known(comm, name) result(code)
+    integer, intent(in) :: comm
+    character(len=*), intent(in) :: name
+    integer :: code, dummy
+    code = merge(MPI_SUCCESS, MPI_ERR_COMM, comm == MPI_COMM_WORLD .or. comm == MPI_COMM_SELF)
+    if (code /= 0) dummy = ddtc_mpi_explain(code, to_c(name), to_c('comm'), to_c('another handle'), &
+      to_c('must be MPI_COMM_WORLD or MPI_COMM_SELF'))
+  end function
 
   function to_c(string) result(text)
     character(len=*), intent(in) :: string
@@ -318,6 +397,52 @@ contains
     call finish(code, 'MPI_Init', ierror)
   end subroutine
 
+  subroutine MPI_Init_thread(required, provided, ierror)
+    integer, intent(in) :: required
+    integer, intent(out) :: provided
+    integer, intent(out), optional :: ierror
+    ! Any thread may call, whatever is required.
+    provided = MPI_THREAD_MULTIPLE
+    call MPI_Init(ierror)
+  end subroutine
+
+  subroutine MPI_Query_thread(provided, ierror)
+    integer, intent(out) :: provided
+    integer, intent(out), optional :: ierror
+    provided = MPI_THREAD_MULTIPLE
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Is_thread_main(flag, ierror)
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    integer :: code, main
+    main = 0
+    code = ddtc_mpi_get(2, main)
+    flag = main /= 0
+    call finish(code, 'MPI_Is_thread_main', ierror)
+  end subroutine
+
+  subroutine MPI_Initialized(flag, ierror)
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    integer :: code, state
+    state = 0
+    code = ddtc_mpi_get(1, state)
+    flag = state > 0
+    call finish(code, 'MPI_Initialized', ierror)
+  end subroutine
+
+  subroutine MPI_Finalized(flag, ierror)
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    integer :: code, state
+    state = 0
+    code = ddtc_mpi_get(1, state)
+    flag = state > 1
+    call finish(code, 'MPI_Finalized', ierror)
+  end subroutine
+
   subroutine MPI_Finalize(ierror)
     integer, intent(out), optional :: ierror
     integer :: code
@@ -338,7 +463,7 @@ contains
     integer, intent(out) :: rank
     integer, intent(out), optional :: ierror
     rank = 0
-    call finish(merge(0, MPI_ERR_COMM, comm == MPI_COMM_WORLD .or. comm == MPI_COMM_SELF), 'MPI_Comm_rank', ierror)
+    call finish(known(comm, 'MPI_Comm_rank'), 'MPI_Comm_rank', ierror)
   end subroutine
 
   subroutine MPI_Comm_size(comm, size, ierror)
@@ -346,16 +471,201 @@ contains
     integer, intent(out) :: size
     integer, intent(out), optional :: ierror
     size = 1
-    call finish(merge(0, MPI_ERR_COMM, comm == MPI_COMM_WORLD .or. comm == MPI_COMM_SELF), 'MPI_Comm_size', ierror)
+    call finish(known(comm, 'MPI_Comm_size'), 'MPI_Comm_size', ierror)
+  end subroutine
+
+  subroutine MPI_Barrier(comm, ierror)
+    integer, intent(in) :: comm
+    integer, intent(out), optional :: ierror
+    call finish(known(comm, 'MPI_Barrier'), 'MPI_Barrier', ierror)
+  end subroutine
+
+  subroutine MPI_Comm_get_attr(comm, comm_keyval, attribute_val, flag, ierror)
+    integer, intent(in) :: comm, comm_keyval
+    integer(MPI_ADDRESS_KIND), intent(inout) :: attribute_val
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: place
+    integer, pointer :: value
+    integer :: code, found
+    found = 0
+    code = known(comm, 'MPI_Comm_get_attr')
+    if (code == 0) code = ddtc_mpi_attribute(comm_keyval, place, found)
+    flag = found /= 0
+    if (flag) then
+      call c_f_pointer(place, value)
+      attribute_val = value
+    end if
+    call finish(code, 'MPI_Comm_get_attr', ierror)
+  end subroutine
+
+  subroutine MPI_Attr_get(comm, keyval, attribute_val, flag, ierror)
+    integer, intent(in) :: comm, keyval
+    integer, intent(inout) :: attribute_val
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    integer(MPI_ADDRESS_KIND) :: value
+    call MPI_Comm_get_attr(comm, keyval, value, flag, ierror)
+    if (flag) attribute_val = int(value)
+  end subroutine
+
+  double precision function MPI_Wtime()
+    MPI_Wtime = ddtc_mpi_wtime()
+  end function
+
+  double precision function MPI_Wtick()
+    MPI_Wtick = 1d-9
+  end function
+
+  subroutine MPI_Get_version(version, subversion, ierror)
+    integer, intent(out) :: version, subversion
+    integer, intent(out), optional :: ierror
+    version = MPI_VERSION
+    subversion = MPI_SUBVERSION
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Get_library_version(version, resultlen, ierror)
+    character(len=*), intent(out) :: version
+    integer, intent(out) :: resultlen
+    integer, intent(out), optional :: ierror
+    character(kind=c_char), pointer :: text(:)
+    call c_f_pointer(ddtc_version_string(), text, [MPI_MAX_LIBRARY_VERSION_STRING])
+    resultlen = 0
+    do while (text(resultlen + 1) /= c_null_char)
+      resultlen = resultlen + 1
+    end do
+    call from_c(text, resultlen, version)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Get_processor_name(name, resultlen, ierror)
+    character(len=*), intent(out) :: name
+    integer, intent(out) :: resultlen
+    integer, intent(out), optional :: ierror
+    name = 'localhost'
+    resultlen = 9
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  ! The bytes of a variable of any numeric type, of one element of an array.
+  subroutine MPI_Sizeof(x, size, ierror)
+    class(*), intent(in) :: x(..)
+    integer, intent(out) :: size
+    integer, intent(out), optional :: ierror
+    size = int(storage_size(x) / 8)
+    if (present(ierror)) ierror = MPI_SUCCESS
   end subroutine
 
   subroutine MPI_Comm_set_errhandler(comm, errhandler, ierror)
     integer, intent(in) :: comm, errhandler
     integer, intent(out), optional :: ierror
     integer :: code
-    code = ddtc_mpi_set(0, merge(1, 0, errhandler == MPI_ERRORS_RETURN))
-    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    code = known(comm, 'MPI_Comm_set_errhandler')
+    if (code == 0) code = ddtc_errhandler_set(0, int(errhandler, WIDE))
     call finish(code, 'MPI_Comm_set_errhandler', ierror)
+  end subroutine
+
+  subroutine MPI_Comm_get_errhandler(comm, errhandler, ierror)
+    integer, intent(in) :: comm
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    integer(WIDE) :: handle
+    integer :: code
+    code = known(comm, 'MPI_Comm_get_errhandler')
+    if (code == 0) code = ddtc_errhandler_get(0, handle)
+    if (code == 0) errhandler = int(handle)
+    call finish(code, 'MPI_Comm_get_errhandler', ierror)
+  end subroutine
+
+  subroutine MPI_Comm_create_errhandler(comm_errhandler_fn, errhandler, ierror)
+    procedure(MPI_Comm_errhandler_function) :: comm_errhandler_fn
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    integer(WIDE) :: handle
+    integer :: code
+    code = ddtc_errhandler_create(FORTRAN_HANDLER, c_funloc(comm_errhandler_fn), handle)
+    if (code == 0) errhandler = int(handle)
+    call finish(code, 'MPI_Comm_create_errhandler', ierror)
+  end subroutine
+
+  subroutine MPI_Comm_call_errhandler(comm, errorcode, ierror)
+    integer, intent(in) :: comm, errorcode
+    integer, intent(out), optional :: ierror
+    integer :: code
+    code = known(comm, 'MPI_Comm_call_errhandler')
+    if (code == 0) call raise(comm, errorcode, 'MPI_Comm_call_errhandler')
+    call finish(code, 'MPI_Comm_call_errhandler', ierror)
+  end subroutine
+
+  subroutine MPI_Errhandler_free(errhandler, ierror)
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    integer(WIDE) :: handle
+    integer :: code
+    handle = errhandler
+    code = ddtc_errhandler_free(handle)
+    if (code == 0) errhandler = int(handle)
+    call finish(code, 'MPI_Errhandler_free', ierror)
+  end subroutine
+
+  ! MPI-1's names.
+  subroutine MPI_Errhandler_create(function, errhandler, ierror)
+    procedure(MPI_Comm_errhandler_function) :: function
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    call MPI_Comm_create_errhandler(function, errhandler, ierror)
+  end subroutine
+
+  subroutine MPI_Errhandler_set(comm, errhandler, ierror)
+    integer, intent(in) :: comm, errhandler
+    integer, intent(out), optional :: ierror
+    call MPI_Comm_set_errhandler(comm, errhandler, ierror)
+  end subroutine
+
+  subroutine MPI_Errhandler_get(comm, errhandler, ierror)
+    integer, intent(in) :: comm
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    call MPI_Comm_get_errhandler(comm, errhandler, ierror)
+  end subroutine
+
+  subroutine MPI_Add_error_class(errorclass, ierror)
+    integer, intent(inout) :: errorclass
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_error_add_class(errorclass), 'MPI_Add_error_class', ierror)
+  end subroutine
+
+  subroutine MPI_Add_error_code(errorclass, errorcode, ierror)
+    integer, intent(in) :: errorclass
+    integer, intent(inout) :: errorcode
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_error_add_code(errorclass, errorcode), 'MPI_Add_error_code', ierror)
+  end subroutine
+
+  subroutine MPI_Add_error_string(errorcode, string, ierror)
+    integer, intent(in) :: errorcode
+    character(len=*), intent(in) :: string
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_error_add_string(errorcode, to_c(string)), 'MPI_Add_error_string', ierror)
+  end subroutine
+
+  subroutine MPI_Remove_error_class(errorclass, ierror)
+    integer, intent(in) :: errorclass
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_error_remove_class(errorclass), 'MPI_Remove_error_class', ierror)
+  end subroutine
+
+  subroutine MPI_Remove_error_code(errorcode, ierror)
+    integer, intent(in) :: errorcode
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_error_remove_code(errorcode), 'MPI_Remove_error_code', ierror)
+  end subroutine
+
+  subroutine MPI_Remove_error_string(errorcode, ierror)
+    integer, intent(in) :: errorcode
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_error_remove_string(errorcode), 'MPI_Remove_error_string', ierror)
   end subroutine
 
   subroutine MPI_Error_string(errorcode, string, resultlen, ierror)
@@ -375,6 +685,133 @@ contains
     integer, intent(out) :: errorclass
     integer, intent(out), optional :: ierror
     call finish(ddtc_error_class(errorcode, errorclass), 'MPI_Error_class', ierror)
+  end subroutine
+
+  ! Leading and trailing blanks of keys and values are no part of them (MPI 5.0, chapter 10).
+  subroutine MPI_Info_create(info, ierror)
+    integer, intent(inout) :: info
+    integer, intent(out), optional :: ierror
+    integer(WIDE) :: handle
+    integer :: code
+    code = ddtc_info_create(handle)
+    if (code == 0) info = int(handle)
+    call finish(code, 'MPI_Info_create', ierror)
+  end subroutine
+
+  subroutine MPI_Info_create_env(info, ierror)
+    integer, intent(inout) :: info
+    integer, intent(out), optional :: ierror
+    call MPI_Info_dup(MPI_INFO_ENV, info, ierror)
+  end subroutine
+
+  subroutine MPI_Info_dup(info, newinfo, ierror)
+    integer, intent(in) :: info
+    integer, intent(inout) :: newinfo
+    integer, intent(out), optional :: ierror
+    integer(WIDE) :: handle
+    integer :: code
+    code = ddtc_info_dup(int(info, WIDE), handle)
+    if (code == 0) newinfo = int(handle)
+    call finish(code, 'MPI_Info_dup', ierror)
+  end subroutine
+
+  subroutine MPI_Info_free(info, ierror)
+    integer, intent(inout) :: info
+    integer, intent(out), optional :: ierror
+    integer(WIDE) :: handle
+    integer :: code
+    handle = info
+    code = ddtc_info_free(handle)
+    if (code == 0) info = int(handle)
+    call finish(code, 'MPI_Info_free', ierror)
+  end subroutine
+
+  subroutine MPI_Info_set(info, key, value, ierror)
+    integer, intent(in) :: info
+    character(len=*), intent(in) :: key, value
+    integer, intent(out), optional :: ierror
+    integer :: code
+    code = ddtc_info_set(int(info, WIDE), to_c(adjustl(key)), to_c(adjustl(value)))
+    call finish(code, 'MPI_Info_set', ierror)
+  end subroutine
+
+  subroutine MPI_Info_delete(info, key, ierror)
+    integer, intent(in) :: info
+    character(len=*), intent(in) :: key
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_info_delete(int(info, WIDE), to_c(adjustl(key))), 'MPI_Info_delete', ierror)
+  end subroutine
+
+  ! In: characters wanted, 0 for none; out: those of the whole value.
+  subroutine MPI_Info_get_string(info, key, buflen, value, flag, ierror)
+    integer, intent(in) :: info
+    character(len=*), intent(in) :: key
+    integer, intent(inout) :: buflen
+    character(len=*), intent(inout) :: value
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    character(kind=c_char) :: text(MPI_MAX_INFO_VAL + 1)
+    integer :: code, found, room, dummy
+    found = 0
+    room = MPI_MAX_INFO_VAL + 1
+    code = merge(MPI_ERR_ARG, MPI_SUCCESS, buflen < 0)
+    if (code /= 0) dummy = ddtc_mpi_explain(code, to_c('MPI_Info_get_string'), to_c('buflen'), to_c('below 0'), &
+      to_c('must not be negative'))
+    if (code == 0) code = ddtc_info_get_string(int(info, WIDE), to_c(adjustl(key)), room, text, found)
+    flag = found /= 0
+    if (flag) then
+      if (buflen > 0) call from_c(text, min(buflen, room - 1), value)
+      buflen = room - 1
+    end if
+    call finish(code, 'MPI_Info_get_string', ierror)
+  end subroutine
+
+  subroutine MPI_Info_get(info, key, valuelen, value, flag, ierror)
+    integer, intent(in) :: info, valuelen
+    character(len=*), intent(in) :: key
+    character(len=*), intent(inout) :: value
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    integer :: length
+    length = valuelen
+    call MPI_Info_get_string(info, key, length, value, flag, ierror)
+  end subroutine
+
+  subroutine MPI_Info_get_valuelen(info, key, valuelen, flag, ierror)
+    integer, intent(in) :: info
+    character(len=*), intent(in) :: key
+    integer, intent(inout) :: valuelen
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    integer :: length
+    character :: nothing
+    length = 0
+    call MPI_Info_get_string(info, key, length, nothing, flag, ierror)
+    if (flag) valuelen = length
+  end subroutine
+
+  subroutine MPI_Info_get_nkeys(info, nkeys, ierror)
+    integer, intent(in) :: info
+    integer, intent(inout) :: nkeys
+    integer, intent(out), optional :: ierror
+    call finish(ddtc_info_get_nkeys(int(info, WIDE), nkeys), 'MPI_Info_get_nkeys', ierror)
+  end subroutine
+
+  subroutine MPI_Info_get_nthkey(info, n, key, ierror)
+    integer, intent(in) :: info, n
+    character(len=*), intent(inout) :: key
+    integer, intent(out), optional :: ierror
+    character(kind=c_char) :: text(MPI_MAX_INFO_KEY + 1)
+    integer :: code, length
+    code = ddtc_info_get_nthkey(int(info, WIDE), n, text)
+    if (code == 0) then
+      length = 0
+      do while (text(length + 1) /= c_null_char)
+        length = length + 1
+      end do
+      call from_c(text, length, key)
+    end if
+    call finish(code, 'MPI_Info_get_nthkey', ierror)
   end subroutine
 
   subroutine MPI_Get_address(location, address, ierror)
@@ -407,10 +844,10 @@ contains
     integer, intent(out), optional :: ierror
     type(c_ptr) :: handle
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    code = known(comm, 'MPI_Pack')
+    if (code == 0) code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_pack(buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
-    call finish(code, 'MPI_Pack', ierror)
+    call finish(code, 'MPI_Pack', ierror, comm)
   end subroutine
 
   subroutine MPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror)
@@ -423,10 +860,10 @@ contains
     integer, intent(out), optional :: ierror
     type(c_ptr) :: handle
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    code = known(comm, 'MPI_Unpack')
+    if (code == 0) code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_unpack(buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
-    call finish(code, 'MPI_Unpack', ierror)
+    call finish(code, 'MPI_Unpack', ierror, comm)
   end subroutine
 
   subroutine MPI_Pack_size(incount, datatype, comm, size, ierror)
@@ -436,10 +873,10 @@ contains
     integer, intent(out), optional :: ierror
     type(c_ptr) :: handle
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    code = known(comm, 'MPI_Pack_size')
+    if (code == 0) code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_pack_size(incount, handle, size)
-    call finish(code, 'MPI_Pack_size', ierror)
+    call finish(code, 'MPI_Pack_size', ierror, comm)
   end subroutine
 
   subroutine MPI_Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm, ierror)
@@ -452,10 +889,10 @@ contains
     integer, intent(out), optional :: ierror
     type(c_ptr) :: handle
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    code = known(comm, 'MPI_Pack_c')
+    if (code == 0) code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_pack_c(buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
-    call finish(code, 'MPI_Pack_c', ierror)
+    call finish(code, 'MPI_Pack_c', ierror, comm)
   end subroutine
 
   subroutine MPI_Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror)
@@ -468,10 +905,10 @@ contains
     integer, intent(out), optional :: ierror
     type(c_ptr) :: handle
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    code = known(comm, 'MPI_Unpack_c')
+    if (code == 0) code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_unpack_c(buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
-    call finish(code, 'MPI_Unpack_c', ierror)
+    call finish(code, 'MPI_Unpack_c', ierror, comm)
   end subroutine
 
   subroutine MPI_Pack_size_c(incount, datatype, comm, size, ierror)
@@ -481,34 +918,124 @@ contains
     integer, intent(out), optional :: ierror
     type(c_ptr) :: handle
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (comm == MPI_COMM_NULL) code = MPI_ERR_COMM
+    code = known(comm, 'MPI_Pack_size_c')
+    if (code == 0) code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_pack_size_c(incount, handle, size)
-    call finish(code, 'MPI_Pack_size_c', ierror)
+    call finish(code, 'MPI_Pack_size_c', ierror, comm)
   end subroutine
 
-  ! A status holds the received bytes in its last two words, low half first.
+  ! A status holds the received bytes in words 4 and 5, low half first, and in word 6 whether it was cancelled, as in C.
   function received(status) result(bytes)
     integer, intent(in) :: status(MPI_STATUS_SIZE)
     integer(MPI_COUNT_KIND) :: bytes
     bytes = ior(ishft(int(status(5), MPI_COUNT_KIND), 32), iand(int(status(4), MPI_COUNT_KIND), 4294967295_MPI_COUNT_KIND))
   end function
 
-  subroutine MPI_Status_set_elements(status, datatype, count, ierror)
+  ! The bytes of basic elements of a type.
+  subroutine set_received(status, datatype, count, name, ierror)
     integer, intent(inout) :: status(MPI_STATUS_SIZE)
-    integer, intent(in) :: datatype, count
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    character(len=*), intent(in) :: name
     integer, intent(out), optional :: ierror
     type(c_ptr) :: handle
     integer(MPI_COUNT_KIND) :: bytes
     integer :: code
     code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_size_c(handle, bytes)
+    if (code == 0) code = ddtc_elements_size(handle, count, bytes)
     if (code == 0) then
-      bytes = bytes * count
       status(4) = transfer(iand(bytes, 4294967295_MPI_COUNT_KIND), 0)
       status(5) = int(ishft(bytes, -32))
     end if
-    call finish(code, 'MPI_Status_set_elements', ierror)
+    call finish(code, name, ierror)
+  end subroutine
+
+  subroutine MPI_Status_set_elements(status, datatype, count, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: datatype
+    integer, intent(in) :: count
+    integer, intent(out), optional :: ierror
+    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements', ierror)
+  end subroutine
+
+  subroutine MPI_Status_set_elements_c(status, datatype, count, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer, intent(out), optional :: ierror
+    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements_c', ierror)
+  end subroutine
+
+  subroutine MPI_Status_set_elements_x(status, datatype, count, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer, intent(out), optional :: ierror
+    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements_x', ierror)
+  end subroutine
+
+  subroutine MPI_Status_get_source(status, source, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    integer, intent(out) :: source
+    integer, intent(out), optional :: ierror
+    source = status(MPI_SOURCE)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_set_source(status, source, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: source
+    integer, intent(out), optional :: ierror
+    status(MPI_SOURCE) = source
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_get_tag(status, tag, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    integer, intent(out) :: tag
+    integer, intent(out), optional :: ierror
+    tag = status(MPI_TAG)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_set_tag(status, tag, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: tag
+    integer, intent(out), optional :: ierror
+    status(MPI_TAG) = tag
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_get_error(status, error, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    integer, intent(out) :: error
+    integer, intent(out), optional :: ierror
+    error = status(MPI_ERROR)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_set_error(status, error, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: error
+    integer, intent(out), optional :: ierror
+    status(MPI_ERROR) = error
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_set_cancelled(status, flag, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    logical, intent(in) :: flag
+    integer, intent(out), optional :: ierror
+    status(6) = merge(1, 0, flag)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Test_cancelled(status, flag, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    logical, intent(out) :: flag
+    integer, intent(out), optional :: ierror
+    flag = status(6) /= 0
+    if (present(ierror)) ierror = MPI_SUCCESS
   end subroutine
 
   subroutine MPI_Get_elements(status, datatype, count, ierror)
@@ -542,6 +1069,28 @@ contains
     code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_get_count(handle, received(status), count)
     call finish(code, 'MPI_Get_count', ierror)
+  end subroutine
+
+  subroutine MPI_Get_elements_c(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_get_elements_c(handle, received(status), count)
+    call finish(code, 'MPI_Get_elements_c', ierror)
+  end subroutine
+
+  subroutine MPI_Get_count_c(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_get_count_c(handle, received(status), count)
+    call finish(code, 'MPI_Get_count_c', ierror)
   end subroutine
 
   subroutine MPI_Type_set_name(datatype, type_name, ierror)

@@ -58,10 +58,15 @@ enum {
     DDTC_ERR_TRUNCATE = 15,
     DDTC_ERR_OTHER = 16,
     DDTC_ERR_INTERN = 17,
+    DDTC_ERR_INFO_KEY = 31,
+    DDTC_ERR_INFO_NOKEY = 32,
+    DDTC_ERR_INFO_VALUE = 33,
+    DDTC_ERR_INFO = 34,
     DDTC_ERR_KEYVAL = 36,
     DDTC_ERR_NO_MEM = 39,
     DDTC_ERR_UNSUPPORTED_OPERATION = 55,
-    DDTC_ERR_VALUE_TOO_LARGE = 59
+    DDTC_ERR_VALUE_TOO_LARGE = 59,
+    DDTC_ERR_ERRHANDLER = 61
 };
 
 enum {
@@ -69,6 +74,8 @@ enum {
     DDTC_KEYVAL_INVALID = 0,
     DDTC_MAX_OBJECT_NAME = 128,
     DDTC_MAX_ERROR_STRING = 512,
+    DDTC_MAX_INFO_KEY = 256,
+    DDTC_MAX_INFO_VAL = 1024,
     DDTC_ORDER_C = 12,
     DDTC_ORDER_FORTRAN = 15,
     DDTC_DISTRIBUTE_NONE = 16,
@@ -235,11 +242,21 @@ enum { DDTC_LOG_ERROR = 1, DDTC_LOG_WARN = 2, DDTC_LOG_INFO = 3, DDTC_LOG_DEBUG 
 typedef void ddtc_log_function(void *context, int level, const char *line);
 int ddtc_set_log(ddtc_log_function *log, void *context, int level);
 
-/* The message for a code: of the last failure in this thread if it had that code, else of the class. `string` has room for
- * DDTC_MAX_ERROR_STRING; resultlen is the length without NUL. */
+/* The message for a code: of the last failure in this thread if it had that code, else of the class; the program's own string for
+ * a code that it added. `string` has room for DDTC_MAX_ERROR_STRING; resultlen is the length without NUL. */
 int ddtc_error_string(int code, char *string, int *resultlen);
-/* The class of a code; codes of the user's callbacks are of class DDTC_ERR_OTHER. */
+/* The class of a code; codes of the user's callbacks are of class DDTC_ERR_OTHER unless the program added them. */
 int ddtc_error_class(int code, int *errorclass);
+
+/* Error classes, codes and strings of the program (MPI 5.0, 9.5): numbers above MPI_ERR_LASTCODE, each given out once. A code
+ * belongs to a class, the program's or MPI's; its string is empty until one is added, and cut to DDTC_MAX_ERROR_STRING. A string is
+ * removed before its code, codes before their class. Anything else is DDTC_ERR_ARG. */
+int ddtc_error_add_class(int *errorclass);
+int ddtc_error_add_code(int errorclass, int *errorcode);
+int ddtc_error_add_string(int errorcode, const char *string);
+int ddtc_error_remove_class(int errorclass);
+int ddtc_error_remove_code(int errorcode);
+int ddtc_error_remove_string(int errorcode);
 
 /* ---- Constructors (MPI 5.0, 5.1.2 to 5.1.4) ------------------------------------------------------------------------
  * Arguments as MPI's. The _c forms take large counts; a type built by one is decoded with the _c forms only. A displacement,
@@ -303,8 +320,9 @@ int ddtc_type_parse(const char *text, ddtc_datatype *newtype);
 
 /* ---- Life of a type --------------------------------------------------------------------------------------------- */
 
-/* The same type map under a new handle: attributes by the copy callbacks, committed state and kernel shared, name empty. When a
- * copy callback fails, its code is returned, the copies already made are deleted, and newtype is DDTC_DATATYPE_NULL. */
+/* The same type map under a new handle: attributes by the copy callbacks, committed state and kernel shared, name empty. A dup of a
+ * predefined type is committed. When a copy callback fails, its code is returned, the copies already made are deleted, and newtype
+ * is DDTC_DATATYPE_NULL. */
 int ddtc_type_dup(ddtc_datatype oldtype, ddtc_datatype *newtype);
 /* Compiles as the configuration says. A type that is committed already stays as it is. */
 int ddtc_type_commit(ddtc_datatype *datatype);
@@ -330,6 +348,9 @@ int ddtc_get_elements_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *co
 int ddtc_get_count(ddtc_datatype datatype, ddtc_count bytes, int *count);
 int ddtc_get_count_c(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
 int ddtc_get_count_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
+/* The other way: the bytes of the first `elements` basic elements, for a status (MPI 5.0, 13.3). Negative numbers, and others than 0
+ * for a type without data, are DDTC_ERR_COUNT; bytes that do not fit are DDTC_ERR_VALUE_TOO_LARGE. */
+int ddtc_elements_size(ddtc_datatype datatype, ddtc_count elements, ddtc_count *bytes);
 /* At most DDTC_MAX_OBJECT_NAME - 1 bytes are kept. `name` has room for DDTC_MAX_OBJECT_NAME. Named types bear MPI's name. */
 int ddtc_type_set_name(ddtc_datatype datatype, const char *name);
 int ddtc_type_get_name(ddtc_datatype datatype, char *name, int *resultlen);
@@ -379,7 +400,8 @@ typedef int ddtc_delete_function(ddtc_datatype datatype, int keyval, void *value
 #define DDTC_NULL_DELETE_FN ((ddtc_delete_function *)0)
 
 int ddtc_type_create_keyval(ddtc_copy_function *copy, ddtc_delete_function *del, int *keyval, void *extra_state);
-/* Sets the variable to DDTC_KEYVAL_INVALID; the keyval lives on in the attributes that use it. */
+/* Sets the variable to DDTC_KEYVAL_INVALID. While an attribute uses the keyval, its number still gets, sets and deletes, dup copies
+ * and free deletes; with the last attribute it becomes DDTC_ERR_KEYVAL (MPI 5.0, 7.7.2). To free it twice is DDTC_ERR_KEYVAL. */
 int ddtc_type_free_keyval(int *keyval);
 /* Deletes an old value first; if its callback fails, it stays and the callback's code is returned. */
 int ddtc_type_set_attr(ddtc_datatype datatype, int keyval, void *value);
@@ -562,12 +584,63 @@ int ddtc_get_fortran_kinds(int *integer, int *real, int *double_precision);
 /* As ddtc_type_create_keyval with Fortran procedures (all arguments by reference, INTEGER handles, LOGICAL flag). */
 int ddtc_type_create_keyval_f(void (*copy)(void), void (*del)(void), int *keyval, const ddtc_aint *extra_state);
 
-/* For ddtc_mpi.h: whether errors return (1) or end the program (0, MPI's default); 0 before MPI_Init, 1 after, 2 after
- * MPI_Finalize; seconds since some time in the past. */
-enum { DDTC_MPI_ERRORS_RETURN = 0, DDTC_MPI_STATE = 1 };
+/* ---- For ddtc_mpi.h and the Fortran module ---------------------------------------------------------------------- */
+
+/* Info objects (MPI 5.0, chapter 10): pairs of strings in the order in which keys were first set, nothing of which the library
+ * takes a hint from. DDTC_INFO_ENV is empty, and cannot be changed or freed: no MPI started the process. Keys have 1 to
+ * DDTC_MAX_INFO_KEY - 1 bytes (DDTC_ERR_INFO_KEY), values at most DDTC_MAX_INFO_VAL - 1 (DDTC_ERR_INFO_VALUE); what is no info object
+ * is DDTC_ERR_INFO. `key` of nthkey has room for DDTC_MAX_INFO_KEY. */
+typedef struct MPI_ABI_Info *ddtc_info;
+#define DDTC_INFO_NULL ((ddtc_info)0x130)
+#define DDTC_INFO_ENV ((ddtc_info)0x131)
+int ddtc_info_create(ddtc_info *info);
+int ddtc_info_dup(ddtc_info info, ddtc_info *newinfo);
+/* Sets the variable to DDTC_INFO_NULL. */
+int ddtc_info_free(ddtc_info *info);
+int ddtc_info_set(ddtc_info info, const char *key, const char *value);
+/* DDTC_ERR_INFO_NOKEY where there is no such key. */
+int ddtc_info_delete(ddtc_info info, const char *key);
+/* buflen in: room in `value`, 0 to write nothing (`value` may be null then); out, if there is such a key: what its value needs, NUL
+ * included. At most room - 1 bytes and a NUL are written. */
+int ddtc_info_get_string(ddtc_info info, const char *key, int *buflen, char *value, int *flag);
+int ddtc_info_get_nkeys(ddtc_info info, int *nkeys);
+int ddtc_info_get_nthkey(ddtc_info info, int n, char *key);
+
+/* Error handlers (MPI 5.0, 9.3). One is in force for communicators and everything else that is no file, DDTC_ERRORS_ARE_FATAL at
+ * first, and one for files, DDTC_ERRORS_RETURN at first. `function` is an MPI_Comm_errhandler_function or the like, by `kind`; with
+ * DDTC_ERRHANDLER_FORTRAN added a Fortran procedure of two INTEGERs. create and get give a reference that free takes back; a handler
+ * in force lives on. What is no handler of that kind is DDTC_ERR_ERRHANDLER. None of the functions of this header calls one. */
+typedef struct MPI_ABI_Errhandler *ddtc_errhandler;
+#define DDTC_ERRHANDLER_NULL ((ddtc_errhandler)0x140)
+#define DDTC_ERRORS_ARE_FATAL ((ddtc_errhandler)0x141)
+#define DDTC_ERRORS_ABORT ((ddtc_errhandler)0x142)
+#define DDTC_ERRORS_RETURN ((ddtc_errhandler)0x143)
+enum {
+    DDTC_ERRHANDLER_COMM = 0,
+    DDTC_ERRHANDLER_FILE = 1,
+    DDTC_ERRHANDLER_WIN = 2,
+    DDTC_ERRHANDLER_SESSION = 3,
+    DDTC_ERRHANDLER_FORTRAN = 8
+};
+int ddtc_errhandler_create(int kind, void (*function)(void), ddtc_errhandler *errhandler);
+/* Sets the variable to DDTC_ERRHANDLER_NULL. */
+int ddtc_errhandler_free(ddtc_errhandler *errhandler);
+int ddtc_errhandler_set(int kind, ddtc_errhandler errhandler);
+int ddtc_errhandler_get(int kind, ddtc_errhandler *errhandler);
+/* Calls the program's handler, if one is in force, with `object`, a handle, and `code`; else *fatal says whether to end. */
+int ddtc_errhandler_call(int kind, void *object, int code, int *fatal);
+
+/* Whether errors return or call a handler (1) or end the program (0, MPI's default); 0 before MPI_Init, 1 after, 2 after
+ * MPI_Finalize; whether this thread called MPI_Init (only to get). Seconds since some time in the past. */
+enum { DDTC_MPI_ERRORS_RETURN = 0, DDTC_MPI_STATE = 1, DDTC_MPI_THREAD_MAIN = 2 };
 int ddtc_mpi_set(int which, int value);
 int ddtc_mpi_get(int which, int *value);
 double ddtc_mpi_wtime(void);
+/* MPI's own attributes of communicators by their keyvals in the ABI: the address of an int, written only if there is one. Other
+ * keyvals are DDTC_ERR_KEYVAL. */
+int ddtc_mpi_attribute(int keyval, void *value, int *flag);
+/* Keeps a message for ddtc_error_string(code) in this thread, as a failure with that code would. */
+int ddtc_mpi_explain(int code, const char *call, const char *argument, const char *value, const char *rule);
 
 #ifdef __cplusplus
 }

@@ -6,8 +6,13 @@
  * standard ABI. Deprecated and removed names of MPI-1 and the window accessors of 1996 are here too. There is no
  * communication, and there are no C++ bindings (MPI 3.0 removed them).
  *
- * Error handlers: MPI_ERRORS_ARE_FATAL (at first) ends the program with a message, MPI_ERRORS_RETURN returns the class.
- * One for the whole process, whatever object it is set on. MPI_T functions call none.
+ * One process: what that means for each call stands with it. Types, null handles and conversions of all of MPI's objects are
+ * here, so that programs compile which mention them; communicators (MPI_COMM_WORLD and MPI_COMM_SELF), datatypes, info objects
+ * and error handlers are the only ones that exist. A null pointer where MPI wants a place is MPI_ERR_ARG.
+ *
+ * Error handlers: MPI_ERRORS_ARE_FATAL (at first) and MPI_ERRORS_ABORT end the program with a message, MPI_ERRORS_RETURN returns
+ * the class, the program's own are called with the communicator of the call, MPI_COMM_SELF where it has none, and the class. One
+ * for the whole process, whichever communicator it is set on. MPI_T functions call none.
  */
 #ifndef DDTC_MPI_H
 #define DDTC_MPI_H
@@ -32,9 +37,16 @@ typedef int64_t MPI_Offset;
 typedef int64_t MPI_Count;
 typedef int MPI_Fint;
 typedef struct MPI_ABI_Comm *MPI_Comm;
-typedef struct MPI_ABI_Info *MPI_Info;
-typedef struct MPI_ABI_Errhandler *MPI_Errhandler;
-/* MPI_internal holds the received bytes: [0] low, [1] high half. */
+typedef ddtc_info MPI_Info;
+typedef ddtc_errhandler MPI_Errhandler;
+typedef struct MPI_ABI_File *MPI_File;
+typedef struct MPI_ABI_Group *MPI_Group;
+typedef struct MPI_ABI_Message *MPI_Message;
+typedef struct MPI_ABI_Op *MPI_Op;
+typedef struct MPI_ABI_Request *MPI_Request;
+typedef struct MPI_ABI_Session *MPI_Session;
+typedef struct MPI_ABI_Win *MPI_Win;
+/* MPI_internal holds the received bytes, [0] low, [1] high half, and [2] whether the operation was cancelled. */
 typedef struct {
     int MPI_SOURCE;
     int MPI_TAG;
@@ -43,6 +55,15 @@ typedef struct {
 } MPI_Status;
 typedef ddtc_copy_function MPI_Type_copy_attr_function;
 typedef ddtc_delete_function MPI_Type_delete_attr_function;
+typedef void(MPI_Comm_errhandler_function)(MPI_Comm *, int *, ...);
+typedef void(MPI_File_errhandler_function)(MPI_File *, int *, ...);
+typedef void(MPI_Session_errhandler_function)(MPI_Session *, int *, ...);
+typedef void(MPI_Win_errhandler_function)(MPI_Win *, int *, ...);
+typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn;
+typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
+typedef MPI_Session_errhandler_function MPI_Session_errhandler_fn;
+typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
+typedef MPI_Comm_errhandler_function MPI_Handler_function;
 typedef ddtc_t_enum MPI_T_enum;
 typedef ddtc_t_cvar_handle MPI_T_cvar_handle;
 typedef ddtc_t_pvar_handle MPI_T_pvar_handle;
@@ -55,11 +76,21 @@ typedef ddtc_t_event_instance MPI_T_event_instance;
 #define MPI_COMM_NULL ((MPI_Comm)0x100)
 #define MPI_COMM_WORLD ((MPI_Comm)0x101)
 #define MPI_COMM_SELF ((MPI_Comm)0x102)
-#define MPI_INFO_NULL ((MPI_Info)0x130)
-#define MPI_ERRHANDLER_NULL ((MPI_Errhandler)0x140)
-#define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x141)
-#define MPI_ERRORS_ABORT ((MPI_Errhandler)0x142)
-#define MPI_ERRORS_RETURN ((MPI_Errhandler)0x143)
+#define MPI_OP_NULL ((MPI_Op)0x20)
+#define MPI_GROUP_NULL ((MPI_Group)0x108)
+#define MPI_GROUP_EMPTY ((MPI_Group)0x109)
+#define MPI_WIN_NULL ((MPI_Win)0x110)
+#define MPI_FILE_NULL ((MPI_File)0x118)
+#define MPI_SESSION_NULL ((MPI_Session)0x120)
+#define MPI_MESSAGE_NULL ((MPI_Message)0x128)
+#define MPI_MESSAGE_NO_PROC ((MPI_Message)0x129)
+#define MPI_INFO_NULL DDTC_INFO_NULL
+#define MPI_INFO_ENV DDTC_INFO_ENV
+#define MPI_ERRHANDLER_NULL DDTC_ERRHANDLER_NULL
+#define MPI_ERRORS_ARE_FATAL DDTC_ERRORS_ARE_FATAL
+#define MPI_ERRORS_ABORT DDTC_ERRORS_ABORT
+#define MPI_ERRORS_RETURN DDTC_ERRORS_RETURN
+#define MPI_REQUEST_NULL ((MPI_Request)0x180)
 
 #define MPI_DATATYPE_NULL DDTC_DATATYPE_NULL
 #define MPI_AINT DDTC_TYPE_AINT
@@ -237,6 +268,17 @@ enum {
     MPI_ROOT = -4,
     MPI_UNDEFINED = -32766,
     MPI_KEYVAL_INVALID = 0,
+    MPI_TAG_UB = 501,
+    MPI_IO = 502,
+    MPI_HOST = 503,
+    MPI_WTIME_IS_GLOBAL = 504,
+    MPI_APPNUM = 505,
+    MPI_LASTUSEDCODE = 506,
+    MPI_UNIVERSE_SIZE = 507,
+    MPI_F_STATUS_SIZE = 8,
+    MPI_F_SOURCE = 0,
+    MPI_F_TAG = 1,
+    MPI_F_ERROR = 2,
     MPI_THREAD_SINGLE = 0,
     MPI_THREAD_FUNNELED = 1024,
     MPI_THREAD_SERIALIZED = 2048,
@@ -256,6 +298,8 @@ enum {
     MPI_UNEQUAL = 204,
     MPI_MAX_PROCESSOR_NAME = 256,
     MPI_MAX_ERROR_STRING = 512,
+    MPI_MAX_INFO_KEY = 256,
+    MPI_MAX_INFO_VAL = 1024,
     MPI_MAX_OBJECT_NAME = 128,
     MPI_MAX_LIBRARY_VERSION_STRING = 8192
 };
@@ -354,13 +398,12 @@ typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registratio
 
 /* ---- Errors ----------------------------------------------------------------------------------------------------- */
 
-/* Fatal or returned, as the error handler says. */
-static inline int ddtc_mpi_check(int code, const char *call)
+/* Fatal, returned, or told to the program's handler, as the one in force for that kind of object says. */
+static inline int ddtc_mpi_raise(int kind, void *object, int code, const char *call)
 {
-    int flag = 0;
-    if (code == 0) return 0;
-    ddtc_mpi_get(DDTC_MPI_ERRORS_RETURN, &flag);
-    if (!flag) {
+    int fatal = 0;
+    ddtc_errhandler_call(kind, object, code, &fatal);
+    if (fatal) {
         char text[DDTC_MAX_ERROR_STRING];
         int n;
         ddtc_error_string(code, text, &n);
@@ -370,38 +413,99 @@ static inline int ddtc_mpi_check(int code, const char *call)
     }
     return code;
 }
+static inline int ddtc_mpi_check_on(MPI_Comm comm, int code, const char *call)
+{
+    return code == 0 ? 0 : ddtc_mpi_raise(DDTC_ERRHANDLER_COMM, comm, code, call);
+}
+static inline int ddtc_mpi_check(int code, const char *call) { return ddtc_mpi_check_on(MPI_COMM_SELF, code, call); }
+/* A failure that is found in this header. */
+static inline int ddtc_mpi_fail(int code, const char *call, const char *argument, const char *value, const char *rule)
+{
+    ddtc_mpi_explain(code, call, argument, value, rule);
+    return ddtc_mpi_check(code, call);
+}
+#define DDTC_MPI_NOT_NULL(pointer, call)                                                                               \
+    do {                                                                                                               \
+        if ((pointer) == NULL)                                                                                         \
+            return ddtc_mpi_fail(MPI_ERR_ARG, call, #pointer, "NULL", "must not be a null pointer");                   \
+    } while (0)
+#define DDTC_MPI_OBJECT(exists, code, call, object, rule)                                                              \
+    do {                                                                                                               \
+        if (!(exists)) return ddtc_mpi_fail(code, call, object, "another handle", rule);                                      \
+    } while (0)
+#define DDTC_MPI_COMM(comm, call)                                                                                      \
+    DDTC_MPI_OBJECT((comm) == MPI_COMM_WORLD || (comm) == MPI_COMM_SELF, MPI_ERR_COMM, call, #comm,                    \
+                    "must be MPI_COMM_WORLD or MPI_COMM_SELF")
 
-static inline int MPI_Error_class(int code, int *errorclass) { return ddtc_error_class(code, errorclass); }
+static inline int MPI_Error_class(int code, int *errorclass)
+{
+    return ddtc_mpi_check(ddtc_error_class(code, errorclass), "MPI_Error_class");
+}
 static inline int MPI_Error_string(int code, char *string, int *resultlen)
 {
-    return ddtc_error_string(code, string, resultlen);
+    return ddtc_mpi_check(ddtc_error_string(code, string, resultlen), "MPI_Error_string");
 }
-/* One handler for all: 1 = return. */
-static inline int ddtc_mpi_set_errhandler(MPI_Errhandler h, const char *call)
+static inline int MPI_Add_error_class(int *errorclass)
 {
-    if (h != MPI_ERRORS_RETURN && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_ABORT)
-        return ddtc_mpi_check(MPI_ERR_ERRHANDLER, call);
-    return ddtc_mpi_set(DDTC_MPI_ERRORS_RETURN, h == MPI_ERRORS_RETURN);
+    return ddtc_mpi_check(ddtc_error_add_class(errorclass), "MPI_Add_error_class");
 }
-static inline int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler h)
+static inline int MPI_Add_error_code(int errorclass, int *errorcode)
 {
-    (void)comm;
-    return ddtc_mpi_set_errhandler(h, "MPI_Comm_set_errhandler");
+    return ddtc_mpi_check(ddtc_error_add_code(errorclass, errorcode), "MPI_Add_error_code");
 }
-static inline int MPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler *h)
+static inline int MPI_Add_error_string(int errorcode, const char *string)
 {
-    int flag;
-    (void)comm;
-    ddtc_mpi_get(DDTC_MPI_ERRORS_RETURN, &flag);
-    *h = flag ? MPI_ERRORS_RETURN : MPI_ERRORS_ARE_FATAL;
-    return 0;
+    return ddtc_mpi_check(ddtc_error_add_string(errorcode, string), "MPI_Add_error_string");
 }
-static inline int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler h) { return MPI_Comm_set_errhandler(comm, h); }
-static inline int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *h) { return MPI_Comm_get_errhandler(comm, h); }
-static inline int MPI_Errhandler_free(MPI_Errhandler *h)
+static inline int MPI_Remove_error_class(int errorclass)
 {
-    *h = MPI_ERRHANDLER_NULL;
-    return 0;
+    return ddtc_mpi_check(ddtc_error_remove_class(errorclass), "MPI_Remove_error_class");
+}
+static inline int MPI_Remove_error_code(int errorcode)
+{
+    return ddtc_mpi_check(ddtc_error_remove_code(errorcode), "MPI_Remove_error_code");
+}
+static inline int MPI_Remove_error_string(int errorcode)
+{
+    return ddtc_mpi_check(ddtc_error_remove_string(errorcode), "MPI_Remove_error_string");
+}
+
+/* MPI_X_create_errhandler, _set_, _get_ and _call_errhandler. There are no windows and sessions to set one on. No file but
+ * MPI_FILE_NULL, whose handler is the one that opened files would start with (MPI 5.0, 14.7). */
+#define DDTC_MPI_ERRHANDLERS(Object, object, kind, exists, code, rule)                                                 \
+    static inline int MPI_##Object##_create_errhandler(MPI_##Object##_errhandler_function *object##_errhandler_fn,     \
+                                                       MPI_Errhandler *errhandler)                                     \
+    {                                                                                                                  \
+        return ddtc_mpi_check(ddtc_errhandler_create(kind, (void (*)(void))object##_errhandler_fn, errhandler),        \
+                              "MPI_" #Object "_create_errhandler");                                                    \
+    }                                                                                                                  \
+    static inline int MPI_##Object##_set_errhandler(MPI_##Object object, MPI_Errhandler errhandler)                    \
+    {                                                                                                                  \
+        (void)object;                                                                                                  \
+        DDTC_MPI_OBJECT(exists, code, "MPI_" #Object "_set_errhandler", #object, rule);                                \
+        return ddtc_mpi_check(ddtc_errhandler_set(kind, errhandler), "MPI_" #Object "_set_errhandler");                \
+    }                                                                                                                  \
+    static inline int MPI_##Object##_get_errhandler(MPI_##Object object, MPI_Errhandler *errhandler)                   \
+    {                                                                                                                  \
+        (void)object;                                                                                                  \
+        DDTC_MPI_OBJECT(exists, code, "MPI_" #Object "_get_errhandler", #object, rule);                                \
+        return ddtc_mpi_check(ddtc_errhandler_get(kind, errhandler), "MPI_" #Object "_get_errhandler");                \
+    }                                                                                                                  \
+    static inline int MPI_##Object##_call_errhandler(MPI_##Object object, int errorcode)                               \
+    {                                                                                                                  \
+        (void)object;                                                                                                  \
+        DDTC_MPI_OBJECT(exists, code, "MPI_" #Object "_call_errhandler", #object, rule);                               \
+        ddtc_mpi_raise(kind, object, errorcode, "MPI_" #Object "_call_errhandler");                                    \
+        return 0;                                                                                                      \
+    }
+DDTC_MPI_ERRHANDLERS(Comm, comm, DDTC_ERRHANDLER_COMM, comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF, MPI_ERR_COMM,
+                     "must be MPI_COMM_WORLD or MPI_COMM_SELF")
+DDTC_MPI_ERRHANDLERS(File, file, DDTC_ERRHANDLER_FILE, file == MPI_FILE_NULL, MPI_ERR_FILE, "must be MPI_FILE_NULL")
+DDTC_MPI_ERRHANDLERS(Session, session, DDTC_ERRHANDLER_SESSION, 0, MPI_ERR_SESSION, "there are no sessions")
+DDTC_MPI_ERRHANDLERS(Win, win, DDTC_ERRHANDLER_WIN, 0, MPI_ERR_WIN, "there are no windows")
+static inline int MPI_Errhandler_free(MPI_Errhandler *errhandler)
+{
+    return ddtc_mpi_check(ddtc_errhandler_free(errhandler), "MPI_Errhandler_free");
 }
 
 /* ---- One process ------------------------------------------------------------------------------------------------ */
@@ -409,18 +513,26 @@ static inline int MPI_Errhandler_free(MPI_Errhandler *h)
 static inline int MPI_Init(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    return ddtc_mpi_set(DDTC_MPI_STATE, 1);
+    return ddtc_mpi_check(ddtc_mpi_set(DDTC_MPI_STATE, 1), "MPI_Init");
+}
+/* Any thread may call, whatever is required. */
+static inline int MPI_Query_thread(int *provided)
+{
+    DDTC_MPI_NOT_NULL(provided, "MPI_Query_thread");
+    *provided = MPI_THREAD_MULTIPLE;
+    return 0;
 }
 static inline int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
     (void)required;
+    DDTC_MPI_NOT_NULL(provided, "MPI_Init_thread");
     *provided = MPI_THREAD_MULTIPLE;
     return MPI_Init(argc, argv);
 }
-static inline int MPI_Query_thread(int *provided)
+/* Whether this thread called MPI_Init. */
+static inline int MPI_Is_thread_main(int *flag)
 {
-    *provided = MPI_THREAD_MULTIPLE;
-    return 0;
+    return ddtc_mpi_check(ddtc_mpi_get(DDTC_MPI_THREAD_MAIN, flag), "MPI_Is_thread_main");
 }
 /* Writes the report if the control variable ddtc_report asks for one. */
 static inline int MPI_Finalize(void)
@@ -430,14 +542,18 @@ static inline int MPI_Finalize(void)
 }
 static inline int MPI_Initialized(int *flag)
 {
-    ddtc_mpi_get(DDTC_MPI_STATE, flag);
-    *flag = *flag > 0;
+    int state = 0;
+    DDTC_MPI_NOT_NULL(flag, "MPI_Initialized");
+    ddtc_mpi_get(DDTC_MPI_STATE, &state);
+    *flag = state > 0;
     return 0;
 }
 static inline int MPI_Finalized(int *flag)
 {
-    ddtc_mpi_get(DDTC_MPI_STATE, flag);
-    *flag = *flag > 1;
+    int state = 0;
+    DDTC_MPI_NOT_NULL(flag, "MPI_Finalized");
+    ddtc_mpi_get(DDTC_MPI_STATE, &state);
+    *flag = state > 1;
     return 0;
 }
 static inline int MPI_Abort(MPI_Comm comm, int code)
@@ -446,40 +562,108 @@ static inline int MPI_Abort(MPI_Comm comm, int code)
     fflush(NULL);
     exit(code);
 }
-static inline int ddtc_mpi_comm(MPI_Comm comm, const char *call)
-{
-    return comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF ? 0 : ddtc_mpi_check(MPI_ERR_COMM, call);
-}
 static inline int MPI_Comm_rank(MPI_Comm comm, int *rank)
 {
+    DDTC_MPI_COMM(comm, "MPI_Comm_rank");
+    DDTC_MPI_NOT_NULL(rank, "MPI_Comm_rank");
     *rank = 0;
-    return ddtc_mpi_comm(comm, "MPI_Comm_rank");
+    return 0;
 }
 static inline int MPI_Comm_size(MPI_Comm comm, int *size)
 {
+    DDTC_MPI_COMM(comm, "MPI_Comm_size");
+    DDTC_MPI_NOT_NULL(size, "MPI_Comm_size");
     *size = 1;
-    return ddtc_mpi_comm(comm, "MPI_Comm_size");
+    return 0;
 }
-static inline int MPI_Barrier(MPI_Comm comm) { return ddtc_mpi_comm(comm, "MPI_Barrier"); }
+static inline int MPI_Barrier(MPI_Comm comm)
+{
+    DDTC_MPI_COMM(comm, "MPI_Barrier");
+    return 0;
+}
+/* MPI's own attributes only (MPI 5.0, 9.1.2 and 9.5): communicators cache none here. MPI_APPNUM and MPI_UNIVERSE_SIZE are not set. */
+static inline int MPI_Comm_get_attr(MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag)
+{
+    DDTC_MPI_COMM(comm, "MPI_Comm_get_attr");
+    return ddtc_mpi_check(ddtc_mpi_attribute(comm_keyval, attribute_val, flag), "MPI_Comm_get_attr");
+}
 static inline double MPI_Wtime(void) { return ddtc_mpi_wtime(); }
 static inline double MPI_Wtick(void) { return 1e-9; }
 static inline int MPI_Get_processor_name(char *name, int *resultlen)
 {
+    DDTC_MPI_NOT_NULL(name, "MPI_Get_processor_name");
+    DDTC_MPI_NOT_NULL(resultlen, "MPI_Get_processor_name");
     strcpy(name, "localhost");
     *resultlen = 9;
     return 0;
 }
 static inline int MPI_Get_version(int *version, int *subversion)
 {
+    DDTC_MPI_NOT_NULL(version, "MPI_Get_version");
+    DDTC_MPI_NOT_NULL(subversion, "MPI_Get_version");
     *version = MPI_VERSION;
     *subversion = MPI_SUBVERSION;
     return 0;
 }
 static inline int MPI_Get_library_version(char *version, int *resultlen)
 {
+    DDTC_MPI_NOT_NULL(version, "MPI_Get_library_version");
+    DDTC_MPI_NOT_NULL(resultlen, "MPI_Get_library_version");
     strcpy(version, ddtc_version_string());
     *resultlen = (int)strlen(version);
     return 0;
+}
+
+/* ---- Info: what a program puts in; nothing here takes hints ----------------------------------------------------- */
+
+static inline int MPI_Info_create(MPI_Info *info) { return ddtc_mpi_check(ddtc_info_create(info), "MPI_Info_create"); }
+/* As MPI_INFO_ENV, which is empty: no MPI started this process. */
+static inline int MPI_Info_create_env(int argc, char *argv[], MPI_Info *info)
+{
+    (void)argc, (void)argv;
+    return ddtc_mpi_check(ddtc_info_dup(MPI_INFO_ENV, info), "MPI_Info_create_env");
+}
+static inline int MPI_Info_dup(MPI_Info info, MPI_Info *newinfo)
+{
+    return ddtc_mpi_check(ddtc_info_dup(info, newinfo), "MPI_Info_dup");
+}
+static inline int MPI_Info_free(MPI_Info *info) { return ddtc_mpi_check(ddtc_info_free(info), "MPI_Info_free"); }
+static inline int MPI_Info_set(MPI_Info info, const char *key, const char *value)
+{
+    return ddtc_mpi_check(ddtc_info_set(info, key, value), "MPI_Info_set");
+}
+static inline int MPI_Info_delete(MPI_Info info, const char *key)
+{
+    return ddtc_mpi_check(ddtc_info_delete(info, key), "MPI_Info_delete");
+}
+static inline int MPI_Info_get_string(MPI_Info info, const char *key, int *buflen, char *value, int *flag)
+{
+    return ddtc_mpi_check(ddtc_info_get_string(info, key, buflen, value, flag), "MPI_Info_get_string");
+}
+/* At most valuelen characters and a NUL. */
+static inline int MPI_Info_get(MPI_Info info, const char *key, int valuelen, char *value, int *flag)
+{
+    int buflen = valuelen < 0 ? -1 : valuelen < MPI_MAX_INFO_VAL ? valuelen + 1 : MPI_MAX_INFO_VAL;
+    return ddtc_mpi_check(ddtc_info_get_string(info, key, &buflen, value, flag), "MPI_Info_get");
+}
+static inline int MPI_Info_get_valuelen(MPI_Info info, const char *key, int *valuelen, int *flag)
+{
+    int buflen = 0, found = 0, code;
+    DDTC_MPI_NOT_NULL(valuelen, "MPI_Info_get_valuelen");
+    DDTC_MPI_NOT_NULL(flag, "MPI_Info_get_valuelen");
+    code = ddtc_mpi_check(ddtc_info_get_string(info, key, &buflen, NULL, &found), "MPI_Info_get_valuelen");
+    if (code) return code;
+    if (found) *valuelen = buflen - 1;
+    *flag = found;
+    return 0;
+}
+static inline int MPI_Info_get_nkeys(MPI_Info info, int *nkeys)
+{
+    return ddtc_mpi_check(ddtc_info_get_nkeys(info, nkeys), "MPI_Info_get_nkeys");
+}
+static inline int MPI_Info_get_nthkey(MPI_Info info, int n, char *key)
+{
+    return ddtc_mpi_check(ddtc_info_get_nthkey(info, n, key), "MPI_Info_get_nthkey");
 }
 
 /* ---- Datatypes -------------------------------------------------------------------------------------------------- */
@@ -770,89 +954,161 @@ static inline MPI_Aint MPI_Aint_diff(MPI_Aint a, MPI_Aint b) { return ddtc_aint_
 static inline int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize, int
     *position, MPI_Comm comm)
 {
-    int code = ddtc_mpi_comm(comm, "MPI_Pack");
-    if (code) return code;
-    return ddtc_mpi_check(ddtc_pack(inbuf, incount, datatype, outbuf, outsize, position), "MPI_Pack");
+    DDTC_MPI_COMM(comm, "MPI_Pack");
+    return ddtc_mpi_check_on(comm, ddtc_pack(inbuf, incount, datatype, outbuf, outsize, position), "MPI_Pack");
 }
 static inline int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount, MPI_Datatype
     datatype, MPI_Comm comm)
 {
-    int code = ddtc_mpi_comm(comm, "MPI_Unpack");
-    if (code) return code;
-    return ddtc_mpi_check(ddtc_unpack(inbuf, insize, position, outbuf, outcount, datatype), "MPI_Unpack");
+    DDTC_MPI_COMM(comm, "MPI_Unpack");
+    return ddtc_mpi_check_on(comm, ddtc_unpack(inbuf, insize, position, outbuf, outcount, datatype), "MPI_Unpack");
 }
 static inline int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size)
 {
-    int code = ddtc_mpi_comm(comm, "MPI_Pack_size");
-    if (code) return code;
-    return ddtc_mpi_check(ddtc_pack_size(incount, datatype, size), "MPI_Pack_size");
+    DDTC_MPI_COMM(comm, "MPI_Pack_size");
+    return ddtc_mpi_check_on(comm, ddtc_pack_size(incount, datatype, size), "MPI_Pack_size");
 }
 static inline int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count
     outsize, MPI_Count *position, MPI_Comm comm)
 {
-    int code = ddtc_mpi_comm(comm, "MPI_Pack_c");
-    if (code) return code;
-    return ddtc_mpi_check(ddtc_pack_c(inbuf, incount, datatype, outbuf, outsize, position), "MPI_Pack_c");
+    DDTC_MPI_COMM(comm, "MPI_Pack_c");
+    return ddtc_mpi_check_on(comm, ddtc_pack_c(inbuf, incount, datatype, outbuf, outsize, position), "MPI_Pack_c");
 }
 static inline int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count
     outcount, MPI_Datatype datatype, MPI_Comm comm)
 {
-    int code = ddtc_mpi_comm(comm, "MPI_Unpack_c");
-    if (code) return code;
-    return ddtc_mpi_check(ddtc_unpack_c(inbuf, insize, position, outbuf, outcount, datatype), "MPI_Unpack_c");
+    DDTC_MPI_COMM(comm, "MPI_Unpack_c");
+    return ddtc_mpi_check_on(comm, ddtc_unpack_c(inbuf, insize, position, outbuf, outcount, datatype), "MPI_Unpack_c");
 }
 static inline int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size)
 {
-    int code = ddtc_mpi_comm(comm, "MPI_Pack_size_c");
-    if (code) return code;
-    return ddtc_mpi_check(ddtc_pack_size_c(incount, datatype, size), "MPI_Pack_size_c");
+    DDTC_MPI_COMM(comm, "MPI_Pack_size_c");
+    return ddtc_mpi_check_on(comm, ddtc_pack_size_c(incount, datatype, size), "MPI_Pack_size_c");
 }
 static inline MPI_Count ddtc_mpi_bytes(const MPI_Status *status)
 {
     return (MPI_Count)((uint64_t)(uint32_t)status->MPI_internal[1] << 32 | (uint32_t)status->MPI_internal[0]);
 }
-/* Sets the bytes that `count` elements of the type have. */
-static inline int MPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
+/* The bytes of `count` basic elements: MPI_Get_elements with the type returns count, MPI_Get_count the whole instances, if it is
+ * some. */
+static inline int ddtc_mpi_set_elements(MPI_Status *status, MPI_Datatype datatype, MPI_Count count, const char *call)
 {
-    MPI_Count size = 0;
-    int code = ddtc_mpi_check(ddtc_type_size_c(datatype, &size), "MPI_Status_set_elements");
+    MPI_Count bytes = 0;
+    int code;
+    DDTC_MPI_NOT_NULL(status, call);
+    code = ddtc_mpi_check(ddtc_elements_size(datatype, count, &bytes), call);
     if (code) return code;
-    status->MPI_internal[0] = (int)(uint32_t)(uint64_t)(count * size);
-    status->MPI_internal[1] = (int)(uint32_t)((uint64_t)(count * size) >> 32);
+    status->MPI_internal[0] = (int)(uint32_t)(uint64_t)bytes;
+    status->MPI_internal[1] = (int)(uint32_t)((uint64_t)bytes >> 32);
     return 0;
 }
 static inline int MPI_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, int count)
 {
-    return MPI_Status_set_elements_c(status, datatype, count);
+    return ddtc_mpi_set_elements(status, datatype, count, "MPI_Status_set_elements");
+}
+static inline int MPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
+{
+    return ddtc_mpi_set_elements(status, datatype, count, "MPI_Status_set_elements_c");
 }
 static inline int MPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
 {
-    return MPI_Status_set_elements_c(status, datatype, count);
+    return ddtc_mpi_set_elements(status, datatype, count, "MPI_Status_set_elements_x");
 }
-static inline int MPI_Get_elements(const MPI_Status *status, MPI_Datatype datatype, int *count)
+#define DDTC_MPI_RECEIVED(Name, function, number)                                                                      \
+    static inline int MPI_##Name(const MPI_Status *status, MPI_Datatype datatype, number *count)                       \
+    {                                                                                                                  \
+        DDTC_MPI_NOT_NULL(status, "MPI_" #Name);                                                                       \
+        return ddtc_mpi_check(function(datatype, ddtc_mpi_bytes(status), count), "MPI_" #Name);                        \
+    }
+DDTC_MPI_RECEIVED(Get_elements, ddtc_get_elements, int)
+DDTC_MPI_RECEIVED(Get_elements_c, ddtc_get_elements_c, MPI_Count)
+DDTC_MPI_RECEIVED(Get_elements_x, ddtc_get_elements_x, MPI_Count)
+DDTC_MPI_RECEIVED(Get_count, ddtc_get_count, int)
+DDTC_MPI_RECEIVED(Get_count_c, ddtc_get_count_c, MPI_Count)
+/* MPI_Status_get_x and _set_x. */
+#define DDTC_MPI_STATUS_FIELD(name, field)                                                                             \
+    static inline int MPI_Status_get_##name(const MPI_Status *status, int *name)                                       \
+    {                                                                                                                  \
+        DDTC_MPI_NOT_NULL(status, "MPI_Status_get_" #name);                                                            \
+        DDTC_MPI_NOT_NULL(name, "MPI_Status_get_" #name);                                                              \
+        *name = status->field;                                                                                         \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    static inline int MPI_Status_set_##name(MPI_Status *status, int name)                                              \
+    {                                                                                                                  \
+        DDTC_MPI_NOT_NULL(status, "MPI_Status_set_" #name);                                                            \
+        status->field = name;                                                                                          \
+        return 0;                                                                                                      \
+    }
+DDTC_MPI_STATUS_FIELD(source, MPI_SOURCE)
+DDTC_MPI_STATUS_FIELD(tag, MPI_TAG)
+DDTC_MPI_STATUS_FIELD(error, MPI_ERROR)
+static inline int MPI_Status_set_cancelled(MPI_Status *status, int flag)
 {
-    return ddtc_mpi_check(ddtc_get_elements(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_elements");
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_set_cancelled");
+    status->MPI_internal[2] = flag != 0;
+    return 0;
 }
-static inline int MPI_Get_elements_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
+static inline int MPI_Test_cancelled(const MPI_Status *status, int *flag)
 {
-    return ddtc_mpi_check(ddtc_get_elements_c(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_elements_c");
+    DDTC_MPI_NOT_NULL(status, "MPI_Test_cancelled");
+    DDTC_MPI_NOT_NULL(flag, "MPI_Test_cancelled");
+    *flag = status->MPI_internal[2];
+    return 0;
 }
-static inline int MPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
+
+/* ---- Fortran's handles and statuses (MPI 5.0, 19.3) -------------------------------------------------------------- */
+
+/* MPI_X_c2f, _f2c, _toint and _fromint; of datatypes they stand above. */
+#define DDTC_MPI_HANDLES(Object)                                                                                       \
+    static inline MPI_Fint MPI_##Object##_c2f(MPI_##Object handle) { return (MPI_Fint)(intptr_t)handle; }              \
+    static inline MPI_##Object MPI_##Object##_f2c(MPI_Fint integer) { return (MPI_##Object)(intptr_t)integer; }        \
+    static inline int MPI_##Object##_toint(MPI_##Object handle) { return (int)(intptr_t)handle; }                      \
+    static inline MPI_##Object MPI_##Object##_fromint(int integer) { return (MPI_##Object)(intptr_t)integer; }
+DDTC_MPI_HANDLES(Comm)
+DDTC_MPI_HANDLES(Errhandler)
+DDTC_MPI_HANDLES(File)
+DDTC_MPI_HANDLES(Group)
+DDTC_MPI_HANDLES(Info)
+DDTC_MPI_HANDLES(Message)
+DDTC_MPI_HANDLES(Op)
+DDTC_MPI_HANDLES(Request)
+DDTC_MPI_HANDLES(Session)
+DDTC_MPI_HANDLES(Win)
+static inline int MPI_Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status)
 {
-    return ddtc_mpi_check(ddtc_get_elements_x(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_elements_x");
+    DDTC_MPI_NOT_NULL(c_status, "MPI_Status_c2f");
+    DDTC_MPI_NOT_NULL(f_status, "MPI_Status_c2f");
+    memcpy(f_status, c_status, MPI_F_STATUS_SIZE * sizeof *f_status);
+    return 0;
 }
-static inline int MPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count)
+static inline int MPI_Status_f2c(const MPI_Fint *f_status, MPI_Status *c_status)
 {
-    return ddtc_mpi_check(ddtc_get_count(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_count");
-}
-static inline int MPI_Get_count_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
-{
-    return ddtc_mpi_check(ddtc_get_count_c(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_count_c");
+    DDTC_MPI_NOT_NULL(f_status, "MPI_Status_f2c");
+    DDTC_MPI_NOT_NULL(c_status, "MPI_Status_f2c");
+    memcpy(c_status, f_status, MPI_F_STATUS_SIZE * sizeof *f_status);
+    return 0;
 }
 
 /* ---- Deprecated and removed names of MPI-1 ---------------------------------------------------------------------- */
 
 static inline int MPI_Address(void *location, MPI_Aint *address) { return MPI_Get_address(location, address); }
+static inline int MPI_Attr_get(MPI_Comm comm, int keyval, void *attribute_val, int *flag)
+{
+    return MPI_Comm_get_attr(comm, keyval, attribute_val, flag);
+}
+static inline int MPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhandler)
+{
+    return MPI_Comm_create_errhandler(function, errhandler);
+}
+static inline int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
+{
+    return MPI_Comm_set_errhandler(comm, errhandler);
+}
+static inline int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler)
+{
+    return MPI_Comm_get_errhandler(comm, errhandler);
+}
 static inline int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
                                    MPI_Datatype *newtype)
 {
@@ -881,7 +1137,9 @@ static inline int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
 static inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 {
     MPI_Aint lb = 0, extent = 0;
-    int code = MPI_Type_get_extent(datatype, &lb, &extent);
+    int code;
+    DDTC_MPI_NOT_NULL(displacement, "MPI_Type_ub");
+    code = MPI_Type_get_extent(datatype, &lb, &extent);
     if (code == 0) *displacement = lb + extent;
     return code;
 }

@@ -1,5 +1,6 @@
-//! Configuration, version, log hook, error handler of the stand-in MPI.
+//! Configuration, version, log hook, how far the stand-in MPI is.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tracing::field::{Field, Visit};
 use tracing::span;
 
 use crate::arguments::{export, out};
+use crate::handlers;
 
 /// `ddtc_config` of ddtc.h; fields are only ever added at the end, `struct_size` says how many the caller knows.
 #[derive(Clone, Copy)]
@@ -205,23 +207,41 @@ impl tracing::Subscriber for Log {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// What ddtc_mpi.h must know in every translation unit: whether errors return, and how far MPI_Init and MPI_Finalize are.
-static STAND_IN: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
+/// How far MPI_Init and MPI_Finalize are: what ddtc_mpi.h must know in every translation unit.
+static STATE: AtomicI32 = AtomicI32::new(0);
 
-fn stand_in(which: c_int) -> Result<&'static AtomicI32> {
-    let rule = "must be a DDTC_MPI_ constant";
-    let place = usize::try_from(which).ok().and_then(|i| STAND_IN.get(i));
-    place.ok_or_else(|| Error::new(ErrorClass::Arg, "mpi", "which", which, rule))
+thread_local! {
+    /// Whether this thread called MPI_Init (`MPI_Is_thread_main`).
+    static MAIN: Cell<bool> = const { Cell::new(false) };
+}
+
+fn no_such(which: c_int) -> Error {
+    Error::new(ErrorClass::Arg, "mpi", "which", which, "must be a DDTC_MPI_ constant")
 }
 
 export! {
     fn ddtc_mpi_set(which: c_int, value: c_int) {
-        stand_in(which)?.store(value, Relaxed);
+        match which {
+            0 => handlers::set_returning(value != 0)?,
+            1 => {
+                STATE.store(value, Relaxed);
+                if value == 1 {
+                    MAIN.with(|main| main.set(true));
+                }
+            }
+            _ => return Err(no_such(which).into()),
+        }
         Ok(())
     }
 
     fn ddtc_mpi_get(which: c_int, value: *mut c_int) {
-        out("mpi", "value", value)?.set(stand_in(which)?.load(Relaxed));
+        let value = out("mpi", "value", value)?;
+        value.set(match which {
+            0 => c_int::from(handlers::returning()),
+            1 => STATE.load(Relaxed),
+            2 => c_int::from(MAIN.try_with(Cell::get).unwrap_or(false)),
+            _ => return Err(no_such(which).into()),
+        });
         Ok(())
     }
 }

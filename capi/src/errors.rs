@@ -1,5 +1,6 @@
 //! From faults and panics to MPI error classes, and the message of the last one in each thread.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,6 +9,7 @@ use ddtc::error::{Error, ErrorClass};
 use ddtc::object::Fault;
 
 use crate::arguments::{export, out};
+use crate::{codes, query};
 
 /// What the body of an export returns.
 pub(crate) type Outcome = Result<(), Fault>;
@@ -53,67 +55,149 @@ pub(crate) fn remember(code: c_int, text: String) {
     });
 }
 
-/// What a class means when no call of this thread failed with it.
-fn meaning(code: c_int) -> &'static str {
-    match code {
-        0 => "no error",
-        1 => "invalid buffer pointer",
-        2 => "invalid count argument",
-        3 => "invalid datatype argument",
-        5 => "invalid communicator",
-        13 => "invalid argument",
-        14 => "unknown error",
-        15 => "data longer than its space",
-        16 => "known error not in the list of classes",
-        17 => "internal error of the library",
-        36 => "invalid attribute key",
-        39 => "out of memory",
-        55 => "unsupported operation",
-        59 => "value too large for its argument",
-        1001 => "the tool interface cannot be initialized",
-        1002 => "the tool interface is not accessible",
-        1003 => "the tool interface is not initialized",
-        1004 => "not supported by the tool interface",
-        1005 => "the tool interface is out of memory",
-        1006 => "invalid argument of the tool interface",
-        1007 => "no variable, category or enumeration of that index",
-        1008 => "no item of that index",
-        1009 => "invalid session handle",
-        1010 => "invalid variable handle",
-        1011 => "no variable of that name",
-        1014 => "the variable cannot be set now",
-        1015 => "the variable can never be set",
-        1016 => "the performance variable cannot be written",
-        1017 => "the performance variable cannot be started or stopped",
-        1018 => "the performance variable cannot be read and reset at once",
-        _ => "an error code of the user",
-    }
+/// What the classes of MPI 5.0 mean (9.4), by number.
+const CLASSES: [&str; 63] = [
+    "no error",
+    "invalid buffer pointer",
+    "invalid count argument",
+    "invalid datatype argument",
+    "invalid tag",
+    "invalid communicator",
+    "invalid rank",
+    "invalid request",
+    "invalid root",
+    "invalid group",
+    "invalid operation",
+    "invalid topology",
+    "invalid dimensions",
+    "invalid argument",
+    "unknown error",
+    "data longer than its space",
+    "known error not in the list of classes",
+    "internal error of the library",
+    "pending request",
+    "error code in the status",
+    "permission denied",
+    "invalid access mode",
+    "invalid assertion",
+    "invalid file name",
+    "invalid base",
+    "error in a conversion of data",
+    "invalid displacement",
+    "data representation defined already",
+    "file exists",
+    "file in use",
+    "invalid file handle",
+    "invalid info key",
+    "no such info key",
+    "invalid info value",
+    "invalid info object",
+    "error of input or output",
+    "invalid attribute key",
+    "invalid lock type",
+    "service name not published",
+    "out of memory",
+    "collective argument not the same everywhere",
+    "not enough space",
+    "no such file",
+    "invalid port name",
+    "quota exceeded",
+    "read-only file or file system",
+    "memory cannot be attached",
+    "conflicting accesses to a window",
+    "outside the window",
+    "memory cannot be shared",
+    "wrong synchronization of a window",
+    "service name published already or not by this program",
+    "invalid size",
+    "processes cannot be spawned",
+    "unsupported data representation",
+    "unsupported operation",
+    "invalid window",
+    "wrong flavor of window",
+    "a process was aborted",
+    "value too large for its argument",
+    "invalid session",
+    "invalid error handler",
+    "error of the binary interface",
+];
+
+/// Those of the tool interface, from this number on.
+const FIRST_TOOL: usize = 1001;
+const TOOL_CLASSES: [&str; 18] = [
+    "the tool interface cannot be initialized",
+    "the tool interface is not accessible",
+    "the tool interface is not initialized",
+    "not supported by the tool interface",
+    "the tool interface is out of memory",
+    "invalid argument of the tool interface",
+    "no variable, category or enumeration of that index",
+    "no item of that index",
+    "invalid session handle",
+    "invalid variable handle",
+    "no variable of that name",
+    "no more variable handles",
+    "no more sessions",
+    "the variable cannot be set now",
+    "the variable can never be set",
+    "the performance variable cannot be written",
+    "the performance variable cannot be started or stopped",
+    "the performance variable cannot be read and reset at once",
+];
+
+/// What a predefined class means when no call of this thread failed with it.
+fn meaning(code: c_int) -> Option<&'static str> {
+    let code = usize::try_from(code).ok()?;
+    CLASSES.get(code).or_else(|| TOOL_CLASSES.get(code.checked_sub(FIRST_TOOL)?)).copied()
+}
+
+/// Whether a code is one of MPI's classes.
+pub(crate) fn is_predefined(code: c_int) -> bool {
+    meaning(code).is_some()
 }
 
 export! {
     fn ddtc_error_string(code: c_int, string: *mut c_char, resultlen: *mut c_int) {
         let resultlen = out("error_string", "resultlen", resultlen)?;
         let string = out("error_string", "string", string)?;
-        let last = LAST.try_with(|last| last.try_borrow().ok()?.clone()).ok().flatten();
-        let text = match last {
-            Some((c, text)) if c == code && code != 0 => text,
-            _ => meaning(code).to_owned(),
+        // Bytes as the program gave them, or text.
+        let text: Cow<'_, [u8]> = if let Some(added) = codes::text_of(code) {
+            Cow::Owned(added.into_vec())
+        } else {
+            let last = LAST.try_with(|last| last.try_borrow().ok()?.clone()).ok().flatten();
+            match last {
+                Some((c, text)) if c == code && code != 0 => {
+                    let mut n = text.len().min(MAX_ERROR_STRING - 1);
+                    while !text.is_char_boundary(n) {
+                        n -= 1;
+                    }
+                    Cow::Owned(text.as_bytes()[..n].to_vec())
+                }
+                _ => Cow::Borrowed(meaning(code).unwrap_or("an error code of the user").as_bytes()),
+            }
         };
-        let mut n = text.len().min(MAX_ERROR_STRING - 1);
-        while !text.is_char_boundary(n) {
-            n -= 1;
-        }
-        string.write_bytes(&text.as_bytes()[..n], true);
-        resultlen.set(n as c_int);
+        string.write_bytes(&text, true);
+        resultlen.set(text.len() as c_int);
         Ok(())
     }
-}
 
-export! {
     fn ddtc_error_class(code: c_int, class: *mut c_int) {
         let class = out("error_class", "errorclass", class)?;
-        let known = (0..=62).contains(&code) || (1001..=1018).contains(&code);
-        class.set(if known { code } else { ErrorClass::Other as c_int });
+        let other = ErrorClass::Other as c_int;
+        class.set(if is_predefined(code) { code } else { codes::class_of(code).unwrap_or(other) });
+        Ok(())
+    }
+
+    fn ddtc_mpi_explain(
+        code: c_int,
+        call: *const c_char,
+        argument: *const c_char,
+        value: *const c_char,
+        rule: *const c_char,
+    ) {
+        let text = |string| query::text("mpi_explain", "text", string);
+        let (call, argument, value, rule) = (text(call)?, text(argument)?, text(value)?, text(rule)?);
+        remember(code, format!("{call}: {argument} = {value}: {rule}"));
         Ok(())
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Every export checks its arguments, catches panics and returns an MPI error class; the message is kept per thread for
 //! `ddtc_error_string`. Nothing happens before the first call: no constructor, no thread, no environment variable.
-//! The rooms hold no state: objects live in `ddtc::object`, tool variables in `ddtc::tool`.
+//! Datatypes live in `ddtc::object`, tool variables in `ddtc::tool`. What a program of MPI needs beside them lives here: info
+//! objects (`info`), error handlers (`handlers`), error codes of its own (`codes`).
 #![allow(clippy::missing_safety_doc)] // The contracts stand in ddtc.h, function by function.
 
 #[cfg(not(target_pointer_width = "64"))]
@@ -11,13 +12,17 @@ compile_error!("handles, MPI_Aint and MPI_Count are 64-bit here");
 mod alloc;
 mod arguments;
 mod attributes;
+mod codes;
 mod config;
 mod construct;
 mod decode;
 mod embed;
 mod errors;
 mod fortran;
+mod handlers;
+mod info;
 mod introspect;
+mod numbered;
 mod pack;
 mod query;
 mod tool;

@@ -7,21 +7,35 @@ use ddtc::object::{self, MAX_NAME};
 
 use crate::arguments::{Number, Type, export, handle, natural, out};
 
-/// A C string argument.
+/// The bytes of a C string argument.
 ///
 /// # Safety
 /// `string` must be null or a NUL-terminated string that lives as long as the result is used.
+pub(crate) unsafe fn bytes<'a>(
+    call: &'static str,
+    argument: &'static str,
+    string: *const c_char,
+) -> Result<&'a [u8]> {
+    if string.is_null() {
+        return Err(Error::new(ErrorClass::Arg, call, argument, "NULL", "must not be a null pointer"));
+    }
+    // SAFETY: not null; the rest is the caller's promise.
+    Ok(unsafe { CStr::from_ptr(string) }.to_bytes())
+}
+
+/// A C string argument.
+///
+/// # Safety
+/// As [`bytes`].
 pub(crate) unsafe fn text<'a>(
     call: &'static str,
     argument: &'static str,
     string: *const c_char,
 ) -> Result<&'a str> {
-    if string.is_null() {
-        return Err(Error::new(ErrorClass::Arg, call, argument, "NULL", "must not be a null pointer"));
-    }
-    // SAFETY: not null; the rest is the caller's promise.
-    let bytes = unsafe { CStr::from_ptr(string) };
-    bytes.to_str().map_err(|_| Error::new(ErrorClass::Arg, call, argument, "not UTF-8", "must be UTF-8 text"))
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { bytes(call, argument, string)? };
+    std::str::from_utf8(bytes)
+        .map_err(|_| Error::new(ErrorClass::Arg, call, argument, "not UTF-8", "must be UTF-8 text"))
 }
 
 macro_rules! queries {
@@ -86,12 +100,15 @@ queries! {
 }
 
 export! {
+    fn ddtc_elements_size(datatype: Type, elements: i64, bytes: *mut i64) {
+        const CALL: &str = "elements_size";
+        let bytes = out(CALL, "bytes", bytes)?;
+        bytes.set(object::with(CALL, handle(datatype), |o| object::elements_size(o.datatype(), elements))??);
+        Ok(())
+    }
+
     fn ddtc_type_set_name(datatype: Type, name: *const c_char) {
-        const CALL: &str = "type_set_name";
-        if name.is_null() {
-            text(CALL, "type_name", name)?;
-        }
-        Ok(object::set_name(handle(datatype), CStr::from_ptr(name).to_bytes())?)
+        Ok(object::set_name(handle(datatype), bytes("type_set_name", "type_name", name)?)?)
     }
 
     fn ddtc_type_get_name(datatype: Type, name: *mut c_char, resultlen: *mut c_int) {

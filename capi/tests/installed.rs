@@ -3,6 +3,8 @@
 //! The library is built, installed by install.sh into a directory of this test, and every program under tests/ is compiled with the
 //! system's compilers against it: shared, static, and under AddressSanitizer. What is missing makes a test fail, not pass.
 
+mod table;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -133,7 +135,9 @@ macro_rules! c_programs {
     )*};
 }
 
-c_programs! { constructors decode badinput attributes windows addresses embed allocator threads tool kinds }
+c_programs! {
+    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status environment
+}
 
 /// Not sanitized: the sanitizer's own allocator may be locked in the child of a process with threads (gcc 12).
 #[test]
@@ -141,6 +145,22 @@ fn forks() {
     for link in [Link::Shared, Link::Static] {
         runs(&compile("cc", "c/forks.c", link, &["-std=gnu11"]));
     }
+}
+
+/// Every function of ddtc_mpi.h with each pointer null in turn: tests/table.
+#[test]
+fn null_pointers_are_refused() {
+    installed();
+    let calls = scratch().join("calls.inc");
+    std::fs::write(&calls, table::null_calls()).expect("calls");
+    let defined = format!("-DCALLS=\"{}\"", calls.display());
+    let program = compile("cc", "table/nulls.c", Link::Sanitized, &["-std=gnu11", "-O0", &mpi_h(), &defined]);
+    // The calls leave their objects behind.
+    let output = Command::new(program).env("ASAN_OPTIONS", "detect_leaks=0").output().expect("program");
+    let (said, failed) = (text(&output), String::from_utf8_lossy(&output.stderr));
+    let last = said.lines().last().unwrap_or_default();
+    assert!(output.status.success(), "{}, in or after: {last}\n{failed}", output.status);
+    assert!(said.lines().count() > 600, "{} calls", said.lines().count());
 }
 
 /// `-I` of the directory with the stand-in mpi.h.
@@ -234,7 +254,7 @@ fn fortran(source: &str) -> PathBuf {
         .args(["-g", "-O1", "-Wall", "-fcheck=all", "-J"])
         .arg(&work)
         .args(["ddtc_c.f90", "ddtc_mpi.f90"].map(|f| installed().join("share/ddtc").join(f)))
-        .arg(format!("{HERE}/tests/{source}"))
+        .arg(Path::new(HERE).join("tests").join(source))
         .arg("-o")
         .arg(&program)
         .args(pkg_config("Libs:"))
@@ -278,6 +298,38 @@ named T
 #[test]
 fn fortran_objects() {
     assert_eq!(runs(&fortran("fortran/objects.f90")), "done\n");
+}
+
+#[test]
+fn fortran_environment() {
+    assert_eq!(runs(&fortran("fortran/environment.f90")), "done\n");
+}
+
+/// What is in the tables is in the header and in the module, and the other way round: each name by itself.
+#[test]
+fn the_names_that_a_program_may_mention_are_there() {
+    installed();
+    let write = |name: &str, code: &str| {
+        let path = scratch().join(name);
+        std::fs::write(&path, code).expect("source");
+        path.display().to_string()
+    };
+    let constants: Vec<String> = table::constants().map(str::to_owned).collect();
+    let mentions = write("mentions.c", &table::c_mentions(&constants));
+    compile("cc", &mentions, Link::Shared, &["-std=c99", "-Wpedantic", &mpi_h()]);
+    let header =
+        run(Command::new("cc").args(["-E", "-P", &mpi_h()]).args(pkg_config("Cflags:")).arg(&mentions));
+    let listed = table::functions();
+    let mut defined = 0;
+    for definition in text(&header).split("static inline ").skip(1) {
+        let name = definition.split('(').next().and_then(|d| d.split([' ', '*']).next_back()).expect("name");
+        if name.starts_with("MPI_") {
+            defined += 1;
+            assert!(listed.iter().any(|f| f.name == name), "{name} is not in names.txt");
+        }
+    }
+    assert_eq!(defined, listed.len());
+    runs(&fortran(&write("mentions.f90", &table::fortran_mentions(&table::fortran_constants()))));
 }
 
 /// The leak check of the sanitized programs finds a leak, their address check what the library writes past a buffer.

@@ -128,7 +128,7 @@ named_types! {
     Unsigned "unsigned" "MPI_UNSIGNED" 4, 4, 4, Unsigned, C;
     Long "long" "MPI_LONG" LONG, LONG_A, 4, Integer, C;
     UnsignedLong "unsigned_long" "MPI_UNSIGNED_LONG" LONG, LONG_A, 4, Unsigned, C;
-    LongLong "long_long" "MPI_LONG_LONG" 8, 8, 8, Integer, C;
+    LongLong "long_long" "MPI_LONG_LONG_INT" 8, 8, 8, Integer, C;
     UnsignedLongLong "unsigned_long_long" "MPI_UNSIGNED_LONG_LONG" 8, 8, 8, Unsigned, C;
     Float "float" "MPI_FLOAT" 4, 4, 4, Float, C;
     Double "double" "MPI_DOUBLE" 8, 8, 8, Float, C;
@@ -142,7 +142,7 @@ named_types! {
     Uint16 "uint16_t" "MPI_UINT16_T" 2, 2, 2, Unsigned, C;
     Uint32 "uint32_t" "MPI_UINT32_T" 4, 4, 4, Unsigned, C;
     Uint64 "uint64_t" "MPI_UINT64_T" 8, 8, 8, Unsigned, C;
-    CFloatComplex "c_float_complex" "MPI_C_FLOAT_COMPLEX" 8, 4, 8, Complex, C;
+    CFloatComplex "c_float_complex" "MPI_C_COMPLEX" 8, 4, 8, Complex, C;
     CDoubleComplex "c_double_complex" "MPI_C_DOUBLE_COMPLEX" 16, 8, 16, Complex, C;
     CLongDoubleComplex "c_long_double_complex" "MPI_C_LONG_DOUBLE_COMPLEX" 2 * LDBL, LDBL, 32, Complex, C;
     Byte "byte" "MPI_BYTE" 1, 1, 1, Byte, Any;
@@ -194,7 +194,7 @@ named_types! {
     Ub "ub" "MPI_UB" 0, 1, 0, Marker, Any;
 }
 
-/// Names that MPI 5.0 gives to a type that has another name already (section 3.2.2 and the ABI's list).
+/// MPI's names, in lower case, where the text notation uses the synonym that MPI 5.0 has for them (section 3.2.2): both are read.
 const ALIASES: [(&str, Named); 2] = [("long_long_int", Named::LongLong), ("c_complex", Named::CFloatComplex)];
 
 /// Sizes in bytes of Fortran's default kinds, as the runtime's compiler and its flags (`-fdefault-integer-8`, ...) have them.
@@ -299,12 +299,12 @@ impl Named {
         }
     }
 
-    /// Name in the text notation: MPI's in lower case without `MPI_`.
+    /// Name in the text notation: MPI's, or its synonym, in lower case without `MPI_`.
     pub fn text_name(self) -> &'static str {
         self.row().text
     }
 
-    /// MPI's name, such as `MPI_INT`.
+    /// MPI's name, such as `MPI_INT`; of two the one that the other is a synonym of.
     pub fn mpi_name(self) -> &'static str {
         self.row().c
     }
@@ -411,7 +411,8 @@ mod tests {
             assert_eq!(n.size() == 0, n.is_marker());
             assert_eq!(Named::from_name(n.text_name()), Some(n));
             assert_eq!(Named::from_name(n.mpi_name()), Some(n));
-            assert_eq!(n.mpi_name(), format!("MPI_{}", n.text_name().to_uppercase()));
+            let primary = ALIASES.iter().find(|a| a.1 == n).map_or(n.text_name(), |a| a.0);
+            assert_eq!(n.mpi_name(), format!("MPI_{}", primary.to_uppercase()));
             if n.class() == Class::Pair {
                 let external: i64 = n.parts().iter().map(|p| p.0.external32_size()).sum();
                 assert_eq!(n.external32_size(), external, "{n}");

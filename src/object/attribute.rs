@@ -1,13 +1,13 @@
 //! Attributes of datatypes: keyvals, one cache per object, copy and delete callbacks (MPI 5.0 section 7.7.4).
 //!
 //! Keyvals of datatypes are numbers of their own: those of communicators or windows are unknown here. A keyval that was freed
-//! lives on in the attributes that use it. Callbacks run without any lock held and see the object as it is: what they change is
-//! looked at anew after each one.
+//! does all that it did until the last attribute that uses it is gone (7.7.2). Callbacks run without any lock held and see the
+//! object as it is: what they change is looked at anew after each one.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use super::{Fault, Handle, Object, with};
 use crate::error::{Error, ErrorClass, Result};
@@ -21,11 +21,17 @@ pub trait Callbacks: Send + Sync {
     fn delete(&self, datatype: Handle, keyval: i32, value: usize) -> std::result::Result<(), i32>;
 }
 
+/// Held by its attributes, and by its number until that is freed.
 struct Keyval {
     number: i32,
-    /// Until the keyval is freed.
-    live: AtomicBool,
     callbacks: Box<dyn Callbacks>,
+}
+
+impl Drop for Keyval {
+    fn drop(&mut self) {
+        // Whoever drops a keyval holds no lock: callbacks are the user's.
+        KEYVALS.lock().known.remove(&self.number);
+    }
 }
 
 impl fmt::Debug for Keyval {
@@ -60,7 +66,14 @@ pub(super) type Attributes = Vec<Attribute>;
 #[derive(Default)]
 struct Keyvals {
     next: i32,
-    live: HashMap<i32, Arc<Keyval>>,
+    known: HashMap<i32, Known>,
+}
+
+/// What a number stands for.
+struct Known {
+    keyval: Weak<Keyval>,
+    /// The reference of the number itself, until `MPI_Type_free_keyval`.
+    own: Option<Arc<Keyval>>,
 }
 
 /// Numbers start above those that the ABI gives to predefined keys.
@@ -79,28 +92,29 @@ pub fn create_keyval(callbacks: Box<dyn Callbacks>) -> Result<i32> {
     keyvals.next = number.checked_add(1).ok_or_else(|| {
         Error::new(ErrorClass::NoMem, "type_create_keyval", "keyval", number, "all keyvals were given out")
     })?;
-    keyvals.live.insert(number, Arc::new(Keyval { number, live: AtomicBool::new(true), callbacks }));
+    let own = Arc::new(Keyval { number, callbacks });
+    keyvals.known.insert(number, Known { keyval: Arc::downgrade(&own), own: Some(own) });
     Ok(number)
 }
 
-fn keyval(operation: &'static str, number: i32) -> Result<Arc<Keyval>> {
-    KEYVALS.lock().live.get(&number).cloned().ok_or_else(|| {
-        let rule =
-            if number == 0 { "is MPI_KEYVAL_INVALID" } else { "is not a keyval of datatypes, or was freed" };
-        Error::new(ErrorClass::Keyval, operation, "type_keyval", number, rule)
-    })
+fn unknown(operation: &'static str, number: i32) -> Error {
+    let rule =
+        if number == 0 { "is MPI_KEYVAL_INVALID" } else { "is not a keyval of datatypes, or was freed" };
+    Error::new(ErrorClass::Keyval, operation, "type_keyval", number, rule)
 }
 
-/// `MPI_Type_free_keyval`. Attributes that use it stay, and keep calling its callbacks.
+fn keyval(operation: &'static str, number: i32) -> Result<Arc<Keyval>> {
+    let known = KEYVALS.lock().known.get(&number).and_then(|k| k.keyval.upgrade());
+    known.ok_or_else(|| unknown(operation, number))
+}
+
+/// `MPI_Type_free_keyval`, once. While attributes use it, everything else goes on as before.
 ///
 /// # Errors
 /// Class `Keyval`.
 pub fn free_keyval(number: i32) -> Result<()> {
-    let keyval = keyval("type_free_keyval", number)?;
-    keyval.live.store(false, Ordering::Release);
-    let gone = KEYVALS.lock().live.remove(&number);
-    drop(gone);
-    Ok(())
+    let own = KEYVALS.lock().known.get_mut(&number).and_then(|k| k.own.take());
+    own.map(drop).ok_or_else(|| unknown("type_free_keyval", number))
 }
 
 fn find(object: &Object, number: i32) -> Option<Attribute> {
@@ -142,13 +156,8 @@ pub fn set_attribute(handle: Handle, number: i32, value: usize) -> std::result::
 /// A bad handle or keyval.
 pub fn get_attribute(handle: Handle, number: i32) -> Result<Option<usize>> {
     const CALL: &str = "type_get_attr";
-    let known = with(CALL, handle, |o| {
-        let side = o.side.lock();
-        let attribute = side.as_ref()?.attributes.iter().find(|a| a.keyval.number == number)?;
-        attribute.keyval.live.load(Ordering::Acquire).then_some(attribute.value)
-    })?;
-    match known {
-        Some(value) => Ok(Some(value)),
+    match with(CALL, handle, |o| find(o, number))? {
+        Some(attribute) => Ok(Some(attribute.value)),
         None => keyval(CALL, number).map(|_| None),
     }
 }

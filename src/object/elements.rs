@@ -1,12 +1,22 @@
-//! Basic elements in a number of packed bytes (MPI 5.0 section 3.2.5, `MPI_Get_elements`).
+//! Basic elements and the packed bytes that they have (MPI 5.0 sections 3.2.5 and 13.3).
 
 use crate::datatype::{Combiner, Datatype};
+use crate::error::{Error, ErrorClass, Result};
 
-/// Basic elements in the first `bytes` packed bytes of instances of `t`; none where that ends inside an element.
-///
-/// A pair counts as two, as its type map says. Time: O(depth + members of the structs on the way).
-pub fn elements(t: &Datatype, bytes: u64) -> Option<i64> {
-    let mut left = i64::try_from(bytes).ok()?;
+/// A way to measure the beginning of a packed stream.
+struct Measure {
+    instance: fn(&Datatype) -> i64,
+    /// Of one basic element, by its size in bytes.
+    element: fn(i64) -> i64,
+}
+
+const BYTES: Measure = Measure { instance: Datatype::size, element: |size| size };
+/// A pair counts as two, as its type map says.
+const ELEMENTS: Measure = Measure { instance: |t| t.signature().length(), element: |_| 1 };
+
+/// What the beginning of packed instances of `t` that is `left` in one measure is in the other; none where it ends inside an
+/// element, does not fit, or `t` has no data. Time: O(depth + members of the structs on the way).
+fn convert(t: &Datatype, mut left: i64, from: &Measure, to: &Measure) -> Option<i64> {
     let mut total = 0i64;
     let mut node = t;
     loop {
@@ -14,12 +24,12 @@ pub fn elements(t: &Datatype, bytes: u64) -> Option<i64> {
             return Some(total);
         }
         if node.size() == 0 {
-            // Bytes for a type without data.
             return None;
         }
         // Packed order of every constructor with one child is child after child.
-        total = total.checked_add((left / node.size()).checked_mul(node.signature().length())?)?;
-        left %= node.size();
+        let whole = (from.instance)(node);
+        total = total.checked_add((left / whole).checked_mul((to.instance)(node))?)?;
+        left %= whole;
         if left == 0 {
             return Some(total);
         }
@@ -29,35 +39,57 @@ pub fn elements(t: &Datatype, bytes: u64) -> Option<i64> {
         }
         match node.combiner() {
             Combiner::Named(named) => {
-                let mut end = 0;
                 for &(_, size) in named.pieces() {
-                    end += size;
-                    if end <= left {
-                        total += 1;
+                    let element = (from.element)(size);
+                    if left < element {
+                        break;
                     }
-                    if end == left {
-                        return Some(total);
-                    }
+                    left -= element;
+                    total = total.checked_add((to.element)(size))?;
                 }
-                return None;
+                return (left == 0).then_some(total);
             }
             Combiner::Struct { blocklengths, types, .. } => {
                 let mut next = None;
                 for (&length, child) in blocklengths.iter().zip(types.iter()) {
-                    // No larger than the node's size, which fits.
-                    let block = length * child.size();
+                    // No larger than that of the node, which fits.
+                    let block = length * (from.instance)(child);
                     if left < block {
                         next = Some(child);
                         break;
                     }
                     left -= block;
-                    total = total.checked_add(length.checked_mul(child.signature().length())?)?;
+                    total = total.checked_add(length.checked_mul((to.instance)(child))?)?;
                 }
                 node = next?;
             }
             combiner => node = combiner.children().next()?,
         }
     }
+}
+
+/// Basic elements in the first `bytes` packed bytes of instances of `t`; none where that ends inside an element.
+pub fn elements(t: &Datatype, bytes: u64) -> Option<i64> {
+    convert(t, i64::try_from(bytes).ok()?, &BYTES, &ELEMENTS)
+}
+
+/// The packed bytes that the first `count` basic elements of instances of `t` have: what a status must hold so that
+/// `MPI_Get_elements` returns `count`.
+///
+/// # Errors
+/// Class `Count` when `count` is negative, or not 0 for a type without data; `ValueTooLarge` when the bytes do not fit.
+pub fn elements_size(t: &Datatype, count: i64) -> Result<i64> {
+    let refuse = |class, rule: &'static str| Error::new(class, "elements_size", "count", count, rule);
+    if count < 0 {
+        return Err(refuse(ErrorClass::Count, "must not be negative"));
+    }
+    if count > 0 && t.size() == 0 {
+        return Err(refuse(ErrorClass::Count, "must be 0 for a datatype without data"));
+    }
+    // A number of elements never ends inside one.
+    convert(t, count, &ELEMENTS, &BYTES).ok_or_else(|| {
+        refuse(ErrorClass::ValueTooLarge, "elements must have no more bytes than 64 bits count")
+    })
 }
 
 #[cfg(test)]
@@ -68,6 +100,9 @@ mod tests {
         let t: Datatype = text.parse().unwrap();
         for &(bytes, count) in expected {
             assert_eq!(elements(&t, bytes), count, "{text}, {bytes} bytes");
+            if let Some(count) = count {
+                assert_eq!(elements_size(&t, count), Ok(bytes as i64), "{text}, {count} elements");
+            }
         }
     }
 
@@ -81,5 +116,38 @@ mod tests {
         check("subarray([4, 8], [1, 3], [2, 1], C, double)", &[(8, Some(1)), (32, Some(4))]);
         check("struct([], [], [])", &[(0, Some(0)), (1, None)]);
         check("struct([0, 2], [0, 0], [double, contiguous(2, char)])", &[(3, Some(3)), (4, Some(4))]);
+    }
+
+    #[test]
+    fn any_number_of_elements_has_its_bytes() {
+        for text in [
+            "short_int",
+            "contiguous(10, int)",
+            "vector(3, 2, 5, struct([1, 0, 2], [0, 9, 16], [char, double, double_int]))",
+            "struct([1, 3], [0, 8], [resized(-4, 40, 2int), hindexed([2, 0, 1], [64, 0, 8], contiguous(2, float))])",
+            "darray(4, 1, [10], [cyclic], [3], [4], C, long_double_int)",
+            "dup(f90_real(15, 300))",
+        ] {
+            let t: Datatype = text.parse().unwrap();
+            for n in 0..100 {
+                let bytes = elements_size(&t, n).unwrap();
+                assert_eq!(elements(&t, bytes as u64), Some(n), "{text}, {n} elements, {bytes} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn elements_that_are_none_are_refused() {
+        let class = |text: &str, n| elements_size(&text.parse().unwrap(), n).unwrap_err().class();
+        assert_eq!(class("int", -1), ErrorClass::Count);
+        assert_eq!(class("struct([], [], [])", 1), ErrorClass::Count);
+        assert_eq!(class("int", i64::MAX / 4 + 1), ErrorClass::ValueTooLarge);
+        assert_eq!(class("double_int", i64::MAX), ErrorClass::ValueTooLarge);
+        assert_eq!(
+            class("struct([1, 1], [0, 8], [char, double])", i64::MAX / 9 * 2 + 2),
+            ErrorClass::ValueTooLarge
+        );
+        assert_eq!(elements_size(&"int".parse().unwrap(), i64::MAX / 4), Ok(i64::MAX - 3));
+        assert_eq!(elements_size(&"struct([], [], [])".parse().unwrap(), 0), Ok(0));
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 pub use attribute::{Callbacks, create_keyval, delete_attribute, free_keyval, get_attribute, set_attribute};
-pub use elements::elements;
+pub use elements::{elements, elements_size};
 pub use handle::Handle;
 
 use crate::committed::Committed;
@@ -204,14 +204,16 @@ pub fn commit(handle: Handle) -> Result<()> {
     with("type_commit", handle, |o| o.commit().map(drop))?
 }
 
-/// `MPI_Type_dup`: the same type map and committed state; attributes as the copy callbacks say, in the order in which they
-/// were set. O(1) plus the callbacks.
+/// `MPI_Type_dup`: the same type map and committed state, so that a duplicate of a predefined type is committed; attributes as
+/// the copy callbacks say, in the order in which they were set. O(1) plus the callbacks, and a commit where a predefined type
+/// was never used before.
 ///
 /// # Errors
-/// As [`with`]; the code of a failing copy callback, after the copies already made were deleted.
+/// As [`with`]; of the engine, for such a commit; the code of a failing copy callback, after the copies already made were deleted.
 pub fn dup(handle: Handle) -> std::result::Result<Handle, Fault> {
-    let (tree, committed, copies) =
-        with("type_dup", handle, |o| (o.datatype.dup(), o.committed.get().cloned(), attribute::snapshot(o)))?;
+    let (tree, committed, copies) = with("type_dup", handle, |o| {
+        Ok::<_, Error>((o.datatype.dup(), o.committed()?.cloned(), attribute::snapshot(o)))
+    })??;
     let new = insert(tree, committed, false)?;
     for one in copies {
         let copied = one.copy(handle).and_then(|value| match value {

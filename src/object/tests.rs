@@ -107,10 +107,65 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     set_attribute(h, a, 1).unwrap();
     free_keyval(a).unwrap();
     assert_eq!(class(free_keyval(a)), ErrorClass::Keyval);
+    // In use, so it does all that it did (MPI 5.0, 7.7.2): on other types too.
+    let other = vector();
+    assert_eq!((get_attribute(h, a), get_attribute(other, a)), (Ok(Some(1)), Ok(None)));
+    set_attribute(h, a, 2).unwrap();
+    set_attribute(other, a, 3).unwrap();
+    delete_attribute(h, a).unwrap();
+    assert_eq!(said(&log), [format!("delete {a} 1 0"), format!("delete {a} 2 0")]);
+    assert_eq!(class(free_keyval(a)), ErrorClass::Keyval);
+    // The last attribute takes it along.
+    assert_eq!(get_attribute(other, a), Ok(Some(3)));
+    free(other).unwrap();
+    assert_eq!(said(&log), [format!("delete {a} 3 0")]);
     assert_eq!(class(get_attribute(h, a)), ErrorClass::Keyval);
-    assert_eq!(class(set_attribute(h, a, 2)), ErrorClass::Keyval);
+    assert_eq!(class(set_attribute(h, a, 4)), ErrorClass::Keyval);
+    assert_eq!(class(delete_attribute(h, a)), ErrorClass::Keyval);
     free(h).unwrap();
-    assert_eq!(said(&log), [format!("delete {a} 1 0")]);
+    assert!(said(&log).is_empty());
+}
+
+/// A duplicate's copy is a reference too.
+#[test]
+fn a_freed_keyval_is_copied_and_lives_in_the_copy() {
+    let log = Log::default();
+    let (a, _) = key(&log, Ok(Some(10)));
+    let h = vector();
+    set_attribute(h, a, 1).unwrap();
+    free_keyval(a).unwrap();
+    let d = dup(h).unwrap();
+    free(h).unwrap();
+    assert_eq!(get_attribute(d, a), Ok(Some(10)));
+    set_attribute(d, a, 11).unwrap();
+    free(d).unwrap();
+    let expected = [
+        format!("copy {a} 1"),
+        format!("delete {a} 1 0"),
+        format!("delete {a} 10 0"),
+        format!("delete {a} 11 0"),
+    ];
+    assert_eq!(said(&log), expected);
+}
+
+/// Predefined types need no commit, used before or not: neither do their duplicates (MPI 5.0, 5.1.10).
+#[test]
+fn a_dup_of_a_predefined_type_is_committed() {
+    let unnamed = create(Datatype::f90_real(Some(6), None).unwrap()).unwrap();
+    // No other test of this process uses them.
+    for old in [Handle::of_named(Named::Real2), Handle::of_named(Named::ShortInt), unnamed] {
+        let d = dup(old).unwrap();
+        let e = dup(d).unwrap();
+        for h in [d, e] {
+            assert!(with("test", h, |o| o.committed().unwrap().is_some()).unwrap());
+            free(h).unwrap();
+        }
+    }
+    let h = vector();
+    let d = dup(h).unwrap();
+    assert!(with("test", d, |o| o.committed().unwrap().is_none()).unwrap());
+    free(d).unwrap();
+    free(h).unwrap();
 }
 
 #[test]
@@ -175,6 +230,9 @@ fn a_dup_shares_the_kernel_and_has_its_own_attributes() {
 #[test]
 fn names_of_types() {
     assert_eq!(name(Handle::of_named(Named::Double)).unwrap(), b"MPI_DOUBLE");
+    // Of a type's two names the one that the other is a synonym of (MPI 5.0, 3.2.2).
+    assert_eq!(name(Handle::of_named(Named::LongLong)).unwrap(), b"MPI_LONG_LONG_INT");
+    assert_eq!(name(Handle::of_named(Named::CFloatComplex)).unwrap(), b"MPI_C_COMPLEX");
     let h = vector();
     assert_eq!(name(h).unwrap(), b"");
     set_name(h, &[b'x'; 500]).unwrap();

@@ -134,11 +134,22 @@ int main(void)
     int old_a = a;
     OK(ddtc_type_free_keyval(&a));
     EQ(a, DDTC_KEYVAL_INVALID);
-    FAILS(DDTC_ERR_KEYVAL, "type_keyval", ddtc_type_set_attr(t, old_a, (void *)9));
+    int again_a = old_a;
+    FAILS(DDTC_ERR_KEYVAL, "type_keyval", ddtc_type_free_keyval(&again_a));
+    EQ(get(t, old_a), 1);
+    EQ(get(DDTC_TYPE_INT, old_a), -1);
     OK(ddtc_type_dup(t, &d));
     SAID("copy %d 1;copy %d 6;", old_a, b);
     OK(ddtc_type_free(&d));
     SAID("delete %d 106;delete %d 101;", b, old_a);
+    /* Until then it sets, on other types too, and deletes. */
+    OK(ddtc_type_contiguous(2, DDTC_TYPE_INT, &d));
+    OK(ddtc_type_set_attr(d, old_a, (void *)9));
+    OK(ddtc_type_set_attr(d, old_a, (void *)10));
+    OK(ddtc_type_delete_attr(d, old_a));
+    SAID("delete %d 9;delete %d 10;", old_a, old_a);
+    FAILS(DDTC_ERR_KEYVAL, "no attribute", ddtc_type_delete_attr(d, old_a));
+    OK(ddtc_type_free(&d));
 
     /* A failing delete stops free with its code: what was deleted is gone, it, the rest and the handle stay. */
     OK(ddtc_type_set_attr(t, c, (void *)7));
@@ -154,6 +165,13 @@ int main(void)
     delete_fails = 0;
     OK(ddtc_type_free(&t));
     SAID("delete %d 6;delete %d 1;", b, old_a);
+    /* That was the last. */
+    void *unset = &extra;
+    int flag = 5;
+    FAILS(DDTC_ERR_KEYVAL, "was freed", ddtc_type_get_attr(DDTC_TYPE_INT, old_a, &unset, &flag));
+    FAILS(DDTC_ERR_KEYVAL, "was freed", ddtc_type_set_attr(DDTC_TYPE_INT, old_a, (void *)9));
+    FAILS(DDTC_ERR_KEYVAL, "was freed", ddtc_type_delete_attr(DDTC_TYPE_INT, old_a));
+    TRUE(unset == &extra && flag == 5);
 
     /* Predefined types bear attributes. */
     OK(ddtc_type_set_attr(DDTC_TYPE_INT, b, (void *)1));

@@ -42,6 +42,21 @@ int main(void)
     FAILS(DDTC_ERR_TYPE, "named", ddtc_type_get_contents(DDTC_TYPE_INT, 8, 8, 3, i, a, d));
     FAILS(DDTC_ERR_TYPE, "named", ddtc_type_get_contents_c(DDTC_TYPE_INT, 8, 8, 8, 3, i, a, c, d));
 
+    /* A dup of a predefined type is committed as that is, never used before or not. */
+    ddtc_datatype unused[] = {DDTC_TYPE_REAL2, DDTC_TYPE_LONG_DOUBLE_INT, DDTC_TYPE_COMPLEX32}, again;
+    for (int i = 0; i < LENGTH(unused); i++) {
+        char from[64] = {1, 2, 3}, to[64] = {0};
+        int position = 0;
+        OK(ddtc_type_dup(unused[i], &v));
+        OK(ddtc_type_dup(v, &again));
+        OK(ddtc_pack(from, 1, v, to, sizeof to, &position));
+        position = 0;
+        OK(ddtc_pack(from, 1, again, to, sizeof to, &position));
+        TRUE(position > 0 && to[0] == 1 && to[1] == 2);
+        OK(ddtc_type_free(&v));
+        OK(ddtc_type_free(&again));
+    }
+
     /* A dup of a predefined type is derived; chains keep every link. */
     OK(ddtc_type_dup(DDTC_TYPE_INT, &v));
     OK(ddtc_type_dup(v, &s));

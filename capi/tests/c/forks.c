@@ -49,9 +49,20 @@ static void life(int i)
     OK(ddtc_type_free(&d));
 }
 
+static void handler(void) {}
+
 static void rest(void)
 {
     int own, provided, flag;
+    ddtc_info info;
+    ddtc_errhandler errhandler;
+    OK(ddtc_info_create(&info));
+    OK(ddtc_info_set(info, "key", "value"));
+    OK(ddtc_info_free(&info));
+    OK(ddtc_errhandler_create(DDTC_ERRHANDLER_COMM, handler, &errhandler));
+    OK(ddtc_errhandler_free(&errhandler));
+    OK(ddtc_error_add_code(DDTC_ERR_OTHER, &own));
+    OK(ddtc_error_remove_code(own));
     ddtc_config config = {.struct_size = sizeof config};
     OK(ddtc_type_create_keyval(DDTC_DUP_FN, DDTC_NULL_DELETE_FN, &own, NULL));
     OK(ddtc_type_free_keyval(&own));

@@ -99,11 +99,14 @@ int main(int argc, char **argv)
     MPI_Status status;
     int elements;
     MPI_Count large;
-    MPI_Status_set_elements(&status, t, 2);
+    MPI_Status_set_elements(&status, t, 10);
     MPI_Get_count(&status, t, &elements);
     EQ(elements, 2);
     MPI_Get_elements(&status, t, &elements);
     EQ(elements, 10);
+    MPI_Status_set_elements(&status, t, 2);
+    MPI_Get_count(&status, t, &elements);
+    EQ(elements, MPI_UNDEFINED);
     MPI_Status_set_elements_x(&status, MPI_BYTE, ((MPI_Count)3 << 32) + 1);
     MPI_Get_elements_x(&status, MPI_CHAR, &large);
     EQ(large, ((MPI_Count)3 << 32) + 1);

@@ -96,7 +96,14 @@ program objects
   call check(deleted == 3, 13)
   call MPI_TYPE_FREE_KEYVAL(keyval, code)
   call check(keyval == MPI_KEYVAL_INVALID, 14)
+  ! The plain one is in use.
+  k = plain
   call MPI_TYPE_FREE_KEYVAL(plain, code)
+  call MPI_TYPE_GET_ATTR(t, k, value, flag, code)
+  call check(code == MPI_SUCCESS .and. flag .and. value == -3, 140)
+  call MPI_TYPE_DELETE_ATTR(t, k, code)
+  call MPI_TYPE_GET_ATTR(t, k, value, flag, code)
+  call check(code == MPI_ERR_KEYVAL, 141)
 
   ! Names.
   call MPI_TYPE_SET_NAME(t, 'every second', code)
@@ -119,7 +126,7 @@ program objects
   call check(lb == 0 .and. extent == 20, 20)
   call MPI_PACK_SIZE(2, t, MPI_COMM_WORLD, n, code)
   call check(n == 24, 21)
-  call MPI_STATUS_SET_ELEMENTS(status, t, 3, code)
+  call MPI_STATUS_SET_ELEMENTS(status, t, 9, code)
   call MPI_GET_ELEMENTS(status, t, n, code)
   call check(n == 9, 22)
   call MPI_GET_COUNT(status, t, n, code)

@@ -1,0 +1,134 @@
+//! Error classes, codes and strings that the program adds (MPI 5.0, 9.5), and the attributes that MPI itself has on communicators,
+//! one of which is the last of those numbers.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::process::{Guard, Mutex};
+
+use crate::arguments::{export, out};
+use crate::errors::is_predefined;
+use crate::numbered::Numbered;
+use crate::query::bytes;
+
+/// `MPI_ERR_LASTCODE` of the standard ABI.
+const LAST_PREDEFINED: c_int = 0x3fff;
+
+struct Code {
+    /// The class of a code; none for a class.
+    class: Option<c_int>,
+    text: Option<Box<[u8]>>,
+}
+
+/// Values of `MPI_TAG_UB`, `MPI_IO` (any process), `MPI_HOST` (none), `MPI_WTIME_IS_GLOBAL`, `MPI_LASTUSEDCODE`.
+static TAG_UB: AtomicI32 = AtomicI32::new(i32::MAX);
+static IO: AtomicI32 = AtomicI32::new(-1);
+static HOST: AtomicI32 = AtomicI32::new(-3);
+static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
+static LAST_USED: AtomicI32 = AtomicI32::new(LAST_PREDEFINED);
+
+static CODES: Mutex<Numbered<Code>> = Mutex::new(Numbered::new(LAST_PREDEFINED + 1));
+
+fn codes() -> Guard<'static, Numbered<Code>> {
+    CODES.lock()
+}
+
+/// The class of a code, or the class itself, that the program added.
+pub(crate) fn class_of(code: c_int) -> Option<c_int> {
+    codes().get(code).map(|c| c.class.unwrap_or(code))
+}
+
+/// The string of a code or class that the program added: empty until it adds one.
+pub(crate) fn text_of(code: c_int) -> Option<Box<[u8]>> {
+    codes().get(code).map(|c| c.text.clone().unwrap_or_default())
+}
+
+fn refuse(call: &'static str, argument: &'static str, value: c_int, rule: &'static str) -> Error {
+    Error::new(ErrorClass::Arg, call, argument, value, rule)
+}
+
+/// Takes out a class or a code.
+fn remove(call: &'static str, argument: &'static str, code: c_int, is_class: bool) -> Result<()> {
+    let mut codes = codes();
+    if codes.get(code).is_none_or(|c| c.class.is_none() != is_class) {
+        return Err(refuse(call, argument, code, "is none that the program added, or was removed"));
+    }
+    if codes.get(code).is_some_and(|c| c.text.is_some()) {
+        return Err(refuse(call, argument, code, "still has a string, which must be removed first"));
+    }
+    if codes.values().any(|c| c.class == Some(code)) {
+        return Err(refuse(call, argument, code, "still has codes, which must be removed first"));
+    }
+    codes.remove(code);
+    Ok(())
+}
+
+export! {
+    fn ddtc_error_add_class(errorclass: *mut c_int) {
+        let errorclass = out("error_add_class", "errorclass", errorclass)?;
+        errorclass.set(codes().insert("error_add_class", Code { class: None, text: None })?);
+        Ok(())
+    }
+
+    fn ddtc_error_add_code(errorclass: c_int, errorcode: *mut c_int) {
+        const CALL: &str = "error_add_code";
+        let errorcode = out(CALL, "errorcode", errorcode)?;
+        let mut codes = codes();
+        if !is_predefined(errorclass) && codes.get(errorclass).is_none_or(|c| c.class.is_some()) {
+            return Err(refuse(CALL, "errorclass", errorclass, "is no error class").into());
+        }
+        errorcode.set(codes.insert(CALL, Code { class: Some(errorclass), text: None })?);
+        Ok(())
+    }
+
+    fn ddtc_error_add_string(errorcode: c_int, string: *const c_char) {
+        const CALL: &str = "error_add_string";
+        let text = bytes(CALL, "string", string)?;
+        // MPI_MAX_ERROR_STRING with its NUL.
+        let text: Box<[u8]> = text[..text.len().min(511)].into();
+        let mut codes = codes();
+        let rule = "is none that the program added, or was removed";
+        let code = codes.get(errorcode).ok_or_else(|| refuse(CALL, "errorcode", errorcode, rule))?;
+        code.text = Some(text);
+        Ok(())
+    }
+
+    fn ddtc_error_remove_class(errorclass: c_int) {
+        Ok(remove("error_remove_class", "errorclass", errorclass, true)?)
+    }
+
+    fn ddtc_error_remove_code(errorcode: c_int) {
+        Ok(remove("error_remove_code", "errorcode", errorcode, false)?)
+    }
+
+    fn ddtc_error_remove_string(errorcode: c_int) {
+        const CALL: &str = "error_remove_string";
+        let gone = codes().get(errorcode).and_then(|c| c.text.take());
+        let rule = "is none that the program added a string for";
+        Ok(gone.map(drop).ok_or_else(|| refuse(CALL, "errorcode", errorcode, rule))?)
+    }
+
+    fn ddtc_mpi_attribute(keyval: c_int, value: *mut c_void, flag: *mut c_int) {
+        const CALL: &str = "comm_get_attr";
+        let (value, flag) = (out(CALL, "attribute_val", value.cast::<*mut c_int>())?, out(CALL, "flag", flag)?);
+        let place = match keyval {
+            501 => Some(&TAG_UB),
+            502 => Some(&IO),
+            503 => Some(&HOST),
+            504 => Some(&WTIME_IS_GLOBAL),
+            506 => Some(&LAST_USED),
+            505 | 507 => None,
+            _ => {
+                let rule = "is none of MPI's own keyvals of communicators";
+                return Err(Error::new(ErrorClass::Keyval, CALL, "comm_keyval", keyval, rule).into());
+            }
+        };
+        LAST_USED.store(codes().last(), Relaxed);
+        if let Some(place) = place {
+            value.set(place.as_ptr());
+        }
+        flag.set(c_int::from(place.is_some()));
+        Ok(())
+    }
+}

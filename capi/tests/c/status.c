@@ -1,0 +1,111 @@
+/* A status that the program fills (MPI 5.0, 13.3, 3.2.5, 3.8.4): elements of any type, all fields, Fortran's form of it. */
+#include <ddtc/mpi.h>
+#include <limits.h>
+#include "check.h"
+
+/* n elements are n elements, and whole instances where `per` divides them. */
+static void counts(MPI_Datatype t, int per)
+{
+    MPI_Status status;
+    int n, got;
+    MPI_Count large;
+    for (n = 0; n < 40; n++) {
+        OK(MPI_Status_set_elements(&status, t, n));
+        OK(MPI_Get_elements(&status, t, &got));
+        EQ(got, n);
+        OK(MPI_Get_count(&status, t, &got));
+        EQ(got, n % per ? MPI_UNDEFINED : n / per);
+        OK(MPI_Status_set_elements_c(&status, t, n));
+        OK(MPI_Get_elements_c(&status, t, &large));
+        EQ(large, n);
+        OK(MPI_Status_set_elements_x(&status, t, n));
+        OK(MPI_Get_elements_x(&status, t, &large));
+        EQ(large, n);
+        OK(MPI_Get_count_c(&status, t, &large));
+        EQ(large, n % per ? MPI_UNDEFINED : n / per);
+    }
+    FAILS(MPI_ERR_COUNT, "count = -1", MPI_Status_set_elements(&status, t, -1));
+    FAILS(MPI_ERR_VALUE_TOO_LARGE, "count", MPI_Status_set_elements_c(&status, t, INT64_MAX));
+    /* What was there stays. */
+    OK(MPI_Get_elements(&status, t, &got));
+    EQ(got, 39);
+}
+
+int main(void)
+{
+    MPI_Datatype t, v, empty;
+    MPI_Status status;
+    MPI_Fint fortran[MPI_F_STATUS_SIZE];
+    int n;
+    MPI_Count large;
+    OK(MPI_Init(NULL, NULL));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+
+    OK(MPI_Type_contiguous(10, MPI_INT, &t));
+    counts(t, 10);
+    OK(MPI_Type_free(&t));
+    counts(MPI_SHORT, 1);
+    counts(MPI_SHORT_INT, 2);
+    counts(MPI_LONG_DOUBLE_INT, 2);
+    OK(MPI_Type_create_struct(3, (int[]){1, 2, 1}, (MPI_Aint[]){0, 8, 64},
+                              (MPI_Datatype[]){MPI_CHAR, MPI_DOUBLE_INT, MPI_FLOAT}, &t));
+    counts(t, 6);
+    OK(MPI_Type_vector(2, 2, 3, t, &v));
+    counts(v, 24);
+    OK(MPI_Type_free(&t));
+    OK(MPI_Type_free(&v));
+    OK(MPI_Type_create_subarray(2, (int[]){4, 4}, (int[]){2, 3}, (int[]){1, 1}, MPI_ORDER_C, MPI_2INT, &t));
+    counts(t, 12);
+    OK(MPI_Type_free(&t));
+
+    /* Bytes beyond 32 bits. */
+    OK(MPI_Status_set_elements_x(&status, MPI_DOUBLE, ((MPI_Count)3 << 32) + 1));
+    OK(MPI_Get_elements_x(&status, MPI_DOUBLE, &large));
+    EQ(large, ((MPI_Count)3 << 32) + 1);
+    OK(MPI_Get_elements(&status, MPI_DOUBLE, &n));
+    EQ(n, MPI_UNDEFINED);
+
+    /* A type without data has no elements. */
+    OK(MPI_Type_contiguous(0, MPI_INT, &empty));
+    OK(MPI_Status_set_elements(&status, empty, 0));
+    OK(MPI_Get_elements(&status, empty, &n));
+    EQ(n, 0);
+    OK(MPI_Get_count(&status, empty, &n));
+    EQ(n, 0);
+    FAILS(MPI_ERR_COUNT, "count = 1", MPI_Status_set_elements(&status, empty, 1));
+    OK(MPI_Type_free(&empty));
+    FAILS(MPI_ERR_ARG, "status = NULL", MPI_Status_set_elements(MPI_STATUS_IGNORE, MPI_INT, 1));
+    FAILS(MPI_ERR_TYPE, "MPI_DATATYPE_NULL", MPI_Status_set_elements(&status, MPI_DATATYPE_NULL, 1));
+
+    /* The fields. */
+    OK(MPI_Status_set_elements(&status, MPI_INT, 3));
+    OK(MPI_Status_set_source(&status, 4));
+    OK(MPI_Status_set_tag(&status, 5));
+    OK(MPI_Status_set_error(&status, MPI_ERR_TRUNCATE));
+    OK(MPI_Status_set_cancelled(&status, 7));
+    TRUE(status.MPI_SOURCE == 4 && status.MPI_TAG == 5 && status.MPI_ERROR == MPI_ERR_TRUNCATE);
+    OK(MPI_Status_get_source(&status, &n));
+    EQ(n, 4);
+    OK(MPI_Status_get_tag(&status, &n));
+    EQ(n, 5);
+    OK(MPI_Status_get_error(&status, &n));
+    EQ(n, MPI_ERR_TRUNCATE);
+    OK(MPI_Test_cancelled(&status, &n));
+    EQ(n, 1);
+    OK(MPI_Get_elements(&status, MPI_INT, &n));
+    EQ(n, 3);
+
+    /* Fortran's form. */
+    OK(MPI_Status_c2f(&status, fortran));
+    TRUE(fortran[MPI_F_SOURCE] == 4 && fortran[MPI_F_TAG] == 5 && fortran[MPI_F_ERROR] == MPI_ERR_TRUNCATE);
+    memset(&status, 0, sizeof status);
+    fortran[MPI_F_TAG] = 55;
+    OK(MPI_Status_f2c(fortran, &status));
+    TRUE(status.MPI_SOURCE == 4 && status.MPI_TAG == 55);
+    OK(MPI_Get_count(&status, MPI_INT, &n));
+    EQ(n, 3);
+    OK(MPI_Status_set_cancelled(&status, 0));
+    OK(MPI_Test_cancelled(&status, &n));
+    EQ(n, 0);
+    return 0;
+}
