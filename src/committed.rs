@@ -469,7 +469,7 @@ impl Inner {
                 let work = move || {
                     let (user, packed) = (user, packed);
                     // SAFETY: as the caller promises; the pieces are disjoint on the side that is written.
-                    unsafe { self.walk(direction, user.0, packed.0, count, range) };
+                    unsafe { self.piece(direction, user.0, packed.0, count, range) };
                 };
                 if i * piece < bytes && std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err()
                 {
@@ -478,8 +478,25 @@ impl Inner {
                 }
             }
             // SAFETY: as above.
-            unsafe { self.walk(direction, user.0, packed.0, count, 0..piece.min(bytes)) };
+            unsafe { self.piece(direction, user.0, packed.0, count, 0..piece.min(bytes)) };
         });
+    }
+
+    /// One thread's part of a call.
+    ///
+    /// # Safety
+    /// As [`Inner::walk`].
+    unsafe fn piece(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        packed: *mut u8,
+        count: u64,
+        range: Range<u64>,
+    ) {
+        tracing::trace!(target: "ddtc", %direction, from = range.start, to = range.end, "piece");
+        // SAFETY: as the caller promises.
+        unsafe { self.walk(direction, user, packed, count, range) }
     }
 
     /// By the definition of the type map, one basic piece at a time.

@@ -364,10 +364,12 @@ impl Generator<'_> {
             2 => t.true_lb(),
             _ => c.within(-40, 40),
         };
-        let extent = match c.below(8) {
+        let extent = match c.below(9) {
             0 => t.true_extent(),
             1 => t.extent(),
             2 => c.pick(&[0, 1, 4, 8, 16, -1]),
+            // Columns: instances begin one element apart, in the gaps of each other.
+            8 => t.combiner().children().next().unwrap_or(t).extent(),
             3 => -t.extent(),
             4 => t.true_extent() / 2,
             5 => c.pick(&[4096, 8192, 5000]),

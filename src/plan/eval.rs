@@ -125,3 +125,36 @@ impl<P: Phase> Plan<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nest::Body;
+    use crate::plan::{Scheduled, Trip};
+    use crate::target::Level;
+
+    /// Packs byte 0 behind the guard and byte 1 beside it, two bytes further on than an operation outside.
+    fn guarded(limit: u64) -> Plan<Scheduled> {
+        let moved = |user, packed| Op::Move { at: At::new(user, packed), len: 1 };
+        let body = |start| Body { start, len: 1 };
+        let guard = Op::Guard { limit, then: body(0), otherwise: body(1) };
+        let around =
+            Op::Loop { at: At::new(2, 2), trip: Trip::fixed(1), step: At::ZERO, unroll: 1, body: body(2) };
+        let ops = vec![moved(0, 0), moved(1, 0), guard, moved(0, 0), around];
+        Plan::new(ops, Body { start: 3, len: 2 }, Vec::new(), Direction::Pack, Level::Baseline)
+    }
+
+    #[test]
+    fn a_guard_runs_one_of_its_sides() {
+        for limit in [0, 1, 4] {
+            let plan = guarded(limit);
+            plan.verify().unwrap();
+            for count in 0..8 {
+                let mut packed = [0; 3];
+                plan.eval(count, &mut [10, 11, 12, 13], 0, &mut packed);
+                let side = if count <= limit { 12 } else { 13 };
+                assert_eq!(packed, [10, 0, side], "limit {limit}, count {count}");
+            }
+        }
+    }
+}
