@@ -33,6 +33,8 @@ const TYPES: &[&str] = &[
     "struct([1, 1, 3], [0, 8, 16], [int, double, float])",
     "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
     "struct([1, 1, 1, 1], [0, 100, 200, 350], [vector(3,1,2,int), vector(3,1,2,int), vector(3,1,2,int), int])",
+    // Instances that overlap: a pattern moves them one at a time.
+    "resized(0, 12, struct([1, 2], [0, 8], [int, float]))",
     "resized(-8, 24, vector(2, 1, 3, int))",
     "resized(0, 16, vector(16, 1, 64, double_complex))",
     "contiguous(7, resized(0, 16, vector(16, 1, 64, double_complex)))",
