@@ -398,18 +398,30 @@ impl Inner {
             return;
         }
         let kernel = self.kernel(direction, bytes);
+        let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
         // SAFETY: as the caller promises.
         unsafe {
             match kernel {
                 Some(_) if self.splits(direction, count, bytes) => {
+                    by("threads");
                     self.run_parallel(direction, user, packed, count, bytes);
                 }
                 Some(_) if self.streams(direction, bytes) => {
+                    by("stream");
                     self.walk(direction, user, packed, count, 0..bytes);
                 }
-                Some(kernel) => kernel.call(user.wrapping_offset(self.origin), packed, count),
-                None if self.engine.config().mode == Mode::Off => self.define(direction, user, packed, count),
-                None => self.walk(direction, user, packed, count, 0..bytes),
+                Some(kernel) => {
+                    by("kernel");
+                    kernel.call(user.wrapping_offset(self.origin), packed, count);
+                }
+                None if self.engine.config().mode == Mode::Off => {
+                    by("definition");
+                    self.define(direction, user, packed, count);
+                }
+                None => {
+                    by("walk");
+                    self.walk(direction, user, packed, count, 0..bytes);
+                }
             }
             if self.engine.config().check {
                 self.compare(direction, user, packed, count);
@@ -564,3 +576,6 @@ const _: () = {
     const fn shared<T: Send + Sync + Clone>() {}
     shared::<Committed>();
 };
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread::ThreadId;
 
 use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
+use ddtc::engine::{Config, Engine, Mode};
 use ddtc::interp;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -17,6 +17,8 @@ struct Piece {
     from: Option<u64>,
     to: Option<u64>,
     thread: Option<ThreadId>,
+    /// What a whole call was served by.
+    by: Option<String>,
 }
 
 impl Visit for Piece {
@@ -25,6 +27,11 @@ impl Visit for Piece {
             "from" => self.from = Some(value),
             "to" => self.to = Some(value),
             _ => {}
+        }
+    }
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "by" {
+            self.by = Some(value.to_owned());
         }
     }
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
@@ -47,7 +54,7 @@ impl Subscriber for Listener {
     fn event(&self, event: &Event<'_>) {
         let mut piece = Piece { thread: Some(std::thread::current().id()), ..Piece::default() };
         event.record(&mut piece);
-        if piece.from.is_some() {
+        if piece.from.is_some() || piece.by.is_some() {
             HEARD.lock().unwrap().push(piece);
         }
     }
@@ -63,11 +70,18 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The pieces since last time, and what whole calls were served by.
+fn heard() -> (Vec<Piece>, Vec<String>) {
+    let heard = std::mem::take(&mut *HEARD.lock().unwrap());
+    let (calls, pieces): (Vec<Piece>, Vec<Piece>) = heard.into_iter().partition(|p| p.by.is_some());
+    (pieces, calls.into_iter().filter_map(|p| p.by).collect())
+}
+
 /// The ranges that `call` was split into, in order, each by a thread of its own; empty where it was not.
 fn pieces(call: impl FnOnce()) -> Vec<(u64, u64)> {
-    HEARD.lock().unwrap().clear();
+    heard();
     call();
-    let heard = std::mem::take(&mut *HEARD.lock().unwrap());
+    let heard = heard().0;
     let threads: HashSet<ThreadId> = heard.iter().filter_map(|p| p.thread).collect();
     assert_eq!(threads.len(), heard.len(), "{heard:?}");
     let mut ranges: Vec<(u64, u64)> = heard.iter().map(|p| (p.from.unwrap(), p.to.unwrap())).collect();
@@ -147,7 +161,7 @@ fn a_call_is_split_over_as_many_threads_as_asked() {
     // By default no call is, however long.
     let one = Engine::new(Config { parallel_bytes: 0, ..Config::default() });
     assert_eq!(splits(&one, text, 1000), both(&[]));
-    assert_eq!(Config::default().threads, 1);
+    assert_eq!((Config::default().threads, Config::default().stream_bytes), (1, u64::MAX));
     let long = Engine::new(Config { threads: 2, ..Config::default() });
     assert_eq!(splits(&long, text, 1000), both(&[]));
 }
@@ -196,10 +210,58 @@ fn no_thread_to_be_had() {
     };
     let threads = (0..1000).take_while(|_| std::thread::Builder::new().spawn(sleep).is_ok()).count();
     assert!(threads < 1000, "the limit is not kept");
-    HEARD.lock().unwrap().clear();
+    heard();
     c.pack(&user, 0, 10, &mut got).unwrap();
-    let heard = std::mem::take(&mut *HEARD.lock().unwrap());
+    let heard = heard().0;
     let here = Some(std::thread::current().id());
     assert!(heard.len() == 3 && heard.iter().all(|p| p.thread == here), "{heard:?}");
     assert!(got == want);
+}
+
+/// What every way of serving a call is for; a call that goes to its kernel at once says nothing.
+#[test]
+fn calls_are_served_as_configured() {
+    let _alone = alone();
+    let t: Datatype = "resized(0, 2, contiguous(1, char))".parse().unwrap();
+    let served = |config: Config, count: u64| {
+        let c = Engine::new(config).commit(&t).unwrap();
+        let (mut user, mut packed) = (vec![7; 2 * count as usize], vec![0; count as usize]);
+        heard();
+        c.pack(&user, 0, count, &mut packed).unwrap();
+        let pack = heard().1.concat();
+        assert!(packed.iter().all(|&b| b == 7));
+        c.unpack(&packed, &mut user, 0, count).unwrap();
+        [pack, heard().1.concat()]
+    };
+    let config = Config { both_directions: true, ..Config::default() };
+    let mode = |mode| Config { mode, ..config.clone() };
+    assert_eq!(served(config.clone(), 100), ["", ""]);
+    assert_eq!(served(mode(Mode::Off), 100), ["definition", "definition"]);
+    assert_eq!(served(mode(Mode::Interpret), 100), ["walk", "walk"]);
+    assert_eq!(served(mode(Mode::Lazy), 100), ["walk", "walk"]);
+    assert_eq!(served(Config { check: true, ..config.clone() }, 100), ["kernel", "kernel"]);
+    // Unpacking has no stores to a stream.
+    let streamed = Config { stream_bytes: 100, ..config.clone() };
+    assert_eq!(served(streamed.clone(), 99), ["kernel", "kernel"]);
+    assert_eq!(served(streamed, 100), ["stream", "kernel"]);
+    let threads = Config { threads: 2, parallel_bytes: 100, ..config };
+    assert_eq!(served(threads.clone(), 99), ["kernel", "kernel"]);
+    assert_eq!(served(threads, 100), ["threads", "threads"]);
+}
+
+/// A range that is the whole stream is a call like any other, by the kernel; another one is walked.
+#[test]
+fn a_whole_range_is_a_call() {
+    let _alone = alone();
+    let t: Datatype = "resized(0, 2, contiguous(1, char))".parse().unwrap();
+    let c = Engine::new(Config { check: true, ..Config::default() }).commit(&t).unwrap();
+    let by = |offset: u64, room: usize| {
+        heard();
+        c.pack_range(&[0; 20], 0, 10, offset, &mut vec![0; room]).unwrap();
+        heard().1.concat()
+    };
+    assert_eq!(by(0, 10), "kernel");
+    assert_eq!(by(0, 11), "kernel");
+    assert_eq!(by(0, 9), "");
+    assert_eq!(by(1, 10), "");
 }

@@ -549,6 +549,8 @@ impl Shares {
             UpTo(u64::MAX) => self.any += 1,
             UpTo(limit) => {
                 self.limited += 1;
+                // No gap of these nests is larger.
+                assert!(limit < 1000, "{known:?}\n{nest}");
                 self.exact += u64::from(overlaps(nest, limit + 1));
             }
             No => self.no += 1,
