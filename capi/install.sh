@@ -25,8 +25,9 @@ for tool in ld objcopy nm ar; do
 done
 
 if [ -z "$libs" ]; then
-    (cd "$here" && cargo build -p ddtc-capi --profile "$profile")
-    target=$(cd "$here" && cargo metadata --no-deps --format-version 1 |
+    cargo=${CARGO:-cargo}
+    (cd "$here" && "$cargo" build -p ddtc-capi --profile "$profile")
+    target=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 |
         sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     [ "$profile" = dev ] && profile=debug
     libs=$target/$profile

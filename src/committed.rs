@@ -398,18 +398,30 @@ impl Inner {
             return;
         }
         let kernel = self.kernel(direction, bytes);
+        let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
         // SAFETY: as the caller promises.
         unsafe {
             match kernel {
                 Some(_) if self.splits(direction, count, bytes) => {
+                    by("threads");
                     self.run_parallel(direction, user, packed, count, bytes);
                 }
                 Some(_) if self.streams(direction, bytes) => {
+                    by("stream");
                     self.walk(direction, user, packed, count, 0..bytes);
                 }
-                Some(kernel) => kernel.call(user.wrapping_offset(self.origin), packed, count),
-                None if self.engine.config().mode == Mode::Off => self.define(direction, user, packed, count),
-                None => self.walk(direction, user, packed, count, 0..bytes),
+                Some(kernel) => {
+                    by("kernel");
+                    kernel.call(user.wrapping_offset(self.origin), packed, count);
+                }
+                None if self.engine.config().mode == Mode::Off => {
+                    by("definition");
+                    self.define(direction, user, packed, count);
+                }
+                None => {
+                    by("walk");
+                    self.walk(direction, user, packed, count, 0..bytes);
+                }
             }
             if self.engine.config().check {
                 self.compare(direction, user, packed, count);
@@ -472,7 +484,7 @@ impl Inner {
                 let work = move || {
                     let (user, packed) = (user, packed);
                     // SAFETY: as the caller promises; the pieces are disjoint on the side that is written.
-                    unsafe { self.walk(direction, user.0, packed.0, count, range) };
+                    unsafe { self.piece(direction, user.0, packed.0, count, range) };
                 };
                 if i * piece < bytes && std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err()
                 {
@@ -481,8 +493,25 @@ impl Inner {
                 }
             }
             // SAFETY: as above.
-            unsafe { self.walk(direction, user.0, packed.0, count, 0..piece.min(bytes)) };
+            unsafe { self.piece(direction, user.0, packed.0, count, 0..piece.min(bytes)) };
         });
+    }
+
+    /// One thread's part of a call.
+    ///
+    /// # Safety
+    /// As [`Inner::walk`].
+    unsafe fn piece(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        packed: *mut u8,
+        count: u64,
+        range: Range<u64>,
+    ) {
+        tracing::trace!(target: "ddtc", %direction, from = range.start, to = range.end, "piece");
+        // SAFETY: as the caller promises.
+        unsafe { self.walk(direction, user, packed, count, range) }
     }
 
     /// By the definition of the type map, one basic piece at a time.
@@ -550,3 +579,6 @@ const _: () = {
     const fn shared<T: Send + Sync + Clone>() {}
     shared::<Committed>();
 };
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,10 @@ mod tests {
         assert_eq!(s.pieces(10, 5, 3), 0..3);
         assert_eq!(s.pieces(30, 5, 3), 0..0);
         assert_eq!(s.pieces(0, 5, 2), 2..2);
+        // Edges on both sides: what only touches is not inside, and nothing lies beyond the last piece.
+        assert_eq!(s.pieces(10, 5, 100), 0..3);
+        assert_eq!(s.pieces(25, 5, 3), 0..0);
+        assert_eq!(s.pieces(0, 1, 3), 3..3);
     }
 
     #[test]
@@ -90,5 +94,10 @@ mod tests {
         assert_eq!(s.cover(10, 15), Cover::All);
         assert_eq!(s.cover(0, 10), Cover::None);
         assert_eq!(s.cover(0, 11), Cover::Part);
+        assert_eq!(s.cover(24, 9), Cover::Part);
+        assert_eq!(s.cover(25, 9), Cover::None);
+        // Nothing is left of what lies outside, on either side.
+        assert_eq!(s.clip(At::new(0, 0), 8).1, 0);
+        assert_eq!(s.clip(At::new(0, 30), 8).1, 0);
     }
 }

@@ -77,6 +77,108 @@ fn what_is_committed_is_kept_and_the_rest_is_bounded() {
     }
 }
 
+/// An engine that keeps `capacity` bytes and compiles nothing: layouts alone, all of one size.
+fn small(capacity: usize) -> Engine {
+    Engine::new(Config { mode: Mode::Interpret, cache_bytes: capacity, ..Config::default() })
+}
+
+/// Every layout that was made is held or was dropped; nothing is dropped while there is room, and a quarter at once where there is none.
+#[test]
+fn evictions_are_counted() {
+    let held_by = |capacity: usize, n: i64| {
+        let engine = small(capacity);
+        (0..n).for_each(|i| drop(engine.commit(&numbered(i)).unwrap()));
+        let c = engine.counters();
+        assert_eq!(c.cache.evictions, c.cache.misses - c.cached_layouts, "{c:?}");
+        assert_eq!(c.cache.misses, n as u64);
+        (c.cached_bytes as usize, c.cache.evictions)
+    };
+    let (all, none) = held_by(usize::MAX, 40);
+    assert_eq!(none, 0);
+    assert_eq!(held_by(all, 40), (all, 0));
+    let (left, evictions) = held_by(all - 1, 40);
+    assert!(left <= all - all / 4 && left > all * 5 / 8, "{left} of {all}");
+    // Layouts of one size, a quarter of 40 and at most the one that tipped the scale.
+    assert!((10..=11).contains(&evictions), "{evictions}");
+}
+
+/// The least recently used goes first; a commit that finds a layout by its tree or by its nest is a use.
+#[test]
+fn what_was_used_last_stays() {
+    let all = {
+        let engine = small(usize::MAX);
+        (0..40).for_each(|i| drop(engine.commit(&numbered(i)).unwrap()));
+        engine.counters().cached_bytes as usize
+    };
+    // The layout of `numbered`, by another tree.
+    let otherwise = |i: i64| {
+        let distance = 100 + i;
+        parse(&format!(
+            "resized(0, {}, struct([3, 1], [0, {distance}], [byte, contiguous(5, char)]))",
+            200_000 + i
+        ))
+    };
+    let engine = small(all - 1);
+    (0..39).for_each(|i| drop(engine.commit(&numbered(i)).unwrap()));
+    let before = engine.counters().cache;
+    assert_eq!(before.evictions, 0);
+    drop(engine.commit(&numbered(0)).unwrap());
+    drop(engine.commit(&otherwise(1)).unwrap());
+    let used = engine.counters().cache;
+    assert_eq!((used.type_hits, used.nest_hits), (before.type_hits + 1, before.nest_hits + 1));
+    drop(engine.commit(&numbered(39)).unwrap());
+    assert!(engine.counters().cache.evictions > 0);
+    let known = |i: i64| {
+        let before = engine.counters().cache.misses;
+        drop(engine.commit(&numbered(i)).unwrap());
+        engine.counters().cache.misses == before
+    };
+    assert!(known(0) && known(1) && known(38) && known(39));
+    assert!(!known(2));
+}
+
+/// Of one layout 64 trees are remembered, the last ones.
+#[test]
+fn trees_are_remembered() {
+    let engine = small(usize::MAX);
+    let at =
+        |i: i64| Datatype::resized(0, 1 << 20, &Datatype::hindexed(&[1], &[i * 64], &numbered(0)).unwrap());
+    let held = engine.commit(&at(0).unwrap()).unwrap();
+    let by_tree = |i: i64| {
+        let before = engine.counters().cache;
+        assert!(engine.commit(&at(i).unwrap()).unwrap().shares_layout(&held));
+        engine.counters().cache.type_hits - before.type_hits
+    };
+    assert!((1..64).all(|i| by_tree(i) == 0));
+    assert_eq!(by_tree(0), 1);
+    assert_eq!((by_tree(64), by_tree(1), by_tree(64)), (0, 1, 1));
+    assert_eq!(by_tree(0), 0);
+}
+
+/// Where executable memory runs out, code that nobody needs makes way: that of layouts in a cache that was found full of what is in
+/// use, and that kept for its shape only.
+#[test]
+fn what_nobody_needs_makes_way_for_code() {
+    let engine = Engine::new(Config { cache_bytes: 64 << 10, arena_bytes: 8 << 10, ..Config::default() });
+    let held: Vec<_> = (0..400).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
+    let full = engine.counters();
+    assert!(full.cached_bytes > 128 << 10 && full.fallbacks > 300, "{full:?}");
+    drop(held);
+    drop(engine.commit(&numbered(1000)).unwrap());
+    assert_eq!(engine.counters().fallbacks, full.fallbacks);
+    // Structs of two calls: a shape for every pair of block lengths, all of one size.
+    let engine = Engine::new(Config { arena_bytes: 3 << 10, ..Config::default() });
+    let widths = [1, 2, 3, 4, 6];
+    for (a, b) in widths.iter().flat_map(|a| widths.map(|b| (a, b))) {
+        let t =
+            format!("struct([1, 1], [0, 1000000], [vector(200, {a}, 40, int), vector(200, {b}, 41, int)])");
+        drop(engine.commit(&parse(&t)).unwrap());
+    }
+    let counters = engine.counters();
+    assert_eq!((counters.fallbacks, counters.emitted), (0, 25), "{counters:?}");
+    assert!(counters.cache.evictions > 0, "{counters:?}");
+}
+
 /// A program that describes a structure by absolute addresses commits a new tree of a known layout every time.
 #[test]
 fn many_trees_of_one_layout_are_bounded() {

@@ -33,6 +33,8 @@ const TYPES: &[&str] = &[
     "struct([1, 1, 3], [0, 8, 16], [int, double, float])",
     "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
     "struct([1, 1, 1, 1], [0, 100, 200, 350], [vector(3,1,2,int), vector(3,1,2,int), vector(3,1,2,int), int])",
+    // Instances that overlap: a pattern moves them one at a time.
+    "resized(0, 12, struct([1, 2], [0, 8], [int, float]))",
     "resized(-8, 24, vector(2, 1, 3, int))",
     "resized(0, 16, vector(16, 1, 64, double_complex))",
     "contiguous(7, resized(0, 16, vector(16, 1, 64, double_complex)))",
@@ -119,7 +121,6 @@ fn large_application_layouts() {
     application(Size::L);
 }
 
-/// Nodes shared so often that inlining them all is beyond the budget: ranges are found in what stays shared.
 /// Lists long enough to be moved in another order than that of the type map; the second one writes bytes twice, so it must not be.
 #[test]
 fn long_irregular_lists() {
@@ -133,6 +134,7 @@ fn long_irregular_lists() {
     }
 }
 
+/// Nodes shared so often that inlining them all is beyond the budget: ranges are found in what stays shared.
 #[test]
 fn ranges_of_shared_nodes() {
     for levels in [9, 10, 11, 14, 20, 30, 40] {
@@ -148,6 +150,39 @@ fn ranges_of_shared_nodes() {
                 }
             }
         }
+    }
+}
+
+/// Ranges of the slice methods: how much is moved is what is left of the stream, or what there is room for.
+#[test]
+fn ranges_say_how_much_they_moved() {
+    let t: Datatype = "vector(3, 2, 5, int)".parse().unwrap();
+    for mode in [Mode::Interpret, Mode::Commit] {
+        let c = Engine::new(Config { mode, ..Config::default() }).commit(&t).unwrap();
+        // Two instances of 24 packed bytes in 48, which end at byte 96.
+        let (user, mut back) = ([7; 96], [0; 96]);
+        for (offset, room, moved) in [
+            (0, 0, 0),
+            (0, 48, 48),
+            (0, 100, 48),
+            (5, 10, 10),
+            (24, 24, 24),
+            (40, 100, 8),
+            (47, 1, 1),
+            (48, 5, 0),
+        ] {
+            let mut packed = vec![0; room];
+            assert_eq!(c.pack_range(&user, 0, 2, offset, &mut packed), Ok(moved), "{mode} {offset} {room}");
+            assert!(packed.iter().take(moved).all(|&b| b == 7) && packed.iter().skip(moved).all(|&b| b == 0));
+            back.fill(0);
+            assert_eq!(c.unpack_range(&packed, &mut back, 0, 2, offset), Ok(moved), "{mode} {offset} {room}");
+            assert_eq!(back.iter().filter(|&&b| b == 7).count(), moved);
+        }
+        assert!(c.pack_range(&user, 0, 2, 49, &mut [0; 9]).is_err());
+        assert!(c.unpack_range(&[0; 9], &mut back, 0, 2, 49).is_err());
+        // The whole span has to be there, whatever the range.
+        assert!(c.pack_range(&user[..95], 0, 2, 0, &mut [0; 1]).is_err());
+        assert!(c.unpack_range(&[0; 1], &mut back[..95], 0, 2, 0).is_err());
     }
 }
 

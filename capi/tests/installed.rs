@@ -1,10 +1,11 @@
 //! C, C++ and Fortran programs against the installed library, as a user would build them.
 //!
-//! The library is built, installed by install.sh into a directory of this test, and every program under tests/ is compiled with the
+//! The library is built and installed by install.sh into a directory of this test, and every program under tests/ is compiled with the
 //! system's compilers against it: shared, static, and under AddressSanitizer. What is missing makes a test fail, not pass.
 
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -32,31 +33,33 @@ fn scratch() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("installed")
 }
 
+/// Tests run from `<target>/<profile>/deps`: the profile's directory holds the libraries.
+fn libs() -> PathBuf {
+    let exe = std::env::current_exe().expect("path of this test");
+    exe.parent().and_then(Path::parent).expect("profile directory").to_owned()
+}
+
+fn install(prefix: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.arg(format!("{HERE}/install.sh")).env("CARGO", env!("CARGO")).arg("--prefix").arg(prefix);
+    command
+}
+
 /// The installed layout, made once per run.
 fn installed() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
-        // Tests run from <target>/<profile>/deps: the profile's directory holds the libraries.
-        let exe = std::env::current_exe().expect("path of this test");
-        let libs = exe.parent().and_then(Path::parent).expect("profile directory").to_owned();
+        let libs = libs();
         let profile = match libs.file_name().and_then(|n| n.to_str()).expect("profile") {
             "debug" => "dev",
             other => other,
         };
-        // Cargo builds a cdylib for its own tests only as far as it likes: ask for it.
+        // Cargo builds no cdylib for the tests of its own package: install.sh does, in the profile and the folder of this test, so
+        // that what `cargo test` has compiled of other crates is there already.
         let target = libs.parent().expect("target directory");
-        run(Command::new(env!("CARGO"))
-            .args(["build", "-p", "ddtc-capi", "--profile", profile, "--target-dir"])
-            .arg(target)
-            .current_dir(HERE));
         let prefix = scratch().join("prefix");
         let _ = std::fs::remove_dir_all(scratch());
-        run(Command::new("sh")
-            .arg(format!("{HERE}/install.sh"))
-            .arg("--libs")
-            .arg(&libs)
-            .arg("--prefix")
-            .arg(&prefix));
+        run(install(&prefix).args(["--profile", profile]).env("CARGO_TARGET_DIR", target));
         prefix
     })
 }
@@ -422,6 +425,51 @@ fn the_layout_is_that_of_cargo_c() {
     let parts: Vec<&str> = version.split('.').collect();
     for (name, value) in ["MAJOR", "MINOR", "PATCH"].iter().zip(parts) {
         assert!(header.contains(&format!("#define DDTC_VERSION_{name} {value}\n")), "{name}");
+    }
+}
+
+/// Packages of the registry and their features, as cargo resolves them for `selection`.
+fn packages(selection: &[&str]) -> BTreeSet<String> {
+    let output = run(Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--prefix", "none", "--format", "{p} [{f}]"])
+        .args(selection)
+        .current_dir(HERE));
+    let text = text(&output);
+    let lines = text.lines().map(|l| l.trim_end_matches(" (*)"));
+    lines.filter(|l| !l.is_empty() && !l.starts_with("ddtc")).map(str::to_owned).collect()
+}
+
+/// Whatever is built of the workspace, other crates have the features that they have in its tests: nothing of them is compiled twice.
+#[test]
+fn other_crates_are_compiled_once() {
+    let tested = packages(&["--workspace", "--edges", "normal,build,dev"]);
+    assert!(tested.iter().any(|p| p.starts_with("cranelift-codegen ")), "{tested:?}");
+    for package in ["ddtc", "ddtc-capi", "ddtc-preload"] {
+        let built = packages(&["--package", package, "--edges", "normal,build"]);
+        let twice: Vec<_> = built.difference(&tested).collect();
+        assert!(!built.is_empty() && twice.is_empty(), "{package} needs others: {twice:?}");
+    }
+}
+
+/// Libraries that are built already are installed as they are.
+#[test]
+fn built_libraries_are_installed() {
+    installed();
+    let prefix = scratch().join("built");
+    run(install(&prefix).arg("--libs").arg(libs()));
+    let version = env!("CARGO_PKG_VERSION");
+    let installed_bytes =
+        |prefix: &Path| std::fs::read(prefix.join(format!("lib/libddtc.so.{version}"))).expect("libddtc.so");
+    assert!(installed_bytes(&prefix) == installed_bytes(installed()));
+    assert!(prefix.join("lib/libddtc.a").exists() && prefix.join("lib/pkgconfig/ddtc.pc").exists());
+    // Refusals name what is wrong.
+    for (arguments, said) in
+        [(&["--profil", "dev"][..], "unknown argument --profil"), (&[], "--prefix DIR is needed")]
+    {
+        let output =
+            Command::new("sh").arg(format!("{HERE}/install.sh")).args(arguments).output().expect("sh");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains(said), "{error}");
     }
 }
 

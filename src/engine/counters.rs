@@ -132,3 +132,39 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counters that differ from each other: multiples of `n`.
+    fn numbered(n: u64) -> Counters {
+        Counters {
+            commits: n,
+            compiles: 2 * n,
+            emitted: 3 * n,
+            compile_nanos: 4 * n,
+            refusals: 5 * n,
+            fallbacks: 6 * n,
+            mismatches: 7 * n,
+            own_pages: 15 * n,
+            code_bytes: 8 * n,
+            cached_bytes: 9 * n,
+            cached_layouts: 10 * n,
+            cache: CacheCounters { type_hits: 11 * n, nest_hits: 12 * n, misses: 13 * n, evictions: 14 * n },
+        }
+    }
+
+    #[test]
+    fn every_counter_is_summed() {
+        assert_eq!(numbered(100).plus(&numbered(7)), numbered(107));
+        assert_eq!(numbered(3).plus(&Counters::ZERO), numbered(3));
+        assert_eq!(Counters::ZERO, numbered(0));
+    }
+
+    #[test]
+    fn what_an_engine_holds_is_no_history() {
+        let kept = Counters { code_bytes: 0, cached_bytes: 0, cached_layouts: 0, ..numbered(5) };
+        assert_eq!(numbered(5).history(), kept);
+    }
+}

@@ -400,7 +400,30 @@ impl Case {
             refused("origin one byte too low", short, user == before)?;
         }
         let done = committed.pack(&source, origin, self.count, &mut dst);
-        ensure(done == Ok(n) && dst == self.packed, "slices", || format!("pack returned {done:?}"))
+        ensure(done == Ok(n) && dst == self.packed, "slices", || format!("pack returned {done:?}"))?;
+        let mut user = before.clone();
+        let done = committed.unpack(&self.stream, &mut user, origin, self.count);
+        ensure(done == Ok(n) && user[ahead.len()..] == self.after, "slices", || {
+            format!("unpack returned {done:?}")
+        })?;
+        // From the start, from inside, the last byte, nothing; as much room as there is left, less and more.
+        for (from, room) in [(0, n - 1), (n / 2, n), (n / 3, n / 3), (n - 1, 1), (n - 1, 9), (n, 9)] {
+            let moved = room.min(n - from);
+            let what = |done| format!("from {from} of {n}, room for {room}: returned {done:?}, not {moved}");
+            let mut part = vec![0; room];
+            let done = committed.pack_range(&source, origin, self.count, from as u64, &mut part);
+            let same =
+                part[..moved] == self.packed[from..from + moved] && part[moved..].iter().all(|&b| b == 0);
+            ensure(done == Ok(moved) && same, "slices", || what(done))?;
+            let stream = [&self.stream[from..from + moved], &vec![0; room - moved]].concat();
+            let mut user = before.clone();
+            let done = committed.unpack_range(&stream, &mut user, origin, self.count, from as u64);
+            let want = self.replayed(&[from..from + moved])?;
+            ensure(done == Ok(moved) && user[ahead.len()..] == want, "slices", || what(done))?;
+        }
+        let past = committed.pack_range(&source, origin, self.count, n as u64 + 1, &mut dst).is_err();
+        let read = committed.unpack_range(&self.stream, &mut user, origin, self.count, n as u64 + 1).is_err();
+        ensure(past && read, "slices", || format!("from {}: not refused", n + 1))
     }
 }
 

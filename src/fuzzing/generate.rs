@@ -149,7 +149,7 @@ impl Generator<'_> {
 
     fn step(&mut self, c: &mut Choices<'_>) -> Result<Datatype> {
         let t = self.child(c);
-        match c.below(20) {
+        match c.below(21) {
             0 => Datatype::contiguous(small(c, self.copies(&t)), &t),
             1..=4 => self.vector(c, &t),
             5..=7 => self.indexed(c, &t),
@@ -160,6 +160,7 @@ impl Generator<'_> {
             15 | 16 => self.resized(c, &t),
             17 => self.grid(c, t),
             18 => chain(c, t),
+            19 => self.columns(c, &t),
             _ => Ok(t.dup()),
         }
     }
@@ -377,6 +378,16 @@ impl Generator<'_> {
             true => Datatype::bounds(lb, extent, t),
             false => Datatype::resized(lb, extent, t),
         }
+    }
+
+    /// Columns of a matrix: instances begin one element apart, in the gaps of each other, until the gaps are full.
+    fn columns(&self, c: &mut Choices<'_>, t: &Datatype) -> Result<Datatype> {
+        let (n, width) = (c.within(2, 20), c.within(1, 2));
+        let most = (self.budget.span / t.extent().abs().max(1) / n).max(width);
+        let column = Datatype::vector(n, width, c.within(width, most.min(40)), t)?;
+        let next = if c.chance(80) { width * t.extent() } else { t.extent() + c.within(-1, 9) };
+        let column = Datatype::resized(0, next, &column)?;
+        if c.chance(30) { Datatype::contiguous(c.within(2, 6), &column) } else { Ok(column) }
     }
 
     /// A few dimensions at once: nested loops of few iterations each.

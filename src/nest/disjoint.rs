@@ -25,15 +25,15 @@ impl Disjoint {
     }
 }
 
-/// What one iteration of a node or body touches: bytes `[lo, hi)`, and the loops above it whose order is still free.
+/// What one iteration of a node or body touches: bytes `[lo, hi)`, at least one, and the loops above it whose order is still free.
 #[derive(Clone, Debug)]
 struct Shape {
     lo: i128,
     hi: i128,
     /// Whether the entries inside `[lo, hi)` are known disjoint (`Some(false)`: known to overlap).
     inner: Option<bool>,
-    /// Perfectly nested loops around the leaf: (stride, trip; 0 stands for the instance count).
-    loops: Vec<(i128, u64)>,
+    /// Perfectly nested loops around them: stride, and trip of at least 2, or none where the instance count is a factor.
+    loops: Vec<(i128, Option<u64>)>,
 }
 
 impl<P: Phase> LoopNest<P> {
@@ -41,43 +41,38 @@ impl<P: Phase> LoopNest<P> {
     ///
     /// Cost: O(nodes), O(rows log rows) for tables. Unknown where there is no memory for sorting rows.
     pub fn disjoint(&self) -> Disjoint {
-        self.decided().unwrap_or(Disjoint::Unknown)
+        self.shapes().map_or(Disjoint::Unknown, |shapes| self.judged(&shapes))
     }
 
-    fn decided(&self) -> Result<Disjoint> {
-        let mut shapes: Vec<Shape> = room("disjoint", self.nodes().len())?;
+    /// The shape of every node. What moves nothing has none: it overlaps nothing, wherever it lies and however often it is repeated.
+    fn shapes(&self) -> Result<Vec<Option<Shape>>> {
+        let mut shapes = room("disjoint", self.nodes().len())?;
         for node in self.nodes() {
             let shape = self.node_shape(node, &shapes)?;
             shapes.push(shape);
         }
-        Ok(self.judged(&shapes))
+        Ok(shapes)
     }
 
     /// What the shapes of all nodes say.
-    fn judged(&self, shapes: &[Shape]) -> Disjoint {
-        let Some(root) = self.root().range().next() else { return Disjoint::UpTo(u64::MAX) };
-        let shape = &shapes[root];
-        match shape.inner {
-            Some(true) => {}
-            Some(false) => return Disjoint::No,
-            None => return Disjoint::Unknown,
-        }
-        match (close(shape), &self.nodes()[root]) {
+    fn judged(&self, shapes: &[Option<Shape>]) -> Disjoint {
+        let Some(shape) = body_shape(&shapes[self.root().range()]) else { return Disjoint::UpTo(u64::MAX) };
+        match (close(&shape), self.body(self.root())) {
             // `k * count` iterations: the limit is one on iterations.
-            (Disjoint::UpTo(max), Node::Loop { trip, .. }) if max < u64::MAX => {
-                Disjoint::UpTo(max / trip.k.max(1))
+            (Disjoint::UpTo(max), [Node::Loop { trip, .. }]) if max < u64::MAX => {
+                Disjoint::UpTo(max / trip.k)
             }
             (known, _) => known,
         }
     }
 
-    fn node_shape(&self, node: &Node, shapes: &[Shape]) -> Result<Shape> {
+    fn node_shape(&self, node: &Node, shapes: &[Option<Shape>]) -> Result<Option<Shape>> {
         let at = i128::from(node.at().user);
         Ok(match node {
             Node::Copy { n, unit, .. } => {
-                let width = i128::from(n.k) * i128::from(unit.user());
                 // A dense run of any count never overlaps itself: the count is inside the run.
-                Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() }
+                let width = i128::from(n.k) * i128::from(unit.user());
+                (width > 0).then(|| Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() })
             }
             Node::Blocks { user, len, .. } => {
                 let rows =
@@ -85,10 +80,11 @@ impl<P: Phase> LoopNest<P> {
                 ranges(at, rows)?
             }
             Node::Table { displacements, body, .. } => {
-                let b = self.body_shape(&shapes[body.range()]);
-                let leaf = fold(&b);
+                let Some(leaf) = body_shape(&shapes[body.range()]).as_ref().map(fold) else {
+                    return Ok(None);
+                };
                 let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
-                let mut s = ranges(at, rows)?;
+                let Some(mut s) = ranges(at, rows)? else { return Ok(None) };
                 // Overlapping hulls prove overlap only when the body fills its hull.
                 let filled = matches!(self.body(*body), [Node::Copy { .. }]);
                 s.inner = match (s.inner, leaf.inner) {
@@ -97,101 +93,104 @@ impl<P: Phase> LoopNest<P> {
                     (Some(false), _) if filled => Some(false),
                     _ => None,
                 };
-                s
+                Some(s)
             }
             Node::Loop { trip, step, body, .. } => {
-                let mut b = self.body_shape(&shapes[body.range()]);
+                let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| trip.k > 0) else {
+                    return Ok(None);
+                };
                 b.lo += at;
                 b.hi += at;
-                let k = if trip.per_count { 0 } else { trip.k };
-                if k != 1 {
-                    b.loops.push((i128::from(step.user), k));
+                if !trip.is(1) {
+                    b.loops.push((i128::from(step.user), (!trip.per_count).then_some(trip.k)));
                 }
-                b
+                Some(b)
             }
         })
     }
+}
 
-    fn body_shape(&self, shapes: &[Shape]) -> Shape {
-        match shapes {
-            [one] => one.clone(),
-            many => {
-                let mut folded: Vec<Shape> = many.iter().map(fold).collect();
-                folded.sort_by_key(|s| s.lo);
-                let apart = folded.windows(2).all(|w| w[0].hi <= w[1].lo);
-                let inner = if folded.iter().any(|s| s.inner == Some(false)) {
-                    Some(false)
-                } else if apart && folded.iter().all(|s| s.inner == Some(true)) {
-                    Some(true)
-                } else {
-                    None
-                };
-                Shape {
-                    lo: folded.iter().map(|s| s.lo).min().unwrap_or(0),
-                    hi: folded.iter().map(|s| s.hi).max().unwrap_or(0),
-                    inner,
-                    loops: Vec::new(),
-                }
-            }
-        }
+/// The nodes of a body as one shape: one node keeps its loops free, several are apart or unknown.
+fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
+    let mut moving = shapes.iter().flatten();
+    let first = moving.next()?;
+    let mut folded: Vec<Shape> = moving.map(fold).collect();
+    if folded.is_empty() {
+        return Some(first.clone());
     }
+    folded.push(fold(first));
+    folded.sort_by_key(|s| s.lo);
+    let apart = folded.windows(2).all(|w| w[0].hi <= w[1].lo);
+    let inner = if folded.iter().any(|s| s.inner == Some(false)) {
+        Some(false)
+    } else if apart && folded.iter().all(|s| s.inner == Some(true)) {
+        Some(true)
+    } else {
+        None
+    };
+    let hi = folded.iter().map(|s| s.hi).max()?;
+    Some(Shape { lo: folded[0].lo, hi, inner, loops: Vec::new() })
 }
 
 /// Rows as one shape: disjoint exactly when sorted neighbours are.
-fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<Shape> {
+fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<Option<Shape>> {
     let mut rows = room("disjoint", all.len())?;
     rows.extend(all);
     rows.sort_unstable();
     let inner = Some(rows.windows(2).all(|w| w[0].1 <= w[1].0));
-    let lo = rows.first().map_or(0, |r| r.0);
-    let hi = rows.iter().map(|r| r.1).max().unwrap_or(0);
-    Ok(Shape { lo: at + lo, hi: at + hi, inner, loops: Vec::new() })
+    let hi = rows.iter().map(|r| r.1).max();
+    Ok(rows.first().zip(hi).map(|(first, hi)| Shape {
+        lo: at + first.0,
+        hi: at + hi,
+        inner,
+        loops: Vec::new(),
+    }))
 }
 
 /// The shape with its (count-free) loops folded into the hull.
 fn fold(shape: &Shape) -> Shape {
-    let ok = match close(shape) {
-        Disjoint::UpTo(_) => shape.inner,
+    let inner = match close(shape) {
+        Disjoint::UpTo(_) => Some(true),
         Disjoint::No => Some(false),
-        Disjoint::Unknown => shape.inner.filter(|&b| !b),
+        Disjoint::Unknown => None,
     };
     let (mut lo, mut hi) = (shape.lo, shape.hi);
     for &(stride, trip) in &shape.loops {
-        let last = stride * (i128::from(trip.max(1)) - 1);
+        let last = stride * (i128::from(trip.unwrap_or(1)) - 1);
         lo += last.min(0);
         hi += last.max(0);
     }
-    Shape { lo, hi, inner: ok, loops: Vec::new() }
+    Shape { lo, hi, inner, loops: Vec::new() }
 }
 
-/// Decides the loops of `shape` from the smallest stride up, given that its inside is disjoint.
+/// Decides a shape: its inside, and its loops from the smallest stride up.
 fn close(shape: &Shape) -> Disjoint {
-    let mut loops = shape.loops.clone();
-    loops.sort_by_key(|&(s, _)| s.abs());
+    let mut loops: Vec<(i128, Option<u64>)> = shape.loops.iter().map(|&(s, t)| (s.abs(), t)).collect();
+    loops.sort_by_key(|l| l.0);
+    // Twice in one place: two iterations of a loop that stays there, or one of an inside that does so.
+    if shape.inner == Some(false) || loops.first().is_some_and(|l| l.0 == 0) {
+        return Disjoint::No;
+    }
+    if shape.inner.is_none() {
+        return Disjoint::Unknown;
+    }
     let mut span = shape.hi - shape.lo;
     let mut limit = u64::MAX;
     for (i, &(stride, trip)) in loops.iter().enumerate() {
-        let stride = stride.abs();
         if stride < span {
-            let lone = i == 0 && shape.loops.len() == 1 && shape.inner == Some(true);
-            // One loop around a gapless leaf that moves less than its width certainly overlaps; else it is open.
-            let gapless = lone && stride == 0 && (trip != 1);
-            return if gapless { Disjoint::No } else { Disjoint::Unknown };
+            return Disjoint::Unknown;
         }
-        if trip == 0 {
-            // The count: the largest one whose span still fits below every larger stride.
-            let next = loops[i + 1..].iter().map(|l| l.0.abs()).min();
-            if let Some(next) = next {
-                if stride == 0 {
-                    return Disjoint::Unknown;
-                }
-                // span + stride * (count - 1) <= next
-                let max = (next - span) / stride + 1;
-                limit = limit.min(u64::try_from(max).unwrap_or(u64::MAX));
+        let trip = trip.unwrap_or_else(|| {
+            // The count: the largest one whose span still fits below the next larger stride: span + stride * (count - 1) <= next.
+            if let Some(&(next, _)) = loops.get(i + 1) {
+                limit = u64::try_from((next - span) / stride + 1).unwrap_or(u64::MAX);
             }
-        }
-        let trip = if trip == 0 { i128::from(limit.min(1 << 40)) } else { i128::from(trip) };
-        span = span.saturating_add(stride.saturating_mul(trip - 1));
+            limit
+        });
+        span = span.saturating_add(stride.saturating_mul(i128::from(trip) - 1));
     }
     Disjoint::UpTo(limit)
 }
+
+#[cfg(test)]
+mod tests;

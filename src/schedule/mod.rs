@@ -420,3 +420,6 @@ fn unroll(list: &[Op], trip: Trip) -> u32 {
     let fit = 1 << fit.ilog2();
     if trip.per_count { fit } else { fit.min(u32::try_from(trip.k).unwrap_or(u32::MAX)) }
 }
+
+#[cfg(test)]
+mod tests;

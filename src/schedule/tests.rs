@@ -1,0 +1,73 @@
+//! Choices at edges that a filetest cannot show: lists of thousands of rows, and patterns of bytes, which not every machine permutes.
+
+use super::*;
+use crate::datatype::Datatype;
+use crate::lower::{Units, lower};
+use crate::normalize::normalize;
+
+fn normal(t: &Datatype) -> LoopNest<Normal> {
+    normalize(&lower(t, Units::Bytes).unwrap(), t.arguments()).unwrap().nest
+}
+
+/// Whether rows of odd lengths, `distance` bytes apart, are moved in another order than the type map's.
+fn reordered(rows: usize, distance: i64, direction: Direction, level: Level) -> bool {
+    let lengths: Vec<i64> = (0..rows as i64).map(|i| 1 + 2 * (i * 17 % 31)).collect();
+    let places: Vec<i64> = (0..rows as i64).map(|i| distance * i).collect();
+    let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
+    let plan = schedule(&normal(&t), direction, level).unwrap();
+    let Some(Op::Blocks { slots, .. }) = plan.ops().iter().find(|op| matches!(op, Op::Blocks { .. })) else {
+        panic!("{plan}");
+    };
+    let [user, packed, len] = slots.map(|s| plan.columns()[s as usize].iter().collect::<Vec<i64>>());
+    // The same rows, in whatever order.
+    let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
+    let want: Vec<_> = places.iter().zip(starts).zip(&lengths).map(|((&u, p), &l)| (u, p, l)).collect();
+    let got: Vec<_> = user.iter().zip(packed).zip(len).map(|((&u, p), l)| (u, p, l)).collect();
+    let mut sorted = got.clone();
+    sorted.sort_unstable();
+    assert!(sorted == want, "other rows");
+    got != want
+}
+
+#[test]
+fn long_lists_are_sorted_by_length() {
+    let most = cost::BUCKETED_ROWS;
+    for direction in Direction::BOTH {
+        for level in [Level::Baseline, Level::Avx2] {
+            assert!(!reordered(most - 1, 64, direction, level), "{direction} {level}");
+            assert!(reordered(most, 64, direction, level), "{direction} {level}");
+        }
+        // Masks have no branches on lengths.
+        for level in [Level::Avx512, Level::Neon] {
+            assert!(!reordered(most, 64, direction, level), "{direction} {level}");
+        }
+    }
+    // Rows of up to 61 bytes that overlap: the last one wins, so an unpack keeps their order.
+    assert!(reordered(most, 60, Direction::Pack, Level::Avx2));
+    assert!(!reordered(most, 60, Direction::Unpack, Level::Avx2));
+    assert!(reordered(most, 62, Direction::Unpack, Level::Avx2));
+}
+
+/// Up to so many rows a body is a pattern wherever there is one: on machines that permute bytes, and by words on no machine.
+#[test]
+fn patterns_have_few_rows() {
+    for (rows, allowed) in [(cost::PATTERN_ROWS, true), (cost::PATTERN_ROWS + 1, false)] {
+        // One byte and one gap, two bytes first, so that lengths vary; from the last row to the first, with one row in another place.
+        let mut places: Vec<i64> = (0..rows as i64).map(|i| (i * 19 + 3) % 61).collect();
+        places.swap(0, 1);
+        let mut lengths = vec![1; rows];
+        lengths[0] = 2;
+        let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
+        let nest = normal(&Datatype::resized(0, 64, &t).unwrap());
+        let [Node::Loop { step, body, .. }] = nest.body(nest.root()) else { panic!("{nest}") };
+        let [Node::Blocks { user, packed, len, .. }] = nest.body(*body) else { panic!("{nest}") };
+        assert_eq!(len.len(), rows, "{nest}");
+        let parts: Vec<Part> = (0..rows)
+            .map(|i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 })
+            .collect();
+        let exists = Pattern::new(&parts, step.user, Level::Avx512).is_some();
+        let plan = schedule(&nest, Direction::Pack, Level::Avx512).unwrap();
+        let chosen = plan.ops().iter().any(|op| matches!(op, Op::Pattern { .. }));
+        assert_eq!(chosen, exists && allowed, "{rows} rows: {plan}");
+    }
+}
