@@ -59,6 +59,8 @@ pub(crate) struct Abi {
     pub(crate) constants: Constants,
     pub(crate) err_value_too_large: c_int,
     pub(crate) err_other: c_int,
+    pub(crate) err_type: c_int,
+    pub(crate) err_truncate: c_int,
     pub(crate) tool: Tool,
     pub(crate) err_in_status: c_int,
     pub(crate) err_pending: c_int,
@@ -126,6 +128,8 @@ pub(crate) static MPICH: Abi = Abi {
     },
     err_value_too_large: 77,
     err_other: 15,
+    err_type: 3,
+    err_truncate: 14,
     tool: Tool {
         verbosity_user_basic: 221,
         verbosity_tuner_basic: 224,
@@ -176,6 +180,8 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     },
     err_value_too_large: 79,
     err_other: 16,
+    err_type: 3,
+    err_truncate: 15,
     tool: Tool {
         verbosity_user_basic: 0,
         verbosity_tuner_basic: 3,
@@ -218,6 +224,8 @@ pub(crate) static STANDARD: Abi = Abi {
     constants: Constants::ABI,
     err_value_too_large: 59,
     err_other: 16,
+    err_type: 3,
+    err_truncate: 15,
     tool: Tool {
         verbosity_user_basic: 9,
         verbosity_tuner_basic: 17,
