@@ -66,6 +66,8 @@ pub(crate) struct Abi {
     pub(crate) err_pending: c_int,
     /// `MPI_PROC_NULL`.
     pub(crate) proc_null: c_int,
+    /// `MPI_ANY_SOURCE`.
+    pub(crate) any_source: c_int,
     /// `MPI_REQUEST_NULL`, or 0 where it is the address of a symbol.
     pub(crate) request_null: u64,
     pub(crate) request_null_symbol: &'static str,
@@ -149,6 +151,7 @@ pub(crate) static MPICH: Abi = Abi {
     err_in_status: 17,
     err_pending: 18,
     proc_null: -1,
+    any_source: -2,
     request_null: 0x2c00_0000,
     request_null_symbol: "",
     status_bytes: 20,
@@ -201,6 +204,7 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     err_in_status: 18,
     err_pending: 19,
     proc_null: -2,
+    any_source: -1,
     request_null: 0,
     request_null_symbol: "ompi_request_null",
     status_bytes: 24,
@@ -245,6 +249,7 @@ pub(crate) static STANDARD: Abi = Abi {
     err_in_status: 19,
     err_pending: 18,
     proc_null: -3,
+    any_source: -1,
     request_null: 0x180,
     request_null_symbol: "",
     status_bytes: 32,

@@ -99,6 +99,15 @@ pub(crate) unsafe fn error(abi: &Abi, status: *const c_void) -> c_int {
     unsafe { *status.byte_add(abi.status_error).cast::<c_int>() }
 }
 
+/// Whether a status is empty: no message came from any source (MPI 5.0, 3.7.3).
+///
+/// # Safety
+/// As [`error`].
+pub(crate) unsafe fn is_empty(abi: &Abi, status: *const c_void) -> bool {
+    // SAFETY: as in `error`.
+    unsafe { *status.byte_add(abi.status_source).cast::<c_int>() == abi.any_source }
+}
+
 /// Writes the field `MPI_ERROR`.
 ///
 /// # Safety
