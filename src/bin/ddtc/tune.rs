@@ -12,6 +12,7 @@ use std::process::Command;
 use clap::Args as ClapArgs;
 use ddtc::policy::{Class, Library, Policy, file};
 
+use crate::bench::machine::{self, Machine};
 use crate::preload::library;
 
 const PROGRAM: &str = include_str!("tune/pingpong.c");
@@ -58,6 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     std::fs::remove_dir_all(&folder)?;
     let text = measured?;
     let (name, policy, comments) = decide(&text)?;
+    let comments = format!("# {}, {}\n{comments}", Machine::read(None), machine::today());
     let old = std::fs::read_to_string(&output).unwrap_or_default();
     if let Some(parent) = output.parent() {
         std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;

@@ -14,7 +14,7 @@ mod huge;
 mod instructions;
 mod layouts;
 mod loops;
-mod machine;
+pub(crate) mod machine;
 mod measure;
 mod native;
 mod result;
