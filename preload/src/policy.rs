@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use ddtc::committed::Committed;
+use ddtc::files;
 use ddtc::policy::{Class, Library, Policy, file};
 
 use crate::host::Host;
@@ -56,7 +57,7 @@ fn choose(library: &Library) -> Policy {
 
 /// The user's table, if there is one for this library.
 fn tuned(path: &Path, library: &Library) -> Option<Policy> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match files::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {

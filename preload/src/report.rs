@@ -12,6 +12,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
+use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
 
@@ -220,7 +221,7 @@ pub(crate) fn write(host: &'static Host) {
 }
 
 fn save(path: &Path, text: &str) {
-    if let Err(error) = std::fs::write(path, text) {
+    if let Err(error) = files::replace(path, text) {
         say(format_args!("{}: {error}", path.display()));
     }
 }

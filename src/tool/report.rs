@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 use std::sync::Mutex;
 
 use super::{PERFORMANCE, Value, lock};
 use crate::calls::Look;
+use crate::files;
 
 /// Where the report goes; while it goes somewhere, calls are counted.
 static DESTINATION: Mutex<Option<(String, Look)>> = Mutex::new(None);
@@ -45,6 +47,6 @@ pub fn write_report() -> io::Result<()> {
     match destination().as_str() {
         "" => Ok(()),
         "-" => io::Write::write_all(&mut io::stderr(), report().as_bytes()),
-        file => std::fs::write(file, report()),
+        file => files::replace(Path::new(file), &report()),
     }
 }
