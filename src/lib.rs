@@ -51,6 +51,7 @@
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
 //! | [`calls`] | noun: counters of pack and unpack calls, per thread and only while somebody looks |
 //! | [`policy`] | noun: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
+//! | [`files`] | noun: files that the environment names, opened so that nobody can put another there |
 //! | [`corpus`] | named datatypes in the text notation |
 //!
 //! # Stability
@@ -72,6 +73,7 @@ pub mod decode;
 pub mod emit;
 pub mod engine;
 pub mod error;
+pub mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;

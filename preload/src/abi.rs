@@ -59,11 +59,15 @@ pub(crate) struct Abi {
     pub(crate) constants: Constants,
     pub(crate) err_value_too_large: c_int,
     pub(crate) err_other: c_int,
+    pub(crate) err_type: c_int,
+    pub(crate) err_truncate: c_int,
     pub(crate) tool: Tool,
     pub(crate) err_in_status: c_int,
     pub(crate) err_pending: c_int,
     /// `MPI_PROC_NULL`.
     pub(crate) proc_null: c_int,
+    /// `MPI_ANY_SOURCE`.
+    pub(crate) any_source: c_int,
     /// `MPI_REQUEST_NULL`, or 0 where it is the address of a symbol.
     pub(crate) request_null: u64,
     pub(crate) request_null_symbol: &'static str,
@@ -126,6 +130,8 @@ pub(crate) static MPICH: Abi = Abi {
     },
     err_value_too_large: 77,
     err_other: 15,
+    err_type: 3,
+    err_truncate: 14,
     tool: Tool {
         verbosity_user_basic: 221,
         verbosity_tuner_basic: 224,
@@ -145,6 +151,7 @@ pub(crate) static MPICH: Abi = Abi {
     err_in_status: 17,
     err_pending: 18,
     proc_null: -1,
+    any_source: -2,
     request_null: 0x2c00_0000,
     request_null_symbol: "",
     status_bytes: 20,
@@ -176,6 +183,8 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     },
     err_value_too_large: 79,
     err_other: 16,
+    err_type: 3,
+    err_truncate: 15,
     tool: Tool {
         verbosity_user_basic: 0,
         verbosity_tuner_basic: 3,
@@ -195,6 +204,7 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     err_in_status: 18,
     err_pending: 19,
     proc_null: -2,
+    any_source: -1,
     request_null: 0,
     request_null_symbol: "ompi_request_null",
     status_bytes: 24,
@@ -218,6 +228,8 @@ pub(crate) static STANDARD: Abi = Abi {
     constants: Constants::ABI,
     err_value_too_large: 59,
     err_other: 16,
+    err_type: 3,
+    err_truncate: 15,
     tool: Tool {
         verbosity_user_basic: 9,
         verbosity_tuner_basic: 17,
@@ -237,6 +249,7 @@ pub(crate) static STANDARD: Abi = Abi {
     err_in_status: 19,
     err_pending: 18,
     proc_null: -3,
+    any_source: -1,
     request_null: 0x180,
     request_null_symbol: "",
     status_bytes: 32,

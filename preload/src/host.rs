@@ -144,6 +144,8 @@ functions! {
     get_count "Get_count" (*const c_void, Word, *mut c_int);
     get_count_c "Get_count_c" (*const c_void, Word, *mut i64);
     get_elements_x "Get_elements_x" (*const c_void, Word, *mut i64);
+    status_set_elements "Status_set_elements" (*mut c_void, Word, c_int);
+    status_set_elements_x "Status_set_elements_x" (*mut c_void, Word, i64);
     pack_size "Pack_size" (c_int, Word, Word, *mut c_int);
     error_class "Error_class" (c_int, *mut c_int);
     cvar_get_num "T_cvar_get_num" (*mut c_int);

@@ -19,6 +19,7 @@ mod messages;
 mod perf;
 mod policy;
 mod pool;
+mod ragged;
 mod report;
 mod reproducer;
 mod requests;

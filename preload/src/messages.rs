@@ -16,6 +16,7 @@ use crate::convert::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, packs_raw, re
 use crate::guard::guard;
 use crate::host::{Host, Word};
 use crate::pool::Buffer;
+use crate::ragged::{self, Origin, Ragged};
 use crate::say::say;
 use crate::settings::settings;
 use crate::table::{self, Entry, Found};
@@ -238,6 +239,7 @@ pub(crate) struct Landing {
     count: u64,
     bytes: i64,
     datatype: Word,
+    origin: Origin,
 }
 
 // SAFETY: the program's buffer belongs to the operation from its start to its completion, whichever thread completes it.
@@ -268,17 +270,25 @@ impl Landing {
         let _ = guard(|| unsafe { side.pack(host, &self.committed, self.datatype, None) });
     }
 
-    /// Unpacks exactly what was received, which may end inside an instance.
+    /// Unpacks exactly what was received, which may end inside an instance; the error if the host would have refused its end.
     ///
     /// # Safety
     /// `status` must be that of a completed and successful receive into this landing, and the user's buffer must be what the
     /// receive said.
-    pub(crate) unsafe fn unpack(&self, host: &'static Host, at: *const c_void) {
-        let _ = guard(|| {
+    pub(crate) unsafe fn unpack(&self, host: &'static Host, at: *mut c_void) -> Option<Ragged> {
+        guard(|| {
             // SAFETY: a status, as the caller promises.
-            let received = unsafe { status::bytes(host, at, self.bytes) } as u64;
-            let size = self.committed.datatype().size() as u64;
+            let mut received = unsafe { status::bytes(host, at, self.bytes) } as u64;
+            let datatype = self.committed.datatype();
+            let size = datatype.size() as u64;
             let whole = received / size;
+            let mut refused = None;
+            if received > whole * size {
+                let (bytes, before) = (received - whole * size, whole * size);
+                // SAFETY: as above.
+                let (taken, error) = unsafe { ragged::look(host, datatype, bytes, before, self.origin, at) };
+                (received, refused) = (before + taken, error);
+            }
             let packed = self.buffer.at().cast::<u8>();
             let watch = reasons() & (COUNT | CHECK | PERF);
             let start = (watch != 0).then(Instant::now);
@@ -307,11 +317,12 @@ impl Landing {
                     }
                 }
             }
-        });
+            refused
+        })?
     }
 }
 
-/// Prepares to receive a message if it is to be converted. `peer`: none where the message was matched before.
+/// Prepares to receive a message if it is to be converted. `peer`: none where no one rank is named.
 ///
 /// # Safety
 /// As `MPI_Recv`.
@@ -323,12 +334,13 @@ pub(crate) unsafe fn land(
     datatype: Word,
     peer: Option<c_int>,
     limit: i64,
+    origin: Origin,
 ) -> Option<Landing> {
     let (entry, bytes) = chosen(host, user, count, datatype, peer, limit)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();
         let buffer = Buffer::get(bytes as u64)?;
-        Some(Landing { buffer, committed, user: user.cast(), count: count as u64, bytes, datatype })
+        Some(Landing { buffer, committed, user: user.cast(), count: count as u64, bytes, datatype, origin })
     })?
 }

@@ -4,11 +4,16 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ddtc::committed::Committed;
 use ddtc::engine::Mode;
+use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::process::{Lazy, Mutex, without_sigxfsz};
+
+use crate::say::say;
 
 static NAMED: Lazy<Mutex<HashSet<(usize, usize)>>> = Lazy::new(Mutex::default);
 
@@ -27,8 +32,13 @@ pub(crate) fn name(committed: &Committed, direction: Direction) {
     }
     let text: String = committed.datatype().to_string().chars().take(80).collect();
     let line = format!("{start:x} {size:x} ddtc_{direction}:{}\n", text.replace([' ', '\n'], ""));
-    let path = format!("/tmp/perf-{}.map", std::process::id());
-    if let Ok(mut map) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
-        let _ = without_sigxfsz(|| map.write_all(line.as_bytes()));
+    // A name that anybody can know, in a folder that anybody can write to.
+    let path = PathBuf::from(format!("/tmp/perf-{}.map", std::process::id()));
+    let written = files::append(&path).and_then(|mut map| without_sigxfsz(|| map.write_all(line.as_bytes())));
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if let Err(error) = written
+        && !SAID.swap(true, Ordering::Relaxed)
+    {
+        say(format_args!("{}: {error}; kernels have no names there", path.display()));
     }
 }

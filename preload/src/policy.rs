@@ -4,6 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use ddtc::committed::Committed;
+use ddtc::files;
 use ddtc::policy::{Class, Library, Policy, file};
 use ddtc::process::Awaited;
 
@@ -56,7 +57,7 @@ fn choose(library: &Library) -> Policy {
 
 /// The user's table, if there is one for this library.
 fn tuned(path: &Path, library: &Library) -> Option<Policy> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match files::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {

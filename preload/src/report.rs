@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
+use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
-use ddtc::process::{Guard, Lazy, Mutex, to_stderr, without_sigxfsz};
+use ddtc::process::{Guard, Lazy, Mutex, to_stderr};
 
 use crate::guard::PANICS;
 use crate::host::Host;
@@ -219,7 +220,7 @@ pub(crate) fn write(host: &'static Host) {
 }
 
 fn save(path: &Path, text: &str) {
-    if let Err(error) = without_sigxfsz(|| std::fs::write(path, text)) {
+    if let Err(error) = files::replace(path, text) {
         say(format_args!("{}: {error}", path.display()));
     }
 }

@@ -18,6 +18,7 @@ use crate::guard::guard;
 use crate::host::{Host, Word, ours};
 use crate::messages::Landing;
 use crate::pool::Buffer;
+use crate::ragged::Ragged;
 use crate::status::{self, Status};
 
 /// What a request has in hand.
@@ -56,6 +57,8 @@ impl Operation {
 pub(crate) enum End {
     /// Successfully, with this status.
     Done(*mut c_void),
+    /// The same, as the program was told without completing the request: a message that is refused is refused again then.
+    Seen(*mut c_void),
     Failed,
     Pending,
 }
@@ -122,11 +125,17 @@ pub(crate) fn put(handle: u64, operation: Operation) {
     std::mem::forget(stale);
 }
 
-/// What follows from how an operation came out.
+/// What follows from how an operation came out; the error if the host would have refused its message.
 ///
 /// # Safety
 /// The operation must be that of the handle, and a status that of its completion.
-pub(crate) unsafe fn settle(host: &'static Host, handle: u64, mut operation: Operation, end: End) {
+pub(crate) unsafe fn settle(
+    host: &'static Host,
+    handle: u64,
+    mut operation: Operation,
+    end: End,
+) -> Option<Ragged> {
+    let (mut refused, seen) = (None, matches!(end, End::Seen(_)));
     match end {
         End::Pending => put(handle, operation),
         End::Failed if !operation.persistent => {}
@@ -134,21 +143,26 @@ pub(crate) unsafe fn settle(host: &'static Host, handle: u64, mut operation: Ope
             operation.active = false;
             put(handle, operation);
         }
-        End::Done(at) => {
+        End::Done(at) | End::Seen(at) => {
             if let Work::Receive(landing) = &operation.work
                 && operation.active
                 // SAFETY: the status of a completed receive, as the caller promises.
                 && !unsafe { status::cancelled(host, at) }
             {
                 // SAFETY: as above; the program's buffer belongs to the receive until this call returns.
-                unsafe { landing.unpack(host, at) };
+                refused = unsafe { landing.unpack(host, at) };
             }
-            if operation.persistent {
-                operation.active = false;
+            if !operation.persistent {
+                refused = refused.map(|refused| refused.of_request(host));
+            }
+            let again = seen && refused.is_some();
+            if operation.persistent || again {
+                operation.active = again;
                 put(handle, operation);
             }
         }
     }
+    refused
 }
 
 /// Whether the host calls a request complete, asked without completing it. Not asked about pending receives: on MPICH and Intel
@@ -204,7 +218,9 @@ pub(crate) fn drain(host: &'static Host) -> usize {
         operation.persistent = false;
         // SAFETY: as above; the status is that of the completion.
         unsafe {
-            settle(host, handle, operation, if code == Some(0) { End::Done(at) } else { End::Failed });
+            // The program gave the request up: there is nobody to tell.
+            let _ =
+                settle(host, handle, operation, if code == Some(0) { End::Done(at) } else { End::Failed });
             if now != host.request_null {
                 release(host, handle);
             }

@@ -99,6 +99,39 @@ pub(crate) unsafe fn error(abi: &Abi, status: *const c_void) -> c_int {
     unsafe { *status.byte_add(abi.status_error).cast::<c_int>() }
 }
 
+/// Whether a status is empty: no message came from any source (MPI 5.0, 3.7.3).
+///
+/// # Safety
+/// As [`error`].
+pub(crate) unsafe fn is_empty(abi: &Abi, status: *const c_void) -> bool {
+    // SAFETY: as in `error`.
+    unsafe { *status.byte_add(abi.status_source).cast::<c_int>() == abi.any_source }
+}
+
+/// Writes the field `MPI_ERROR`.
+///
+/// # Safety
+/// As [`error`].
+pub(crate) unsafe fn set_error(abi: &Abi, status: *mut c_void, class: c_int) {
+    // SAFETY: as in `error`.
+    unsafe { *status.byte_add(abi.status_error).cast::<c_int>() = class };
+}
+
+/// Says that so many bytes were received.
+///
+/// # Safety
+/// As [`error`].
+pub(crate) unsafe fn set_bytes(host: &Host, status: *mut c_void, bytes: u64) {
+    // SAFETY: a status and a named type.
+    unsafe {
+        match (host.f.status_set_elements_x, host.f.status_set_elements, c_int::try_from(bytes)) {
+            (Some(set), ..) => set(status, host.packed, bytes as i64),
+            (None, Some(set), Ok(bytes)) => set(status, host.packed, bytes),
+            (None, ..) => 0,
+        };
+    }
+}
+
 /// Whether the operation of a status was cancelled.
 ///
 /// # Safety

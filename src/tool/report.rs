@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 
 use super::{PERFORMANCE, Value};
 use crate::calls::Look;
-use crate::process::{Mutex, to_stderr, without_sigxfsz};
+use crate::files;
+use crate::process::{Mutex, to_stderr};
 
 /// Where the report goes; while it goes somewhere, calls are counted.
 static DESTINATION: Mutex<Option<(String, Look)>> = Mutex::new(None);
@@ -45,6 +47,6 @@ pub fn write_report() -> io::Result<()> {
     match destination().as_str() {
         "" => Ok(()),
         "-" => to_stderr(report().as_bytes()),
-        file => without_sigxfsz(|| std::fs::write(file, report())),
+        file => files::replace(Path::new(file), &report()),
     }
 }

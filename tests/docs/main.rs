@@ -9,6 +9,7 @@ mod kinds;
 
 mod links;
 mod passes;
+mod policies;
 mod readme;
 mod rooms;
 mod text;

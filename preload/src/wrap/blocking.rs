@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_void};
 use super::{NO_HOST, missing, too_large};
 use crate::host::{Host, Word, host};
 use crate::messages::{Landing, Packed, land, pack};
+use crate::ragged::Origin;
 use crate::status::{Status, mark};
 
 /// Most bytes of a message whose length is an `int`, and of one whose host has the large-count form.
@@ -64,12 +65,9 @@ unsafe fn received(
     let marked = unsafe { mark(abi, status) };
     let code = call(status);
     // SAFETY: the same status; if the receive has succeeded it is its.
-    unsafe {
-        if marked.written(abi, status) && code == 0 {
-            landing.unpack(host, status);
-        }
-    }
-    code
+    let refused =
+        unsafe { if marked.written(abi, status) && code == 0 { landing.unpack(host, status) } else { None } };
+    refused.map_or(code, |refused| refused.raise(host))
 }
 
 macro_rules! sends {
@@ -134,7 +132,7 @@ pub unsafe extern "C" fn MPI_Recv(
     let Some(recv) = host.f.recv else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = land(host, buf, i64::from(count), datatype, Some(source), INT);
+        let landing = land(host, buf, i64::from(count), datatype, Some(source), INT, Origin::Named(comm));
         let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
         received(host, landing, status, |s| recv(buf, n as c_int, datatype, source, tag, comm, s))
     }
@@ -155,7 +153,8 @@ pub unsafe extern "C" fn MPI_Recv_c(
     let Some(host) = host() else { return NO_HOST };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = land(host, buf, count, datatype, Some(source), most(host.f.recv_c));
+        let landing =
+            land(host, buf, count, datatype, Some(source), most(host.f.recv_c), Origin::Named(comm));
         let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
         received(host, landing, status, |s| match (host.f.recv_c, host.f.recv, c_int::try_from(n)) {
             (Some(recv), _, _) => recv(buf, n, datatype, source, tag, comm, s),
@@ -189,7 +188,8 @@ pub unsafe extern "C" fn MPI_Sendrecv(
     unsafe {
         let packed = pack(host, sendbuf, i64::from(sendcount), sendtype, dest, INT);
         let (sb, sn, st) = out(host, &packed, sendbuf, i64::from(sendcount), sendtype);
-        let landing = land(host, recvbuf, i64::from(recvcount), recvtype, Some(source), INT);
+        let landing =
+            land(host, recvbuf, i64::from(recvcount), recvtype, Some(source), INT, Origin::Named(comm));
         let (rb, rn, rt) = into(host, &landing, recvbuf, i64::from(recvcount), recvtype);
         received(host, landing, status, |s| {
             f(sb, sn as c_int, st, dest, sendtag, rb, rn as c_int, rt, source, recvtag, comm, s)
@@ -220,7 +220,8 @@ pub unsafe extern "C" fn MPI_Sendrecv_c(
     unsafe {
         let packed = pack(host, sendbuf, sendcount, sendtype, dest, most(large));
         let (sb, sn, st) = out(host, &packed, sendbuf, sendcount, sendtype);
-        let landing = land(host, recvbuf, recvcount, recvtype, Some(source), most(large));
+        let landing =
+            land(host, recvbuf, recvcount, recvtype, Some(source), most(large), Origin::Named(comm));
         let (rb, rn, rt) = into(host, &landing, recvbuf, recvcount, recvtype);
         received(host, landing, status, |s| match (large, small, c_int::try_from(sn), c_int::try_from(rn)) {
             (Some(f), ..) => f(sb, sn, st, dest, sendtag, rb, rn, rt, source, recvtag, comm, s),
@@ -257,7 +258,7 @@ pub unsafe extern "C" fn MPI_Sendrecv_replace(
     // SAFETY: the caller's arguments.
     unsafe {
         let landing = if both(host, dest, source) {
-            land(host, buf, i64::from(count), datatype, None, INT)
+            land(host, buf, i64::from(count), datatype, None, INT, Origin::Named(comm))
         } else {
             None
         };
@@ -289,8 +290,11 @@ pub unsafe extern "C" fn MPI_Sendrecv_replace_c(
     let (large, small) = (host.f.sendrecv_replace_c, host.f.sendrecv_replace);
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing =
-            if both(host, dest, source) { land(host, buf, count, datatype, None, most(large)) } else { None };
+        let landing = if both(host, dest, source) {
+            land(host, buf, count, datatype, None, most(large), Origin::Named(comm))
+        } else {
+            None
+        };
         if let Some(landing) = &landing {
             landing.fill(host);
         }
@@ -318,7 +322,7 @@ pub unsafe extern "C" fn MPI_Mrecv(
     let Some(mrecv) = host.f.mrecv else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = land(host, buf, i64::from(count), datatype, None, INT);
+        let landing = land(host, buf, i64::from(count), datatype, None, INT, Origin::Matched);
         let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
         received(host, landing, status, |s| mrecv(buf, n as c_int, datatype, message, s))
     }
@@ -338,7 +342,7 @@ pub unsafe extern "C" fn MPI_Mrecv_c(
     let (large, small) = (host.f.mrecv_c, host.f.mrecv);
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = land(host, buf, count, datatype, None, most(large));
+        let landing = land(host, buf, count, datatype, None, most(large), Origin::Matched);
         let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
         received(host, landing, status, |s| match (large, small, c_int::try_from(n)) {
             (Some(mrecv), ..) => mrecv(buf, n, datatype, message, s),

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use super::{NO_HOST, emulated, handle_at, missing};
 use crate::abi::Abi;
 use crate::host::{Host, Word, host};
+use crate::ragged::{Ragged, raise_in_status};
 use crate::requests::{self, End, Operation, in_status, set_handle, settle};
 use crate::status::{self, Status, Statuses};
 
@@ -58,8 +59,9 @@ impl Batch {
     ///
     /// # Safety
     /// As [`settle`].
-    unsafe fn settle(self, mut end: impl FnMut(usize, &Operation) -> Option<End>) {
+    unsafe fn settle(self, mut end: impl FnMut(usize, &Operation) -> Option<End>) -> Vec<(usize, Ragged)> {
         let Batch { host, abi, handles, operations, .. } = self;
+        let mut refused = Vec::new();
         for (i, handle, operation) in operations {
             // SAFETY: the program's handles, which the host has updated.
             let now = unsafe { handle_at(host, handles.byte_add(i * abi.handle_bytes)) } & host.mask;
@@ -78,8 +80,20 @@ impl Batch {
                 None => End::Pending,
             };
             // SAFETY: as the caller promises.
-            unsafe { settle(host, handle, operation, end) };
+            refused.extend(unsafe { settle(host, handle, operation, end) }.map(|r| (i, r)));
         }
+        refused
+    }
+
+    /// The same for a call that completes one request, with its code.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    unsafe fn settle_one(self, code: c_int, end: impl FnMut(usize, &Operation) -> Option<End>) -> c_int {
+        let host = self.host;
+        // SAFETY: as the caller promises.
+        let refused = unsafe { self.settle(end) };
+        refused.first().map_or(code, |(_, refused)| refused.raise(host))
     }
 }
 
@@ -88,12 +102,25 @@ impl Batch {
     ///
     /// # Safety
     /// As [`settle`].
-    unsafe fn noted(self, mut status: impl FnMut(usize) -> Option<*mut c_void>) {
+    unsafe fn noted(self, mut status: impl FnMut(usize) -> Option<*mut c_void>) -> Vec<(usize, Ragged)> {
+        let mut refused = Vec::new();
         for (i, handle, operation) in self.operations {
-            let end = status(i).map_or(End::Pending, End::Done);
+            let end = status(i).map_or(End::Pending, End::Seen);
             // SAFETY: as the caller promises.
-            unsafe { settle(self.host, handle, operation, end) };
+            refused.extend(unsafe { settle(self.host, handle, operation, end) }.map(|r| (i, r)));
         }
+        refused
+    }
+
+    /// The same for a call that tells about one request, with its code.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    unsafe fn noted_one(self, code: c_int, status: impl FnMut(usize) -> Option<*mut c_void>) -> c_int {
+        let host = self.host;
+        // SAFETY: as the caller promises.
+        let refused = unsafe { self.noted(status) };
+        refused.first().map_or(code, |(_, refused)| refused.raise(host))
     }
 }
 
@@ -125,8 +152,7 @@ pub unsafe extern "C" fn MPI_Wait(request: *mut c_void, status: *mut c_void) -> 
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = wait(request, at);
-        batch.settle(|_, _| (code == 0).then_some(End::Done(at)));
-        code
+        batch.settle_one(code, |_, _| (code == 0).then_some(End::Done(at)))
     }
 }
 
@@ -142,8 +168,9 @@ pub unsafe extern "C" fn MPI_Test(request: *mut c_void, flag: *mut c_int, status
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = test(request, flag, at);
-        batch.settle(|_, _| (code == 0).then(|| if *flag != 0 { End::Done(at) } else { End::Pending }));
-        code
+        batch.settle_one(code, |_, _| {
+            (code == 0).then(|| if *flag != 0 { End::Done(at) } else { End::Pending })
+        })
     }
 }
 
@@ -166,10 +193,9 @@ pub unsafe extern "C" fn MPI_Waitany(
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = waitany(count, requests, index, at);
-        batch.settle(|i, _| {
+        batch.settle_one(code, |i, _| {
             (code == 0).then(|| if *index == i as c_int { End::Done(at) } else { End::Pending })
-        });
-        code
+        })
     }
 }
 
@@ -193,11 +219,10 @@ pub unsafe extern "C" fn MPI_Testany(
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = testany(count, requests, index, flag, at);
-        batch.settle(|i, _| {
+        batch.settle_one(code, |i, _| {
             let done = code == 0 && *flag != 0 && *index == i as c_int;
             (code == 0).then_some(if done { End::Done(at) } else { End::Pending })
-        });
-        code
+        })
     }
 }
 
@@ -214,8 +239,7 @@ pub unsafe extern "C" fn MPI_Waitall(count: c_int, requests: *mut c_void, status
         };
         let all = batch.statuses(statuses);
         let code = waitall(count, requests, all.at);
-        finish_all(batch, &all, code, true);
-        code
+        finish_all(batch, &all, code, true)
     }
 }
 
@@ -237,8 +261,7 @@ pub unsafe extern "C" fn MPI_Testall(
         };
         let all = batch.statuses(statuses);
         let code = testall(count, requests, flag, all.at);
-        finish_all(batch, &all, code, code == 0 && *flag != 0);
-        code
+        finish_all(batch, &all, code, code == 0 && *flag != 0)
     }
 }
 
@@ -246,12 +269,13 @@ pub unsafe extern "C" fn MPI_Testall(
 ///
 /// # Safety
 /// As [`settle`]; the statuses must be those of the call.
-unsafe fn finish_all(batch: Batch, all: &Statuses, code: c_int, done: bool) {
-    let (abi, ignored) = (batch.abi, all.at.addr() == batch.abi.status_ignore);
-    let in_status = in_status(batch.host, code);
+unsafe fn finish_all(batch: Batch, all: &Statuses, code: c_int, done: bool) -> c_int {
+    let (host, abi, count) = (batch.host, batch.abi, batch.count);
+    let ignored = all.at.addr() == abi.status_ignore;
+    let in_status = in_status(host, code);
     // SAFETY: as the caller promises.
     unsafe {
-        batch.settle(|i, operation| match code {
+        let refused = batch.settle(|i, operation| match code {
             0 if done => Some(End::Done(all.get(i))),
             0 => Some(End::Pending),
             // A request that completed, well or not, is null now unless it is persistent.
@@ -260,7 +284,34 @@ unsafe fn finish_all(batch: Batch, all: &Statuses, code: c_int, done: bool) {
             }
             _ => None,
         });
+        with_refused(host, abi, all, code, count, refused)
     }
+}
+
+/// The code of a call about several requests of which some messages are refused, by number of their status. The host has called
+/// all `count` complete, unless it had an error of its own and wrote every `MPI_ERROR`.
+///
+/// # Safety
+/// The statuses must be those of the call, in memory of the program's or our own.
+unsafe fn with_refused(
+    host: &Host,
+    abi: &Abi,
+    all: &Statuses,
+    code: c_int,
+    count: usize,
+    refused: Vec<(usize, Ragged)>,
+) -> c_int {
+    if refused.is_empty() {
+        return code;
+    }
+    // SAFETY: as the caller promises. Where a receive was converted, statuses are never the host's mark for none.
+    unsafe {
+        if code == 0 {
+            (0..count).for_each(|i| status::set_error(abi, all.get(i), 0));
+        }
+        refused.iter().for_each(|(i, r)| status::set_error(abi, all.get(*i), r.class));
+    }
+    if code == 0 { raise_in_status(host, abi) } else { code }
 }
 
 /// # Safety
@@ -282,8 +333,7 @@ pub unsafe extern "C" fn MPI_Waitsome(
         };
         let all = batch.statuses(statuses);
         let code = waitsome(incount, requests, outcount, indices, all.at);
-        finish_some(batch, &all, code, outcount, indices);
-        code
+        finish_some(batch, &all, code, outcount, indices)
     }
 }
 
@@ -306,8 +356,7 @@ pub unsafe extern "C" fn MPI_Testsome(
         };
         let all = batch.statuses(statuses);
         let code = testsome(incount, requests, outcount, indices, all.at);
-        finish_some(batch, &all, code, outcount, indices);
-        code
+        finish_some(batch, &all, code, outcount, indices)
     }
 }
 
@@ -321,20 +370,23 @@ unsafe fn finish_some(
     code: c_int,
     outcount: *const c_int,
     indices: *const c_int,
-) {
-    let (abi, ignored) = (batch.abi, all.at.addr() == batch.abi.status_ignore);
-    let in_status = in_status(batch.host, code);
+) -> c_int {
+    let (host, abi) = (batch.host, batch.abi);
+    let ignored = all.at.addr() == abi.status_ignore;
+    let in_status = in_status(host, code);
     // SAFETY: as the caller promises; an undefined count is negative.
     unsafe {
         let n = if code == 0 || in_status { usize::try_from(*outcount).unwrap_or(0) } else { 0 };
         let places = (0..n).map(|k| (*indices.add(k) as usize, k));
         let places: std::collections::HashMap<usize, usize> = places.collect();
-        batch.settle(|i, _| match (places.get(&i), code) {
+        let refused = batch.settle(|i, _| match (places.get(&i), code) {
             (Some(&k), 0) => Some(End::Done(all.get(k))),
             (None, 0) => Some(End::Pending),
             (Some(&k), _) => by_status(abi, all.get(k), ignored),
             (None, _) => None,
         });
+        let refused = refused.into_iter().filter_map(|(i, r)| Some((*places.get(&i)?, r)));
+        with_refused(host, abi, all, code, n, refused.collect())
     }
 }
 
@@ -356,8 +408,7 @@ pub unsafe extern "C" fn MPI_Request_get_status(
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = get_status(request, flag, at);
-        batch.noted(|_| (code == 0 && *flag != 0).then_some(at));
-        code
+        batch.noted_one(code, |_| (code == 0 && *flag != 0).then_some(at))
     }
 }
 
@@ -384,8 +435,7 @@ pub unsafe extern "C" fn MPI_Request_get_status_any(
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = get_status(count, requests, index, flag, at);
-        batch.noted(|i| (code == 0 && *flag != 0 && *index == i as c_int).then_some(at));
-        code
+        batch.noted_one(code, |i| (code == 0 && *flag != 0 && *index == i as c_int).then_some(at))
     }
 }
 
@@ -410,8 +460,9 @@ pub unsafe extern "C" fn MPI_Request_get_status_all(
         };
         let all = batch.statuses(statuses);
         let code = get_status(count, requests, flag, all.at);
-        batch.noted(|i| (code == 0 && *flag != 0).then_some(all.get(i)));
-        code
+        let (abi, n) = (batch.abi, batch.count);
+        let refused = batch.noted(|i| (code == 0 && *flag != 0).then_some(all.get(i)));
+        with_refused(host, abi, &all, code, n, refused)
     }
 }
 
@@ -438,8 +489,11 @@ pub unsafe extern "C" fn MPI_Request_get_status_some(
         let all = batch.statuses(statuses);
         let code = get_status(incount, requests, outcount, indices, all.at);
         let n = if code == 0 { (*outcount).max(0) as usize } else { 0 };
-        batch.noted(|i| (0..n).find(|&k| *indices.add(k) == i as c_int).map(|k| all.get(k)));
-        code
+        let place = |i: usize| (0..n).find(|&k| *indices.add(k) == i as c_int);
+        let abi = batch.abi;
+        let refused = batch.noted(|i| place(i).map(|k| all.get(k)));
+        let refused = refused.into_iter().filter_map(|(i, r)| Some((place(i)?, r)));
+        with_refused(host, abi, &all, code, n, refused.collect())
     }
 }
 

@@ -6,6 +6,7 @@ use super::blocking::{INT, into, most, out};
 use super::{NO_HOST, handle_at, missing, too_large};
 use crate::host::{Host, Word, host};
 use crate::messages::{land, pack};
+use crate::ragged::Origin;
 use crate::requests::{self, Operation, Work, covered, set_handle};
 
 /// Runs a call that makes a request for an operation, and keeps the operation while it is not complete.
@@ -119,7 +120,7 @@ macro_rules! send_inits {
             // SAFETY: the caller's arguments; nothing is read before a start.
             unsafe {
                 let from = buf.cast_mut();
-                let landing = ready(host, request, || land(host, from, i64::from(count), datatype, Some(dest), INT));
+                let landing = ready(host, request, || land(host, from, i64::from(count), datatype, Some(dest), INT, Origin::Named(comm)));
                 let (buf, n, datatype) = into(host, &landing, from, i64::from(count), datatype);
                 let operation = landing.map(|l| Operation::persistent(Work::Resend(l.without_handle())));
                 start(host, request, operation, || init(buf, n as c_int, datatype, dest, tag, comm, request))
@@ -137,7 +138,7 @@ macro_rules! send_inits {
             // SAFETY: as above.
             unsafe {
                 let from = buf.cast_mut();
-                let landing = ready(host, request, || land(host, from, count, datatype, Some(dest), most(large)));
+                let landing = ready(host, request, || land(host, from, count, datatype, Some(dest), most(large), Origin::Named(comm)));
                 let (buf, n, datatype) = into(host, &landing, from, count, datatype);
                 let operation = landing.map(|l| Operation::persistent(Work::Resend(l.without_handle())));
                 start(host, request, operation, || match (large, small, c_int::try_from(n)) {
@@ -169,7 +170,7 @@ macro_rules! receives {
             let Some(recv) = host.f.$small else { return missing(host) };
             // SAFETY: the caller's arguments.
             unsafe {
-                let landing = ready(host, request, || land(host, buf, i64::from(count), datatype, Some(source), INT));
+                let landing = ready(host, request, || land(host, buf, i64::from(count), datatype, Some(source), INT, Origin::Named(comm)));
                 let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
                 let operation = landing.map(|l| Operation::$make(Work::Receive(l.without_handle())));
                 start(host, request, operation, || recv(buf, n as c_int, datatype, source, tag, comm, request))
@@ -186,7 +187,7 @@ macro_rules! receives {
             let (large, small) = (host.f.$large, host.f.$small);
             // SAFETY: the caller's arguments.
             unsafe {
-                let landing = ready(host, request, || land(host, buf, count, datatype, Some(source), most(large)));
+                let landing = ready(host, request, || land(host, buf, count, datatype, Some(source), most(large), Origin::Named(comm)));
                 let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
                 let operation = landing.map(|l| Operation::$make(Work::Receive(l.without_handle())));
                 start(host, request, operation, || match (large, small, c_int::try_from(n)) {
@@ -219,7 +220,8 @@ pub unsafe extern "C" fn MPI_Imrecv(
     let Some(imrecv) = host.f.imrecv else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = ready(host, request, || land(host, buf, i64::from(count), datatype, None, INT));
+        let landing =
+            ready(host, request, || land(host, buf, i64::from(count), datatype, None, INT, Origin::Matched));
         let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
         let operation = landing.map(|l| Operation::once(Work::Receive(l.without_handle())));
         start(host, request, operation, || imrecv(buf, n as c_int, datatype, message, request))
@@ -240,7 +242,8 @@ pub unsafe extern "C" fn MPI_Imrecv_c(
     let (large, small) = (host.f.imrecv_c, host.f.imrecv);
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = ready(host, request, || land(host, buf, count, datatype, None, most(large)));
+        let landing =
+            ready(host, request, || land(host, buf, count, datatype, None, most(large), Origin::Matched));
         let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
         let operation = landing.map(|l| Operation::once(Work::Receive(l.without_handle())));
         start(host, request, operation, || match (large, small, c_int::try_from(n)) {

@@ -3,12 +3,16 @@
  * Script: one line per node, numbered from 0, "CONSTRUCTOR LARGE arguments", or
  * "test NAME COUNT NODE TRUE_LB TRUE_UB". The buffer covers the instances as the host places them.
  * Line:   NAME size lb extent | code position hash | code position hash | hexadecimal packed bytes, if few
- * Usage:  driver SCRIPT OUTPUT [messages]; each rank appends its number to OUTPUT. DRIVER_MOST leaves out larger tests. */
+ * Usage:  driver SCRIPT OUTPUT [messages]; each rank appends its number to OUTPUT. DRIVER_MOST leaves out larger tests,
+ * DRIVER_LEAVE names a file of entries to leave out, DRIVER_LIMIT is the most seconds of a test: against hangs.
+ * A test that does not return leaves a line "NAME !SIGNAL", or "NAME !0" where the host ended the process. */
 #include <mpi.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "named.h"
 
 #ifndef OPEN_MPI
@@ -161,11 +165,7 @@ static int exchange(int round, void *out, int outcount, MPI_Datatype outtype, vo
   return code;
 }
 
-static void test(FILE *out) {
-  char name[256];
-  if (fscanf(script, "%255s", name) != 1) exit(3);
-  long long count = number(), n = number(), low = number(), high = number();
-  if (getenv("DRIVER_MOST") && count * (high - low) > atoll(getenv("DRIVER_MOST"))) return;
+static void tried(FILE *out, const char *name, long long count, long long n, long long low, long long high) {
   fprintf(out, "%s ", name);
   if (missing[n]) { fprintf(out, "unavailable\n"); return; }
   MPI_Datatype t = nodes[n];
@@ -204,6 +204,51 @@ static void test(FILE *out) {
   free(user); free(packed); free(stream);
 }
 
+/* Who was at work when the process died: written by whatever ends it. */
+static char at_work[256];
+static int out_fd;
+static void mark(int sig) {
+  char line[300];
+  int n = 0;
+  for (const char *p = at_work; *p; p++) line[n++] = *p;
+  line[n++] = ' ';
+  line[n++] = '!';
+  if (sig >= 10) line[n++] = '0' + sig / 10;
+  line[n++] = '0' + sig % 10;
+  line[n++] = '\n';
+  if (*at_work && write(out_fd, line, n) != n) _exit(4);
+  *at_work = 0;
+}
+static void died(int sig) {
+  mark(sig);
+  signal(sig, SIG_DFL);
+  raise(sig);
+}
+static void ended(void) { mark(0); }
+
+/* Entries to be left out, a line each; a test is named ENTRY:COUNT. */
+static char *leave;
+static int left_out(const char *name) {
+  size_t n = strrchr(name, ':') ? (size_t)(strrchr(name, ':') - name) : strlen(name);
+  for (char *line = leave; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
+    if (strcspn(line, "\n") == n && !memcmp(line, name, n)) return 1;
+  return 0;
+}
+
+static void test(FILE *out) {
+  char name[256];
+  if (fscanf(script, "%255s", name) != 1) exit(3);
+  long long count = number(), n = number(), low = number(), high = number();
+  if (getenv("DRIVER_MOST") && count * (high - low) > atoll(getenv("DRIVER_MOST"))) return;
+  if (left_out(name)) return;
+  fflush(out);
+  strcpy(at_work, name);
+  alarm(getenv("DRIVER_LIMIT") ? (unsigned)atoi(getenv("DRIVER_LIMIT")) : 0);
+  tried(out, name, count, n, low, high);
+  alarm(0);
+  *at_work = 0;
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -216,6 +261,17 @@ int main(int argc, char **argv) {
   script = fopen(argv[1], "r");
   FILE *out = fopen(path, "w");
   if (!script || !out) return 2;
+  out_fd = fileno(out);
+  int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
+  for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) signal(deadly[i], died);
+  atexit(ended);
+  if (getenv("DRIVER_LEAVE")) {
+    FILE *list = fopen(getenv("DRIVER_LEAVE"), "r");
+    if (!list) return 2;
+    leave = calloc(1, 1 << 16);
+    if (fread(leave, 1, (1 << 16) - 1, list) == 0 && ferror(list)) return 2;
+    fclose(list);
+  }
   int max = 1 << 20, n = 0;
   nodes = malloc(sizeof *nodes * max);
   missing = calloc(max, sizeof *missing);

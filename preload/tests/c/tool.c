@@ -35,6 +35,29 @@ static int look(int *ours) {
   return first;
 }
 
+/* Ours that are enumerations refuse what is no item, whatever writes 123 to every int, and keep their value. */
+static void strangers(int first, int ours) {
+  int enumerated = 0;
+  for (int i = first; i < first + ours; i++) {
+    char name[256];
+    int n = sizeof name, verbosity, bind, scope, count, before = -1, after = -2;
+    MPI_Datatype type;
+    MPI_T_enum items;
+    MPI_T_cvar_handle h;
+    OK(MPI_T_cvar_get_info(i, name, &n, &verbosity, &type, &items, NULL, NULL, &bind, &scope) == 0);
+    if (items == MPI_T_ENUM_NULL) continue;
+    enumerated++;
+    OK(type == MPI_INT && MPI_T_cvar_handle_alloc(i, NULL, &h, &count) == 0 && MPI_T_cvar_read(h, &before) == 0);
+    static const int values[] = {123, -1};
+    for (int k = 0; k < 2; k++) {
+      OK(MPI_T_cvar_write(h, &values[k]) == MPI_T_ERR_INVALID);
+      OK(MPI_T_cvar_read(h, &after) == 0 && after == before);
+    }
+    OK(MPI_T_cvar_write(h, &before) == 0 && MPI_T_cvar_handle_free(&h) == 0);
+  }
+  OK(enumerated == 4);
+}
+
 static int packs(void) {
   /* A new layout each time; the caller reads the report. */
   static int n = 5;
@@ -334,6 +357,7 @@ int main(int argc, char **argv) {
   }
   enumerations();
   measures();
+  strangers(at, ours);
   /* Handles: ours and the host's. */
   MPI_T_cvar_handle h;
   OK(MPI_T_cvar_handle_alloc(at, NULL, &h, &count) == 0 && count == 1);

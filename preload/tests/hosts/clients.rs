@@ -302,6 +302,47 @@ fn kernels_have_names_for_profilers() {
     new.iter().for_each(|map| drop(fs::remove_file(map)));
 }
 
+#[test]
+fn names_that_somebody_else_has_taken_are_left_alone() {
+    let folder = scratch("taken");
+    let victim = folder.join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let (link, pipe) = (folder.join("link"), folder.join("pipe"));
+    std::os::unix::fs::symlink(&victim, &link).unwrap();
+    compile(Command::new("mkfifo").arg(&pipe));
+    let program = Host::Mpich.compile("lifecycle", &[]);
+    // The shell makes the link under the process id that the program has then.
+    let script = "ln -s \"$0\" /tmp/perf-$$.map; echo perf-$$.map; exec \"$@\"";
+    let run = Host::Mpich
+        .run("sh")
+        .arg("-c")
+        .arg(script)
+        .arg(&victim)
+        .arg("env")
+        .arg(format!("LD_PRELOAD={}", library().display()));
+    let (text, errors) = run.arg("DDTC_PERF_MAP=1").arg(&program).text();
+    let map = Path::new("/tmp").join(text.lines().next().unwrap());
+    assert!(map.is_symlink());
+    fs::remove_file(&map).unwrap();
+    let said: Vec<&str> = errors.lines().filter(|l| l.starts_with("ddtc: ")).collect();
+    assert_eq!(said.len(), 1, "{errors}");
+    assert!(said[0].contains("perf-") && said[0].contains("no link"), "{errors}");
+    for taken in [&link, &pipe, &folder] {
+        for name in ["DDTC_REPORT", "DDTC_RECORD"] {
+            let (_, errors) = Host::Mpich.run(&program).preload().env(name, taken).text();
+            let line = format!("ddtc: {}: must be a regular file", taken.display());
+            assert!(errors.contains(&line), "{name} {errors}");
+        }
+    }
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    std::os::unix::fs::symlink(&victim, folder.join("ddtc/policy")).unwrap();
+    let (_, errors) = Host::Mpich.run(&program).preload().env("XDG_CONFIG_HOME", &folder).text();
+    assert!(errors.contains("ddtc/policy: must be a regular file"), "{errors}");
+    assert!(errors.contains("the shipped policy is used"), "{errors}");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    fs::remove_dir_all(folder).unwrap();
+}
+
 fn maps() -> Vec<PathBuf> {
     let entries = fs::read_dir("/tmp").unwrap().flatten().map(|e| e.path());
     entries.filter(|p| p.to_string_lossy().starts_with("/tmp/perf-")).collect()

@@ -1,8 +1,9 @@
 //! The corpus by plain MPI calls on every host, with and without the preload library, against the interpreter.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use ddtc::corpus::{self, Entry, Size, pattern};
@@ -10,7 +11,8 @@ use ddtc::datatype::{Combiner, Datatype, Distribution, Order};
 use ddtc::interp;
 use ddtc::policy::Class;
 
-use crate::setup::{Host, lossy, report, scratch};
+use crate::faults::{Left, Symptom, entry_of, known, survives};
+use crate::setup::{Host, report, scratch};
 
 /// Script, its cases, and the entries that cannot be run.
 type Cases = (String, Vec<Case>, Vec<String>);
@@ -234,38 +236,68 @@ fn answers(path: &std::path::Path) -> BTreeMap<String, Answer> {
 }
 
 fn on(host: Host, ranks: u32) {
-    let (script, cases, left) = cases(ranks > 1);
-    eprintln!("{host:?}: {} cases; not runnable: {left:?}", cases.len());
+    let (script, all, left) = cases(ranks > 1);
+    eprintln!("{host:?}: {} cases; not runnable: {left:?}", all.len());
     // Displacements and sizes beyond any memory, and bounds that only a decoded type has.
     assert!(left.len() <= 9, "{left:?}");
     let folder = scratch(&format!("corpus-{host:?}-{ranks}"));
     let path = folder.join("script");
     fs::write(&path, script).unwrap();
     let driver = host.compile("driver", &[]);
-    let run = |out: &str| {
+    let run = |out: &Path| {
         let run = if ranks == 1 { host.run(&driver) } else { host.ranks(ranks, &driver) };
-        run.arg(&path).arg(folder.join(out))
+        run.arg(&path).arg(out)
     };
-    run("bare").text();
-    run("with").preload().text();
-    let checked = run("checked").preload().env("DDTC_CHECK", "1").env("DDTC_REPORT", folder.join("report%r"));
+    let out = folder.join("bare");
+    let left = Left::by_bare_run(host, ranks, entries(all), &out, run).named(host);
+    let cases: Vec<Case> = all.iter().filter(|c| !left.has(&c.name)).cloned().collect();
+    let wrong = wrong_alone(host, &cases, &answers(&folder.join("bare.0")));
+    let out = folder.join("with");
+    survives(ranks, &out, left.without(run(&out), &out, &[]).preload());
+    let out = folder.join("checked");
+    // Here the host packs too, next to the library: what it is known to crash on, or was found today to get wrong, says nothing.
+    let names: BTreeSet<&str> = all.iter().map(|c| entry_of(&c.name)).collect();
+    let crash = names.iter().filter(|e| known(host, e, Symptom::Crash)).map(|&e| e.to_owned());
+    let new = wrong.iter().filter(|e| !known(host, e, Symptom::Bytes)).cloned();
+    let more: Vec<String> = crash.chain(new).collect();
+    let checked = left.without(run(&out), &out, &more).preload();
+    let checked = checked.env("DDTC_CHECK", "1").env("DDTC_REPORT", folder.join("report%r"));
     let checked = checked.env("DRIVER_MOST", (8 << 20).to_string());
-    let output = checked.output();
-    assert!(output.status.success(), "{}", lossy(&output.stderr));
+    let errors = survives(ranks, &out, checked);
     for rank in 0..ranks {
         let said = fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
         let said = report(&said);
         assert_eq!((said["faults_of_ddtc"], said["fallbacks"], said["panics"]), (0, 0, 0), "{said:?}");
-        assert!(said["checks"] > 2 * cases.len() as u64, "{said:?}");
-        assert_eq!(said["other_differences_of_host"], 0, "{}", lossy(&output.stderr));
+        assert!(said["checks"] > 2 * (cases.len() as u64) * 9 / 10, "{said:?}");
+        assert_eq!(said["other_differences_of_host"], 0, "{errors}");
         let (bare, with) =
             (answers(&folder.join(format!("bare.{rank}"))), answers(&folder.join(format!("with.{rank}"))));
         let checked = answers(&folder.join(format!("checked.{rank}")));
         assert!(checked.len() * 10 > with.len() * 9);
         assert!(checked.iter().all(|(name, answer)| with[name] == *answer));
-        judge(host, false, cases, &bare, &with);
+        judge(host, false, &cases, &bare, &with);
     }
     fs::remove_dir_all(folder).unwrap();
+}
+
+/// How many entries the cases are of.
+fn entries(cases: &[Case]) -> usize {
+    cases.iter().map(|c| entry_of(&c.name)).collect::<BTreeSet<_>>().len()
+}
+
+/// Entries of which the bare host moves other bytes than the interpreter, though it has the same bounds. Named.
+fn wrong_alone(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>) -> BTreeSet<String> {
+    let wrong = |case: &&Case| {
+        let Some(Some(answer)) = bare.get(&case.name) else { return false };
+        let words: Vec<&str> = answer.split(' ').collect();
+        let bounds =
+            (words[1].parse(), words[2].parse()) == (Ok(case.datatype.lb()), Ok(case.datatype.extent()));
+        let bytes = [format!("{:016x}", case.pack), format!("{:016x}", case.unpack)];
+        bounds && [words[5], words[8]] != [&bytes[0], &bytes[1]]
+    };
+    let wrong = cases.iter().filter(wrong).map(|c| entry_of(&c.name).to_owned()).collect();
+    Left::name_wrong(host, &wrong);
+    wrong
 }
 
 /// The same by plain messages between pairs of ranks: with the library on all, and on some only.
@@ -275,13 +307,16 @@ fn by_messages(host: Host, ranks: u32) {
     let path = folder.join("script");
     fs::write(&path, script).unwrap();
     let driver = host.compile("driver", &[]);
-    let run = |out: &str| {
-        let run = host.ranks(ranks, &driver).arg(&path).arg(folder.join(out)).arg("messages");
+    let run = |out: &Path| {
+        let run = host.ranks(ranks, &driver).arg(&path).arg(out).arg("messages");
         run.env("DDTC_POLICY", "all").env("DRIVER_MOST", (1 << 20).to_string())
     };
-    run("bare").text();
+    let out = folder.join("bare");
+    let left = Left::by_bare_run(host, ranks, entries(cases), &out, run).named(host);
     let report_of = |rank: u32| report(&fs::read_to_string(folder.join(format!("report{rank}"))).unwrap());
-    run("with").preload().env("DDTC_REPORT", folder.join("report%r")).text();
+    let out = folder.join("with");
+    let with = left.without(run(&out), &out, &[]).preload().env("DDTC_REPORT", folder.join("report%r"));
+    survives(ranks, &out, with);
     for rank in 0..ranks {
         let said = report_of(rank);
         assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
@@ -311,11 +346,6 @@ fn corpus_by_messages_of_four_ranks() {
     }
 }
 
-/// Intel's libraries take the first instance for all when constructors nest 16 deep; other hosts have no such fault.
-fn intel(host: Host) -> Host {
-    if host == Host::IntelStandard { host } else { Host::Intel }
-}
-
 fn judge(
     host: Host,
     by_messages: bool,
@@ -324,6 +354,7 @@ fn judge(
     with: &BTreeMap<String, Answer>,
 ) {
     let (mut same, mut healed, mut bounds, mut unavailable) = (0, Vec::new(), Vec::new(), Vec::new());
+    let mut left = BTreeSet::new();
     for case in cases {
         let (bare, with) = (&bare[&case.name], &with[&case.name]);
         let (Some(bare), Some(with)) = (bare, with) else {
@@ -360,7 +391,8 @@ fn judge(
         // Messages of one run of bytes are left to the host, and with them its faults.
         if by_messages && b == w && w[3..9] != expected {
             let class = Class::of(ddtc::commit(t).unwrap().nest());
-            assert_eq!((class, host), (Class::Dense, intel(host)), "{t}");
+            assert_eq!(class, Class::Dense, "{t}");
+            left.insert(entry_of(&case.name).to_owned());
             continue;
         }
         assert_eq!(w[3..9], expected, "{host:?} {} {t}\n bare {bare}\n with {with}", case.name);
@@ -373,6 +405,7 @@ fn judge(
         "{host:?}: {same} as the interpreter says, of which the host alone gets wrong {healed:?}; the host's own bounds \
          {bounds:?}; not available {unavailable:?}"
     );
+    Left::name_wrong(host, &left);
     assert!(same * 10 >= cases.len() * 8, "{host:?}: {same} of {}", cases.len());
     for (name, large) in unavailable {
         // No host has a type for the unnamed pair, and Open MPI's wheel is built without COMPLEX*32.

@@ -98,6 +98,58 @@ fn messages_are_alike_on_open_mpi() {
     alike(Host::OpenMpi, 4);
 }
 
+/// Intel's library of the standard ABI aborts on these errors, whatever the error handler.
+const REFUSING: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
+
+#[test]
+fn messages_that_end_inside_an_element_are_refused_as_the_host_refuses_them() {
+    for host in REFUSING {
+        let program = host.compile("ragged", &[]);
+        let mut ways = vec![("return", 800), ("handler", 100)];
+        if !MPICH_ALONE.contains(&host) {
+            ways.extend([("matched", 100), ("long", 800)]);
+        }
+        for (how, least) in ways {
+            let (bare, _) = host.ranks(2, &program).arg(how).text();
+            assert!(bare.lines().count() > least, "{host:?} {bare}");
+            let policies: &[&str] = if how == "return" { &["all", "table"] } else { &["all"] };
+            for policy in policies {
+                let run = host.ranks(2, &program).arg(how).preload().env("DDTC_POLICY", policy);
+                same(&format!("{host:?} {how} {policy}"), &run.text().0, &bare);
+            }
+        }
+    }
+}
+
+/// Without the library these hosts do not survive a refused matched message, and take the end of long ones.
+const MPICH_ALONE: [Host; 2] = [Host::Mpich, Host::MpichStandard];
+
+#[test]
+fn refusals_that_mpich_does_not_survive_or_leaves_to_its_transport_are_refusals() {
+    for host in MPICH_ALONE {
+        let program = host.compile("ragged", &[]);
+        let run = |how: &str| host.ranks(2, &program).arg(how).preload().env("DDTC_POLICY", "all").text().0;
+        let (short, long, matched) = (run("return"), run("long"), run("matched"));
+        // The same answers for the same ends.
+        let code =
+            |line: &str| line.split(": ").nth(1).map(|rest| rest.split(" error").next().unwrap().to_owned());
+        let codes = |text: &str| text.lines().map(|line| code(line).unwrap()).collect::<Vec<_>>();
+        assert_eq!(codes(&short), codes(&long), "{host:?}");
+        for line in matched.lines() {
+            let refused = line.contains(": code 3 ");
+            let element = if line.contains("type 2") { 8 } else { 4 };
+            let bytes: usize =
+                line.split_once("bytes ").unwrap().1.split_once(':').unwrap().0.parse().unwrap();
+            let inside = if line.contains("type 0") {
+                ![0, 4, 12, 24].contains(&bytes)
+            } else {
+                !bytes.is_multiple_of(element)
+            };
+            assert_eq!(refused, inside, "{host:?} {line}");
+        }
+    }
+}
+
 /// Which types of `messages` are converted by default: rows of the report that were packed.
 #[test]
 fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {

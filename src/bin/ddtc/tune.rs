@@ -6,12 +6,15 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args as ClapArgs;
+use ddtc::files;
 use ddtc::policy::{Class, Library, Policy, file};
 
+use crate::bench::machine::{self, Machine};
 use crate::preload::library;
 
 const PROGRAM: &str = include_str!("tune/pingpong.c");
@@ -52,18 +55,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         None => file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --output")?,
     };
-    let folder = std::env::temp_dir().join(format!("ddtc-tune-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
+    let folder = files::temporary_folder("ddtc-tune")?;
     let measured = measure(args, &library, &folder);
     std::fs::remove_dir_all(&folder)?;
     let text = measured?;
     let (name, policy, comments) = decide(&text)?;
-    let old = std::fs::read_to_string(&output).unwrap_or_default();
+    let comments = format!("# {}, {}\n{comments}", Machine::read(None), machine::today());
+    let old = match files::read(&output) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", output.display()))?,
+        old => old.unwrap_or_default(),
+    };
     if let Some(parent) = output.parent() {
         std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
     }
     let new = replace(&old, &name, &format!("library {name}\n{comments}{policy}"));
-    std::fs::write(&output, new).map_err(|e| format!("{}: {e}", output.display()))?;
+    files::replace(&output, &new).map_err(|e| format!("{}: {e}", output.display()))?;
     println!("{}: table of {name}\n{policy}", output.display());
     Ok(())
 }

@@ -58,8 +58,7 @@ pub(crate) struct Record {
 /// If the program does not compile or run, the library converts nothing, or bytes differ.
 pub(crate) fn run(entries: &[Entry], setting: &Setting) -> Result<Record, Box<dyn Error>> {
     let layouts = with_others(entries);
-    let folder = std::env::temp_dir().join(format!("ddtc-break-even-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
+    let folder = ddtc::files::temporary_folder("ddtc-break-even")?;
     let measured = Program::build(&folder, &layouts, setting).and_then(|program| {
         let bar = ProgressBar::new(entries.len() as u64 * (1 + u64::from(setting.runs)));
         let rows = program.measure(entries.len(), &bar);

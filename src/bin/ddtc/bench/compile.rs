@@ -38,10 +38,8 @@ fn missing(error: std::io::Error) -> Box<dyn Error> {
 pub(crate) fn build_directory() -> Result<PathBuf, Box<dyn Error>> {
     let program = env::current_exe()?;
     let target = program.ancestors().find(|a| a.join("CACHEDIR.TAG").is_file());
-    let directory = match target {
-        Some(target) => target.join("ddtc-bench"),
-        None => env::temp_dir().join(format!("ddtc-bench-{}", std::process::id())),
-    };
+    let Some(target) = target else { return Ok(ddtc::files::temporary_folder("ddtc-bench")?) };
+    let directory = target.join("ddtc-bench");
     fs::create_dir_all(&directory)?;
     Ok(directory)
 }

@@ -15,7 +15,7 @@ mod huge;
 mod instructions;
 mod layouts;
 mod loops;
-mod machine;
+pub(crate) mod machine;
 mod measure;
 mod native;
 mod pieces;

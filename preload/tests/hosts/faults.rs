@@ -1,0 +1,202 @@
+//! Faults of hosts: entries of the corpus on which a bare host crashes, hangs or gives wrong bytes.
+//!
+//! A host's own fault is no fault of this library: the bare host runs first, an entry that it does not survive is named and left
+//! out for this host, and the rest is judged. `known_faults` is the table of what was found so far; what is not in it is printed as
+//! a new finding. How much may be left out is bounded, so that a host on which nothing runs is no success.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::setup::{HANGS, Host, Run, lossy};
+
+/// What a bare host does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Symptom {
+    Crash,
+    Hang,
+    Bytes,
+}
+
+impl fmt::Display for Symptom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Symptom::Crash => "crash",
+            Symptom::Hang => "hang",
+            Symptom::Bytes => "bytes",
+        })
+    }
+}
+
+/// Rows of the table: package, version, entry, symptom.
+const TABLE: &str = include_str!("known_faults");
+
+/// Whether the table has a fault. An entry of the table may end with `*`.
+pub(crate) fn known(host: Host, entry: &str, symptom: Symptom) -> bool {
+    rows(TABLE).any(|row| row.is(host, symptom) && row.names(entry))
+}
+
+struct Row<'a>([&'a str; 4]);
+
+impl Row<'_> {
+    fn is(&self, host: Host, symptom: Symptom) -> bool {
+        let (package, version) = host.release();
+        self.0[0] == package && self.0[1] == version && self.0[3] == symptom.to_string()
+    }
+
+    fn names(&self, entry: &str) -> bool {
+        let name = self.0[2];
+        name.strip_suffix('*').map_or(name == entry, |start| entry.starts_with(start))
+    }
+}
+
+fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
+    let lines = table.lines().map(|line| line.split('#').next().unwrap_or("").split_whitespace());
+    lines.filter_map(|words| {
+        let words: Vec<&str> = words.collect();
+        (!words.is_empty()).then(|| Row(words.try_into().expect("package, version, entry, symptom")))
+    })
+}
+
+/// Entries that are left out for a host, and why.
+#[derive(Default)]
+pub(crate) struct Left(BTreeMap<String, Symptom>);
+
+/// Of a hundred entries, how many a host may fail by itself before its run says nothing any more.
+const MOST: usize = 5;
+
+impl Left {
+    /// Runs the bare host until it survives what is left; its answers are in `OUT.RANK`, as those of the last run.
+    ///
+    /// `run` makes a run of the driver with this output.
+    pub(crate) fn by_bare_run(
+        host: Host,
+        ranks: u32,
+        entries: usize,
+        out: &Path,
+        run: impl Fn(&Path) -> Run,
+    ) -> Left {
+        let mut left = Left::default();
+        loop {
+            let output = left.without(run(out), out, &[]).output();
+            if output.status.success() {
+                return left;
+            }
+            let said = || format!("{}\n{}", output.status, lossy(&output.stderr));
+            let blamed = blamed(ranks, out);
+            assert!(!blamed.is_empty(), "{host:?} alone fails outside the corpus: {}", said());
+            left.0.extend(blamed);
+            assert!(left.0.len() * 100 <= entries * MOST, "{host:?} alone fails {:?}: {}", left.0, said());
+        }
+    }
+
+    /// Names them.
+    pub(crate) fn named(self, host: Host) -> Left {
+        self.0.iter().for_each(|(entry, &symptom)| name(host, entry, symptom));
+        self
+    }
+
+    /// Entries whose bytes the bare host gets wrong: named. They run, because conversion heals them.
+    pub(crate) fn name_wrong(host: Host, entries: &BTreeSet<String>) {
+        entries.iter().for_each(|entry| name(host, entry, Symptom::Bytes));
+    }
+
+    /// Whether a case is left out.
+    pub(crate) fn has(&self, case: &str) -> bool {
+        self.0.contains_key(entry_of(case))
+    }
+
+    /// A run of the driver without these entries, and without `more`.
+    pub(crate) fn without(&self, run: Run, out: &Path, more: &[String]) -> Run {
+        let list = out.with_extension("leave");
+        let lines: Vec<&str> = self.0.keys().chain(more).map(String::as_str).collect();
+        fs::write(&list, lines.join("\n")).unwrap();
+        run.env("DRIVER_LEAVE", list).env("DRIVER_LIMIT", (HANGS / 4).to_string())
+    }
+}
+
+/// Entries that the ranks were at when they died.
+fn blamed(ranks: u32, out: &Path) -> BTreeMap<String, Symptom> {
+    let text = |rank: u32| fs::read_to_string(out.with_extension(rank.to_string())).unwrap_or_default();
+    (0..ranks).flat_map(|rank| marks(&text(rank))).collect()
+}
+
+/// Runs the driver with the library, under which nothing may fail that the bare host survives.
+pub(crate) fn survives(ranks: u32, out: &Path, run: Run) -> String {
+    let output = run.output();
+    let errors = lossy(&output.stderr);
+    let at = || blamed(ranks, out);
+    assert!(output.status.success(), "with the library alone: {:?}: {}\n{errors}", at(), output.status);
+    errors
+}
+
+/// The entry of a case, which is `ENTRY:COUNT`.
+pub(crate) fn entry_of(case: &str) -> &str {
+    case.rsplit_once(':').map_or(case, |(entry, _)| entry)
+}
+
+/// What the driver was at when it died: lines `CASE !SIGNAL`.
+fn marks(text: &str) -> BTreeMap<String, Symptom> {
+    let mark = |line: &str| {
+        let (case, signal) = line.split_once(" !")?;
+        let hang = signal.parse() == Ok(libc::SIGALRM);
+        Some((entry_of(case).to_owned(), if hang { Symptom::Hang } else { Symptom::Crash }))
+    };
+    text.lines().filter_map(mark).collect()
+}
+
+/// Names a fault, past the capture of the test's output: it is to be seen where the test succeeds, too.
+fn name(host: Host, entry: &str, symptom: Symptom) {
+    let (package, version) = host.release();
+    let what = if known(host, entry, symptom) { "known fault" } else { "NEW FINDING" };
+    let line = format!("{what} of {host:?} alone: {package} {version} {entry} {symptom}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+#[test]
+fn the_table_of_faults_names_hosts_and_entries() {
+    let entries: Vec<String> =
+        ddtc::corpus::application().into_iter().chain(ddtc::corpus::corner()).map(|e| e.name).collect();
+    for row in rows(TABLE) {
+        assert!(entries.iter().any(|e| row.names(e)), "{:?}", row.0);
+        let mut symptoms = [Symptom::Crash, Symptom::Hang, Symptom::Bytes].into_iter();
+        assert!(symptoms.any(|s| Host::ALL.iter().any(|&h| row.is(h, s))), "{:?}", row.0);
+    }
+    assert!(known(Host::Intel, "deep.100", Symptom::Crash));
+    assert!(!known(Host::Mpich, "deep.100", Symptom::Crash));
+}
+
+#[test]
+fn marks_of_the_driver_are_faults() {
+    let text = "fine:1 4 0 4 0 11 00 0 4 00 00010203\ndeep.100:17 !6\nslow:1 !14\nended:2 !0\n";
+    let expected = [("deep.100", Symptom::Crash), ("ended", Symptom::Crash), ("slow", Symptom::Hang)];
+    assert_eq!(marks(text), expected.map(|(e, s)| (e.to_owned(), s)).into());
+}
+
+/// A driver that dies at the first entry of `entries` which is not left out, of five hundred.
+fn surveyed(name: &str, entries: &str) -> Left {
+    let folder = crate::setup::scratch(name);
+    let out = folder.join("bare");
+    let script = format!(
+        "for e in {entries}; do grep -qx $e $DRIVER_LEAVE || {{ echo \"$e:3 !11\" > {}.0; exit 1; }}; done",
+        out.display()
+    );
+    let left = Left::by_bare_run(Host::Mpich, 1, 500, &out, |_| Host::Mpich.run("sh").arg("-c").arg(&script));
+    fs::remove_dir_all(folder).unwrap();
+    left
+}
+
+#[test]
+fn what_a_bare_host_does_not_survive_is_left_out() {
+    let left = surveyed("few", "one two");
+    assert!(left.has("one:1") && left.has("two:17") && !left.has("three:1"), "{:?}", left.0);
+    assert!(surveyed("none", "").0.is_empty());
+}
+
+#[test]
+#[should_panic(expected = "Mpich alone fails {")]
+fn not_everything_may_be_left_out() {
+    surveyed("many", "$(seq 1 26)");
+}

@@ -1,0 +1,248 @@
+//! Files whose names come from the environment or are known beforehand: in a folder that others can write to, somebody may have put
+//! something else there.
+//!
+//! Nothing is opened through a link as the name's last part (folders on the way are the user's choice), and what is opened must be a regular file: no
+//! folder, pipe or device. What is written belongs to this process's user, has no second name, and is emptied only after these
+//! checks; what is read belongs to the user or the system's. The file that was opened is checked, not the name, so nothing can be exchanged in between.
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::process::without_sigxfsz;
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Append,
+    Replace,
+    Read,
+}
+
+/// Most bytes that are read.
+const MOST: u64 = 16 << 20;
+
+/// The user of this process. The owner of its entry in /proc: asking the system is no safe call.
+fn me() -> io::Result<u32> {
+    Ok(std::fs::metadata("/proc/self")?.uid())
+}
+
+fn refuse(rule: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, rule)
+}
+
+/// The rule that a file breaks, for a process of user `me`.
+fn check(found: &Metadata, how: Use, me: u32) -> Result<(), &'static str> {
+    if !found.is_file() {
+        return Err("must be a regular file: no link, folder, pipe or device");
+    }
+    match how {
+        Use::Read if found.uid() != me && found.uid() != 0 => Err("must belong to this user or to root"),
+        Use::Append | Use::Replace if found.uid() != me => Err("must belong to this user, or not exist"),
+        Use::Append | Use::Replace if found.nlink() > 1 => Err("must have no other name (hard link)"),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a file as user `me`.
+fn open(path: &Path, how: Use, me: u32) -> io::Result<File> {
+    // Devices are not even opened; what is decided is decided below.
+    match std::fs::symlink_metadata(path) {
+        Ok(found) => check(&found, how, me).map_err(refuse)?,
+        Err(error) if how != Use::Read && error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut options = OpenOptions::new();
+    match how {
+        Use::Append => options.append(true).create(true),
+        Use::Replace => options.write(true).create(true),
+        Use::Read => options.read(true),
+    };
+    // A pipe without a peer must not wait.
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    check(&file.metadata()?, how, me).map_err(refuse)?;
+    if how == Use::Replace {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Opens a file to write behind its end; makes it if it is not there.
+///
+/// # Errors
+/// Of the system, and class `InvalidInput` with the rule that the file breaks.
+pub fn append(path: &Path) -> io::Result<File> {
+    open(path, Use::Append, me()?)
+}
+
+/// Writes a file anew.
+///
+/// # Errors
+/// As [`append`].
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = open(path, Use::Replace, me()?)?;
+    without_sigxfsz(|| file.write_all(text.as_bytes()))
+}
+
+/// The text of a file of at most 16 MiB.
+///
+/// # Errors
+/// As [`append`]; if it is longer or no UTF-8.
+pub fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = open(path, Use::Read, me()?)?;
+    if file.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+        return Err(refuse("must have at most 16 MiB"));
+    }
+    Ok(text)
+}
+
+/// Makes a folder that nobody else can enter, with a name that begins with `name`, in the system's temporary folder.
+///
+/// # Errors
+/// Of the system.
+pub fn temporary_folder(name: &str) -> io::Result<PathBuf> {
+    private_folder(&std::env::temp_dir(), name)
+}
+
+/// The same in another folder.
+///
+/// # Errors
+/// Of the system.
+pub fn private_folder(parent: &Path, name: &str) -> io::Result<PathBuf> {
+    let mut tried = 0;
+    loop {
+        let path = parent.join(format!("{name}-{}-{tried}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            // Somebody else's, or one that a process of this number left behind.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    const WRITING: [Use; 2] = [Use::Append, Use::Replace];
+    const ALL: [Use; 3] = [Use::Append, Use::Replace, Use::Read];
+
+    fn folder() -> PathBuf {
+        temporary_folder("ddtc-files").unwrap()
+    }
+
+    fn rule(path: &Path, how: Use, me: u32) -> String {
+        let error = open(path, how, me).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{how:?} {error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn own_files_are_written_and_read() {
+        let folder = folder();
+        let file = folder.join("file");
+        replace(&file, "long text").unwrap();
+        replace(&file, "short").unwrap();
+        append(&file).unwrap().write_all(b" and more").unwrap();
+        assert_eq!(read(&file).unwrap(), "short and more");
+        assert_eq!(read(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(me().unwrap(), std::fs::metadata(&file).unwrap().uid());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_opened_through_a_link() {
+        let (folder, me) = (folder(), me().unwrap());
+        let (victim, link, dangling) = (folder.join("victim"), folder.join("link"), folder.join("dangling"));
+        std::fs::write(&victim, "precious").unwrap();
+        symlink(&victim, &link).unwrap();
+        symlink(folder.join("made"), &dangling).unwrap();
+        for how in ALL {
+            assert!(rule(&link, how, me).contains("no link"));
+            assert!(rule(&dangling, how, me).contains("no link"));
+        }
+        assert!(!folder.join("made").exists());
+        std::fs::hard_link(&victim, folder.join("second")).unwrap();
+        for how in WRITING {
+            assert!(rule(&folder.join("second"), how, me).contains("hard link"));
+        }
+        assert!(open(&folder.join("second"), Use::Read, me).is_ok());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn files_of_others_are_left_alone() {
+        let (folder, me) = (folder(), me().unwrap());
+        let file = folder.join("file");
+        std::fs::write(&file, "precious").unwrap();
+        // As another user would see it, who may be allowed to write.
+        let other = me + 1;
+        for how in WRITING {
+            assert!(rule(&file, how, other).contains("belong to this user"));
+        }
+        // Root's files may be read by everybody.
+        assert_eq!(open(&file, Use::Read, other).is_ok(), me == 0);
+        if me == 0 {
+            std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
+            for how in ALL {
+                assert!(rule(&file, how, me).contains("belong to this user"));
+            }
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn folders_pipes_and_devices_are_no_files() {
+        let (folder, me) = (folder(), me().unwrap());
+        let pipe = folder.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        for how in ALL {
+            for path in [&folder, &pipe, Path::new("/dev/null"), Path::new("/dev/stdout")] {
+                assert!(rule(path, how, me).contains("regular file"), "{}", path.display());
+            }
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_put_there_after_the_first_look_is_seen() {
+        // The rules hold for what was opened, whatever the name said before.
+        let (folder, me) = (folder(), me().unwrap());
+        let file = folder.join("file");
+        std::fs::write(&file, "").unwrap();
+        let found = File::open(&file).unwrap().metadata().unwrap();
+        for how in ALL {
+            assert_eq!(check(&found, how, me), Ok(()));
+        }
+        for how in WRITING {
+            assert!(check(&found, how, me + 1).is_err());
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn long_files_are_not_read() {
+        let folder = folder();
+        let file = folder.join("file");
+        File::create(&file).unwrap().set_len(MOST + 1).unwrap();
+        assert!(read(&file).unwrap_err().to_string().contains("at most 16 MiB"));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn private_folders_are_new() {
+        let (first, second) = (folder(), folder());
+        assert_ne!(first, second);
+        for folder in [first, second] {
+            assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+            std::fs::remove_dir(folder).unwrap();
+        }
+    }
+}

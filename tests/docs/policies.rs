@@ -1,0 +1,144 @@
+//! The shipped policy is what the records of messages say: a layout class and payload is converted where that gains clearly on every
+//! machine that was measured. `benches/record/POLICY.md` has the machines side by side, generated from the records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use ddtc::policy::{Class, Library, Policy};
+
+use crate::text::{files, hold, read};
+
+/// Gain of a converted message over the bare host's, beyond twice the noise, from which it is shipped as converted.
+const CLEAR: f64 = 1.3;
+
+/// A line of a record: class, bytes, and the gain with the noise of both.
+struct Point {
+    class: Class,
+    bytes: u64,
+    gain: f64,
+    noise: f64,
+}
+
+/// The records of one host on one machine.
+type Machines = BTreeMap<String, Vec<Point>>;
+
+/// `# CLASS,BYTES,CONVERTED,BARE,HAND,NOISE`; `-` where nothing was converted: that speaks only where packing by hand is no faster
+/// than the bare host, because then conversion is not either.
+fn point(line: &str) -> Option<Point> {
+    let fields: Vec<&str> = line.strip_prefix("# ")?.split(',').collect();
+    let [class, bytes, converted, bare, hand, noise] = fields[..] else { return None };
+    let class = Class::ALL.into_iter().find(|c| c.name() == class)?;
+    let number = |text: &str| text.parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
+    let (bare, hand) = (number(bare), number(hand));
+    let gain = if converted != "-" {
+        bare / number(converted)
+    } else if hand >= bare {
+        1.0
+    } else {
+        return None;
+    };
+    Some(Point { class, bytes: bytes.parse().unwrap(), gain, noise: number(noise) / 100.0 })
+}
+
+/// All records, by the name of the host's table.
+fn records() -> BTreeMap<String, Machines> {
+    let mut hosts: BTreeMap<String, Machines> = BTreeMap::new();
+    for file in files("benches/record", "txt").into_iter().filter(|f| f.contains("-messages-")) {
+        let text = read(&file);
+        let host = text.lines().find_map(|l| l.strip_prefix("library ")).unwrap_or_else(|| panic!("{file}"));
+        let machine = file.split('/').nth(2).unwrap();
+        let points: Vec<Point> = text.lines().filter_map(point).collect();
+        assert!(!points.is_empty(), "{file}");
+        let machines = hosts.entry(host.trim().to_owned()).or_default();
+        machines.entry(machine.to_owned()).or_default().extend(points);
+    }
+    hosts
+}
+
+/// The points of a machine that speak of a payload of `2^bit` bytes: the nearest ones, all of them where several are.
+fn nearest(points: &[Point], class: Class, bit: u32) -> Vec<&Point> {
+    let of_class = || points.iter().filter(|p| p.class == class);
+    let distance = |p: &Point| p.bytes.ilog2().abs_diff(bit);
+    let least = of_class().map(distance).min();
+    of_class().filter(|p| Some(distance(p)) == least).collect()
+}
+
+/// What the records say of a host: from the smallest payload measured of a class, beyond the largest as of the largest.
+fn said(machines: &Machines) -> Policy {
+    let mut policy = Policy::NONE;
+    for class in Class::ALL {
+        let measured = machines.values().flatten().filter(|p| p.class == class);
+        let Some(first) = measured.map(|p| p.bytes.ilog2()).min() else { continue };
+        let clear = |p: &&Point| p.gain >= CLEAR + 2.0 * p.noise;
+        let gains = |bit: &u32| machines.values().all(|m| nearest(m, class, *bit).iter().all(clear));
+        let set = (first..64).filter(gains).fold(0, |set, bit| set | 1u64 << bit);
+        policy = policy.with(class, set);
+    }
+    policy
+}
+
+/// The hosts of the records, as `MPI_Get_library_version` names them.
+fn library(host: &str) -> Library {
+    let named = ["MPICH Version: 5.0.2", "Intel(R) MPI Library 2021.18.1 for Linux* OS", "Open MPI v5.0.11"];
+    let found = named.map(Library::of).into_iter().find(|l| l.to_string() == host);
+    found.unwrap_or_else(|| panic!("a record of {host}, which is none of {named:?}"))
+}
+
+#[test]
+fn the_shipped_policy_converts_what_gains_on_every_machine() {
+    for (host, machines) in records() {
+        let shipped = Policy::shipped(&library(&host));
+        for class in Class::ALL {
+            for bit in (0..64).filter(|bit| shipped.set(class) >> bit & 1 != 0) {
+                for (machine, points) in &machines {
+                    for p in nearest(points, class, bit) {
+                        let name = class.name();
+                        assert!(
+                            p.gain >= CLEAR,
+                            "{host}: {name} of 2^{bit} bytes is shipped, and {} bytes gain {:.2} on {machine}",
+                            p.bytes,
+                            p.gain
+                        );
+                    }
+                }
+            }
+        }
+        let said = said(&machines);
+        assert_ne!(said, Policy::NONE, "{host}");
+        assert_eq!(shipped, said, "{host}: the records say\n{said}and shipped is\n{shipped}");
+    }
+}
+
+#[test]
+fn the_machines_stand_side_by_side() {
+    let mut out = String::from(
+        "# Gain of converted messages over the bare host's, by machine\n\n\
+         Generated from the records of messages (`DDTC_BLESS=1 cargo test --test docs`). A payload is shipped as converted where the gain is at \
+         least 1.3 beyond twice\nthe noise on every machine; of a machine, the nearest payload measured speaks for it. Machines are named by the \
+         folders here: CPU model, family,\nmodel number, stepping. `no`: not converted then, and packing by hand gains nothing either.\n",
+    );
+    for (host, machines) in records() {
+        let shipped = Policy::shipped(&library(&host));
+        let names: Vec<&str> = machines.keys().map(String::as_str).collect();
+        let _ = writeln!(out, "\n## {host}\n\n| class | bytes | {} | shipped |", names.join(" | "));
+        let _ = writeln!(out, "|---|---|{}---|", "---|".repeat(names.len()));
+        for class in Class::ALL {
+            let of_class = machines.values().flatten().filter(|p| p.class == class);
+            let bits: BTreeSet<u32> = of_class.map(|p| p.bytes.ilog2()).collect();
+            for bit in bits {
+                let cell = |points: &Vec<Point>| {
+                    let here: Vec<String> = points
+                        .iter()
+                        .filter(|p| p.class == class && p.bytes.ilog2() == bit)
+                        .map(|p| if p.gain == 1.0 { "no".into() } else { format!("{:.2}", p.gain) })
+                        .collect();
+                    here.join(", ")
+                };
+                let cells: Vec<String> = machines.values().map(cell).collect();
+                let converted = if Policy::has(shipped.set(class), 1 << bit) { "converted" } else { "" };
+                let _ = writeln!(out, "| {} | 2^{bit} | {} | {converted} |", class.name(), cells.join(" | "));
+            }
+        }
+    }
+    hold("benches/record/POLICY.md", &out);
+}
