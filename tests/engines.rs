@@ -186,6 +186,32 @@ fn ranges_say_how_much_they_moved() {
     }
 }
 
+/// Instances that go down from displacement 0, or lie below it: the origin has to leave room for the lowest, the slice for the highest.
+#[test]
+fn spans_are_those_of_all_instances() {
+    for (text, lowest, highest) in [
+        ("resized(0, -8, int)", 16, 4),
+        ("resized(0, 8, int)", 0, 20),
+        ("hindexed([1, 1], [-6, 3], short)", 6, 29),
+        ("resized(0, -8, hindexed([1, 1], [-6, 3], short))", 22, 5),
+    ] {
+        let t: Datatype = text.parse().unwrap();
+        let c = Engine::default().commit(&t).unwrap();
+        let (user, mut packed) = (vec![5; lowest + highest], vec![0; c.packed_size(3).unwrap() as usize]);
+        let n = packed.len();
+        assert_eq!(c.pack(&user, lowest, 3, &mut packed), Ok(n), "{text}");
+        assert!(packed.iter().all(|&b| b == 5), "{text}");
+        let short = c.pack(&user[..lowest + highest - 1], lowest, 3, &mut packed).unwrap_err();
+        assert_eq!(short.argument(), "src.len()", "{text}");
+        if lowest > 0 {
+            let low = c.pack(&user, lowest - 1, 3, &mut packed).unwrap_err();
+            assert_eq!(low.argument(), "origin", "{text}");
+        }
+        // Nothing lies nowhere.
+        assert_eq!(c.pack(&[], 0, 0, &mut []), Ok(0), "{text}");
+    }
+}
+
 /// Every cut, at every level and through the walker: first piece, second piece, and back to front.
 #[test]
 fn cuts_at_every_offset() {
