@@ -278,28 +278,25 @@ fn valgrind_finds_nothing() {
     }
 }
 
+/// Lines of a shell that runs its arguments under its own process id, after it has printed the name of that process's perf map.
+const UNDER_ITS_MAP: &str = "echo /tmp/perf-$$.map; exec \"$@\"";
+
 #[test]
 fn kernels_have_names_for_profilers() {
     let program = Host::Mpich.compile("lifecycle", &[]);
-    let mut command = Host::Mpich.run(program).preload().env("DDTC_PERF_MAP", "1").command;
-    // `timeout` runs the program as its child: ask the child for its process id through the map's name.
-    let before = maps();
-    let out = command.output().unwrap();
-    assert!(out.status.success(), "{}", lossy(&out.stderr));
-    let new: Vec<PathBuf> = maps().into_iter().filter(|m| !before.contains(m)).collect();
-    let named = new.iter().filter(|map| {
-        let text = fs::read_to_string(map).unwrap_or_default();
-        let line = |l: &str| {
-            let words: Vec<&str> = l.split(' ').collect();
-            words.len() == 3
-                && u64::from_str_radix(words[0], 16).is_ok_and(|a| a > 0)
-                && u64::from_str_radix(words[1], 16).is_ok_and(|n| n > 0)
-                && words[2].starts_with("ddtc_pack:vector(")
-        };
-        text.lines().any(line)
-    });
-    assert_eq!(named.count(), 1, "{new:?}");
-    new.iter().for_each(|map| drop(fs::remove_file(map)));
+    let run = Host::Mpich.run("sh").arg("-c").arg(UNDER_ITS_MAP).arg("sh").arg(program);
+    let (text, _) = run.preload().env("DDTC_PERF_MAP", "1").text();
+    let map = PathBuf::from(text.lines().next().unwrap());
+    let line = |l: &str| {
+        let words: Vec<&str> = l.split(' ').collect();
+        words.len() == 3
+            && u64::from_str_radix(words[0], 16).is_ok_and(|a| a > 0)
+            && u64::from_str_radix(words[1], 16).is_ok_and(|n| n > 0)
+            && words[2].starts_with("ddtc_pack:vector(")
+    };
+    let named = fs::read_to_string(&map).unwrap();
+    fs::remove_file(map).unwrap();
+    assert!(named.lines().any(line), "{named}");
 }
 
 #[test]
@@ -312,7 +309,7 @@ fn names_that_somebody_else_has_taken_are_left_alone() {
     compile(Command::new("mkfifo").arg(&pipe));
     let program = Host::Mpich.compile("lifecycle", &[]);
     // The shell makes the link under the process id that the program has then.
-    let script = "ln -s \"$0\" /tmp/perf-$$.map; echo perf-$$.map; exec \"$@\"";
+    let script = format!("ln -s \"$0\" /tmp/perf-$$.map; {UNDER_ITS_MAP}");
     let run = Host::Mpich
         .run("sh")
         .arg("-c")
@@ -321,7 +318,7 @@ fn names_that_somebody_else_has_taken_are_left_alone() {
         .arg("env")
         .arg(format!("LD_PRELOAD={}", library().display()));
     let (text, errors) = run.arg("DDTC_PERF_MAP=1").arg(&program).text();
-    let map = Path::new("/tmp").join(text.lines().next().unwrap());
+    let map = PathBuf::from(text.lines().next().unwrap());
     assert!(map.is_symlink());
     fs::remove_file(&map).unwrap();
     let said: Vec<&str> = errors.lines().filter(|l| l.starts_with("ddtc: ")).collect();
@@ -341,11 +338,6 @@ fn names_that_somebody_else_has_taken_are_left_alone() {
     assert!(errors.contains("the shipped policy is used"), "{errors}");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     fs::remove_dir_all(folder).unwrap();
-}
-
-fn maps() -> Vec<PathBuf> {
-    let entries = fs::read_dir("/tmp").unwrap().flatten().map(|e| e.path());
-    entries.filter(|p| p.to_string_lossy().starts_with("/tmp/perf-")).collect()
 }
 
 #[test]
