@@ -4,6 +4,10 @@
 //! bounds of all instances; the raw methods leave that to the caller, as MPI does.
 #![allow(unsafe_code)] // The raw-pointer surface: it hands the caller's promise to kernels and to the walker's memory handle.
 
+mod definition;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,6 +25,8 @@ use crate::kernel::{Frame, Kernel};
 use crate::kind::Direction;
 use crate::micro::Memory;
 use crate::nest::{LoopNest, Normal};
+
+use definition::Call;
 
 /// A committed datatype. Cloning shares it; it keeps its kernels alive.
 #[derive(Clone)]
@@ -198,9 +204,19 @@ impl Committed {
         if calls::counting() {
             calls::count(direction, range.end - range.start);
         }
-        let base = packed.wrapping_sub(range.start as usize);
-        // SAFETY: the walker moves only bytes of the layout inside the range, which the caller vouches for.
-        unsafe { self.0.walk(direction, user, base, count, range) }
+        let config = self.0.engine.config();
+        let call = Call { direction, user, packed, count, range: range.clone() };
+        // SAFETY: the walker and the definition move only bytes of the layout inside the range, which the caller vouches for.
+        unsafe {
+            if config.mode == Mode::Off {
+                self.0.define(&call);
+            } else {
+                self.0.walk(direction, user, packed.wrapping_sub(range.start as usize), count, range);
+            }
+            if config.check {
+                self.0.compare(&call);
+            }
+        }
     }
 
     /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0.
@@ -399,6 +415,7 @@ impl Inner {
         }
         let kernel = self.kernel(direction, bytes);
         let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
+        let call = Call { direction, user, packed, count, range: 0..bytes };
         // SAFETY: as the caller promises.
         unsafe {
             match kernel {
@@ -416,7 +433,7 @@ impl Inner {
                 }
                 None if self.engine.config().mode == Mode::Off => {
                     by("definition");
-                    self.define(direction, user, packed, count);
+                    self.define(&call);
                 }
                 None => {
                     by("walk");
@@ -424,7 +441,7 @@ impl Inner {
                 }
             }
             if self.engine.config().check {
-                self.compare(direction, user, packed, count);
+                self.compare(&call);
             }
         }
     }
@@ -513,59 +530,6 @@ impl Inner {
         // SAFETY: as the caller promises.
         unsafe { self.walk(direction, user, packed, count, range) }
     }
-
-    /// By the definition of the type map, one basic piece at a time.
-    ///
-    /// # Safety
-    /// As [`Inner::run`].
-    unsafe fn define(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
-        let mut at = 0;
-        let walked = self.engine.define(&self.datatype, count, &mut |displacement, len| {
-            let (u, p) = (user.wrapping_offset(displacement as isize), packed.wrapping_add(at));
-            at += len;
-            // SAFETY: a piece of the type map and its place in the packed stream, which the caller vouches for.
-            unsafe {
-                match direction {
-                    Direction::Pack => std::ptr::copy_nonoverlapping(u, p, len),
-                    Direction::Unpack => std::ptr::copy_nonoverlapping(p, u, len),
-                }
-            }
-        });
-        debug_assert!(walked.is_ok());
-    }
-
-    /// Compares what was packed or unpacked with the definition; a difference is counted, logged, and put right.
-    ///
-    /// # Safety
-    /// As [`Inner::run`], just after it ran.
-    unsafe fn compare(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
-        let mut at = 0;
-        let mut wrong = None;
-        // An unpack with overlap ends with its last writer, so earlier pieces may differ rightly: replay it apart.
-        let replay = direction == Direction::Unpack && !self.layout.nest().disjoint().holds(count);
-        if replay {
-            return;
-        }
-        let walked = self.engine.define(&self.datatype, count, &mut |displacement, len| {
-            let (u, p) = (user.wrapping_offset(displacement as isize), packed.wrapping_add(at));
-            // SAFETY: a piece of the type map and its place in the packed stream, which the caller vouches for.
-            let same = unsafe { std::slice::from_raw_parts(u, len) == std::slice::from_raw_parts(p, len) };
-            if !same && wrong.is_none() {
-                wrong = Some((displacement, at));
-            }
-            at += len;
-        });
-        debug_assert!(walked.is_ok());
-        if let Some((displacement, at)) = wrong {
-            self.engine.mismatch();
-            tracing::error!(
-                target: "ddtc", %direction, count, displacement, packed_offset = at, datatype = %self.datatype,
-                "bytes differ from the definition of the type map"
-            );
-            // SAFETY: as the caller promises.
-            unsafe { self.define(direction, user, packed, count) };
-        }
-    }
 }
 
 /// A caller's address, on its way to a thread of the same call.
@@ -579,6 +543,3 @@ const _: () = {
     const fn shared<T: Send + Sync + Clone>() {}
     shared::<Committed>();
 };
-
-#[cfg(test)]
-mod tests;

@@ -240,9 +240,20 @@ impl Engine {
         }
     }
 
-    /// The oracle: every basic piece of the packed range, by the definition of the type map.
-    pub(crate) fn define(&self, t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize)) -> Result<()> {
-        interp::for_each(t, count, &mut |displacement, len, _| f(displacement, len))
+    /// The oracle: `f(displacement, position in the range, length)` for every basic piece of the packed range, by the definition of
+    /// the type map.
+    pub(crate) fn define(
+        &self,
+        t: &Datatype,
+        count: u64,
+        range: Range<u64>,
+        f: &mut dyn FnMut(i64, usize, usize),
+    ) -> Result<()> {
+        let len = (range.end - range.start) as usize;
+        interp::pieces(t, count, range.start, len, &mut |displacement, at, len| {
+            f(displacement, at, len);
+            Ok(())
+        })
     }
 
     /// Counts a difference found in check mode.

@@ -212,7 +212,8 @@ typedef struct ddtc_config {
     int mode;                /* what a commit does: nothing, walk, compile when used enough, compile */
     int target;              /* CPU level of kernels; the machine's highest by default */
     int both_directions;     /* compile unpack at commit too, not on its first use */
-    int check;               /* verify every stage, and compare every pack and unpack with the definition of the type map */
+    int check;               /* verify every stage, and compare every pack, unpack and range with the definition of the type map: the
+                              * bytes that the call maps; kernels that are called by their entry are not compared */
     uint64_t lazy_threshold; /* bytes that one direction of a layout moves in mode lazy before it is compiled */
     uint64_t cache_bytes;    /* what the cache keeps beyond what committed types hold */
     uint64_t arena_bytes;    /* executable memory; past it commits fall back to walking */
@@ -221,7 +222,8 @@ typedef struct ddtc_config {
     uint64_t stream_bytes;   /* packed bytes from which a pack stores past the caches; UINT64_MAX, the default, never does */
 } ddtc_config;
 
-/* The configuration of later commits. Types committed before keep theirs. */
+/* The configuration of later commits. Types committed before keep theirs. A caller built with the header of an earlier version has fewer
+ * fields and says so by its struct_size: the others keep their values. Any other struct_size is DDTC_ERR_ARG. */
 int ddtc_config_get(ddtc_config *config);
 int ddtc_configure(const ddtc_config *config);
 

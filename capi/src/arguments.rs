@@ -87,6 +87,30 @@ impl<T> Out<T> {
     }
 }
 
+/// Structures that have grown: callers of earlier versions have their first bytes alone.
+impl<T: Copy> Out<T> {
+    /// Writes the first `n` bytes of `value`.
+    ///
+    /// # Safety
+    /// The place and `T` must have that many, none of them padding.
+    pub(crate) unsafe fn set_start(&self, value: &T, n: usize) {
+        let from = std::ptr::from_ref(value).cast::<u8>();
+        // SAFETY: as the caller promises.
+        unsafe { std::ptr::copy_nonoverlapping(from, self.0.as_ptr().cast(), n) };
+    }
+
+    /// `value` with its first `n` bytes replaced by those of the place.
+    ///
+    /// # Safety
+    /// As [`Out::set_start`]; any bytes must be a value of `T`.
+    pub(crate) unsafe fn get_start(&self, mut value: T, n: usize) -> T {
+        let to = std::ptr::from_mut(&mut value).cast::<u8>();
+        // SAFETY: as the caller promises.
+        unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr().cast(), to, n) };
+        value
+    }
+}
+
 impl Out<std::ffi::c_char> {
     /// Writes bytes from here on, and a NUL if asked.
     ///

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Write;
+use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::Instant;
@@ -15,10 +16,10 @@ use ddtc::target::Level;
 use tracing::field::{Field, Visit};
 use tracing::span;
 
-use crate::arguments::{export, out};
+use crate::arguments::{Out, export, out};
 use crate::handlers;
 
-/// `ddtc_config` of ddtc.h; fields are only ever added at the end, `struct_size` says how many the caller knows.
+/// `ddtc_config` of ddtc.h; fields are only ever added at the end, `struct_size` says how many the caller knows. No padding.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CConfig {
@@ -34,6 +35,9 @@ pub(crate) struct CConfig {
     parallel_bytes: u64,
     stream_bytes: u64,
 }
+
+/// What the headers of earlier versions and of this one have: up to the first field that a version added, and all.
+const SIZES: [usize; 2] = [offset_of!(CConfig, stream_bytes), size_of::<CConfig>()];
 
 fn index<T: PartialEq>(all: &[T], one: &T) -> c_int {
     all.iter().position(|x| x == one).map_or(-1, |i| i as c_int)
@@ -60,12 +64,20 @@ fn to_c(config: &Config) -> CConfig {
     }
 }
 
-fn sized(config: &CConfig) -> Result<()> {
-    if config.struct_size != size_of::<CConfig>() {
-        let rule = format!("must be sizeof(ddtc_config), which is {}", size_of::<CConfig>());
-        return Err(Error::new(ErrorClass::Arg, "configure", "struct_size", config.struct_size, rule));
+/// The caller's structure, and how many bytes of it there are.
+///
+/// # Safety
+/// `config` must be null or point to as many bytes as its `struct_size` says.
+unsafe fn sized(call: &'static str, config: *mut CConfig) -> Result<(Out<CConfig>, usize)> {
+    // SAFETY: as the caller promises; every version begins with its size.
+    let (size, config) =
+        unsafe { (out(call, "config", config.cast::<usize>())?.get(), out(call, "config", config)?) };
+    if !SIZES.contains(&size) {
+        let [earlier, all] = SIZES;
+        let rule = format!("must be sizeof(ddtc_config): {all}, or {earlier} of an earlier version");
+        return Err(Error::new(ErrorClass::Arg, call, "struct_size", size, rule));
     }
-    Ok(())
+    Ok((config, size))
 }
 
 fn bytes(argument: &'static str, n: u64) -> Result<usize> {
@@ -77,16 +89,16 @@ fn bytes(argument: &'static str, n: u64) -> Result<usize> {
 
 export! {
     fn ddtc_config_get(config: *mut CConfig) {
-        let place = out("config_get", "config", config)?;
-        sized(&place.get())?;
-        place.set(to_c(&runtime::config()));
+        let (place, size) = sized("config_get", config)?;
+        place.set_start(&CConfig { struct_size: size, ..to_c(&runtime::config()) }, size);
         Ok(())
     }
 
     fn ddtc_configure(config: *const CConfig) {
-        let new = out("configure", "config", config.cast_mut())?.get();
-        sized(&new)?;
+        let (place, size) = sized("configure", config.cast_mut())?;
         Ok(runtime::configure(|config| {
+            // Fields that the caller does not know keep their values.
+            let new = place.get_start(to_c(config), size);
             config.mode = pick("mode", &Mode::ALL, new.mode, "must be a DDTC_MODE_ constant")?;
             config.level = pick("target", &Level::ALL, new.target, "must be a DDTC_TARGET_ constant")?;
             config.both_directions = new.both_directions != 0;

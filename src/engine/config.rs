@@ -9,7 +9,7 @@ use crate::target::Level;
 /// What a commit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Nothing: calls go by the definition of the type map. For embedders that switch ddtc off, and for hunting bugs.
+    /// Nothing: calls, ranges too, go by the definition of the type map. For embedders that switch ddtc off, and for hunting bugs.
     Off,
     /// The normal nest is walked; nothing is ever compiled.
     Interpret,
@@ -76,7 +76,8 @@ pub struct Config {
     /// Packed bytes from which a pack stores past the caches; `u64::MAX`, the default, never does. Pays where the payload is larger
     /// than the last-level cache and nobody on this machine reads it soon.
     pub stream_bytes: u64,
-    /// Verify every stage and compare every pack and unpack with the definition.
+    /// Verify every stage, and compare every pack, unpack and range with the definition of the type map: the bytes that the call maps, not those around
+    /// them. A difference is counted, logged and put right. Who calls [`Kernel::entry`](crate::Kernel::entry) itself is on his own.
     pub check: bool,
 }
 

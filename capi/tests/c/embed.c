@@ -1,5 +1,6 @@
 /* For runtimes: committed pointers, kernels, the runtime's own types, configuration, log, Fortran integers, fork. */
 #include <ddtc.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +62,45 @@ static void log_line(void *context, int level, const char *line)
     OK(ddtc_type_size(DDTC_TYPE_INT, &size)); /* hooks may call back */
 }
 
+/* Callers that were built with the header of an earlier version have fewer fields: no byte behind them is read or written, and what
+ * they do not know stays as it is. */
+struct earlier {
+    size_t struct_size;
+    int mode, target, both_directions, check;
+    uint64_t lazy_threshold, cache_bytes, arena_bytes, threads, parallel_bytes;
+};
+static void old_callers(void)
+{
+    const size_t before = sizeof(struct earlier);
+    EQ(before, offsetof(ddtc_config, stream_bytes));
+    ddtc_config all = {.struct_size = sizeof all}, now = {.struct_size = sizeof now};
+    for (size_t size = 0; size <= 2 * sizeof all; size++) {
+        if (size == before || size == sizeof all) continue;
+        char what[40];
+        snprintf(what, sizeof what, "struct_size = %zu", size);
+        all.struct_size = size;
+        FAILS(DDTC_ERR_ARG, what, ddtc_config_get(&all));
+        FAILS(DDTC_ERR_ARG, what, ddtc_configure(&all));
+    }
+    all.struct_size = sizeof all;
+    OK(ddtc_config_get(&all));
+    TRUE(all.struct_size == sizeof all && all.stream_bytes == UINT64_MAX);
+    all.stream_bytes = 12345;
+    OK(ddtc_configure(&all));
+
+    struct earlier *old = malloc(before); /* under AddressSanitizer a byte more would be a fault */
+    old->struct_size = before;
+    OK(ddtc_config_get((ddtc_config *)old));
+    TRUE(old->struct_size == before && old->mode == all.mode && old->parallel_bytes == all.parallel_bytes);
+    old->parallel_bytes = 54321;
+    OK(ddtc_configure((ddtc_config *)old));
+    free(old);
+    OK(ddtc_config_get(&now));
+    TRUE(now.parallel_bytes == 54321 && now.stream_bytes == 12345 && now.lazy_threshold == all.lazy_threshold);
+    now.parallel_bytes = all.parallel_bytes, now.stream_bytes = UINT64_MAX;
+    OK(ddtc_configure(&now));
+}
+
 int main(void)
 {
     int context = 42, major, minor, patch, n, source[64], back[64], packed[64];
@@ -81,6 +121,7 @@ int main(void)
     FAILS(DDTC_ERR_ARG, "struct_size = 3", ddtc_configure(&config));
     OK(ddtc_config_get(&same));
     EQ(same.mode, DDTC_MODE_COMMIT);
+    old_callers();
     config.struct_size = sizeof config, config.both_directions = 1, config.check = 1;
     OK(ddtc_configure(&config));
 
