@@ -119,7 +119,6 @@ fn large_application_layouts() {
     application(Size::L);
 }
 
-/// Nodes shared so often that inlining them all is beyond the budget: ranges are found in what stays shared.
 /// Lists long enough to be moved in another order than that of the type map; the second one writes bytes twice, so it must not be.
 #[test]
 fn long_irregular_lists() {
@@ -133,6 +132,7 @@ fn long_irregular_lists() {
     }
 }
 
+/// Nodes shared so often that inlining them all is beyond the budget: ranges are found in what stays shared.
 #[test]
 fn ranges_of_shared_nodes() {
     for levels in [9, 10, 11, 14, 20, 30, 40] {

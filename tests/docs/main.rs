@@ -11,4 +11,5 @@ mod links;
 mod passes;
 mod readme;
 mod rooms;
+mod testing;
 mod text;
