@@ -5,8 +5,6 @@
 #![allow(unsafe_code)] // The raw-pointer surface: it hands the caller's promise to kernels and to the walker's memory handle.
 
 mod definition;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::ops::Range;
@@ -543,3 +541,6 @@ const _: () = {
     const fn shared<T: Send + Sync + Clone>() {}
     shared::<Committed>();
 };
+
+#[cfg(test)]
+mod tests;

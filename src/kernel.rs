@@ -1,8 +1,8 @@
 //! Kernels: native code in the arena together with the tables and constants that it reads.
 //!
 //! Code and context are apart so that layouts which differ only in tables, strides or counts share code. This is the only
-//! place where an address becomes a function.
-#![allow(unsafe_code)] // The one transmute from sealed code to a function, and the call through it.
+//! room of the library where an address becomes a function.
+#![allow(unsafe_code)] // The transmutes to functions, of sealed code and of a micro-kernel's address in a context, and the calls through them.
 
 use std::fmt;
 use std::io;

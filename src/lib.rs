@@ -24,12 +24,12 @@
 //!   [normalize]  -> LoopNest<Normal>     canonical meaning; with the kernel kind it is the cache key
 //!   [schedule]   -> Plan<Scheduled>      per direction and CPU level: order, unrolling, micro-kernels; the only cost model
 //!   [legalize]   -> Plan<Legal>          only accesses that the target has
-//!   [emit]       -> CompiledCode         machine code through Cranelift; a relocation is an error
+//!   [emit]       -> CompiledCode         machine code, by templates on x86-64, through Cranelift elsewhere
 //!   [load]       -> Kernel               code in the arena, and the context that it reads
 //!   cache        -> Committed            what packs and unpacks
 //! beside it:  Datatype [interp] -> bytes   by the definition of the type map: the oracle
 //!             nest, plan .eval() -> bytes  any phase can be evaluated
-//!             LoopNest<Normal> [walk] -> bytes   from any packed byte to any other: fallback, lazy tier, ranges
+//!             LoopNest<Normal> [walk] -> bytes   from any packed byte to any other: fallback, lazy tier, ends of ranges
 //! ```
 //!
 //! # Rooms

@@ -1,4 +1,4 @@
-//! Targets: what the machine offers to code generation, and every cost constant with the machine and date that chose it.
+//! Targets: what the machine offers to code generation, and the cost constants of the schedule.
 
 use std::fmt;
 use std::str::FromStr;
@@ -96,7 +96,7 @@ impl FromStr for Level {
     }
 }
 
-/// Cost constants of the schedule. Each names the machine and the date that chose it.
+/// Cost constants of the schedule: each with its reason, and where it was measured the machine and the date.
 pub mod cost {
     /// Longest copy that is written inline; longer ones call a micro-kernel. Zen4, 2026-11: a call of memcpy costs 1.4 ns at
     /// 64 to 128 B, inline 16-byte moves 1.1 ns at 64 B and 2.2 ns at 128 B.
@@ -135,6 +135,12 @@ pub mod cost {
     /// Fewest irregular rows that are sorted by length within buckets, at levels without masks. Sapphire Rapids, 2026-11, AVX2: 2000
     /// blocks of 1 to 64 B are learned by the branch predictor (2.5 ns a row), 8000 are not (5.9 ns, 2.3 in buckets).
     pub const BUCKETED_ROWS: usize = 4096;
+    /// Rows that are sorted together: few enough for their lines to stay in the first-level cache.
+    pub const BUCKET: usize = 256;
+    /// Most pieces per block on average: bounds the table.
+    pub const MAX_PIECES: u64 = 16;
+    /// Shortest piece in bytes.
+    pub const MIN_PIECE: u64 = 4;
     /// Fewest iterations of a small body for which a permutation is called instead of unrolled moves.
     pub const PATTERN_TRIP: u64 = 8;
     /// Most rows of a body that is moved by permutation: what fits a window of 64 bytes.

@@ -85,3 +85,15 @@ fn uses_of_std_sync_are_found() {
     let text = "use std::sync::{Arc, Mutex};\nstd::sync::OnceLock::new(); use std::sync::atomic::{AtomicU8, Ordering};";
     assert_eq!(std_sync(text), ["Arc", "Mutex", "OnceLock", "atomic"]);
 }
+
+/// docs/ARCHITECTURE.md, "kernel": addresses become functions in one room of the library, beside the loader of the bench.
+#[test]
+fn functions_are_made_of_addresses_in_one_room() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(root, &root.join("src"), &mut files);
+    let mut found: Vec<String> = files.iter().map(|f| f.to_str().unwrap().to_owned()).collect();
+    found.retain(|f| std::fs::read_to_string(root.join(f)).unwrap().contains("transmute"));
+    found.sort();
+    assert_eq!(found, ["src/bin/ddtc/bench/native.rs", "src/kernel.rs", "src/kernel/stock.rs"]);
+}

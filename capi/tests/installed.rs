@@ -473,31 +473,23 @@ fn built_libraries_are_installed() {
     }
 }
 
-/// The C code in docs/EMBEDDING.md compiles.
+/// The C code in docs/EMBEDDING.md compiles, and its send path gives the packed bytes and hands errors on.
 #[test]
-fn the_embedding_guide_compiles() {
+fn the_embedding_guide_runs() {
     let guide = Path::new(HERE).parent().expect("workspace").join("docs/EMBEDDING.md");
     let guide = std::fs::read_to_string(guide).expect("EMBEDDING.md");
     let blocks: Vec<&str> =
         guide.split("```c\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
     assert_eq!(blocks.len(), 4);
-    // What a runtime has of its own.
-    let prelude = "#include <ddtc.h>\n\
-        enum { EAGER = 1024, SLOT = 4096 };\n\
-        struct my_type { const ddtc_committed *packing; };\n\
-        static const ddtc_introspect my_functions;\n\
-        void *my_alloc(void *, size_t, size_t);\n\
-        void my_free(void *, void *, size_t, size_t);\n\
-        void my_log(void *, int, const char *);\n\
-        void *next_slot(void);\n\
-        extern char eager_slot[EAGER];\n";
     installed();
+    // tests/guide has what a runtime has of its own, before and after.
+    let part = |name| std::fs::read_to_string(format!("{HERE}/tests/guide/{name}.c")).expect(name);
     let source = scratch().join("embedding.c");
-    std::fs::write(&source, format!("{prelude}{}", blocks.concat())).expect("source");
-    run(Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"])
-        .args(pkg_config("Cflags:"))
-        .arg(source));
+    std::fs::write(&source, part("before") + &blocks.concat() + &part("after")).expect("source");
+    for link in [Link::Shared, Link::Sanitized] {
+        let headers = format!("-I{HERE}/tests/c");
+        runs(&compile("cc", source.to_str().expect("a path"), link, &["-std=gnu11", &headers]));
+    }
 }
 
 /// Whether a name in docs/SEMANTICS.md leads to a test: a program, a file, a function of an integration or unit test, of this member

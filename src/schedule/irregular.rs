@@ -10,11 +10,6 @@ use crate::column::{Column, room};
 use crate::error::Result;
 use crate::target::cost;
 
-/// Most pieces per block on average: bounds the table.
-const MAX_PIECES: u64 = 16;
-/// Shortest piece in bytes.
-const MIN_PIECE: u64 = 4;
-
 /// Pieces of a row that are written at once.
 const TOGETHER: usize = 8;
 
@@ -27,7 +22,7 @@ pub(super) fn piece(packed: &Column, len: &Column) -> Option<u64> {
         _ => divisor(packed.iter().zip(len.iter())),
     }?;
     let (rows, pieces) = (len.len() as u64, total / divisor);
-    (pieces <= rows * MAX_PIECES && pieces * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW)
+    (pieces <= rows * cost::MAX_PIECES && pieces * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW)
         .then_some(divisor)
 }
 
@@ -43,7 +38,7 @@ fn divisor(rows: impl Iterator<Item = (i64, i64)>) -> Option<(u64, u64)> {
         // It soon stays what it is, and mostly is a power of two: a mask costs less than a division.
         if !divisor.is_power_of_two() || l as u64 & (divisor - 1) != 0 {
             divisor = gcd(l as u64, divisor);
-            if divisor < MIN_PIECE {
+            if divisor < cost::MIN_PIECE {
                 return None;
             }
         }
@@ -95,15 +90,12 @@ fn cut(user: &[i32], len: &[i32], piece: i32) -> Result<Vec<i32>> {
     Ok(cells)
 }
 
-/// Rows that are sorted together: few enough for their lines to stay in the first-level cache.
-const BUCKET: usize = 256;
-
-/// Rows in another order: within every [`BUCKET`] by the power of two that covers their length, else as they were.
+/// Rows in another order: within every [`cost::BUCKET`] by the power of two that covers their length, else as they were.
 pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[Column; 3]> {
     let mut order: Vec<u32> = room("schedule", len.len())?;
     order.extend(0..len.len() as u32);
     let class = |i: &u32| (len.get(*i as usize) as u64).next_power_of_two();
-    order.chunks_mut(BUCKET).for_each(|bucket| bucket.sort_by_key(class));
+    order.chunks_mut(cost::BUCKET).for_each(|bucket| bucket.sort_by_key(class));
     let sorted = |column: &Column| Column::build(order.iter().map(|&i| column.get(i as usize)));
     Ok([sorted(user)?, sorted(packed)?, sorted(len)?])
 }
@@ -121,13 +113,13 @@ mod tests {
 
     #[test]
     fn buckets_hold_the_same_rows() {
-        let n = 3 * BUCKET as i64 + 17;
+        let n = 3 * cost::BUCKET as i64 + 17;
         let lengths: Vec<i64> = (0..n).map(|i| 1 + i * 31 % 64).collect();
         let rows = [(0..n).map(|i| 100 * i).collect(), (0..n).map(|i| 64 * i).collect(), lengths];
         let columns = rows.clone().map(Column::from);
         let [user, packed, len] = bucketed(&columns[0], &columns[1], &columns[2]).unwrap();
-        for bucket in (0..n as usize).step_by(BUCKET) {
-            let range = bucket..(bucket + BUCKET).min(n as usize);
+        for bucket in (0..n as usize).step_by(cost::BUCKET) {
+            let range = bucket..(bucket + cost::BUCKET).min(n as usize);
             let class = |l: i64| (l as u64).next_power_of_two();
             let (mut was, mut is) = (Vec::new(), Vec::new());
             for i in range.clone() {

@@ -12,4 +12,5 @@ mod passes;
 mod policies;
 mod readme;
 mod rooms;
+mod testing;
 mod text;

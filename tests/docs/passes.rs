@@ -1,6 +1,7 @@
 //! docs/PASSES.md: every rewrite with its rule, every constructor's lowering, every cost constant with its provenance.
 
 use ddtc::normalize::REWRITES;
+use ddtc::target::Level;
 
 use crate::text::{hold, read, root};
 
@@ -51,6 +52,18 @@ fn every_constructor_is_lowered() {
     }
 }
 
+/// What accesses legalization makes is said in three places; the widths are those of the levels.
+#[test]
+fn access_widths_are_those_of_the_levels() {
+    let widest = Level::ALL.map(Level::widest_access).into_iter().max().unwrap();
+    let widths: Vec<String> = (0..=widest.ilog2()).rev().map(|i| (1 << i).to_string()).collect();
+    let list = format!("accesses of {} bytes", widths.join(", "));
+    for file in ["docs/PASSES.md", "docs/ARCHITECTURE.md", "src/legalize.rs"] {
+        let text = read(file).replace("//!", "");
+        assert!(words(&text).contains(&list), "{file} does not say: {list}");
+    }
+}
+
 /// Constants of a source: name, value and documentation; functions have no value.
 fn constants(file: &str) -> Vec<(String, String, String)> {
     let source = read(file);
@@ -88,6 +101,9 @@ fn cost_constants_are_listed() {
             if !inside || !(upper || file == "src/target.rs") || name == "NAME" {
                 continue;
             }
+            // The schedule has no costs but those of target.rs: only limits, and `TOGETHER`, which is how a table is filled.
+            const OWN: [&str; 4] = ["MAX_DEPTH", "MAX_OPS", "MOST", "TOGETHER"];
+            assert!(!file.starts_with("src/schedule") || OWN.contains(&&*name), "{file}: {name} is a cost");
             assert!(!docs.is_empty(), "{file}: {name} has no documentation");
             let docs = docs.replace('|', "\\|").replace(['[', ']'], "");
             rows += &format!("| `{name}` | {value} | {docs} |\n");

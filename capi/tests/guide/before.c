@@ -1,0 +1,34 @@
+/* What a runtime has of its own, before the code of docs/EMBEDDING.md. */
+#include <ddtc.h>
+#include "check.h"
+
+enum { EAGER = 1024, SLOT = 1000, SLOTS = 64 };
+struct my_type {
+    const ddtc_committed *packing;
+};
+static const ddtc_introspect my_functions; /* of size 0: refused */
+static char eager_slot[EAGER], slots[SLOTS][SLOT];
+static int used;
+
+static void *my_alloc(void *context, size_t size, size_t alignment)
+{
+    (void)context;
+    void *place = NULL;
+    if (alignment < sizeof place) alignment = sizeof place;
+    return posix_memalign(&place, alignment, size) ? NULL : place;
+}
+static void my_free(void *context, void *place, size_t size, size_t alignment)
+{
+    (void)context, (void)size, (void)alignment;
+    free(place);
+}
+static void my_log(void *context, int level, const char *line)
+{
+    (void)context, (void)level;
+    fprintf(stderr, "%s\n", line);
+}
+static void *next_slot(void)
+{
+    TRUE(used < SLOTS);
+    return slots[used++];
+}
