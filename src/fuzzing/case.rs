@@ -418,7 +418,7 @@ impl Case {
             let stream = [&self.stream[from..from + moved], &vec![0; room - moved]].concat();
             let mut user = before.clone();
             let done = committed.unpack_range(&stream, &mut user, origin, self.count, from as u64);
-            let want = self.replayed(&[from..from + moved])?;
+            let want = self.replayed(std::slice::from_ref(&(from..from + moved)))?;
             ensure(done == Ok(moved) && user[ahead.len()..] == want, "slices", || what(done))?;
         }
         let past = committed.pack_range(&source, origin, self.count, n as u64 + 1, &mut dst).is_err();
