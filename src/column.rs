@@ -1,7 +1,7 @@
 //! Columns: immutable integer tables, stored in 4 bytes an entry where every value fits and in 8 where one does not.
 //!
 //! Displacement tables of nests, rows of blocks and the tables that compiled code reads through its context are all columns,
-//! so a table is stored once and shared by reference. What grows with rows is asked for with [`room`], so that a type too large for
+//! so a table is stored once and shared by reference. What grows with rows is asked for with `room`, so that a type too large for
 //! the memory there is becomes an error.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `DDTC_CHECK=1`: every pack and unpack against the interpreter and against the host's own.
+//! `DDTC_CHECK=1`: packs and unpacks against the interpreter and against the host's own.
 //!
 //! The interpreter is the definition: what differs from it is put right and is our fault. What the host does otherwise is either a
 //! fault of it that we know, or worth a look; each is named with type, bytes and a C program that shows it.
