@@ -77,7 +77,8 @@ fn pieces(
 }
 
 impl Engine {
-    /// Makes the part that node `i` of `layout` is. The cheap ones first: what the walker does in one call stays its own.
+    /// Makes the part that node `i` of `layout` is, which the walker does not do in one call. Its first entry is at offset 0, since
+    /// normal bodies and columns begin there.
     fn part(&self, layout: &Arc<Layout>, i: usize, direction: Direction) -> Result<Part> {
         let node = &layout.nest().nodes()[i];
         let part = layout.nest().part(i)?;
@@ -94,7 +95,10 @@ impl Engine {
             Op::Rows { slot, len, .. } => Some((&plan.columns()[*slot as usize], *len)),
             _ => None,
         });
-        let Some((column, piece)) = rows else { return Ok(Part::Walked) };
+        // All of the blocks, not a period of them.
+        let all =
+            |(column, piece): &(&Column, u64)| column.len() as u64 * piece == packed_bytes(node, 1) as u64;
+        let Some((column, piece)) = rows.filter(all) else { return Ok(Part::Walked) };
         let kernel = layout.served(direction).and_then(Served::kernel);
         let column = kernel.map_or_else(|| column.clone(), |kernel| kernel.shared(column.clone()));
         Ok(Part::Pieces(column, piece))
