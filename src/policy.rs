@@ -139,7 +139,8 @@ impl Policy {
 
     /// What is converted without a table of the user's: what gains at least 1.3 times, beyond the noise, on every machine of the
     /// records (benches/record/POLICY.md has them side by side, and a test holds this to them). MPICH 5.0.2, Intel MPI 2021.18 and
-    /// Open MPI 5.0.11, two ranks in shared memory: Sapphire Rapids, and AMD Zen 5 without Intel MPI, 2026-11.
+    /// Open MPI 5.0.11, two ranks in shared memory: Sapphire Rapids, AMD Zen 4, and AMD
+    /// Zen 5 without Intel MPI, 2026-11.
     pub fn shipped(library: &Library) -> Policy {
         const KIB: u64 = 1 << 10;
         match library.family {
@@ -150,11 +151,11 @@ impl Policy {
                 .with(Class::BlocksLong, Policy::from(KIB))
                 .with(Class::TableShort, Policy::from(16 * KIB)),
             Family::Intel => Policy::NONE
-                .with(Class::StridedShort, Policy::from(256))
+                .with(Class::StridedShort, Policy::from(KIB))
                 .with(Class::BlocksShort, Policy::from(64))
-                .with(Class::BlocksLong, Policy::between(KIB, 2048 * KIB))
+                .with(Class::BlocksLong, Policy::between(KIB, 512 * KIB))
                 .with(Class::TableShort, Policy::from(256))
-                .with(Class::TableLong, Policy::between(4 * KIB, 2048 * KIB)),
+                .with(Class::TableLong, Policy::between(4 * KIB, 512 * KIB)),
             // Vectors and long runs go through its own single copy as fast as packed ones, or faster.
             Family::OpenMpi => Policy::NONE
                 .with(Class::BlocksShort, Policy::from(256))
