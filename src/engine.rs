@@ -24,6 +24,7 @@ use crate::micro::Memory;
 use crate::nest::{LoopNest, Normal};
 use crate::normalize::Normalized;
 use crate::process::Once;
+use crate::target::Target;
 use crate::{decode, emit, interp, legalize, load, lower, normalize, schedule, walk};
 
 pub use config::{Config, Mode};
@@ -143,8 +144,8 @@ impl Engine {
         trace: &mut Trace,
     ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
         let emitter = self.emitter()?;
-        let level = self.0.config.level;
-        let plan = match trace.stage("schedule", || Ok(schedule::schedule(nest, direction, level)))? {
+        let target = self.target();
+        let plan = match trace.stage("schedule", || Ok(schedule::schedule(nest, direction, target)))? {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -174,9 +175,14 @@ impl Engine {
         Ok(Ok((kernel, plan.summary())))
     }
 
+    /// What its kernels are made for: its level on this machine.
+    pub fn target(&self) -> Target {
+        Target::host(self.0.config.level)
+    }
+
     fn emitter(&self) -> Result<&dyn emit::Emitter> {
-        let Config { level, native, check, .. } = self.0.config;
-        let emitter = self.0.emitter.get_or_init(|| emit::for_host(level, native, check));
+        let Config { native, check, .. } = self.0.config;
+        let emitter = self.0.emitter.get_or_init(|| emit::for_host(self.target(), native, check));
         emitter.as_deref().map_err(Error::clone)
     }
 

@@ -1,14 +1,39 @@
-//! Targets: what the machine offers to code generation, and the cost constants of the schedule.
+//! Targets: what code is made for, and the cost constants of the schedule.
+//!
+//! A target is data. Any machine plans, legalizes and writes templates for any target; only running the code asks whether this machine is one
+//! ([`Target::runs`]). Micro-kernels and Cranelift exist for the architecture that the library was built for.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// Instruction set level of kernels and micro-kernels. A level includes the ones before it that are of its architecture.
+/// Instruction set architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arch {
+    /// AMD64.
+    X86_64,
+    /// Arm's 64-bit state.
+    Aarch64,
+    /// Any other: portable micro-kernels, code through Cranelift.
+    Other,
+}
+
+impl Arch {
+    /// The architecture that the library was built for.
+    pub const HOST: Arch = if cfg!(target_arch = "x86_64") {
+        Arch::X86_64
+    } else if cfg!(target_arch = "aarch64") {
+        Arch::Aarch64
+    } else {
+        Arch::Other
+    };
+}
+
+/// Instruction set level of kernels and micro-kernels: a bundle of extensions that code may use without asking.
 ///
-/// A level is a name that any machine can plan for; [`Level::runs`] tells whether this one has its instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Levels have no order; [`Level::includes`] tells whether code for one runs where another does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// Portable code, compiled for what every machine of the architecture has (SSE2 on x86-64).
     Baseline,
@@ -21,10 +46,29 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, in the order of their constants in the C ABI; those of one architecture lowest first.
+    /// All levels, in the order of their constants in the C ABI.
     pub const ALL: [Level; 4] = [Level::Baseline, Level::Avx2, Level::Avx512, Level::Neon];
 
-    /// The highest level that this machine runs.
+    /// The architecture whose extensions it names; none for portable code.
+    pub fn arch(self) -> Option<Arch> {
+        match self {
+            Level::Baseline => None,
+            Level::Neon => Some(Arch::Aarch64),
+            Level::Avx2 | Level::Avx512 => Some(Arch::X86_64),
+        }
+    }
+
+    /// Whether a machine of this level runs code of level `other`.
+    pub const fn includes(self, other: Level) -> bool {
+        match other {
+            Level::Baseline => true,
+            Level::Neon => matches!(self, Level::Neon),
+            Level::Avx2 => matches!(self, Level::Avx2 | Level::Avx512),
+            Level::Avx512 => matches!(self, Level::Avx512),
+        }
+    }
+
+    /// The level of this machine.
     pub fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
@@ -48,16 +92,13 @@ impl Level {
 
     /// Whether this machine runs it.
     pub fn runs(self) -> bool {
-        match self {
-            Level::Baseline => true,
-            Level::Neon => cfg!(target_arch = "aarch64"),
-            Level::Avx2 | Level::Avx512 => self <= Level::detect(),
-        }
+        Level::detect().includes(self)
     }
 
-    /// The levels that this machine runs, lowest first.
+    /// The levels that this machine runs, in the order of [`Level::ALL`].
     pub fn available() -> impl Iterator<Item = Level> {
-        Level::ALL.into_iter().filter(|l| l.runs())
+        let host = Level::detect();
+        Level::ALL.into_iter().filter(move |&l| host.includes(l))
     }
 
     /// The widest access in bytes that code of the level has.
@@ -93,6 +134,99 @@ impl FromStr for Level {
         Level::ALL.into_iter().find(|l| l.name() == s).ok_or_else(|| {
             Error::new(ErrorClass::Arg, "target", "level", s, "must be baseline, avx2, avx512 or neon")
         })
+    }
+}
+
+/// What code is made for: an architecture, a level of its extensions, and the extensions beyond the level that a choice depends on.
+///
+/// Prints and reads as the level's name, with `+vbmi` where it has that: `avx512+vbmi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    arch: Arch,
+    level: Level,
+    /// AVX-512 VBMI: permutations of bytes.
+    vbmi: bool,
+}
+
+impl Target {
+    /// A machine of `level` without any extension beyond it; of portable code, one like this.
+    pub fn new(level: Level) -> Target {
+        Target { arch: level.arch().unwrap_or(Arch::HOST), level, vbmi: false }
+    }
+
+    /// The same with AVX-512 VBMI, where the level is one that has such machines.
+    pub fn with_vbmi(self) -> Target {
+        Target { vbmi: self.level == Level::Avx512, ..self }
+    }
+
+    /// The same for an architecture whose level is portable code.
+    ///
+    /// # Errors
+    /// Class `Arg` if the level belongs to another architecture.
+    pub fn on(self, arch: Arch) -> Result<Target> {
+        if self.level.arch().is_some_and(|own| own != arch) {
+            let rule = format!("must be the one that level {} belongs to", self.level);
+            return Err(Error::new(ErrorClass::Arg, "target", "architecture", format!("{arch:?}"), rule));
+        }
+        Ok(Target { arch, ..self })
+    }
+
+    /// Code of `level` for this machine: with its other extensions, if it runs the level.
+    pub fn host(level: Level) -> Target {
+        let target = Target::new(level);
+        #[cfg(target_arch = "x86_64")]
+        if level.runs() && std::is_x86_feature_detected!("avx512vbmi") {
+            return target.with_vbmi();
+        }
+        target
+    }
+
+    /// Its architecture.
+    pub fn arch(self) -> Arch {
+        self.arch
+    }
+
+    /// Its level.
+    pub fn level(self) -> Level {
+        self.level
+    }
+
+    /// Whether bytes of a 64-byte vector are permuted by one instruction.
+    pub fn permutes_bytes(self) -> bool {
+        self.vbmi || self.level == Level::Neon
+    }
+
+    /// Whether it runs code of `level`.
+    pub fn includes(self, level: Level) -> bool {
+        self.level.includes(level)
+    }
+
+    /// Whether this machine runs its code.
+    pub fn runs(self) -> bool {
+        self.arch == Arch::HOST && self.level.runs() && (!self.vbmi || Target::host(self.level).vbmi)
+    }
+
+    /// The targets whose code this machine runs.
+    pub fn available() -> impl Iterator<Item = Target> {
+        let plain = Level::available().map(Target::new);
+        plain.chain(Level::available().map(Target::host).filter(|t| t.vbmi))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.level, if self.vbmi { "+vbmi" } else { "" })
+    }
+}
+
+impl FromStr for Target {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Target> {
+        match s.strip_suffix("+vbmi") {
+            Some("avx512") => Ok(Target::new(Level::Avx512).with_vbmi()),
+            _ => Ok(Target::new(s.parse()?)),
+        }
     }
 }
 
@@ -151,4 +285,40 @@ pub mod cost {
     pub const TRANSPOSED_STRIDE: u64 = 64;
     /// 16-byte moves per trip of an unrolled loop. Zen4, 2026-11: unrolling 4 to 8 pays for 8 B blocks, 16 adds nothing.
     pub const UNROLLED_MOVES: u32 = 8;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_of_two_architectures_include_neither_the_other() {
+        let included = |level: Level| Level::ALL.map(|other| level.includes(other));
+        // Columns: baseline, avx2, avx512, neon.
+        assert_eq!(included(Level::Baseline), [true, false, false, false]);
+        assert_eq!(included(Level::Avx2), [true, true, false, false]);
+        assert_eq!(included(Level::Avx512), [true, true, true, false]);
+        assert_eq!(included(Level::Neon), [true, false, false, true]);
+    }
+
+    #[test]
+    fn targets_read_as_they_print() {
+        for text in ["baseline", "avx2", "avx512", "avx512+vbmi", "neon"] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+        }
+        for text in ["avx2+vbmi", "+vbmi", "avx512+", "sse9"] {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_level_stays_with_its_architecture() {
+        let portable = Target::new(Level::Baseline);
+        assert_eq!(portable.arch(), Arch::HOST);
+        assert_eq!(portable.on(Arch::Other).unwrap().arch(), Arch::Other);
+        assert!(Target::new(Level::Neon).on(Arch::X86_64).is_err());
+        assert!(Target::available().all(Target::runs));
+        let foreign = if Arch::HOST == Arch::X86_64 { Arch::Aarch64 } else { Arch::X86_64 };
+        assert!(!portable.on(foreign).unwrap().runs());
+    }
 }

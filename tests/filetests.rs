@@ -22,13 +22,13 @@ use ddtc::kind::Direction;
 use ddtc::lower::Units;
 use ddtc::nest::{LoopNest, Lowered, Normal, Visit};
 use ddtc::plan::{Plan, Scheduled};
-use ddtc::target::Level;
+use ddtc::target::{Arch, Level, Target};
 use ddtc::{legalize, lower, normalize, schedule};
 
 /// What the directives of a file, or of one case, say.
 #[derive(Clone)]
 struct Settings {
-    level: Level,
+    target: Target,
     directions: Vec<Direction>,
     /// Widest access in bytes, for legalize.
     widest: u32,
@@ -62,7 +62,7 @@ impl Settings {
     fn directive(&mut self, line: &str) -> bool {
         let words: Vec<&str> = line.trim_start_matches(';').split_whitespace().collect();
         match words[..] {
-            ["level", level] => self.level = level.parse().unwrap_or_else(|e| panic!("{line}: {e}")),
+            ["target", target] => self.target = target.parse().unwrap_or_else(|e| panic!("{line}: {e}")),
             ["direction", "pack"] => self.directions = vec![Direction::Pack],
             ["direction", "unpack"] => self.directions = vec![Direction::Unpack],
             ["direction", "both"] => self.directions = Direction::BOTH.to_vec(),
@@ -82,7 +82,7 @@ impl Settings {
 fn parse(text: &str) -> File {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut settings = Settings {
-        level: Level::Baseline,
+        target: Target::new(Level::Baseline),
         directions: vec![Direction::Pack],
         widest: 16,
         counts: vec![0, 1, 2, 3, 17],
@@ -178,14 +178,8 @@ fn normal(case: &Case) -> (LoopNest<Normal>, i64) {
 fn each(case: &Case, one: impl Fn(Result<Plan<Scheduled>, schedule::Refusal>) -> String) -> String {
     let (nest, _) = normal(case);
     nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
-    let text: String = case
-        .settings
-        .directions
-        .iter()
-        .map(|&d| one(schedule::schedule(&nest, d, case.settings.level)))
-        .collect();
-    // What a pattern permutes depends on an instruction set that no level implies (AVX-512 VBMI).
-    text.replace("pattern.byte.", "pattern.*.").replace("pattern.word.", "pattern.*.")
+    let directions = case.settings.directions.iter();
+    directions.map(|&d| one(schedule::schedule(&nest, d, case.settings.target))).collect()
 }
 
 /// The text that the stage makes of the input of `case`.
@@ -226,7 +220,8 @@ fn run(stage: &str, case: &Case) -> String {
             Ok(plan) => {
                 let legal = |widest| legalize::legalize(&plan, widest).unwrap();
                 if case.settings.templates {
-                    let emitter = emit::X64::new(plan.level());
+                    let target = plan.target().on(Arch::X86_64).unwrap();
+                    let emitter = emit::X64::new(target).unwrap();
                     emitter.listing(&legal(emitter.widest_access())).unwrap().code
                 } else {
                     let emitter = emit::Cranelift::for_host(true).unwrap();

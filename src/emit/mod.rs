@@ -13,7 +13,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use crate::error::Result;
 use crate::kernel::{CompiledCode, Context};
 use crate::plan::{Legal, Plan};
-use crate::target::Level;
+use crate::target::Target;
 
 pub use cranelift::Cranelift;
 pub use x64::X64;
@@ -53,13 +53,13 @@ pub struct Listing {
     pub code: String,
 }
 
-/// The emitter of this machine for `level`: by templates where there is one and `native` asks for it, else Cranelift, which
+/// The emitter of this machine for `target`: by templates where there is one and `native` asks for it, else Cranelift, which
 /// verifies its input if `verifier` says so.
 ///
 /// # Errors
 /// When Cranelift does not support the machine.
-pub fn for_host(level: Level, native: bool, verifier: bool) -> Result<Box<dyn Emitter>> {
-    match X64::for_host(level).filter(|_| native) {
+pub fn for_host(target: Target, native: bool, verifier: bool) -> Result<Box<dyn Emitter>> {
+    match X64::for_host(target).filter(|_| native) {
         Some(x64) => Ok(Box::new(x64)),
         None => Ok(Box::new(Cranelift::for_host(verifier)?)),
     }

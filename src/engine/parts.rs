@@ -88,7 +88,7 @@ impl Engine {
             let own = self.0.cache.by_nest(None, nest, 0).layout;
             return Ok(if Arc::ptr_eq(&own, layout) { Part::Own } else { Part::Iterations(own) });
         }
-        let Ok(plan) = schedule::schedule(&nest, direction, self.0.config.level) else {
+        let Ok(plan) = schedule::schedule(&nest, direction, self.target()) else {
             return Ok(Part::Walked);
         };
         let rows = plan.ops().iter().find_map(|op| match op {

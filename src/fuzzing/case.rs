@@ -272,7 +272,7 @@ impl Case {
     pub fn plan<P: plan::Phase>(&self, stage: &'static str, plan: &Plan<P>, moved: i64) -> Check {
         let origin = self.index(moved);
         self.run(stage, plan.direction(), plan, |user, packed| plan.eval(self.count, user, origin, packed))
-            .map_err(|m| Mismatch { level: Some(plan.level()), ..m })
+            .map_err(|m| Mismatch { level: Some(plan.target().level()), ..m })
     }
 
     /// The index of displacement `moved` in the user images: outside of them it wraps, as the addition of offsets does.

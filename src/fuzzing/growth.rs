@@ -124,7 +124,7 @@ fn beside(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<
 /// # Errors
 /// The bound that is exceeded, a fault of the nest, a commit that fails.
 pub fn check_growth(t: &Datatype, alone: bool) -> Check<Cost> {
-    let level = Level::available().max().unwrap_or(Level::Baseline);
+    let level = Level::detect();
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
     let before = if alone { reset_peak()? } else { 0 };
     let start = Instant::now();

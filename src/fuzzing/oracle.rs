@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::kind::Direction;
 use crate::lower::Units;
 use crate::nest::{self, Disjoint, LoopNest, Lowered, Normal, Phase};
-use crate::target::Level;
+use crate::target::{Arch, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
 /// What came of a check that found nothing wrong.
@@ -65,7 +65,7 @@ impl Oracle {
         let engines = |stock, native| {
             levels.iter().map(|&level| Engine::new(config(Mode::Commit, level, stock, native))).collect()
         };
-        let top = levels.iter().copied().max().unwrap_or(Level::Baseline);
+        let top = levels.last().copied().unwrap_or(Level::Baseline);
         Oracle {
             walker: Engine::new(config(Mode::Interpret, top, false, true)),
             compilers: engines(false, true),
@@ -202,10 +202,14 @@ impl Oracle {
         let engine = &self.compilers[which];
         let level = engine.config().level;
         let cranelift = self.cranelift.as_ref().map_err(|e| Mismatch::new("emit", e.to_string()))?;
-        let emitters: [&dyn Emitter; 2] = [cranelift, &X64::new(level)];
-        for direction in Direction::BOTH {
+        // With the machine's extensions and without them: the engines only have the former.
+        let targets = Target::available().filter(|t| t.level() == level);
+        for (target, direction) in targets.flat_map(|t| Direction::BOTH.map(|d| (t, d))) {
+            // Templates are data and need no machine of theirs.
+            let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
+            let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
             let at = |stage| move |e: Error| Mismatch::error(stage)(e).at(direction, Some(level));
-            let plan = match schedule::schedule(nest, direction, level) {
+            let plan = match schedule::schedule(nest, direction, target) {
                 Ok(plan) => plan,
                 Err(_) => {
                     verdict.refusals += 1;
@@ -219,7 +223,8 @@ impl Oracle {
                 let legal = legalize::legalize(&plan, widest).map_err(at("legalize"))?;
                 legal.verify().map_err(at("legalize"))?;
                 case.plan("legalize", &legal, moved)?;
-                for emitter in emitters.iter().filter(|e| e.widest_access() == widest) {
+                let emitters = templates.into_iter().chain([cranelift as &dyn Emitter]);
+                for emitter in emitters.filter(|e| e.widest_access() == widest) {
                     emitter.emit(&legal).map_err(at("emit"))?;
                 }
             }

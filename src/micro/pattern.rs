@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::Direction;
-use crate::target::Level;
+use crate::target::{Level, Target};
 
 /// `(user, packed, n, user_stride, table)`: instance `i` of `n` lies at `user + i * user_stride` and at `packed + i * size`,
 /// dense. `table` is [`Pattern::words`] of a pattern made for this stride.
@@ -76,33 +76,17 @@ pub struct Pattern {
     unpacks: bool,
 }
 
-/// Whether the machine permutes bytes.
-#[cfg(target_arch = "x86_64")]
-fn permutes_bytes() -> bool {
-    std::is_x86_feature_detected!("avx512vbmi")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn permutes_bytes() -> bool {
-    false
-}
-
 impl Pattern {
-    /// The pattern of instances made of `parts`, `stride` bytes apart; none where it has no code at `level`:
+    /// The pattern of instances made of `parts`, `stride` bytes apart; none where it has no code for `target`:
     /// a span of more than one window, packed bytes that are not `0..size` in some order, or offsets that are no multiples
     /// of the granule; for NEON also less than two instances in a window.
-    pub fn new(parts: &[Part], stride: i64, level: Level) -> Option<Pattern> {
+    pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Pattern> {
+        let level = target.level();
         let granule = match level {
-            Level::Avx512 if permutes_bytes() => Granule::Byte,
-            Level::Avx512 | Level::Avx2 => Granule::Word,
-            Level::Neon => Granule::Byte,
             Level::Baseline => return None,
+            _ if target.permutes_bytes() => Granule::Byte,
+            _ => Granule::Word,
         };
-        Pattern::with_granule(parts, stride, level, granule)
-    }
-
-    /// As [`Pattern::new`] with words where bytes would do.
-    fn with_granule(parts: &[Part], stride: i64, level: Level, granule: Granule) -> Option<Pattern> {
         let window = if level == Level::Avx2 { 32 } else { 64 };
         let bytes = bytes_of(parts, window)?;
         let lowest = *bytes.iter().min()?;

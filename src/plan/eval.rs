@@ -133,7 +133,7 @@ mod tests {
     use crate::micro::{Micro, Width};
     use crate::nest::Body;
     use crate::plan::{Scheduled, Trip};
-    use crate::target::Level;
+    use crate::target::{Level, Target};
 
     /// Packs byte 0 behind the guard and byte 1 beside it, two bytes further on than an operation outside.
     fn guarded(limit: u64) -> Plan<Scheduled> {
@@ -143,7 +143,7 @@ mod tests {
         let around =
             Op::Loop { at: At::new(2, 2), trip: Trip::fixed(1), step: At::ZERO, unroll: 1, body: body(2) };
         let ops = vec![moved(0, 0), moved(1, 0), guard, moved(0, 0), around];
-        Plan::new(ops, Body { start: 3, len: 2 }, Vec::new(), Direction::Pack, Level::Baseline)
+        Plan::new(ops, Body { start: 3, len: 2 }, Vec::new(), Direction::Pack, Target::new(Level::Baseline))
     }
 
     #[test]
@@ -163,7 +163,8 @@ mod tests {
     /// One operation, unpacked from packed bytes `0, 1, 2 ..` into eight bytes of 99.
     fn unpacked(op: Op, columns: Vec<Column>, count: u64) -> [u8; 8] {
         let root = Body { start: 0, len: 1 };
-        let plan: Plan<Scheduled> = Plan::new(vec![op], root, columns, Direction::Unpack, Level::Baseline);
+        let plan: Plan<Scheduled> =
+            Plan::new(vec![op], root, columns, Direction::Unpack, Target::new(Level::Baseline));
         plan.verify().unwrap();
         let (mut user, mut packed) = ([99; 8], std::array::from_fn::<u8, 16, _>(|i| i as u8));
         plan.eval(count, &mut user, 0, &mut packed);

@@ -19,7 +19,7 @@ use crate::kind::Direction;
 use crate::micro::Micro;
 use crate::micro::pattern::Part;
 pub use crate::nest::{At, Body, Trip};
-use crate::target::Level;
+use crate::target::Target;
 pub use call::Arg;
 pub use parameters::{Shape, WORDS, Word};
 
@@ -188,21 +188,21 @@ impl Op {
     }
 }
 
-/// A plan in phase `P` for one direction and CPU level.
+/// A plan in phase `P` for one direction and target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan<P> {
     ops: Vec<Op>,
     root: Body,
     columns: Vec<Column>,
     direction: Direction,
-    level: Level,
+    target: Target,
     phase: PhantomData<P>,
 }
 
 impl<P: Phase> Plan<P> {
     /// A plan from its parts; `columns[i]` is what context slot `i` points to. Check it with [`Plan::verify`].
-    pub fn new(ops: Vec<Op>, root: Body, columns: Vec<Column>, direction: Direction, level: Level) -> Self {
-        Self { ops, root, columns, direction, level, phase: PhantomData }
+    pub fn new(ops: Vec<Op>, root: Body, columns: Vec<Column>, direction: Direction, target: Target) -> Self {
+        Self { ops, root, columns, direction, target, phase: PhantomData }
     }
 
     /// All operations, bodies before the operations that use them.
@@ -230,9 +230,9 @@ impl<P: Phase> Plan<P> {
         self.direction
     }
 
-    /// The CPU level it was made for.
-    pub fn level(&self) -> Level {
-        self.level
+    /// What it was made for.
+    pub fn target(&self) -> Target {
+        self.target
     }
 }
 

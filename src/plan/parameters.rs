@@ -7,7 +7,7 @@
 use super::{At, Legal, Op, Plan};
 use crate::kind::Direction;
 use crate::micro::Micro;
-use crate::target::Level;
+use crate::target::Target;
 
 /// Words of one operation of a parametric plan. Offsets come first, so that every kind finds them at the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub const WORDS: u32 = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     direction: Direction,
-    level: Level,
+    target: Target,
     root: (u32, u32),
     ops: Box<[ShapeOp]>,
 }
@@ -94,7 +94,7 @@ impl Plan<Legal> {
             Some(ShapeOp { moved: (user != 0, packed != 0), kind })
         });
         let ops = ops.collect::<Option<Box<[ShapeOp]>>>()?;
-        Some(Shape { direction: self.direction, level: self.level, root: body(self.root), ops })
+        Some(Shape { direction: self.direction, target: self.target, root: body(self.root), ops })
     }
 
     /// The context words: [`WORDS`] per operation of a parametric plan, else one table address per slot.

@@ -6,7 +6,7 @@ use super::{At, Op, Phase, Plan};
 
 impl<P: Phase> fmt::Display for Plan<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "plan {} {} {}", P::NAME, self.direction(), self.level())?;
+        writeln!(f, "plan {} {} {}", P::NAME, self.direction(), self.target())?;
         for (i, column) in self.columns().iter().enumerate() {
             writeln!(f, "slot {i} = {} rows of i{}", column.len(), 8 * column.width())?;
         }

@@ -1,4 +1,4 @@
-//! Scheduling: how the bytes of a normal nest are moved on one CPU level, in one direction. The only cost model.
+//! Scheduling: how the bytes of a normal nest are moved for one target, in one direction. The only cost model.
 //!
 //! Choices, from the inside out: small bodies become straight-line moves; an innermost loop becomes one call of a
 //! micro-kernel; what lies around them becomes loops that bump two pointers. Every constant says where it comes from.
@@ -15,7 +15,7 @@ use crate::micro::pattern::{Part, Pattern};
 use crate::micro::{Micro, Width, Widths};
 use crate::nest::{At, Body, Disjoint, LoopNest, Node, Normal, Trip, Unit};
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
-use crate::target::{Level, cost};
+use crate::target::{Level, Target, cost};
 
 /// Deepest nesting of loops in a kernel; deeper nests are walked.
 const MAX_DEPTH: usize = 16;
@@ -36,19 +36,20 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Plans `nest` for `direction` on `level`.
+/// Plans `nest` for `direction` on `target`.
 ///
 /// # Errors
 /// A [`Refusal`] when the nest is too deep or too large for one kernel.
 pub fn schedule(
     nest: &LoopNest<Normal>,
     direction: Direction,
-    level: Level,
+    target: Target,
 ) -> Result<Plan<Scheduled>, Refusal> {
     let mut s = Scheduler {
         nest,
         direction,
-        level,
+        target,
+        level: target.level(),
         ops: Vec::new(),
         columns: Vec::new(),
         written: Weight::default(),
@@ -56,12 +57,13 @@ pub fn schedule(
     };
     let list = s.body(nest.root(), At::ZERO, 0)?;
     let root = s.seal(list);
-    Ok(Plan::new(s.ops, root, s.columns, direction, level))
+    Ok(Plan::new(s.ops, root, s.columns, direction, target))
 }
 
 struct Scheduler<'a> {
     nest: &'a LoopNest<Normal>,
     direction: Direction,
+    target: Target,
     level: Level,
     ops: Vec<Op>,
     columns: Vec<Column>,
@@ -247,7 +249,7 @@ impl Scheduler<'_> {
         }
         let row = |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 };
         let parts: Arc<[Part]> = (0..len.len()).map(row).collect();
-        let pattern = Pattern::new(&parts, step.user, self.level)?;
+        let pattern = Pattern::new(&parts, step.user, self.target)?;
         // With AVX2 plain moves are faster unless several instances share a window.
         let pays = self.level == Level::Avx512 || pattern.instances() > 1;
         let legal = self.direction == Direction::Pack || pattern.unpacks();

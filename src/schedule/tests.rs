@@ -1,4 +1,4 @@
-//! Choices at edges that a filetest cannot show: lists of thousands of rows, and patterns of bytes, which not every machine permutes.
+//! Choices at edges that a filetest cannot show: lists of thousands of rows, and of tens of parts.
 
 use super::*;
 use crate::datatype::Datatype;
@@ -14,7 +14,7 @@ fn reordered(rows: usize, distance: i64, direction: Direction, level: Level) -> 
     let lengths: Vec<i64> = (0..rows as i64).map(|i| 1 + 2 * (i * 17 % 31)).collect();
     let places: Vec<i64> = (0..rows as i64).map(|i| distance * i).collect();
     let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
-    let plan = schedule(&normal(&t), direction, level).unwrap();
+    let plan = schedule(&normal(&t), direction, Target::new(level)).unwrap();
     let Some(Op::Blocks { slots, .. }) = plan.ops().iter().find(|op| matches!(op, Op::Blocks { .. })) else {
         panic!("{plan}");
     };
@@ -48,7 +48,7 @@ fn long_lists_are_sorted_by_length() {
     assert!(reordered(most, 62, Direction::Unpack, Level::Avx2));
 }
 
-/// Up to so many rows a body is a pattern wherever there is one: on machines that permute bytes, and by words on no machine.
+/// Up to so many rows a body is a pattern wherever there is one: on targets that permute bytes, and by words on none.
 #[test]
 fn patterns_have_few_rows() {
     for (rows, allowed) in [(cost::PATTERN_ROWS, true), (cost::PATTERN_ROWS + 1, false)] {
@@ -65,9 +65,13 @@ fn patterns_have_few_rows() {
         let parts: Vec<Part> = (0..rows)
             .map(|i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 })
             .collect();
-        let exists = Pattern::new(&parts, step.user, Level::Avx512).is_some();
-        let plan = schedule(&nest, Direction::Pack, Level::Avx512).unwrap();
-        let chosen = plan.ops().iter().any(|op| matches!(op, Op::Pattern { .. }));
-        assert_eq!(chosen, exists && allowed, "{rows} rows: {plan}");
+        for (target, permutes) in
+            [(Target::new(Level::Avx512), false), (Target::new(Level::Avx512).with_vbmi(), true)]
+        {
+            assert_eq!(Pattern::new(&parts, step.user, target).is_some(), permutes, "{target}");
+            let plan = schedule(&nest, Direction::Pack, target).unwrap();
+            let chosen = plan.ops().iter().any(|op| matches!(op, Op::Pattern { .. }));
+            assert_eq!(chosen, permutes && allowed, "{rows} rows: {plan}");
+        }
     }
 }

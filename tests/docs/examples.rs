@@ -6,7 +6,7 @@ use ddtc::kind::Direction;
 use ddtc::lower::Units;
 use ddtc::nest::{LoopNest, Lowered, Normal};
 use ddtc::plan::{Plan, Scheduled};
-use ddtc::target::Level;
+use ddtc::target::Target;
 use ddtc::{legalize, lower, normalize, schedule};
 
 use crate::kinds;
@@ -45,8 +45,8 @@ impl Source {
 
     fn scheduled(&self, direction: &str, level: &str) -> Plan<Scheduled> {
         let direction = Direction::BOTH.into_iter().find(|d| d.name() == direction).expect("pack or unpack");
-        let level: Level = level.parse().unwrap();
-        let plan = schedule::schedule(&self.normal(Units::Bytes), direction, level).unwrap();
+        let target: Target = level.parse().unwrap();
+        let plan = schedule::schedule(&self.normal(Units::Bytes), direction, target).unwrap();
         plan.verify().unwrap_or_else(|e| panic!("{e}\n{plan}"));
         plan
     }

@@ -24,7 +24,7 @@ use ddtc::nest::{self, LoopNest};
 use ddtc::normalize::{Normalized, normalize};
 use ddtc::plan::{self, Legal, Op, Plan, WORDS, Word};
 use ddtc::schedule::schedule;
-use ddtc::target::Level;
+use ddtc::target::{Level, Target};
 
 use nests::{Faulty, meaning, nest_faults};
 use plans::plan_faults;
@@ -103,8 +103,8 @@ fn plans(mut each: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
         let case = Case::new(&t, COUNT).unwrap();
         let Normalized { nest, origin, .. } = normal(&t);
         for direction in Direction::BOTH {
-            for level in Level::available() {
-                let plan = schedule(&nest, direction, level).unwrap();
+            for target in Target::available() {
+                let plan = schedule(&nest, direction, target).unwrap();
                 case.plan("sound", &plan, origin).unwrap();
                 each(text, &case, origin, plan);
             }
@@ -296,7 +296,7 @@ fn code_bytes() {
     let case = Case::new(&t, COUNT).unwrap();
     let Normalized { nest, origin, .. } = normal(&t);
     for direction in Direction::BOTH {
-        let legal = legalize(&schedule(&nest, direction, Level::Baseline).unwrap(), 16).unwrap();
+        let legal = legalize(&schedule(&nest, direction, Target::new(Level::Baseline)).unwrap(), 16).unwrap();
         let sound = kernel(&legal, |_| {});
         assert!(!run_caught(&case, Subject::Kernel(&sound, origin), direction, &mut rig));
         let mut found = false;

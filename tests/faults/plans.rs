@@ -98,7 +98,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
 pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
     let mut out = Vec::new();
     let rebuilt = |ops: Vec<Op>, columns: Vec<Column>| {
-        Plan::new(ops, plan.root(), columns, plan.direction(), plan.level())
+        Plan::new(ops, plan.root(), columns, plan.direction(), plan.target())
     };
     // Behind a guard only one side runs at this count.
     let dead: Vec<std::ops::Range<usize>> = plan

@@ -22,32 +22,33 @@ use super::{CompiledCode, Emitter, Listing, MAX_CODE, context};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
 use crate::plan::{At, Body, Legal, Op, Plan, Word};
-use crate::target::Level;
+use crate::target::{Arch, Level, Target};
 
 use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
 use places::Place;
 
-/// The emitter by templates, for kernels of one CPU level.
+/// The emitter by templates, for kernels of one target.
 #[derive(Clone, Copy, Debug)]
 pub struct X64 {
-    level: Level,
+    target: Target,
 }
 
 impl X64 {
-    /// An emitter for `level`: code for any machine of that level that passes arguments as System V says.
-    pub fn new(level: Level) -> X64 {
-        X64 { level }
+    /// An emitter for `target`, on any machine: its code runs on machines of that target that pass arguments as System V says. None for
+    /// another architecture.
+    pub fn new(target: Target) -> Option<X64> {
+        (target.arch() == Arch::X86_64).then_some(X64 { target })
     }
 
     /// The same, where this process can run its code.
-    pub fn for_host(level: Level) -> Option<X64> {
-        cfg!(all(target_arch = "x86_64", unix)).then_some(X64 { level })
+    pub fn for_host(target: Target) -> Option<X64> {
+        X64::new(target).filter(|_| cfg!(unix) && target.runs())
     }
 }
 
 impl Emitter for X64 {
     fn widest_access(&self) -> u32 {
-        self.level.widest_access()
+        self.target.level().widest_access()
     }
 
     fn emit(&self, plan: &Plan<Legal>) -> Result<CompiledCode> {
@@ -232,7 +233,7 @@ impl<'a> Function<'a> {
                         && next.packed == at.packed.wrapping_add(8) =>
                 {
                     rest = others;
-                    let vex = Vex(self.plan.level() >= Level::Avx2);
+                    let vex = Vex(self.plan.target().includes(Level::Avx2));
                     let low = self.reach(base.user, at.user, Reg::R10);
                     self.code.push(Inst::TakeLow(vex, low));
                     let high = self.reach(base.user, next.user, Reg::R10);
@@ -248,8 +249,8 @@ impl<'a> Function<'a> {
 
     /// One load and one store.
     fn access(&mut self, len: u32, base: Pointers, at: At) -> Result<()> {
-        let level = self.plan.level();
-        let vex = level >= Level::Avx2;
+        let target = self.plan.target();
+        let vex = target.includes(Level::Avx2);
         let piece = match len {
             1 => Piece::B1,
             2 => Piece::B2,
@@ -258,7 +259,7 @@ impl<'a> Function<'a> {
             16 if vex => Piece::B16Vex,
             16 => Piece::B16,
             32 if vex => Piece::B32,
-            64 if level >= Level::Avx512 => Piece::B64,
+            64 if target.includes(Level::Avx512) => Piece::B64,
             _ => return Err(Error::internal("emit", format!("access of {len} bytes"))),
         };
         self.wide |= matches!(piece, Piece::B32 | Piece::B64);

@@ -3,7 +3,7 @@
 use super::{Granule, Part, Pattern, function, twin};
 use crate::micro::testing::{Guarded, check};
 use crate::micro::{Direction, Micro};
-use crate::target::Level;
+use crate::target::{Level, Target};
 
 /// Parts of the given user offsets and lengths, packed in this order.
 fn parts(list: &[(i64, u64)]) -> Vec<Part> {
@@ -18,16 +18,7 @@ fn parts(list: &[(i64, u64)]) -> Vec<Part> {
 
 /// All patterns that the machine has for the layout.
 fn patterns(parts: &[Part], stride: i64) -> Vec<Pattern> {
-    let granules = |level| match level {
-        Level::Baseline => vec![],
-        Level::Neon => vec![Granule::Byte],
-        Level::Avx512 if super::permutes_bytes() => vec![Granule::Byte, Granule::Word],
-        Level::Avx512 | Level::Avx2 => vec![Granule::Word],
-    };
-    Level::available()
-        .flat_map(|level| granules(level).into_iter().map(move |g| (level, g)))
-        .filter_map(|(level, g)| Pattern::with_granule(parts, stride, level, g))
-        .collect()
+    Target::available().filter_map(|target| Pattern::new(parts, stride, target)).collect()
 }
 
 fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -> usize {
@@ -93,7 +84,7 @@ fn structs_between_guard_pages() {
             found += check_all(&mut areas, list, stride);
         }
     }
-    assert_eq!(found > 0, Level::detect() > Level::Baseline);
+    assert_eq!(found > 0, Level::detect() != Level::Baseline);
 }
 
 #[test]
@@ -108,7 +99,7 @@ fn every_single_part_and_stride() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let level = Level::detect();
+    let level = Target::host(Level::detect());
     assert!(Pattern::new(&parts(&[(0, 65)]), 100, level).is_none(), "longer than a window");
     assert!(Pattern::new(&parts(&[(0, 4), (100, 4)]), 200, level).is_none(), "wider than a window");
     assert!(Pattern::new(&[], 8, level).is_none());
@@ -119,16 +110,17 @@ fn what_does_not_fit_is_refused() {
     assert!(Pattern::new(&[Part { user: i64::MAX, packed: 0, len: 4 }], 8, level).is_none(), "overflow");
     assert!(Pattern::new(&[Part { user: 0, packed: u64::MAX, len: 4 }], 8, level).is_none(), "overflow");
     assert!(Pattern::new(&parts(&[(i64::MIN, 4), (i64::MAX - 4, 4)]), 8, level).is_none(), "overflow");
-    assert!(Pattern::new(&parts(&[(0, 4)]), 8, Level::Baseline).is_none());
+    assert!(Pattern::new(&parts(&[(0, 4)]), 8, Target::new(Level::Baseline)).is_none());
 }
 
 #[test]
 fn windows_are_filled() {
-    for level in Level::available().filter(|&l| l > Level::Baseline) {
-        let pattern = Pattern::new(&parts(&[(0, 4), (8, 20)]), 32, level).unwrap();
+    for target in Target::available().filter(|t| t.level() != Level::Baseline) {
+        let level = target.level();
+        let pattern = Pattern::new(&parts(&[(0, 4), (8, 20)]), 32, target).unwrap();
         assert_eq!((pattern.size(), pattern.unpacks()), (24, level != Level::Neon));
         assert_eq!(pattern.instances(), if level == Level::Avx2 { 1 } else { 2 });
-        let overlapping = Pattern::new(&parts(&[(0, 4), (0, 4)]), 8, level).unwrap();
+        let overlapping = Pattern::new(&parts(&[(0, 4), (0, 4)]), 8, target).unwrap();
         assert!(!overlapping.unpacks());
         let micro = Micro::pattern(&pattern, Direction::Pack);
         assert_ne!(micro.address(), 0);
@@ -139,7 +131,7 @@ fn windows_are_filled() {
 
 #[test]
 fn neon_reads_whole_windows_and_does_not_unpack() {
-    let neon = |list: &[(i64, u64)], stride| Pattern::new(&parts(list), stride, Level::Neon);
+    let neon = |list: &[(i64, u64)], stride| Pattern::new(&parts(list), stride, Target::new(Level::Neon));
     let two = neon(&[(0, 4), (8, 8), (20, 12)], 32).unwrap();
     assert_eq!((two.granule(), two.instances(), two.unpacks()), (Granule::Byte, 2, false));
     for (stride, why) in [(40, "one in a window"), (-32, "backwards"), (8, "interleaved"), (5000, "far")] {
