@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::column::Column;
 use crate::datatype::Datatype;
-use crate::kernel::Kernel;
+use crate::kernel::{Code, Kernel};
 use crate::kind::Direction;
 use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
@@ -183,8 +183,8 @@ pub struct CacheCounters {
 #[derive(Debug)]
 pub struct Cache {
     state: Mutex<State>,
-    /// One kernel per shape of plan, whose code later kernels of that shape share.
-    shapes: Mutex<HashMap<Shape, Arc<Kernel>, Xxh3DefaultBuilder>>,
+    /// Code by the shape of its plan, which later kernels of that shape share.
+    shapes: Mutex<HashMap<Shape, Code, Xxh3DefaultBuilder>>,
     capacity: usize,
 }
 
@@ -305,21 +305,22 @@ impl Cache {
         state.evict(self.capacity);
     }
 
-    /// A kernel whose code serves every plan of `shape`.
-    pub fn code(&self, shape: &Shape) -> Option<Arc<Kernel>> {
+    /// Code that serves every plan of `shape`.
+    pub fn code(&self, shape: &Shape) -> Option<Code> {
         self.shapes().get(shape).cloned()
     }
 
-    /// Lets later kernels of `shape` share the code of `kernel`.
-    pub fn share(&self, shape: Shape, kernel: Arc<Kernel>) {
+    /// Lets later kernels of `shape` share `code`, which none can where there is no shape.
+    pub fn share(&self, shape: Option<Shape>, code: Code) {
+        let Some(shape) = shape else { return };
         let mut shapes = self.shapes();
         // Shapes are few: nesting times micro-kernels. The bound is for programs that generate datatypes.
         if shapes.len() < MAX_SHAPES {
-            shapes.insert(shape, kernel);
+            shapes.insert(shape, code);
         }
     }
 
-    fn shapes(&self) -> Guard<'_, HashMap<Shape, Arc<Kernel>, Xxh3DefaultBuilder>> {
+    fn shapes(&self) -> Guard<'_, HashMap<Shape, Code, Xxh3DefaultBuilder>> {
         self.shapes.lock()
     }
 

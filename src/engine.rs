@@ -17,7 +17,7 @@ use crate::cache::{Cache, Layout, Served};
 use crate::committed::Committed;
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
-use crate::kernel::{Context, Kernel};
+use crate::kernel::Kernel;
 use crate::kind::Direction;
 use crate::lower::Units;
 use crate::micro::Memory;
@@ -47,7 +47,7 @@ struct Inner {
     arena: Arena,
     cache: Cache,
     tally: Tally,
-    emitter: Once<Result<Box<dyn emit::Emitter>>>,
+    emission: Once<Result<emit::Emission>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -67,7 +67,7 @@ impl Engine {
     pub fn new(config: Config) -> Engine {
         let arena = Arena::new(config.arena_bytes);
         let cache = Cache::new(config.cache_bytes);
-        Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emitter: Once::new() }))
+        Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emission: Once::new() }))
     }
 
     /// The engine behind [`crate::commit`]: default configuration, made on first use.
@@ -143,36 +143,24 @@ impl Engine {
         direction: Direction,
         trace: &mut Trace,
     ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
-        let emitter = self.emitter()?;
-        let target = self.target();
-        let plan = match trace.stage("schedule", || Ok(schedule::schedule(nest, direction, target)))? {
+        let emission = self.emission()?;
+        let plan = match trace.stage("schedule", || Ok(schedule::schedule(nest, direction, self.target())))? {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };
         self.check(|| plan.verify())?;
-        let legal = trace.stage("legalize", || legalize::legalize(&plan, emitter.widest_access()))?;
+        let legal = trace.stage("legalize", || legalize::legalize(&plan, emission.widest_access()))?;
         self.check(|| legal.verify())?;
-        trace.listing(|| emitter.listing(&legal));
-        let stock = Kernel::stock(&legal);
-        trace.stock(stock.is_some());
-        if let Some(kernel) = stock.filter(|_| self.0.config.stock) {
-            return Ok(Ok((Arc::new(kernel), format!("stock {}", plan.summary()))));
+        trace.listing(|| emission.listing(&legal));
+        let code = trace.stage("emit", || emission.emit(&legal, |shape| self.0.cache.code(shape)))?;
+        let new = code.new_shape();
+        let kernel = trace.stage("load", || load::load(code, &self.0.arena, emission.module_target()))?;
+        if let Some(shape) = new {
+            self.0.tally.emitted();
+            self.0.cache.share(shape, kernel.shared_code());
         }
-        let shape = legal.shape();
-        if let Some(known) = shape.as_ref().and_then(|shape| self.0.cache.code(shape)) {
-            let context = trace.stage("emit", || Ok(emit::context(&legal)))?;
-            let kernel = trace.stage("load", || Ok(known.with_context(context)))?;
-            return Ok(Ok((Arc::new(kernel), plan.summary())));
-        }
-        let code = trace.stage("emit", || emitter.emit(&legal))?;
-        let kernel =
-            Arc::new(trace.stage("load", || load::load(code, &self.0.arena, emitter.module_target()))?);
-        if let Some(shape) = shape {
-            // Without its context: tables belong to the layout, not to the shape.
-            self.0.cache.share(shape, Arc::new(kernel.with_context(Context::default())));
-        }
-        self.0.tally.emitted();
-        Ok(Ok((kernel, plan.summary())))
+        let how = if kernel.is_precompiled() { "precompiled " } else { "" };
+        Ok(Ok((Arc::new(kernel), format!("{how}{}", plan.summary()))))
     }
 
     /// What its kernels are made for: its level on this machine.
@@ -180,10 +168,10 @@ impl Engine {
         Target::host(self.0.config.level)
     }
 
-    fn emitter(&self) -> Result<&dyn emit::Emitter> {
-        let Config { native, check, .. } = self.0.config;
-        let emitter = self.0.emitter.get_or_init(|| emit::for_host(self.target(), native, check));
-        emitter.as_deref().map_err(Error::clone)
+    fn emission(&self) -> Result<&emit::Emission> {
+        let Config { native, check, precompiled, .. } = self.0.config;
+        let made = || emit::Emission::for_host(self.target(), native, check, precompiled);
+        self.0.emission.get_or_init(made).as_ref().map_err(Error::clone)
     }
 
     fn check(&self, verify: impl FnOnce() -> Result<()>) -> Result<()> {

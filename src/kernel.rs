@@ -11,16 +11,19 @@ use std::sync::Arc;
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::ModuleResult;
+use smallvec::SmallVec;
 
 use crate::arena::{Arena, Draft, Slot};
 use crate::column::Column;
 use crate::error::{Error, Result};
-use crate::micro::Memory;
+use crate::micro::{Memory, Table};
 use crate::nest::At;
-use crate::plan::{Legal, Plan};
+use crate::plan::{Shape, Template, Word};
 use crate::process::Mutex;
 
-mod stock;
+mod precompiled;
+
+pub use precompiled::Form;
 
 /// What compiled code looks like to its caller: `(user, packed, count, context)`.
 ///
@@ -36,7 +39,7 @@ pub struct Context {
     lines: Box<[Line]>,
     len: usize,
     /// Owners of the tables whose addresses are among the words.
-    columns: Vec<Column>,
+    tables: Vec<Table>,
 }
 
 /// A cache line of words.
@@ -45,13 +48,26 @@ pub struct Context {
 struct Line([u64; 8]);
 
 impl Context {
-    /// A context of `words`; those that are addresses point into `columns`, which live as long as the context.
-    pub fn new(words: &[u64], columns: Vec<Column>) -> Context {
+    /// The context that `template` describes, with its addresses in this process.
+    pub fn of(template: Template) -> Context {
+        let Template { words, tables } = template;
+        let words = words.iter().map(|word| match *word {
+            Word::Constant(k) => k as u64,
+            Word::Table(i) => tables[i as usize].as_ptr() as u64,
+            Word::TableEnd(i) => tables[i as usize].as_ptr() as u64 + tables[i as usize].bytes() as u64,
+            Word::Callee(micro) => micro.address() as u64,
+        });
+        let words: SmallVec<[u64; 16]> = words.collect();
+        Context::new(&words, tables)
+    }
+
+    /// A context of `words`; those that are addresses of tables point into `tables`, which live as long as the context.
+    pub fn new(words: &[u64], tables: Vec<Table>) -> Context {
         let mut lines = vec![Line([0; 8]); words.len() / 8 + 1].into_boxed_slice();
         for (i, &word) in words.iter().enumerate() {
             lines[(i + 1) / 8].0[(i + 1) % 8] = word;
         }
-        Context { lines, len: words.len(), columns }
+        Context { lines, len: words.len(), tables }
     }
 
     /// Word `i`.
@@ -75,7 +91,7 @@ impl Context {
 
     /// Bytes held: words and tables. Tables shared with others are counted too.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.lines) + self.columns.iter().map(Column::bytes).sum::<usize>()
+        size_of_val(&*self.lines) + self.tables.iter().map(Table::bytes).sum::<usize>()
     }
 }
 
@@ -111,56 +127,94 @@ impl Frame {
     #[inline]
     pub unsafe fn call(self, user: *mut u8, packed: *mut u8, count: u64) {
         let frame = self.as_ptr().cast_const();
-        // SAFETY: a live kernel's frame begins with its entry, which `Kernel::with` put there, and the context follows it; the
+        // SAFETY: a live kernel's frame begins with its entry, which `Kernel::new` put there, and the context follows it; the
         // code is sealed and lives as long as the kernel; the rest is what the caller promises.
         unsafe { (*frame.cast::<Entry>())(user, packed, count, frame.add(1)) }
     }
 }
 
-/// What the emitter hands to the loader: finished machine code without relocations, and its context.
+/// What emission hands to the loader: code, and the template of its context.
 #[derive(Clone, Debug)]
 pub struct CompiledCode {
-    /// Machine code; position independent by construction.
-    pub bytes: Vec<u8>,
-    /// Alignment that the code asks for, in bytes.
-    pub alignment: u32,
-    /// What the code reads.
-    pub context: Context,
+    /// The code.
+    pub text: Text,
+    /// What it will read.
+    pub context: Template,
 }
 
-/// A compiled kernel. The last one that shares a slot gives it back to the arena.
-pub struct Kernel {
-    /// Shared by kernels of one shape, whose contexts differ; none for stock code.
+impl CompiledCode {
+    /// The shape of new code, if that has one; none for code that exists.
+    pub fn new_shape(&self) -> Option<Option<Shape>> {
+        match &self.text {
+            Text::New { shape, .. } => Some(shape.clone()),
+            Text::Sealed(_) => None,
+        }
+    }
+}
+
+/// Code, placed or yet to be placed.
+#[derive(Clone, Debug)]
+pub enum Text {
+    /// New machine code without relocations.
+    New {
+        /// Machine code; position independent by construction.
+        bytes: Vec<u8>,
+        /// Alignment that the code asks for, in bytes.
+        alignment: u32,
+        /// The shape whose other plans can share it.
+        shape: Option<Shape>,
+    },
+    /// Code that exists: precompiled, or of another kernel of the same shape.
+    Sealed(Code),
+}
+
+/// Sealed code without a context. The last one that shares a slot gives it back to the arena.
+#[derive(Clone)]
+pub struct Code {
+    /// None for precompiled code.
     slot: Option<Arc<Slot>>,
-    /// Its first word is the entry.
-    context: Context,
     entry: Entry,
 }
 
-impl Kernel {
-    fn with(slot: Option<Arc<Slot>>, entry: Entry, mut context: Context) -> Kernel {
-        context.lines[0].0[0] = entry as usize as u64;
-        Kernel { slot, context, entry }
-    }
-
-    /// A kernel of sealed code that follows the convention of [`Entry`].
-    ///
-    /// Nothing is run or read here; that code and context belong together is what [`Frame::call`] asks of its caller.
-    pub fn new(slot: Slot, context: Context) -> Kernel {
+impl Code {
+    /// The code in a sealed slot, which follows the convention of [`Entry`].
+    pub fn new(slot: Slot) -> Code {
         // SAFETY: a function pointer must not be null, and a slot's address is not. Calling it is unsafe in its own right.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(slot.address().as_ptr().cast_const()) };
-        Kernel::with(Some(Arc::new(slot)), entry, context)
+        Code { slot: Some(Arc::new(slot)), entry }
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:p}", self.entry as *const ())
+    }
+}
+
+/// A compiled kernel: code with its context. Kernels of one shape share code.
+pub struct Kernel {
+    code: Code,
+    /// Its first word is the entry.
+    context: Context,
+}
+
+impl Kernel {
+    /// A kernel of `code` that reads `context`.
+    ///
+    /// Nothing is run or read here; that code and context belong together is what [`Frame::call`] asks of its caller.
+    pub fn new(code: Code, mut context: Context) -> Kernel {
+        context.lines[0].0[0] = code.entry as usize as u64;
+        Kernel { code, context }
     }
 
-    /// A kernel of the same code with another context. Nothing is run or read here either.
-    pub(crate) fn with_context(&self, context: Context) -> Kernel {
-        Kernel::with(self.slot.clone(), self.entry, context)
+    /// The code, for other kernels of the same shape.
+    pub fn shared_code(&self) -> Code {
+        self.code.clone()
     }
 
-    /// The stock kernel for `plan`, if its shape has one: no code is generated for it.
-    pub fn stock(plan: &Plan<Legal>) -> Option<Kernel> {
-        let (entry, context) = stock::of(plan)?;
-        Some(Kernel::with(None, entry, context))
+    /// Whether its code is part of this library.
+    pub fn is_precompiled(&self) -> bool {
+        self.code.slot.is_none()
     }
 
     /// What calls of this kernel need; valid while it lives.
@@ -188,12 +242,13 @@ impl Kernel {
 
     /// The column among the tables of this kernel that equals `column`, so that it is kept once.
     pub(crate) fn shared(&self, column: Column) -> Column {
-        self.context.columns.iter().find(|own| **own == column).cloned().unwrap_or(column)
+        let mut own = self.context.tables.iter().filter_map(Table::column);
+        own.find(|own| **own == column).cloned().unwrap_or(column)
     }
 
     /// The entry point, for embedders that call without this crate; valid while the kernel lives.
     pub fn entry(&self) -> Entry {
-        self.entry
+        self.code.entry
     }
 
     /// The context to pass to [`Kernel::entry`]; valid while the kernel lives.
@@ -206,16 +261,16 @@ impl Kernel {
         self.context.bytes()
     }
 
-    /// The machine code in the arena; empty for stock kernels.
+    /// The machine code in the arena; empty where it is precompiled.
     pub fn code(&self) -> &[u8] {
-        self.slot.as_ref().map_or(&[], |slot| slot.code())
+        self.code.slot.as_ref().map_or(&[], |slot| slot.code())
     }
 }
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel")
-            .field("entry", &(self.entry as *const ()))
+            .field("entry", &self.code)
             .field("code_bytes", &self.code().len())
             .field("context_bytes", &self.context.bytes())
             .finish()

@@ -1,4 +1,4 @@
-//! load: compiled code becomes a kernel.
+//! load: compiled code becomes a kernel. New code goes into a slot; the template of the context gets its addresses.
 //!
 //! Code of a target of Cranelift's goes through a fresh `JITModule` over the arena: a long-lived one grows with every function and
 //! frees nothing, a fresh one costs 0.7 us (AMD Zen 4, prototype) and leaves only the slot behind. The module sees the writable
@@ -14,23 +14,29 @@ use cranelift_module::{Module, ModuleError, default_libcall_names};
 
 use crate::arena::{Arena, Draft};
 use crate::error::{Error, Result};
-use crate::kernel::{CompiledCode, Kernel, Provider};
+use crate::kernel::{Code, CompiledCode, Context, Kernel, Provider, Text};
 
-/// Places `code` in `arena`, by a module where it is for a target of Cranelift's, and seals it.
+/// Places new code in `arena`, by a module where it is for a target of Cranelift's, seals it, and resolves the context.
 ///
 /// # Errors
 /// `NoMem` when the arena is full or the system refuses memory; `Intern` when the code or the target breaks a rule.
 pub fn load(code: CompiledCode, arena: &Arena, target: Option<&OwnedTargetIsa>) -> Result<Kernel> {
-    let CompiledCode { bytes, alignment, context } = code;
-    let draft = match target {
-        Some(isa) => by_module(&bytes, alignment, arena, isa)?,
+    let text = match code.text {
+        Text::Sealed(code) => code,
+        Text::New { bytes, alignment, .. } => Code::new(placed(&bytes, alignment, arena, target)?.seal()?),
+    };
+    Ok(Kernel::new(text, Context::of(code.context)))
+}
+
+fn placed(bytes: &[u8], alignment: u32, arena: &Arena, target: Option<&OwnedTargetIsa>) -> Result<Draft> {
+    match target {
+        Some(isa) => by_module(bytes, alignment, arena, isa),
         None => {
             let mut draft = arena.allocate(bytes.len(), u64::from(alignment.max(1)))?;
-            draft.write(&bytes);
-            draft
+            draft.write(bytes);
+            Ok(draft)
         }
-    };
-    Ok(Kernel::new(draft.seal()?, context))
+    }
 }
 
 fn by_module(bytes: &[u8], alignment: u32, arena: &Arena, isa: &OwnedTargetIsa) -> Result<Draft> {

@@ -2,8 +2,10 @@
 
 use cranelift_codegen::settings::{self, Configurable};
 use ddtc::arena::Arena;
-use ddtc::kernel::{CompiledCode, Context};
+use ddtc::kernel::{CompiledCode, Text};
 use ddtc::load::load;
+use ddtc::micro::Table;
+use ddtc::plan::{Template, Word};
 
 /// Resident memory of this process in KiB.
 fn resident() -> usize {
@@ -21,10 +23,11 @@ fn kernels_leave_nothing_behind() {
     let mut settled = (arena.usage(), 0);
     for i in 0..200_000usize {
         // Never run: any bytes will do.
+        let table = Table::Column(vec![i as i64; 10].into());
+        let words = vec![Word::Constant(i as i64), Word::Table(0)];
         let code = CompiledCode {
-            bytes: vec![0xcc; 100 + i % 400],
-            alignment: 16,
-            context: Context::new(&[i as u64; 4], vec![vec![i as i64; 10].into()]),
+            text: Text::New { bytes: vec![0xcc; 100 + i % 400], alignment: 16, shape: None },
+            context: Template { words, tables: vec![table] },
         };
         drop(load(code, &arena, Some(&isa)).unwrap());
         if i == 20_000 {

@@ -1,18 +1,20 @@
 //! Emission: a legal plan becomes machine code, in safe Rust.
 //!
 //! What the code looks like is decided in the plan and here, not by an optimizer: rotated loops over two bumped pointers, constant
-//! offsets folded into the accesses, calls of micro-kernels by address, no relocation. Two emitters stand behind one trait:
+//! offsets folded into the accesses. Code has no address in it: tables and micro-kernels are words of its context, so it has no relocation
+//! either. Two emitters stand behind one trait:
 //! [`Cranelift`] for every target that it has, the general path, and [`X64`], which writes x86-64 by templates in a
-//! twentieth of the time. Tests run the same plans through both.
+//! twentieth of the time. Tests run the same plans through both. Plans that are one call, possibly in a loop, have precompiled code.
 
 mod cranelift;
+mod precompiled;
 mod x64;
 
 use cranelift_codegen::isa::OwnedTargetIsa;
 
-use crate::error::Result;
-use crate::kernel::{CompiledCode, Context};
-use crate::plan::{Legal, Plan};
+use crate::error::{Error, Result};
+use crate::kernel::{Code, CompiledCode, Text};
+use crate::plan::{Legal, Plan, Shape, Word};
 use crate::target::Target;
 
 pub use cranelift::Cranelift;
@@ -26,16 +28,16 @@ pub trait Emitter: Send + Sync {
     /// The widest access in bytes that moves may have.
     fn widest_access(&self) -> u32;
 
-    /// Emits the code and context of `plan`.
+    /// The machine code of `plan` and its alignment in bytes.
     ///
     /// # Errors
     /// `Intern` when the plan breaks a rule or code cannot be made: always our fault, and the caller falls back.
-    fn emit(&self, plan: &Plan<Legal>) -> Result<CompiledCode>;
+    fn code(&self, plan: &Plan<Legal>) -> Result<(Vec<u8>, u32)>;
 
-    /// What [`Emitter::emit`] makes, for people.
+    /// What [`Emitter::code`] makes, for people.
     ///
     /// # Errors
-    /// As [`Emitter::emit`].
+    /// As [`Emitter::code`].
     fn listing(&self, plan: &Plan<Legal>) -> Result<Listing>;
 
     /// The target by which a module places the code; none where code goes into its slot as it is.
@@ -51,21 +53,91 @@ pub struct Listing {
     pub ir: String,
     /// The instructions.
     pub code: String,
+    /// The words of the context that are no numbers, a line each.
+    pub context: String,
+    /// Whether there is precompiled code for the plan.
+    pub precompiled: bool,
 }
 
-/// The emitter of this machine for `target`: by templates where there is one and `native` asks for it, else Cranelift, which
-/// verifies its input if `verifier` says so.
-///
-/// # Errors
-/// When Cranelift does not support the machine.
-pub fn for_host(target: Target, native: bool, verifier: bool) -> Result<Box<dyn Emitter>> {
-    match X64::for_host(target).filter(|_| native) {
-        Some(x64) => Ok(Box::new(x64)),
-        None => Ok(Box::new(Cranelift::for_host(verifier)?)),
+/// The stage: an emitter for new code, precompiled code, and code of a shape that somebody knows.
+pub struct Emission {
+    emitter: Box<dyn Emitter>,
+    precompiled: bool,
+}
+
+impl Emission {
+    /// For this machine as `target`: by templates where there are some and `native` asks for them, else through Cranelift, which
+    /// verifies its input if `verifier` says so. Without `precompiled` every plan has code of its own.
+    ///
+    /// # Errors
+    /// When Cranelift does not support the machine.
+    pub fn for_host(target: Target, native: bool, verifier: bool, precompiled: bool) -> Result<Emission> {
+        let emitter: Box<dyn Emitter> = match X64::for_host(target).filter(|_| native) {
+            Some(x64) => Box::new(x64),
+            None => Box::new(Cranelift::for_host(verifier)?),
+        };
+        Ok(Emission { emitter, precompiled })
+    }
+
+    /// The widest access in bytes that moves may have.
+    pub fn widest_access(&self) -> u32 {
+        self.emitter.widest_access()
+    }
+
+    /// The target by which a module places the code; none where code goes into its slot as it is.
+    pub fn module_target(&self) -> Option<&OwnedTargetIsa> {
+        self.emitter.module_target()
+    }
+
+    /// The code of `plan` with its context: precompiled, else what `known` has for its shape, else new.
+    ///
+    /// # Errors
+    /// As [`Emitter::code`].
+    pub fn emit(
+        &self,
+        plan: &Plan<Legal>,
+        known: impl FnOnce(&Shape) -> Option<Code>,
+    ) -> Result<CompiledCode> {
+        if self.precompiled
+            && let Some(code) = precompiled::code(plan)
+        {
+            return Ok(CompiledCode { text: Text::Sealed(code), context: plan.operands().template() });
+        }
+        let shape = plan.shape();
+        if let Some(code) = shape.as_ref().and_then(known) {
+            return Ok(CompiledCode { text: Text::Sealed(code), context: plan.operands().template() });
+        }
+        emit(&*self.emitter, plan)
+    }
+
+    /// What [`Emitter::code`] makes of `plan`, and the context, for people.
+    ///
+    /// # Errors
+    /// As [`Emitter::code`].
+    pub fn listing(&self, plan: &Plan<Legal>) -> Result<Listing> {
+        let mut context = String::new();
+        for (i, word) in plan.operands().template().words.iter().enumerate() {
+            match word {
+                Word::Constant(_) => {}
+                Word::Table(table) => context += &format!("word {i} = table {table}\n"),
+                Word::TableEnd(table) => context += &format!("word {i} = end of table {table}\n"),
+                Word::Callee(micro) => context += &format!("word {i} = {micro}\n"),
+            }
+        }
+        let precompiled = precompiled::code(plan).is_some();
+        Ok(Listing { context, precompiled, ..self.emitter.listing(plan)? })
     }
 }
 
-/// The context of `plan`: all that a kernel needs when code of the plan's shape exists already.
-pub fn context(plan: &Plan<Legal>) -> Context {
-    Context::new(&plan.words(), plan.columns().to_vec())
+/// New code of `plan` by `emitter`, with its context.
+///
+/// # Errors
+/// As [`Emitter::code`].
+pub fn emit(emitter: &dyn Emitter, plan: &Plan<Legal>) -> Result<CompiledCode> {
+    let (bytes, alignment) = emitter.code(plan)?;
+    if bytes.len() > MAX_CODE {
+        return Err(Error::internal("emit", "the code is larger than a kernel may be"));
+    }
+    let text = Text::New { bytes, alignment, shape: plan.shape() };
+    Ok(CompiledCode { text, context: plan.operands().template() })
 }

@@ -58,7 +58,7 @@ pub struct Config {
     /// CPU level of kernels and micro-kernels; must be one that this machine runs.
     pub level: Level,
     /// Use precompiled code for plans that are one call; without it every kernel is emitted.
-    pub stock: bool,
+    pub precompiled: bool,
     /// Emit by templates on machines that have them; without it all code comes from Cranelift.
     pub native: bool,
     /// Compile both directions at commit (otherwise unpack is compiled on its first use).
@@ -86,7 +86,7 @@ impl Default for Config {
         Config {
             mode: Mode::Commit,
             level: Level::detect(),
-            stock: true,
+            precompiled: true,
             native: true,
             both_directions: false,
             // Emission costs some 5 us, and a kernel saves 10 (dense doubles) to 130 ns (short rows) a KiB over the walker: it pays after 40 to

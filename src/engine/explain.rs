@@ -30,8 +30,6 @@ pub struct Explanation {
     pub origin: i64,
     /// Why the nest is walked, if the schedule refused it.
     pub refusal: Option<&'static str>,
-    /// Whether precompiled code serves the plan, in engines that use it.
-    pub stock: bool,
     /// The code as text, as the emitter shows it.
     pub listing: Listing,
     /// The machine code.
@@ -44,16 +42,15 @@ pub struct Explanation {
 pub(crate) struct Trace {
     stages: Option<Vec<Stage>>,
     code: Option<Listing>,
-    stock: bool,
 }
 
 impl Trace {
     pub(crate) fn silent() -> Trace {
-        Trace { stages: None, code: None, stock: false }
+        Trace { stages: None, code: None }
     }
 
     fn collecting() -> Trace {
-        Trace { stages: Some(Vec::new()), code: None, stock: false }
+        Trace { stages: Some(Vec::new()), code: None }
     }
 
     /// Runs one stage under its name.
@@ -74,11 +71,6 @@ impl Trace {
             stages.push(Stage { name, time, text, unchanged });
         }
         Ok(made)
-    }
-
-    /// Notes whether precompiled code serves the plan.
-    pub(super) fn stock(&mut self, stock: bool) {
-        self.stock = stock;
     }
 
     /// Collects the listing of the machine code, when somebody reads it.
@@ -123,7 +115,6 @@ impl<T: Shown> Shown for std::result::Result<T, crate::schedule::Refusal> {
 impl Shown for crate::datatype::Datatype {}
 impl Shown for crate::kernel::CompiledCode {}
 impl Shown for crate::kernel::Kernel {}
-impl Shown for crate::kernel::Context {}
 
 impl Engine {
     /// Runs every stage on `t` and keeps what each made. Nothing is cached.
@@ -141,7 +132,6 @@ impl Engine {
             }
             Err(refusal) => out.refusal = Some(refusal.reason),
         }
-        out.stock = trace.stock;
         out.stages = trace.stages.unwrap_or_default();
         out.listing = trace.code.unwrap_or_default();
         Ok(out)

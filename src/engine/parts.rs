@@ -11,7 +11,7 @@ use crate::cache::{Layout, Part, Served};
 use crate::column::Column;
 use crate::error::Result;
 use crate::kind::Direction;
-use crate::micro::Memory;
+use crate::micro::{Argument, Memory, Role, rows};
 use crate::nest::{At, Node};
 use crate::plan::Op;
 use crate::segment::packed_bytes;
@@ -92,7 +92,10 @@ impl Engine {
             return Ok(Part::Walked);
         };
         let rows = plan.ops().iter().find_map(|op| match op {
-            Op::Rows { slot, len, .. } => Some((&plan.columns()[*slot as usize], *len)),
+            Op::Call { call, .. } if *call.callee().family() == rows::FAMILY => {
+                let Some(Argument::Number(len)) = call.argument(Role::Length) else { return None };
+                Some((call.column(plan.tables(), Role::UserOffsets)?, len.k))
+            }
             _ => None,
         });
         // All of the blocks, not a period of them.

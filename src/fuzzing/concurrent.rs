@@ -28,7 +28,7 @@ pub fn check_cache(c: &mut Choices<'_>) -> Result<(), Mismatch> {
     let config = Config {
         mode: c.pick(&[Mode::Commit, Mode::Lazy]),
         level: c.pick(&Level::available().collect::<Vec<_>>()),
-        stock: c.chance(128),
+        precompiled: c.chance(128),
         lazy_threshold: c.below(2000),
         cache_bytes: c.below(20_000) as usize,
         ..Config::default()

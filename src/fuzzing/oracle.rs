@@ -14,9 +14,11 @@ use crate::datatype::Datatype;
 use crate::emit::{self, Emitter, X64};
 use crate::engine::{Config, Engine, Mode};
 use crate::error::Error;
+use crate::kernel::{CompiledCode, Context, Text};
 use crate::kind::Direction;
 use crate::lower::Units;
 use crate::nest::{self, Disjoint, LoopNest, Lowered, Normal, Phase};
+use crate::plan::Word;
 use crate::target::{Arch, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
@@ -40,8 +42,8 @@ pub struct Oracle {
     compilers: Vec<Engine>,
     /// The same levels with code by Cranelift, where this machine has another emitter.
     general: Vec<Engine>,
-    /// The same levels with stock kernels, where code is not generated for every plan.
-    stocked: Vec<Engine>,
+    /// The same levels with precompiled code, where code is not generated for every plan.
+    shortcut: Vec<Engine>,
     rig: Rig,
     /// With its verifier.
     cranelift: Result<emit::Cranelift, Error>,
@@ -51,10 +53,10 @@ impl Oracle {
     /// Oracles at `levels`, which this machine must have.
     pub fn new(levels: &[Level]) -> Oracle {
         // A cache this small evicts.
-        let config = |mode, level, stock, native| Config {
+        let config = |mode, level, precompiled, native| Config {
             mode,
             level,
-            stock,
+            precompiled,
             native,
             both_directions: true,
             // Parts of ranges are compiled for their first byte.
@@ -62,15 +64,18 @@ impl Oracle {
             cache_bytes: 256 << 10,
             ..Config::default()
         };
-        let engines = |stock, native| {
-            levels.iter().map(|&level| Engine::new(config(Mode::Commit, level, stock, native))).collect()
+        let engines = |precompiled, native| {
+            levels
+                .iter()
+                .map(|&level| Engine::new(config(Mode::Commit, level, precompiled, native)))
+                .collect()
         };
         let top = levels.last().copied().unwrap_or(Level::Baseline);
         Oracle {
             walker: Engine::new(config(Mode::Interpret, top, false, true)),
             compilers: engines(false, true),
             general: engines(false, false),
-            stocked: engines(true, true),
+            shortcut: engines(true, true),
             rig: Rig::default(),
             cranelift: emit::Cranelift::for_host(true),
         }
@@ -113,7 +118,7 @@ impl Oracle {
         let note = format!("; test engines\n; counts {count}\n{t}\n");
         noted(&note, || {
             let engines = self.compilers.iter().map(|e| ("compiled", e));
-            let engines = engines.chain(self.stocked.iter().map(|e| ("stock", e)));
+            let engines = engines.chain(self.shortcut.iter().map(|e| ("precompiled", e)));
             let engines: Vec<_> = engines.map(|(stage, e)| (stage, e, e.commit(t))).collect();
             let walked = ("walk", &self.walker, self.walker.commit(t));
             for range in ranges.iter().filter(|r| r.end <= stream && !r.is_empty()) {
@@ -225,7 +230,8 @@ impl Oracle {
                 case.plan("legalize", &legal, moved)?;
                 let emitters = templates.into_iter().chain([cranelift as &dyn Emitter]);
                 for emitter in emitters.filter(|e| e.widest_access() == widest) {
-                    emitter.emit(&legal).map_err(at("emit"))?;
+                    let code = emit::emit(emitter, &legal).map_err(at("emit"))?;
+                    addresses(&code).map_err(|m| m.at(direction, Some(level)))?;
                 }
             }
         }
@@ -240,11 +246,11 @@ impl Oracle {
         no_fallback(engine)?;
         case.committed("cranelift", &general, &mut self.rig)?;
         no_fallback(&self.general[which])?;
-        let stock = self.stocked[which].commit(case.datatype()).map_err(Mismatch::error("commit"))?;
-        if Direction::BOTH.iter().any(|&d| stock.schedule(d).starts_with("stock")) {
-            case.committed("stock", &stock, &mut self.rig)?;
+        let precompiled = self.shortcut[which].commit(case.datatype()).map_err(Mismatch::error("commit"))?;
+        if Direction::BOTH.iter().any(|&d| precompiled.schedule(d).starts_with("precompiled")) {
+            case.committed("precompiled", &precompiled, &mut self.rig)?;
         }
-        no_fallback(&self.stocked[which])
+        no_fallback(&self.shortcut[which])
     }
 }
 
@@ -260,6 +266,19 @@ fn no_fallback(engine: &Engine) -> Check {
 pub fn check_datatype(t: &Datatype, count: u64, level: Level) -> Check<Verdict> {
     let seed = t.structural_hash() as u64 ^ count;
     Oracle::new(&[level]).check(t, count, &mut Choices::from_seed(seed))
+}
+
+/// Code has no address of a table or callee in it.
+fn addresses(code: &CompiledCode) -> Check {
+    let Text::New { bytes, .. } = &code.text else { return Ok(()) };
+    for (i, word) in code.context.words.iter().enumerate() {
+        if !matches!(word, Word::Constant(_)) {
+            let address = Context::of(code.context.clone()).word(i).to_ne_bytes();
+            let found = bytes.windows(8).any(|window| *window == address);
+            ensure(!found, "emit", || format!("the address of {word:?} is in the code"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The text notation reads back, in both forms.

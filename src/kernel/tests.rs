@@ -10,11 +10,13 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
-use super::{CompiledCode, Context, Kernel};
+use super::{CompiledCode, Context, Kernel, Text};
 use crate::arena::Arena;
 use crate::column::Column;
 use crate::error::ErrorClass;
 use crate::load::load;
+use crate::micro::Table;
+use crate::plan::{Template, Word};
 
 /// The host, as cheap as it compiles.
 fn host() -> OwnedTargetIsa {
@@ -56,6 +58,14 @@ fn strided_pack(isa: &OwnedTargetIsa) -> Vec<u8> {
     code.code_buffer().to_vec()
 }
 
+fn code(bytes: Vec<u8>, words: &[i64]) -> CompiledCode {
+    let words = words.iter().map(|&k| Word::Constant(k)).collect();
+    CompiledCode {
+        text: Text::New { bytes, alignment: 16, shape: None },
+        context: Template { words, tables: Vec::new() },
+    }
+}
+
 fn check(kernel: &Kernel) {
     let mut user: Vec<u8> = (0..100).collect();
     let mut packed = [0u8; 40];
@@ -70,9 +80,7 @@ fn compiled_code_runs_from_either_source_of_memory() {
     let isa = host();
     let bytes = strided_pack(&isa);
     for arena in [Arena::new(1 << 20), Arena::without_memfd(1 << 20)] {
-        let context = Context::new(&[20], Vec::new());
-        let kernel =
-            load(CompiledCode { bytes: bytes.clone(), alignment: 16, context }, &arena, Some(&isa)).unwrap();
+        let kernel = load(code(bytes.clone(), &[20]), &arena, Some(&isa)).unwrap();
         assert_eq!(kernel.code(), bytes);
         check(&kernel);
         assert_eq!(arena.usage().live, 1);
@@ -84,22 +92,20 @@ fn compiled_code_runs_from_either_source_of_memory() {
 #[test]
 fn a_full_arena_keeps_its_error_class() {
     let isa = host();
-    let code = CompiledCode { bytes: vec![0; 500], alignment: 16, context: Context::default() };
-    let error = load(code, &Arena::new(256), Some(&isa)).unwrap_err();
+    let error = load(code(vec![0; 500], &[]), &Arena::new(256), Some(&isa)).unwrap_err();
     assert_eq!((error.class(), error.argument()), (ErrorClass::NoMem, "limit"));
 }
 
 #[test]
 fn no_code_is_an_error() {
-    let code = CompiledCode { bytes: Vec::new(), alignment: 16, context: Context::default() };
-    assert!(load(code, &Arena::new(1 << 20), Some(&host())).is_err());
+    assert!(load(code(Vec::new(), &[]), &Arena::new(1 << 20), Some(&host())).is_err());
 }
 
 #[test]
 fn a_context_keeps_its_tables() {
     let column: Column = vec![1, 2, 3].into();
-    let words = vec![column.as_ptr() as u64, 7];
-    let context = Context::new(&words, vec![column]);
+    let words = vec![Word::Table(0), Word::Constant(7)];
+    let context = Context::of(Template { words, tables: vec![Table::Column(column)] });
     assert_eq!(context.bytes(), 64 + 12);
     assert_eq!((context.len(), context.word(1)), (2, 7));
     // SAFETY: word 0 is the address of the column, which the context owns.
@@ -111,9 +117,7 @@ fn a_context_keeps_its_tables() {
 fn the_last_user_of_a_kernel_may_be_another_thread() {
     let isa = host();
     let arena = Arena::new(1 << 20);
-    let code =
-        CompiledCode { bytes: strided_pack(&isa), alignment: 16, context: Context::new(&[20], Vec::new()) };
-    let kernel = Arc::new(load(code, &arena, Some(&isa)).unwrap());
+    let kernel = Arc::new(load(code(strided_pack(&isa), &[20]), &arena, Some(&isa)).unwrap());
     let users: Vec<_> =
         (0..4).map(|_| Arc::clone(&kernel)).map(|k| std::thread::spawn(move || check(&k))).collect();
     drop(kernel);

@@ -7,7 +7,9 @@
 
 use super::rows::ends;
 use super::side::Entry;
-use super::{Direction, Width, block};
+use super::{Argument, Call, Direction, Family, Micro, Role, Width, block};
+use crate::column::Column;
+use crate::nest::{At, Trip};
 use crate::target::Level;
 
 /// `(user, packed, n, user_rows, packed_rows, len_rows)`: block `i` of `len_rows[i]` bytes lies at `user + user_rows[i]` and
@@ -25,6 +27,63 @@ pub struct Widths {
     /// Of the lengths.
     pub len: Width,
 }
+
+impl Widths {
+    /// Those of user offsets, packed offsets and lengths.
+    pub fn of([user, packed, len]: [&Column; 3]) -> Widths {
+        Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) }
+    }
+
+    /// As the number of a variant: one bit a column.
+    pub(super) fn number(self) -> u8 {
+        self.user as u8 | (self.packed as u8) << 1 | (self.len as u8) << 2
+    }
+
+    fn of_number(number: u8) -> Widths {
+        let [user, packed, len] = [0, 1, 2].map(|bit| Width::of_number(number >> bit));
+        Widths { user, packed, len }
+    }
+}
+
+/// The columns of a call, in the order of its parameters.
+const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
+
+/// The call that moves the blocks of `columns`, which are `tables` of the plan.
+pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [u32; 3]) -> Call {
+    let rows = (Role::Trip, Argument::Number(Trip::fixed(columns[0].len() as u64)));
+    let arguments = COLUMNS.into_iter().zip(tables.map(Argument::Table));
+    Call::new(Micro::blocks(Widths::of(columns), direction, level), arguments.chain([rows]))
+}
+
+/// Blocks of listed lengths at listed offsets. The variant is the widths of the columns.
+pub static FAMILY: Family = Family {
+    name: "blocks",
+    directed: true,
+    parameters: |_| {
+        &[Role::User, Role::Packed, Role::Trip, Role::UserOffsets, Role::PackedOffsets, Role::Lengths]
+    },
+    variant: |number, f| {
+        let Widths { user, packed, len } = Widths::of_number(number);
+        write!(f, ".{user}.{packed}.{len}")
+    },
+    address: |micro| function(Widths::of_number(micro.variant()), micro.direction(), micro.level()) as usize,
+    check: |call| {
+        let columns = COLUMNS.map(|role| call.column(role));
+        if columns.iter().any(|c| c.len() as u64 != call.number(Role::Trip)) {
+            return Err("columns of different length");
+        }
+        if Widths::of(columns).number() != call.callee().variant() {
+            return Err("micro-kernel made for columns of other widths");
+        }
+        Ok(())
+    },
+    blocks: |call, f| {
+        let [user, packed, len] = COLUMNS.map(|role| call.column(role));
+        for i in 0..len.len() {
+            f(At::new(user.get(i), packed.get(i)), len.get(i) as u64);
+        }
+    },
+};
 
 /// The meaning: the same bytes one by one.
 ///

@@ -135,8 +135,7 @@ impl Memory {
     /// If a column has fewer than `first + n` entries.
     #[inline]
     pub fn blocks(&self, user: i64, packed: i64, columns: [&Column; 3], (first, n): (usize, usize)) {
-        let [users, packeds, lens] = columns;
-        let widths = Widths { user: Width::of(users), packed: Width::of(packeds), len: Width::of(lens) };
+        let widths = Widths::of(columns);
         let [users, packeds, lens] = columns.map(|c| entries(c, first, n));
         let f = blocks::function(widths, self.direction, self.level);
         // SAFETY: the entries exist; the blocks are valid by the contract of `new`, and so is the level.

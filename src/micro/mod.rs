@@ -1,8 +1,8 @@
 //! Micro-kernels: precompiled inner loops, chosen by what they move and called once per innermost loop.
 //!
 //! Cranelift has no vector wider than 16 bytes; these loops are Rust with the instruction set of their [`Level`], the block
-//! length const-generic where that pays. Compiled code reaches one by its address (`iconst`, `call_indirect`: no
-//! relocation), so every family has one C signature. Each family has a byte-loop twin that is its meaning.
+//! length const-generic where that pays. Compiled code finds the address of one in its context, so every family has one C signature, whose
+//! parameters its [`Family`] lists by role. Each family has a byte-loop twin that is its meaning.
 //!
 //! Invariants of every micro-kernel:
 //! * no byte outside the blocks is written, not even with its old value;
@@ -18,6 +18,7 @@ mod avx2;
 mod avx512;
 mod block;
 pub mod blocks;
+mod family;
 mod lengths;
 pub mod memory;
 #[cfg(target_arch = "aarch64")]
@@ -42,6 +43,7 @@ use crate::target::Level;
 
 pub(crate) use block::run_time as copy;
 pub use blocks::Widths;
+pub use family::{Actual, Argument, Call, Family, Role, Table};
 pub use memory::Memory;
 pub use pattern::{Granule, Pattern};
 
@@ -49,12 +51,17 @@ pub use pattern::{Granule, Pattern};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Width {
     /// 4 bytes, signed.
-    I32,
+    I32 = 0,
     /// 8 bytes, signed.
-    I64,
+    I64 = 1,
 }
 
 impl Width {
+    /// The width of a number that `as u8` gave.
+    pub(crate) fn of_number(number: u8) -> Width {
+        if number & 1 == 0 { Width::I32 } else { Width::I64 }
+    }
+
     /// The width that `column` is stored in.
     pub fn of(column: &Column) -> Width {
         match column {
@@ -73,22 +80,9 @@ impl fmt::Display for Width {
     }
 }
 
-/// What a micro-kernel moves.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Family {
-    /// Equal blocks at a constant stride on both sides: [`strided::Function`].
-    Strided,
-    /// Equal blocks at listed user offsets: [`rows::Function`].
-    Rows(Width, Direction),
-    /// Blocks of listed lengths at listed offsets: [`blocks::Function`].
-    Blocks(Widths, Direction),
-    /// Instances of one small layout: [`pattern::Function`].
-    Pattern(Granule, Direction),
-    /// A matrix whose rows become columns: [`transpose::Function`].
-    Transpose,
-    /// Equal blocks at a constant stride, packed past the caches: [`stream::Function`].
-    Stream,
-}
+/// All families.
+pub const FAMILIES: [&Family; 6] =
+    [&strided::FAMILY, &rows::FAMILY, &blocks::FAMILY, &pattern::FAMILY, &transpose::FAMILY, &stream::FAMILY];
 
 /// A micro-kernel by identity: plain data that plans, keys and logs can hold.
 ///
@@ -96,29 +90,32 @@ pub enum Family {
 /// `blocks.i32.i32.i32.unpack.avx512`, `pattern.byte.pack.avx512`, `transpose<16>.avx2`, `stream.avx512`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Micro {
-    family: Family,
+    family: &'static Family,
     /// Block length in bytes that the code is made for; 0 where it is an argument.
     len: u16,
+    /// What the code is made for beyond that, in the numbers of its family.
+    variant: u8,
+    direction: Direction,
     /// The level that the code is made for, which may be lower than the one asked for.
     level: Level,
 }
 
 impl Micro {
     /// The micro-kernel for blocks of `len` bytes at constant strides: made for that length where there is one.
-    pub fn strided(len: u64, level: Level) -> Micro {
+    pub fn strided(len: u64, direction: Direction, level: Level) -> Micro {
         let (len, level) = strided::choose(len, level);
-        Micro { family: Family::Strided, len, level }
+        Micro { family: &strided::FAMILY, len, variant: 0, direction, level }
     }
 
     /// The micro-kernel for blocks of `len` bytes at user offsets listed in a column of `width`.
     pub fn rows(len: u64, width: Width, direction: Direction, level: Level) -> Micro {
         let (len, level) = rows::choose(len, level);
-        Micro { family: Family::Rows(width, direction), len, level }
+        Micro { family: &rows::FAMILY, len, variant: width as u8, direction, level }
     }
 
     /// The micro-kernel for blocks whose offsets and lengths are listed in columns of `widths`.
     pub fn blocks(widths: Widths, direction: Direction, level: Level) -> Micro {
-        Micro { family: Family::Blocks(widths, direction), len: 0, level }
+        Micro { family: &blocks::FAMILY, len: 0, variant: widths.number(), direction, level }
     }
 
     /// The micro-kernel for instances of `pattern`.
@@ -130,29 +127,45 @@ impl Micro {
             direction == Direction::Pack || pattern.unpacks(),
             "a mask has no order for overlapping parts"
         );
-        Micro { family: Family::Pattern(pattern.granule(), direction), len: 0, level: pattern.level() }
+        let (variant, level) = (pattern.granule() as u8, pattern.level());
+        Micro { family: &pattern::FAMILY, len: 0, variant, direction, level }
     }
 
     /// The micro-kernel for transposing elements of `len` bytes, if one is made for that length. Only for destinations whose
     /// elements do not overlap.
-    pub fn transpose(len: u64, level: Level) -> Option<Micro> {
+    pub fn transpose(len: u64, direction: Direction, level: Level) -> Option<Micro> {
         let (len, level) = transpose::choose(len, level)?;
-        Some(Micro { family: Family::Transpose, len, level })
+        Some(Micro { family: &transpose::FAMILY, len, variant: 0, direction, level })
     }
 
     /// The micro-kernel that packs blocks of any length, at a constant stride, past the caches.
     pub fn stream(level: Level) -> Micro {
-        Micro { family: Family::Stream, len: 0, level }
+        Micro { family: &stream::FAMILY, len: 0, variant: 0, direction: Direction::Pack, level }
     }
 
-    /// What it moves.
-    pub fn family(self) -> Family {
+    /// The algorithm.
+    pub fn family(self) -> &'static Family {
         self.family
+    }
+
+    /// The parameters of its C function, in order.
+    pub fn parameters(self) -> &'static [Role] {
+        (self.family.parameters)(self.direction)
     }
 
     /// Block length in bytes that the code is made for; none where the length is an argument.
     pub fn made_for(self) -> Option<u64> {
         (self.len > 0).then_some(u64::from(self.len))
+    }
+
+    /// What the code is made for beyond its length, in the numbers of its family.
+    pub(crate) fn variant(self) -> u8 {
+        self.variant
+    }
+
+    /// Which way it goes.
+    pub fn direction(self) -> Direction {
+        self.direction
     }
 
     /// The level that the code is made for.
@@ -162,38 +175,19 @@ impl Micro {
 
     /// Address of the code, of the C signature of its family; the same for the life of the process.
     pub fn address(self) -> usize {
-        match self.family {
-            Family::Strided => strided::get(self.len, self.level) as usize,
-            Family::Rows(width, direction) => rows::get(self.len, width, direction, self.level) as usize,
-            Family::Blocks(widths, direction) => blocks::function(widths, direction, self.level) as usize,
-            Family::Stream => stream::function(self.level) as usize,
-            // A pattern or a transpose exists only where its code does.
-            Family::Transpose => transpose::get(self.len, self.level).map_or(0, |f| f as usize),
-            Family::Pattern(granule, direction) => {
-                pattern::function(granule, direction, self.level).map_or(0, |f| f as usize)
-            }
-        }
+        (self.family.address)(self)
     }
 }
 
 impl fmt::Display for Micro {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.family {
-            Family::Strided => "strided",
-            Family::Rows(..) => "rows",
-            Family::Blocks(..) => "blocks",
-            Family::Pattern(..) => "pattern",
-            Family::Transpose => "transpose",
-            Family::Stream => "stream",
-        })?;
+        f.write_str(self.family.name)?;
         if let Some(len) = self.made_for() {
             write!(f, "<{len}>")?;
         }
-        match self.family {
-            Family::Strided | Family::Transpose | Family::Stream => {}
-            Family::Rows(width, direction) => write!(f, ".{width}.{direction}")?,
-            Family::Pattern(granule, direction) => write!(f, ".{granule}.{direction}")?,
-            Family::Blocks(w, direction) => write!(f, ".{}.{}.{}.{direction}", w.user, w.packed, w.len)?,
+        (self.family.variant)(self.variant, f)?;
+        if self.family.directed {
+            write!(f, ".{}", self.direction)?;
         }
         write!(f, ".{}", self.level)
     }

@@ -7,12 +7,59 @@
 
 use std::fmt;
 
-use super::Direction;
+use super::{Argument, Call, Direction, Family, Micro, Role};
+use crate::nest::{At, Trip};
 use crate::target::{Level, Target};
 
 /// `(user, packed, n, user_stride, table)`: instance `i` of `n` lies at `user + i * user_stride` and at `packed + i * size`,
-/// dense. `table` is [`Pattern::words`] of a pattern made for this stride.
+/// dense. `table` is [`Pattern::as_ptr`] of a pattern made for this stride.
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
+
+/// Instances of one small layout. The variant is the granule.
+pub static FAMILY: Family = Family {
+    name: "pattern",
+    directed: true,
+    parameters: |_| &[Role::User, Role::Packed, Role::Trip, Role::UserStep, Role::Permutation],
+    variant: |number, f| write!(f, ".{}", Granule::of_number(number)),
+    address: |micro| {
+        let function = function(Granule::of_number(micro.variant()), micro.direction(), micro.level());
+        function.map_or(0, |function| function as usize)
+    },
+    check: |call| {
+        let pattern = call.permutation();
+        let made_for =
+            (pattern.granule() as u8, pattern.level()) == (call.callee().variant(), call.callee().level());
+        if !made_for || pattern.stride != call.user_step() {
+            return Err("permutation made for another micro-kernel or step");
+        }
+        if call.callee().direction() == Direction::Unpack && !pattern.unpacks() {
+            return Err("permutation that has no order for overlapping parts");
+        }
+        Ok(())
+    },
+    blocks: |call, f| {
+        let pattern = call.permutation();
+        let step = At::new(call.user_step(), pattern.size() as i64);
+        for i in 0..call.number(Role::Trip) as i64 {
+            for part in pattern.parts.iter() {
+                f(At::ZERO.step(step, i) + At::new(part.user, part.packed as i64), part.len);
+            }
+        }
+    },
+};
+
+/// The call that moves `n` instances of `pattern`, which is table `table` of the plan.
+///
+/// # Panics
+/// As [`Micro::pattern`].
+pub fn call(direction: Direction, n: Trip, (pattern, table): (&Pattern, u32)) -> Call {
+    let arguments = [
+        (Role::Trip, Argument::Number(n)),
+        (Role::UserStep, Argument::Step(pattern.stride)),
+        (Role::Permutation, Argument::Table(table)),
+    ];
+    Call::new(Micro::pattern(pattern, direction), arguments)
+}
 
 /// One contiguous part of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -29,9 +76,15 @@ pub struct Part {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Granule {
     /// Bytes, by `vpermb` or `tbl`.
-    Byte,
+    Byte = 0,
     /// Words of 4 bytes, by `vpermd`.
-    Word,
+    Word = 1,
+}
+
+impl Granule {
+    fn of_number(number: u8) -> Granule {
+        if number == 0 { Granule::Byte } else { Granule::Word }
+    }
 }
 
 impl fmt::Display for Granule {
@@ -43,11 +96,8 @@ impl fmt::Display for Granule {
     }
 }
 
-/// Words of a table as [`Pattern::words`] gives it.
-pub const WORDS: usize = size_of::<Table>() / 8;
-
 /// What the code reads. Lanes are bytes or words; masks have one bit per lane.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Table {
     /// For every lane of the packed side the lane of the window that it comes from.
@@ -66,10 +116,12 @@ struct Table {
     span: u64,
 }
 
-/// A layout as a permutation: plain data, whose words a context holds.
-#[derive(Clone, Debug)]
+/// A layout as a permutation. Contexts hold its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     table: Table,
+    parts: Box<[Part]>,
+    stride: i64,
     granule: Granule,
     level: Level,
     /// No byte of a window is mapped twice, and the level stores under masks.
@@ -131,7 +183,8 @@ impl Pattern {
         if level == Level::Neon && instances == 1 {
             return None;
         }
-        Some(Pattern { table, granule, level, unpacks: disjoint && level != Level::Neon })
+        let unpacks = disjoint && level != Level::Neon;
+        Some(Pattern { table, parts: parts.into(), stride, granule, level, unpacks })
     }
 
     /// Bytes of one instance, packed.
@@ -159,19 +212,19 @@ impl Pattern {
         self.level
     }
 
-    /// The table that the code is called with, for the words of a context.
-    pub fn words(&self) -> [u64; WORDS] {
-        let mut words = [0; WORDS];
-        let (pack, rest) = words.split_at_mut(8);
-        let (unpack, rest) = rest.split_at_mut(8);
-        for (to, from) in [(pack, &self.table.pack), (unpack, &self.table.unpack)] {
-            for (word, bytes) in to.iter_mut().zip(from.as_chunks::<8>().0) {
-                *word = u64::from_ne_bytes(*bytes);
-            }
+    /// Address of the table that the code is called with; valid while this does not move.
+    pub fn as_ptr(&self) -> *const u8 {
+        std::ptr::from_ref(&self.table).cast()
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "permutation of")?;
+        for part in &self.parts {
+            write!(f, " {}:{}:{}", part.user, part.packed, part.len)?;
         }
-        let t = &self.table;
-        rest.copy_from_slice(&[t.mapped, t.instances, t.size, t.lowest as u64, t.span]);
-        words
+        write!(f, " every {}", self.stride)
     }
 }
 

@@ -4,12 +4,61 @@
 //! (`load row; load [user + row]`), so they are plain, unrolled, and leave the overlap to the processor.
 
 use super::side::{self, Entry, Side};
-use super::{Direction, Width, lengths, turns};
+use super::{Argument, Call, Direction, Family, Micro, Role, Width, lengths, turns};
+use crate::column::Column;
+use crate::nest::{At, Trip};
 use crate::target::Level;
 
 /// `(user, packed, n, rows, packed_stride, len)`: block `i` of `len` bytes lies at `user + rows[i]` and at
 /// `packed + i * packed_stride`; `rows` has `n` entries of the width that the function is made for. In order.
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u8, i64, u64);
+
+/// Equal blocks at listed user offsets. The variant is the width of the column.
+pub static FAMILY: Family = Family {
+    name: "rows",
+    directed: true,
+    parameters: |_| {
+        &[Role::User, Role::Packed, Role::Trip, Role::UserOffsets, Role::PackedStep, Role::Length]
+    },
+    variant: |number, f| write!(f, ".{}", Width::of_number(number)),
+    address: |micro| {
+        let width = Width::of_number(micro.variant());
+        get(micro.made_for().unwrap_or(0) as u16, width, micro.direction(), micro.level()) as usize
+    },
+    check: |call| {
+        let column = call.column(Role::UserOffsets);
+        if call.number(Role::Trip) != column.len() as u64 {
+            return Err("another number of rows than its column has");
+        }
+        if Width::of(column) as u8 != call.callee().variant() {
+            return Err("micro-kernel made for a column of another width");
+        }
+        Ok(())
+    },
+    blocks: |call, f| {
+        let step = call.packed_step();
+        for (i, row) in call.column(Role::UserOffsets).iter().enumerate() {
+            f(At::new(row, step.wrapping_mul(i as i64)), call.number(Role::Length));
+        }
+    },
+};
+
+/// The call that moves a block of `len` bytes for every row of `column`, which is table `table` of the plan.
+pub fn call(
+    direction: Direction,
+    level: Level,
+    (column, table): (&Column, u32),
+    packed_step: i64,
+    len: u64,
+) -> Call {
+    let arguments = [
+        (Role::Trip, Argument::Number(Trip::fixed(column.len() as u64))),
+        (Role::UserOffsets, Argument::Table(table)),
+        (Role::PackedStep, Argument::Step(packed_step)),
+        (Role::Length, Argument::Number(Trip::fixed(len))),
+    ];
+    Call::new(Micro::rows(len, Width::of(column), direction, level), arguments)
+}
 
 /// Destination and source of a move between the two sides.
 #[inline(always)]

@@ -4,11 +4,22 @@
 //! streaming store does not. Blocks are packed into a small buffer by the strided micro-kernel and leave it in whole lines; long
 //! blocks leave directly. In cache this is far slower than plain stores: the choice is the caller's.
 
-use super::{block, strided};
+use super::{Family, block, strided};
 use crate::target::Level;
 
 /// As [`strided::Function`], with the destination dense: `dst_stride` is `len`, or the blocks are copied by plain stores.
 pub type Function = strided::Function;
+
+/// Equal blocks at a constant step, packed past the caches.
+pub static FAMILY: Family = Family {
+    name: "stream",
+    directed: false,
+    parameters: strided::parameters,
+    variant: Family::plain,
+    address: |micro| function(micro.level()) as usize,
+    check: Family::anything,
+    blocks: strided::blocks,
+};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -6,13 +6,61 @@
 use super::side::Strided;
 #[cfg(target_arch = "x86_64")]
 use super::windows;
-use super::{lengths, turns};
+use super::{Actual, Argument, Call, Direction, Family, Micro, Role, lengths, turns};
+use crate::nest::{At, Trip};
 use crate::target::Level;
 
 /// `(dst, src, n, dst_stride, src_stride, len)`: block `i` of `len` bytes goes from `src + i * src_stride` to
 /// `dst + i * dst_stride`, in order. Strides are in bytes and may be negative, zero or less than `len`. An instance made for
 /// one length does not read the argument.
 pub type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, i64, i64, u64);
+
+/// Equal blocks at a constant step on both sides.
+pub static FAMILY: Family = Family {
+    name: "strided",
+    directed: false,
+    parameters,
+    variant: Family::plain,
+    address: |micro| get(micro.made_for().unwrap_or(0) as u16, micro.level()) as usize,
+    check: Family::anything,
+    blocks,
+};
+
+/// The call that moves `n` blocks of `len` bytes, the one `step` from the other.
+pub fn call(direction: Direction, level: Level, n: Trip, step: At, len: Trip) -> Call {
+    let made_for = if len.per_count { u64::MAX } else { len.k };
+    with(Micro::strided(made_for, direction, level), n, step, len)
+}
+
+/// The call that moves one long block of `len` bytes, by the code for any length.
+pub fn any_length(direction: Direction, level: Level, len: Trip) -> Call {
+    with(Micro::strided(u64::MAX, direction, level), Trip::fixed(1), At::ZERO, len)
+}
+
+fn with(callee: Micro, n: Trip, step: At, len: Trip) -> Call {
+    let arguments = [
+        (Role::Trip, Argument::Number(n)),
+        (Role::UserStep, Argument::Step(step.user)),
+        (Role::PackedStep, Argument::Step(step.packed)),
+        (Role::Length, Argument::Number(len)),
+    ];
+    Call::new(callee, arguments)
+}
+
+pub(super) fn parameters(direction: Direction) -> &'static [Role] {
+    use Role::{Length, Packed, PackedStep, Trip, User, UserStep};
+    match direction {
+        Direction::Pack => &[Packed, User, Trip, PackedStep, UserStep, Length],
+        Direction::Unpack => &[User, Packed, Trip, UserStep, PackedStep, Length],
+    }
+}
+
+pub(super) fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(At, u64)) {
+    let step = call.steps(Role::UserStep, Role::PackedStep);
+    for i in 0..call.number(Role::Trip) as i64 {
+        f(At::ZERO.step(step, i), call.number(Role::Length));
+    }
+}
 
 /// The meaning: the same bytes one by one.
 ///

@@ -6,13 +6,65 @@
 //!
 //! Writes come in another order than the blocks', so this is for destinations without overlap only.
 
-use super::block;
+use super::{Actual, Argument, Call, Direction, Family, Micro, Role, block};
+use crate::nest::{At, Trip};
 use crate::target::Level;
 
 /// `(dst, src, rows, cols, dst_row, src_row, dst_step, src_step)`: for `r < rows` and `c < cols` the element at
 /// `src + r * src_row + c * src_step` goes to `dst + c * dst_row + r * dst_step`. Strides are in bytes, of any sign. No two
 /// destination elements overlap.
 pub type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, u64, i64, i64, i64, i64);
+
+/// A matrix whose rows become columns.
+pub static FAMILY: Family = Family {
+    name: "transpose",
+    directed: false,
+    parameters,
+    variant: Family::plain,
+    address: |micro| {
+        get(micro.made_for().unwrap_or(0) as u16, micro.level()).map_or(0, |function| function as usize)
+    },
+    check: Family::anything,
+    blocks,
+};
+
+/// The call that moves `trips` elements of `len` bytes of an outer and an inner loop, if there is code for that length.
+pub fn call(direction: Direction, level: Level, trips: [Trip; 2], steps: [At; 2], len: u64) -> Option<Call> {
+    let arguments = [
+        (Role::Trip, Argument::Number(trips[0])),
+        (Role::UserStep, Argument::Step(steps[0].user)),
+        (Role::PackedStep, Argument::Step(steps[0].packed)),
+        (Role::InnerTrip, Argument::Number(trips[1])),
+        (Role::InnerUserStep, Argument::Step(steps[1].user)),
+        (Role::InnerPackedStep, Argument::Step(steps[1].packed)),
+    ];
+    Some(Call::new(Micro::transpose(len, direction, level)?, arguments))
+}
+
+/// Rows of the source become columns of the destination: the inner loop runs along the packed side.
+fn parameters(direction: Direction) -> &'static [Role] {
+    use Role::{InnerPackedStep, InnerTrip, InnerUserStep, Packed, PackedStep, Trip, User, UserStep};
+    match direction {
+        Direction::Pack => {
+            &[Packed, User, InnerTrip, Trip, PackedStep, InnerUserStep, InnerPackedStep, UserStep]
+        }
+        Direction::Unpack => {
+            &[User, Packed, Trip, InnerTrip, InnerUserStep, PackedStep, UserStep, InnerPackedStep]
+        }
+    }
+}
+
+/// By tiles in truth; here in the order that an overlap would show: the first of entries in one place is the last.
+fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(At, u64)) {
+    let (outer, inner) = (call.number(Role::Trip) as i64, call.number(Role::InnerTrip) as i64);
+    let step = call.steps(Role::UserStep, Role::PackedStep);
+    let inner_step = call.steps(Role::InnerUserStep, Role::InnerPackedStep);
+    for j in (0..inner).rev() {
+        for i in (0..outer).rev() {
+            f(At::ZERO.step(step, i).step(inner_step, j), call.callee().made_for().unwrap_or(0));
+        }
+    }
+}
 
 /// Where elements are: the last four arguments of [`Function`].
 #[derive(Clone, Copy, Debug)]

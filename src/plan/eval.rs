@@ -1,6 +1,7 @@
 //! Evaluation of a plan: every operation in order, one byte at a time, micro-kernels by their meaning.
 //!
-//! An oracle for schedule and legalize; it shares no code with emission or with the micro-kernels themselves. A plan for
+//! An oracle for schedule and legalize; it shares no code with emission or with the micro-kernels themselves: what a call moves is asked of its
+//! family by the roles of its arguments, never by their order. A plan for
 //! unpack that writes a gap byte, or for pack that reads outside the span, is caught here by the slices' bounds and by the
 //! caller's comparison.
 
@@ -16,7 +17,7 @@ struct Machine<'a> {
 
 impl Machine<'_> {
     /// Copies `len` bytes as one access: all loads before all stores.
-    fn copy(&mut self, at: At, len: i64) {
+    fn copy(&mut self, at: At, len: u64) {
         // Nothing of nothing: the place need not exist.
         if len == 0 {
             return;
@@ -59,14 +60,19 @@ impl<P: Phase> Plan<P> {
                             let body = if count <= *limit { then } else { otherwise };
                             stack.push(Frame::Ops { ops: self.body(*body), at });
                         }
-                        _ => self.leaf(&mut machine, op, at, count),
+                        Op::Move { len, .. } => machine.copy(at, u64::from(*len)),
+                        Op::Call { call, .. } => {
+                            call.blocks(self.tables(), count, &mut |block, len| {
+                                machine.copy(at + block, len)
+                            });
+                        }
                     }
                 }
                 Frame::Iterate { op, i, at } => {
                     let (trip, here) = match op {
                         Op::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
-                        Op::Table { slot, packed, .. } => {
-                            let rows = &self.columns()[*slot as usize];
+                        Op::Table { table, packed, .. } => {
+                            let rows = self.column(*table).expect("a column");
                             let row = if (*i as usize) < rows.len() { rows.get(*i as usize) } else { 0 };
                             (rows.len() as u64, *at + At::new(row, packed * *i as i64))
                         }
@@ -83,54 +89,13 @@ impl<P: Phase> Plan<P> {
             }
         }
     }
-
-    fn leaf(&self, machine: &mut Machine<'_>, op: &Op, at: At, count: u64) {
-        match op {
-            Op::Move { len, .. } => machine.copy(at, i64::from(*len)),
-            Op::Strided { n, step, len, .. } => {
-                for i in 0..n.at(count) as i64 {
-                    machine.copy(at.step(*step, i), len.at(count) as i64);
-                }
-            }
-            Op::Rows { slot, packed, len, .. } => {
-                for (i, row) in self.columns()[*slot as usize].iter().enumerate() {
-                    machine.copy(at + At::new(row, packed * i as i64), *len as i64);
-                }
-            }
-            Op::Pattern { n, step, parts, .. } => {
-                for i in 0..n.at(count) as i64 {
-                    for part in parts.iter() {
-                        machine.copy(
-                            at.step(*step, i) + At::new(part.user, part.packed as i64),
-                            part.len as i64,
-                        );
-                    }
-                }
-            }
-            Op::Transpose { trips: [outer, inner], steps: [o, s], len, .. } => {
-                // By tiles in truth; here in the order that an overlap would show, which the guard has excluded.
-                for j in (0..inner.at(count) as i64).rev() {
-                    for i in (0..outer.at(count) as i64).rev() {
-                        machine.copy(at.step(*o, i).step(*s, j), *len as i64);
-                    }
-                }
-            }
-            Op::Blocks { slots, .. } => {
-                let [user, packed, len] = slots.map(|s| &self.columns()[s as usize]);
-                for i in 0..len.len() {
-                    machine.copy(at + At::new(user.get(i), packed.get(i)), len.get(i));
-                }
-            }
-            Op::Loop { .. } | Op::Table { .. } | Op::Guard { .. } => {}
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::column::Column;
-    use crate::micro::{Micro, Width};
+    use crate::micro::{Table, rows, strided, transpose};
     use crate::nest::Body;
     use crate::plan::{Scheduled, Trip};
     use crate::target::{Level, Target};
@@ -161,10 +126,10 @@ mod tests {
     }
 
     /// One operation, unpacked from packed bytes `0, 1, 2 ..` into eight bytes of 99.
-    fn unpacked(op: Op, columns: Vec<Column>, count: u64) -> [u8; 8] {
+    fn unpacked(op: Op, tables: Vec<Table>, count: u64) -> [u8; 8] {
         let root = Body { start: 0, len: 1 };
         let plan: Plan<Scheduled> =
-            Plan::new(vec![op], root, columns, Direction::Unpack, Target::new(Level::Baseline));
+            Plan::new(vec![op], root, tables, Direction::Unpack, Target::new(Level::Baseline));
         plan.verify().unwrap();
         let (mut user, mut packed) = ([99; 8], std::array::from_fn::<u8, 16, _>(|i| i as u8));
         plan.eval(count, &mut user, 0, &mut packed);
@@ -174,14 +139,10 @@ mod tests {
     /// Not in type-map order, so that a transpose that should not have been chosen shows: the first of entries in one place is the last.
     #[test]
     fn a_transpose_shows_overlap() {
-        let fixed = Trip::fixed(2);
-        let micro = Micro::transpose(4, Level::Baseline).unwrap();
-        let transpose = |outer: i64, inner: i64| Op::Transpose {
-            at: At::ZERO,
-            trips: [fixed; 2],
-            steps: [At::new(outer, 8), At::new(inner, 4)],
-            len: 4,
-            micro,
+        let transpose = |outer: i64, inner: i64| {
+            let (trips, steps) = ([Trip::fixed(2); 2], [At::new(outer, 8), At::new(inner, 4)]);
+            let call = transpose::call(Direction::Unpack, Level::Baseline, trips, steps, 4).unwrap();
+            Op::Call { at: At::ZERO, call }
         };
         assert_eq!(unpacked(transpose(0, 0), vec![], 1)[..4], [0, 1, 2, 3]);
         assert_eq!(unpacked(transpose(4, 0), vec![], 1), [0, 1, 2, 3, 8, 9, 10, 11]);
@@ -191,15 +152,17 @@ mod tests {
     #[test]
     fn rows_are_all_moved_in_order() {
         let column = Column::from(vec![5, 0, 1]);
-        let micro = Micro::rows(2, Width::of(&column), Direction::Unpack, Level::Baseline);
-        let rows = Op::Rows { at: At::new(1, 0), slot: 0, packed: 3, len: 2, micro };
-        assert_eq!(unpacked(rows, vec![column], 1), [99, 3, 6, 7, 99, 99, 0, 1]);
+        let call = rows::call(Direction::Unpack, Level::Baseline, (&column, 0), 3, 2);
+        let rows = Op::Call { at: At::new(1, 0), call };
+        assert_eq!(unpacked(rows, vec![Table::Column(column)], 1), [99, 3, 6, 7, 99, 99, 0, 1]);
     }
 
     #[test]
     fn blocks_are_moved_by_the_count() {
-        let micro = Micro::strided(u64::MAX, Level::Baseline);
-        let call = |n, len, user| Op::Strided { at: At::new(user, 0), n, step: At::new(3, 2), len, micro };
+        let call = |n, len, user| {
+            let call = strided::call(Direction::Unpack, Level::Baseline, n, At::new(3, 2), len);
+            Op::Call { at: At::new(user, 0), call }
+        };
         let counted = call(Trip::counted(1), Trip::fixed(2), 1);
         assert_eq!(unpacked(counted, vec![], 2), [99, 0, 1, 99, 2, 3, 99, 99]);
         // Nothing of nothing, wherever that is.

@@ -4,24 +4,22 @@
 //! pointers; calls hand a whole innermost loop to a precompiled micro-kernel. Phases: [`Scheduled`] (moves of any length) and
 //! [`Legal`] (every move is one load and one store that the target has). Source: docs/IR.md, section "Plan".
 
-mod call;
+mod context;
 mod eval;
-mod parameters;
+mod shape;
 mod text;
 mod verify;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use crate::column::Column;
 use crate::kind::Direction;
-use crate::micro::Micro;
-use crate::micro::pattern::Part;
+use crate::micro::{Call, Table};
 pub use crate::nest::{At, Body, Trip};
 use crate::target::Target;
-pub use call::Arg;
-pub use parameters::{Shape, WORDS, Word};
+pub use context::{Field, Operand, Operands, Template, Word};
+pub use shape::Shape;
 
 mod sealed {
     pub trait Sealed {}
@@ -70,12 +68,12 @@ pub enum Op {
         /// What one iteration does.
         body: Body,
     },
-    /// `body` once per row of the column in `slot`: user offset `at.user + row`, packed offset `at.packed + i * packed`.
+    /// `body` once per row of a column: user offset `at.user + row`, packed offset `at.packed + i * packed`.
     Table {
         /// Offset added to every iteration.
         at: At,
-        /// Context slot of the displacement column.
-        slot: u32,
+        /// The column, by the index of its table.
+        table: u32,
         /// Packed stride in bytes.
         packed: i64,
         /// What one iteration does.
@@ -89,68 +87,12 @@ pub enum Op {
         /// Bytes.
         len: u32,
     },
-    /// Calls a strided micro-kernel: `n` blocks of `len` bytes.
-    Strided {
-        /// Offsets of block 0.
+    /// Hands a whole innermost loop to a micro-kernel.
+    Call {
+        /// Offset that the arguments are relative to.
         at: At,
-        /// Number of blocks.
-        n: Trip,
-        /// Strides in bytes.
-        step: At,
-        /// Bytes of one block.
-        len: Trip,
-        /// The micro-kernel.
-        micro: Micro,
-    },
-    /// Calls a table micro-kernel: one block of `len` bytes per row of the column in `slot`.
-    Rows {
-        /// Offset added to every block.
-        at: At,
-        /// Context slot of the displacement column.
-        slot: u32,
-        /// Packed stride in bytes.
-        packed: i64,
-        /// Bytes of one block.
-        len: u64,
-        /// The micro-kernel.
-        micro: Micro,
-    },
-    /// Calls a block micro-kernel over three columns: user offsets, packed offsets, lengths.
-    Blocks {
-        /// Offset added to every row.
-        at: At,
-        /// Context slots of the three columns.
-        slots: [u32; 3],
-        /// The micro-kernel.
-        micro: Micro,
-    },
-    /// Calls the pattern micro-kernel: `n` instances of a small body, each moved by one permutation.
-    Pattern {
-        /// Offsets of instance 0.
-        at: At,
-        /// Number of instances.
-        n: Trip,
-        /// Strides in bytes.
-        step: At,
-        /// What one instance moves.
-        parts: Arc<[Part]>,
-        /// Context slot of the table that the micro-kernel reads.
-        slot: u32,
-        /// The micro-kernel.
-        micro: Micro,
-    },
-    /// Calls the transpose micro-kernel: a perfect nest of two loops around one element, in any order.
-    Transpose {
-        /// Offsets of element (0, 0).
-        at: At,
-        /// Trips of the outer and the inner loop.
-        trips: [Trip; 2],
-        /// Strides of the outer and the inner loop in bytes.
-        steps: [At; 2],
-        /// Bytes of one element.
-        len: u64,
-        /// The micro-kernel.
-        micro: Micro,
+        /// Callee and arguments.
+        call: Call,
     },
     /// `then` for at most `limit` instances, `otherwise` for more: for orders that need disjoint entries.
     Guard {
@@ -175,14 +117,7 @@ impl Op {
     /// The offset of the operation.
     pub fn at(&self) -> At {
         match self {
-            Op::Loop { at, .. }
-            | Op::Table { at, .. }
-            | Op::Move { at, .. }
-            | Op::Strided { at, .. }
-            | Op::Rows { at, .. }
-            | Op::Pattern { at, .. }
-            | Op::Transpose { at, .. }
-            | Op::Blocks { at, .. } => *at,
+            Op::Loop { at, .. } | Op::Table { at, .. } | Op::Move { at, .. } | Op::Call { at, .. } => *at,
             Op::Guard { .. } => At::ZERO,
         }
     }
@@ -193,16 +128,16 @@ impl Op {
 pub struct Plan<P> {
     ops: Vec<Op>,
     root: Body,
-    columns: Vec<Column>,
+    tables: Vec<Table>,
     direction: Direction,
     target: Target,
     phase: PhantomData<P>,
 }
 
 impl<P: Phase> Plan<P> {
-    /// A plan from its parts; `columns[i]` is what context slot `i` points to. Check it with [`Plan::verify`].
-    pub fn new(ops: Vec<Op>, root: Body, columns: Vec<Column>, direction: Direction, target: Target) -> Self {
-        Self { ops, root, columns, direction, target, phase: PhantomData }
+    /// A plan from its parts; calls and table loops name `tables` by index. Check it with [`Plan::verify`].
+    pub fn new(ops: Vec<Op>, root: Body, tables: Vec<Table>, direction: Direction, target: Target) -> Self {
+        Self { ops, root, tables, direction, target, phase: PhantomData }
     }
 
     /// All operations, bodies before the operations that use them.
@@ -220,9 +155,14 @@ impl<P: Phase> Plan<P> {
         &self.ops[body.range()]
     }
 
-    /// The tables that the kernel reaches through its context, by slot.
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
+    /// The tables that the kernel reads through its context.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// The column of a table loop.
+    pub fn column(&self, table: u32) -> Option<&Column> {
+        self.tables.get(table as usize)?.column()
     }
 
     /// Pack or unpack.
@@ -247,12 +187,8 @@ impl<P: Phase> Plan<P> {
                 Op::Move { .. } => moves += 1,
                 Op::Loop { .. } | Op::Table { .. } => loops += 1,
                 Op::Guard { .. } => {}
-                Op::Strided { micro, .. }
-                | Op::Rows { micro, .. }
-                | Op::Blocks { micro, .. }
-                | Op::Pattern { micro, .. }
-                | Op::Transpose { micro, .. } => {
-                    let name = micro.to_string();
+                Op::Call { call, .. } => {
+                    let name = call.callee().to_string();
                     if !parts.contains(&name) {
                         parts.push(name);
                     }

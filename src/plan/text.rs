@@ -7,8 +7,8 @@ use super::{At, Op, Phase, Plan};
 impl<P: Phase> fmt::Display for Plan<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "plan {} {} {}", P::NAME, self.direction(), self.target())?;
-        for (i, column) in self.columns().iter().enumerate() {
-            writeln!(f, "slot {i} = {} rows of i{}", column.len(), 8 * column.width())?;
+        for (i, table) in self.tables().iter().enumerate() {
+            writeln!(f, "table {i} = {table}")?;
         }
         // Operations still to print, and what stands in the `else` behind them.
         let mut stack: Vec<(&[Op], Option<&[Op]>)> = vec![(self.body(self.root()), None)];
@@ -58,31 +58,15 @@ impl fmt::Display for Head<'_> {
                     write!(f, " unroll {unroll}")?;
                 }
             }
-            Op::Table { slot, packed, .. } => write!(f, "table slot {slot} packed {packed}")?,
+            Op::Table { table, packed, .. } => write!(f, "rows of table {table} packed {packed}")?,
             Op::Move { len, .. } => write!(f, "move {len}")?,
-            Op::Strided { n, step, len, micro, .. } => {
-                write!(f, "call {micro} n {n} step {} {} len {len}", step.user, step.packed)?;
-            }
-            Op::Rows { slot, packed, len, micro, .. } => {
-                write!(f, "call {micro} slot {slot} packed {packed} len {len}")?;
-            }
-            Op::Pattern { n, step, parts, micro, .. } => {
-                write!(f, "call {micro} n {n} step {} {} parts [", step.user, step.packed)?;
-                for (i, p) in parts.iter().enumerate() {
-                    let space = if i > 0 { " " } else { "" };
-                    write!(f, "{space}{}:{}:{}", p.user, p.packed, p.len)?;
+            Op::Call { call, .. } => {
+                write!(f, "call {}", call.callee())?;
+                for (role, argument) in call.arguments() {
+                    write!(f, " {} {argument}", role.name())?;
                 }
-                write!(f, "]")?;
-            }
-            Op::Transpose { trips: [outer, inner], steps: [o, i], len, micro, .. } => {
-                write!(
-                    f,
-                    "call {micro} n {outer} step {} {} by {inner} step {} {} len {len}",
-                    o.user, o.packed, i.user, i.packed
-                )?;
             }
             Op::Guard { limit, .. } => write!(f, "if count <= {limit}")?,
-            Op::Blocks { slots: [u, p, l], micro, .. } => write!(f, "call {micro} slots {u} {p} {l}")?,
         }
         let at = self.0.at();
         if at != At::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }

@@ -12,7 +12,7 @@ use crate::column::Column;
 use crate::error::Error;
 use crate::kind::Direction;
 use crate::micro::pattern::{Part, Pattern};
-use crate::micro::{Micro, Width, Widths};
+use crate::micro::{Call, Table, blocks, pattern, rows, strided, transpose};
 use crate::nest::{At, Body, Disjoint, LoopNest, Node, Normal, Trip, Unit};
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
@@ -51,13 +51,13 @@ pub fn schedule(
         target,
         level: target.level(),
         ops: Vec::new(),
-        columns: Vec::new(),
+        tables: Vec::new(),
         written: Weight::default(),
         budget: MAX_OPS,
     };
     let list = s.body(nest.root(), At::ZERO, 0)?;
     let root = s.seal(list);
-    Ok(Plan::new(s.ops, root, s.columns, direction, target))
+    Ok(Plan::new(s.ops, root, s.tables, direction, target))
 }
 
 struct Scheduler<'a> {
@@ -66,7 +66,7 @@ struct Scheduler<'a> {
     target: Target,
     level: Level,
     ops: Vec<Op>,
-    columns: Vec<Column>,
+    tables: Vec<Table>,
     written: Weight,
     budget: usize,
 }
@@ -78,12 +78,28 @@ impl Scheduler<'_> {
         body
     }
 
-    fn slot(&mut self, column: Column) -> u32 {
-        if let Some(i) = self.columns.iter().position(|c| *c == column) {
+    /// The index of `table`; equal ones are kept once.
+    fn table(&mut self, table: Table) -> u32 {
+        if let Some(i) = self.tables.iter().position(|t| *t == table) {
             return i as u32;
         }
-        self.columns.push(column);
-        self.columns.len() as u32 - 1
+        self.tables.push(table);
+        self.tables.len() as u32 - 1
+    }
+
+    fn column(&mut self, column: &Column) -> u32 {
+        self.table(Table::Column(column.clone()))
+    }
+
+    /// `n` blocks of `len` bytes.
+    fn strided(&self, n: Trip, step: At, len: Trip) -> Call {
+        strided::call(self.direction, self.level, n, step, len)
+    }
+
+    /// A block of `len` bytes for every row of `column`.
+    fn rows(&mut self, column: &Column, packed_step: i64, len: u64) -> Call {
+        let table = self.column(column);
+        rows::call(self.direction, self.level, (column, table), packed_step, len)
     }
 
     fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
@@ -130,8 +146,8 @@ impl Scheduler<'_> {
         }
         match node {
             Node::Copy { n, .. } => {
-                let micro = Micro::strided(u64::MAX, self.level);
-                self.push(out, Op::Strided { at: here, n: Trip::fixed(1), step: At::ZERO, len: *n, micro })
+                let call = strided::any_length(self.direction, self.level, *n);
+                self.push(out, Op::Call { at: here, call })
             }
             Node::Blocks { user, packed, len, .. } => {
                 // One straight line if the kernel has room for it, else one call over three columns.
@@ -139,42 +155,38 @@ impl Scheduler<'_> {
                     return self.unrolled(node, at, out);
                 }
                 if len.len() <= cost::LONG_ROWS && len.iter().all(|l| l as u64 > cost::INLINE_BYTES) {
-                    let micro = Micro::strided(u64::MAX, self.level);
                     return (0..len.len()).try_for_each(|i| {
                         let at = here + At::new(user.get(i), packed.get(i));
                         let len = Trip::fixed(len.get(i) as u64);
-                        self.push(out, Op::Strided { at, n: Trip::fixed(1), step: At::ZERO, len, micro })
+                        let call = strided::any_length(self.direction, self.level, len);
+                        self.push(out, Op::Call { at, call })
                     });
                 }
                 if let Some(piece) = irregular::piece(packed, len) {
-                    let column = irregular::pieces(user, len, piece)?;
-                    let micro = Micro::rows(piece, Width::of(&column), self.direction, self.level);
-                    let slot = self.slot(column);
-                    return self
-                        .push(out, Op::Rows { at: here, slot, packed: piece as i64, len: piece, micro });
+                    let call = self.rows(&irregular::pieces(user, len, piece)?, piece as i64, piece);
+                    return self.push(out, Op::Call { at: here, call });
                 }
-                let widths = Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) };
-                let micro = Micro::blocks(widths, self.direction, self.level);
                 let columns = if self.buckets(len.len()) {
                     irregular::bucketed(user, packed, len)?
                 } else {
                     [user, packed, len].map(Column::clone)
                 };
-                let slots = columns.map(|c| self.slot(c));
-                self.push(out, Op::Blocks { at: here, slots, micro })
+                let columns = columns.each_ref();
+                let tables = columns.map(|column| self.column(column));
+                let call = blocks::call(self.direction, self.level, columns, tables);
+                self.push(out, Op::Call { at: here, call })
             }
             Node::Table { displacements, packed, body, .. } => {
                 if let [Node::Copy { n: Trip { k, per_count: false }, unit: Unit::Byte, .. }] =
                     nest.body(*body)
                 {
-                    let slot = self.slot(displacements.clone());
-                    let micro = Micro::rows(*k, Width::of(displacements), self.direction, self.level);
-                    return self.push(out, Op::Rows { at: here, slot, packed: *packed, len: *k, micro });
+                    let call = self.rows(displacements, *packed, *k);
+                    return self.push(out, Op::Call { at: here, call });
                 }
-                let slot = self.slot(displacements.clone());
+                let table = self.column(displacements);
                 let list = self.body(*body, At::ZERO, depth + 1)?;
                 let body = self.seal(list);
-                self.push(out, Op::Table { at: here, slot, packed: *packed, body })
+                self.push(out, Op::Table { at: here, table, packed: *packed, body })
             }
             // What normalization could not afford to inline is inlined here, if the kernel has room for it.
             Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
@@ -187,8 +199,8 @@ impl Scheduler<'_> {
                         let body = self.seal(list);
                         return self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body });
                     }
-                    let micro = Micro::strided(n.k, self.level);
-                    return self.push(out, Op::Strided { at: here, n: *trip, step: *step, len: *n, micro });
+                    let call = self.strided(*trip, *step, *n);
+                    return self.push(out, Op::Call { at: here, call });
                 }
                 let list = self.body(*body, At::ZERO, depth + 1)?;
                 let unroll = unroll(&list, *trip);
@@ -248,7 +260,7 @@ impl Scheduler<'_> {
             return None;
         }
         let row = |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 };
-        let parts: Arc<[Part]> = (0..len.len()).map(row).collect();
+        let parts: Vec<Part> = (0..len.len()).map(row).collect();
         let pattern = Pattern::new(&parts, step.user, self.target)?;
         // With AVX2 plain moves are faster unless several instances share a window.
         let pays = self.level == Level::Avx512 || pattern.instances() > 1;
@@ -256,9 +268,9 @@ impl Scheduler<'_> {
         if !pays || !legal || pattern.size() as i64 != step.packed {
             return None;
         }
-        let micro = Micro::pattern(&pattern, self.direction);
-        let slot = self.slot(Column::I64(Arc::new(pattern.words().iter().map(|&w| w as i64).collect())));
-        Some(Op::Pattern { at, n: *trip, step: *step, parts, slot, micro })
+        let pattern = Arc::new(pattern);
+        let table = self.table(Table::Permutation(Arc::clone(&pattern)));
+        Some(Op::Call { at, call: pattern::call(self.direction, *trip, (&pattern, table)) })
     }
 
     /// Two loops around one small element, the outer of which has the smaller stride: a transpose. Unpacking in another order
@@ -275,7 +287,10 @@ impl Scheduler<'_> {
         if few(outer) || few(inner) || !near || i.user.unsigned_abs() <= o.user.unsigned_abs() {
             return Ok(false);
         }
-        let Some(micro) = Micro::transpose(len.k, self.level) else { return Ok(false) };
+        let (trips, steps) = ([*outer, *inner], [*o, *i]);
+        let Some(call) = transpose::call(self.direction, self.level, trips, steps, len.k) else {
+            return Ok(false);
+        };
         let limit = match (self.direction, nest.disjoint()) {
             (Direction::Pack, _) => u64::MAX,
             (Direction::Unpack, Disjoint::UpTo(limit)) => limit,
@@ -284,13 +299,12 @@ impl Scheduler<'_> {
         if limit == 0 {
             return Ok(false);
         }
-        let op = Op::Transpose { at, trips: [*outer, *inner], steps: [*o, *i], len: len.k, micro };
+        let op = Op::Call { at, call };
         if limit == u64::MAX {
             self.push(out, op)?;
             return Ok(true);
         }
-        let plain = Micro::strided(len.k, self.level);
-        let row = Op::Strided { at: At::ZERO, n: *inner, step: *i, len: *len, micro: plain };
+        let row = Op::Call { at: At::ZERO, call: self.strided(*inner, *i, *len) };
         let body = self.seal(vec![row]);
         let then = self.seal(vec![op]);
         let otherwise = self.seal(vec![Op::Loop { at, trip: *outer, step: *o, unroll: 1, body }]);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::datatype::Datatype;
 use crate::lower::{Units, lower};
+use crate::micro::Role;
 use crate::normalize::normalize;
 
 fn normal(t: &Datatype) -> LoopNest<Normal> {
@@ -15,10 +16,10 @@ fn reordered(rows: usize, distance: i64, direction: Direction, level: Level) -> 
     let places: Vec<i64> = (0..rows as i64).map(|i| distance * i).collect();
     let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
     let plan = schedule(&normal(&t), direction, Target::new(level)).unwrap();
-    let Some(Op::Blocks { slots, .. }) = plan.ops().iter().find(|op| matches!(op, Op::Blocks { .. })) else {
-        panic!("{plan}");
-    };
-    let [user, packed, len] = slots.map(|s| plan.columns()[s as usize].iter().collect::<Vec<i64>>());
+    let [Op::Call { call, .. }, ..] = plan.ops() else { panic!("{plan}") };
+    let columns = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
+    let [user, packed, len] =
+        columns.map(|role| call.column(plan.tables(), role).unwrap().iter().collect::<Vec<i64>>());
     // The same rows, in whatever order.
     let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
     let want: Vec<_> = places.iter().zip(starts).zip(&lengths).map(|((&u, p), &l)| (u, p, l)).collect();
@@ -70,7 +71,7 @@ fn patterns_have_few_rows() {
         {
             assert_eq!(Pattern::new(&parts, step.user, target).is_some(), permutes, "{target}");
             let plan = schedule(&nest, Direction::Pack, target).unwrap();
-            let chosen = plan.ops().iter().any(|op| matches!(op, Op::Pattern { .. }));
+            let chosen = plan.tables().iter().any(|table| matches!(table, Table::Permutation(_)));
             assert_eq!(chosen, permutes && allowed, "{rows} rows: {plan}");
         }
     }

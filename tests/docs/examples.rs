@@ -4,6 +4,7 @@
 use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
 use ddtc::lower::Units;
+use ddtc::micro::FAMILIES;
 use ddtc::nest::{LoopNest, Lowered, Normal};
 use ddtc::plan::{Plan, Scheduled};
 use ddtc::target::Target;
@@ -157,7 +158,8 @@ fn the_grammar_of_nests_has_the_words_of_the_parser() {
 
 #[test]
 fn the_grammar_of_plans_has_the_words_of_the_printer() {
-    let source = read("src/plan/text.rs") + &read("src/plan/mod.rs") + &read("src/kind.rs");
+    let source = ["plan/text.rs", "plan/mod.rs", "kind.rs", "micro/family.rs", "micro/pattern.rs"];
+    let source: String = source.iter().map(|file| read(&format!("src/{file}"))).collect();
     for word in terminals("plan").iter().filter(|w| w.chars().all(char::is_alphabetic)) {
         assert!(source.contains(word.as_str()), "no printer writes `{word}`");
     }
@@ -186,13 +188,41 @@ fn the_printer_of_plans_writes_the_words_of_the_grammar() {
 }
 
 #[test]
+fn families_have_their_roles() {
+    let document = read("docs/IR.md");
+    let plans: String = ["schedule", "legalize"].map(filetests).concat();
+    for family in FAMILIES {
+        let mut roles = (family.parameters)(Direction::Pack).to_vec();
+        roles.retain(|role| !role.is_address());
+        roles.sort_unstable();
+        let words: Vec<String> = roles.iter().map(|role| format!("`{}`", role.name())).collect();
+        let row = format!("| `{}` | {} |", family.name, words.join(" "));
+        assert!(document.contains(&row), "docs/IR.md lacks {row}");
+        // Both directions have the same roles, in whatever order.
+        let mut others = (family.parameters)(Direction::Unpack).to_vec();
+        others.retain(|role| !role.is_address());
+        others.sort_unstable();
+        assert_eq!(roles, others, "{}", family.name);
+        let shown = plans.contains(&format!("call {}", family.name)) || family.name == "stream";
+        assert!(shown, "no filetest of the schedule shows {}", family.name);
+    }
+}
+
+/// All filetests of a stage.
+fn filetests(stage: &str) -> String {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests").join(stage);
+    let files = std::fs::read_dir(folder).unwrap();
+    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+}
+
+#[test]
 fn invariants_are_those_of_the_verifiers() {
     let document = read("docs/IR.md");
     for verifier in ["src/nest/verify.rs", "src/plan/verify.rs"] {
         let docs: Vec<String> = read(verifier)
             .lines()
             .filter_map(|l| l.strip_prefix("//! "))
-            .filter(|l| l.starts_with(|c: char| c.is_ascii_digit()))
+            .filter(|l| l.starts_with(|c: char| c.is_ascii_digit()) || l.starts_with("   "))
             .map(|l| l.replace("(super::MAX_MOVES)", ""))
             .collect();
         assert!(docs.len() >= 4, "{verifier} lists its invariants");

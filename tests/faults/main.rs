@@ -12,17 +12,18 @@ use std::fmt::Display;
 
 use ddtc::arena::Arena;
 use ddtc::datatype::Datatype;
-use ddtc::emit::{self, Emitter as _};
+use ddtc::emit::{self, Emitter as _, emit};
 use ddtc::fuzzing::Case;
 use ddtc::fuzzing::guard::{Edge, Rig, Subject};
-use ddtc::kernel::{CompiledCode, Kernel};
+use ddtc::kernel::{Context, Kernel, Text};
 use ddtc::kind::Direction;
 use ddtc::legalize::legalize;
 use ddtc::load::load;
 use ddtc::lower::{Units, lower};
+use ddtc::micro::{Argument, Role};
 use ddtc::nest::{self, LoopNest};
 use ddtc::normalize::{Normalized, normalize};
-use ddtc::plan::{self, Legal, Op, Plan, WORDS, Word};
+use ddtc::plan::{self, Field, Legal, Op, Operand, Plan};
 use ddtc::schedule::schedule;
 use ddtc::target::{Level, Target};
 
@@ -214,12 +215,17 @@ fn walk() {
     assert!(n > 200, "{n} faults");
 }
 
-/// The kernel of a plan.
-fn kernel(plan: &Plan<Legal>, change: impl FnOnce(&mut CompiledCode)) -> Kernel {
+/// The kernel of a plan, with changed machine code.
+fn kernel_of(plan: &Plan<Legal>, change: impl FnOnce(&mut Vec<u8>)) -> Kernel {
     let emitter = emit::Cranelift::for_host(true).unwrap();
-    let mut code = emitter.emit(plan).unwrap();
-    change(&mut code);
+    let mut code = emit(&emitter, plan).unwrap();
+    let Text::New { bytes, .. } = &mut code.text else { panic!("new code") };
+    change(bytes);
     load(code, &Arena::new(1 << 20), emitter.module_target()).unwrap()
+}
+
+fn kernel(plan: &Plan<Legal>) -> Kernel {
+    kernel_of(plan, |_| {})
 }
 
 #[test]
@@ -229,7 +235,7 @@ fn emit_and_context() {
     plans(|text, case, origin, plan| {
         let legal = legalize(&plan, 16).unwrap();
         let direction = legal.direction();
-        let sound = kernel(&legal, |_| {});
+        let sound = kernel(&legal);
         assert!(!run_caught(case, Subject::Kernel(&sound, origin), direction, &mut rig), "{text}");
         // A few of the faults: each is a compile and a child.
         let mut faults = plan_faults(&legal);
@@ -237,26 +243,49 @@ fn emit_and_context() {
         let step = faults.len() / 6 + 1;
         let faults: Faulty<Plan<Legal>> = faults.into_iter().step_by(step).collect();
         n += all_caught(text, faults, |faulty| {
-            let kernel = kernel(faulty, |_| {});
+            let kernel = kernel(faulty);
             run_caught(case, Subject::Kernel(&kernel, origin), direction, &mut rig)
         });
     });
     assert!(n > 150, "{n} faults");
 }
 
-/// Whether the code of `op` reads its `word`, and the value matters.
-fn is_read(op: &Op, word: usize) -> bool {
-    let single = [Word::StepUser, Word::StepPacked, Word::Trip].iter().any(|&w| w as usize == word);
-    match op {
-        Op::Strided { n, micro, .. } => {
-            !(n.is(1) && single || word == Word::Len as usize && micro.made_for().is_some())
-        }
-        Op::Rows { micro, .. } => !(word == Word::Len as usize && micro.made_for().is_some()),
+/// Whether the code of `op` reads its `field`, and the value matters. Callees are addresses: another one is anything.
+fn is_read(op: &Op, field: Field) -> bool {
+    let Op::Call { call, .. } = op else { return true };
+    let single = call.argument(Role::Trip) == Some(Argument::Number(plan::Trip::fixed(1)));
+    match field {
+        Field::Argument(Role::Length) => call.callee().made_for().is_none(),
+        Field::Argument(Role::Trip | Role::UserStep | Role::PackedStep) => !single,
         _ => true,
     }
 }
 
-/// Words of a context: constants of plans without moves.
+/// Every constant that an operation may have.
+const FIELDS: [Field; 20] = [
+    Field::UserOffset,
+    Field::PackedOffset,
+    Field::Callee,
+    Field::UserStep,
+    Field::PackedStep,
+    Field::Bytes,
+    Field::Rows,
+    Field::RowsEnd,
+    Field::Limit,
+    Field::Argument(Role::Trip),
+    Field::Argument(Role::UserStep),
+    Field::Argument(Role::PackedStep),
+    Field::Argument(Role::InnerTrip),
+    Field::Argument(Role::InnerUserStep),
+    Field::Argument(Role::InnerPackedStep),
+    Field::Argument(Role::Length),
+    Field::Argument(Role::UserOffsets),
+    Field::Argument(Role::PackedOffsets),
+    Field::Argument(Role::Lengths),
+    Field::Argument(Role::Permutation),
+];
+
+/// Words of a context: constants, tables and callees of plans without moves.
 #[test]
 fn context_words() {
     let mut rig = Rig::default();
@@ -266,23 +295,26 @@ fn context_words() {
         if !legal.is_parametric() || matches!(legal.ops(), [.., Op::Guard { .. }]) {
             return;
         }
-        let words = legal.words();
-        for (i, &word) in words.iter().enumerate() {
-            // Offsets of zero cost no code; an operation does not read every word.
-            if word == 0 || !is_read(&legal.ops()[i / WORDS as usize], i % WORDS as usize) {
-                continue;
-            }
-            let faulty = kernel(&legal, |code| {
+        let sound = kernel(&legal);
+        let context = Context::of(legal.operands().template());
+        let words: Vec<u64> = (0..context.len()).map(|i| context.word(i)).collect();
+        for (i, op) in legal.ops().iter().enumerate() {
+            for field in FIELDS.into_iter().filter(|&field| is_read(op, field)) {
+                // Offsets of zero cost no code.
+                let Some(Operand::Word(word)) = legal.operands().get(i, field) else { continue };
                 let mut words = words.clone();
                 // Less, never more: a row behind the end of a table is what happens to lie there, an empty block for one, and what is
                 // packed too long is packed over by what comes next.
-                words[i] = words[i].wrapping_sub(1);
-                let columns = legal.columns().to_vec();
-                code.context = ddtc::kernel::Context::new(&words, columns);
-            });
-            let caught = run_caught(case, Subject::Kernel(&faulty, origin), legal.direction(), &mut rig);
-            assert!(caught, "{text}: word {i} = {word:#x}\n{legal}");
-            n += 1;
+                let word = &mut words[word as usize];
+                if *word == 0 {
+                    continue;
+                }
+                *word = word.wrapping_sub(1);
+                let faulty = Kernel::new(sound.shared_code(), Context::new(&words, legal.tables().to_vec()));
+                let caught = run_caught(case, Subject::Kernel(&faulty, origin), legal.direction(), &mut rig);
+                assert!(caught, "{text}: {field:?} of operation {i}\n{legal}");
+                n += 1;
+            }
         }
     });
     assert!(n > 30, "{n} faults");
@@ -297,14 +329,14 @@ fn code_bytes() {
     let Normalized { nest, origin, .. } = normal(&t);
     for direction in Direction::BOTH {
         let legal = legalize(&schedule(&nest, direction, Target::new(Level::Baseline)).unwrap(), 16).unwrap();
-        let sound = kernel(&legal, |_| {});
+        let sound = kernel(&legal);
         assert!(!run_caught(&case, Subject::Kernel(&sound, origin), direction, &mut rig));
         let mut found = false;
-        let faulty = kernel(&legal, |code| {
+        let faulty = kernel_of(&legal, |bytes| {
             // x86-64 keeps it as it is, once per copy of the body; others may load it into a register in parts.
-            for at in 0..code.bytes.len() - 1 {
-                if code.bytes[at..at + 2] == 30583_u16.to_le_bytes() {
-                    code.bytes[at] ^= 1;
+            for at in 0..bytes.len() - 1 {
+                if bytes[at..at + 2] == 30583_u16.to_le_bytes() {
+                    bytes[at] ^= 1;
                     found = true;
                 }
             }

@@ -1,6 +1,6 @@
 //! Faulty plans: one number of an operation, or one row of a column, changed.
 
-use ddtc::column::Column;
+use ddtc::micro::{Argument, Call, Role, Table};
 use ddtc::plan::{At, Op, Phase, Plan, Trip};
 
 use super::COUNT;
@@ -9,14 +9,9 @@ use super::nests::{Faulty, entry, more};
 /// Moves an operation.
 fn moved(op: &mut Op, by: At) {
     match op {
-        Op::Loop { at, .. }
-        | Op::Table { at, .. }
-        | Op::Move { at, .. }
-        | Op::Strided { at, .. }
-        | Op::Rows { at, .. }
-        | Op::Blocks { at, .. }
-        | Op::Pattern { at, .. }
-        | Op::Transpose { at, .. } => *at = *at + by,
+        Op::Loop { at, .. } | Op::Table { at, .. } | Op::Move { at, .. } | Op::Call { at, .. } => {
+            *at = *at + by
+        }
         Op::Guard { .. } => {}
     }
 }
@@ -44,7 +39,6 @@ fn op_faults(op: &Op) -> Faulty<Op> {
         let count = |trip: &mut Trip| *trip = more(*trip, by);
         let user_side = |step: &mut At| step.user += by;
         let packed_side = |step: &mut At| step.packed += by;
-        let length = |len: &mut u64| *len = len.saturating_add_signed(by);
         match op {
             Op::Loop { .. } => {
                 change!("trip", Loop, trip, count);
@@ -55,50 +49,49 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             Op::Move { .. } => {
                 change!("length", Move, len, |len: &mut u32| *len = len.saturating_add_signed(by as i32));
             }
-            Op::Strided { n, .. } => {
-                change!("length", Strided, len, count);
-                if n.is(1) {
-                    continue;
-                }
-                change!("blocks", Strided, n, count);
-                change!("user stride", Strided, step, user_side);
-                change!("packed stride", Strided, step, packed_side);
-            }
-            Op::Rows { .. } => {
-                change!("length", Rows, len, length);
-                change!("packed stride", Rows, packed, |p: &mut i64| *p += by);
-            }
-            Op::Blocks { .. } if by > 0 => {
-                change!("user and packed column", Blocks, slots, |slots: &mut [u32; 3]| slots.swap(0, 1));
-            }
-            Op::Blocks { .. } => {
-                change!("packed column and lengths", Blocks, slots, |slots: &mut [u32; 3]| slots.swap(1, 2));
-            }
-            Op::Pattern { .. } => {
-                change!("instances", Pattern, n, count);
-                change!("user stride", Pattern, step, user_side);
-                change!("packed stride", Pattern, step, packed_side);
-            }
-            Op::Transpose { .. } => {
-                for i in [0, 1] {
-                    change!("trip", Transpose, trips, |trips: &mut [Trip; 2]| count(&mut trips[i]));
-                    change!("user stride", Transpose, steps, |steps: &mut [At; 2]| user_side(&mut steps[i]));
-                    change!("packed stride", Transpose, steps, |steps: &mut [At; 2]| packed_side(
-                        &mut steps[i]
-                    ));
-                }
-                change!("length", Transpose, len, length);
-            }
+            Op::Call { at, call } => out.extend(
+                call_faults(call, by).into_iter().map(|(what, call)| (what, Op::Call { at: *at, call })),
+            ),
             Op::Guard { .. } => {}
         }
     }
     out
 }
 
+/// Calls with one argument changed by `by`; tables are exchanged.
+fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
+    let single = call.argument(Role::Trip) == Some(Argument::Number(Trip::fixed(1)));
+    let mut out: Faulty<Call> = Vec::new();
+    let arguments = call.arguments();
+    let mut changed = |what: Role, list: Vec<(Role, Argument)>| {
+        let what = if what == Role::Length { "length".to_owned() } else { what.name().to_owned() };
+        out.push((what, Call::new(call.callee(), list)));
+    };
+    for (i, &(role, argument)) in arguments.iter().enumerate() {
+        let mut list = arguments.to_vec();
+        match argument {
+            // What is not repeated has no step, and the number of rows is that of the column.
+            Argument::Number(_) if role == Role::Trip && single => continue,
+            Argument::Step(_) if single => continue,
+            Argument::Number(n) => list[i].1 = Argument::Number(more(n, by)),
+            Argument::Step(k) => list[i].1 = Argument::Step(k + by),
+            Argument::Table(table) => {
+                let other =
+                    arguments[i + 1..].iter().position(|a| matches!(a.1, Argument::Table(t) if t != table));
+                let Some(other) = other.filter(|_| by > 0) else { continue };
+                list[i].1 = arguments[i + 1 + other].1;
+                list[i + 1 + other].1 = argument;
+            }
+        }
+        changed(role, list);
+    }
+    out
+}
+
 pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
     let mut out = Vec::new();
-    let rebuilt = |ops: Vec<Op>, columns: Vec<Column>| {
-        Plan::new(ops, plan.root(), columns, plan.direction(), plan.target())
+    let rebuilt = |ops: Vec<Op>, tables: Vec<Table>| {
+        Plan::new(ops, plan.root(), tables, plan.direction(), plan.target())
     };
     // Behind a guard only one side runs at this count.
     let dead: Vec<std::ops::Range<usize>> = plan
@@ -120,22 +113,15 @@ pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
         for (what, op) in op_faults(op) {
             let mut ops = plan.ops().to_vec();
             ops[i] = op;
-            out.push((format!("{what} of operation {i}"), rebuilt(ops, plan.columns().to_vec())));
+            out.push((format!("{what} of operation {i}"), rebuilt(ops, plan.tables().to_vec())));
         }
     }
-    // The columns of patterns are tables for the code, without meaning for evaluation.
-    let tables: Vec<usize> = plan
-        .ops()
-        .iter()
-        .filter_map(|op| match op {
-            Op::Pattern { slot, .. } => Some(*slot as usize),
-            _ => None,
-        })
-        .collect();
-    for slot in (0..plan.columns().len()).filter(|s| !tables.contains(s)) {
-        let mut columns = plan.columns().to_vec();
-        columns[slot] = entry(&columns[slot], columns[slot].len() - 1, 1);
-        out.push((format!("last row of column {slot}"), rebuilt(plan.ops().to_vec(), columns)));
+    for (i, table) in plan.tables().iter().enumerate() {
+        // Permutations are checked by their own tests.
+        let Some(column) = table.column() else { continue };
+        let mut tables = plan.tables().to_vec();
+        tables[i] = Table::Column(entry(column, column.len() - 1, 1));
+        out.push((format!("last row of table {i}"), rebuilt(plan.ops().to_vec(), tables)));
     }
     out
 }

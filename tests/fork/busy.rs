@@ -116,7 +116,7 @@ fn rest(step: &AtomicU32) -> bool {
 fn configured() {
     // Cranelift's compiles take longest; a small cache is always evicting.
     runtime::configure(|c| {
-        (c.native, c.stock, c.both_directions, c.cache_bytes) = (false, false, true, 50_000);
+        (c.native, c.precompiled, c.both_directions, c.cache_bytes) = (false, false, true, 50_000);
         Ok(())
     })
     .unwrap();

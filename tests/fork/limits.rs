@@ -31,7 +31,7 @@ fn odd(i: i64) -> Datatype {
 }
 
 fn engine() -> Engine {
-    Engine::new(Config { both_directions: true, stock: false, ..Config::default() })
+    Engine::new(Config { both_directions: true, precompiled: false, ..Config::default() })
 }
 
 /// Whether a new layout is committed and moves the right bytes.

@@ -53,7 +53,7 @@ impl StageArgs {
     /// Every stage, those too that precompiled code would spare a commit.
     fn explanation(&self, t: &Datatype, native: bool) -> Result<Explanation, Box<dyn Error>> {
         let level = crate::level(self.level)?;
-        let engine = Engine::new(Config { level, stock: false, native, ..Config::default() });
+        let engine = Engine::new(Config { level, precompiled: false, native, ..Config::default() });
         // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
         engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.direction())?;
         Ok(engine.explain(t, self.direction())?)
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         Some(reason) => println!("walked: {reason}"),
         None => {
             println!("schedule: {}", explanation.schedule);
-            if explanation.stock {
+            if explanation.listing.precompiled {
                 println!("a commit runs no code generator: precompiled code serves this shape");
             }
             if args.clif {

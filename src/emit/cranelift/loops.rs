@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, types};
 
 use super::{Builder, Pointers};
 use crate::error::{Error, Result};
-use crate::plan::{At, Body, Trip, Word};
+use crate::plan::{At, Body, Field, Trip};
 
 impl Builder<'_, '_> {
     /// `trip` iterations of `body` from `start`, `unroll` at a time.
@@ -125,7 +125,7 @@ impl Builder<'_, '_> {
         counted: bool,
         body: Body,
     ) -> Result<()> {
-        let mut bytes = self.value(i, Word::Len, 0);
+        let mut bytes = self.value(i, Field::Bytes)?;
         if counted {
             bytes = self.b.ins().imul(bytes, self.count);
         }
@@ -151,7 +151,7 @@ impl Builder<'_, '_> {
         self.b.switch_to_block(head);
         self.body(body, Pointers { user, packed }, At::ZERO)?;
         // The strides are read again at every turn: a load costs less than a register kept across calls.
-        let (user_step, packed_step) = (self.value(i, Word::StepUser, 0), self.value(i, Word::StepPacked, 0));
+        let (user_step, packed_step) = (self.value(i, Field::UserStep)?, self.value(i, Field::PackedStep)?);
         let next_user = self.b.ins().iadd(user, user_step);
         let next_packed = self.b.ins().iadd(packed, packed_step);
         let more = self.b.ins().icmp(IntCC::NotEqual, next_packed, end);
@@ -161,20 +161,13 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// `body` once per row of the table in `slot`.
-    pub(super) fn table_loop(
-        &mut self,
-        i: usize,
-        start: Pointers,
-        slot: u32,
-        packed_step: i64,
-        body: Body,
-    ) -> Result<()> {
-        let rows = self.rows(slot)?;
-        let width = self.plan.columns()[slot as usize].width() as i64;
-        let table = self.table(i, Word::Trip, slot);
-        let end = if self.parametric {
-            self.table(i, Word::Second, slot)
+    /// `body` once per row of column `table`.
+    pub(super) fn table_loop(&mut self, i: usize, start: Pointers, table: u32, body: Body) -> Result<()> {
+        let column = self.plan.column(table).ok_or_else(|| Error::internal("emit", "no such column"))?;
+        let (rows, width) = (column.len() as i64, column.width() as i64);
+        let table = self.value(i, Field::Rows)?;
+        let end = if self.operands.parametric() {
+            self.value(i, Field::RowsEnd)?
         } else {
             self.b.ins().iadd_imm_s(table, rows * width)
         };
@@ -192,7 +185,7 @@ impl Builder<'_, '_> {
         let user = self.b.ins().iadd(start.user, displacement);
         self.body(body, Pointers { user, packed }, At::ZERO)?;
         let next_row = self.b.ins().iadd_imm_s(row, width);
-        let packed_step = self.value(i, Word::StepPacked, packed_step);
+        let packed_step = self.value(i, Field::PackedStep)?;
         let next_packed = self.b.ins().iadd(packed, packed_step);
         let more = self.b.ins().icmp(IntCC::NotEqual, next_row, end);
         let again = [BlockArg::Value(next_row), BlockArg::Value(next_packed)];

@@ -1,6 +1,6 @@
 //! Emission through Cranelift, for every target that it has.
 //!
-//! Calls of micro-kernels are `iconst` and `call_indirect`: a relocation is an error. `opt_level=none` is faster to compile and better
+//! Calls of micro-kernels are `call_indirect` of a context word: a relocation is an error. `opt_level=none` is faster to compile and better
 //! code than what the optimizer makes of these loops (docs/PERFORMANCE.md). Contexts are reused per thread; Cranelift runs
 //! under `catch_unwind`, because a panic in there must not take the program down.
 
@@ -19,10 +19,11 @@ use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::{CompiledCode, Emitter, Listing, MAX_CODE, context};
+use super::{Emitter, Listing};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
-use crate::plan::{Arg, At, Body, Legal, Op, Plan, Trip, WORDS, Word};
+use crate::micro::{Argument, Call, Role};
+use crate::plan::{At, Body, Field, Legal, Op, Operand, Operands, Plan, Trip};
 
 /// The emitter through Cranelift.
 pub struct Cranelift {
@@ -70,26 +71,21 @@ impl Emitter for Cranelift {
     }
 
     /// `Intern` when Cranelift refuses, panics, or asks for a relocation.
-    fn emit(&self, plan: &Plan<Legal>) -> Result<CompiledCode> {
-        let context = context(plan);
-        let (bytes, alignment) = with_compiled(plan, &*self.isa, false, |clif| {
+    fn code(&self, plan: &Plan<Legal>) -> Result<(Vec<u8>, u32)> {
+        with_compiled(plan, &*self.isa, false, |clif| {
             let Some(code) = clif.compiled_code() else { return Err(Error::internal("emit", "no code")) };
             if !code.buffer.relocs().is_empty() {
                 return Err(Error::internal("emit", "the code has a relocation"));
             }
-            if code.code_buffer().len() > MAX_CODE {
-                return Err(Error::internal("emit", "the code is larger than a kernel may be"));
-            }
             Ok((code.code_buffer().to_vec(), code.buffer.alignment))
-        })?;
-        Ok(CompiledCode { bytes, alignment, context })
+        })
     }
 
     /// Cranelift's IR and its own listing of the machine code.
     fn listing(&self, plan: &Plan<Legal>) -> Result<Listing> {
         with_compiled(plan, &*self.isa, true, |clif| {
             let code = clif.compiled_code().and_then(|c| c.vcode.clone()).unwrap_or_default();
-            Ok(Listing { ir: clif.func.display().to_string(), code })
+            Ok(Listing { ir: clif.func.display().to_string(), code, ..Listing::default() })
         })
     }
 
@@ -142,8 +138,8 @@ fn build(
     let [user, packed, count, context] = *b.block_params(block) else {
         return Err(Error::internal("emit", "kernel signature"));
     };
-    let parametric = plan.is_parametric();
-    let mut e = Builder { plan, b, count, context, conv, parametric, micro: [None; 9] };
+    let operands = plan.operands();
+    let mut e = Builder { plan, operands, b, count, context, conv, signatures: [None; 9] };
     let entry = Pointers { user, packed };
     e.body(plan.root(), entry, At::ZERO)?;
     e.b.ins().return_(&[]);
@@ -168,14 +164,13 @@ struct Pointers {
 
 struct Builder<'a, 'f> {
     plan: &'a Plan<Legal>,
+    operands: Operands<'a>,
     b: FunctionBuilder<'f>,
     count: Value,
     context: Value,
     conv: CallConv,
-    /// Whether constants are context words.
-    parametric: bool,
-    /// The signatures of micro-kernels by number of arguments, declared on first use.
-    micro: [Option<SigRef>; 9],
+    /// The signatures of micro-kernels by number of parameters, declared on first use.
+    signatures: [Option<SigRef>; 9],
 }
 
 impl Builder<'_, '_> {
@@ -190,19 +185,19 @@ impl Builder<'_, '_> {
         if let Op::Move { len, .. } = op {
             return self.access(*len, base, at + op.at());
         }
-        let start = self.placed(i, op.at(), base, at);
+        let start = self.placed(i, op.at(), base, at)?;
         match op {
             Op::Move { .. } => Ok(()),
             Op::Loop { trip, step, unroll, body, .. } => {
-                if self.parametric {
+                if self.operands.parametric() {
                     self.parametric_loop(i, start, trip.per_count, *body)
                 } else {
                     self.counted_loop(start, *trip, *step, *unroll, *body)
                 }
             }
-            Op::Table { slot, packed, body, .. } => self.table_loop(i, start, *slot, *packed, *body),
-            Op::Guard { limit, then, otherwise } => {
-                let limit = self.value(i, Word::Trip, *limit as i64);
+            Op::Table { table, body, .. } => self.table_loop(i, start, *table, *body),
+            Op::Guard { then, otherwise, .. } => {
+                let limit = self.value(i, Field::Limit)?;
                 let within = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, self.count, limit);
                 let (fast, slow, done) =
                     (self.b.create_block(), self.b.create_block(), self.b.create_block());
@@ -215,23 +210,33 @@ impl Builder<'_, '_> {
                 self.b.switch_to_block(done);
                 Ok(())
             }
-            _ => {
-                let (micro, args) = plan.call(i).ok_or_else(|| Error::internal("emit", "no call"))?;
-                let args: Vec<Value> = args.iter().map(|&arg| self.argument(i, start, arg)).collect();
-                self.call(micro.address(), &args);
-                Ok(())
-            }
+            Op::Call { call, .. } => self.call(i, start, call),
         }
     }
 
-    fn argument(&mut self, i: usize, start: Pointers, arg: Arg) -> Value {
-        match arg {
-            Arg::User => start.user,
-            Arg::Packed => start.packed,
-            Arg::Value(word, k) => self.value(i, word, k),
-            Arg::Trip(word, trip) => self.trip(i, word, trip),
-            Arg::Table(word, slot) => self.table(i, word, slot),
+    /// Calls a micro-kernel with its arguments in the order of its parameters.
+    fn call(&mut self, i: usize, start: Pointers, call: &Call) -> Result<()> {
+        let parameters = call.callee().parameters();
+        let mut arguments = Vec::with_capacity(parameters.len());
+        for &role in parameters {
+            arguments.push(match role {
+                Role::User => start.user,
+                Role::Packed => start.packed,
+                role => match call.argument(role) {
+                    Some(Argument::Number(n)) => self.number(i, Field::Argument(role), n)?,
+                    _ => self.value(i, Field::Argument(role))?,
+                },
+            });
         }
+        let signatures = self.signatures.get_mut(arguments.len());
+        let known = signatures.ok_or_else(|| Error::internal("emit", "call of too many parameters"))?;
+        let signature = match known {
+            Some(signature) => *signature,
+            None => *known.insert(self.b.import_signature(signature(arguments.len(), self.conv))),
+        };
+        let callee = self.value(i, Field::Callee)?;
+        self.b.ins().call_indirect(signature, callee, &arguments);
+        Ok(())
     }
 
     /// One load and one store.
@@ -263,22 +268,22 @@ impl Builder<'_, '_> {
     }
 
     /// Where operation `i` starts: its own offset `own` inside an iteration that is `at` from `base`.
-    fn placed(&mut self, i: usize, own: At, base: Pointers, at: At) -> Pointers {
-        if !self.parametric {
-            return self.moved(base, at + own);
+    fn placed(&mut self, i: usize, own: At, base: Pointers, at: At) -> Result<Pointers> {
+        if !self.operands.parametric() {
+            return Ok(self.moved(base, at + own));
         }
-        // Parametric plans are not unrolled, so `at` is zero and the offset is the operation's own word.
-        let mut add = |v, word, k| {
-            if k == 0 {
-                return v;
+        // Plans without moves are not unrolled, so `at` is zero and the offset is the operation's own word.
+        let mut add = |v, field| match self.operands.get(i, field) {
+            Some(Operand::Word(index)) => {
+                let k = self.word(index);
+                self.b.ins().iadd(v, k)
             }
-            let k = self.word(i as u32 * WORDS + word as u32);
-            self.b.ins().iadd(v, k)
+            _ => v,
         };
-        Pointers {
-            user: add(base.user, Word::AtUser, own.user),
-            packed: add(base.packed, Word::AtPacked, own.packed),
-        }
+        Ok(Pointers {
+            user: add(base.user, Field::UserOffset),
+            packed: add(base.packed, Field::PackedOffset),
+        })
     }
 
     fn moved(&mut self, base: Pointers, at: At) -> Pointers {
@@ -290,44 +295,27 @@ impl Builder<'_, '_> {
         self.b.ins().iconst(types::I64, k)
     }
 
-    /// A constant of operation `i`: a context word if the plan is parametric, else `k` itself.
-    fn value(&mut self, i: usize, word: Word, k: i64) -> Value {
-        if self.parametric { self.word(i as u32 * WORDS + word as u32) } else { self.constant(k) }
-    }
-
-    /// A trip of operation `i`, times the instance count where it carries that.
-    fn trip(&mut self, i: usize, word: Word, trip: Trip) -> Value {
-        if trip == Trip::counted(1) && !self.parametric {
-            return self.count;
+    /// A constant of operation `i`.
+    fn value(&mut self, i: usize, field: Field) -> Result<Value> {
+        match self.operands.get(i, field) {
+            Some(Operand::Immediate(k)) => Ok(self.constant(k)),
+            Some(Operand::Word(index)) => Ok(self.word(index)),
+            None => Err(Error::internal("emit", format!("operation {i} has no {field:?}"))),
         }
-        let k = self.value(i, word, trip.k as i64);
-        if trip.per_count { self.b.ins().imul(k, self.count) } else { k }
     }
 
-    /// The address of the column in `slot`, as used by operation `i`.
-    fn table(&mut self, i: usize, word: Word, slot: u32) -> Value {
-        if self.parametric { self.word(i as u32 * WORDS + word as u32) } else { self.word(slot) }
+    /// The number `n` of operation `i`, times the instance count where it carries that.
+    fn number(&mut self, i: usize, field: Field, n: Trip) -> Result<Value> {
+        if n == Trip::counted(1) && !self.operands.parametric() {
+            return Ok(self.count);
+        }
+        let k = self.value(i, field)?;
+        Ok(if n.per_count { self.b.ins().imul(k, self.count) } else { k })
     }
 
     /// Context word `index`.
     fn word(&mut self, index: u32) -> Value {
         self.b.ins().load(types::I64, MemFlagsData::trusted(), self.context, 8 * index as i32)
-    }
-
-    fn rows(&self, slot: u32) -> Result<i64> {
-        let column = self.plan.columns().get(slot as usize);
-        column.map(|c| c.len() as i64).ok_or_else(|| Error::internal("emit", "slot without a column"))
-    }
-
-    /// Calls the function at `address` with 64-bit arguments.
-    fn call(&mut self, address: usize, args: &[Value]) {
-        let conv = self.conv;
-        let sig = match self.micro[args.len()] {
-            Some(sig) => sig,
-            None => *self.micro[args.len()].insert(self.b.import_signature(signature(args.len(), conv))),
-        };
-        let callee = self.constant(address as i64);
-        self.b.ins().call_indirect(sig, callee, args);
     }
 }
 

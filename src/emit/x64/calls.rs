@@ -1,46 +1,43 @@
 //! Calls of micro-kernels, and the values that a plan keeps in its code or in its context.
 
-use super::inst::{Inst, Math, Mem, Operand, Reg};
+use super::inst::{Inst, Math, Mem, Operand as Source, Reg};
 use super::{Function, Place, Pointers};
 use crate::error::{Error, Result};
-use crate::plan::{Arg, At, Trip, WORDS, Word};
+use crate::micro::{Argument, Call, Role};
+use crate::plan::{At, Field, Operand, Trip};
 
 /// Registers of the first six arguments (System V); the others lie at the bottom of the frame.
-const ARGUMENTS: [Reg; 6] = [Reg::RDI, Reg::RSI, Reg::RDX, Reg::RCX, Reg::R8, Reg::R9];
+pub(super) const ARGUMENTS: [Reg; 6] = [Reg::RDI, Reg::RSI, Reg::RDX, Reg::RCX, Reg::R8, Reg::R9];
+
 impl Function<'_> {
     /// Calls the micro-kernel of operation `i`. Nothing that lives across a call is in a register of arguments.
-    pub(super) fn call(&mut self, i: usize, base: Pointers, at: At) -> Result<()> {
-        let (micro, args) = self.plan.call(i).ok_or_else(|| Error::internal("emit", "no call"))?;
+    pub(super) fn call(&mut self, i: usize, call: &Call, base: Pointers, at: At) -> Result<()> {
         // Those on the stack first: they go through a register.
-        for (n, &arg) in args.iter().enumerate().rev() {
+        for (n, &role) in call.callee().parameters().iter().enumerate().rev() {
             let reg = ARGUMENTS.get(n).copied();
             let to = reg.unwrap_or(Reg::RAX);
-            self.argument(i, base, at, arg, to);
+            match role {
+                Role::User => self.start(i, base.user, at.user, Field::UserOffset, to),
+                Role::Packed => self.start(i, base.packed, at.packed, Field::PackedOffset, to),
+                role => match call.argument(role) {
+                    Some(Argument::Number(n)) => self.number(i, Field::Argument(role), n, to)?,
+                    _ => self.value(i, Field::Argument(role), to)?,
+                },
+            }
             if reg.is_none() {
                 let disp = 8 * (n - ARGUMENTS.len()) as i32;
                 self.code.push(Inst::Store(Mem { base: Reg::RSP, disp }, to));
             }
         }
-        self.code.extend([Inst::Micro(Reg::RAX, micro), Inst::Call(Reg::RAX)]);
+        match self.operands.get(i, Field::Callee) {
+            Some(Operand::Word(index)) => self.code.push(Inst::Call(self.word(index), call.callee())),
+            _ => return Err(Error::internal("emit", "a callee is a word of the context")),
+        }
         Ok(())
     }
 
-    fn argument(&mut self, i: usize, base: Pointers, at: At, arg: Arg, to: Reg) {
-        match arg {
-            Arg::User => self.start(i, base.user, at.user, (Word::AtUser, self.plan.ops()[i].at().user), to),
-            Arg::Packed => {
-                self.start(i, base.packed, at.packed, (Word::AtPacked, self.plan.ops()[i].at().packed), to)
-            }
-            Arg::Value(word, k) => {
-                self.value(i, word, k, to);
-            }
-            Arg::Trip(word, trip) => self.trip(i, word, trip, to),
-            Arg::Table(word, slot) => self.table(i, word, slot, to),
-        }
-    }
-
-    /// `to = base + k`, and in a parametric plan also the operation's own offset, unless that is zero.
-    pub(super) fn start(&mut self, i: usize, base: Place, k: i64, (word, own): (Word, i64), to: Reg) {
+    /// `to = base + k`, and the operation's own offset where that is a word.
+    pub(super) fn start(&mut self, i: usize, base: Place, k: i64, own: Field, to: Reg) {
         match (base, i32::try_from(k)) {
             (Place::Reg(r), Ok(0)) if r == to => {}
             (Place::Reg(r), Ok(0)) => self.code.push(Inst::Copy(to, r)),
@@ -50,41 +47,35 @@ impl Function<'_> {
                 self.add(Place::Reg(to), k);
             }
         }
-        if self.parametric && own != 0 {
-            let mem = self.word(i as u32 * WORDS + word as u32);
-            self.code.push(Inst::Math(Math::Add, to, Operand::Mem(mem)));
+        if let Some(Operand::Word(index)) = self.operands.get(i, own) {
+            let mem = self.word(index);
+            self.code.push(Inst::Math(Math::Add, to, Source::Mem(mem)));
         }
     }
 
-    /// A constant of operation `i` in `to`: a context word if the plan is parametric, else `k` itself.
-    pub(super) fn value(&mut self, i: usize, word: Word, k: i64, to: Reg) -> Reg {
-        let inst = if self.parametric {
-            Inst::Load(to, self.word(i as u32 * WORDS + word as u32))
-        } else {
-            Inst::Set(to, k)
+    /// A constant of operation `i` in `to`.
+    pub(super) fn value(&mut self, i: usize, field: Field, to: Reg) -> Result<()> {
+        let inst = match self.operands.get(i, field) {
+            Some(Operand::Word(index)) => Inst::Load(to, self.word(index)),
+            Some(Operand::Immediate(k)) => Inst::Set(to, k),
+            None => return Err(Error::internal("emit", format!("operation {i} has no {field:?}"))),
         };
         self.code.push(inst);
-        to
+        Ok(())
     }
 
-    /// A trip of operation `i` in `to`, times the instance count where it carries that.
-    pub(super) fn trip(&mut self, i: usize, word: Word, trip: Trip, to: Reg) {
-        self.value(i, word, trip.k as i64, to);
-        if trip.per_count {
+    /// The number `n` of operation `i` in `to`, times the instance count where it carries that.
+    pub(super) fn number(&mut self, i: usize, field: Field, n: Trip, to: Reg) -> Result<()> {
+        self.value(i, field, to)?;
+        if n.per_count {
             let count = self.operand(self.count);
             self.code.push(Inst::Mul(to, count));
         }
-    }
-
-    /// The address of the column in `slot`, as used by operation `i`, in `to`.
-    pub(super) fn table(&mut self, i: usize, word: Word, slot: u32, to: Reg) {
-        let index = if self.parametric { i as u32 * WORDS + word as u32 } else { slot };
-        let mem = self.word(index);
-        self.code.push(Inst::Load(to, mem));
+        Ok(())
     }
 
     /// [`Function::start`] in a place that is not an argument's.
-    pub(super) fn start_in(&mut self, i: usize, base: Place, k: i64, own: (Word, i64), place: Place) {
+    pub(super) fn start_in(&mut self, i: usize, base: Place, k: i64, own: Field, place: Place) {
         let to = if let Place::Reg(r) = place { r } else { Reg::RAX };
         self.start(i, base, k, own, to);
         self.put(place, to);
@@ -93,10 +84,5 @@ impl Function<'_> {
     /// Context word `index`.
     pub(super) fn word(&self, index: u32) -> Mem {
         Mem { base: self.context, disp: 8 * index as i32 }
-    }
-
-    pub(super) fn rows(&self, slot: u32) -> Result<i64> {
-        let column = self.plan.columns().get(slot as usize);
-        column.map(|c| c.len() as i64).ok_or_else(|| Error::internal("emit", "slot without a column"))
     }
 }

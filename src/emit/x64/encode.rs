@@ -54,7 +54,6 @@ impl Encoder {
         match *inst {
             Inst::Copy(d, s) => self.wide(&[0x89], s.0, Rm::Reg(d)),
             Inst::Set(d, k) => self.set(d, k),
-            Inst::Micro(d, micro) => self.set_long(d, micro.address() as i64),
             Inst::Load(d, m) => self.wide(&[0x8B], d.0, Rm::Mem(m)),
             Inst::Store(m, s) => self.wide(&[0x89], s.0, Rm::Mem(m)),
             Inst::LoadSigned(d, m) => self.wide(&[0x63], d.0, Rm::Mem(m)),
@@ -94,7 +93,7 @@ impl Encoder {
                 let place = self.places.get_mut(label.0 as usize).ok_or_else(|| wrong("unknown label"))?;
                 *place = Some(self.bytes.len());
             }
-            Inst::Call(r) => self.narrow(&[0xFF], 2, Rm::Reg(r)),
+            Inst::Call(m, _) => self.narrow(&[0xFF], 2, Rm::Mem(m)),
             Inst::Push(r) => self.stack(0x50, r),
             Inst::Pop(r) => self.stack(0x58, r),
             Inst::ZeroUpper => self.bytes.extend([0xC5, 0xF8, 0x77]),

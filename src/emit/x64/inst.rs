@@ -103,8 +103,6 @@ pub(super) enum Inst {
     Copy(Reg, Reg),
     /// A constant.
     Set(Reg, i64),
-    /// The address of a micro-kernel.
-    Micro(Reg, Micro),
     Load(Reg, Mem),
     Store(Mem, Reg),
     /// 4 bytes with their sign.
@@ -128,7 +126,8 @@ pub(super) enum Inst {
     TakeHigh(Vex, Mem),
     Jump(When, Label),
     Here(Label),
-    Call(Reg),
+    /// The micro-kernel whose address lies there.
+    Call(Mem, Micro),
     Push(Reg),
     Pop(Reg),
     /// Wide registers are left as code without them expects.
@@ -193,7 +192,6 @@ impl fmt::Display for Inst {
             },
             Inst::Set(d, k) if i32::try_from(*k).is_ok() => write!(f, "mov {d}, {k}"),
             Inst::Set(d, k) => write!(f, "movabs {d}, {k}"),
-            Inst::Micro(d, micro) => write!(f, "movabs {d}, {micro}"),
             Inst::Load(d, m) => write!(f, "mov {d}, {m}"),
             Inst::Store(m, s) => write!(f, "mov {m}, {s}"),
             Inst::LoadSigned(d, m) => write!(f, "movsxd {d}, dword ptr {m}"),
@@ -233,7 +231,7 @@ impl fmt::Display for Inst {
                 When::Above => write!(f, "ja {label}"),
             },
             Inst::Here(label) => write!(f, "{label}:"),
-            Inst::Call(r) => write!(f, "call {r}"),
+            Inst::Call(m, micro) => write!(f, "call qword ptr {m} # {micro}"),
             Inst::Push(r) => write!(f, "push {r}"),
             Inst::Pop(r) => write!(f, "pop {r}"),
             Inst::ZeroUpper => f.write_str("vzeroupper"),

@@ -6,7 +6,7 @@
 use super::inst::{Inst, Math, Mem, Operand, Reg, When};
 use super::{Function, Place, Pointers};
 use crate::error::{Error, Result};
-use crate::plan::{At, Body, Op, Trip, WORDS, Word};
+use crate::plan::{At, Body, Field, Op, Operand as Constant, Trip};
 
 impl Function<'_> {
     /// Emits the loop or table `i` of the plan.
@@ -15,7 +15,7 @@ impl Function<'_> {
             Op::Loop { step, .. } if step.packed == 0 => {
                 Err(Error::internal("emit", "loop that does not advance in the packed stream"))
             }
-            Op::Loop { trip, step, body, .. } if self.parametric => {
+            Op::Loop { trip, step, body, .. } if self.operands.parametric() => {
                 // Not unrolled: a body without moves gains nothing by it.
                 let once = Turn { step: *step, unroll: 1, body: *body };
                 self.parametric_loop(i, base, at, spent, (*trip, once))
@@ -31,8 +31,8 @@ impl Function<'_> {
                     self.counted_loop(i, base, at, spent, (trip.k, once))
                 }
             }
-            Op::Table { slot, packed, body, .. } => {
-                self.table_loop(i, base, at, spent, (*slot, *packed, *body))
+            Op::Table { table, packed, body, .. } => {
+                self.table_loop(i, base, at, spent, (*table, *packed, *body))
             }
             _ => Err(Error::internal("emit", "no loop")),
         }
@@ -54,14 +54,13 @@ impl Function<'_> {
 
     /// Pointers of its own for operation `i`, at its start: those of `base` if they are `spent`.
     fn begin(&mut self, i: usize, base: Pointers, at: At, spent: bool, reserve: usize) -> Pointers {
-        let own = self.plan.ops()[i].at();
-        let mut side = |base: Place, k: i64, own: (Word, i64)| {
+        let mut side = |base: Place, k: i64, own: Field| {
             let place = if spent { base } else { self.alloc(reserve) };
             self.start_in(i, base, k, own, place);
             place
         };
-        let user = side(base.user, at.user, (Word::AtUser, own.user));
-        let packed = side(base.packed, at.packed, (Word::AtPacked, own.packed));
+        let user = side(base.user, at.user, Field::UserOffset);
+        let packed = side(base.packed, at.packed, Field::PackedOffset);
         Pointers { user, packed }
     }
 
@@ -80,7 +79,10 @@ impl Function<'_> {
         let unroll = u64::from(once.unroll);
         let (rounds, rest) = (k / unroll, k % unroll);
         let bytes = once.step.packed.wrapping_mul((rounds * unroll) as i64);
-        self.start_in(i, here.packed, bytes, (Word::AtPacked, 0), end);
+        let to = if let Place::Reg(r) = end { r } else { Reg::RAX };
+        self.get_into(here.packed, to);
+        self.add(Place::Reg(to), bytes);
+        self.put(end, to);
         self.turns(i, here, end, once)?;
         self.iterations(here, At::ZERO, once, rest as u32)
     }
@@ -149,8 +151,8 @@ impl Function<'_> {
         self.code.push(Inst::Here(head));
         self.iterations(here, At::ZERO, once, once.unroll)?;
         let next = At::ZERO.step(once.step, i64::from(once.unroll));
-        self.advance(i, Word::StepUser, next.user, here.user);
-        self.advance(i, Word::StepPacked, next.packed, here.packed);
+        self.advance(i, Field::UserStep, next.user, here.user);
+        self.advance(i, Field::PackedStep, next.packed, here.packed);
         self.compare(here.packed, end);
         self.code.push(Inst::Jump(When::NotEqual, head));
         Ok(())
@@ -183,7 +185,7 @@ impl Function<'_> {
         let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
-        self.trip(i, Word::Len, trip, Reg::RAX);
+        self.number(i, Field::Bytes, trip, Reg::RAX)?;
         let packed = self.operand(here.packed);
         self.code.push(Inst::Math(Math::Add, Reg::RAX, packed));
         self.put(end, Reg::RAX);
@@ -191,11 +193,9 @@ impl Function<'_> {
     }
 
     /// `place += k`, which in a parametric plan is a context word of operation `i`.
-    fn advance(&mut self, i: usize, word: Word, k: i64, place: Place) {
-        if !self.parametric {
-            return self.add(place, k);
-        }
-        let mem = self.word(i as u32 * WORDS + word as u32);
+    fn advance(&mut self, i: usize, field: Field, k: i64, place: Place) {
+        let Some(Constant::Word(index)) = self.operands.get(i, field) else { return self.add(place, k) };
+        let mem = self.word(index);
         match place {
             Place::Reg(_) => self.math(Math::Add, place, Operand::Mem(mem)),
             Place::Slot(_) => {
@@ -205,25 +205,26 @@ impl Function<'_> {
         }
     }
 
-    /// `body` once per row of the table in `slot`.
+    /// `body` once per row of column `table`.
     fn table_loop(
         &mut self,
         i: usize,
         base: Pointers,
         at: At,
         spent: bool,
-        (slot, packed_step, body): (u32, i64, Body),
+        (table, packed_step, body): (u32, i64, Body),
     ) -> Result<()> {
-        let rows = self.rows(slot)?;
-        let width = self.plan.columns()[slot as usize].width() as i64;
-        let at = if self.parametric { at } else { at + self.plan.ops()[i].at() };
+        let column = self.plan.column(table).ok_or_else(|| Error::internal("emit", "no such column"))?;
+        let (rows, width) = (column.len() as i64, column.width() as i64);
+        let parametric = self.operands.parametric();
+        let at = if parametric { at } else { at + self.plan.ops()[i].at() };
         let reserve = self.needs(body);
         let start = self.begin(i, base, at, spent, reserve);
         let [row, end, user] = [0; 3].map(|_| self.alloc(reserve));
-        self.table(i, Word::Trip, slot, Reg::RAX);
+        self.value(i, Field::Rows, Reg::RAX)?;
         self.put(row, Reg::RAX);
-        if self.parametric {
-            self.table(i, Word::Second, slot, Reg::RAX);
+        if parametric {
+            self.value(i, Field::RowsEnd, Reg::RAX)?;
         } else {
             self.add(Place::Reg(Reg::RAX), rows * width);
         }
@@ -238,7 +239,7 @@ impl Function<'_> {
         self.put(user, Reg::RAX);
         self.body(body, Pointers { user, packed: start.packed }, At::ZERO, false)?;
         self.add(row, width);
-        self.advance(i, Word::StepPacked, packed_step, start.packed);
+        self.advance(i, Field::PackedStep, packed_step, start.packed);
         self.compare(row, end);
         self.code.push(Inst::Jump(When::NotEqual, head));
         Ok(())

@@ -18,10 +18,10 @@ mod tests;
 
 use std::ops::Range;
 
-use super::{CompiledCode, Emitter, Listing, MAX_CODE, context};
+use super::{Emitter, Listing};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
-use crate::plan::{At, Body, Legal, Op, Plan, Word};
+use crate::plan::{At, Body, Field, Legal, Op, Operands, Plan};
 use crate::target::{Arch, Level, Target};
 
 use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
@@ -51,13 +51,9 @@ impl Emitter for X64 {
         self.target.level().widest_access()
     }
 
-    fn emit(&self, plan: &Plan<Legal>) -> Result<CompiledCode> {
+    fn code(&self, plan: &Plan<Legal>) -> Result<(Vec<u8>, u32)> {
         let (list, labels) = Function::of(plan)?;
-        let bytes = encode::encode(&list, labels)?;
-        if bytes.len() > MAX_CODE {
-            return Err(Error::internal("emit", "the code is larger than a kernel may be"));
-        }
-        Ok(CompiledCode { bytes, alignment: 32, context: context(plan) })
+        Ok((encode::encode(&list, labels)?, 32))
     }
 
     fn listing(&self, plan: &Plan<Legal>) -> Result<Listing> {
@@ -67,7 +63,7 @@ impl Emitter for X64 {
             let indent = if matches!(inst, Inst::Here(_)) { "" } else { "    " };
             code += &format!("{indent}{inst}\n");
         }
-        Ok(Listing { ir: String::new(), code })
+        Ok(Listing { code, ..Listing::default() })
     }
 }
 
@@ -86,8 +82,7 @@ const PRESERVED: [Reg; 6] = [Reg::RBX, Reg::RBP, Reg::R12, Reg::R13, Reg::R14, R
 /// One kernel in the making.
 struct Function<'a> {
     plan: &'a Plan<Legal>,
-    /// Whether constants are context words.
-    parametric: bool,
+    operands: Operands<'a>,
     code: Vec<Inst>,
     labels: u32,
     /// Registers that may hold values, and how many of them do.
@@ -108,14 +103,16 @@ struct Function<'a> {
 impl<'a> Function<'a> {
     /// The instructions of `plan`, and the number of their labels.
     fn of(plan: &'a Plan<Legal>) -> Result<(Vec<Inst>, u32)> {
-        let calls = plan
-            .ops()
-            .iter()
-            .any(|op| !matches!(op, Op::Move { .. } | Op::Loop { .. } | Op::Table { .. } | Op::Guard { .. }));
-        let long = plan.ops().iter().any(|op| matches!(op, Op::Transpose { .. }));
+        let parameters = plan.ops().iter().filter_map(|op| match op {
+            Op::Call { call, .. } => Some(call.callee().parameters().len()),
+            _ => None,
+        });
+        let most = parameters.max();
+        let calls = most.is_some();
+        let on_stack = most.unwrap_or(0).saturating_sub(calls::ARGUMENTS.len()) as u32;
         let mut f = Function {
             plan,
-            parametric: plan.is_parametric(),
+            operands: plan.operands(),
             code: Vec::with_capacity(2 * plan.ops().len() + 64),
             labels: 0,
             pool: if calls { &PRESERVED } else { &FREE },
@@ -123,7 +120,7 @@ impl<'a> Function<'a> {
             most_taken: 0,
             slots: 0,
             most_slots: 0,
-            outgoing: if long { 16 } else { 0 },
+            outgoing: (8 * on_stack).next_multiple_of(16),
             count: Place::Reg(Reg::RDX),
             context: Reg::RCX,
             wide: false,
@@ -202,20 +199,21 @@ impl<'a> Function<'a> {
         let held = (self.taken, self.slots);
         match op {
             Op::Loop { .. } | Op::Table { .. } => self.repeated(i, base, at, spent)?,
-            Op::Guard { limit, then, otherwise } => {
+            Op::Guard { then, otherwise, .. } => {
                 let (slow, done) = (self.label(), self.label());
-                let limit = self.value(i, Word::Trip, *limit as i64, Reg::R11);
+                self.value(i, Field::Limit, Reg::R11)?;
                 let count = self.get(self.count, Reg::RAX);
-                self.code.push(Inst::Math(Math::Cmp, count, Operand::Reg(limit)));
+                self.code.push(Inst::Math(Math::Cmp, count, Operand::Reg(Reg::R11)));
                 self.code.push(Inst::Jump(When::Above, slow));
                 self.body(*then, base, at, false)?;
                 self.code.extend([Inst::Jump(When::Always, done), Inst::Here(slow)]);
                 self.body(*otherwise, base, at, false)?;
                 self.code.push(Inst::Here(done));
             }
-            _ => {
-                self.call(i, base, at + if self.parametric { At::ZERO } else { op.at() })?;
+            Op::Call { at: own, call } => {
+                self.call(i, call, base, at + if self.operands.parametric() { At::ZERO } else { *own })?;
             }
+            Op::Move { .. } => {}
         }
         (self.taken, self.slots) = held;
         Ok(())

@@ -1,4 +1,8 @@
 use super::encode::encode;
+use crate::kind::Direction;
+use crate::micro::Micro;
+use crate::target::Level;
+
 use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
 
 /// Displacements and constants at every border of an encoding.
@@ -17,7 +21,7 @@ fn everything() -> Vec<Inst> {
     let mut list = vec![Inst::ZeroUpper, Inst::Return];
     let memory = || registers().flat_map(|base| NUMBERS.map(|disp| Mem { base, disp }));
     for r in registers() {
-        list.extend([Inst::Call(r), Inst::Push(r), Inst::Pop(r)]);
+        list.extend([Inst::Push(r), Inst::Pop(r)]);
         for k in NUMBERS {
             list.push(Inst::Set(r, i64::from(k)));
             list.push(Inst::MulBy(r, Reg(15 - r.0), k));
@@ -41,7 +45,9 @@ fn everything() -> Vec<Inst> {
             }
         }
     }
+    let micro = Micro::strided(8, Direction::Pack, Level::Baseline);
     for m in memory() {
+        list.push(Inst::Call(m, micro));
         list.extend([true, false].map(Vex).iter().flat_map(|&v| [Inst::TakeLow(v, m), Inst::TakeHigh(v, m)]));
         list.extend(PIECES.iter().flat_map(|&p| [Inst::Take(p, m), Inst::Put(p, m)]));
         for k in NUMBERS {

@@ -33,7 +33,6 @@ fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -
             let user_len = if n == 0 { 0 } else { (highest - lowest + reach.abs()) as usize };
             // Instance 0 within an area that starts at the lowest byte of all.
             let origin = -lowest - reach.min(0);
-            let words = pattern.words();
             for direction in [Direction::Pack, Direction::Unpack] {
                 if direction == Direction::Unpack && !pattern.unpacks() {
                     continue;
@@ -51,7 +50,7 @@ fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -
                     |dst, src| {
                         let (user, packed) = places(dst, src);
                         // SAFETY: the areas span all instances; the words are of a pattern for this stride.
-                        unsafe { f(user, packed, n, stride, words.as_ptr()) }
+                        unsafe { f(user, packed, n, stride, pattern.as_ptr().cast()) }
                     },
                     // SAFETY: the areas span all instances.
                     |dst, src| unsafe { twin(direction, places(dst, src), n, stride, &parts) },

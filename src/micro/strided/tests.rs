@@ -1,6 +1,7 @@
 //! Strided micro-kernels against their twin.
 
 use super::{LENGTHS, function, twin};
+use crate::kind::Direction;
 use crate::micro::Micro;
 use crate::micro::testing::{Guarded, check, span};
 use crate::target::Level;
@@ -98,13 +99,13 @@ fn short_blocks_at_short_strides_between_guard_pages() {
 
 #[test]
 fn names_and_addresses() {
-    assert_eq!(Micro::strided(8, Level::Baseline).to_string(), "strided<8>.baseline");
-    assert_eq!(Micro::strided(33, Level::Baseline).to_string(), "strided.baseline");
-    assert_eq!(Micro::strided(1 << 40, Level::Baseline).made_for(), None);
+    assert_eq!(Micro::strided(8, Direction::Pack, Level::Baseline).to_string(), "strided<8>.baseline");
+    assert_eq!(Micro::strided(33, Direction::Pack, Level::Baseline).to_string(), "strided.baseline");
+    assert_eq!(Micro::strided(1 << 40, Direction::Pack, Level::Baseline).made_for(), None);
     assert!(LENGTHS.is_sorted());
     for level in Level::available() {
         for len in (0..=1024).chain([1 << 16, 1 << 40]) {
-            let micro = Micro::strided(len, level);
+            let micro = Micro::strided(len, Direction::Unpack, level);
             assert_ne!(micro.address(), 0);
             assert_eq!(micro.address(), function(len, level) as usize);
             assert!(micro.made_for().is_none_or(|l| l == len), "{micro} for {len}");

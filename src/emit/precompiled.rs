@@ -1,0 +1,40 @@
+//! Which plans have precompiled code: a lone call, or a counted loop around one.
+
+use crate::kernel::{Code, Form};
+use crate::kind::Direction;
+use crate::micro::{Argument, Role, strided};
+use crate::nest::Trip;
+use crate::plan::{At, Body, Legal, Op, Plan};
+
+/// The precompiled code for `plan`, on the machine that this runs on.
+pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
+    if !plan.target().runs() {
+        return None;
+    }
+    let [Op::Call { call, .. }, outer @ ..] = plan.ops() else { return None };
+    let parameters = call.callee().parameters();
+    if !(5..=6).contains(&parameters.len()) || parameters[2..].iter().any(|role| role.is_address()) {
+        return None;
+    }
+    let only = |start| Body { start, len: 1 };
+    let packed_first = parameters[0] == Role::Packed;
+    let counted = parameters.iter().position(|&role| call.carries_count(role));
+    let form = match (outer, counted) {
+        ([], Some(at)) if plan.root() == only(0) && (at == 2 || at == 5) => {
+            let one = Some(Argument::Number(Trip::fixed(1)));
+            if at == 5 && *call.callee().family() == strided::FAMILY && call.argument(Role::Trip) == one {
+                let (pack, level) = (plan.direction() == Direction::Pack, call.callee().level());
+                Form::Contiguous { pack, level }
+            } else {
+                Form::Lone { packed_first, sixth: at == 5 }
+            }
+        }
+        ([Op::Loop { at: At::ZERO, trip: Trip { per_count: true, k }, body, .. }], None)
+            if parameters.len() == 6 && *body == only(0) && plan.root() == only(1) =>
+        {
+            Form::Repeated { packed_first, single: *k == 1 }
+        }
+        _ => return None,
+    };
+    Some(form.code())
+}

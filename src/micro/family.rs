@@ -1,0 +1,354 @@
+//! Families of micro-kernels as data, and calls of them: each argument has a role.
+//!
+//! A family says in one place what its code is called, what it is given and in which order, which instances exist, what a call means, and what
+//! must hold for it. Plans, their text and their verifier, the context of a kernel, both emitters and precompiled code know roles, never families.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use super::{Micro, Pattern};
+use crate::column::Column;
+use crate::kind::Direction;
+use crate::nest::{At, Trip};
+
+/// What an argument of a micro-kernel says. Steps, lengths and the entries of tables are in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Role {
+    /// Address of the call in the user's buffer.
+    User,
+    /// Address of the call in the packed stream.
+    Packed,
+    /// Number of blocks, rows or instances; of iterations of the outer of two loops.
+    Trip,
+    /// From one iteration to the next in the user's buffer.
+    UserStep,
+    /// From one iteration to the next in the packed stream.
+    PackedStep,
+    /// Number of iterations of the inner of two loops.
+    InnerTrip,
+    /// As [`Role::UserStep`], of the inner loop.
+    InnerUserStep,
+    /// As [`Role::PackedStep`], of the inner loop.
+    InnerPackedStep,
+    /// Bytes of a block.
+    Length,
+    /// Offset of every block in the user's buffer.
+    UserOffsets,
+    /// Offset of every block in the packed stream.
+    PackedOffsets,
+    /// Bytes of every block.
+    Lengths,
+    /// The permutation that moves an instance.
+    Permutation,
+}
+
+impl Role {
+    /// The word of the text form.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Packed => "packed",
+            Role::Trip => "trip",
+            Role::UserStep => "user-step",
+            Role::PackedStep => "packed-step",
+            Role::InnerTrip => "inner-trip",
+            Role::InnerUserStep => "inner-user-step",
+            Role::InnerPackedStep => "inner-packed-step",
+            Role::Length => "length",
+            Role::UserOffsets => "user-offsets",
+            Role::PackedOffsets => "packed-offsets",
+            Role::Lengths => "lengths",
+            Role::Permutation => "permutation",
+        }
+    }
+
+    /// Whether it is one of the two addresses, which every call has.
+    pub fn is_address(self) -> bool {
+        matches!(self, Role::User | Role::Packed)
+    }
+
+    /// Whether `argument` is of the kind that the role has.
+    fn takes(self, argument: Argument) -> bool {
+        match self {
+            Role::User | Role::Packed => false,
+            Role::Trip | Role::InnerTrip | Role::Length => matches!(argument, Argument::Number(_)),
+            Role::UserStep | Role::PackedStep | Role::InnerUserStep | Role::InnerPackedStep => {
+                matches!(argument, Argument::Step(_))
+            }
+            Role::UserOffsets | Role::PackedOffsets | Role::Lengths | Role::Permutation => {
+                matches!(argument, Argument::Table(_))
+            }
+        }
+    }
+}
+
+/// The argument of one role.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Argument {
+    /// A number of iterations or bytes, times the instance count where it carries that.
+    Number(Trip),
+    /// A distance in bytes.
+    Step(i64),
+    /// A table of the plan, by index.
+    Table(u32),
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Argument::Number(n) => n.fmt(f),
+            Argument::Step(k) => k.fmt(f),
+            Argument::Table(i) => write!(f, "table {i}"),
+        }
+    }
+}
+
+/// A table that code reads through its context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// Offsets or lengths in bytes.
+    Column(Column),
+    /// A permutation with its masks.
+    Permutation(Arc<Pattern>),
+}
+
+impl Table {
+    /// Address of its first byte; valid while a clone lives.
+    pub fn as_ptr(&self) -> *const u8 {
+        match self {
+            Table::Column(column) => column.as_ptr(),
+            Table::Permutation(pattern) => pattern.as_ptr(),
+        }
+    }
+
+    /// Bytes of storage.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Table::Column(column) => column.bytes(),
+            Table::Permutation(_) => size_of::<Pattern>(),
+        }
+    }
+
+    /// The column, unless it is a permutation.
+    pub fn column(&self) -> Option<&Column> {
+        match self {
+            Table::Column(column) => Some(column),
+            Table::Permutation(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Table::Column(column) => write!(f, "{} rows of i{}", column.len(), 8 * column.width()),
+            Table::Permutation(pattern) => pattern.fmt(f),
+        }
+    }
+}
+
+/// A call of a micro-kernel: all of its arguments but the addresses, which the plan gives every operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    callee: Micro,
+    /// Ascending by role.
+    arguments: Box<[(Role, Argument)]>,
+}
+
+impl Call {
+    /// A call of `callee` with `arguments` in any order. Check it with [`Call::verify`].
+    pub fn new(callee: Micro, arguments: impl IntoIterator<Item = (Role, Argument)>) -> Call {
+        let mut arguments: Box<[_]> = arguments.into_iter().collect();
+        arguments.sort_unstable_by_key(|a| a.0);
+        Call { callee, arguments }
+    }
+
+    /// What is called.
+    pub fn callee(&self) -> Micro {
+        self.callee
+    }
+
+    /// The arguments, ascending by role.
+    pub fn arguments(&self) -> &[(Role, Argument)] {
+        &self.arguments
+    }
+
+    /// The argument of `role`.
+    pub fn argument(&self, role: Role) -> Option<Argument> {
+        let i = self.arguments.binary_search_by_key(&role, |a| a.0).ok()?;
+        Some(self.arguments[i].1)
+    }
+
+    /// Whether the argument of `role` is a multiple of the instance count.
+    pub fn carries_count(&self, role: Role) -> bool {
+        matches!(self.argument(role), Some(Argument::Number(n)) if n.per_count)
+    }
+
+    /// The column that `role` names in `tables`.
+    pub fn column<'t>(&self, tables: &'t [Table], role: Role) -> Option<&'t Column> {
+        let Argument::Table(i) = self.argument(role)? else { return None };
+        tables.get(i as usize)?.column()
+    }
+
+    /// Checks that these are the arguments that the callee takes, and what its family asks of them.
+    ///
+    /// # Errors
+    /// The rule that does not hold.
+    pub fn verify(&self, tables: &[Table]) -> Result<(), &'static str> {
+        let mut roles: Vec<Role> = self.callee.parameters().to_vec();
+        roles.retain(|r| !r.is_address());
+        roles.sort_unstable();
+        let given = self.arguments.iter().map(|a| a.0);
+        if !given.eq(roles) || self.arguments.iter().any(|&(role, a)| !role.takes(a)) {
+            return Err("other arguments than its micro-kernel takes");
+        }
+        let mut counted = 0;
+        for &(role, argument) in &self.arguments {
+            match argument {
+                Argument::Number(n) if n.k == 0 => return Err("call that moves nothing"),
+                Argument::Number(n) => {
+                    counted += u32::from(n.per_count);
+                    let made = self.callee.made_for().is_none_or(|len| n.is(len));
+                    if role == Role::Length && !made {
+                        return Err("micro-kernel made for another length");
+                    }
+                }
+                Argument::Step(_) => {}
+                Argument::Table(i) => match (tables.get(i as usize), role) {
+                    (Some(Table::Permutation(_)), Role::Permutation) => {}
+                    (Some(Table::Column(_)), role) if role != Role::Permutation => {}
+                    _ => return Err("no table, or one of another kind"),
+                },
+            }
+        }
+        if counted > 1 {
+            return Err("call that carries the instance count twice");
+        }
+        let family = self.callee.family();
+        (family.check)(&Actual { call: self, tables, count: 1 })
+    }
+
+    /// Calls `f(offset, bytes)` for every block that the call moves for `count` instances, by the meaning of its family: in order where order
+    /// matters, else in the order in which an overlap would show.
+    ///
+    /// # Panics
+    /// If the call does not verify.
+    pub fn blocks(&self, tables: &[Table], count: u64, f: &mut dyn FnMut(At, u64)) {
+        (self.callee.family().blocks)(&Actual { call: self, tables, count }, f);
+    }
+}
+
+/// The arguments of a call for some number of instances, as a family reads them.
+pub struct Actual<'a> {
+    call: &'a Call,
+    tables: &'a [Table],
+    count: u64,
+}
+
+impl Actual<'_> {
+    /// What is called.
+    pub fn callee(&self) -> Micro {
+        self.call.callee
+    }
+
+    fn argument(&self, role: Role) -> Argument {
+        self.call.argument(role).unwrap_or_else(|| panic!("call without {}", role.name()))
+    }
+
+    /// A number of iterations or bytes.
+    ///
+    /// # Panics
+    /// If the call has no such number; the same for the other arguments.
+    pub fn number(&self, role: Role) -> u64 {
+        let Argument::Number(n) = self.argument(role) else { panic!("{} is no number", role.name()) };
+        n.at(self.count)
+    }
+
+    /// Both steps of an iteration.
+    pub fn steps(&self, user: Role, packed: Role) -> At {
+        let step = |role| match self.argument(role) {
+            Argument::Step(k) => k,
+            _ => panic!("{} is no step", role.name()),
+        };
+        At::new(step(user), step(packed))
+    }
+
+    /// The user's step alone.
+    pub fn user_step(&self) -> i64 {
+        let Argument::Step(k) = self.argument(Role::UserStep) else { panic!("no step") };
+        k
+    }
+
+    /// The packed step alone.
+    pub fn packed_step(&self) -> i64 {
+        let Argument::Step(k) = self.argument(Role::PackedStep) else { panic!("no step") };
+        k
+    }
+
+    /// A column.
+    pub fn column(&self, role: Role) -> &Column {
+        self.call.column(self.tables, role).unwrap_or_else(|| panic!("{} is no column", role.name()))
+    }
+
+    /// The permutation.
+    pub fn permutation(&self) -> &Pattern {
+        match self.argument(Role::Permutation) {
+            Argument::Table(i) => match &self.tables[i as usize] {
+                Table::Permutation(pattern) => pattern,
+                Table::Column(_) => panic!("a column is no permutation"),
+            },
+            _ => panic!("no permutation"),
+        }
+    }
+}
+
+/// A family of micro-kernels: one algorithm, made for several lengths, tables, directions and levels.
+pub struct Family {
+    /// Its name in plans, listings and reports.
+    pub name: &'static str,
+    /// Whether its code goes one way only; otherwise the caller exchanges the sides.
+    pub directed: bool,
+    /// The parameters of its C functions, in order.
+    pub parameters: fn(Direction) -> &'static [Role],
+    /// What the number of a variant says: a part of the name, with its dot.
+    pub variant: fn(u8, &mut fmt::Formatter<'_>) -> fmt::Result,
+    /// Address of the code; 0 where the machine that this was built for has none.
+    pub address: fn(Micro) -> usize,
+    /// What must hold for a call beyond the kinds of its arguments.
+    pub check: fn(&Actual<'_>) -> Result<(), &'static str>,
+    /// The blocks that a call moves ([`Call::blocks`]).
+    pub blocks: fn(&Actual<'_>, &mut dyn FnMut(At, u64)),
+}
+
+impl Family {
+    /// For families without variants.
+    pub(super) fn plain(_: u8, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+
+    /// For families that ask nothing more.
+    pub(super) fn anything(_: &Actual<'_>) -> Result<(), &'static str> {
+        Ok(())
+    }
+}
+
+impl PartialEq for Family {
+    fn eq(&self, other: &Family) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Family {}
+
+impl Hash for Family {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl fmt::Debug for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

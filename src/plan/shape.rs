@@ -1,0 +1,74 @@
+//! Shapes: what the code of a plan without moves depends on. Plans of one shape share code.
+
+use super::{At, Body, Legal, Op, Plan};
+use crate::kind::Direction;
+use crate::micro::Role;
+use crate::target::Target;
+
+/// What the code of a plan without straight-line moves depends on. Callees are context words: only what they are given matters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    direction: Direction,
+    target: Target,
+    root: Body,
+    ops: Box<[ShapeOp]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ShapeOp {
+    /// Whether the offset is other than zero on each side: zero offsets cost no code.
+    moved: (bool, bool),
+    kind: ShapeKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum ShapeKind {
+    Loop {
+        counted: bool,
+        body: Body,
+    },
+    Table {
+        width: usize,
+        body: Body,
+    },
+    Call {
+        /// Whether the packed address comes first.
+        packed_first: bool,
+        /// Which parameters carry the count, a bit each.
+        counted: u16,
+        parameters: usize,
+    },
+    Guard {
+        then: Body,
+        otherwise: Body,
+    },
+}
+
+impl Plan<Legal> {
+    /// The shape of a plan without moves; none of others.
+    pub fn shape(&self) -> Option<Shape> {
+        let ops = self.ops.iter().map(|op| {
+            let kind = match op {
+                Op::Move { .. } => return None,
+                Op::Loop { trip, body, .. } => ShapeKind::Loop { counted: trip.per_count, body: *body },
+                Op::Table { table, body, .. } => {
+                    ShapeKind::Table { width: self.column(*table)?.width(), body: *body }
+                }
+                Op::Call { call, .. } => {
+                    let parameters = call.callee().parameters();
+                    let bits = parameters.iter().enumerate().filter(|(_, role)| call.carries_count(**role));
+                    ShapeKind::Call {
+                        packed_first: parameters.first() == Some(&Role::Packed),
+                        counted: bits.fold(0, |mask, (bit, _)| mask | 1 << bit),
+                        parameters: parameters.len(),
+                    }
+                }
+                Op::Guard { then, otherwise, .. } => ShapeKind::Guard { then: *then, otherwise: *otherwise },
+            };
+            let At { user, packed } = op.at();
+            Some(ShapeOp { moved: (user != 0, packed != 0), kind })
+        });
+        let ops = ops.collect::<Option<Box<[ShapeOp]>>>()?;
+        Some(Shape { direction: self.direction, target: self.target, root: self.root, ops })
+    }
+}
