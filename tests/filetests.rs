@@ -362,8 +362,11 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+/// The path of a filetest and its stage.
+type Found = (PathBuf, &'static str);
+
 /// The tests of all folders below `root`: one a file, and one that fails for every folder that is missing, empty or of no stage.
-fn trials(root: &Path) -> Vec<(String, Result<(PathBuf, &'static str), String>)> {
+fn trials(root: &Path) -> Vec<(String, Result<Found, String>)> {
     let mut trials = Vec::new();
     let folders = names(root);
     for unknown in folders.iter().filter(|f| !STAGES.contains(&f.as_str())) {
