@@ -503,7 +503,8 @@ mod runner {
         assert!(!e.contains("case right"), "{e}");
         assert!(e.contains("case other\n- nest\n+ nest lowered size 4 extent 4\n"), "{e}");
         assert!(
-            e.contains("case nonsense\npanicked at ") && e.contains("no datatype or constructor `words`"),
+            e.contains("case nonsense\npanicked at ")
+                && e.contains("'words': expected a datatype or constructor"),
             "{e}"
         );
         assert!(e.contains("case open\nno '; -->'\n") && e.contains("DDTC_BLESS=1"), "{e}");
