@@ -52,6 +52,7 @@
 //! | [`calls`] | noun: counters of pack and unpack calls, per thread and only while somebody looks |
 //! | [`policy`] | noun: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
 //! | [`files`] | noun: files that the environment names, opened so that nobody can put another there |
+//! | [`lexer`] | noun: words, integers and punctuation of all text forms |
 //! | [`corpus`] | named datatypes in the text notation |
 //!
 //! # Stability
@@ -81,6 +82,7 @@ pub mod interp;
 pub mod kernel;
 pub mod kind;
 pub mod legalize;
+pub mod lexer;
 pub mod load;
 pub mod lower;
 pub mod micro;

@@ -199,7 +199,7 @@ fn text_errors_point_at_the_place() {
         ("", "expected a datatype\n  \n  ^"),
         (
             "vector(1,2,3,foo)",
-            "there is no datatype or constructor `foo`\n  vector(1,2,3,foo)\n               ^",
+            "'foo': expected a datatype or constructor\n  vector(1,2,3,foo)\n               ^",
         ),
         ("vector(1,2,x,int)", "expected a number\n  vector(1,2,x,int)\n             ^"),
         ("vector(1,2,int)", "expected a number\n  vector(1,2,int)\n             ^"),
@@ -208,7 +208,7 @@ fn text_errors_point_at_the_place() {
         ("vector", "expected `(`\n  vector\n        ^"),
         ("int int", "expected the end of the text\n  int int\n      ^"),
         ("contiguous(99999999999999999999,int)", "the number does not fit in 64 bits\n  contiguous("),
-        ("vector(count=1,stride=2,3,int)", "this argument is `blocklength`, not `stride`"),
+        ("vector(count=1,stride=2,3,int)", "'stride': this argument is `blocklength`"),
         ("subarray([1],[1],[0],D,int)", "expected `C` or `Fortran`"),
         ("darray(1,0,[4],[blok],[1],[1],C,int)", "expected `block` or `cyclic` or `none`"),
         ("darray(1,0,[4],[block],[x],[1],C,int)", "expected a number or `default`"),
@@ -217,9 +217,12 @@ fn text_errors_point_at_the_place() {
         ("struct([1],[0],[int", "expected `,` or `]`"),
         ("indexed([1,],[0],int)", "expected a number"),
         ("let int = double; int", "expected a name that is not a datatype's"),
-        ("let a = double; let a = int; a", "`a` is defined twice"),
+        ("let a = double; let a = int; a", "'a': this name is defined already"),
         ("let a = double a", "expected `;`"),
-        ("a", "there is no datatype or constructor `a`"),
+        ("a", "line 1, column 1 = 'a': expected a datatype or constructor"),
+        ("let a-b = int; a-b", "'a-b': expected a name"),
+        ("let \u{e9} = int; \u{e9}", "expected a name"),
+        ("let -5 = int; -5", "'-5': expected a name"),
         ("contiguous(2,\nvector(1,-2,3,\nint))", "must not be negative\n  vector(1,-2,3,\n           ^"),
         (
             "indexed([1,2, -3],[0,1,2],int)",
@@ -231,9 +234,9 @@ fn text_errors_point_at_the_place() {
         ),
         (
             "contiguous(2,größe)",
-            "there is no datatype or constructor `gr`\n  contiguous(2,größe)\n               ^",
+            "'größe': expected a datatype or constructor\n  contiguous(2,größe)\n               ^",
         ),
-        ("é", "expected a datatype\n  é\n  ^"),
+        ("é", "expected a datatype or constructor\n  é\n  ^"),
         ("contiguous(1,int)é", "expected the end of the text\n  contiguous(1,int)é\n                   ^"),
     ];
     for (text, part) in rows {

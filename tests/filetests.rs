@@ -1,7 +1,7 @@
 //! Filetests: input, and the text of the stage below it.
 //!
-//! Every file of `tests/filetests/<stage>/` is run by the test of that stage's name; `DDTC_BLESS=1` rewrites what is expected.
-//! docs/TESTING.md describes the form. A file starts with directives, then come cases:
+//! Every file `tests/filetests/STAGE/NAME.ddt` is a test of its own, `STAGE/NAME`: one that fails hides no other. `DDTC_BLESS=1`
+//! rewrites what is expected. docs/TESTING.md describes the form. A file starts with directives, then come cases:
 //!
 //! ```text
 //! ; test normalize
@@ -12,8 +12,15 @@
 //! copy 16*count
 //! ```
 
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::io::IsTerminal;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use ddtc::datatype::Datatype;
 use ddtc::emit::{self, Emitter};
@@ -24,6 +31,11 @@ use ddtc::nest::{LoopNest, Lowered, Normal, Visit};
 use ddtc::plan::{Plan, Scheduled};
 use ddtc::target::{Arch, Level, Target};
 use ddtc::{legalize, lower, normalize, schedule};
+use libtest_mimic::{Arguments, ColorSetting, Trial};
+use similar::{ChangeTag, TextDiff};
+
+/// The folders of `tests/filetests`: stages, and `engines`, whose cases go through all of them.
+const STAGES: [&str; 6] = ["emit", "engines", "legalize", "lower", "normalize", "schedule"];
 
 /// What the directives of a file, or of one case, say.
 #[derive(Clone)]
@@ -43,12 +55,11 @@ struct Case {
     name: String,
     settings: Settings,
     input: String,
-    /// Line numbers, from 0, of the first expected line and after the last.
-    expected: std::ops::Range<usize>,
+    /// Line numbers, from 0, of the first expected line and after the last; none without `; -->`.
+    expected: Option<Range<usize>>,
 }
 
 struct File {
-    stage: String,
     lines: Vec<String>,
     cases: Vec<Case>,
 }
@@ -79,7 +90,8 @@ impl Settings {
     }
 }
 
-fn parse(text: &str) -> File {
+/// The cases of a file of `stage`'s folder.
+fn parse(text: &str, stage: &str) -> Result<File, String> {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut settings = Settings {
         target: Target::new(Level::Baseline),
@@ -89,47 +101,43 @@ fn parse(text: &str) -> File {
         templates: false,
         arguments: 1000,
     };
-    let stage = lines.first().and_then(|l| l.strip_prefix("; test ")).expect("first line: '; test STAGE'");
-    let stage = stage.trim().to_owned();
+    if lines.first().map(|l| l.trim()) != Some(&format!("; test {stage}")) {
+        return Err(format!("the first line must be '; test {stage}', after the folder"));
+    }
+    let new = |name: &str, settings: &Settings| Case {
+        name: name.to_owned(),
+        settings: settings.clone(),
+        input: String::new(),
+        expected: None,
+    };
     let mut cases: Vec<Case> = Vec::new();
-    let mut arrow = false;
     for (i, line) in lines.iter().enumerate().skip(1) {
         if let Some(name) = line.strip_prefix("; case ") {
-            let (name, settings) = (name.to_owned(), settings.clone());
-            cases.push(Case { name, settings, input: String::new(), expected: i..i });
-            arrow = false;
+            cases.push(new(name, &settings));
         } else if line.trim() == "; -->" {
-            let case = cases.last_mut().expect("'; -->' before the first case");
-            case.expected = i + 1..i + 1;
-            arrow = true;
-        } else if arrow {
-            if let Some(case) = cases.last_mut() {
-                case.expected.end = i + 1;
+            let case = cases.last_mut().ok_or("'; -->' before the first case")?;
+            case.expected = Some(i + 1..i + 1);
+        } else if let Some(expected) = cases.last_mut().and_then(|c| c.expected.as_mut()) {
+            // Blank lines before the next case are not expected output.
+            if !line.trim().is_empty() {
+                expected.end = i + 1;
             }
         } else if line.starts_with(';') {
             cases.last_mut().map_or(&mut settings, |c| &mut c.settings).directive(line);
         } else if !line.trim().is_empty() {
             if cases.is_empty() {
                 // A file of one case need not name it: what a failing check prints.
-                let settings = settings.clone();
-                cases.push(Case { name: "only".to_owned(), settings, input: String::new(), expected: i..i });
+                cases.push(new("only", &settings));
             }
             let input = &mut cases.last_mut().expect("just pushed").input;
             input.push_str(line);
             input.push('\n');
         }
     }
-    assert!(!cases.is_empty(), "no case");
-    for case in &mut cases {
-        // Blank lines before the next case are not expected output.
-        while case.expected.end > case.expected.start && lines[case.expected.end - 1].trim().is_empty() {
-            case.expected.end -= 1;
-        }
-        if case.expected.start == case.expected.end && stage != "engines" {
-            assert!(lines.iter().any(|l| l.trim() == "; -->"), "case {}: no '; -->'", case.name);
-        }
+    if cases.is_empty() {
+        return Err("no case".to_owned());
     }
-    File { stage, lines, cases }
+    Ok(File { lines, cases })
 }
 
 /// The bytes that visits move: user offset of every packed byte in packed order.
@@ -244,136 +252,266 @@ fn run(stage: &str, case: &Case) -> String {
     }
 }
 
-/// Lines of `want` and `got` with what differs marked: the longest common subsequence is kept.
-fn diff(want: &[&str], got: &[&str]) -> String {
-    let mut common = vec![vec![0; got.len() + 1]; want.len() + 1];
-    for i in (0..want.len()).rev() {
-        for j in (0..got.len()).rev() {
-            common[i][j] = if want[i] == got[j] {
-                common[i + 1][j + 1] + 1
-            } else {
-                common[i + 1][j].max(common[i][j + 1])
-            };
-        }
-    }
-    let (mut i, mut j, mut out) = (0, 0, String::new());
-    while i < want.len() || j < got.len() {
-        if i < want.len() && j < got.len() && want[i] == got[j] {
-            let _ = writeln!(out, "  {}", want[i]);
-            (i, j) = (i + 1, j + 1);
-        } else if j == got.len() || (i < want.len() && common[i + 1][j] >= common[i][j + 1]) {
-            let _ = writeln!(out, "- {}", want[i]);
-            i += 1;
-        } else {
-            let _ = writeln!(out, "+ {}", got[j]);
-            j += 1;
-        }
+/// Lines of `want` and `got`, with what differs marked.
+fn diff(want: &[String], got: &[String], color: bool) -> String {
+    let [want, got] = [want, got].map(|text| text.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut out = String::new();
+    for change in TextDiff::from_slices(&want, &got).iter_all_changes() {
+        let (mark, escape) = match change.tag() {
+            ChangeTag::Equal => (' ', ""),
+            ChangeTag::Delete => ('-', "\x1b[31m"),
+            ChangeTag::Insert => ('+', "\x1b[32m"),
+        };
+        let (on, off) = if color && !escape.is_empty() { (escape, "\x1b[0m") } else { ("", "") };
+        let _ = writeln!(out, "{on}{mark} {}{off}", change.value());
     }
     out
 }
 
-/// Runs one file; returns what is wrong with it. Rewrites it when `bless`.
-fn file(path: &Path, stage: &str, bless: bool) -> String {
-    let text = std::fs::read_to_string(path).unwrap();
-    let file = parse(&text);
-    assert_eq!(file.stage, stage, "{}: '; test' must name the folder", path.display());
-    let mut wrong = String::new();
-    let mut blessed: Vec<String> = Vec::new();
-    let mut copied = 0;
+thread_local! {
+    /// While a thread runs a case: the message of its last panic.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Panics inside a case are part of its test's report; all others are printed as ever.
+fn collect_panics() {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        PANIC.with_borrow_mut(|panic| match panic {
+            None => others(info),
+            Some(message) => {
+                *message = info.to_string();
+                let trace = Backtrace::capture();
+                if trace.status() == BacktraceStatus::Captured {
+                    let _ = write!(message, "\n{trace}");
+                }
+            }
+        });
+    }));
+}
+
+/// What `run` makes of a case, or the message of its panic.
+fn outcome(stage: &str, case: &Case) -> Result<String, String> {
+    if case.expected.is_none() && stage != "engines" {
+        return Err("no '; -->'\n".to_owned());
+    }
+    PANIC.set(Some(String::new()));
+    let made = catch_unwind(AssertUnwindSafe(|| run(stage, case)));
+    let message = PANIC.take().unwrap_or_default();
+    made.map_err(|_| message + "\n")
+}
+
+/// How tests of files report.
+#[derive(Clone, Copy)]
+struct Report {
+    /// Rewrite what is expected instead of comparing.
+    bless: bool,
+    color: bool,
+}
+
+/// Runs every case of one file; an error shows all that fail. A case that panics keeps what it expects when others are rewritten.
+fn file(path: &Path, stage: &str, report: Report) -> Result<(), String> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{shown}: {e}"))?;
+    let file = parse(&text, stage).map_err(|e| format!("{shown}: {e}"))?;
+    let (mut wrong, mut differs, mut blessed, mut copied) = (String::new(), false, Vec::new(), 0);
     for case in &file.cases {
-        let got = run(stage, case);
-        let got: Vec<&str> = got.trim_end().lines().collect();
-        let want: Vec<&str> = file.lines[case.expected.clone()].iter().map(String::as_str).collect();
-        if got != want {
-            let _ = writeln!(wrong, "{}: case {}\n{}", path.display(), case.name, diff(&want, &got));
+        let expected = case.expected.clone().unwrap_or(copied..copied);
+        let want = &file.lines[expected.clone()];
+        blessed.extend_from_slice(&file.lines[copied..expected.start]);
+        copied = expected.end;
+        match outcome(stage, case) {
+            Ok(got) => {
+                let got: Vec<String> = got.trim_end().lines().map(str::to_owned).collect();
+                if got != want {
+                    differs = true;
+                    if !report.bless {
+                        let difference = diff(want, &got, report.color);
+                        let _ = writeln!(wrong, "{shown}: case {}\n{difference}", case.name);
+                    }
+                }
+                blessed.extend(got);
+            }
+            Err(message) => {
+                blessed.extend_from_slice(want);
+                let _ = writeln!(wrong, "{shown}: case {}\n{message}", case.name);
+            }
         }
-        blessed.extend_from_slice(&file.lines[copied..case.expected.start]);
-        blessed.extend(got.iter().map(|l| (*l).to_owned()));
-        copied = case.expected.end;
     }
     blessed.extend_from_slice(&file.lines[copied..]);
-    if bless && !wrong.is_empty() {
-        std::fs::write(path, blessed.join("\n") + "\n").unwrap();
-        return String::new();
+    if report.bless && differs {
+        std::fs::write(path, blessed.join("\n") + "\n").map_err(|e| format!("{shown}: {e}"))?;
+    } else if differs {
+        wrong += "'-' is expected, '+' is made. If it is right: DDTC_BLESS=1 cargo test --test filetests";
     }
-    wrong
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")
 }
 
-fn stage(name: &str) {
-    let bless = std::env::var_os("DDTC_BLESS").is_some_and(|v| v == "1");
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(root().join(name)).unwrap().map(|e| e.unwrap().path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty(), "no filetest of {name}");
-    let mut wrong = String::new();
-    for path in &paths {
-        assert!(path.extension().is_some_and(|e| e == "ddt"), "{}: not a filetest", path.display());
-        wrong += &file(path, name, bless);
+/// Names in a folder, sorted; none if it cannot be read.
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// The path of a filetest and its stage.
+type Found = (PathBuf, &'static str);
+
+/// The tests of all folders below `root`: one a file, and one that fails for every folder that is missing, empty or of no stage.
+fn trials(root: &Path) -> Vec<(String, Result<Found, String>)> {
+    let mut trials = Vec::new();
+    let folders = names(root);
+    for unknown in folders.iter().filter(|f| !STAGES.contains(&f.as_str())) {
+        trials.push((unknown.clone(), Err(format!("{}: no stage", root.join(unknown).display()))));
     }
-    assert!(
-        wrong.is_empty(),
-        "\n{wrong}'-' is expected, '+' is made. If it is right: DDTC_BLESS=1 cargo test --test filetests"
-    );
+    for stage in STAGES {
+        let folder = root.join(stage);
+        let files = names(&folder);
+        if files.is_empty() {
+            trials.push((stage.to_owned(), Err(format!("{}: no filetest", folder.display()))));
+        }
+        for name in files {
+            let path = folder.join(&name);
+            trials.push(match name.strip_suffix(".ddt") {
+                Some(name) => (format!("{stage}/{name}"), Ok((path, stage))),
+                None => (format!("{stage}/{name}"), Err(format!("{}: not a filetest", path.display()))),
+            });
+        }
+    }
+    trials
 }
 
-#[test]
-fn lower() {
-    stage("lower");
-}
-
-#[test]
-fn normalize() {
-    stage("normalize");
-}
-
-#[test]
-fn schedule() {
-    stage("schedule");
-}
-
-#[test]
-fn legalize() {
-    stage("legalize");
-}
-
-#[test]
-fn emit() {
-    stage("emit");
-}
-
-#[test]
-fn engines() {
-    stage("engines");
-}
-
-#[test]
-fn every_folder_is_run() {
-    let mut folders: Vec<String> =
-        std::fs::read_dir(root()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    folders.sort();
-    assert_eq!(folders, ["emit", "engines", "legalize", "lower", "normalize", "schedule"]);
-}
-
-/// Every rewrite of the ordered list has its file.
-#[test]
-fn every_rewrite_has_a_filetest() {
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    collect_panics();
+    let report = Report {
+        bless: std::env::var_os("DDTC_BLESS").is_some_and(|v| v == "1"),
+        color: match arguments.color {
+            Some(ColorSetting::Always) => true,
+            Some(ColorSetting::Never) => false,
+            _ => std::io::stdout().is_terminal(),
+        },
+    };
+    let mut tests: Vec<Trial> = trials(&root())
+        .into_iter()
+        .map(|(name, found)| {
+            Trial::test(name, move || {
+                let (path, stage) = found?;
+                Ok(file(&path, stage, report)?)
+            })
+        })
+        .collect();
+    // Every rewrite of the ordered list has its file.
     for rewrite in normalize::REWRITES {
-        let path = root().join("normalize").join(format!("{rewrite}.ddt"));
-        assert!(path.is_file(), "no {}", path.display());
+        tests.push(Trial::test(format!("rewrites/{rewrite}"), move || {
+            let path = root().join("normalize").join(format!("{rewrite}.ddt"));
+            if path.is_file() { Ok(()) } else { Err(format!("no {}", path.display()).into()) }
+        }));
     }
+    for (name, test) in runner::TESTS {
+        tests.push(Trial::test(format!("runner/{name}"), move || {
+            test();
+            Ok(())
+        }));
+    }
+    libtest_mimic::run(&arguments, tests).exit_code()
 }
 
-#[test]
-fn a_failure_shows_the_difference() {
-    let want = ["a", "b", "c"];
-    let got = ["a", "x", "c", "d"];
-    assert_eq!(diff(&want, &got), "  a\n- b\n+ x\n  c\n+ d\n");
-    let file =
-        parse("; test lower\n; case one\nint\n; -->\nnothing\n\n; case two\n; counts 3 4\nchar\n; -->\n");
-    assert_eq!((file.cases.len(), file.cases[0].expected.clone()), (2, 4..5));
-    assert_eq!((file.cases[1].expected.clone(), &file.cases[1].settings.counts[..]), (10..10, &[3, 4][..]));
+/// Tests of this runner.
+mod runner {
+    use super::*;
+
+    pub(super) const TESTS: [(&str, fn()); 5] = [
+        ("a_failure_shows_the_difference", a_failure_shows_the_difference),
+        ("cases_have_lines_and_settings", cases_have_lines_and_settings),
+        ("a_folder_without_a_file_fails", a_folder_without_a_file_fails),
+        ("every_failing_case_is_shown", every_failing_case_is_shown),
+        ("blessing_keeps_what_panics", blessing_keeps_what_panics),
+    ];
+
+    const PLAIN: Report = Report { bless: false, color: false };
+
+    /// An empty folder of a test's own.
+    fn folder(name: &str) -> PathBuf {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("filetests").join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn a_failure_shows_the_difference() {
+        let lines = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let diff = |want, got, color| diff(&lines(want), &lines(got), color);
+        assert_eq!(diff("a b c", "a x c d", false), "  a\n- b\n+ x\n  c\n+ d\n");
+        assert_eq!(diff("a b", "a", true), "  a\n\x1b[31m- b\x1b[0m\n");
+    }
+
+    fn cases_have_lines_and_settings() {
+        let text = "; test lower\n; case one\nint\n; -->\nnothing\n\n; case two\n; counts 3 4\nchar\n; -->\n";
+        let file = parse(text, "lower").unwrap();
+        assert_eq!((file.cases.len(), file.cases[0].expected.clone()), (2, Some(4..5)));
+        assert_eq!(
+            (file.cases[1].expected.clone(), &file.cases[1].settings.counts[..]),
+            (Some(10..10), &[3, 4][..])
+        );
+        for (text, wrong) in [
+            ("", "first line"),
+            ("; test emit\nint\n", "first line"),
+            ("; test lower\n; a comment\n", "no case"),
+            ("; test lower\n; -->\n", "before the first case"),
+        ] {
+            let e = parse(text, "lower").err().unwrap_or_else(|| panic!("{text:?} passes"));
+            assert!(e.contains(wrong), "{e}");
+        }
+    }
+
+    fn a_folder_without_a_file_fails() {
+        let root = folder("folders");
+        for stage in ["emit", "lower", "normalized"] {
+            std::fs::create_dir(root.join(stage)).unwrap();
+        }
+        std::fs::write(root.join("lower/one.ddt"), "").unwrap();
+        std::fs::write(root.join("lower/two.txt"), "").unwrap();
+        let trials = trials(&root);
+        let (right, wrong): (Vec<_>, Vec<_>) = trials.iter().partition(|(_, found)| found.is_ok());
+        let names = |list: Vec<&(String, _)>| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(right), ["lower/one"]);
+        let missing = ["engines", "legalize", "normalize", "schedule"];
+        assert_eq!(
+            names(wrong),
+            [&["normalized", "emit"], &missing[..2], &["lower/two.txt"], &missing[2..]].concat()
+        );
+    }
+
+    /// A file of four cases, of which the first is right.
+    const FOUR: &str = "; test lower\n; case right\nint\n; -->\n\
+        nest lowered size 4 extent 4\nloop count step 4 4 {\n  copy 4\n}\n\n\
+        ; case other\nint\n; -->\nnest\n\n; case nonsense\nwords\n; -->\nkept\n\n; case open\nint\n";
+
+    fn every_failing_case_is_shown() {
+        let path = folder("cases").join("four.ddt");
+        std::fs::write(&path, FOUR).unwrap();
+        let e = file(&path, "lower", PLAIN).unwrap_err();
+        assert!(!e.contains("case right"), "{e}");
+        assert!(e.contains("case other\n- nest\n+ nest lowered size 4 extent 4\n"), "{e}");
+        assert!(
+            e.contains("case nonsense\npanicked at ")
+                && e.contains("'words': expected a datatype or constructor"),
+            "{e}"
+        );
+        assert!(e.contains("case open\nno '; -->'\n") && e.contains("DDTC_BLESS=1"), "{e}");
+    }
+
+    fn blessing_keeps_what_panics() {
+        let path = folder("blessed").join("four.ddt");
+        std::fs::write(&path, FOUR).unwrap();
+        let e = file(&path, "lower", Report { bless: true, ..PLAIN }).unwrap_err();
+        assert!(e.contains("case nonsense") && e.contains("case open") && !e.contains("case other"), "{e}");
+        let right = &FOUR[FOUR.find("nest lowered").unwrap()..FOUR.find("\n\n").unwrap()];
+        let blessed = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(blessed, FOUR.replace("\nnest\n", &format!("\n{right}\n")));
+    }
 }

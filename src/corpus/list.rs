@@ -18,7 +18,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::error::{Error, ErrorClass, Result};
+use super::syntax::NOTATION;
+use crate::error::{Error, Result};
+use crate::lexer::Lexer;
 
 /// Longest list that a form may make; a corpus file is input like any other.
 const MAX_LENGTH: i64 = 1 << 24;
@@ -55,12 +57,9 @@ impl SplitMix64 {
 /// # Errors
 /// Class `Arg` if `text` is not a list, a number is out of range, or the list would be longer than 2^24.
 pub fn list(text: &str) -> Result<Vec<i64>> {
-    let mut cursor = Cursor { text, at: 0 };
-    let list = cursor.list(0)?;
-    cursor.skip_space();
-    if cursor.at != text.len() {
-        return Err(cursor.fault("list", "nothing may follow the list"));
-    }
+    let mut lists = Lists(Lexer::new(&NOTATION, text, 0));
+    let list = lists.list(0)?;
+    lists.0.end()?;
     Ok(list)
 }
 
@@ -73,18 +72,20 @@ pub fn expand(text: &str) -> Result<Cow<'_, str>> {
         return Ok(Cow::Borrowed(text));
     }
     let mut out = String::new();
-    let mut cursor = Cursor { text, at: 0 };
-    while let Some(offset) = text[cursor.at..].find('@') {
-        out.push_str(&text[cursor.at..cursor.at + offset]);
-        cursor.at += offset;
+    let mut done = 0;
+    while let Some(offset) = text[done..].find('@') {
+        out.push_str(&text[done..done + offset]);
+        let mut lists = Lists(Lexer::new(&NOTATION, text, done + offset));
+        let list = lists.list(0)?;
+        done = lists.0.after();
         out.push('[');
-        for (i, value) in cursor.list(0)?.into_iter().enumerate() {
+        for (i, value) in list.into_iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             let _ = write!(out, "{comma}{value}");
         }
         out.push(']');
     }
-    out.push_str(&text[cursor.at..]);
+    out.push_str(&text[done..]);
     Ok(Cow::Owned(out))
 }
 
@@ -96,66 +97,23 @@ pub(super) fn whole_form(text: &str) -> Option<(&str, Vec<i64>)> {
     Some((name, numbers?))
 }
 
-struct Cursor<'a> {
-    text: &'a str,
-    at: usize,
-}
+struct Lists<'a>(Lexer<'a>);
 
-impl<'a> Cursor<'a> {
-    fn fault(&self, argument: &'static str, rule: &'static str) -> Error {
-        let rest: String = self.text[self.at..].chars().take(24).collect();
-        Error::new(ErrorClass::Arg, "corpus list", argument, format!("'{rest}'"), rule)
-    }
-
-    fn skip_space(&mut self) {
-        self.at = self.text.len() - self.text[self.at..].trim_start().len();
-    }
-
-    fn eat(&mut self, c: char) -> bool {
-        self.skip_space();
-        let found = self.text[self.at..].starts_with(c);
-        if found {
-            self.at += c.len_utf8();
-        }
-        found
-    }
-
-    fn want(&mut self, c: char, rule: &'static str) -> Result<()> {
-        if self.eat(c) { Ok(()) } else { Err(self.fault("syntax", rule)) }
-    }
-
-    fn word(&mut self) -> &'a str {
-        self.skip_space();
-        let rest = &self.text[self.at..];
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        self.at += end;
-        &rest[..end]
-    }
-
-    fn number(&mut self) -> Result<i64> {
-        self.skip_space();
-        let rest = &self.text[self.at..];
-        let end = rest
-            .char_indices()
-            .find(|&(i, c)| !(c.is_ascii_digit() || (i == 0 && c == '-')))
-            .map_or(rest.len(), |(i, _)| i);
-        let value = rest[..end].parse().map_err(|_| self.fault("number", "must be a 64-bit integer"))?;
-        self.at += end;
-        Ok(value)
+impl Lists<'_> {
+    fn fault(&self, rule: &'static str) -> Error {
+        self.0.fault(self.0.start(), rule)
     }
 
     fn comma_number(&mut self) -> Result<i64> {
-        self.want(',', "a comma and a number must follow")?;
-        self.number()
+        self.0.expect(",")?;
+        self.0.signed()
     }
 
     fn length(&mut self) -> Result<usize> {
-        let rule = "a list has 0 to 2^24 elements";
-        let start = self.at;
-        let n = self.number()?;
+        let start = self.0.start();
+        let n = self.0.signed()?;
         if !(0..=MAX_LENGTH).contains(&n) {
-            self.at = start;
-            return Err(self.fault("n", rule));
+            return Err(self.0.fault(start, "a list has 0 to 2^24 elements"));
         }
         Ok(n as usize)
     }
@@ -166,15 +124,17 @@ impl<'a> Cursor<'a> {
 
     fn list(&mut self, depth: u32) -> Result<Vec<i64>> {
         if depth > MAX_DEPTH {
-            return Err(self.fault("list", "forms nest at most 16 deep"));
+            return Err(self.fault("forms nest at most 16 deep"));
         }
-        if self.eat('[') {
+        if self.0.eat("[") {
             return self.literal();
         }
-        self.want('@', "must be a list '[..]' or a form '@name(..)'")?;
-        let start = self.at;
-        let name = self.word();
-        self.want('(', "a form's arguments are in parentheses")?;
+        if !self.0.eat("@") {
+            return self.0.wanted("a list `[..]` or a form `@name(..)`");
+        }
+        let start = self.0.start();
+        let name = self.0.take().text();
+        self.0.expect("(")?;
         let list = match name {
             "fill" => {
                 let n = self.length()?;
@@ -195,37 +155,39 @@ impl<'a> Cursor<'a> {
             }
             "sum" => self.sum(depth)?,
             _ => {
-                self.at = start;
-                return Err(self.fault("form", "must be fill, range, uniform, sample, scale or sum"));
+                let rule = "expected `fill`, `range`, `uniform`, `sample`, `scale` or `sum`";
+                return Err(self.0.fault(start, rule));
             }
         };
-        self.want(')', "the form's arguments end here")?;
+        self.0.expect(")")?;
         Ok(list)
     }
 
     fn literal(&mut self) -> Result<Vec<i64>> {
         let mut list = Vec::new();
-        if self.eat(']') {
+        if self.0.eat("]") {
             return Ok(list);
         }
         loop {
-            list.push(self.number()?);
-            if self.eat(']') {
+            list.push(self.0.signed()?);
+            if self.0.eat("]") {
                 return Ok(list);
             }
-            self.want(',', "elements are separated by commas")?;
+            if !self.0.eat(",") {
+                return self.0.wanted("`,` or `]`");
+            }
         }
     }
 
     fn checked(&self, values: impl Iterator<Item = Option<i64>>) -> Result<Vec<i64>> {
-        values.collect::<Option<_>>().ok_or_else(|| self.fault("element", "must fit 64 bits"))
+        values.collect::<Option<_>>().ok_or_else(|| self.fault("must fit 64 bits"))
     }
 
     fn uniform(&mut self) -> Result<Vec<i64>> {
         let n = self.length()?;
         let (low, high) = (self.comma_number()?, self.comma_number()?);
         let width = high.checked_sub(low).and_then(|w| w.checked_add(1)).filter(|&w| w > 0);
-        let width = width.ok_or_else(|| self.fault("high", "must be at least low"))? as u64;
+        let width = width.ok_or_else(|| self.fault("must be at least low"))? as u64;
         let mut random = self.seed()?;
         Ok((0..n).map(|_| low + random.below(width) as i64).collect())
     }
@@ -233,10 +195,10 @@ impl<'a> Cursor<'a> {
     /// The first n places of a Fisher-Yates shuffle of `0..of`.
     fn sample(&mut self) -> Result<Vec<i64>> {
         let n = self.length()?;
-        self.want(',', "sample takes (n, of, seed)")?;
+        self.0.expect(",")?;
         let of = self.length()?;
         if n > of {
-            return Err(self.fault("of", "must be at least n"));
+            return Err(self.fault("must be at least n"));
         }
         let mut random = self.seed()?;
         let mut list: Vec<i64> = (0..of as i64).collect();
@@ -250,16 +212,16 @@ impl<'a> Cursor<'a> {
 
     fn sum(&mut self, depth: u32) -> Result<Vec<i64>> {
         let mut total = self.list(depth + 1)?;
-        while self.eat(',') {
+        while self.0.eat(",") {
             let list = self.list(depth + 1)?;
             if list.len() != total.len() {
-                return Err(self.fault("sum", "all lists must be of one length"));
+                return Err(self.fault("all lists must be of one length"));
             }
             total = self.checked(total.iter().zip(list).map(|(a, b)| a.checked_add(b)))?;
         }
         let mut before = 0i64;
         for value in &mut total {
-            let next = before.checked_add(*value).ok_or_else(|| self.fault("sum", "must fit 64 bits"))?;
+            let next = before.checked_add(*value).ok_or_else(|| self.fault("must fit 64 bits"))?;
             *value = std::mem::replace(&mut before, next);
         }
         Ok(total)

@@ -17,7 +17,7 @@ use std::fmt;
 pub use list::{SplitMix64, expand, list};
 
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::process::Once;
 
 /// Which of the sizes of a layout an entry is, after the suffix of its name.
@@ -132,7 +132,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>> {
     raw.into_iter()
         .map(|raw| {
             if !names.insert(raw.name.clone()) {
-                return Err(syntax::fault(raw.line, &raw.name, "a name stands once in a file"));
+                return Err(fault(&raw, ErrorClass::Arg, "a name stands once in a file".to_owned()));
             }
             entry(raw)
         })
@@ -150,16 +150,13 @@ pub fn datatype(text: &str) -> Result<Datatype> {
     }
 }
 
+/// An error about an entry.
+fn fault(raw: &syntax::RawEntry, class: ErrorClass, rule: String) -> Error {
+    Error::new(class, "corpus", format!("line {}", raw.line), format!("'{}'", raw.name), rule)
+}
+
 fn entry(raw: syntax::RawEntry) -> Result<Entry> {
-    let datatype = datatype(&raw.text).map_err(|e| {
-        Error::new(
-            e.class(),
-            "corpus",
-            format!("line {}", raw.line),
-            format!("'{}'", raw.name),
-            e.to_string(),
-        )
-    })?;
+    let datatype = datatype(&raw.text).map_err(|e| fault(&raw, e.class(), e.to_string()))?;
     let size = match raw.name.rsplit_once('.') {
         Some((_, "S")) => Size::S,
         Some((_, "L")) => Size::L,

@@ -13,9 +13,10 @@
 //! hexadecimal that packing COUNT instances gives from a user buffer whose byte at distance `i` from the origin has the
 //! value `i mod 251` (never negative, also for negative `i`).
 
-use std::borrow::Cow;
+use crate::error::Result;
+use crate::lexer::{Lexer, Notation, Token};
 
-use crate::error::{Error, ErrorClass, Result};
+pub(super) static NOTATION: Notation = Notation { name: "corpus", comments: false, grouped_digits: false };
 
 /// One entry as written.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,19 +30,15 @@ pub(super) struct RawEntry {
     pub(super) packed: Option<Vec<u8>>,
 }
 
-/// An error at `line`, counted from 1.
-pub(super) fn fault(line: usize, value: &str, rule: impl Into<Cow<'static, str>>) -> Error {
-    let shown: String = value.chars().take(60).collect();
-    Error::new(ErrorClass::Arg, "corpus", format!("line {line}"), format!("'{shown}'"), rule)
-}
-
 /// All entries of a corpus file.
 pub(super) fn parse(text: &str) -> Result<Vec<RawEntry>> {
     let mut entries: Vec<RawEntry> = Vec::new();
     let mut comment = String::new();
-    let mut key = Key::Type;
-    for (number, line) in text.lines().enumerate() {
-        let (number, body) = (number + 1, line.trim());
+    let (mut key, mut start) = (Key::Type, 0);
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let lexer = Lexer::new(&NOTATION, &text[..start + line.trim_end().len()], start);
+        start += line.len();
+        let body = line.trim();
         if body.is_empty() {
             comment.clear();
         } else if let Some(words) = body.strip_prefix('#') {
@@ -50,12 +47,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<RawEntry>> {
             }
             comment.push_str(words.trim());
         } else if line.starts_with([' ', '\t']) {
-            let entry = entries
-                .last_mut()
-                .ok_or_else(|| fault(number, line, "an indented line continues an entry"))?;
-            key = continued(entry, key, number, body)?;
+            match entries.last_mut() {
+                Some(entry) => key = continued(entry, key, lexer)?,
+                None => return lexer.wanted("an entry before what continues one"),
+            }
         } else {
-            entries.push(first_line(std::mem::take(&mut comment), number, body)?);
+            entries.push(first_line(std::mem::take(&mut comment), number + 1, lexer)?);
             key = Key::Type;
         }
     }
@@ -70,53 +67,59 @@ enum Key {
     Packed,
 }
 
-fn first_line(comment: String, line: usize, body: &str) -> Result<RawEntry> {
-    let (name, value) = body
-        .split_once('=')
-        .ok_or_else(|| fault(line, body, "an entry is NAME = TYPE or NAME = COUNT of TYPE"))?;
-    let name = name.trim();
+fn first_line(comment: String, line: usize, mut lexer: Lexer<'_>) -> Result<RawEntry> {
+    let name = lexer.token().text();
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)) {
-        return Err(fault(line, name, "a name has letters, digits, '_', '.' and '-' only"));
+        return lexer.wanted("a name of letters, digits, '_', '.' and '-'");
     }
-    let value = value.trim();
+    lexer.take();
+    lexer.expect("=")?;
+    let value = lexer.rest();
     let (count, text) = match value.split_once(" of ") {
         Some((count, text)) if count.starts_with(|c: char| c.is_ascii_digit()) => {
-            let count = count.trim().parse().map_err(|_| fault(line, count, "COUNT is a 64-bit number"))?;
-            (count, text.trim())
+            let n = lexer.unsigned()?;
+            if lexer.token() != Token::Word("of") {
+                return lexer.wanted("`of`");
+            }
+            (n, text.trim())
         }
         _ => (1, value),
     };
     Ok(RawEntry { line, comment, name: name.into(), count, text: text.into(), bounds: None, packed: None })
 }
 
-fn continued(entry: &mut RawEntry, key: Key, line: usize, body: &str) -> Result<Key> {
-    let (key, words) = if let Some(words) = body.strip_prefix("bounds:") {
-        (Key::Bounds, words)
-    } else if let Some(words) = body.strip_prefix("packed:") {
-        (Key::Packed, words)
-    } else {
-        (key, body)
+fn continued(entry: &mut RawEntry, key: Key, mut lexer: Lexer<'_>) -> Result<Key> {
+    let body = lexer.rest();
+    let (key, named) = match body {
+        _ if body.starts_with("bounds:") => (Key::Bounds, true),
+        _ if body.starts_with("packed:") => (Key::Packed, true),
+        _ => (key, false),
     };
+    if named {
+        lexer.take();
+        lexer.take();
+    }
     match key {
         Key::Type => {
             if !entry.text.is_empty() && !entry.text.ends_with(['(', '[']) {
                 entry.text.push(' ');
             }
-            entry.text.push_str(words);
+            entry.text.push_str(body);
         }
         Key::Bounds => {
-            let rule = "bounds are four 64-bit numbers: lb, extent, true lb, true ub";
-            let numbers: Option<Vec<i64>> = words.split_whitespace().map(|w| w.parse().ok()).collect();
-            let four = numbers.and_then(|n| n.try_into().ok());
-            entry.bounds = Some(four.ok_or_else(|| fault(line, words, rule))?);
+            entry.bounds = Some([lexer.signed()?, lexer.signed()?, lexer.signed()?, lexer.signed()?]);
+            lexer.end()?;
         }
         Key::Packed => {
-            let rule = "packed bytes are pairs of hexadecimal digits with spaces between";
             let packed = entry.packed.get_or_insert_default();
-            for word in words.split_whitespace() {
+            while lexer.token() != Token::End {
+                let word = lexer.token().text();
                 let digits = word.len() == 2 && word.bytes().all(|b| b.is_ascii_hexdigit());
-                let byte = u8::from_str_radix(word, 16).ok().filter(|_| digits);
-                packed.push(byte.ok_or_else(|| fault(line, word, rule))?);
+                match u8::from_str_radix(word, 16) {
+                    Ok(byte) if digits => packed.push(byte),
+                    _ => return lexer.wanted("two hexadecimal digits"),
+                }
+                lexer.take();
             }
         }
     }
@@ -153,17 +156,18 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_name_their_number() {
-        for (text, line) in [
-            ("\n  int", "line 2"),
-            ("a", "line 1"),
-            ("a b = int", "line 1"),
-            ("a = 99999999999999999999 of int", "line 1"),
-            ("a = int\n  bounds: 1 2 3", "line 2"),
-            ("a = int\n  packed: 1", "line 2"),
-            ("a = int\n  packed: 00\n  +1", "line 3"),
+    fn bad_lines_name_their_place() {
+        for (text, place) in [
+            ("\n  int", "line 2, column 3"),
+            ("a", "line 1, column 2"),
+            ("a b = int", "line 1, column 3"),
+            ("a = 99999999999999999999 of int", "line 1, column 5"),
+            ("a = 3 x of int", "line 1, column 7"),
+            ("a = int\n  bounds: 1 2 3", "line 2, column 16"),
+            ("a = int\n  packed: 1", "line 2, column 11"),
+            ("a = int\n  packed: 00\r\n  +1", "line 3, column 3"),
         ] {
-            assert_eq!(parse(text).unwrap_err().argument(), line, "{text}");
+            assert_eq!(parse(text).unwrap_err().argument(), place, "{text}");
         }
     }
 }

@@ -80,7 +80,94 @@ pub enum Combiner {
     ValueIndex { value: Datatype, index: Datatype },
 }
 
+/// An argument of a constructor, by what it is in MPI's interface.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument<'a> {
+    /// A count, block length, stride, bound, size or rank.
+    Number(i64),
+    /// A number; `None` is `MPI_UNDEFINED`.
+    Optional(Option<i64>),
+    /// An array of `int` in every form of the constructor.
+    Integers(&'a [i64]),
+    /// An array of counts, and of displacements in elements: `int`, or `MPI_Count` in the large-count form.
+    Counts(&'a [i64]),
+    /// An array of displacements in bytes: `MPI_Aint`, or `MPI_Count` in the large-count form.
+    Addresses(&'a [i64]),
+    /// Distributions of darray.
+    Distributions(&'a [Distribution]),
+    /// Their arguments; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
+    Defaults(&'a [Option<i64>]),
+    /// A storage order.
+    Order(Order),
+    /// A datatype.
+    Type(&'a Datatype),
+    /// An array of datatypes.
+    Types(&'a [Datatype]),
+}
+
 impl Combiner {
+    /// The arguments by the standard's names, in its order but with datatypes last, and without lengths of arrays: what every
+    /// printed form is made of. A named datatype has none.
+    pub fn parameters(&self) -> Vec<(&'static str, Argument<'_>)> {
+        use Argument as A;
+        let mut list = match self {
+            Combiner::Named(_) | Combiner::Dup { .. } | Combiner::ValueIndex { .. } => Vec::new(),
+            Combiner::Contiguous { count, .. } => vec![("count", A::Number(*count))],
+            Combiner::Vector { count, blocklength, stride, .. }
+            | Combiner::Hvector { count, blocklength, stride, .. } => vec![
+                ("count", A::Number(*count)),
+                ("blocklength", A::Number(*blocklength)),
+                ("stride", A::Number(*stride)),
+            ],
+            Combiner::Indexed { blocklengths, displacements, .. } => {
+                vec![("blocklengths", A::Counts(blocklengths)), ("displacements", A::Counts(displacements))]
+            }
+            Combiner::Hindexed { blocklengths, displacements, .. }
+            | Combiner::Struct { blocklengths, displacements, .. } => {
+                vec![
+                    ("blocklengths", A::Counts(blocklengths)),
+                    ("displacements", A::Addresses(displacements)),
+                ]
+            }
+            Combiner::IndexedBlock { blocklength, displacements, .. } => {
+                vec![("blocklength", A::Number(*blocklength)), ("displacements", A::Counts(displacements))]
+            }
+            Combiner::HindexedBlock { blocklength, displacements, .. } => {
+                vec![("blocklength", A::Number(*blocklength)), ("displacements", A::Addresses(displacements))]
+            }
+            Combiner::Subarray { sizes, subsizes, starts, order, .. } => vec![
+                ("sizes", A::Counts(sizes)),
+                ("subsizes", A::Counts(subsizes)),
+                ("starts", A::Counts(starts)),
+                ("order", A::Order(*order)),
+            ],
+            Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order, .. } => vec![
+                ("size", A::Number(*size)),
+                ("rank", A::Number(*rank)),
+                ("gsizes", A::Counts(gsizes)),
+                ("distribs", A::Distributions(distribs)),
+                ("dargs", A::Defaults(dargs)),
+                ("psizes", A::Integers(psizes)),
+                ("order", A::Order(*order)),
+            ],
+            Combiner::F90Real { p, r } | Combiner::F90Complex { p, r } => {
+                vec![("p", A::Optional(*p)), ("r", A::Optional(*r))]
+            }
+            Combiner::F90Integer { r } => vec![("r", A::Number(*r))],
+            Combiner::Resized { lb, extent, .. } | Combiner::Bounds { lb, extent, .. } => {
+                vec![("lb", A::Number(*lb)), ("extent", A::Number(*extent))]
+            }
+        };
+        match self {
+            Combiner::Struct { types, .. } => list.push(("types", A::Types(types))),
+            Combiner::ValueIndex { value, index } => {
+                list.extend([("value", A::Type(value)), ("index", A::Type(index))]);
+            }
+            _ => list.extend(self.children().map(|t| ("oldtype", A::Type(t)))),
+        }
+        list
+    }
+
     /// Name in the text notation.
     pub fn text_name(&self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@
 
 mod array;
 mod bounds;
+pub mod c;
 pub mod combiner;
 mod compare;
 mod construct;
@@ -478,6 +479,20 @@ impl fmt::Debug for Datatype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// Nodes of the DAG below and with `root`, each once, children before parents.
+pub(crate) fn postorder(root: &Datatype) -> Vec<&Datatype> {
+    let (mut order, mut seen, mut open) = (Vec::new(), HashSet::new(), vec![(root, false)]);
+    while let Some((t, left)) = open.pop() {
+        if left {
+            order.push(t);
+        } else if seen.insert(t.id()) {
+            open.push((t, true));
+            open.extend(t.combiner().children().map(|c| (c, false)));
+        }
+    }
+    order
 }
 
 /// What a dying node hands over instead of dropping it in place.

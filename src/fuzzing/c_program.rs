@@ -3,12 +3,11 @@
 //! So that any MPI library can be asked for a third opinion. The program needs nothing but `mpi.h`, prints the first
 //! difference, and ends with status 1 if there is one.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::case::seeds;
-use super::shrink::postorder;
-use crate::datatype::{Combiner, Datatype, Distribution, Order};
+use crate::datatype::Datatype;
+use crate::datatype::c::{self, HostBounds};
 use crate::interp;
 
 const HEAD: &str = r#"#include <mpi.h>
@@ -88,127 +87,15 @@ pub fn c_program(t: &Datatype, count: u64) -> String {
     out += "static const long map[][2] = {";
     for (i, (at, len)) in map.iter().enumerate() {
         out += if i % 8 == 0 { "\n    " } else { " " };
-        let _ = write!(out, "{{{at}, {len}}},");
+        let _ = write!(out, "{{{}, {len}}},", c::literal(*at));
     }
     if map.is_empty() {
         out += "{0, 0}";
     }
     out += "\n};\n\nint main(int argc, char **argv)\n{\n    MPI_Init(&argc, &argv);\n";
-    let root = constructors(t, &mut out);
+    let root = c::constructors(t, HostBounds::Resized, &mut out);
     let _ = writeln!(out, "    MPI_Datatype t;\n    MPI_Type_dup({root}, &t);");
     out + TAIL
-}
-
-/// Declares and builds the nodes of `t` in statements of a function, children first; returns the C expression of `t` itself.
-pub fn constructors(t: &Datatype, out: &mut String) -> String {
-    let mut names: HashMap<usize, String> = HashMap::new();
-    for node in postorder(t) {
-        let name = match node.combiner() {
-            Combiner::Named(n) => n.mpi_name().to_owned(),
-            combiner => {
-                let name = format!("t{}", names.len());
-                let _ = writeln!(out, "    MPI_Datatype {name};");
-                let call = call(combiner, |child: &Datatype| names[&child.id()].clone());
-                let _ = writeln!(out, "    {call}, &{name});");
-                name
-            }
-        };
-        names.insert(node.id(), name);
-    }
-    names.remove(&t.id()).unwrap_or_default()
-}
-
-/// An array literal; C has no empty one.
-fn array<T: ToString>(element: &str, values: impl IntoIterator<Item = T>) -> String {
-    let mut items: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
-    if items.is_empty() {
-        items.push("0".to_owned());
-    }
-    format!("({element}[]){{{}}}", items.join(", "))
-}
-
-fn address(n: i64) -> String {
-    if i32::try_from(n).is_ok() { n.to_string() } else { format!("{n}L") }
-}
-
-/// The call without its last argument. Counts beyond `int` are written as they are: the `_c` forms are for the reader to add.
-fn call(combiner: &Combiner, name: impl Fn(&Datatype) -> String) -> String {
-    let ints = |v: &[i64]| array("int", v.iter().copied());
-    let addresses = |v: &[i64]| array("MPI_Aint", v.iter().map(|&n| address(n)));
-    let order = |o: &Order| match o {
-        Order::C => "MPI_ORDER_C",
-        Order::Fortran => "MPI_ORDER_FORTRAN",
-    };
-    let digits = |d: &Option<i64>| d.map_or("MPI_UNDEFINED".to_owned(), |d| d.to_string());
-    match combiner {
-        Combiner::Named(n) => n.mpi_name().to_owned(),
-        Combiner::Dup { oldtype } => format!("MPI_Type_dup({}", name(oldtype)),
-        Combiner::Contiguous { count, oldtype } => {
-            format!("MPI_Type_contiguous({count}, {}", name(oldtype))
-        }
-        Combiner::Vector { count, blocklength, stride, oldtype } => {
-            format!("MPI_Type_vector({count}, {blocklength}, {stride}, {}", name(oldtype))
-        }
-        Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
-            let stride = address(*stride);
-            format!("MPI_Type_create_hvector({count}, {blocklength}, {stride}, {}", name(oldtype))
-        }
-        Combiner::Indexed { blocklengths, displacements, oldtype } => {
-            let (n, lengths) = (blocklengths.len(), ints(blocklengths));
-            format!("MPI_Type_indexed({n}, {lengths}, {}, {}", ints(displacements), name(oldtype))
-        }
-        Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
-            let (n, lengths, at) = (blocklengths.len(), ints(blocklengths), addresses(displacements));
-            format!("MPI_Type_create_hindexed({n}, {lengths}, {at}, {}", name(oldtype))
-        }
-        Combiner::IndexedBlock { blocklength, displacements, oldtype } => {
-            let (n, at) = (displacements.len(), ints(displacements));
-            format!("MPI_Type_create_indexed_block({n}, {blocklength}, {at}, {}", name(oldtype))
-        }
-        Combiner::HindexedBlock { blocklength, displacements, oldtype } => {
-            let (n, at) = (displacements.len(), addresses(displacements));
-            format!("MPI_Type_create_hindexed_block({n}, {blocklength}, {at}, {}", name(oldtype))
-        }
-        Combiner::Struct { blocklengths, displacements, types, .. } => {
-            let (n, lengths, at) = (types.len(), ints(blocklengths), addresses(displacements));
-            let types = match types.len() {
-                0 => "(MPI_Datatype[]){MPI_BYTE}".to_owned(),
-                _ => array("MPI_Datatype", types.iter().map(&name)),
-            };
-            format!("MPI_Type_create_struct({n}, {lengths}, {at}, {types}")
-        }
-        Combiner::Subarray { sizes, subsizes, starts, order: o, oldtype } => {
-            let (n, sizes, subsizes, starts) = (sizes.len(), ints(sizes), ints(subsizes), ints(starts));
-            let (o, t) = (order(o), name(oldtype));
-            format!("MPI_Type_create_subarray({n}, {sizes}, {subsizes}, {starts}, {o}, {t}")
-        }
-        Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order: o, oldtype } => {
-            let distribs = array(
-                "int",
-                distribs.iter().map(|d| match d {
-                    Distribution::Block => "MPI_DISTRIBUTE_BLOCK",
-                    Distribution::Cyclic => "MPI_DISTRIBUTE_CYCLIC",
-                    Distribution::None => "MPI_DISTRIBUTE_NONE",
-                }),
-            );
-            let default = || "MPI_DISTRIBUTE_DFLT_DARG".to_owned();
-            let dargs = array("int", dargs.iter().map(|d| d.map_or_else(default, |d| d.to_string())));
-            let (n, g, p, o, t) = (gsizes.len(), ints(gsizes), ints(psizes), order(o), name(oldtype));
-            format!("MPI_Type_create_darray({size}, {rank}, {n}, {g}, {distribs}, {dargs}, {p}, {o}, {t}")
-        }
-        Combiner::F90Real { p, r } => format!("MPI_Type_create_f90_real({}, {}", digits(p), digits(r)),
-        Combiner::F90Complex { p, r } => {
-            format!("MPI_Type_create_f90_complex({}, {}", digits(p), digits(r))
-        }
-        Combiner::F90Integer { r } => format!("MPI_Type_create_f90_integer({r}"),
-        // Host bounds are no constructor: resized has the same effect on what is packed.
-        Combiner::Resized { lb, extent, oldtype } | Combiner::Bounds { lb, extent, oldtype } => {
-            format!("MPI_Type_create_resized({}, {}, {}", name(oldtype), address(*lb), address(*extent))
-        }
-        Combiner::ValueIndex { value, index } => {
-            format!("MPI_Type_get_value_index({}, {}", name(value), name(index))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -227,15 +114,5 @@ mod tests {
             "static const long map[][2] = {\n    {0, 4}, {12, 4}, {40, 8}, {56, 8}, {32, 4}, {44, 4}, {72, 8}, {88, 8},",
         );
         at("#define COUNT 2");
-    }
-
-    #[test]
-    fn empty_arrays_are_legal_c() {
-        let t: Datatype = "struct([],[],[])".parse().unwrap();
-        let program = c_program(&t, 1);
-        assert!(
-            program.contains("(0, (int[]){0}, (MPI_Aint[]){0}, (MPI_Datatype[]){MPI_BYTE}, &"),
-            "{program}"
-        );
     }
 }

@@ -22,7 +22,7 @@ mod shrink;
 mod surfaces;
 pub mod targets;
 
-pub use c_program::{c_program, constructors};
+pub use c_program::c_program;
 pub use case::{Case, Mismatch, pattern, seeds};
 pub use choices::Choices;
 pub use concurrent::check_cache;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::datatype::{Combiner, Datatype, Named};
+use crate::datatype::{Combiner, Datatype, Named, postorder};
 use crate::error::Result;
 
 /// Most candidates that are tried.
@@ -42,22 +42,6 @@ pub fn shrink(t: &Datatype, mut fails: impl FnMut(&Datatype) -> bool) -> Datatyp
 fn weight(t: &Datatype) -> (usize, u64, u128) {
     let numbers = t.nodes().map(|n| magnitude(n.combiner())).sum();
     (t.nodes().count(), t.arguments(), numbers)
-}
-
-/// Nodes of the DAG, children before parents.
-pub(super) fn postorder(root: &Datatype) -> Vec<&Datatype> {
-    let mut order: Vec<&Datatype> = Vec::new();
-    let mut open = vec![(root, false)];
-    let mut seen: HashMap<usize, bool> = HashMap::new();
-    while let Some((t, left)) = open.pop() {
-        if left {
-            order.push(t);
-        } else if seen.insert(t.id(), true).is_none() {
-            open.push((t, true));
-            open.extend(t.combiner().children().map(|c| (c, false)));
-        }
-    }
-    order
 }
 
 /// Datatypes with one edit, larger cuts first.

@@ -10,7 +10,8 @@ use std::str::FromStr;
 use super::{At, Body, LoopNest, Node, Phase, Trip, Unit};
 use crate::column::Column;
 use crate::datatype::Named;
-use crate::error::{Error, ErrorClass, Result};
+use crate::error::{Error, Result};
+use crate::lexer::{Lexer, Notation, Token};
 
 /// Rows of a column that `Display` shows in full.
 const SHOWN_ROWS: usize = 40;
@@ -122,127 +123,90 @@ impl<P: Phase> FromStr for LoopNest<P> {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Parser { words: words(text), next: 0, nodes: Vec::new(), named: HashMap::new() }.nest()
+        Parser { lexer: Lexer::new(&NOTATION, text, 0), nodes: Vec::new(), named: HashMap::new() }.nest()
     }
 }
 
-fn words(text: &str) -> Vec<String> {
-    let mut spaced = String::with_capacity(text.len() * 2);
-    for line in text.lines() {
-        for c in line.split('#').next().unwrap_or("").chars() {
-            if "[]{}=:".contains(c) {
-                spaced.extend([' ', c, ' ']);
-            } else {
-                spaced.push(c);
-            }
-        }
-        spaced.push(' ');
-    }
-    spaced.split_whitespace().map(str::to_owned).collect()
-}
+static NOTATION: Notation = Notation { name: "nest text", comments: true, grouped_digits: false };
 
-struct Parser {
-    words: Vec<String>,
-    next: usize,
+struct Parser<'a> {
+    lexer: Lexer<'a>,
     nodes: Vec<Node>,
-    named: HashMap<String, Body>,
+    named: HashMap<&'a str, Body>,
 }
 
-impl Parser {
-    fn error<T>(&self, rule: &'static str) -> Result<T> {
-        let word = self.words.get(self.next).map_or("end of text", String::as_str);
-        Err(Error::new(ErrorClass::Arg, "nest text", format!("word {}", self.next + 1), word, rule))
-    }
-
-    fn peek(&self) -> &str {
-        self.words.get(self.next).map_or("", String::as_str)
-    }
-
-    fn eat(&mut self, word: &str) -> bool {
-        let hit = self.peek() == word;
-        self.next += usize::from(hit);
-        hit
-    }
-
-    fn expect(&mut self, word: &'static str) -> Result<()> {
-        if self.eat(word) { Ok(()) } else { self.error(word) }
-    }
-
-    fn number<T: FromStr>(&mut self) -> Result<T> {
-        match self.peek().parse() {
-            Ok(n) => {
-                self.next += 1;
-                Ok(n)
-            }
-            Err(_) => self.error("must be an integer in range"),
-        }
-    }
-
+impl Parser<'_> {
     fn trip(&mut self) -> Result<Trip> {
-        let word = self.peek().to_owned();
-        let trip = if word == "count" {
-            Some(Trip::counted(1))
-        } else if let Some(k) = word.strip_suffix("*count") {
-            k.parse().ok().map(Trip::counted)
-        } else {
-            word.parse().ok().map(Trip::fixed)
+        let k = match self.lexer.token() {
+            Token::Integer(_) => return self.lexer.unsigned().map(Trip::fixed),
+            Token::Word("count") => Some(1),
+            Token::Word(word) => word.strip_suffix("*count").and_then(|k| k.parse().ok()),
+            _ => None,
         };
-        match trip {
-            Some(t) => {
-                self.next += 1;
-                Ok(t)
+        match k {
+            Some(k) => {
+                self.lexer.take();
+                Ok(Trip::counted(k))
             }
-            None => self.error("must be k, count or k*count"),
+            None => self.lexer.wanted("k, `count` or k*count"),
         }
+    }
+
+    fn offsets(&mut self) -> Result<At> {
+        Ok(At::new(self.lexer.signed()?, self.lexer.signed()?))
     }
 
     fn nest<P: Phase>(&mut self) -> Result<LoopNest<P>> {
-        self.expect("nest")?;
-        if !self.eat(P::NAME) {
-            return self.error("is another phase than expected");
-        }
-        self.expect("size")?;
-        let size = self.number()?;
-        self.expect("extent")?;
-        let extent = self.number()?;
-        while self.eat("let") {
-            let name = self.peek().to_owned();
-            self.next += 1;
-            self.expect("=")?;
-            self.expect("{")?;
+        self.lexer.expect("nest")?;
+        self.lexer.expect(P::NAME)?;
+        self.lexer.expect("size")?;
+        let size = self.lexer.signed()?;
+        self.lexer.expect("extent")?;
+        let extent = self.lexer.signed()?;
+        while self.lexer.eat("let") {
+            let Token::Word(name) = self.lexer.token() else { return self.lexer.wanted("a name") };
+            self.lexer.take();
+            self.lexer.expect("=")?;
+            self.lexer.expect("{")?;
             let body = self.body("}")?;
             self.named.insert(name, body);
         }
-        let root = if self.eat("nothing") { Body::default() } else { self.body("")? };
+        let root = if self.lexer.eat("nothing") { Body::default() } else { self.body("")? };
+        self.lexer.end()?;
         Ok(LoopNest::new(std::mem::take(&mut self.nodes), root, size, extent))
     }
 
-    /// Nodes up to `close` (or the end of the text), nested bodies on an explicit stack.
+    /// Nodes up to `close`, or to the end of the text if that is empty; nested bodies on an explicit stack.
     fn body(&mut self, close: &str) -> Result<Body> {
         // Lists under construction; all but the last wait for the body of their last node.
         let mut lists: Vec<Vec<Node>> = vec![Vec::new()];
         loop {
-            let done = if lists.len() > 1 { self.eat("}") } else { self.eat(close) };
-            if done || self.next >= self.words.len() {
-                let Some(list) = lists.pop() else { return self.error("unbalanced braces") };
+            let close = if lists.len() > 1 { "}" } else { close };
+            let end = self.lexer.token() == Token::End;
+            if end && !close.is_empty() {
+                return self.lexer.wanted("`}`");
+            }
+            if end || self.lexer.eat(close) {
+                let Some(list) = lists.pop() else { return Err(unbalanced()) };
                 let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
                 self.nodes.extend(list);
                 let Some(outer) = lists.last_mut() else { return Ok(body) };
                 match outer.last_mut() {
                     Some(Node::Loop { body: slot, .. } | Node::Table { body: slot, .. }) => *slot = body,
-                    _ => return self.error("unbalanced braces"),
+                    _ => return Err(unbalanced()),
                 }
                 continue;
             }
             let mut node = self.head()?;
             let mut open = false;
             if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
-                if let Some(&b) = self.named.get(self.peek()) {
-                    self.next += 1;
+                if let Some(&b) = self.named.get(self.lexer.token().text()) {
+                    self.lexer.take();
                     *body = b;
-                } else {
-                    self.expect("{")?;
+                } else if self.lexer.eat("{") {
                     open = true;
+                } else {
+                    return self.lexer.wanted("`{` or the name of a body");
                 }
             }
             if let Some(list) = lists.last_mut() {
@@ -255,51 +219,130 @@ impl Parser {
     }
 
     fn head(&mut self) -> Result<Node> {
-        let mut node = if self.eat("loop") {
+        let mut node = if self.lexer.eat("loop") {
             let trip = self.trip()?;
-            self.expect("step")?;
-            let step = At::new(self.number()?, self.number()?);
+            self.lexer.expect("step")?;
+            let step = self.offsets()?;
             Node::Loop { at: At::ZERO, trip, step, body: Body::default() }
-        } else if self.eat("table") {
-            self.expect("[")?;
+        } else if self.lexer.eat("table") {
+            self.lexer.expect("[")?;
             let mut rows = Vec::new();
-            while !self.eat("]") {
-                rows.push(self.number()?);
+            while !self.lexer.eat("]") {
+                rows.push(self.lexer.signed()?);
             }
-            self.expect("packed")?;
-            let packed = self.number()?;
+            self.lexer.expect("packed")?;
+            let packed = self.lexer.signed()?;
             Node::Table { at: At::ZERO, displacements: rows.into(), packed, body: Body::default() }
-        } else if self.eat("blocks") {
-            self.expect("[")?;
+        } else if self.lexer.eat("blocks") {
+            self.lexer.expect("[")?;
             let mut columns = [Vec::new(), Vec::new(), Vec::new()];
-            while !self.eat("]") {
+            while !self.lexer.eat("]") {
                 for (i, column) in columns.iter_mut().enumerate() {
                     if i > 0 {
-                        self.expect(":")?;
+                        self.lexer.expect(":")?;
                     }
-                    column.push(self.number()?);
+                    column.push(self.lexer.signed()?);
                 }
             }
             let [user, packed, len] = columns.map(Column::from);
             Node::Blocks { at: At::ZERO, user, packed, len }
-        } else if self.eat("copy") {
+        } else if self.lexer.eat("copy") {
             let n = self.trip()?;
             let mut unit = Unit::Byte;
-            if self.eat("unit") {
-                let name = self.peek().to_owned();
-                let Some(named) = Named::from_name(&name) else {
-                    return self.error("must name a basic type");
+            if self.lexer.eat("unit") {
+                let Some(named) = Named::from_name(self.lexer.token().text()) else {
+                    return self.lexer.wanted("the name of a basic type");
                 };
-                self.next += 1;
-                unit = if self.eat("external32") { Unit::External32(named) } else { Unit::Basic(named) };
+                self.lexer.take();
+                unit =
+                    if self.lexer.eat("external32") { Unit::External32(named) } else { Unit::Basic(named) };
             }
             Node::Copy { at: At::ZERO, n, unit }
         } else {
-            return self.error("must be loop, table, blocks or copy");
+            return self.lexer.wanted("`loop`, `table`, `blocks` or `copy`");
         };
-        if self.eat("at") {
-            *node.at_mut() = At::new(self.number()?, self.number()?);
+        if self.lexer.eat("at") {
+            *node.at_mut() = self.offsets()?;
         }
         Ok(node)
+    }
+}
+
+/// A list of nodes is pushed only behind the node that it becomes the body of.
+fn unbalanced() -> Error {
+    Error::internal("nest text", "a list of nodes belongs to no node")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Lowered;
+    use super::*;
+    use crate::error::ErrorClass;
+
+    #[test]
+    fn errors_have_a_place_and_what_was_expected() {
+        for (text, place, found, rule) in [
+            ("", "line 1, column 1", "the end of the text", "expected `nest`"),
+            ("nest normal size 0 extent 0", "line 1, column 6", "'normal'", "expected `lowered`"),
+            ("nest lowered size x extent 0", "line 1, column 19", "'x'", "expected a number"),
+            (
+                "nest lowered size 1 extent 1\nloop 2 step 1 1 {\ncopy 1",
+                "line 3, column 7",
+                "the end of the text",
+                "expected `}`",
+            ),
+            (
+                "nest lowered size 1 extent 1\nlet b0 = { copy 1",
+                "line 2, column 18",
+                "the end of the text",
+                "expected `}`",
+            ),
+            (
+                "nest lowered size 1 extent 1\nloop 2 step 1 1 b0",
+                "line 2, column 17",
+                "'b0'",
+                "expected `{` or the name",
+            ),
+            (
+                "nest lowered size 1 extent 1\ncopy -1",
+                "line 2, column 6",
+                "'-1'",
+                "expected a number that is not negative",
+            ),
+            (
+                "nest lowered size 1 extent 1\ncopy 2*counts",
+                "line 2, column 6",
+                "'2*counts'",
+                "expected k, `count` or k*count",
+            ),
+            (
+                "nest lowered size 1 extent 1\nmove 1",
+                "line 2, column 1",
+                "'move'",
+                "expected `loop`, `table`",
+            ),
+            (
+                "nest lowered size 1 extent 1\ncopy 1 unit x",
+                "line 2, column 13",
+                "'x'",
+                "expected the name of a basic type",
+            ),
+            (
+                "nest lowered size 1 extent 1\nnothing at all",
+                "line 2, column 9",
+                "'at'",
+                "expected the end of the text",
+            ),
+            (
+                "nest lowered size 1 extent 1\ntable [1 2",
+                "line 2, column 11",
+                "the end of the text",
+                "expected a number",
+            ),
+        ] {
+            let e = text.parse::<LoopNest<Lowered>>().unwrap_err();
+            assert_eq!((e.argument(), e.value(), e.class()), (place, found, ErrorClass::Arg), "{text}");
+            assert!(e.rule().starts_with(rule) && e.rule().ends_with('^'), "{text}: {e}");
+        }
     }
 }

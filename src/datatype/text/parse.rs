@@ -8,13 +8,13 @@ use std::str::FromStr;
 
 use super::{Form, Kind, form};
 use crate::datatype::{Combiner, Datatype, Distribution, Named, Order};
-use crate::error::{Error, ErrorClass, Result};
+use crate::error::{Error, Result};
+use crate::lexer::{Lexer, Notation, Token};
 
-/// Characters of context that an error shows on each side of the caret.
-const CONTEXT: usize = 60;
+static NOTATION: Notation = Notation { name: "datatype text", comments: true, grouped_digits: true };
 
 /// A constructor whose arguments are being read, collected by kind in order.
-struct Frame {
+struct Call {
     form: &'static Form,
     at: usize,
     /// Parameter to read next.
@@ -41,188 +41,129 @@ enum Step {
 
 struct Parser<'a> {
     text: &'a str,
-    position: usize,
+    lexer: Lexer<'a>,
     names: HashMap<&'a str, Datatype>,
 }
 
 impl<'a> Parser<'a> {
-    fn skip(&mut self) {
-        let bytes = self.text.as_bytes();
-        while let Some(&b) = bytes.get(self.position) {
-            if b == b'#' {
-                while bytes.get(self.position).is_some_and(|&b| b != b'\n') {
-                    self.position += 1;
-                }
-            } else if b.is_ascii_whitespace() {
-                self.position += 1;
-            } else {
-                break;
-            }
-        }
-    }
-
-    fn peek(&mut self) -> Option<u8> {
-        self.skip();
-        self.text.as_bytes().get(self.position).copied()
-    }
-
-    fn eat(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        if found {
-            self.position += 1;
-        }
-        found
-    }
-
-    fn expect(&mut self, byte: u8, what: &str) -> Result<()> {
-        if self.eat(byte) { Ok(()) } else { Err(self.wrong(self.position, &format!("expected {what}"))) }
-    }
-
-    /// A run of letters, digits and underscores; empty if something else comes.
-    fn word(&mut self) -> &'a str {
-        self.skip();
-        let rest = &self.text[self.position..];
-        let len = rest.bytes().position(|b| !(b.is_ascii_alphanumeric() || b == b'_')).unwrap_or(rest.len());
-        self.position += len;
-        &rest[..len]
-    }
-
-    fn wrong(&self, at: usize, message: &str) -> Error {
-        Error::new(ErrorClass::Arg, "datatype text", "", "", format!("{message}\n{}", caret(self.text, at)))
-    }
-
     fn number(&mut self) -> Result<i64> {
-        self.skip();
-        let at = self.position;
-        let negative = self.eat(b'-');
-        let digits = self.word();
-        if digits.is_empty()
-            || digits.starts_with('_')
-            || !digits.bytes().all(|b| b.is_ascii_digit() || b == b'_')
-        {
-            return Err(self.wrong(at, "expected a number"));
-        }
-        let value = digits.bytes().filter(|&b| b != b'_').try_fold(0i64, |value, b| {
-            let digit = i64::from(b - b'0');
-            let value = value.checked_mul(10)?;
-            if negative { value.checked_sub(digit) } else { value.checked_add(digit) }
-        });
-        value.ok_or_else(|| self.wrong(at, "the number does not fit in 64 bits"))
+        self.lexer.signed()
     }
 
     fn number_or(&mut self, word: &str) -> Result<Option<i64>> {
-        self.skip();
-        let at = self.position;
-        if self.word() == word {
-            return Ok(None);
+        match self.lexer.token() {
+            Token::Integer(_) => self.number().map(Some),
+            _ if self.lexer.eat(word) => Ok(None),
+            _ => self.lexer.wanted(format_args!("a number or `{word}`")),
         }
-        self.position = at;
-        if self.peek().is_some_and(|b| b == b'-' || b.is_ascii_digit()) {
-            return self.number().map(Some);
-        }
-        Err(self.wrong(at, &format!("expected a number or `{word}`")))
     }
 
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
-        self.expect(b'[', "`[`")?;
+        self.lexer.expect("[")?;
         let mut items = Vec::new();
-        if self.eat(b']') {
+        if self.lexer.eat("]") {
             return Ok(items);
         }
         loop {
             items.push(item(self)?);
-            if !self.eat(b',') {
-                self.expect(b']', "`,` or `]`")?;
+            if !self.more()? {
                 return Ok(items);
             }
         }
     }
 
+    /// Takes what stands behind an element of a list: whether another one follows.
+    fn more(&mut self) -> Result<bool> {
+        if self.lexer.eat(",") {
+            Ok(true)
+        } else if self.lexer.eat("]") {
+            Ok(false)
+        } else {
+            self.lexer.wanted("`,` or `]`")
+        }
+    }
+
     fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T> {
-        self.skip();
-        let at = self.position;
-        let word = self.word();
-        choices.iter().find(|c| c.0 == word).map(|c| c.1).ok_or_else(|| {
-            let names: Vec<String> = choices.iter().map(|c| format!("`{}`", c.0)).collect();
-            self.wrong(at, &format!("expected {}", names.join(" or ")))
-        })
+        match choices.iter().find(|c| self.lexer.eat(c.0)) {
+            Some(&(_, choice)) => Ok(choice),
+            None => {
+                let names: Vec<String> = choices.iter().map(|c| format!("`{}`", c.0)).collect();
+                self.lexer.wanted(names.join(" or "))
+            }
+        }
     }
 
     /// Skips `parameter =` if it is there.
     fn parameter_name(&mut self, name: &str) -> Result<()> {
-        self.skip();
-        let at = self.position;
-        let word = self.word();
-        if word.is_empty() || !self.eat(b'=') {
-            self.position = at;
+        let mut behind = self.lexer;
+        let word = behind.take().text();
+        if !behind.eat("=") {
             return Ok(());
         }
         if word.strip_prefix("array_of_").unwrap_or(word) != name {
-            return Err(self.wrong(at, &format!("this argument is `{name}`, not `{word}`")));
+            return Err(self.lexer.fault(self.lexer.start(), format_args!("this argument is `{name}`")));
         }
+        self.lexer = behind;
         Ok(())
     }
 
     /// Reads arguments until a datatype is needed or none is left.
-    fn advance(&mut self, frame: &mut Frame) -> Result<Step> {
+    fn advance(&mut self, call: &mut Call) -> Result<Step> {
         loop {
-            if let Some(started) = frame.list {
+            if let Some(started) = call.list {
                 if started {
-                    if self.eat(b',') {
+                    if self.more()? {
                         return Ok(Step::Type);
                     }
-                    self.expect(b']', "`,` or `]`")?;
-                } else if !self.eat(b']') {
-                    frame.list = Some(true);
+                } else if !self.lexer.eat("]") {
+                    call.list = Some(true);
                     return Ok(Step::Type);
                 }
-                frame.list = None;
+                call.list = None;
             }
-            let Some(&(name, kind)) = frame.form.parameters.get(frame.next) else {
-                self.expect(b')', "`)`")?;
+            let Some(&(name, kind)) = call.form.parameters.get(call.next) else {
+                self.lexer.expect(")")?;
                 return Ok(Step::Done);
             };
-            if frame.next > 0 {
-                self.expect(b',', &format!("`,` and `{name}`"))?;
+            if call.next > 0 && !self.lexer.eat(",") {
+                return self.lexer.wanted(format_args!("`,` and `{name}`"));
             }
             self.parameter_name(name)?;
-            self.skip();
-            frame.starts.push(self.position);
-            frame.next += 1;
+            call.starts.push(self.lexer.start());
+            call.next += 1;
             match kind {
-                Kind::Number => frame.numbers.push(self.number()?),
-                Kind::Optional => frame.optionals.push(self.number_or("undefined")?),
-                Kind::Numbers => frame.arrays.push(self.list(Self::number)?),
-                Kind::Optionals => frame.dargs = self.list(|p| p.number_or("default"))?,
+                Kind::Number => call.numbers.push(self.number()?),
+                Kind::Optional => call.optionals.push(self.number_or("undefined")?),
+                Kind::Numbers => call.arrays.push(self.list(Self::number)?),
+                Kind::Optionals => call.dargs = self.list(|p| p.number_or("default"))?,
                 Kind::Distributions => {
                     let choices = [
                         ("block", Distribution::Block),
                         ("cyclic", Distribution::Cyclic),
                         ("none", Distribution::None),
                     ];
-                    frame.distribs = self.list(|p| p.choice(&choices))?;
+                    call.distribs = self.list(|p| p.choice(&choices))?;
                 }
-                Kind::Order => frame.order = self.choice(&[("C", Order::C), ("Fortran", Order::Fortran)])?,
+                Kind::Order => call.order = self.choice(&[("C", Order::C), ("Fortran", Order::Fortran)])?,
                 Kind::Type => return Ok(Step::Type),
                 Kind::Types => {
-                    self.expect(b'[', "`[`")?;
-                    frame.list = Some(false);
+                    self.lexer.expect("[")?;
+                    call.list = Some(false);
                 }
             }
         }
     }
 
-    /// A named type or a name, or a constructor whose frame is pushed.
-    fn start(&mut self, stack: &mut Vec<Frame>) -> Result<Option<Datatype>> {
-        self.skip();
-        let at = self.position;
-        let word = self.word();
-        if word.is_empty() {
-            return Err(self.wrong(at, "expected a datatype"));
-        }
+    /// A named type or a name, or a constructor that is pushed as a call.
+    fn start(&mut self, stack: &mut Vec<Call>) -> Result<Option<Datatype>> {
+        let at = self.lexer.start();
+        let (Token::Word(word) | Token::Integer(word)) = self.lexer.token() else {
+            return self.lexer.wanted("a datatype");
+        };
+        self.lexer.take();
         if let Some(form) = form(word) {
-            self.expect(b'(', "`(`")?;
-            stack.push(Frame {
+            self.lexer.expect("(")?;
+            stack.push(Call {
                 form,
                 at,
                 next: 0,
@@ -243,7 +184,7 @@ impl<'a> Parser<'a> {
         }
         match Named::from_name(word) {
             Some(named) => Ok(Some(Datatype::named(named))),
-            None => Err(self.wrong(at, &format!("there is no datatype or constructor `{word}`"))),
+            None => Err(self.lexer.fault(at, "expected a datatype or constructor")),
         }
     }
 
@@ -252,18 +193,18 @@ impl<'a> Parser<'a> {
         loop {
             let mut finished = self.start(&mut stack)?;
             loop {
-                let Some(frame) = stack.last_mut() else {
+                let Some(call) = stack.last_mut() else {
                     if let Some(t) = finished {
                         return Ok(t);
                     }
                     return Err(Error::internal("datatype text", "a type neither finished nor open"));
                 };
-                frame.types.extend(finished.take());
-                match self.advance(frame)? {
+                call.types.extend(finished.take());
+                match self.advance(call)? {
                     Step::Type => break,
                     Step::Done => {
-                        if let Some(frame) = stack.pop() {
-                            finished = Some(self.build(frame)?);
+                        if let Some(call) = stack.pop() {
+                            finished = Some(self.build(call)?);
                         }
                     }
                 }
@@ -271,53 +212,47 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn build(&self, mut frame: Frame) -> Result<Datatype> {
-        let types = std::mem::take(&mut frame.types);
-        construct(&mut frame, types).map_err(|e| {
-            let at = argument_position(self.text, &frame, e.argument());
-            let rule = format!("{}\n{}", e.rule(), caret(self.text, at));
+    fn build(&self, mut call: Call) -> Result<Datatype> {
+        let types = std::mem::take(&mut call.types);
+        construct(&mut call, types).map_err(|e| {
+            let at = argument_position(self.text, &call, e.argument());
+            let rule = format!("{}\n{}", e.rule(), self.lexer.caret(at));
             Error::new(e.class(), e.operation().to_owned(), e.argument().to_owned(), e.value(), rule)
         })
     }
 
     fn whole(&mut self) -> Result<Datatype> {
-        loop {
-            self.skip();
-            let at = self.position;
-            if self.word() != "let" {
-                self.position = at;
-                break;
-            }
-            self.skip();
-            let at = self.position;
-            let name = self.word();
-            if name.is_empty() || name == "let" || form(name).is_some() || Named::from_name(name).is_some() {
-                return Err(self.wrong(at, "expected a name that is not a datatype's or constructor's"));
-            }
-            self.expect(b'=', "`=`")?;
+        while self.lexer.eat("let") {
+            let (at, token) = (self.lexer.start(), self.lexer.token());
+            let known = |name| name == "let" || form(name).is_some() || Named::from_name(name).is_some();
+            let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            let name = match token {
+                Token::Word(name) | Token::Integer(name) if plain(name) && !known(name) => name,
+                _ => return self.lexer.wanted("a name that is not a datatype's or constructor's"),
+            };
+            self.lexer.take();
+            self.lexer.expect("=")?;
             let t = self.datatype()?;
-            self.expect(b';', "`;`")?;
+            self.lexer.expect(";")?;
             if self.names.insert(name, t).is_some() {
-                return Err(self.wrong(at, &format!("`{name}` is defined twice")));
+                return Err(self.lexer.fault(at, "this name is defined already"));
             }
         }
         let t = self.datatype()?;
-        if self.peek().is_some() {
-            return Err(self.wrong(self.position, "expected the end of the text"));
-        }
+        self.lexer.end()?;
         Ok(t)
     }
 }
 
 /// Calls the constructor; the form's parameters guarantee what was collected.
-fn construct(frame: &mut Frame, types: Vec<Datatype>) -> Result<Datatype> {
-    let mut numbers = frame.numbers.iter().copied();
+fn construct(call: &mut Call, types: Vec<Datatype>) -> Result<Datatype> {
+    let mut numbers = call.numbers.iter().copied();
     let mut number = || numbers.next().unwrap_or(0);
-    let mut arrays = std::mem::take(&mut frame.arrays).into_iter();
+    let mut arrays = std::mem::take(&mut call.arrays).into_iter();
     let mut array = || arrays.next().unwrap_or_default().into();
-    let mut optionals = frame.optionals.iter().copied();
+    let mut optionals = call.optionals.iter().copied();
     let mut optional = || optionals.next().flatten();
-    let name = frame.form.name;
+    let name = call.form.name;
     if name.starts_with("struct") {
         return Datatype::new(Combiner::Struct {
             blocklengths: array(),
@@ -359,17 +294,17 @@ fn construct(frame: &mut Frame, types: Vec<Datatype>) -> Result<Datatype> {
             sizes: array(),
             subsizes: array(),
             starts: array(),
-            order: frame.order,
+            order: call.order,
             oldtype: oldtype()?,
         },
         "darray" => Combiner::Darray {
             size: number(),
             rank: number(),
             gsizes: array(),
-            distribs: std::mem::take(&mut frame.distribs).into(),
-            dargs: std::mem::take(&mut frame.dargs).into(),
+            distribs: std::mem::take(&mut call.distribs).into(),
+            dargs: std::mem::take(&mut call.dargs).into(),
             psizes: array(),
-            order: frame.order,
+            order: call.order,
             oldtype: oldtype()?,
         },
         "f90_real" => Combiner::F90Real { p: optional(), r: optional() },
@@ -384,40 +319,22 @@ fn construct(frame: &mut Frame, types: Vec<Datatype>) -> Result<Datatype> {
 }
 
 /// Where the argument that an error names, such as `displacements[2]`, stands in the text.
-fn argument_position(text: &str, frame: &Frame, argument: &str) -> usize {
+fn argument_position(text: &str, call: &Call, argument: &str) -> usize {
     let (name, index) = match argument.split_once('[') {
         Some((name, rest)) => (name, rest.trim_end_matches(']').parse().unwrap_or(0)),
         None => (argument, 0usize),
     };
-    let Some(parameter) = frame.form.parameters.iter().position(|p| p.0 == name) else { return frame.at };
-    let start = frame.starts[parameter];
-    let commas = text[start..].bytes().enumerate().filter(|b| b.1 == b',').map(|b| b.0);
-    match index.checked_sub(1) {
-        None if argument.ends_with(']') => start + 1,
-        None => start,
-        Some(n) => commas.clone().nth(n).map_or(start, |comma| {
-            let after = start + comma + 1;
-            after + text[after..].bytes().take_while(u8::is_ascii_whitespace).count()
-        }),
+    let Some(parameter) = call.form.parameters.iter().position(|p| p.0 == name) else { return call.at };
+    let mut lexer = Lexer::new(&NOTATION, text, call.starts[parameter]);
+    if argument.ends_with(']') {
+        lexer.take();
     }
-}
-
-/// The line of `text` around byte `at`, indented, and a line with a caret below that byte.
-fn caret(text: &str, at: usize) -> String {
-    let line_start = text[..at].rfind('\n').map_or(0, |n| n + 1);
-    let line_end = text[at..].find('\n').map_or(text.len(), |n| at + n);
-    let before: Vec<char> = text[line_start..at].chars().collect();
-    let after: Vec<char> = text[at..line_end].chars().collect();
-    let cut = before.len().saturating_sub(CONTEXT);
-    let mut shown = String::from(if cut > 0 { "..." } else { "" });
-    let printable = |c: &char| if c.is_control() { ' ' } else { *c };
-    shown.extend(before[cut..].iter().map(printable));
-    let column = shown.chars().count();
-    shown.extend(after.iter().take(CONTEXT).map(printable));
-    if after.len() > CONTEXT {
-        shown.push_str("...");
+    for _ in 0..index {
+        while lexer.token() != Token::End && !lexer.eat(",") {
+            lexer.take();
+        }
     }
-    format!("  {shown}\n  {}^", " ".repeat(column))
+    lexer.start()
 }
 
 /// Reads the text notation.
@@ -428,6 +345,6 @@ impl FromStr for Datatype {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Datatype> {
-        Parser { text, position: 0, names: HashMap::new() }.whole()
+        Parser { text, lexer: Lexer::new(&NOTATION, text, 0), names: HashMap::new() }.whole()
     }
 }

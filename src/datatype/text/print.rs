@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::datatype::{Combiner, Datatype, Distribution, Order};
+use crate::datatype::combiner::Argument;
+use crate::datatype::{Datatype, Distribution, Order};
 
 /// Estimated characters up to which a shared subtree is repeated rather than named.
 const INLINE: u64 = 96;
@@ -73,6 +74,8 @@ enum Task<'a> {
     Text(&'static str),
     /// `parameter=`, in the long form only.
     Name(&'static str),
+    /// An argument without datatypes.
+    Numbers(Argument<'a>),
 }
 
 struct Printer<'f, 'g, 'a> {
@@ -84,26 +87,70 @@ struct Printer<'f, 'g, 'a> {
 }
 
 impl<'a> Printer<'_, '_, 'a> {
-    fn separator(&self) -> &'static str {
-        if self.long { ", " } else { "," }
+    /// Writes the name of a node's constructor; its arguments become tasks.
+    fn open(&mut self, t: &'a Datatype) -> fmt::Result {
+        let combiner = t.combiner();
+        self.f.write_str(combiner.text_name())?;
+        let parameters = combiner.parameters();
+        if parameters.is_empty() {
+            return Ok(());
+        }
+        let mut tasks = vec![Task::Text("(")];
+        for (i, (name, argument)) in parameters.into_iter().enumerate() {
+            if i > 0 {
+                tasks.push(Task::Text(if self.long { ", " } else { "," }));
+            }
+            if name != "oldtype" {
+                tasks.push(Task::Name(name));
+            }
+            match argument {
+                Argument::Type(t) => tasks.push(Task::Type(t)),
+                Argument::Types(types) => {
+                    tasks.push(Task::Text("["));
+                    for (i, t) in types.iter().enumerate() {
+                        tasks.extend((i > 0).then_some(Task::Text(",")));
+                        tasks.push(Task::Type(t));
+                    }
+                    tasks.push(Task::Text("]"));
+                }
+                argument => tasks.push(Task::Numbers(argument)),
+            }
+        }
+        tasks.push(Task::Text(")"));
+        self.tasks.extend(tasks.into_iter().rev());
+        Ok(())
     }
 
-    fn name(&mut self, name: &str) -> fmt::Result {
-        if self.long { write!(self.f, "{name}=") } else { Ok(()) }
-    }
-
-    fn number(&mut self, name: &str, value: i64) -> fmt::Result {
-        self.name(name)?;
-        write!(self.f, "{value}{}", self.separator())
+    fn numbers(&mut self, argument: Argument<'_>) -> fmt::Result {
+        let optional = |f: &mut fmt::Formatter<'_>, value: Option<i64>, none: &str| match value {
+            Some(v) => write!(f, "{v}"),
+            None => f.write_str(none),
+        };
+        match argument {
+            Argument::Number(n) => write!(self.f, "{n}"),
+            Argument::Optional(n) => optional(self.f, n, "undefined"),
+            Argument::Integers(values) | Argument::Counts(values) | Argument::Addresses(values) => {
+                self.list(values, |f, v| write!(f, "{v}"))
+            }
+            Argument::Defaults(values) => self.list(values, |f, v| optional(f, v, "default")),
+            Argument::Distributions(values) => self.list(values, |f, d| {
+                f.write_str(match d {
+                    Distribution::Block => "block",
+                    Distribution::Cyclic => "cyclic",
+                    Distribution::None => "none",
+                })
+            }),
+            Argument::Order(Order::C) => self.f.write_str("C"),
+            Argument::Order(Order::Fortran) => self.f.write_str("Fortran"),
+            Argument::Type(_) | Argument::Types(_) => Ok(()),
+        }
     }
 
     fn list<T: Copy>(
         &mut self,
-        name: &str,
         values: &[T],
         mut item: impl FnMut(&mut fmt::Formatter<'_>, T) -> fmt::Result,
     ) -> fmt::Result {
-        self.name(name)?;
         self.f.write_str("[")?;
         for (i, &value) in values.iter().enumerate() {
             if i > 0 {
@@ -111,125 +158,16 @@ impl<'a> Printer<'_, '_, 'a> {
             }
             item(self.f, value)?;
         }
-        write!(self.f, "]{}", self.separator())
-    }
-
-    fn numbers(&mut self, name: &str, values: &[i64]) -> fmt::Result {
-        self.list(name, values, |f, v| write!(f, "{v}"))
-    }
-
-    fn order(&mut self, order: Order) -> fmt::Result {
-        self.name("order")?;
-        let word = match order {
-            Order::C => "C",
-            Order::Fortran => "Fortran",
-        };
-        write!(self.f, "{word}{}", self.separator())
-    }
-
-    /// The numeric arguments of a node; its datatypes become tasks.
-    fn open(&mut self, t: &'a Datatype) -> fmt::Result {
-        let combiner = t.combiner();
-        self.f.write_str(combiner.text_name())?;
-        if let Combiner::Named(_) = combiner {
-            return Ok(());
-        }
-        self.f.write_str("(")?;
-        match combiner {
-            Combiner::Named(_) | Combiner::Dup { .. } | Combiner::ValueIndex { .. } => {}
-            Combiner::Contiguous { count, .. } => self.number("count", *count)?,
-            Combiner::Vector { count, blocklength, stride, .. }
-            | Combiner::Hvector { count, blocklength, stride, .. } => {
-                self.number("count", *count)?;
-                self.number("blocklength", *blocklength)?;
-                self.number("stride", *stride)?;
-            }
-            Combiner::Indexed { blocklengths, displacements, .. }
-            | Combiner::Hindexed { blocklengths, displacements, .. }
-            | Combiner::Struct { blocklengths, displacements, .. } => {
-                self.numbers("blocklengths", blocklengths)?;
-                self.numbers("displacements", displacements)?;
-            }
-            Combiner::IndexedBlock { blocklength, displacements, .. }
-            | Combiner::HindexedBlock { blocklength, displacements, .. } => {
-                self.number("blocklength", *blocklength)?;
-                self.numbers("displacements", displacements)?;
-            }
-            Combiner::Subarray { sizes, subsizes, starts, order, .. } => {
-                self.numbers("sizes", sizes)?;
-                self.numbers("subsizes", subsizes)?;
-                self.numbers("starts", starts)?;
-                self.order(*order)?;
-            }
-            Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order, .. } => {
-                self.number("size", *size)?;
-                self.number("rank", *rank)?;
-                self.numbers("gsizes", gsizes)?;
-                self.list("distribs", distribs, |f, d| {
-                    f.write_str(match d {
-                        Distribution::Block => "block",
-                        Distribution::Cyclic => "cyclic",
-                        Distribution::None => "none",
-                    })
-                })?;
-                self.list("dargs", dargs, |f, d| match d {
-                    Some(d) => write!(f, "{d}"),
-                    None => f.write_str("default"),
-                })?;
-                self.numbers("psizes", psizes)?;
-                self.order(*order)?;
-            }
-            Combiner::F90Real { p, r } | Combiner::F90Complex { p, r } => {
-                self.name("p")?;
-                self.optional(*p)?;
-                self.f.write_str(self.separator())?;
-                self.name("r")?;
-                self.optional(*r)?;
-            }
-            Combiner::F90Integer { r } => {
-                self.name("r")?;
-                write!(self.f, "{r}")?;
-            }
-            Combiner::Resized { lb, extent, .. } | Combiner::Bounds { lb, extent, .. } => {
-                self.number("lb", *lb)?;
-                self.number("extent", *extent)?;
-            }
-        }
-        self.tasks.push(Task::Text(")"));
-        match combiner {
-            Combiner::Struct { types, .. } => {
-                self.tasks.push(Task::Text("]"));
-                for (i, child) in types.iter().enumerate().rev() {
-                    self.tasks.push(Task::Type(child));
-                    if i > 0 {
-                        self.tasks.push(Task::Text(","));
-                    }
-                }
-                self.tasks.push(Task::Text("["));
-                self.tasks.push(Task::Name("types="));
-            }
-            Combiner::ValueIndex { value, index } => {
-                self.tasks.extend([Task::Type(index), Task::Name("index="), Task::Text(self.separator())]);
-                self.tasks.extend([Task::Type(value), Task::Name("value=")]);
-            }
-            _ => self.tasks.extend(combiner.children().map(Task::Type)),
-        }
-        Ok(())
-    }
-
-    fn optional(&mut self, value: Option<i64>) -> fmt::Result {
-        match value {
-            Some(v) => write!(self.f, "{v}"),
-            None => self.f.write_str("undefined"),
-        }
+        self.f.write_str("]")
     }
 
     fn run(&mut self) -> fmt::Result {
         while let Some(task) = self.tasks.pop() {
             match task {
                 Task::Text(text) => self.f.write_str(text)?,
-                Task::Name(name) if self.long => self.f.write_str(name)?,
+                Task::Name(name) if self.long => write!(self.f, "{name}=")?,
                 Task::Name(_) => {}
+                Task::Numbers(argument) => self.numbers(argument)?,
                 Task::Type(t) => match self.names.get(&t.id()) {
                     Some(number) => write!(self.f, "t{number}")?,
                     None => self.open(t)?,

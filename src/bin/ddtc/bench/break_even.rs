@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ddtc::corpus::{self, Entry};
-use ddtc::fuzzing::constructors;
+use ddtc::datatype::c::{HostBounds, constructors, literal};
 use ddtc::policy::{Family, Library};
 use ddtc::target::Level;
 use indicatif::ProgressBar;
@@ -115,12 +115,16 @@ fn header(layouts: &[Layout]) -> Result<String, Box<dyn Error>> {
             return Err(format!("{} has no bytes, or more than an int of MPI_Pack says", entry.name).into());
         };
         let _ = writeln!(out, "static MPI_Datatype make_{i}(void) {{");
-        let root = constructors(&entry.datatype, &mut out);
+        let root = constructors(&entry.datatype, HostBounds::Resized, &mut out);
         let _ = writeln!(out, "    return {root};\n}}");
         // The origin belongs to the buffer, so that no address is before it.
         let (low, high) = (low.min(0), high.max(0));
-        let _ =
-            writeln!(rows, "    {{make_{i}, {count}, {low}L, {high}L, {payload}L}}, /* {} */", entry.name);
+        let _ = writeln!(
+            rows,
+            "    {{make_{i}, {count}, {}, {high}, {payload}}}, /* {} */",
+            literal(low),
+            entry.name
+        );
     }
     let _ = writeln!(out, "static const struct layout layouts[] = {{\n{rows}}};");
     Ok(out)
@@ -461,7 +465,7 @@ mod tests {
         let text = header(&layouts).unwrap();
         assert_eq!(text.matches("static MPI_Datatype make_").count(), entries.len());
         assert!(text.contains("MPI_Type_vector(2048, 1, 2, MPI_DOUBLE, &t"), "{}", &text[..2000]);
-        assert!(text.contains(", 1, 0L, 32760L, 16384L}, /* vec_8B.S */"));
+        assert!(text.contains(", 1, 0, 32760, 16384}, /* vec_8B.S */"));
         // One of a family brings the other along.
         let one = with_others(&entries[..1]);
         assert_eq!((one.len(), one[0].other, one[1].other), (2, Some(1), None));

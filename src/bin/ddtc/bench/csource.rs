@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use ddtc::datatype::c::literal;
 use ddtc::kind::Direction;
 
 use super::layouts::Row;
@@ -109,7 +110,7 @@ impl Writer {
             self.extents.push(value);
             format!("x{}", self.extents.len() - 1)
         } else {
-            value.to_string()
+            literal(value)
         }
     }
 
