@@ -1,6 +1,7 @@
 //! Patterns against their twin.
 
 use super::{Granule, Part, Pattern, function, twin};
+use crate::micro::isa::permutes_bytes;
 use crate::micro::testing::{Guarded, check};
 use crate::micro::{Direction, Micro};
 use crate::target::Level;
@@ -21,7 +22,7 @@ fn patterns(parts: &[Part], stride: i64) -> Vec<Pattern> {
     let granules = |level| match level {
         Level::Baseline => vec![],
         Level::Neon => vec![Granule::Byte],
-        Level::Avx512 if super::permutes_bytes() => vec![Granule::Byte, Granule::Word],
+        Level::Avx512 if permutes_bytes() => vec![Granule::Byte, Granule::Word],
         Level::Avx512 | Level::Avx2 => vec![Granule::Word],
     };
     Level::available()
@@ -109,8 +110,8 @@ fn every_single_part_and_stride() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let level = Level::detect();
-    assert!(Pattern::new(&parts(&[(0, 65)]), 100, level).is_none(), "longer than a window");
-    assert!(Pattern::new(&parts(&[(0, 4), (100, 4)]), 200, level).is_none(), "wider than a window");
+    assert!(Pattern::new(&parts(&[(0, 65)]), 100, level).is_none(), "longer than a vector");
+    assert!(Pattern::new(&parts(&[(0, 4), (100, 4)]), 200, level).is_none(), "wider than a vector");
     assert!(Pattern::new(&[], 8, level).is_none());
     assert!(
         Pattern::new(&[Part { user: 0, packed: 4, len: 4 }], 8, level).is_none(),
@@ -123,7 +124,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn windows_are_filled() {
+fn vectors_are_filled() {
     for level in Level::available().filter(|&l| l > Level::Baseline) {
         let pattern = Pattern::new(&parts(&[(0, 4), (8, 20)]), 32, level).unwrap();
         assert_eq!((pattern.size(), pattern.unpacks()), (24, level != Level::Neon));
@@ -138,11 +139,11 @@ fn windows_are_filled() {
 }
 
 #[test]
-fn neon_reads_whole_windows_and_does_not_unpack() {
+fn neon_reads_whole_vectors_and_does_not_unpack() {
     let neon = |list: &[(i64, u64)], stride| Pattern::new(&parts(list), stride, Level::Neon);
     let two = neon(&[(0, 4), (8, 8), (20, 12)], 32).unwrap();
     assert_eq!((two.granule(), two.instances(), two.unpacks()), (Granule::Byte, 2, false));
-    for (stride, why) in [(40, "one in a window"), (-32, "backwards"), (8, "interleaved"), (5000, "far")] {
+    for (stride, why) in [(40, "one in a vector"), (-32, "backwards"), (8, "interleaved"), (5000, "far")] {
         assert!(neon(&[(0, 4), (8, 8), (20, 12)], stride).is_none(), "{why}");
     }
     assert_eq!(function(Granule::Byte, Direction::Pack, Level::Neon).is_some(), Level::Neon.runs());
