@@ -19,7 +19,7 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::Kernel;
 use crate::kind::Direction;
-use crate::lower::Units;
+use crate::lower::Bytes;
 use crate::micro::Memory;
 use crate::nest::{LoopNest, Normal};
 use crate::normalize::Normalized;
@@ -129,7 +129,7 @@ impl Engine {
 
     /// Datatype to canonical nest.
     pub(crate) fn nest(&self, t: &Datatype, trace: &mut Trace) -> Result<Normalized> {
-        let nest = trace.stage("lower", || lower::lower(t, Units::Bytes))?;
+        let nest = trace.stage("lower", || lower::lower(t, Bytes))?;
         self.check(|| nest.verify())?;
         let normalized = trace.stage("normalize", || normalize::normalize(&nest, t.arguments()))?;
         self.check(|| normalized.nest.verify())?;

@@ -11,42 +11,87 @@ use std::collections::HashMap;
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::column::{Column, more_room, room};
-use crate::datatype::{Combiner, Datatype};
+use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
-use crate::nest::{At, Body, LoopNest, Lowered, Node, Trip, Unit};
+use crate::nest::{At, Body, Byte, Leaf, LoopNest, Lowered, Node, Trip, Value};
 use crate::segment::packed_bytes;
 
-/// What the leaves of the nest count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Units {
-    /// Bytes: native kinds.
-    Bytes,
-    /// Basic types: kinds that combine values (reductions).
-    Basic,
-    /// Basic types, in external32 representation on the packed side.
-    External32,
+/// What the leaves of a nest count, by the leaf operation that it is lowered for.
+pub trait Leaves: Copy {
+    /// The type of the leaves.
+    type Leaf: Leaf;
+
+    /// The leaves of a basic type: offsets in bytes of the first unit on both sides, number, unit.
+    fn of(self, named: Named) -> Vec<(At, u64, Self::Leaf)>;
 }
 
-/// One lowered datatype: its body, its packed bytes, and its length where one instance is a gapless run of bytes from
+/// Bytes, moved as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes;
+
+/// Values as they are in memory, for operations that combine them.
+#[derive(Clone, Copy, Debug)]
+pub struct Native;
+
+/// Values that are in external32 representation on the packed side (MPI 5.0, 14.5.2).
+#[derive(Clone, Copy, Debug)]
+pub struct External32;
+
+impl Leaves for Bytes {
+    type Leaf = Byte;
+
+    fn of(self, named: Named) -> Vec<(At, u64, Byte)> {
+        let pieces = named.pieces().iter().scan(0, |packed, &(offset, size)| {
+            let at = At::new(offset, *packed);
+            *packed += size;
+            Some((at, size as u64, Byte))
+        });
+        pieces.collect()
+    }
+}
+
+impl Leaves for Native {
+    type Leaf = Value;
+
+    fn of(self, named: Named) -> Vec<(At, u64, Value)> {
+        if named.is_marker() { Vec::new() } else { vec![(At::ZERO, 1, Value::native(named))] }
+    }
+}
+
+impl Leaves for External32 {
+    type Leaf = Value;
+
+    fn of(self, named: Named) -> Vec<(At, u64, Value)> {
+        let parts = named.parts().iter().scan(0, |packed, &(part, offset)| {
+            let (value, n) = Value::external32(part);
+            let at = At::new(offset, *packed);
+            *packed += value.packed() * n as i64;
+            Some((at, n, value))
+        });
+        parts.collect()
+    }
+}
+
+/// One lowered datatype: its body, its packed bytes, and its units where one instance is a gapless run of them from
 /// displacement 0.
 #[derive(Clone, Copy)]
-struct Done {
+struct Done<L> {
     body: Body,
     size: i64,
-    run: Option<i64>,
+    run: Option<(L, i64)>,
 }
 
 /// Lowers `t` for a run-time number of instances.
 ///
 /// # Errors
 /// A size in external32 that does not fit in 64 bits; otherwise only faults of ddtc: a datatype that was built has a nest.
-pub fn lower(t: &Datatype, units: Units) -> Result<LoopNest<Lowered>> {
+pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::Leaf>> {
     // A basic type grows at most twofold (long double, where C's has 8 bytes).
-    if units == Units::External32 && t.size() > i64::MAX / 2 {
-        let rule = "the size in external32 must fit in 64 bits";
+    if size_of::<V::Leaf>() > 0 && t.size() > i64::MAX / 2 {
+        let rule = "the size of its values must fit in 64 bits where each is twice as long";
         return Err(Error::new(ErrorClass::ValueTooLarge, "lower", "size", t.size(), rule));
     }
-    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), alike: HashMap::default(), units };
+    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), alike: HashMap::default(), leaves };
     let mut stack = vec![(t, false)];
     while let Some((t, children_done)) = stack.pop() {
         if l.done.contains_key(&t.id()) {
@@ -82,38 +127,38 @@ pub fn lower(t: &Datatype, units: Units) -> Result<LoopNest<Lowered>> {
     Ok(LoopNest::new(l.nodes, root, inner.size, t.extent()))
 }
 
-struct Lowering<'t> {
-    nodes: Vec<Node>,
-    done: HashMap<usize, Done, Xxh3DefaultBuilder>,
+struct Lowering<'t, V: Leaves> {
+    nodes: Vec<Node<V::Leaf>>,
+    done: HashMap<usize, Done<V::Leaf>, Xxh3DefaultBuilder>,
     /// Datatypes that are done, by structural hash: hosts hand out equal members of a struct as types of their own.
     alike: HashMap<u128, &'t Datatype, Xxh3DefaultBuilder>,
-    units: Units,
+    leaves: V,
 }
 
-impl Lowering<'_> {
+impl<V: Leaves> Lowering<'_, V> {
     /// What an equal datatype became.
-    fn equal(&self, t: &Datatype) -> Option<Done> {
+    fn equal(&self, t: &Datatype) -> Option<Done<V::Leaf>> {
         let known = self.alike.get(&t.structural_hash()).filter(|&&known| known == t)?;
         self.done.get(&known.id()).copied()
     }
 
-    fn of(&self, t: &Datatype) -> Result<Done> {
+    fn of(&self, t: &Datatype) -> Result<Done<V::Leaf>> {
         self.done.get(&t.id()).copied().ok_or_else(|| Error::internal("lower", "child not lowered"))
     }
 
-    fn seal(&mut self, list: Vec<Node>) -> Result<Body> {
+    fn seal(&mut self, list: Vec<Node<V::Leaf>>) -> Result<Body> {
         let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
         more_room("lower", &mut self.nodes, list.len())?;
         self.nodes.extend(list);
         Ok(body)
     }
 
-    fn done(&mut self, list: Vec<Node>, run: Option<i64>) -> Result<Done> {
+    fn done(&mut self, list: Vec<Node<V::Leaf>>, run: Option<(V::Leaf, i64)>) -> Result<Done<V::Leaf>> {
         let size = list.iter().map(|node| packed_bytes(node, 1)).fold(0, i64::wrapping_add);
         Ok(Done { body: self.seal(list)?, size, run })
     }
 
-    fn one(&mut self, t: &Datatype) -> Result<Done> {
+    fn one(&mut self, t: &Datatype) -> Result<Done<V::Leaf>> {
         if let Some(e) = t.expansion() {
             return self.of(e);
         }
@@ -122,7 +167,8 @@ impl Lowering<'_> {
             | Combiner::Resized { oldtype, .. }
             | Combiner::Bounds { oldtype, .. } => self.of(oldtype),
             Combiner::Contiguous { count, oldtype } => {
-                let run = self.run_of(oldtype)?.and_then(|n| n.checked_mul(*count));
+                let run = self.run_of(oldtype)?;
+                let run = run.and_then(|(unit, n)| Some((unit, n.checked_mul(*count)?)));
                 let node = self.block(oldtype, At::ZERO, *count)?;
                 self.done(vec![node], run)
             }
@@ -154,20 +200,12 @@ impl Lowering<'_> {
                 self.done(list, None)
             }
             Combiner::Named(named) => {
-                let mut list = Vec::new();
-                let mut packed = 0;
-                for (&(part, offset), &(_, size)) in named.parts().iter().zip(named.pieces()) {
-                    let at = At::new(offset, packed);
-                    let (n, unit) = match self.units {
-                        Units::Bytes => (size as u64, Unit::Byte),
-                        Units::Basic => (1, Unit::Basic(part)),
-                        Units::External32 => (1, Unit::External32(part)),
-                    };
-                    list.push(Node::Copy { at, n: Trip::fixed(n), unit });
-                    packed += unit.packed() * n as i64;
-                }
-                let run = (self.units == Units::Bytes && list.len() == 1).then_some(packed);
-                self.done(list, run)
+                let leaves = self.leaves.of(*named);
+                let run = match leaves[..] {
+                    [(_, n, unit)] if unit.user() * n as i64 == t.extent() => Some((unit, n as i64)),
+                    _ => None,
+                };
+                self.done(leaves.into_iter().map(|(at, n, unit)| Node::units(at, n, unit)).collect(), run)
             }
             Combiner::Subarray { .. }
             | Combiner::Darray { .. }
@@ -178,18 +216,18 @@ impl Lowering<'_> {
         }
     }
 
-    /// The length of one instance of `t` if `n` instances in a row are one gapless run of bytes.
-    fn run_of(&self, t: &Datatype) -> Result<Option<i64>> {
-        Ok(self.of(t)?.run.filter(|&n| n == t.extent()))
+    /// The units of one instance of `t` if `n` instances in a row are one gapless run of them.
+    fn run_of(&self, t: &Datatype) -> Result<Option<(V::Leaf, i64)>> {
+        Ok(self.of(t)?.run.filter(|&(unit, n)| unit.user().checked_mul(n) == Some(t.extent())))
     }
 
     /// `n` instances of `t` in a row, the first at `at`.
-    fn block(&self, t: &Datatype, at: At, n: i64) -> Result<Node> {
+    fn block(&self, t: &Datatype, at: At, n: i64) -> Result<Node<V::Leaf>> {
         let Done { body, size, .. } = self.of(t)?;
         Ok(Node::Loop { at, trip: Trip::fixed(n as u64), step: At::new(t.extent(), size), body })
     }
 
-    fn vector(&mut self, t: &Datatype, count: i64, blocklength: i64, stride: i64) -> Result<Done> {
+    fn vector(&mut self, t: &Datatype, count: i64, blocklength: i64, stride: i64) -> Result<Done<V::Leaf>> {
         let block = self.block(t, At::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
         let step = At::new(stride, blocklength.wrapping_mul(self.of(t)?.size));
@@ -197,23 +235,35 @@ impl Lowering<'_> {
         self.done(vec![outer], None)
     }
 
-    /// Blocks of one length at `displacements * unit` bytes.
-    fn table(&mut self, t: &Datatype, blocklength: i64, displacements: &[i64], unit: i64) -> Result<Done> {
+    /// Blocks of one length at `displacements * scale` bytes.
+    fn table(
+        &mut self,
+        t: &Datatype,
+        blocklength: i64,
+        displacements: &[i64],
+        scale: i64,
+    ) -> Result<Done<V::Leaf>> {
         let block = self.block(t, At::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
         let packed = blocklength.wrapping_mul(self.of(t)?.size);
-        let displacements = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)))?;
+        let displacements = Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))?;
         let table = Node::Table { at: At::ZERO, displacements, packed, body };
         self.done(vec![table], None)
     }
 
-    /// Blocks of their own lengths (in instances of `t`) at `displacements * unit` bytes.
-    fn indexed(&mut self, t: &Datatype, lengths: &[i64], displacements: &[i64], unit: i64) -> Result<Done> {
+    /// Blocks of their own lengths (in instances of `t`) at `displacements * scale` bytes.
+    fn indexed(
+        &mut self,
+        t: &Datatype,
+        lengths: &[i64],
+        displacements: &[i64],
+        scale: i64,
+    ) -> Result<Done<V::Leaf>> {
         // Blocks of one length are a table: one column instead of three.
         if let [first, rest @ ..] = lengths
             && rest.iter().all(|n| n == first)
         {
-            return self.table(t, *first, displacements, unit);
+            return self.table(t, *first, displacements, scale);
         }
         // Empty blocks are rare and dropped first, so that columns are built from slices.
         let (mut kept_lengths, mut kept_displacements);
@@ -228,26 +278,26 @@ impl Lowering<'_> {
             (lengths, displacements)
         };
         let size = self.of(t)?.size;
-        let list = if let Some(run) = self.run_of(t)? {
+        let list = if let Some((unit, run)) = self.run_of(t)? {
             // Gone through by the column rather than kept: touching memory for the first time costs more than the sums.
             let mut next = 0_i64;
             let starts = lengths.iter().map(move |n| {
                 let start = next;
-                next = next.wrapping_add(n.wrapping_mul(run));
+                next = next.wrapping_add(n.wrapping_mul(run).wrapping_mul(unit.packed()));
                 start
             });
             if lengths.iter().fold(0_i64, |at, n| at.wrapping_add(n.wrapping_mul(run))) == 0 {
                 Vec::new()
             } else {
-                let user = Column::build(displacements.iter().map(|d| d.wrapping_mul(unit)))?;
+                let user = Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))?;
                 let len = Column::build(lengths.iter().map(|n| n.wrapping_mul(run)))?;
-                vec![Node::Blocks { at: At::ZERO, user, packed: Column::build(starts)?, len }]
+                vec![Node::Blocks { at: At::ZERO, user, packed: Column::build(starts)?, len, unit }]
             }
         } else {
             let mut list = room("lower", lengths.len())?;
             let mut packed = 0_i64;
             for (&n, &d) in lengths.iter().zip(displacements) {
-                list.push(self.block(t, At::new(d.wrapping_mul(unit), packed), n)?);
+                list.push(self.block(t, At::new(d.wrapping_mul(scale), packed), n)?);
                 packed = packed.wrapping_add(n.wrapping_mul(size));
             }
             list

@@ -62,10 +62,10 @@ impl Class {
         for node in nest.nodes() {
             match node {
                 Node::Copy { n, .. } if n.per_count => return Class::Dense,
-                Node::Copy { n, unit, .. } => {
+                Node::Copy { n, .. } => {
                     leaves += 1;
                     runs += 1;
-                    bytes += i128::from(n.k) * i128::from(unit.user());
+                    bytes += i128::from(n.k);
                 }
                 Node::Blocks { len, .. } => {
                     leaves += 2;
@@ -323,12 +323,12 @@ pub fn file(config: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::datatype::Datatype;
-    use crate::lower::{Units, lower};
+    use crate::lower::{Bytes, lower};
     use crate::normalize::normalize;
 
     fn class(text: &str) -> Class {
         let t: Datatype = text.parse().unwrap();
-        Class::of(&normalize(&lower(&t, Units::Bytes).unwrap(), 1).unwrap().nest)
+        Class::of(&normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest)
     }
 
     #[test]

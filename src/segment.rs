@@ -3,7 +3,7 @@
 //! Packed order is type-map order, so every node of a pack or unpack nest covers one interval of the stream, and the
 //! iterations of a loop cover equal pieces of it. A position is found by division and binary search, never by counting.
 
-use crate::nest::{At, Node};
+use crate::nest::{At, Leaf, Node};
 
 /// A range `[from, to)` of the packed stream, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +57,13 @@ impl Segment {
 
 /// Packed bytes of a whole node for `count` instances.
 #[inline]
-pub fn packed_bytes(node: &Node, count: u64) -> i64 {
+pub fn packed_bytes<L: Leaf>(node: &Node<L>, count: u64) -> i64 {
     match node {
         Node::Loop { trip, step, .. } => (trip.at(count) as i64).wrapping_mul(step.packed),
         Node::Table { displacements, packed, .. } => displacements.len() as i64 * packed,
-        Node::Blocks { packed, len, .. } => match len.len() {
+        Node::Blocks { packed, len, unit, .. } => match len.len() {
             0 => 0,
-            n => packed.get(n - 1) + len.get(n - 1),
+            n => packed.get(n - 1) + len.get(n - 1).wrapping_mul(unit.packed()),
         },
         Node::Copy { n, unit, .. } => (n.at(count) as i64).wrapping_mul(unit.packed()),
     }

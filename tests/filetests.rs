@@ -26,7 +26,7 @@ use ddtc::datatype::Datatype;
 use ddtc::emit::{self, Emitter};
 use ddtc::fuzzing::check_datatype;
 use ddtc::kind::Direction;
-use ddtc::lower::Units;
+use ddtc::lower::Bytes;
 use ddtc::nest::{LoopNest, Lowered, Normal, Visit};
 use ddtc::plan::{Plan, Scheduled};
 use ddtc::target::{Arch, Level, Target};
@@ -154,7 +154,7 @@ fn lowered(input: &str) -> (LoopNest<Lowered>, Option<u64>) {
         return (input.parse().unwrap_or_else(|e| panic!("{e}\n{input}")), None);
     }
     let t: Datatype = ddtc::corpus::datatype(input).unwrap_or_else(|e| panic!("{e}\n{input}"));
-    (lower::lower(&t, Units::Bytes).unwrap(), Some(t.arguments()))
+    (lower::lower(&t, Bytes).unwrap(), Some(t.arguments()))
 }
 
 fn normal(case: &Case) -> (LoopNest<Normal>, i64) {

@@ -3,11 +3,11 @@
 use ddtc::datatype::{Datatype, Order};
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::fuzzing::{Budget, Choices, datatype};
-use ddtc::lower::{Units, lower};
+use ddtc::lower::{Bytes, lower};
 use ddtc::normalize::{Normalized, normalize};
 
 fn normal(t: &Datatype) -> Normalized {
-    normalize(&lower(t, Units::Bytes).unwrap(), t.arguments()).unwrap()
+    normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap()
 }
 
 /// All of `family` have one map, one normal form at one origin, and share one layout.

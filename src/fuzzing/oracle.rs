@@ -16,7 +16,7 @@ use crate::engine::{Config, Engine, Mode};
 use crate::error::Error;
 use crate::kernel::{CompiledCode, Context, Text};
 use crate::kind::Direction;
-use crate::lower::Units;
+use crate::lower::Bytes;
 use crate::nest::{self, Disjoint, LoopNest, Lowered, Normal, Phase};
 use crate::plan::Word;
 use crate::target::{Arch, Level, Target};
@@ -162,7 +162,7 @@ impl Oracle {
         text(t)?;
         round_trip(t)?;
         let case = Case::new(t, count)?;
-        let lowered = lower::lower(t, Units::Bytes).map_err(Mismatch::error("lower"))?;
+        let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
         lowered.verify().map_err(|e| Mismatch::new("lower", format!("{e}\n{lowered}")))?;
         case.nest("lower", &lowered, 0)?;
         let normal = normalize::normalize(&lowered, t.arguments()).map_err(Mismatch::error("normalize"))?;

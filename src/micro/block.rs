@@ -5,6 +5,40 @@
 
 use std::ptr;
 
+use super::isa::Isa;
+
+/// Copies a block of the constant length `LEN` with the widest pieces of `I`.
+///
+/// # Safety
+/// `LEN` bytes readable at `src`, writable at `dst`, not overlapping.
+#[inline(always)]
+pub(super) unsafe fn constant<I: Isa, const LEN: usize>(dst: *mut u8, src: *const u8) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match const { I::WIDE } {
+            64 => in_line::<LEN, 64>(dst, src),
+            32 => in_line::<LEN, 32>(dst, src),
+            _ => in_line::<LEN, 16>(dst, src),
+        }
+    }
+}
+
+/// Copies a block whose length is known at run time with the widest pieces of `I`.
+///
+/// # Safety
+/// `len` bytes readable at `src`, writable at `dst`, not overlapping.
+#[inline(always)]
+pub(super) unsafe fn run_time_by<I: Isa>(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match const { I::WIDE } {
+            64 => run_time::<64>(dst, src, len),
+            32 => run_time::<32>(dst, src, len),
+            _ => run_time::<16>(dst, src, len),
+        }
+    }
+}
+
 /// Copies one piece of `N` bytes; a load and a store where the instruction set has the width.
 ///
 /// # Safety
@@ -52,7 +86,7 @@ const fn pieces(len: usize, wide: usize) -> [(usize, usize); 12] {
 /// # Safety
 /// `LEN` bytes readable at `src`, writable at `dst`, not overlapping.
 #[inline(always)]
-pub(super) unsafe fn constant<const LEN: usize, const WIDE: usize>(dst: *mut u8, src: *const u8) {
+unsafe fn in_line<const LEN: usize, const WIDE: usize>(dst: *mut u8, src: *const u8) {
     // SAFETY: every piece lies inside [0, LEN) of both sides.
     unsafe {
         if const { LEN > 8 * WIDE } {

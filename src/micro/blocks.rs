@@ -5,8 +5,9 @@
 //! without one (1 to 8 doubles a block, GB/s; Sapphire Rapids: 1000 blocks by branches 20, by masks 10 to 18; 100,000 blocks
 //! 5 and 8).
 
+use super::cursor::Offset;
+use super::isa::{Code, Isa, for_each_code, with_code};
 use super::rows::ends;
-use super::side::Entry;
 use super::{Argument, Call, Direction, Family, Micro, Role, Width, block};
 use crate::column::Column;
 use crate::nest::{At, Trip};
@@ -101,8 +102,8 @@ pub unsafe fn twin(
         // SAFETY: `i < n` below.
         unsafe {
             match width {
-                Width::I32 => i32::at(column, i),
-                Width::I64 => i64::at(column, i),
+                Width::I32 => i32::load(column, i),
+                Width::I64 => i64::load(column, i),
             }
         }
     };
@@ -127,7 +128,7 @@ pub unsafe fn twin(
 /// # Safety
 /// As [`twin`], entries of types `U`, `P` and `L`; `copy` writes exactly the block.
 #[inline(always)]
-unsafe fn all<const PACK: bool, U: Entry, P: Entry, L: Entry>(
+unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
     user: *mut u8,
     packed: *mut u8,
     n: usize,
@@ -136,75 +137,56 @@ unsafe fn all<const PACK: bool, U: Entry, P: Entry, L: Entry>(
 ) {
     for i in 0..n {
         // SAFETY: entry `i` of `n` of each column.
-        let (u, p, len) = unsafe { (U::at(users, i), P::at(packeds, i), L::at(lens, i) as usize) };
+        let (u, p, len) = unsafe { (U::load(users, i), P::load(packeds, i), L::load(lens, i) as usize) };
         let (dst, src) = ends::<PACK>(user.wrapping_offset(u), packed.wrapping_offset(p));
         copy(dst, src, len);
     }
 }
 
-/// The C function of one level; `$copy` moves one block.
-macro_rules! level {
-    ($name:ident, $copy:path, $(#[$feature:meta])?) => {
-        mod $name {
-            use super::Entry;
+/// Lists longer than this many blocks are copied under masks: a processor does not learn the lengths of more.
+const LEARNT: u64 = 4096;
 
-            /// # Safety
-            /// As [`super::twin`], on a machine of this level.
-            $(#[$feature])?
-            pub(super) unsafe extern "C" fn move_all<const PACK: bool, U: Entry, P: Entry, L: Entry>(
-                user: *mut u8,
-                packed: *mut u8,
-                n: u64,
-                users: *const u8,
-                packeds: *const u8,
-                lens: *const u8,
-            ) {
-                // SAFETY: as promised by the caller; every block that the closure is given is one of them.
-                unsafe {
-                    super::all::<PACK, U, P, L>(user, packed, n as usize, [users, packeds, lens], |d, s, len| {
-                        $copy(d, s, len)
-                    })
+/// The C function of one instruction set.
+trait Functions: Code {
+    /// The function for columns of these entries.
+    fn any<const PACK: bool, U: Offset, P: Offset, L: Offset>() -> Function;
+}
+
+macro_rules! functions {
+    ($isa:ty, $(#[$feature:meta])?) => {
+        impl Functions for $isa {
+            #[inline(always)]
+            fn any<const PACK: bool, U: Offset, P: Offset, L: Offset>() -> Function {
+                /// # Safety
+                /// As [`twin`], on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry<const PACK: bool, U: Offset, P: Offset, L: Offset>(
+                    user: *mut u8,
+                    packed: *mut u8,
+                    n: u64,
+                    users: *const u8,
+                    packeds: *const u8,
+                    lens: *const u8,
+                ) {
+                    let columns = [users, packeds, lens];
+                    // SAFETY: as promised by the caller; every block that a closure is given is one of them.
+                    unsafe {
+                        if const { <$isa>::MASKED_UP_TO == 0 } {
+                            all::<PACK, U, P, L>(user, packed, n as usize, columns, |d, s, len| by_length::<$isa, L>(d, s, len));
+                        } else if n <= LEARNT {
+                            <<$isa as Isa>::Below as Functions>::any::<PACK, U, P, L>()(user, packed, n, users, packeds, lens);
+                        } else {
+                            all::<PACK, U, P, L>(user, packed, n as usize, columns, |d, s, len| masked::<$isa, L>(d, s, len));
+                        }
+                    }
                 }
+                entry::<PACK, U, P, L>
             }
         }
     };
 }
 
-level!(baseline, super::by_length::<L, 16>,);
-#[cfg(target_arch = "aarch64")]
-level!(neon, super::by_length::<L, 32>,);
-#[cfg(target_arch = "x86_64")]
-level!(avx2, super::by_length::<L, 32>, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
-/// Lists longer than this many blocks are copied under masks: a processor does not learn the lengths of more.
-#[cfg(target_arch = "x86_64")]
-const LEARNT: u64 = 4096;
-
-#[cfg(target_arch = "x86_64")]
-mod avx512 {
-    use super::Entry;
-
-    /// # Safety
-    /// As [`super::twin`], on a machine of this level.
-    #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(super) unsafe extern "C" fn move_all<const PACK: bool, U: Entry, P: Entry, L: Entry>(
-        user: *mut u8,
-        packed: *mut u8,
-        n: u64,
-        users: *const u8,
-        packeds: *const u8,
-        lens: *const u8,
-    ) {
-        // SAFETY: as promised by the caller; every block that the closure is given is one of them.
-        unsafe {
-            if n <= super::LEARNT {
-                return super::avx2::move_all::<PACK, U, P, L>(user, packed, n, users, packeds, lens);
-            }
-            super::all::<PACK, U, P, L>(user, packed, n as usize, [users, packeds, lens], |d, s, len| {
-                super::masked::<L>(d, s, len)
-            })
-        }
-    }
-}
+for_each_code!(functions);
 
 /// Copies a block: in line where lengths are entries of 4 bytes. Those of 8 are there for lengths of 2 GiB, which a call of the C
 /// library's `memcpy` serves best, and small code serves the others well enough.
@@ -212,69 +194,54 @@ mod avx512 {
 /// # Safety
 /// `len` bytes readable at `src`, writable at `dst`, not overlapping.
 #[inline(always)]
-unsafe fn by_length<L: Entry, const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
+unsafe fn by_length<I: Isa, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: as promised by the caller.
     unsafe {
         if const { size_of::<L>() == 8 } {
             std::ptr::copy_nonoverlapping(src, dst, len);
         } else {
-            block::run_time::<WIDE>(dst, src, len);
+            block::run_time_by::<I>(dst, src, len);
         }
     }
 }
 
-/// Copies a block: up to 64 bytes under a mask, more in whole pieces with the last one overlapping.
+/// Copies a block: under a mask if it is short enough, else in pieces of the instruction set below, as short lists are.
 ///
 /// # Safety
-/// `len` bytes readable at `src`, writable at `dst`, not overlapping.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn masked<L: Entry>(dst: *mut u8, src: *const u8, len: usize) {
-    use std::arch::x86_64::{_bzhi_u64, _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8};
-    // SAFETY: bytes whose mask bit is 0 are neither read nor written; the others lie below `len`.
+/// As [`by_length`]; the machine has the instructions of `I`.
+#[inline(always)]
+unsafe fn masked<I: Code, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: as promised by the caller.
     unsafe {
-        if len <= 64 {
-            let mask = _bzhi_u64(u64::MAX, len as u32);
-            _mm512_mask_storeu_epi8(dst.cast(), mask, _mm512_maskz_loadu_epi8(mask, src.cast()));
+        if len <= I::MASKED_UP_TO {
+            I::copy_masked(dst, src, len);
         } else {
-            by_length::<L, 32>(dst, src, len);
+            by_length::<I::Below, L>(dst, src, len);
         }
     }
 }
 
-fn pick<const PACK: bool, U: Entry, P: Entry, L: Entry>(level: Level) -> Function {
-    match level {
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => avx512::move_all::<PACK, U, P, L>,
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => avx2::move_all::<PACK, U, P, L>,
-        #[cfg(target_arch = "aarch64")]
-        Level::Neon => neon::move_all::<PACK, U, P, L>,
-        _ => baseline::move_all::<PACK, U, P, L>,
-    }
-}
-
-fn pick_widths<const PACK: bool>(widths: Widths, level: Level) -> Function {
+/// The function for columns of `widths`.
+fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     use Width::{I32, I64};
     match (widths.user, widths.packed, widths.len) {
-        (I32, I32, I32) => pick::<PACK, i32, i32, i32>(level),
-        (I32, I32, I64) => pick::<PACK, i32, i32, i64>(level),
-        (I32, I64, I32) => pick::<PACK, i32, i64, i32>(level),
-        (I32, I64, I64) => pick::<PACK, i32, i64, i64>(level),
-        (I64, I32, I32) => pick::<PACK, i64, i32, i32>(level),
-        (I64, I32, I64) => pick::<PACK, i64, i32, i64>(level),
-        (I64, I64, I32) => pick::<PACK, i64, i64, i32>(level),
-        (I64, I64, I64) => pick::<PACK, i64, i64, i64>(level),
+        (I32, I32, I32) => I::any::<PACK, i32, i32, i32>(),
+        (I32, I32, I64) => I::any::<PACK, i32, i32, i64>(),
+        (I32, I64, I32) => I::any::<PACK, i32, i64, i32>(),
+        (I32, I64, I64) => I::any::<PACK, i32, i64, i64>(),
+        (I64, I32, I32) => I::any::<PACK, i64, i32, i32>(),
+        (I64, I32, I64) => I::any::<PACK, i64, i32, i64>(),
+        (I64, I64, I32) => I::any::<PACK, i64, i64, i32>(),
+        (I64, I64, I64) => I::any::<PACK, i64, i64, i64>(),
     }
 }
 
 /// The function for columns of `widths`.
 pub fn function(widths: Widths, direction: Direction, level: Level) -> Function {
-    match direction {
-        Direction::Pack => pick_widths::<true>(widths, level),
-        Direction::Unpack => pick_widths::<false>(widths, level),
-    }
+    with_code!(level, I => match direction {
+        Direction::Pack => lookup::<I, true>(widths),
+        Direction::Unpack => lookup::<I, false>(widths),
+    })
 }
 
 #[cfg(test)]

@@ -12,28 +12,21 @@
 //! * source and destination do not overlap (MPI 5.0, section 4.1: a buffer is not both).
 #![allow(unsafe_code)] // Copies through raw pointers and instruction sets chosen at run time.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod block;
 pub mod blocks;
+mod constant_length;
+mod cursor;
 mod family;
-mod lengths;
+mod isa;
 pub mod memory;
-#[cfg(target_arch = "aarch64")]
-mod neon;
 pub mod pattern;
 pub mod rows;
-mod side;
+mod run_time_length;
 pub mod stream;
 pub mod strided;
 #[cfg(test)]
 mod testing;
 pub mod transpose;
-mod turns;
-#[cfg(target_arch = "x86_64")]
-mod windows;
 
 use std::fmt;
 

@@ -1,12 +1,13 @@
-//! Pattern: instances of one small layout, each within a window of 64 bytes, moved by one permutation per window.
+//! Pattern: instances of one small layout, each within a vector of 64 bytes, moved by one permutation per vector.
 //!
-//! An array of structs, or any short blocks that repeat: load a window, permute its bytes into packed order, store; unpack
-//! the other way round through a mask. As many instances as fit share a window. Loads and the last stores are masked too, so
+//! An array of structs, or any short blocks that repeat: load a vector, permute its bytes into packed order, store; unpack
+//! the other way round through a mask. As many instances as fit share a vector. Loads and the last stores are masked too, so
 //! nothing outside the instances is touched and no remainder is left to other code. Bytes are permuted with AVX-512 VBMI,
-//! 4-byte words with AVX-512 or AVX2 (32-byte windows). NEON looks bytes up in tables, and only packs: it has no masks.
+//! 4-byte words with AVX-512 or AVX2 (vectors of 32 bytes). NEON looks bytes up in tables, and only packs: it has no masks.
 
 use std::fmt;
 
+use super::isa::{Code, Isa, Permutation, with_code, with_isa};
 use super::{Argument, Call, Direction, Family, Micro, Role};
 use crate::nest::{At, Trip};
 use crate::target::{Level, Target};
@@ -99,21 +100,21 @@ impl fmt::Display for Granule {
 /// What the code reads. Lanes are bytes or words; masks have one bit per lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-struct Table {
-    /// For every lane of the packed side the lane of the window that it comes from.
-    pack: [u8; 64],
-    /// For every lane of the window the lane of the packed side that it comes from.
-    unpack: [u8; 64],
-    /// Lanes of the window that are mapped when it is full.
-    mapped: u64,
-    /// Instances in a full window.
-    instances: u64,
+pub(super) struct Table {
+    /// For every lane of the packed side the lane of the user's vector that it comes from.
+    pub(super) pack: [u8; 64],
+    /// For every lane of the user's vector the lane of the packed side that it comes from.
+    pub(super) unpack: [u8; 64],
+    /// Lanes of the user's vector that are mapped when it is full.
+    pub(super) mapped: u64,
+    /// Instances in a full vector.
+    pub(super) instances: u64,
     /// Packed bytes of an instance.
-    size: u64,
+    pub(super) size: u64,
     /// Bytes from the instance's address to its lowest mapped byte.
-    lowest: i64,
+    pub(super) lowest: i64,
     /// Bytes from the lowest to the end of the highest mapped byte of an instance.
-    span: u64,
+    pub(super) span: u64,
 }
 
 /// A layout as a permutation. Contexts hold its address.
@@ -124,29 +125,25 @@ pub struct Pattern {
     stride: i64,
     granule: Granule,
     level: Level,
-    /// No byte of a window is mapped twice, and the level stores under masks.
+    /// No byte of a vector is mapped twice, and the level stores under masks.
     unpacks: bool,
 }
 
 impl Pattern {
     /// The pattern of instances made of `parts`, `stride` bytes apart; none where it has no code for `target`:
-    /// a span of more than one window, packed bytes that are not `0..size` in some order, or offsets that are no multiples
-    /// of the granule; for NEON also less than two instances in a window.
+    /// a span of more than one vector, packed bytes that are not `0..size` in some order, or offsets that are no multiples
+    /// of the granule; without masks also less than two instances in a vector.
     pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Pattern> {
         let level = target.level();
-        let granule = match level {
-            Level::Baseline => return None,
-            _ if target.permutes_bytes() => Granule::Byte,
-            _ => Granule::Word,
-        };
-        let window = if level == Level::Avx2 { 32 } else { 64 };
-        let bytes = bytes_of(parts, window)?;
+        let Permutation { vector, masked } = with_isa!(level, I => I::PERMUTATION)?;
+        let granule = if target.permutes_bytes() { Granule::Byte } else { Granule::Word };
+        let bytes = bytes_of(parts, vector)?;
         let lowest = *bytes.iter().min()?;
         let span = bytes.iter().max()?.checked_sub(lowest)?.checked_add(1)?;
-        let (size, span) = (bytes.len() as u64, u64::try_from(span).ok().filter(|&s| s <= window)?);
-        let fits = |k: u64| stride > 0 && (k - 1) * stride as u64 + span <= window && k * size <= window;
+        let (size, span) = (bytes.len() as u64, u64::try_from(span).ok().filter(|&s| s <= vector)?);
+        let fits = |k: u64| stride > 0 && (k - 1) * stride as u64 + span <= vector && k * size <= vector;
         let instances = if stride >= span as i64 {
-            (1..=window).take_while(|&k| k == 1 || fits(k)).count() as u64
+            (1..=vector).take_while(|&k| k == 1 || fits(k)).count() as u64
         } else {
             1
         };
@@ -179,11 +176,11 @@ impl Pattern {
         if unit > 1 && !whole(&bytes, unit as i64) {
             return None;
         }
-        // A window of NEON is read as it is, so there must be more of it than one instance, and gaps that are short.
-        if level == Level::Neon && instances == 1 {
+        // A vector that is read as it is must be worth more than one instance, and the gaps in it short.
+        if !masked && instances == 1 {
             return None;
         }
-        let unpacks = disjoint && level != Level::Neon;
+        let unpacks = disjoint && masked;
         Some(Pattern { table, parts: parts.into(), stride, granule, level, unpacks })
     }
 
@@ -192,12 +189,12 @@ impl Pattern {
         self.table.size
     }
 
-    /// Instances that one window moves.
+    /// Instances that one vector moves.
     pub fn instances(&self) -> u64 {
         self.table.instances
     }
 
-    /// Whether it may be unpacked: a mask cannot write one byte twice, so overlapping parts have no order, and NEON has none.
+    /// Whether it may be unpacked: a mask cannot write one byte twice, so overlapping parts have no order, and without masks there is none.
     pub fn unpacks(&self) -> bool {
         self.unpacks
     }
@@ -238,11 +235,11 @@ fn put(lanes: &mut [u8; 64], at: u64, value: u64, unit: u64) -> Option<()> {
     Some(())
 }
 
-/// User offset of every packed byte of an instance, if the parts are at most `window` bytes and make exactly `0..size`.
-fn bytes_of(parts: &[Part], window: u64) -> Option<Vec<i64>> {
+/// User offset of every packed byte of an instance, if the parts are at most `limit` bytes and make exactly `0..size`.
+fn bytes_of(parts: &[Part], limit: u64) -> Option<Vec<i64>> {
     let mut bytes: Vec<Option<i64>> = Vec::new();
     for part in parts {
-        let end = part.packed.checked_add(part.len).filter(|&e| e <= window)? as usize;
+        let end = part.packed.checked_add(part.len).filter(|&e| e <= limit)? as usize;
         bytes.resize(bytes.len().max(end), None);
         for k in 0..part.len {
             let byte = &mut bytes[(part.packed + k) as usize];
@@ -291,21 +288,11 @@ pub unsafe fn twin(
 }
 
 #[cfg(target_arch = "x86_64")]
-mod code;
-#[cfg(target_arch = "aarch64")]
-mod neon;
+pub(super) mod masked;
 
 /// The function for patterns of `granule` at `level`; none where there is none.
 pub fn function(granule: Granule, direction: Direction, level: Level) -> Option<Function> {
-    #[cfg(target_arch = "x86_64")]
-    return code::function(granule, direction, level);
-    #[cfg(target_arch = "aarch64")]
-    return neon::function(granule, direction, level);
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        let _ = (granule, direction, level);
-        None
-    }
+    with_code!(level, I => I::pattern(granule, direction))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! Packing gathers, unpacking scatters. The table is a column of 4- or 8-byte offsets; it is latency that bounds these loops
 //! (`load row; load [user + row]`), so they are plain, unrolled, and leave the overlap to the processor.
 
-use super::side::{self, Entry, Side};
-use super::{Argument, Call, Direction, Family, Micro, Role, Width, lengths, turns};
+use super::cursor::{Cursor, Listed, Offset, Strided};
+use super::isa::{Code, Isa, for_each_code, has, serving, with_code};
+use super::{Argument, Call, Direction, Family, Micro, Role, Width, constant_length, run_time_length};
 use crate::column::Column;
 use crate::nest::{At, Trip};
 use crate::target::Level;
@@ -83,8 +84,8 @@ pub unsafe fn twin(
         // SAFETY: entry `i` of `n`, then byte `k` of block `i`.
         unsafe {
             let row = match width {
-                Width::I32 => i32::at(rows, i),
-                Width::I64 => i64::at(rows, i),
+                Width::I32 => i32::load(rows, i),
+                Width::I64 => i64::load(rows, i),
             };
             for k in 0..len as isize {
                 let u = user.wrapping_offset(row + k);
@@ -101,40 +102,42 @@ pub unsafe fn twin(
 /// Chooses the loop by direction and by whether the packed side is dense.
 ///
 /// # Safety
-/// As [`twin`] with `len = LEN`, entries of type `E`; the machine runs `LEVEL`.
+/// As [`twin`] with `len = LEN`, entries of type `O`; the machine has the instructions of `I`.
 #[inline(always)]
-unsafe fn sides<const PACK: bool, E: Entry, const LEN: usize, const LEVEL: u8>(
+unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
     user: *mut u8,
     packed: *mut u8,
     n: usize,
     rows: *const u8,
     stride: isize,
 ) {
-    let mut rows = side::Rows::<E> { user, rows: rows.cast() };
+    let mut rows = Listed::<O> { base: user, next: rows.cast() };
     let (mut packed, mut left) = (packed, n);
     // SAFETY: `n` entries.
-    let sparse = unsafe { sparse::<E>(rows.rows.cast(), n) };
+    let sparse = unsafe { sparse::<O>(rows.next.cast(), n) };
     while left > 0 {
         let n = if sparse { left.min(AHEAD) } else { left };
         left -= n;
         if sparse {
             // SAFETY: the entries after the next `n`, of which `left` remain.
             unsafe {
-                prefetch::<PACK, E>(side::Rows { rows: rows.rows.wrapping_add(n), ..rows }, left.min(AHEAD))
+                prefetch::<I, PACK>(Listed { next: rows.next.wrapping_add(n), ..rows }, left.min(AHEAD))
             };
         }
         // SAFETY: the same blocks in every case.
         unsafe {
             match (PACK, stride == LEN as isize) {
-                (true, true) if turns::has_pack(LEN, LEVEL) => turns::pack::<LEN, LEVEL, _>(packed, rows, n),
-                (true, _) => turns::each::<LEN, LEVEL, _, _>(side::Strided::new(packed, stride), rows, n),
-                (false, true) if turns::has_unpack(LEN, LEVEL) => {
-                    turns::unpack::<LEN, LEVEL, _>(rows, packed, n, true)
+                (true, true) if const { constant_length::has_pack::<I>(LEN) } => {
+                    constant_length::pack::<I, LEN>(packed, rows, n)
                 }
-                (false, _) => turns::each::<LEN, LEVEL, _, _>(rows, side::Strided::new(packed, stride), n),
+                (true, _) => constant_length::each::<I, LEN>(Strided::new(packed, stride), rows, n),
+                (false, true) if const { constant_length::has_unpack::<I>(LEN) } => {
+                    constant_length::unpack::<I, LEN>(rows, packed, n, true)
+                }
+                (false, _) => constant_length::each::<I, LEN>(rows, Strided::new(packed, stride), n),
             }
         }
-        rows.rows = rows.rows.wrapping_add(n);
+        rows.next = rows.next.wrapping_add(n);
         packed = packed.wrapping_offset(stride.wrapping_mul(n as isize));
     }
 }
@@ -149,9 +152,9 @@ const AHEAD: usize = 32;
 /// # Safety
 /// `rows` has `n` entries.
 #[inline(always)]
-unsafe fn sparse<E: Entry>(rows: *const u8, n: usize) -> bool {
+unsafe fn sparse<O: Offset>(rows: *const u8, n: usize) -> bool {
     // SAFETY: the first and the last of `n` entries.
-    n > 16 * AHEAD && unsafe { E::at(rows, n - 1).abs_diff(E::at(rows, 0)) } >= FAR.max(256 * n)
+    n > 16 * AHEAD && unsafe { O::load(rows, n - 1).abs_diff(O::load(rows, 0)) } >= FAR.max(256 * n)
 }
 
 /// Bytes between the first and the last entry from which on blocks are asked for ahead.
@@ -162,99 +165,84 @@ const FAR: usize = 2 << 20;
 /// # Safety
 /// `rows` has `n` entries.
 #[inline(always)]
-unsafe fn prefetch<const PACK: bool, E: Entry>(mut rows: side::Rows<E>, n: usize) {
+unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     for _ in 0..n {
         // SAFETY: a remaining block has its entry.
         let at = unsafe { rows.at(0) };
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a hint, which no address makes fail.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
-            if PACK {
-                _mm_prefetch::<_MM_HINT_T0>(at.cast())
-            } else {
-                _mm_prefetch::<_MM_HINT_ET0>(at.cast())
-            }
+        if PACK {
+            I::prefetch::<false>(at)
+        } else {
+            I::prefetch::<true>(at)
         }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = at;
         rows.advance(1);
     }
 }
 
-/// The C functions of one level.
-macro_rules! level {
-    ($name:ident, $level:path, $(#[$feature:meta])?) => {
-        mod $name {
-            use super::{Entry, lengths, side};
+/// The C functions of one instruction set.
+trait Functions: Code {
+    /// The function made for blocks of `LEN` bytes, or that of the instruction set below where this one has no code for them.
+    fn made_for<const PACK: bool, O: Offset, const LEN: usize>() -> Function;
+    /// The function for blocks of any length.
+    fn any<const PACK: bool, O: Offset>() -> Function;
+}
 
-            /// # Safety
-            /// As [`super::twin`] with `len = LEN`, on a machine of this level.
-            $(#[$feature])?
-            pub(super) unsafe extern "C" fn made_for<const PACK: bool, E: Entry, const LEN: usize>(
-                user: *mut u8,
-                packed: *mut u8,
-                n: u64,
-                rows: *const u8,
-                packed_stride: i64,
-                _len: u64,
-            ) {
-                // SAFETY: as promised by the caller.
-                unsafe {
-                    super::sides::<PACK, E, LEN, { $level }>(user, packed, n as usize, rows, packed_stride as isize)
+macro_rules! functions {
+    ($isa:ty, $(#[$feature:meta])?) => {
+        impl Functions for $isa {
+            #[inline(always)]
+            fn made_for<const PACK: bool, O: Offset, const LEN: usize>() -> Function {
+                if const { !has(<$isa>::MADE_FOR.rows, LEN) } {
+                    return <<$isa as Isa>::Below as Functions>::made_for::<PACK, O, LEN>();
                 }
+                /// # Safety
+                /// As [`twin`] with `len = LEN`, on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry<const PACK: bool, O: Offset, const LEN: usize>(
+                    user: *mut u8,
+                    packed: *mut u8,
+                    n: u64,
+                    rows: *const u8,
+                    packed_stride: i64,
+                    _len: u64,
+                ) {
+                    // SAFETY: as promised by the caller.
+                    unsafe { made_for::<$isa, PACK, O, LEN>(user, packed, n as usize, rows, packed_stride as isize) }
+                }
+                entry::<PACK, O, LEN>
             }
 
-            /// # Safety
-            /// As [`super::twin`], on a machine of this level.
-            $(#[$feature])?
-            pub(super) unsafe extern "C" fn any<const PACK: bool, E: Entry>(
-                user: *mut u8,
-                packed: *mut u8,
-                n: u64,
-                rows: *const u8,
-                packed_stride: i64,
-                len: u64,
-            ) {
-                let user = side::Rows::<E> { user, rows: rows.cast() };
-                let packed = side::Strided::new(packed, packed_stride as isize);
-                let (n, len) = (n as usize, len as usize);
-                // SAFETY: as promised by the caller.
-                unsafe {
-                    if PACK {
-                        lengths::any::<{ $level }, _, _>(packed, user, n, len);
-                    } else {
-                        lengths::any::<{ $level }, _, _>(user, packed, n, len);
+            #[inline(always)]
+            fn any<const PACK: bool, O: Offset>() -> Function {
+                /// # Safety
+                /// As [`twin`], on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry<const PACK: bool, O: Offset>(
+                    user: *mut u8,
+                    packed: *mut u8,
+                    n: u64,
+                    rows: *const u8,
+                    packed_stride: i64,
+                    len: u64,
+                ) {
+                    let user = Listed::<O> { base: user, next: rows.cast() };
+                    let packed = Strided::new(packed, packed_stride as isize);
+                    let (n, len) = (n as usize, len as usize);
+                    // SAFETY: as promised by the caller.
+                    unsafe {
+                        if PACK {
+                            run_time_length::any::<$isa>(packed, user, n, len);
+                        } else {
+                            run_time_length::any::<$isa>(user, packed, n, len);
+                        }
                     }
                 }
+                entry::<PACK, O>
             }
         }
     };
 }
 
-level!(baseline, super::turns::BASELINE,);
-#[cfg(target_arch = "aarch64")]
-level!(neon, super::turns::NEON,);
-#[cfg(target_arch = "x86_64")]
-level!(avx2, super::turns::AVX2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
-#[cfg(target_arch = "x86_64")]
-level!(
-    avx512,
-    super::turns::AVX512,
-    #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-);
-
-/// Whether NEON has better code for rows of `len` bytes (0: any): pairs of blocks, or pairs of registers in one. At other lengths the
-/// portable code is the same instructions.
-const fn has_neon(len: u16) -> bool {
-    matches!(len, 0 | 4 | 8 | 16) || len >= 32
-}
-
-/// `len` where it has code of its own at NEON, else one length for all, so that unused instances are not compiled.
-#[cfg(target_arch = "aarch64")]
-const fn own(len: u16) -> usize {
-    if has_neon(len) { len as usize } else { 16 }
-}
+for_each_code!(functions);
 
 /// The lengths with instances of their own, and the lookup of them.
 macro_rules! lengths {
@@ -262,26 +250,11 @@ macro_rules! lengths {
         /// Lengths in bytes that have instances of their own, ascending.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        fn pick<const PACK: bool, E: Entry>(len: u16, level: Level) -> Function {
-            match (level, len) {
-                $(
-                    #[cfg(target_arch = "x86_64")]
-                    (Level::Avx512, $len) if const { $len == 64 } => avx512::made_for::<PACK, E, 64>,
-                    #[cfg(target_arch = "x86_64")]
-                    (Level::Avx2 | Level::Avx512, $len) => avx2::made_for::<PACK, E, $len>,
-                    #[cfg(target_arch = "aarch64")]
-                    (Level::Neon, $len) if const { has_neon($len) } => neon::made_for::<PACK, E, { own($len) }>,
-                    #[cfg(target_arch = "aarch64")]
-                    (Level::Neon, $len) => baseline::made_for::<PACK, E, $len>,
-                    (Level::Baseline, $len) => baseline::made_for::<PACK, E, $len>,
-                )*
-                #[cfg(target_arch = "x86_64")]
-                (Level::Avx512, _) => avx512::any::<PACK, E>,
-                #[cfg(target_arch = "x86_64")]
-                (Level::Avx2, _) => avx2::any::<PACK, E>,
-                #[cfg(target_arch = "aarch64")]
-                (Level::Neon, _) => neon::any::<PACK, E>,
-                _ => baseline::any::<PACK, E>,
+        /// The function for `len` (0: for any length).
+        fn lookup<I: Functions, const PACK: bool, O: Offset>(len: u16) -> Function {
+            match len {
+                $($len => I::made_for::<PACK, O, $len>(),)*
+                _ => I::any::<PACK, O>(),
             }
         }
     };
@@ -289,27 +262,20 @@ macro_rules! lengths {
 
 lengths! { 1 2 4 8 12 16 20 24 32 40 48 64 }
 
-/// The function made for `len` (0: for any length) at exactly `level`.
+/// The function made for `len` (0: for any length) at `level`, or below it where that is as good.
 pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) -> Function {
-    match (direction, width) {
-        (Direction::Pack, Width::I32) => pick::<true, i32>(len, level),
-        (Direction::Pack, Width::I64) => pick::<true, i64>(len, level),
-        (Direction::Unpack, Width::I32) => pick::<false, i32>(len, level),
-        (Direction::Unpack, Width::I64) => pick::<false, i64>(len, level),
-    }
+    with_code!(level, I => match (direction, width) {
+        (Direction::Pack, Width::I32) => lookup::<I, true, i32>(len),
+        (Direction::Pack, Width::I64) => lookup::<I, true, i64>(len),
+        (Direction::Unpack, Width::I32) => lookup::<I, false, i32>(len),
+        (Direction::Unpack, Width::I64) => lookup::<I, false, i64>(len),
+    })
 }
 
 /// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
 pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
-    // Below 64 bytes AVX-512 has nothing better: masked stores that cross lines cost more at random rows than they save (12 B:
-    // 14 against 32 GB/s), and masked loads no less than two plain ones (24 B: 57 against 67; Sapphire Rapids, L1).
-    let level = match level {
-        Level::Avx512 if !matches!(made_for, 0 | 64) => Level::Avx2,
-        Level::Neon if !has_neon(made_for) => Level::Baseline,
-        level => level,
-    };
-    (made_for, level)
+    (made_for, serving(level, made_for, |isa| isa.rows))
 }
 
 /// The function for blocks of `len` bytes.

@@ -4,6 +4,7 @@
 //! streaming store does not. Blocks are packed into a small buffer by the strided micro-kernel and leave it in whole lines; long
 //! blocks leave directly. In cache this is far slower than plain stores: the choice is the caller's.
 
+use super::isa::{Code, Isa, for_each_code, with_code};
 use super::{Family, block, strided};
 use crate::target::Level;
 
@@ -28,126 +29,19 @@ const BUFFER: usize = 8 << 10;
 /// Blocks of at least this many bytes are streamed from where they are.
 const LONG: usize = 2 << 10;
 
-/// Stores whole lines past the caches.
-trait Lines {
-    /// Copies `lines` lines.
-    ///
-    /// # Safety
-    /// That many lines are readable at `src` and writable at `dst`, which starts a line; the machine has the instructions.
-    unsafe fn copy(dst: *mut u8, src: *const u8, lines: usize);
-
-    /// Orders the streamed lines before whatever is stored next.
-    fn fence();
-}
-
-/// Plain stores, where there are no others.
-#[cfg(not(target_arch = "x86_64"))]
-struct Cached;
-
-#[cfg(not(target_arch = "x86_64"))]
-impl Lines for Cached {
-    #[inline(always)]
-    unsafe fn copy(dst: *mut u8, src: *const u8, lines: usize) {
-        // SAFETY: as promised by the caller.
-        unsafe { std::ptr::copy_nonoverlapping(src, dst, lines * LINE) }
-    }
-
-    fn fence() {}
-}
-
-/// Pairs of registers, marked as not soon used again. The mark is a hint: cores that see whole lines stored in a row may not need it.
-#[cfg(target_arch = "aarch64")]
-struct Neon;
-
-#[cfg(target_arch = "aarch64")]
-impl Lines for Neon {
-    #[inline(always)]
-    unsafe fn copy(dst: *mut u8, src: *const u8, lines: usize) {
-        use std::arch::aarch64::vld1q_u8;
-        for i in 0..lines {
-            // SAFETY: one line, which the instructions store and nothing else.
-            unsafe {
-                let s = src.add(LINE * i);
-                std::arch::asm!(
-                    "stnp {0:q}, {1:q}, [{d}]",
-                    "stnp {2:q}, {3:q}, [{d}, #32]",
-                    in(vreg) vld1q_u8(s),
-                    in(vreg) vld1q_u8(s.add(16)),
-                    in(vreg) vld1q_u8(s.add(32)),
-                    in(vreg) vld1q_u8(s.add(48)),
-                    d = in(reg) dst.add(LINE * i),
-                    options(nostack, preserves_flags)
-                );
-            }
-        }
-    }
-
-    /// Nothing: such stores are ordered as others are.
-    fn fence() {}
-}
-
-#[cfg(target_arch = "x86_64")]
-struct Sse2;
-
-#[cfg(target_arch = "x86_64")]
-impl Lines for Sse2 {
-    #[inline(always)]
-    unsafe fn copy(dst: *mut u8, src: *const u8, lines: usize) {
-        use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
-        for i in 0..4 * lines {
-            // SAFETY: 16 bytes of the lines, aligned to 16 in `dst`.
-            unsafe { _mm_stream_si128(dst.add(16 * i).cast(), _mm_loadu_si128(src.add(16 * i).cast())) }
-        }
-    }
-
-    #[inline(always)]
-    fn fence() {
-        // SAFETY: every x86-64 has the instruction.
-        unsafe { std::arch::x86_64::_mm_sfence() }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-struct Avx;
-
-#[cfg(target_arch = "x86_64")]
-impl Lines for Avx {
-    #[inline(always)]
-    unsafe fn copy(dst: *mut u8, src: *const u8, lines: usize) {
-        use std::arch::x86_64::{_mm256_loadu_si256, _mm256_stream_si256};
-        for i in 0..lines {
-            // SAFETY: one line, aligned in `dst`.
-            unsafe {
-                let (low, high) = (
-                    _mm256_loadu_si256(src.add(LINE * i).cast()),
-                    _mm256_loadu_si256(src.add(LINE * i + 32).cast()),
-                );
-                _mm256_stream_si256(dst.add(LINE * i).cast(), low);
-                _mm256_stream_si256(dst.add(LINE * i + 32).cast(), high);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn fence() {
-        // SAFETY: every x86-64 has the instruction.
-        unsafe { std::arch::x86_64::_mm_sfence() }
-    }
-}
-
 /// Copies `len` bytes: whole lines past the caches, the edges by plain stores.
 ///
 /// # Safety
 /// `len` bytes readable at `src`, writable at `dst`, without overlap; the machine has the instructions.
 #[inline(always)]
-unsafe fn copy<S: Lines>(dst: *mut u8, src: *const u8, len: usize) {
+unsafe fn copy<I: Code>(dst: *mut u8, src: *const u8, len: usize) {
     let head = dst.align_offset(LINE).min(len);
     let lines = (len - head) / LINE;
     let done = head + lines * LINE;
     // SAFETY: three pieces of the block; the middle one starts a line.
     unsafe {
         block::run_time::<16>(dst, src, head);
-        S::copy(dst.add(head), src.add(head), lines);
+        I::stream(dst.add(head), src.add(head), lines);
         block::run_time::<16>(dst.add(done), src.add(done), len - done);
     }
 }
@@ -158,7 +52,7 @@ unsafe fn copy<S: Lines>(dst: *mut u8, src: *const u8, len: usize) {
 /// As [`strided::twin`] with `dst_stride = len < LONG`; `pack` is the strided micro-kernel for `len`; the machine has the
 /// instructions.
 #[inline(always)]
-unsafe fn buffered<S: Lines>(
+unsafe fn buffered<I: Code>(
     mut dst: *mut u8,
     mut src: *const u8,
     mut n: usize,
@@ -180,7 +74,7 @@ unsafe fn buffered<S: Lines>(
             let head = dst.align_offset(LINE).min(packed);
             block::run_time::<16>(dst, buffer, head);
             let lines = (packed - head) / LINE;
-            S::copy(dst.add(head), buffer.add(head), lines);
+            I::stream(dst.add(head), buffer.add(head), lines);
             let done = head + lines * LINE;
             held = packed - done;
             std::ptr::copy(buffer.add(done), buffer, held);
@@ -193,62 +87,57 @@ unsafe fn buffered<S: Lines>(
     unsafe { block::run_time::<16>(dst, buffer, held) }
 }
 
-macro_rules! function {
-    ($name:ident, $lines:ty, $level:expr, $(#[$feature:meta])?) => {
-        /// # Safety
-        /// As [`strided::twin`], on a machine of this level.
-        $(#[$feature])?
-        unsafe extern "C" fn $name(
-            mut dst: *mut u8,
-            mut src: *const u8,
-            n: u64,
-            dst_stride: i64,
-            src_stride: i64,
-            len: u64,
-        ) {
-            // SAFETY: the blocks are the caller's, in every case.
-            unsafe {
-                let pack = strided::function(len, $level);
-                if len == 0 || dst_stride != len as i64 {
-                    return pack(dst, src, n, dst_stride, src_stride, len);
-                }
-                if len < LONG as u64 {
-                    buffered::<$lines>(dst, src, n as usize, src_stride as isize, len as usize, pack);
-                } else {
-                    for _ in 0..n {
-                        copy::<$lines>(dst, src, len as usize);
-                        dst = dst.wrapping_add(len as usize);
-                        src = src.wrapping_offset(src_stride as isize);
+/// The C function of one instruction set.
+trait Functions: Code {
+    /// The function for blocks of any length.
+    fn any() -> Function;
+}
+
+macro_rules! functions {
+    ($isa:ty, $(#[$feature:meta])?) => {
+        impl Functions for $isa {
+            #[inline(always)]
+            fn any() -> Function {
+                /// # Safety
+                /// As [`strided::twin`], on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry(
+                    mut dst: *mut u8,
+                    mut src: *const u8,
+                    n: u64,
+                    dst_stride: i64,
+                    src_stride: i64,
+                    len: u64,
+                ) {
+                    // SAFETY: the blocks are the caller's, in every case.
+                    unsafe {
+                        let pack = strided::function(len, <$isa>::LEVEL);
+                        if len == 0 || dst_stride != len as i64 {
+                            return pack(dst, src, n, dst_stride, src_stride, len);
+                        }
+                        if len < LONG as u64 {
+                            buffered::<$isa>(dst, src, n as usize, src_stride as isize, len as usize, pack);
+                        } else {
+                            for _ in 0..n {
+                                copy::<$isa>(dst, src, len as usize);
+                                dst = dst.wrapping_add(len as usize);
+                                src = src.wrapping_offset(src_stride as isize);
+                            }
+                        }
+                        <$isa>::fence();
                     }
                 }
-                <$lines>::fence();
+                entry
             }
         }
     };
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-function!(baseline, Cached, Level::Baseline,);
-#[cfg(target_arch = "aarch64")]
-function!(neon, Neon, Level::Neon,);
-#[cfg(target_arch = "x86_64")]
-function!(baseline, Sse2, Level::Baseline,);
-#[cfg(target_arch = "x86_64")]
-function!(avx2, Avx, Level::Avx2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
-#[cfg(target_arch = "x86_64")]
-function!(avx512, Avx, Level::Avx512, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
+for_each_code!(functions);
 
 /// The function for blocks of any length.
 pub fn function(level: Level) -> Function {
-    match level {
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => avx2,
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => avx512,
-        #[cfg(target_arch = "aarch64")]
-        Level::Neon => neon,
-        _ => baseline,
-    }
+    with_code!(level, I => <I as Functions>::any())
 }
 
 #[cfg(test)]

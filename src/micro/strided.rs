@@ -3,10 +3,9 @@
 //! Pack has a dense destination, unpack a dense source; a direct copy has neither. Each instance has a loop for a dense side,
 //! where one pointer and constant offsets serve, and a general one.
 
-use super::side::Strided;
-#[cfg(target_arch = "x86_64")]
-use super::windows;
-use super::{Actual, Argument, Call, Direction, Family, Micro, Role, lengths, turns};
+use super::cursor::Strided;
+use super::isa::{Code, Isa, for_each_code, has, serving, with_code};
+use super::{Actual, Argument, Call, Direction, Family, Micro, Role, constant_length, run_time_length};
 use crate::nest::{At, Trip};
 use crate::target::Level;
 
@@ -87,30 +86,24 @@ pub unsafe extern "C" fn twin(
 /// Chooses the loop by which side is dense.
 ///
 /// # Safety
-/// As [`twin`] with `len = LEN`; the machine runs `LEVEL`.
+/// As [`twin`] with `len = LEN`; the machine has the instructions of `I`.
 #[inline(always)]
-unsafe fn sides<const LEN: usize, const LEVEL: u8>(
-    dst: *mut u8,
-    src: *const u8,
-    n: usize,
-    ds: isize,
-    ss: isize,
-) {
+unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, ds: isize, ss: isize) {
     // SAFETY: the first of the same blocks.
-    let done = unsafe { dense::<LEN, LEVEL>(dst, src, n, ds, ss) };
+    let done = unsafe { I::copy_near::<LEN>(dst, src, n, (ds, ss)) };
     let (dst, n) = (dst.wrapping_offset((done as isize).wrapping_mul(ds)), n - done);
-    // Only read: a side is an address, the loops know which one they write.
+    // Only read: a cursor is an address, the loops know which one they write.
     let src = src.wrapping_offset((done as isize).wrapping_mul(ss)).cast_mut();
     // SAFETY: the same blocks in every case.
     unsafe {
         if LEN <= 16 && far(ss) && n > FEW {
-            turns::rolled::<LEN, LEVEL, _, _>(Strided::new(dst, ds), Strided::new(src, ss), n);
-        } else if turns::has_pack(LEN, LEVEL) && ds == LEN as isize {
-            turns::pack::<LEN, LEVEL, _>(dst, Strided::new(src, ss), n);
-        } else if turns::has_unpack(LEN, LEVEL) && ss == LEN as isize {
-            turns::unpack::<LEN, LEVEL, _>(Strided::new(dst, ds), src, n, masks_pay::<LEN>(dst, ds));
+            constant_length::rolled::<I, LEN>(Strided::new(dst, ds), Strided::new(src, ss), n);
+        } else if const { constant_length::has_pack::<I>(LEN) } && ds == LEN as isize {
+            constant_length::pack::<I, LEN>(dst, Strided::new(src, ss), n);
+        } else if const { constant_length::has_unpack::<I>(LEN) } && ss == LEN as isize {
+            constant_length::unpack::<I, LEN>(Strided::new(dst, ds), src, n, masks_pay::<LEN>(dst, ds));
         } else {
-            turns::each::<LEN, LEVEL, _, _>(Strided::new(dst, ds), Strided::new(src, ss), n);
+            constant_length::each::<I, LEN>(Strided::new(dst, ds), Strided::new(src, ss), n);
         }
     }
 }
@@ -126,65 +119,6 @@ fn far(stride: isize) -> bool {
 /// instruction takes, and unpack in 0.92 (Sapphire Rapids).
 const FEW: usize = 16;
 
-/// Copies as many blocks as whole vectors serve, where blocks and strides are so short that a vector holds many; returns how
-/// many.
-///
-/// # Safety
-/// As [`sides`].
-#[inline(always)]
-unsafe fn dense<const LEN: usize, const LEVEL: u8>(
-    dst: *mut u8,
-    src: *const u8,
-    n: usize,
-    ds: isize,
-    ss: isize,
-) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: as promised by the caller; a dense side is what each function asks for.
-    unsafe {
-        match const { if LEN <= 32 { 1000 * LEVEL as usize + LEN } else { 0 } } {
-            1004 if ds == 4 && ss == 8 => super::avx2::pack_halves::<4>(dst, src, n),
-            1008 if ds == 8 && ss == 16 => super::avx2::pack_halves::<8>(dst, src, n),
-            2004 if ds == 4 && ss == 8 => {
-                super::avx512::pack_halves::<4>(dst, src, n);
-                n
-            }
-            2008 if ds == 8 && ss == 16 => {
-                super::avx512::pack_halves::<8>(dst, src, n);
-                n
-            }
-            2016 if ds == 16 && ss == 32 => {
-                super::avx512::pack_halves::<16>(dst, src, n);
-                n
-            }
-            2032 if ds == 32 && ss == 64 => {
-                super::avx512::pack_halves::<32>(dst, src, n);
-                n
-            }
-            2001..=2015 if ds == LEN as isize && (LEN as isize..windows::SHORT).contains(&ss) => {
-                windows::pack(dst, src, n, LEN, ss)
-            }
-            2001..=2015 if ss == LEN as isize && (LEN as isize..windows::SHORT).contains(&ds) => {
-                windows::unpack(dst, src, n, LEN, ds)
-            }
-            _ => 0,
-        }
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
-    unsafe {
-        if const { LEVEL != turns::NEON || LEN > 31 } || ds != LEN as isize || !(ds..64).contains(&ss) {
-            return 0;
-        }
-        super::neon::pack_near::<LEN>(dst, src, n, ss as usize)
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        let _ = (dst, src, n, ds, ss);
-        0
-    }
-}
-
 /// Whether a store under a mask is better than two plain ones: when its 32 bytes do not cross lines, or when the blocks are so
 /// far apart that the page tables are looked up for every store. A masked store across lines costs some 3 cycles more;
 /// at 12 bytes few do.
@@ -193,68 +127,65 @@ fn masks_pay<const LEN: usize>(dst: *mut u8, stride: isize) -> bool {
     LEN == 12 || stride.unsigned_abs() >= 1024 || (dst as usize | stride as usize).is_multiple_of(footprint)
 }
 
-/// The C functions of one level: `made_for::<LEN>`, and one for any length.
-macro_rules! level {
-    ($name:ident, $level:path, $(#[$feature:meta])?) => {
-        mod $name {
-            /// # Safety
-            /// As [`super::twin`] with `len = LEN`, on a machine of this level.
-            $(#[$feature])?
-            pub(super) unsafe extern "C" fn made_for<const LEN: usize>(
-                dst: *mut u8,
-                src: *const u8,
-                n: u64,
-                dst_stride: i64,
-                src_stride: i64,
-                _len: u64,
-            ) {
-                // SAFETY: as promised by the caller.
-                unsafe { super::sides::<LEN, { $level }>(dst, src, n as usize, dst_stride as isize, src_stride as isize) }
+/// The C functions of one instruction set.
+trait Functions: Code {
+    /// The function made for blocks of `LEN` bytes, or that of the instruction set below where this one has no code for them.
+    fn made_for<const LEN: usize>() -> Function;
+    /// The function for blocks of any length.
+    fn any() -> Function;
+}
+
+macro_rules! functions {
+    ($isa:ty, $(#[$feature:meta])?) => {
+        impl Functions for $isa {
+            #[inline(always)]
+            fn made_for<const LEN: usize>() -> Function {
+                if const { !has(<$isa>::MADE_FOR.strided, LEN) } {
+                    return <<$isa as Isa>::Below as Functions>::made_for::<LEN>();
+                }
+                /// # Safety
+                /// As [`twin`] with `len = LEN`, on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry<const LEN: usize>(
+                    dst: *mut u8,
+                    src: *const u8,
+                    n: u64,
+                    dst_stride: i64,
+                    src_stride: i64,
+                    _len: u64,
+                ) {
+                    // SAFETY: as promised by the caller.
+                    unsafe { made_for::<$isa, LEN>(dst, src, n as usize, dst_stride as isize, src_stride as isize) }
+                }
+                entry::<LEN>
             }
 
-            /// # Safety
-            /// As [`super::twin`], on a machine of this level.
-            $(#[$feature])?
-            pub(super) unsafe extern "C" fn any(
-                dst: *mut u8,
-                src: *const u8,
-                n: u64,
-                dst_stride: i64,
-                src_stride: i64,
-                len: u64,
-            ) {
-                let dst = super::Strided::new(dst, dst_stride as isize);
-                // Only read: a side is an address, the loops know which one they write.
-                let src = super::Strided::new(src.cast_mut(), src_stride as isize);
-                // SAFETY: as promised by the caller.
-                unsafe { super::lengths::any::<{ $level }, _, _>(dst, src, n as usize, len as usize) }
+            #[inline(always)]
+            fn any() -> Function {
+                /// # Safety
+                /// As [`twin`], on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry(
+                    dst: *mut u8,
+                    src: *const u8,
+                    n: u64,
+                    dst_stride: i64,
+                    src_stride: i64,
+                    len: u64,
+                ) {
+                    let dst = Strided::new(dst, dst_stride as isize);
+                    // Only read: a cursor is an address, the loops know which one they write.
+                    let src = Strided::new(src.cast_mut(), src_stride as isize);
+                    // SAFETY: as promised by the caller.
+                    unsafe { run_time_length::any::<$isa>(dst, src, n as usize, len as usize) }
+                }
+                entry
             }
         }
     };
 }
 
-level!(baseline, super::turns::BASELINE,);
-#[cfg(target_arch = "aarch64")]
-level!(neon, super::turns::NEON,);
-#[cfg(target_arch = "x86_64")]
-level!(avx2, super::turns::AVX2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
-#[cfg(target_arch = "x86_64")]
-level!(
-    avx512,
-    super::turns::AVX512,
-    #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-);
-
-/// `len` where it has code of its own at AVX-512, else one length for all, so that unused instances are not compiled.
-#[cfg(target_arch = "x86_64")]
-const fn own(len: u16) -> usize {
-    if has_avx512(len) { len as usize } else { 16 }
-}
-
-/// Whether `len` has code of its own at AVX-512; elsewhere the code of AVX2 is as good.
-const fn has_avx512(len: u16) -> bool {
-    len <= 32 || len.is_multiple_of(64)
-}
+for_each_code!(functions);
 
 /// The lengths with an instance of their own, and the lookup of it.
 macro_rules! lengths {
@@ -262,26 +193,12 @@ macro_rules! lengths {
         /// Lengths in bytes that have an instance of their own, ascending.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// The function made for `len` (0: for any length) at exactly `level`.
+        /// The function for `len` (0: for any length).
         #[inline]
-        pub(super) fn get(len: u16, level: Level) -> Function {
-            match (level, len) {
-                $(
-                    #[cfg(target_arch = "x86_64")]
-                    (Level::Avx512, $len) if const { has_avx512($len) } => avx512::made_for::<{ own($len) }>,
-                    #[cfg(target_arch = "x86_64")]
-                    (Level::Avx2 | Level::Avx512, $len) => avx2::made_for::<$len>,
-                    #[cfg(target_arch = "aarch64")]
-                    (Level::Neon, $len) => neon::made_for::<$len>,
-                    (Level::Baseline, $len) => baseline::made_for::<$len>,
-                )*
-                #[cfg(target_arch = "x86_64")]
-                (Level::Avx512, _) => avx512::any,
-                #[cfg(target_arch = "x86_64")]
-                (Level::Avx2, _) => avx2::any,
-                #[cfg(target_arch = "aarch64")]
-                (Level::Neon, _) => neon::any,
-                _ => baseline::any,
+        fn lookup<I: Functions>(len: u16) -> Function {
+            match len {
+                $($len => I::made_for::<$len>(),)*
+                _ => I::any(),
             }
         }
     };
@@ -291,14 +208,16 @@ lengths! {
     1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 20 24 28 32 36 40 44 48 52 56 60 64 72 80 88 96 104 112 120 128 160 192 224 256
 }
 
+/// The function made for `len` (0: for any length) at `level`, or below it where that is as good.
+#[inline]
+pub(super) fn get(len: u16, level: Level) -> Function {
+    with_code!(level, I => lookup::<I>(len))
+}
+
 /// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
 pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
-    let level = match level {
-        Level::Avx512 if !has_avx512(made_for) => Level::Avx2,
-        level => level,
-    };
-    (made_for, level)
+    (made_for, serving(level, made_for, |isa| isa.strided))
 }
 
 /// The function for blocks of `len` bytes.

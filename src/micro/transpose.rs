@@ -6,6 +6,7 @@
 //!
 //! Writes come in another order than the blocks', so this is for destinations without overlap only.
 
+use super::isa::{Baseline, Code, Isa, by_length, for_each_code, has, serving, with_code};
 use super::{Actual, Argument, Call, Direction, Family, Micro, Role, block};
 use crate::nest::{At, Trip};
 use crate::target::Level;
@@ -119,51 +120,45 @@ const fn tiles(len: usize) -> Tiles {
     }
 }
 
-/// A block of elements that is moved by registers.
-trait Block {
-    /// Source rows.
-    const ROWS: usize;
-    /// Source columns.
-    const COLS: usize;
-
-    /// Transposes one block whose steps are dense.
-    ///
-    /// # Safety
-    /// `ROWS` times `COLS` elements are valid at `dst` by rows of `dst_row` and at `src` by rows of `src_row`; the machine has
-    /// the instructions.
-    unsafe fn transpose(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize);
+/// Rows and columns of the blocks that elements of `len` bytes are moved in: a square in registers where the instruction set has one,
+/// else 4 columns and as many rows as make whole lines.
+pub(super) const fn shape<I: Isa>(len: usize) -> (usize, usize) {
+    match (by_length(I::SQUARES, len), len) {
+        (0, 12) => (16, 4),
+        (0, 24) => (8, 4),
+        (0, _) => (4, 4),
+        (side, _) => (side, side),
+    }
 }
 
-/// Blocks of 4 columns, one element after the other in pieces of up to `WIDE` bytes: as many rows as make whole lines.
-struct Plain<const LEN: usize, const WIDE: usize>;
-
-impl<const LEN: usize, const WIDE: usize> Block for Plain<LEN, WIDE> {
-    const ROWS: usize = match LEN {
-        12 => 16,
-        24 => 8,
-        _ => 4,
-    };
-    const COLS: usize = 4;
-
-    #[inline(always)]
-    unsafe fn transpose(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        for c in 0..Self::COLS {
-            for r in 0..Self::ROWS {
-                let d = dst.wrapping_offset(c as isize * dst_row).wrapping_add(r * LEN);
-                let s = src.wrapping_offset(r as isize * src_row).wrapping_add(c * LEN);
-                // SAFETY: element `(r, c)` of the block.
-                unsafe { block::constant::<LEN, WIDE>(d, s) };
-            }
+/// Transposes one block, one element after the other.
+///
+/// # Safety
+/// As [`Code::transpose`].
+#[inline(always)]
+pub(super) unsafe fn in_pieces<I: Isa, const LEN: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    dst_row: isize,
+    src_row: isize,
+) {
+    let (rows, cols) = const { shape::<I>(LEN) };
+    for c in 0..cols {
+        for r in 0..rows {
+            let d = dst.wrapping_offset(c as isize * dst_row).wrapping_add(r * LEN);
+            let s = src.wrapping_offset(r as isize * src_row).wrapping_add(c * LEN);
+            // SAFETY: element `(r, c)` of the block.
+            unsafe { block::constant::<I, LEN>(d, s) };
         }
     }
 }
 
-/// Moves all elements tile by tile, in blocks of `B` where steps are dense.
+/// Moves all elements tile by tile, in blocks where steps are dense.
 ///
 /// # Safety
-/// As [`twin`] with `len = LEN`; `B` is of elements of that length, and the machine has its instructions.
+/// As [`twin`] with `len = LEN`; the machine has the instructions of `I`.
 #[inline(always)]
-unsafe fn all<const LEN: usize, B: Block>(
+unsafe fn made_for<I: Code, const LEN: usize>(
     dst: *mut u8,
     src: *const u8,
     rows: usize,
@@ -185,28 +180,29 @@ unsafe fn all<const LEN: usize, B: Block>(
             for r in rs.clone() {
                 let (d, s) = place(r, c);
                 // SAFETY: element `(r, c)`, which is there.
-                unsafe { block::constant::<LEN, 16>(d, s) };
+                unsafe { block::constant::<Baseline, LEN>(d, s) };
             }
         }
     };
     let tile = |r0: usize, c0: usize| {
+        let (block_rows, block_cols) = const { shape::<I>(LEN) };
         let (r1, c1) = (rows.min(r0 + const { tiles(LEN).rows }), cols.min(c0 + const { tiles(LEN).cols }));
         if !dense {
             return each(r0..r1, c0..c1);
         }
-        let (r2, c2) = (r0 + (r1 - r0) / B::ROWS * B::ROWS, c0 + (c1 - c0) / B::COLS * B::COLS);
+        let (r2, c2) = (r0 + (r1 - r0) / block_rows * block_rows, c0 + (c1 - c0) / block_cols * block_cols);
         let mut c = c0;
         while c < c2 {
             let (mut d, mut s) = place(r0, c);
             let mut r = r0;
             while r < r2 {
                 // SAFETY: a whole block lies within the tile.
-                unsafe { B::transpose(d, s, dst_row, src_row) };
-                d = d.wrapping_add(B::ROWS * LEN);
-                s = s.wrapping_offset(src_row.wrapping_mul(B::ROWS as isize));
-                r += B::ROWS;
+                unsafe { I::transpose::<LEN>(d, s, dst_row, src_row) };
+                d = d.wrapping_add(block_rows * LEN);
+                s = s.wrapping_offset(src_row.wrapping_mul(block_rows as isize));
+                r += block_rows;
             }
-            c += B::COLS;
+            c += block_cols;
         }
         each(r2..r1, c0..c2);
         each(r0..r1, c2..c1);
@@ -221,83 +217,77 @@ unsafe fn all<const LEN: usize, B: Block>(
     }
 }
 
-macro_rules! function {
-    ($name:ident<$($len:ident)?>, $size:expr, $block:ty, $(#[$feature:meta])?) => {
-        /// # Safety
-        /// As [`twin`] for elements of this length.
-        $(#[$feature])?
-        unsafe extern "C" fn $name$(<const $len: usize>)?(
-            dst: *mut u8,
-            src: *const u8,
-            rows: u64,
-            cols: u64,
-            dst_row: i64,
-            src_row: i64,
-            dst_step: i64,
-            src_step: i64,
-        ) {
-            let s = Strides { dst_row, src_row, dst_step, src_step };
-            // SAFETY: as promised by the caller.
-            unsafe { all::<{ $size }, $block>(dst, src, rows as usize, cols as usize, s) }
+/// The C functions of one instruction set.
+trait Functions: Code {
+    /// The function made for elements of `LEN` bytes, or that of the instruction set below where this one has no code for them.
+    fn made_for<const LEN: usize>() -> Function;
+}
+
+macro_rules! functions {
+    ($isa:ty, $(#[$feature:meta])?) => {
+        impl Functions for $isa {
+            #[inline(always)]
+            fn made_for<const LEN: usize>() -> Function {
+                if const { !has(<$isa>::MADE_FOR.transposed, LEN) } {
+                    return <<$isa as Isa>::Below as Functions>::made_for::<LEN>();
+                }
+                /// # Safety
+                /// As [`twin`] for elements of this length, on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry<const LEN: usize>(
+                    dst: *mut u8,
+                    src: *const u8,
+                    rows: u64,
+                    cols: u64,
+                    dst_row: i64,
+                    src_row: i64,
+                    dst_step: i64,
+                    src_step: i64,
+                ) {
+                    let s = Strides { dst_row, src_row, dst_step, src_step };
+                    // SAFETY: as promised by the caller.
+                    unsafe { made_for::<$isa, LEN>(dst, src, rows as usize, cols as usize, s) }
+                }
+                entry::<LEN>
+            }
         }
     };
 }
 
-function!(plain<LEN>, LEN, Plain<LEN, 16>,);
+for_each_code!(functions);
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
-#[cfg(target_arch = "aarch64")]
-mod neon;
+/// The lengths of elements that there is code for, and the lookup of it.
+macro_rules! lengths {
+    ($($len:literal)*) => {
+        /// Lengths of elements that there is code for, in bytes, ascending.
+        pub const LENGTHS: &[u16] = &[$($len),*];
 
-/// Lengths of elements that there is code for, in bytes.
-pub const LENGTHS: &[u16] = &[1, 2, 4, 8, 12, 16, 24, 32, 64];
+        /// The function for elements of `len` bytes, if there is one.
+        fn lookup<I: Functions>(len: u16) -> Option<Function> {
+            Some(match len {
+                $($len => I::made_for::<$len>(),)*
+                _ => return None,
+            })
+        }
+    };
+}
 
-/// The function made for elements of `len` bytes at exactly `level`; of those of another length, none.
+lengths! { 1 2 4 8 12 16 24 32 64 }
+
+/// The function made for elements of `len` bytes at `level`, or below it where that is as good; of those of another length, none.
 pub(super) fn get(len: u16, level: Level) -> Option<Function> {
-    #[cfg(target_arch = "x86_64")]
-    match level {
-        Level::Avx512 => return avx512::get(len),
-        Level::Avx2 => return avx2::get(len),
-        Level::Baseline | Level::Neon => {}
-    }
-    #[cfg(target_arch = "aarch64")]
-    if level == Level::Neon {
-        return neon::get(len);
-    }
-    let _ = level;
-    Some(match len {
-        1 => plain::<1>,
-        2 => plain::<2>,
-        4 => plain::<4>,
-        8 => plain::<8>,
-        12 => plain::<12>,
-        16 => plain::<16>,
-        24 => plain::<24>,
-        32 => plain::<32>,
-        64 => plain::<64>,
-        _ => return None,
-    })
+    with_code!(level, I => lookup::<I>(len))
 }
 
 /// The code for elements of `len` bytes: its length and level; none where no code is made for the length.
 pub(super) fn choose(len: u64, level: Level) -> Option<(u16, Level)> {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok())?;
-    let level = match (level, made_for) {
-        (Level::Avx512, 4 | 8 | 16) => Level::Avx512,
-        (Level::Avx2 | Level::Avx512, 4 | 8 | 16 | 32 | 64) => Level::Avx2,
-        (Level::Neon, 4 | 8 | 16 | 32 | 64) => Level::Neon,
-        _ => Level::Baseline,
-    };
-    Some((made_for, level))
+    Some((made_for, serving(level, made_for, |isa| isa.transposed)))
 }
 
 /// The function for elements of `len` bytes, if there is one.
 pub fn function(len: u64, level: Level) -> Option<Function> {
-    let (made_for, level) = choose(len, level)?;
-    get(made_for, level)
+    get(u16::try_from(len).ok()?, level)
 }
 
 #[cfg(test)]

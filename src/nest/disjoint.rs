@@ -3,7 +3,7 @@
 //! Source: interval nesting by sorted stride. A set of byte ranges repeated at a stride no smaller than the set's width does
 //! not overlap itself; applied from the smallest stride to the largest it decides perfectly nested loops in any order.
 
-use super::{LoopNest, Node, Phase};
+use super::{Leaf, LoopNest, Node, Phase, Side};
 use crate::column::room;
 use crate::error::Result;
 
@@ -36,7 +36,7 @@ struct Shape {
     loops: Vec<(i128, Option<u64>)>,
 }
 
-impl<P: Phase> LoopNest<P> {
+impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Whether the user bytes of `count` instances are pairwise disjoint, and up to which count.
     ///
     /// Cost: O(nodes), O(rows log rows) for tables. Unknown where there is no memory for sorting rows.
@@ -66,7 +66,7 @@ impl<P: Phase> LoopNest<P> {
         }
     }
 
-    fn node_shape(&self, node: &Node, shapes: &[Option<Shape>]) -> Result<Option<Shape>> {
+    fn node_shape(&self, node: &Node<L>, shapes: &[Option<Shape>]) -> Result<Option<Shape>> {
         let at = i128::from(node.at().user);
         Ok(match node {
             Node::Copy { n, unit, .. } => {
@@ -74,9 +74,10 @@ impl<P: Phase> LoopNest<P> {
                 let width = i128::from(n.k) * i128::from(unit.user());
                 (width > 0).then(|| Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() })
             }
-            Node::Blocks { user, len, .. } => {
-                let rows =
-                    user.iter().zip(len.iter()).map(|(u, l)| (i128::from(u), i128::from(u) + i128::from(l)));
+            Node::Blocks { user, len, unit, .. } => {
+                let width = i128::from(unit.user());
+                let end = |u: i64, l: i64| i128::from(u) + i128::from(l) * width;
+                let rows = user.iter().zip(len.iter()).map(|(u, l)| (i128::from(u), end(u, l)));
                 ranges(at, rows)?
             }
             Node::Table { displacements, body, .. } => {

@@ -2,21 +2,21 @@
 //!
 //! An oracle: it decides nothing, skips only what moves nothing, and shares no code with the walker or the emitter.
 
-use super::{At, Body, LoopNest, Node, Phase, Unit};
+use super::{At, Body, Byte, Leaf, LoopNest, Node, Phase, Side};
 use crate::kind::Direction;
 
 /// One leaf copy: offsets of both sides, number of units, unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct Visit<L = Byte> {
     /// Offsets in bytes.
     pub at: At,
     /// Number of units.
     pub n: u64,
     /// What is counted.
-    pub unit: Unit,
+    pub unit: L,
 }
 
-enum Frame<'a> {
+enum Frame<'a, L> {
     /// Nodes `[next, end)`.
     Nodes {
         next: usize,
@@ -24,20 +24,20 @@ enum Frame<'a> {
         at: At,
     },
     Loop {
-        node: &'a Node,
+        node: &'a Node<L>,
         i: u64,
         at: At,
     },
 }
 
-impl Frame<'_> {
-    fn nodes(body: Body, at: At) -> Frame<'static> {
+impl<L> Frame<'_, L> {
+    fn nodes(body: Body, at: At) -> Self {
         let range = body.range();
         Frame::Nodes { next: range.start, end: range.end, at }
     }
 }
 
-impl<P: Phase> LoopNest<P> {
+impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// For every node, whether it has a leaf that moves something: a loop over nothing may have 2^60 iterations.
     fn moving(&self) -> Vec<bool> {
         let mut moving: Vec<bool> = Vec::with_capacity(self.nodes().len());
@@ -54,7 +54,7 @@ impl<P: Phase> LoopNest<P> {
     }
 
     /// Calls `f` for every leaf copy of `count` instances, in type-map order.
-    pub fn visit(&self, count: u64, mut f: impl FnMut(Visit)) {
+    pub fn visit(&self, count: u64, mut f: impl FnMut(Visit<L>)) {
         let moving = self.moving();
         let mut stack = vec![Frame::nodes(self.root(), At::ZERO)];
         while let Some(top) = stack.last_mut() {
@@ -73,10 +73,10 @@ impl<P: Phase> LoopNest<P> {
                     let at = *at + node.at();
                     match node {
                         Node::Copy { n, unit, .. } => f(Visit { at, n: n.at(count), unit: *unit }),
-                        Node::Blocks { user, packed, len, .. } => {
+                        Node::Blocks { user, packed, len, unit, .. } => {
                             for i in 0..len.len() {
                                 let at = at + At::new(user.get(i), packed.get(i));
-                                f(Visit { at, n: len.get(i) as u64, unit: Unit::Byte });
+                                f(Visit { at, n: len.get(i) as u64, unit: *unit });
                             }
                         }
                         Node::Loop { .. } | Node::Table { .. } => stack.push(Frame::Loop { node, i: 0, at }),
@@ -109,10 +109,10 @@ impl<P: Phase> LoopNest<P> {
             }
         }
     }
+}
 
+impl<P: Phase, S: Side> LoopNest<P, Byte, S> {
     /// Moves the bytes of `count` instances one at a time; `origin` is the index in `user` of user offset 0.
-    ///
-    /// Only for nests whose unit is the byte.
     ///
     /// # Panics
     /// If an offset lies outside a slice: the caller has sized both by the datatype's true bounds.

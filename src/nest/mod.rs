@@ -7,11 +7,13 @@
 //! The instance count is the trip of the outermost loop and takes part in every rewrite: the root body has at most one
 //! node, and that node alone has a trip (or length) that is a multiple of `count`.
 //!
-//! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`] (canonical; the cache key).
+//! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`] (canonical; the cache key). So are the two axes of what moves: the
+//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second [`Layout`]).
 //! Source: docs/IR.md, section "Nest".
 
 mod disjoint;
 mod eval;
+mod leaf;
 mod part;
 mod text;
 mod verify;
@@ -20,10 +22,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::column::Column;
-use crate::datatype::Named;
 
 pub use disjoint::Disjoint;
 pub use eval::Visit;
+pub use leaf::{Byte, Class, Layout, Leaf, Number, Side, Stream, Value};
 
 mod sealed {
     pub trait Sealed {}
@@ -142,42 +144,6 @@ impl fmt::Display for Trip {
     }
 }
 
-/// Unit of a copy's length: both side lengths follow from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unit {
-    /// One byte on both sides: native kinds.
-    Byte,
-    /// One basic type, of native size on both sides: kinds that combine values.
-    Basic(Named),
-    /// One basic type: native size in user memory, external32 size in the packed stream (MPI 5.0, 14.5.2).
-    External32(Named),
-}
-
-impl Unit {
-    /// Bytes of one unit in user memory.
-    pub fn user(self) -> i64 {
-        match self {
-            Unit::Byte => 1,
-            Unit::Basic(n) | Unit::External32(n) => n.size(),
-        }
-    }
-
-    /// Bytes of one unit in the packed stream.
-    pub fn packed(self) -> i64 {
-        match self {
-            Unit::Byte => 1,
-            Unit::Basic(n) => n.size(),
-            Unit::External32(n) => n.external32_size(),
-        }
-    }
-
-    /// Bytes of `k` units on both sides; none past 63 bits.
-    pub fn bytes(self, k: u64) -> Option<At> {
-        let k = i64::try_from(k).ok()?;
-        Some(At { user: self.user().checked_mul(k)?, packed: self.packed().checked_mul(k)? })
-    }
-}
-
 /// A run of consecutive nodes: the body of a loop or table, in type-map order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Body {
@@ -196,7 +162,7 @@ impl Body {
 
 /// One node of a nest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Node {
+pub enum Node<L = Byte> {
     /// `trip` iterations of `body`, iteration `i` at `at + i * step`.
     Loop {
         /// Offset of iteration 0.
@@ -220,7 +186,7 @@ pub enum Node {
         /// What one iteration does.
         body: Body,
     },
-    /// Irregular byte copies, in order: row `i` moves `len[i]` bytes between `at.user + user[i]` and `at.packed + packed[i]`.
+    /// Irregular copies, in order: row `i` moves `len[i]` units between `at.user + user[i]` and `at.packed + packed[i]`.
     Blocks {
         /// Offset added to every row.
         at: At,
@@ -228,8 +194,10 @@ pub enum Node {
         user: Column,
         /// Packed offsets in bytes.
         packed: Column,
-        /// Lengths in bytes, all positive.
+        /// Lengths in units, all positive.
         len: Column,
+        /// What is counted.
+        unit: L,
     },
     /// `n` units that are adjacent on both sides.
     Copy {
@@ -238,14 +206,21 @@ pub enum Node {
         /// Number of units.
         n: Trip,
         /// What is counted.
-        unit: Unit,
+        unit: L,
     },
 }
 
 impl Node {
     /// A byte copy of constant length.
     pub fn bytes(at: At, n: u64) -> Node {
-        Node::Copy { at, n: Trip::fixed(n), unit: Unit::Byte }
+        Node::units(at, n, Byte)
+    }
+}
+
+impl<L: Leaf> Node<L> {
+    /// A copy of a constant number of units.
+    pub fn units(at: At, n: u64, unit: L) -> Node<L> {
+        Node::Copy { at, n: Trip::fixed(n), unit }
     }
 
     /// The offset of the node's first iteration.
@@ -269,14 +244,14 @@ impl Node {
     }
 
     /// The same node with its offset replaced.
-    pub fn placed(&self, at: At) -> Node {
+    pub fn placed(&self, at: At) -> Node<L> {
         let mut node = self.clone();
         *node.at_mut() = at;
         node
     }
 
     /// Whether this is the same node but for its offset.
-    pub fn alike(&self, other: &Node) -> bool {
+    pub fn alike(&self, other: &Node<L>) -> bool {
         match (self, other) {
             (
                 Node::Loop { trip, step, body, .. },
@@ -287,9 +262,9 @@ impl Node {
                 Node::Table { displacements: displacements2, packed: packed2, body: body2, .. },
             ) => (packed, body, displacements) == (packed2, body2, displacements2),
             (
-                Node::Blocks { user, packed, len, .. },
-                Node::Blocks { user: user2, packed: packed2, len: len2, .. },
-            ) => (user, packed, len) == (user2, packed2, len2),
+                Node::Blocks { user, packed, len, unit, .. },
+                Node::Blocks { user: user2, packed: packed2, len: len2, unit: unit2, .. },
+            ) => (unit, user, packed, len) == (unit2, user2, packed2, len2),
             (Node::Copy { n, unit, .. }, Node::Copy { n: n2, unit: unit2, .. }) => (n, unit) == (n2, unit2),
             _ => false,
         }
@@ -323,7 +298,7 @@ impl Node {
 
     /// Bytes that the node occupies in the nest, its columns included.
     pub fn bytes_stored(&self) -> usize {
-        size_of::<Node>()
+        size_of::<Node<L>>()
             + match self {
                 Node::Table { displacements, .. } => displacements.bytes(),
                 Node::Blocks { user, packed, len, .. } => user.bytes() + packed.bytes() + len.bytes(),
@@ -332,24 +307,24 @@ impl Node {
     }
 }
 
-/// A loop nest in phase `P`.
+/// A loop nest in phase `P`, of leaves `L`, onto a packed side `S`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LoopNest<P> {
-    nodes: Vec<Node>,
+pub struct LoopNest<P, L = Byte, S = Stream> {
+    nodes: Vec<Node<L>>,
     root: Body,
     size: i64,
     extent: i64,
-    phase: PhantomData<P>,
+    phase: PhantomData<(P, S)>,
 }
 
-impl<P: Phase> LoopNest<P> {
+impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// A nest from its parts: `size` packed bytes and `extent` user bytes per instance. Check it with [`LoopNest::verify`].
-    pub fn new(nodes: Vec<Node>, root: Body, size: i64, extent: i64) -> Self {
+    pub fn new(nodes: Vec<Node<L>>, root: Body, size: i64, extent: i64) -> Self {
         Self { nodes, root, size, extent, phase: PhantomData }
     }
 
     /// All nodes, bodies before the nodes that use them.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[Node<L>] {
         &self.nodes
     }
 
@@ -359,7 +334,7 @@ impl<P: Phase> LoopNest<P> {
     }
 
     /// The nodes of `body`.
-    pub fn body(&self, body: Body) -> &[Node] {
+    pub fn body(&self, body: Body) -> &[Node<L>] {
         &self.nodes[body.range()]
     }
 

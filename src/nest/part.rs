@@ -59,14 +59,14 @@ fn whole(mut nodes: Vec<Node>, step: At, body: Option<Body>) -> LoopNest<Lowered
 #[cfg(test)]
 mod tests {
     use crate::datatype::Datatype;
-    use crate::lower::{Units, lower};
+    use crate::lower::{Bytes, lower};
     use crate::nest::{At, Node};
     use crate::normalize::normalize;
 
     /// The visits of `count` instances of a part, and how many make one iteration.
     fn visits(text: &str, part: impl Fn(&Node) -> bool, count: u64) -> Vec<(At, u64)> {
         let t: Datatype = text.parse().unwrap();
-        let nest = normalize(&lower(&t, Units::Bytes).unwrap(), t.arguments()).unwrap().nest;
+        let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
         let i = nest.nodes().iter().position(part).unwrap();
         let part = nest.part(i).unwrap();
         part.verify().unwrap();

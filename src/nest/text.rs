@@ -7,18 +7,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{At, Body, LoopNest, Node, Phase, Trip, Unit};
+use super::{At, Body, Leaf, LoopNest, Node, Phase, Side, Trip};
 use crate::column::Column;
-use crate::datatype::Named;
 use crate::error::{Error, Result};
 use crate::lexer::{Lexer, Notation, Token};
 
 /// Rows of a column that `Display` shows in full.
 const SHOWN_ROWS: usize = 40;
 
-impl<P: Phase> fmt::Display for LoopNest<P> {
+impl<P: Phase, L: Leaf, S: Side> fmt::Display for LoopNest<P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "nest {} size {} extent {}", P::NAME, self.size(), self.extent())?;
+        let side = if S::NAME.is_empty() { "" } else { " " };
+        writeln!(f, "nest {}{side}{} size {} extent {}", P::NAME, S::NAME, self.size(), self.extent())?;
         // Bodies used more than once get a name, in the order they stand.
         let mut uses: HashMap<Body, u32> = HashMap::new();
         for body in self.nodes().iter().filter_map(Node::body) {
@@ -39,7 +39,7 @@ impl<P: Phase> fmt::Display for LoopNest<P> {
     }
 }
 
-impl<P: Phase> LoopNest<P> {
+impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     fn print(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -47,7 +47,7 @@ impl<P: Phase> LoopNest<P> {
         names: &HashMap<Body, usize>,
         indent: usize,
     ) -> fmt::Result {
-        let mut stack: Vec<&[Node]> = vec![self.body(body)];
+        let mut stack: Vec<&[Node<L>]> = vec![self.body(body)];
         while let Some(nodes) = stack.last_mut() {
             let Some((node, rest)) = nodes.split_first() else {
                 stack.pop();
@@ -75,9 +75,9 @@ impl<P: Phase> LoopNest<P> {
 }
 
 /// A node without its body.
-struct Head<'a>(&'a Node);
+struct Head<'a, L>(&'a Node<L>);
 
-impl fmt::Display for Head<'_> {
+impl<L: Leaf> fmt::Display for Head<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Node::Loop { trip, step, .. } => write!(f, "loop {trip} step {} {}", step.user, step.packed)?,
@@ -86,23 +86,26 @@ impl fmt::Display for Head<'_> {
                 rows(f, displacements.len(), |f, i| write!(f, "{}", displacements.get(i)))?;
                 write!(f, "] packed {packed}")?;
             }
-            Node::Blocks { user, packed, len, .. } => {
+            Node::Blocks { user, packed, len, unit, .. } => {
                 f.write_str("blocks [")?;
                 rows(f, len.len(), |f, i| write!(f, "{}:{}:{}", user.get(i), packed.get(i), len.get(i)))?;
                 f.write_str("]")?;
+                counted(f, *unit)?;
             }
             Node::Copy { n, unit, .. } => {
                 write!(f, "copy {n}")?;
-                match unit {
-                    Unit::Byte => {}
-                    Unit::Basic(named) => write!(f, " unit {}", named.text_name())?,
-                    Unit::External32(named) => write!(f, " unit {} external32", named.text_name())?,
-                }
+                counted(f, *unit)?;
             }
         }
         let at = self.0.at();
         if at != At::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }
     }
+}
+
+/// What a leaf counts, unless it is bytes.
+fn counted(f: &mut fmt::Formatter<'_>, unit: impl Leaf) -> fmt::Result {
+    let unit = unit.to_string();
+    if unit.is_empty() { Ok(()) } else { write!(f, " of {unit}") }
 }
 
 fn rows(
@@ -119,7 +122,7 @@ fn rows(
     if n > SHOWN_ROWS { write!(f, " ... {} rows", n) } else { Ok(()) }
 }
 
-impl<P: Phase> FromStr for LoopNest<P> {
+impl<P: Phase, L: Leaf, S: Side> FromStr for LoopNest<P, L, S> {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -129,13 +132,13 @@ impl<P: Phase> FromStr for LoopNest<P> {
 
 static NOTATION: Notation = Notation { name: "nest text", comments: true, grouped_digits: false };
 
-struct Parser<'a> {
+struct Parser<'a, L> {
     lexer: Lexer<'a>,
-    nodes: Vec<Node>,
+    nodes: Vec<Node<L>>,
     named: HashMap<&'a str, Body>,
 }
 
-impl Parser<'_> {
+impl<L: Leaf> Parser<'_, L> {
     fn trip(&mut self) -> Result<Trip> {
         let k = match self.lexer.token() {
             Token::Integer(_) => return self.lexer.unsigned().map(Trip::fixed),
@@ -156,9 +159,12 @@ impl Parser<'_> {
         Ok(At::new(self.lexer.signed()?, self.lexer.signed()?))
     }
 
-    fn nest<P: Phase>(&mut self) -> Result<LoopNest<P>> {
+    fn nest<P: Phase, S: Side>(&mut self) -> Result<LoopNest<P, L, S>> {
         self.lexer.expect("nest")?;
         self.lexer.expect(P::NAME)?;
+        if !S::NAME.is_empty() {
+            self.lexer.expect(S::NAME)?;
+        }
         self.lexer.expect("size")?;
         let size = self.lexer.signed()?;
         self.lexer.expect("extent")?;
@@ -179,7 +185,7 @@ impl Parser<'_> {
     /// Nodes up to `close`, or to the end of the text if that is empty; nested bodies on an explicit stack.
     fn body(&mut self, close: &str) -> Result<Body> {
         // Lists under construction; all but the last wait for the body of their last node.
-        let mut lists: Vec<Vec<Node>> = vec![Vec::new()];
+        let mut lists: Vec<Vec<Node<L>>> = vec![Vec::new()];
         loop {
             let close = if lists.len() > 1 { "}" } else { close };
             let end = self.lexer.token() == Token::End;
@@ -218,7 +224,21 @@ impl Parser<'_> {
         }
     }
 
-    fn head(&mut self) -> Result<Node> {
+    /// What a leaf counts.
+    fn unit(&mut self) -> Result<L> {
+        let of = self.lexer.eat("of");
+        match L::from_text(if of { self.lexer.token().text() } else { "" }) {
+            Some(unit) => {
+                if of {
+                    self.lexer.take();
+                }
+                Ok(unit)
+            }
+            None => self.lexer.wanted("a leaf of the nest's kind"),
+        }
+    }
+
+    fn head(&mut self) -> Result<Node<L>> {
         let mut node = if self.lexer.eat("loop") {
             let trip = self.trip()?;
             self.lexer.expect("step")?;
@@ -245,19 +265,10 @@ impl Parser<'_> {
                 }
             }
             let [user, packed, len] = columns.map(Column::from);
-            Node::Blocks { at: At::ZERO, user, packed, len }
+            Node::Blocks { at: At::ZERO, user, packed, len, unit: self.unit()? }
         } else if self.lexer.eat("copy") {
             let n = self.trip()?;
-            let mut unit = Unit::Byte;
-            if self.lexer.eat("unit") {
-                let Some(named) = Named::from_name(self.lexer.token().text()) else {
-                    return self.lexer.wanted("the name of a basic type");
-                };
-                self.lexer.take();
-                unit =
-                    if self.lexer.eat("external32") { Unit::External32(named) } else { Unit::Basic(named) };
-            }
-            Node::Copy { at: At::ZERO, n, unit }
+            Node::Copy { at: At::ZERO, n, unit: self.unit()? }
         } else {
             return self.lexer.wanted("`loop`, `table`, `blocks` or `copy`");
         };
@@ -322,10 +333,10 @@ mod tests {
                 "expected `loop`, `table`",
             ),
             (
-                "nest lowered size 1 extent 1\ncopy 1 unit x",
-                "line 2, column 13",
-                "'x'",
-                "expected the name of a basic type",
+                "nest lowered size 1 extent 1\ncopy 1 of swap4",
+                "line 2, column 11",
+                "'swap4'",
+                "expected a leaf of the nest's kind",
             ),
             (
                 "nest lowered size 1 extent 1\nnothing at all",

@@ -5,15 +5,15 @@
 //! 3. trips, lengths and tables are not negative; columns of one `Blocks` have one length; rows are not empty;
 //! 4. the packed bytes of one instance add up to `size`;
 //! 5. phase `Normal`: no empty node, no unit loop alone in a body, no foldable copy, bodies start at offset (0, 0);
-//! 6. phase `Normal`: a unit loop (left where inlining would cost too much) covers in the packed stream what its body does.
+//! 6. phase `Normal`: a unit loop (left where inlining would cost too much) covers in a packed stream what its body does.
 //!
 //! A verifier error is always a fault of ddtc.
 
-use super::{At, Body, LoopNest, Node, Normal, Phase};
+use super::{At, Body, Leaf, LoopNest, Node, Normal, Phase, Side, Stream};
 use crate::column::room;
 use crate::error::{Error, Result};
 
-impl<P: Phase> LoopNest<P> {
+impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Checks invariants 1 to 4, and 5 and 6 for normal nests.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl<P: Phase> LoopNest<P> {
                     if normal && trip.k == 0 {
                         return fail(i, "loop of trip 0");
                     }
-                    if normal && trip.is(1) && i128::from(step.packed) != inner {
+                    if normal && S::NAME == Stream::NAME && trip.is(1) && i128::from(step.packed) != inner {
                         return fail(i, "unit loop that does not cover its body");
                     }
                     if normal && self.foldable(*step, *body) {
@@ -69,7 +69,7 @@ impl<P: Phase> LoopNest<P> {
                     }
                     displacements.len() as i128 * body_size(&sizes, *body)
                 }
-                Node::Blocks { user, packed, len, .. } => {
+                Node::Blocks { user, packed, len, unit, .. } => {
                     if user.len() != len.len() || packed.len() != len.len() {
                         return fail(i, "columns of different length");
                     }
@@ -79,7 +79,7 @@ impl<P: Phase> LoopNest<P> {
                     if normal && len.len() < 2 {
                         return fail(i, "blocks of fewer than two rows");
                     }
-                    len.iter().map(i128::from).sum()
+                    len.iter().map(i128::from).sum::<i128>() * i128::from(unit.packed())
                 }
                 Node::Copy { n, unit, .. } => {
                     if normal && n.k == 0 {

@@ -7,14 +7,14 @@
 use super::Normalizer;
 use crate::column::room;
 use crate::error::Result;
-use crate::nest::{At, Node, Trip};
+use crate::nest::{At, Leaf, Node, Trip};
 
 /// Absorbs neighbours into loops, from left to right.
-pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> {
+pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 || !list.iter().any(|node| matches!(node, Node::Loop { .. })) {
         return Ok(list);
     }
-    let mut out: Vec<Node> = room("normalize", list.len())?;
+    let mut out: Vec<Node<L>> = room("normalize", list.len())?;
     for node in list {
         match out.last().and_then(|last| joined(n, last, &node)) {
             Some(both) => {
@@ -28,7 +28,7 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
 }
 
 /// The one loop that does `a` and then `b`.
-fn joined(n: &Normalizer, a: &Node, b: &Node) -> Option<Node> {
+fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L>> {
     match (a, b) {
         (
             Node::Loop { at, trip, step, body },
@@ -49,12 +49,12 @@ fn joined(n: &Normalizer, a: &Node, b: &Node) -> Option<Node> {
     }
 }
 
-fn extended(at: At, k: u64, step: At, body: crate::nest::Body) -> Node {
+fn extended<L: Leaf>(at: At, k: u64, step: At, body: crate::nest::Body) -> Node<L> {
     Node::Loop { at, trip: Trip::fixed(k), step, body }
 }
 
 /// The offset of the body's only node, if that node is `x` but for its place.
-fn lone(n: &Normalizer, body: crate::nest::Body, x: &Node) -> Option<At> {
+fn lone<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<At> {
     match n.body(body) {
         [only] if only.alike(x) => Some(only.at()),
         _ => None,

@@ -4,10 +4,10 @@
 //! offset is zero because bodies are hoisted.
 
 use super::Normalizer;
-use crate::nest::{At, Node};
+use crate::nest::{At, Leaf, Node};
 
 /// Collapses perfectly nested loops that continue each other.
-pub(super) fn rewrite(n: &Normalizer, node: Node) -> Node {
+pub(super) fn rewrite<L: Leaf>(n: &Normalizer<L>, node: Node<L>) -> Node<L> {
     if let Node::Loop { at, trip, step, body } = &node
         && let [Node::Loop { at: inner_at, trip: inner, step: inner_step, body: inner_body }] = n.body(*body)
         && !inner.per_count

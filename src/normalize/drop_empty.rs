@@ -2,10 +2,10 @@
 //!
 //! Condition: none. An empty repetition generates no entry of the type map (MPI 5.0, 5.1.2).
 
-use crate::nest::Node;
+use crate::nest::{Leaf, Node};
 
 /// Whether the node moves nothing whatever the count is.
-pub(super) fn applies(node: &Node) -> bool {
+pub(super) fn applies<L: Leaf>(node: &Node<L>) -> bool {
     match node {
         Node::Loop { trip, body, .. } => trip.k == 0 || body.len == 0,
         Node::Table { displacements, body, .. } => displacements.is_empty() || body.len == 0,

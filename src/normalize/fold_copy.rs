@@ -3,10 +3,10 @@
 //! Condition: the copy is `u` bytes long in user memory and `p` bytes in the packed stream; the trip may be `k * count`.
 
 use super::Normalizer;
-use crate::nest::{Node, Trip};
+use crate::nest::{Leaf, Node, Trip};
 
 /// Folds a dense copy loop into one copy.
-pub(super) fn rewrite(n: &Normalizer, node: Node) -> Node {
+pub(super) fn rewrite<L: Leaf>(n: &Normalizer<L>, node: Node<L>) -> Node<L> {
     if let Node::Loop { at, trip, step, body } = &node
         && let [Node::Copy { n: Trip { k, per_count: false }, unit, .. }] = n.body(*body)
         && unit.bytes(*k) == Some(*step)

@@ -17,10 +17,10 @@ use super::merge_copies::Row;
 use super::{Bodies, Normalizer, drop_empty};
 use crate::column::more_room;
 use crate::error::Result;
-use crate::nest::{At, Body, LoopNest, Lowered, Node, Trip};
+use crate::nest::{At, Body, Leaf, LoopNest, Lowered, Node, Side, Trip};
 
 /// The body that `node` runs once: where, its packed stride, and the body.
-pub(super) fn once(node: &Node) -> Option<(At, i64, Body)> {
+pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(At, i64, Body)> {
     match node {
         Node::Loop { at, trip, step, body } if trip.is(1) => Some((*at, step.packed, *body)),
         Node::Table { at, displacements, packed, body } if displacements.len() == 1 => {
@@ -32,13 +32,13 @@ pub(super) fn once(node: &Node) -> Option<(At, i64, Body)> {
 
 /// What one more copy of `node` costs in bytes: rows of blocks are merged with those beside them, those of a table stay where they
 /// are and are gone through again.
-pub(super) fn weight(node: &Node) -> u64 {
+pub(super) fn weight<L: Leaf>(node: &Node<L>) -> u64 {
     let row = if matches!(node, Node::Blocks { .. }) { size_of::<Row>() } else { size_of::<i32>() };
     (node.rows() * row) as u64
 }
 
 /// What inlining `node` costs in bytes: nothing if it is no unit loop.
-fn price(n: &Normalizer, node: &Node) -> u64 {
+fn price<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
     once(node).map_or(0, |(_, _, body)| {
         let nodes = if body.len > 1 { body.len as usize * size_of::<Node>() } else { 0 };
         n.weight(body).saturating_add(nodes as u64)
@@ -46,11 +46,11 @@ fn price(n: &Normalizer, node: &Node) -> u64 {
 }
 
 /// Inlines the unit loops of a list, if the budget pays for all; appends what each node became, or gives it back to `other`.
-pub(super) fn rewrite(
-    n: &mut Normalizer,
-    parts: Vec<Node>,
-    mut other: impl FnMut(&mut Normalizer, Node, &mut Vec<Node>) -> Result<()>,
-) -> Result<Vec<Node>> {
+pub(super) fn rewrite<L: Leaf>(
+    n: &mut Normalizer<L>,
+    parts: Vec<Node<L>>,
+    mut other: impl FnMut(&mut Normalizer<L>, Node<L>, &mut Vec<Node<L>>) -> Result<()>,
+) -> Result<Vec<Node<L>>> {
     let all = parts.iter().map(|node| price(n, node)).fold(0, u64::saturating_add);
     let paid = n.spend(all);
     let mut out = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn rewrite(
 }
 
 /// The bodies of `nest` that are used once, by a node that runs them once.
-pub(super) fn used_once(nest: &LoopNest<Lowered>) -> Bodies<()> {
+pub(super) fn used_once<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> Bodies<()> {
     let mut uses: HashMap<Body, (u32, bool), Xxh3DefaultBuilder> = HashMap::default();
     for node in nest.nodes().iter().filter(|node| !drop_empty::applies(node)) {
         if let Some(body) = node.body() {

@@ -4,28 +4,28 @@
 //! written in its one canonical form: one row is a copy; rows with a period are a loop; rows of one length at constant packed
 //! distance are a table; all others are blocks. So struct, hindexed, indexed_block and their mixtures meet here.
 //!
-//! Condition: byte units and constant lengths; adjacent means adjacent on both sides.
+//! Condition: one unit and constant lengths; adjacent means adjacent on both sides.
 
 use super::{Normalizer, period};
 use crate::column::{Column, more_room, room};
 use crate::error::Result;
-use crate::nest::{At, Node, Trip, Unit};
+use crate::nest::{At, Leaf, Node, Trip};
 
-/// A row: offsets and length in bytes.
+/// A row: offsets in bytes, length in units.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     at: At,
     len: i64,
 }
 
-/// Rows of a run of leaves, merged; made with room for all.
-struct Rows(Vec<Row>);
+/// Rows of a run of leaves of one unit, merged; made with room for all.
+struct Rows<L>(Vec<Row>, L);
 
-impl Visit for &mut Rows {
+impl<L: Leaf> Visit for &mut Rows<L> {
     type Out = ();
 
     fn rows<S: Sequence>(self, rows: S) {
-        let out = &mut self.0;
+        let (out, unit) = (&mut self.0, self.1);
         let mut i = 0;
         // The row that may grow is in hand rather than in the vector.
         let mut last = match out.pop() {
@@ -38,7 +38,7 @@ impl Visit for &mut Rows {
         };
         for i in i..rows.count() {
             let (at, len) = (rows.at(i), rows.len(i));
-            if last.at + At::new(last.len, last.len) == at {
+            if last.at + unit.span(last.len) == at {
                 last.len += len;
             } else {
                 out.push(last);
@@ -58,11 +58,8 @@ trait Sequence: Copy {
     fn first(self, count: usize) -> Self;
 
     /// Whether two neighbours are adjacent on both sides.
-    fn merges(self) -> bool {
-        (1..self.count()).any(|i| {
-            let len = self.len(i - 1);
-            self.at(i - 1) + At::new(len, len) == self.at(i)
-        })
+    fn merges(self, unit: impl Leaf) -> bool {
+        (1..self.count()).any(|i| self.at(i - 1) + unit.span(self.len(i - 1)) == self.at(i))
     }
 }
 
@@ -162,8 +159,8 @@ trait Visit {
     fn rows<S: Sequence>(self, rows: S) -> Self::Out;
 }
 
-/// Visits the rows of a leaf, or of a table over one copy of `element` bytes, where they are stored; nothing else has rows.
-fn each<V: Visit>(node: &Node, element: Option<i64>, visit: V) -> Option<V::Out> {
+/// Visits the rows of a leaf, or of a table over one copy of `element` units, where they are stored; nothing else has rows.
+fn each<L: Leaf, V: Visit>(node: &Node<L>, element: Option<i64>, visit: V) -> Option<V::Out> {
     Some(match node {
         Node::Copy { at, n, .. } => visit.rows(Merged(&[Row { at: *at, len: n.k as i64 }])),
         Node::Table { at, displacements, packed, .. } => {
@@ -173,7 +170,7 @@ fn each<V: Visit>(node: &Node, element: Option<i64>, visit: V) -> Option<V::Out>
                 Column::I64(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
             }
         }
-        Node::Blocks { at, user, packed, len } => match (user, packed, len) {
+        Node::Blocks { at, user, packed, len, .. } => match (user, packed, len) {
             (Column::I32(u), Column::I32(p), Column::I32(l)) => {
                 visit.rows(Listed { at: *at, columns: [u, p, l] })
             }
@@ -186,43 +183,45 @@ fn each<V: Visit>(node: &Node, element: Option<i64>, visit: V) -> Option<V::Out>
     })
 }
 
-/// The length of a body that is one constant byte copy.
-pub(super) fn copy_bytes(body: &[Node]) -> Option<i64> {
+/// The length and unit of a body that is one constant copy.
+pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
     match body {
-        [Node::Copy { n: Trip { k, per_count: false }, unit: Unit::Byte, .. }] => Some(*k as i64),
+        [Node::Copy { n: Trip { k, per_count: false }, unit, .. }] => Some((*k as i64, *unit)),
         _ => None,
     }
 }
 
-/// Leaves that join a run whatever their length is.
-fn joins(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Copy { n: Trip { per_count: false, .. }, unit: Unit::Byte, .. } | Node::Blocks { .. }
-    )
+/// The unit of a leaf that joins a run of that unit whatever its length is.
+fn joins<L: Leaf>(node: &Node<L>) -> Option<L> {
+    match node {
+        Node::Copy { n: Trip { per_count: false, .. }, unit, .. } | Node::Blocks { unit, .. } => Some(*unit),
+        _ => None,
+    }
 }
 
 /// Merges every maximal run of leaves of the list; a table over one copy is a run of its own.
-pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> {
+pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     let mut out = room("normalize", list.len())?;
     let mut nodes = list.into_iter().peekable();
     while let Some(node) = nodes.next() {
         let element = match &node {
-            Node::Table { body, .. } => copy_bytes(n.body(*body)),
+            Node::Table { body, .. } => copied(n.body(*body)),
             _ => None,
         };
         let table = element.is_some();
-        if !table && !joins(&node) {
+        let Some(unit) = element.map_or_else(|| joins(&node), |(_, unit)| Some(unit)) else {
             out.push(node);
             continue;
-        }
+        };
+        let element = element.map(|(len, _)| len);
+        let joins = |node: &Node<L>| joins(node) == Some(unit);
         let lone = table || !nodes.peek().is_some_and(joins);
         if lone && matches!(node, Node::Copy { .. }) {
             out.push(node);
             continue;
         }
         // A leaf that stands alone and has nothing to merge is looked at where it is: 10^6 rows are not copied.
-        if lone && let Some(done) = each(&node, element, InPlace(n, &node)).flatten() {
+        if lone && let Some(done) = each(&node, element, InPlace(n, &node, unit)).flatten() {
             out.extend(done?);
             continue;
         }
@@ -232,9 +231,9 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
             run.push(next);
         }
         let count = run.iter().filter_map(|node| each(node, element, Count)).sum();
-        let mut rows = Rows(room("normalize", count)?);
+        let mut rows = Rows(room("normalize", count)?, unit);
         run.iter().for_each(|node| each(node, element, &mut rows).unwrap_or_default());
-        out.extend(canonical(n, Merged(&rows.0), None)?);
+        out.extend(canonical(n, unit, Merged(&rows.0), None)?);
     }
     Ok(out)
 }
@@ -251,25 +250,30 @@ impl Visit for Count {
 }
 
 /// Canonical nodes of the rows of one node, unless neighbours merge.
-struct InPlace<'a>(&'a mut Normalizer, &'a Node);
+struct InPlace<'a, L>(&'a mut Normalizer<L>, &'a Node<L>, L);
 
-impl Visit for InPlace<'_> {
-    type Out = Option<Result<Vec<Node>>>;
+impl<L: Leaf> Visit for InPlace<'_, L> {
+    type Out = Option<Result<Vec<Node<L>>>>;
 
     fn rows<S: Sequence>(self, rows: S) -> Self::Out {
-        (!rows.merges()).then(|| canonical(self.0, rows, Some(self.1)))
+        (!rows.merges(self.2)).then(|| canonical(self.0, self.2, rows, Some(self.1)))
     }
 }
 
 /// The canonical nodes for merged rows; `node` is what they come from, if they are all of it.
-fn canonical<S: Sequence>(n: &mut Normalizer, rows: S, node: Option<&Node>) -> Result<Vec<Node>> {
+fn canonical<L: Leaf, S: Sequence>(
+    n: &mut Normalizer<L>,
+    unit: L,
+    rows: S,
+    node: Option<&Node<L>>,
+) -> Result<Vec<Node<L>>> {
     let count = rows.count();
     let (at, length) = (rows.at(0), rows.len(0));
     if count == 1 {
-        return Ok(vec![Node::bytes(at, length as u64)]);
+        return Ok(vec![Node::units(at, length as u64, unit)]);
     }
     if let Some((p, step)) = period::of(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
-        let list = canonical(n, rows.first(p), None)?;
+        let list = canonical(n, unit, rows.first(p), None)?;
         return n.looped((count / p) as u64, step, list);
     }
     // Columns start at zero: the first row's place is the node's.
@@ -286,10 +290,10 @@ fn canonical<S: Sequence>(n: &mut Normalizer, rows: S, node: Option<&Node>) -> R
     let even =
         (1..count).all(|i| rows.len(i) == length && rows.at(i).packed - rows.at(i - 1).packed == stride);
     if even {
-        let body = n.close(vec![Node::bytes(At::ZERO, length as u64)])?.body;
+        let body = n.close(vec![Node::units(At::ZERO, length as u64, unit)])?.body;
         return Ok(vec![Node::Table { at, displacements: user, packed: stride, body }]);
     }
     let packed = Column::build(indices.clone().map(|i| rows.at(i).packed - at.packed))?;
     let len = Column::build(indices.map(|i| rows.len(i)))?;
-    Ok(vec![Node::Blocks { at, user, packed, len }])
+    Ok(vec![Node::Blocks { at, user, packed, len, unit }])
 }

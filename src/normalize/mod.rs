@@ -27,7 +27,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::column::{more_room, room};
 use crate::error::{Error, Result};
-use crate::nest::{At, Body, LoopNest, Lowered, Node, Normal, Trip};
+use crate::nest::{At, Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Side, Stream, Trip};
 
 /// The rewrites of one body, in order, by the names used in docs/PASSES.md.
 pub const REWRITES: [&str; 10] = [
@@ -48,9 +48,9 @@ const MAX_PASSES: usize = 16;
 
 /// A normal nest at origin 0 and the user offset that was taken out of it.
 #[derive(Clone, Debug)]
-pub struct Normalized {
+pub struct Normalized<L = Byte, S = Stream> {
     /// The canonical nest.
-    pub nest: LoopNest<Normal>,
+    pub nest: LoopNest<Normal, L, S>,
     /// User offset in bytes that every address of the nest must be moved by.
     pub origin: i64,
     /// The same on the packed side, in bytes: zero for a stream, which starts with its first entry.
@@ -63,7 +63,10 @@ pub struct Normalized {
 ///
 /// # Errors
 /// Class `NoMem` where there is no memory for the nest; otherwise only faults of ddtc.
-pub fn normalize(nest: &LoopNest<Lowered>, arguments: u64) -> Result<Normalized> {
+pub fn normalize<L: Leaf, S: Side>(
+    nest: &LoopNest<Lowered, L, S>,
+    arguments: u64,
+) -> Result<Normalized<L, S>> {
     let first = with(nest, arguments, &Bodies::default())?;
     if first.unique {
         return Ok(first);
@@ -77,7 +80,11 @@ pub fn normalize(nest: &LoopNest<Lowered>, arguments: u64) -> Result<Normalized>
 }
 
 /// The same; the bodies `apart` are taken apart where they are used.
-fn with(nest: &LoopNest<Lowered>, arguments: u64, apart: &Bodies<()>) -> Result<Normalized> {
+fn with<L: Leaf, S: Side>(
+    nest: &LoopNest<Lowered, L, S>,
+    arguments: u64,
+    apart: &Bodies<()>,
+) -> Result<Normalized<L, S>> {
     let mut n = Normalizer::new(arguments);
     let mut bodies: Vec<Body> = room("normalize", nest.nodes().len() + 1)?;
     bodies.extend(nest.nodes().iter().filter_map(Node::body));
@@ -110,24 +117,24 @@ struct Inner {
 }
 
 /// State of one normalization: the nest under construction with its interned bodies.
-pub(crate) struct Normalizer {
-    nodes: Vec<Node>,
+pub(crate) struct Normalizer<L> {
+    nodes: Vec<Node<L>>,
     /// What copying the nodes before each costs (`inline_unit::weight`), in all.
     weights: Vec<u64>,
-    interned: HashMap<Vec<Node>, Body, Xxh3DefaultBuilder>,
+    interned: HashMap<Vec<Node<L>>, Body, Xxh3DefaultBuilder>,
     /// Bytes that may still be copied.
     budget: u64,
     /// Whether the budget was once too small.
     refused: bool,
 }
 
-impl Normalizer {
+impl<L: Leaf> Normalizer<L> {
     fn new(arguments: u64) -> Self {
         let budget = arguments.saturating_mul(48).saturating_add(64 << 10);
         Self { nodes: Vec::new(), weights: vec![0], interned: HashMap::default(), budget, refused: false }
     }
 
-    fn body(&self, body: Body) -> &[Node] {
+    fn body(&self, body: Body) -> &[Node<L>] {
         &self.nodes[body.range()]
     }
 
@@ -146,13 +153,13 @@ impl Normalizer {
     }
 
     /// The nodes of a lowered body with their own bodies done, those of the bodies `apart` in their places.
-    fn gather(
+    fn gather<S: Side>(
         &self,
-        nest: &LoopNest<Lowered>,
+        nest: &LoopNest<Lowered, L, S>,
         body: Body,
         apart: &Bodies<()>,
         done: &Bodies<Inner>,
-    ) -> Result<Vec<Node>> {
+    ) -> Result<Vec<Node<L>>> {
         let mut parts = room("normalize", body.len as usize)?;
         let mut stack = vec![(nest.body(body), At::ZERO)];
         while let Some((nodes, at)) = stack.pop() {
@@ -184,7 +191,7 @@ impl Normalizer {
     }
 
     /// The rewrites of one list of nodes whose bodies are normal.
-    fn rewrite(&mut self, mut parts: Vec<Node>) -> Result<Inner> {
+    fn rewrite(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
         if let Some((p, step)) = period::of_parts(self, &parts) {
             let trip = (parts.len() / p) as u64;
             parts.truncate(p);
@@ -196,7 +203,7 @@ impl Normalizer {
     }
 
     /// The same for nodes that do not repeat themselves.
-    fn parts(&mut self, mut parts: Vec<Node>) -> Result<Inner> {
+    fn parts(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
         if let [_] = &parts[..]
             && let Some(node) = parts.pop()
         {
@@ -208,7 +215,7 @@ impl Normalizer {
     }
 
     /// The body of one node whose own body is normal.
-    fn single(&mut self, node: Node) -> Result<Inner> {
+    fn single(&mut self, node: Node<L>) -> Result<Inner> {
         if let Some((at, _, body)) = inline_unit::once(&node) {
             return Ok(Inner { body, base: at });
         }
@@ -219,7 +226,7 @@ impl Normalizer {
     }
 
     /// A body of one node that is normal itself.
-    fn lone(&mut self, node: Node) -> Result<Inner> {
+    fn lone(&mut self, node: Node<L>) -> Result<Inner> {
         match inline_unit::once(&node) {
             Some((at, _, body)) => Ok(Inner { body, base: at }),
             None => self.close(vec![node]),
@@ -227,7 +234,7 @@ impl Normalizer {
     }
 
     /// The rewrites of a single node whose body is normal; appends what is left of it.
-    fn simplify(&mut self, node: Node, out: &mut Vec<Node>) -> Result<()> {
+    fn simplify(&mut self, node: Node<L>, out: &mut Vec<Node<L>>) -> Result<()> {
         if drop_empty::applies(&node) {
             return Ok(());
         }
@@ -239,7 +246,7 @@ impl Normalizer {
     }
 
     /// The rewrites of a whole list of simplified nodes.
-    fn list(&mut self, list: Vec<Node>) -> Result<Vec<Node>> {
+    fn list(&mut self, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let mut list = merge_copies::rewrite(self, list)?;
         // What was rerolled may continue or repeat its neighbours in turn. Every pass but the last shortens the list.
         for _ in 0..MAX_PASSES {
@@ -255,13 +262,13 @@ impl Normalizer {
     }
 
     /// A loop over `list`, simplified: used by the rewrites that make loops.
-    fn looped(&mut self, trip: u64, step: At, list: Vec<Node>) -> Result<Vec<Node>> {
+    fn looped(&mut self, trip: u64, step: At, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let inner = self.close(list)?;
         self.repeated(trip, step, inner)
     }
 
     /// A loop over a rewritten body, simplified.
-    fn repeated(&mut self, trip: u64, step: At, Inner { body, base }: Inner) -> Result<Vec<Node>> {
+    fn repeated(&mut self, trip: u64, step: At, Inner { body, base }: Inner) -> Result<Vec<Node<L>>> {
         let mut out = Vec::with_capacity(1);
         let node = Node::Loop { at: base, trip: Trip::fixed(trip), step, body };
         self.simplify(node, &mut out)?;
@@ -269,7 +276,7 @@ impl Normalizer {
     }
 
     /// Hoists the offset of the first node and interns the list.
-    fn close(&mut self, mut list: Vec<Node>) -> Result<Inner> {
+    fn close(&mut self, mut list: Vec<Node<L>>) -> Result<Inner> {
         let base = hoist::rewrite(&mut list);
         // One hash for both: that of a long column takes as long as copying it.
         let body = match self.interned.entry(list) {
@@ -292,9 +299,9 @@ impl Normalizer {
     }
 
     /// Copies what `root` reaches into a fresh vector, children first, each body once: equal nests become equal vectors.
-    fn compact(&self, root: Body, size: i64, extent: i64) -> Result<LoopNest<Normal>> {
+    fn compact<S: Side>(&self, root: Body, size: i64, extent: i64) -> Result<LoopNest<Normal, L, S>> {
         let mut placed: Bodies<Body> = HashMap::default();
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes: Vec<Node<L>> = Vec::new();
         let mut stack = vec![(root, false)];
         while let Some((body, expanded)) = stack.pop() {
             if placed.contains_key(&body) {

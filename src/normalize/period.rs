@@ -9,7 +9,7 @@
 
 use super::Normalizer;
 use crate::error::Result;
-use crate::nest::{At, Node};
+use crate::nest::{At, Leaf, Node};
 
 /// The smallest proper period of `n` elements that divides `n`, with the constant distance; elements are given by their offset
 /// and by whether two of them have one shape.
@@ -93,8 +93,8 @@ fn by_borders(
 ///
 /// Such parts are rolled before their leaves are merged with those of their neighbours: an array of structs is the same loop
 /// whether a contiguous or an indexed type made it.
-pub(super) fn of_parts(n: &Normalizer, parts: &[Node]) -> Option<(usize, At)> {
-    let composite = |node: &Node| match node {
+pub(super) fn of_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, At)> {
+    let composite = |node: &Node<L>| match node {
         Node::Loop { body, .. } | Node::Table { body, .. } => !matches!(n.body(*body), [Node::Copy { .. }]),
         Node::Blocks { .. } | Node::Copy { .. } => false,
     };
@@ -105,7 +105,7 @@ pub(super) fn of_parts(n: &Normalizer, parts: &[Node]) -> Option<(usize, At)> {
 }
 
 /// Turns a list of nodes that repeats itself as a whole into one loop.
-pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> {
+pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 || list.iter().any(Node::carries_count) {
         return Ok(list);
     }

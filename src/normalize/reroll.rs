@@ -6,10 +6,10 @@
 use super::{Inner, Normalizer, period};
 use crate::column::{Column, room};
 use crate::error::Result;
-use crate::nest::{At, Node};
+use crate::nest::{At, Leaf, Node};
 
 /// Rerolls every maximal run of equal non-leaf nodes.
-pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> {
+pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 {
         return Ok(list);
     }
@@ -36,7 +36,7 @@ pub(super) fn rewrite(n: &mut Normalizer, list: Vec<Node>) -> Result<Vec<Node>> 
 }
 
 /// The body `inner` at each of the offsets of `list`, which have one packed distance.
-fn run(n: &mut Normalizer, inner: Inner, list: &[Node]) -> Result<Vec<Node>> {
+fn run<L: Leaf>(n: &mut Normalizer<L>, inner: Inner, list: &[Node<L>]) -> Result<Vec<Node<L>>> {
     let at = |i: usize| list[i].at() + inner.base;
     match period::of(list.len(), at, |_, _| true) {
         Some((1, step)) => n.repeated(list.len() as u64, step, Inner { body: inner.body, base: at(0) }),

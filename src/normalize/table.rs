@@ -8,12 +8,16 @@
 use super::{Inner, Normalizer, merge_copies, period};
 use crate::column::Column;
 use crate::error::Result;
-use crate::nest::{At, Node};
+use crate::nest::{At, Leaf, Node};
 
 /// Appends what `node` becomes to `out`, or gives a node of another kind back.
-pub(super) fn rewrite(n: &mut Normalizer, node: Node, out: &mut Vec<Node>) -> Result<Option<Node>> {
+pub(super) fn rewrite<L: Leaf>(
+    n: &mut Normalizer<L>,
+    node: Node<L>,
+    out: &mut Vec<Node<L>>,
+) -> Result<Option<Node<L>>> {
     let Node::Table { at, displacements, packed, body } = node else { return Ok(Some(node)) };
-    if merge_copies::copy_bytes(n.body(body)).is_some() {
+    if merge_copies::copied(n.body(body)).is_some() {
         return Ok(Some(Node::Table { at, displacements, packed, body }));
     }
     let n_rows = displacements.len();

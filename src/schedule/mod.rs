@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::kind::Direction;
 use crate::micro::pattern::{Part, Pattern};
 use crate::micro::{Call, Table, blocks, pattern, rows, strided, transpose};
-use crate::nest::{At, Body, Disjoint, LoopNest, Node, Normal, Trip, Unit};
+use crate::nest::{At, Body, Disjoint, LoopNest, Node, Normal, Trip};
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
@@ -177,9 +177,7 @@ impl Scheduler<'_> {
                 self.push(out, Op::Call { at: here, call })
             }
             Node::Table { displacements, packed, body, .. } => {
-                if let [Node::Copy { n: Trip { k, per_count: false }, unit: Unit::Byte, .. }] =
-                    nest.body(*body)
-                {
+                if let [Node::Copy { n: Trip { k, per_count: false }, .. }] = nest.body(*body) {
                     let call = self.rows(displacements, *packed, *k);
                     return self.push(out, Op::Call { at: here, call });
                 }
@@ -191,7 +189,7 @@ impl Scheduler<'_> {
             // What normalization could not afford to inline is inlined here, if the kernel has room for it.
             Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
             Node::Loop { trip, step, body, .. } => {
-                if let [Node::Copy { n, unit: Unit::Byte, .. }] = nest.body(*body) {
+                if let [Node::Copy { n, .. }] = nest.body(*body) {
                     if self.written_loop(*trip, *n) || depth >= 2 && self.written_row(*trip, *step, *n) {
                         let mut list = Vec::new();
                         self.push(&mut list, Op::Move { at: At::ZERO, len: n.k as u32 })?;
@@ -281,7 +279,7 @@ impl Scheduler<'_> {
         let [Node::Loop { trip: inner, step: i, body: element, .. }] = nest.body(*body) else {
             return Ok(false);
         };
-        let [Node::Copy { n: len, unit: Unit::Byte, .. }] = nest.body(*element) else { return Ok(false) };
+        let [Node::Copy { n: len, .. }] = nest.body(*element) else { return Ok(false) };
         let few = |t: &Trip| !t.per_count && t.k < cost::TRANSPOSED_TRIP;
         let near = o.user.unsigned_abs() <= cost::TRANSPOSED_STRIDE;
         if few(outer) || few(inner) || !near || i.user.unsigned_abs() <= o.user.unsigned_abs() {
@@ -402,7 +400,7 @@ fn weight(nest: &LoopNest<Normal>, node: &Node, level: Level, limit: Weight, dep
     // Before anything is summed: tables and loops may be long.
     let few = |n: u64| (n <= limit.moves as u64).then_some(n as usize);
     let sum = match node {
-        Node::Copy { n, unit: Unit::Byte, .. } if !n.per_count => one(n.k)?,
+        Node::Copy { n, .. } if !n.per_count => one(n.k)?,
         Node::Copy { .. } => return None,
         Node::Blocks { len, .. } => {
             few(len.len() as u64)?;

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::datatype::Datatype;
-use crate::lower::{Units, lower};
+use crate::lower::{Bytes, lower};
 use crate::micro::Role;
 use crate::normalize::normalize;
 
 fn normal(t: &Datatype) -> LoopNest<Normal> {
-    normalize(&lower(t, Units::Bytes).unwrap(), t.arguments()).unwrap().nest
+    normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap().nest
 }
 
 /// Whether rows of odd lengths, `distance` bytes apart, are moved in another order than the type map's.

@@ -3,9 +3,9 @@
 
 use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
-use ddtc::lower::Units;
+use ddtc::lower::{Bytes, External32, Leaves, Native};
 use ddtc::micro::FAMILIES;
-use ddtc::nest::{LoopNest, Lowered, Normal};
+use ddtc::nest::{Byte, Layout, Leaf, LoopNest, Lowered, Normal, Phase, Side};
 use ddtc::plan::{Plan, Scheduled};
 use ddtc::target::Target;
 use ddtc::{legalize, lower, normalize, schedule};
@@ -17,37 +17,52 @@ use crate::text::{Block, blocks, files, hold, read, with_blocks};
 pub(crate) enum Source {
     Datatype(Datatype),
     Nest(LoopNest<Lowered>),
+    /// Onto a second layout.
+    Direct(LoopNest<Lowered, Byte, Layout>),
+}
+
+/// The text of a nest that verifies and reads back.
+fn text<P: Phase, L: Leaf, S: Side>(nest: &LoopNest<P, L, S>) -> String {
+    nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
+    let text = nest.to_string();
+    assert_eq!(text.parse::<LoopNest<P, L, S>>().unwrap().to_string(), text);
+    text
+}
+
+/// The text of the normal form.
+fn normal_text<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> String {
+    text(nest);
+    text(&normalize::normalize(nest, 1).unwrap().nest)
 }
 
 impl Source {
     pub(crate) fn datatype(&self) -> &Datatype {
         match self {
             Source::Datatype(t) => t,
-            Source::Nest(_) => panic!("there is a nest above, not a datatype"),
+            _ => panic!("there is a nest above, not a datatype"),
         }
     }
 
-    fn lowered(&self, units: Units) -> LoopNest<Lowered> {
-        let nest = match self {
-            Source::Datatype(t) => lower::lower(t, units).unwrap(),
+    fn lowered(&self) -> LoopNest<Lowered> {
+        match self {
             Source::Nest(nest) => nest.clone(),
-        };
-        nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
-        assert_eq!(nest.to_string().parse::<LoopNest<Lowered>>().unwrap().to_string(), nest.to_string());
-        nest
+            _ => lower::lower(self.datatype(), Bytes).unwrap(),
+        }
     }
 
-    fn normal(&self, units: Units) -> LoopNest<Normal> {
-        let nest = normalize::normalize(&self.lowered(units), 1).unwrap().nest;
-        nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
-        assert_eq!(nest.to_string().parse::<LoopNest<Normal>>().unwrap().to_string(), nest.to_string());
-        nest
+    fn normal(&self) -> LoopNest<Normal> {
+        normalize::normalize(&self.lowered(), 1).unwrap().nest
+    }
+
+    /// The normal form with leaves of a kind.
+    fn normal_of(&self, leaves: impl Leaves) -> String {
+        normal_text(&lower::lower(self.datatype(), leaves).unwrap())
     }
 
     fn scheduled(&self, direction: &str, level: &str) -> Plan<Scheduled> {
         let direction = Direction::BOTH.into_iter().find(|d| d.name() == direction).expect("pack or unpack");
         let target: Target = level.parse().unwrap();
-        let plan = schedule::schedule(&self.normal(Units::Bytes), direction, target).unwrap();
+        let plan = schedule::schedule(&self.normal(), direction, target).unwrap();
         plan.verify().unwrap_or_else(|e| panic!("{e}\n{plan}"));
         plan
     }
@@ -62,6 +77,10 @@ fn wanted(block: &Block, source: &mut Option<Source>) -> Option<String> {
             *source = Some(Source::Datatype(block.text.parse().unwrap()));
             return None;
         }
+        ["nest", "input", "direct"] => {
+            *source = Some(Source::Direct(block.text.parse().unwrap()));
+            return None;
+        }
         ["nest", "input", ..] => {
             let nest: LoopNest<Lowered> = block.text.parse().unwrap();
             *source = Some(Source::Nest(nest));
@@ -71,10 +90,13 @@ fn wanted(block: &Block, source: &mut Option<Source>) -> Option<String> {
             let map = from?.datatype().type_map().map(|(basic, at)| format!("({basic}, {at})"));
             format!("{}\n", map.collect::<Vec<_>>().join(" "))
         }
-        ["nest", "lowered"] => from?.lowered(Units::Bytes).to_string(),
-        ["nest", "normal"] => from?.normal(Units::Bytes).to_string(),
-        ["nest", "normal", "basic"] => from?.normal(Units::Basic).to_string(),
-        ["nest", "normal", "external32"] => from?.normal(Units::External32).to_string(),
+        ["nest", "lowered"] => text(&from?.lowered()),
+        ["nest", "normal"] => match from? {
+            Source::Direct(nest) => normal_text(nest),
+            other => normal_text(&other.lowered()),
+        },
+        ["nest", "normal", "native"] => from?.normal_of(Native),
+        ["nest", "normal", "external32"] => from?.normal_of(External32),
         ["kind", ..] => kinds::shown(&words[1..], from?.datatype()),
         ["plan", "scheduled", direction, level] => from?.scheduled(direction, level).to_string(),
         ["plan", "legal", direction, level] => {
@@ -149,7 +171,7 @@ fn the_grammar_of_nests_has_the_words_of_the_parser() {
             assert!(grammar.iter().any(|w| w == word), "the grammar of nests lacks `{word}`");
         }
     }
-    let phases = read("src/nest/mod.rs");
+    let phases = read("src/nest/mod.rs") + &read("src/nest/leaf.rs");
     for word in &grammar {
         let quoted = format!("\"{word}\"");
         assert!(source.contains(&quoted) || phases.contains(&quoted), "no parser knows `{word}`");

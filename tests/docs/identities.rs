@@ -2,7 +2,7 @@
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
-use ddtc::lower::Units;
+use ddtc::lower::Bytes;
 use ddtc::nest::{LoopNest, Normal};
 use ddtc::{interp, lower, normalize};
 
@@ -28,7 +28,7 @@ fn bytes(t: &Datatype) -> Vec<i64> {
 }
 
 fn normal(t: &Datatype) -> LoopNest<Normal> {
-    let lowered = lower::lower(t, Units::Bytes).unwrap();
+    let lowered = lower::lower(t, Bytes).unwrap();
     normalize::normalize(&lowered, t.arguments()).unwrap().nest
 }
 

@@ -1,11 +1,13 @@
 //! The worked example of docs/IR.md: range, segments, external32, reduction and direct copy are the nest of one datatype under
 //! another kind. Each evaluator is a few lines over `visit` or `segment`; each is compared with the type map.
 
-use ddtc::datatype::{Class, Datatype, Named};
+use ddtc::datatype::{Datatype, Named};
 use ddtc::interp;
 use ddtc::kind::Direction;
-use ddtc::lower::{self, Units};
-use ddtc::nest::{At, Body, LoopNest, Lowered, Node, Normal, Phase, Unit, Visit};
+use ddtc::lower::{self, Bytes, External32, Leaves, Native};
+use ddtc::nest::{
+    At, Body, Byte, Class, Layout, Leaf, LoopNest, Lowered, Node, Normal, Number, Phase, Value, Visit,
+};
 use ddtc::normalize;
 use ddtc::segment::{Segment, packed_bytes};
 
@@ -18,8 +20,8 @@ struct Piece {
     len: i64,
 }
 
-fn normal(t: &Datatype, units: Units) -> LoopNest<Normal> {
-    let normal = normalize::normalize(&lower::lower(t, units).unwrap(), t.arguments()).unwrap();
+fn normal<V: Leaves>(t: &Datatype, leaves: V) -> LoopNest<Normal, V::Leaf> {
+    let normal = normalize::normalize(&lower::lower(t, leaves).unwrap(), t.arguments()).unwrap();
     normal.nest.verify().unwrap();
     assert_eq!((normal.origin, normal.packed_origin), (0, 0), "the example starts at displacement 0");
     normal.nest
@@ -27,7 +29,7 @@ fn normal(t: &Datatype, units: Units) -> LoopNest<Normal> {
 
 /// The leaf copies of a type, with the offset that normalization takes out.
 fn placed_visits(t: &Datatype, count: u64) -> Vec<Visit> {
-    let normal = normalize::normalize(&lower::lower(t, Units::Bytes).unwrap(), t.arguments()).unwrap();
+    let normal = normalize::normalize(&lower::lower(t, Bytes).unwrap(), t.arguments()).unwrap();
     let mut found = visits(&normal.nest, count);
     for v in &mut found {
         v.at.user += normal.origin;
@@ -35,7 +37,7 @@ fn placed_visits(t: &Datatype, count: u64) -> Vec<Visit> {
     found
 }
 
-fn visits<P: Phase>(nest: &LoopNest<P>, count: u64) -> Vec<Visit> {
+fn visits<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, count: u64) -> Vec<Visit<L>> {
     let mut found = Vec::new();
     nest.visit(count, |v| found.push(v));
     found
@@ -94,55 +96,61 @@ fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     }
 }
 
-/// A native value in external32 representation or back: big-endian, integers cut or sign-extended (MPI 5.0, 14.5.2).
-fn convert(basic: Named, value: &[u8], len: usize) -> Vec<u8> {
-    let mut little: Vec<u8> = value.to_vec();
-    if cfg!(target_endian = "big") {
-        little.reverse();
-    }
-    let negative = basic.class() == Class::Integer && little.last().is_some_and(|b| b & 0x80 != 0);
-    assert!(little.len() == len || matches!(basic.class(), Class::Integer | Class::Unsigned), "{basic}");
-    little.resize(len, if negative { 0xff } else { 0 });
-    little
+/// An integer of little-endian bytes in `len` of them: cut, or extended by its sign.
+fn resized(number: Number, value: &[u8], len: usize) -> Vec<u8> {
+    let negative = number == Number::Int && value.last().is_some_and(|b| b & 0x80 != 0);
+    assert!(matches!(number, Number::Int | Number::Uint), "the example has no {number:?} of two sizes");
+    let mut value = value.to_vec();
+    value.resize(len, if negative { 0xff } else { 0 });
+    value
 }
 
-/// One value between native bytes and external32 bytes.
-fn swap(direction: Direction, basic: Named, user: &mut [u8], packed: &mut [u8]) {
+/// `bytes` the other way round where this machine is little-endian.
+fn turned(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    if cfg!(target_endian = "little") {
+        bytes.reverse();
+    }
+    bytes
+}
+
+/// One value between native bytes and external32 bytes: big-endian, integers cut or sign-extended (MPI 5.0, 14.5.2).
+fn swap(direction: Direction, value: Value, user: &mut [u8], packed: &mut [u8]) {
+    let converted = |from: &[u8], len| match value.class() {
+        Class::Resize(number) => {
+            let mut little = from.to_vec();
+            little.reverse();
+            let mut resized = resized(number, &little, len);
+            resized.reverse();
+            resized
+        }
+        _ => from.to_vec(),
+    };
     match direction {
-        Direction::Pack => {
-            let mut value = convert(basic, user, packed.len());
-            value.reverse();
-            packed.copy_from_slice(&value);
-        }
-        Direction::Unpack => {
-            let mut value = packed.to_vec();
-            value.reverse();
-            if cfg!(target_endian = "big") {
-                value.reverse();
-            }
-            let mut value = convert(basic, &value, user.len());
-            if cfg!(target_endian = "big") {
-                value.reverse();
-            }
-            user.copy_from_slice(&value);
-        }
+        Direction::Pack => packed.copy_from_slice(&converted(&turned(user), packed.len())),
+        Direction::Unpack => user.copy_from_slice(&turned(&converted(packed, user.len()))),
     }
 }
 
 /// external32: the same visits with a leaf that swaps.
-fn external32(nest: &LoopNest<Normal>, direction: Direction, count: u64, user: &mut [u8], packed: &mut [u8]) {
+fn external32(
+    nest: &LoopNest<Normal, Value>,
+    direction: Direction,
+    count: u64,
+    user: &mut [u8],
+    packed: &mut [u8],
+) {
     for v in visits(nest, count) {
-        let Unit::External32(basic) = v.unit else { panic!("not a value: {v:?}") };
         let (from, to) = (v.unit.user() as usize, v.unit.packed() as usize);
         for i in 0..v.n as usize {
             let (u, p) = (v.at.user as usize + i * from, v.at.packed as usize + i * to);
-            swap(direction, basic, &mut user[u..u + from], &mut packed[p..p + to]);
+            swap(direction, v.unit, &mut user[u..u + from], &mut packed[p..p + to]);
         }
     }
 }
 
-/// `user += packed` for one value of a few basic types.
-fn add(basic: Named, user: &mut [u8], packed: &[u8]) {
+/// `user += packed` for one value of a few classes.
+fn add(value: Value, user: &mut [u8], packed: &[u8]) {
     macro_rules! sum {
         ($t:ty) => {{
             let value = |b: &[u8]| <$t>::from_ne_bytes(b.try_into().unwrap());
@@ -150,22 +158,21 @@ fn add(basic: Named, user: &mut [u8], packed: &[u8]) {
             user.copy_from_slice(&sum.to_ne_bytes());
         }};
     }
-    match (basic, basic.size()) {
-        (Named::Float, _) => sum!(f32),
-        (_, 4) => sum!(i32),
-        (_, 8) => sum!(i64),
-        _ => panic!("the example has no {basic}"),
+    match (value.class(), value.user()) {
+        (Class::Native(Number::Float), 4) => sum!(f32),
+        (Class::Native(Number::Int), 4) => sum!(i32),
+        (Class::Native(Number::Int), 8) => sum!(i64),
+        _ => panic!("the example has no {value}"),
     }
 }
 
 /// Reduction: the same visits with a leaf that adds.
-fn reduce(nest: &LoopNest<Normal>, count: u64, user: &mut [u8], packed: &[u8]) {
+fn reduce(nest: &LoopNest<Normal, Value>, count: u64, user: &mut [u8], packed: &[u8]) {
     for v in visits(nest, count) {
-        let Unit::Basic(basic) = v.unit else { panic!("not a value: {v:?}") };
         let len = v.unit.user() as usize;
         for i in 0..v.n as usize {
             let (u, p) = (v.at.user as usize + i * len, v.at.packed as usize + i * len);
-            add(basic, &mut user[u..u + len], &packed[p..p + len]);
+            add(v.unit, &mut user[u..u + len], &packed[p..p + len]);
         }
     }
 }
@@ -191,7 +198,7 @@ fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
 pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
     let number = |w: &str| w.parse::<i64>().unwrap();
     let copy = |p: &Piece| format!("user {} packed {} len {}\n", p.at.user, p.at.packed, p.len);
-    let nest = normal(t, Units::Bytes);
+    let nest = normal(t, Bytes);
     match words {
         ["visit"] => visits(&nest, 2).iter().map(|v| copy(&Piece { at: v.at, len: v.n as i64 })).collect(),
         ["range", from, to] => {
@@ -205,7 +212,7 @@ pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
                 format!("byte {p}: {}: user {}, {} to go\n", path.join(", "), rest.at.user, rest.len)
             })
             .collect(),
-        ["external32"] => visits(&normal(t, Units::External32), 2)
+        ["external32"] => visits(&normal(t, External32), 2)
             .iter()
             .map(|v| {
                 let (u, p) = (v.unit.user() * v.n as i64, v.unit.packed() * v.n as i64);
@@ -262,7 +269,7 @@ fn packed(t: &Datatype, user: &[u8]) -> Vec<u8> {
 #[test]
 fn ranges_are_cut_leaves() {
     let (t, _) = example();
-    let (user, nest) = (values(&t, 7), normal(&t, Units::Bytes));
+    let (user, nest) = (values(&t, 7), normal(&t, Bytes));
     let whole = packed(&t, &user);
     let n = whole.len();
     for (from, to) in (0..n).flat_map(|from| (from..=n).map(move |to| (from, to))) {
@@ -283,7 +290,7 @@ fn segments_are_found_afresh() {
         ["vector(7, 3, 5, short)", "indexed_block(2, [0, 9, 4], vector(2, 1, 2, int))", "contiguous(9, int)"];
     let more = more.map(|text| text.parse::<Datatype>().unwrap());
     for t in [example, other].iter().chain(&more) {
-        let normalized = normalize::normalize(&lower::lower(t, Units::Bytes).unwrap(), 1).unwrap();
+        let normalized = normalize::normalize(&lower::lower(t, Bytes).unwrap(), 1).unwrap();
         let (nest, origin) = (normalized.nest, normalized.origin);
         let user: Vec<u8> = (0..(t.extent() as usize * COUNT as usize)).map(|i| (i * 7) as u8).collect();
         let whole = packed(t, &user);
@@ -305,7 +312,7 @@ fn segments_are_found_afresh() {
 #[test]
 fn external32_is_another_leaf_and_other_lengths() {
     let (t, _) = example();
-    let nest = normal(&t, Units::External32);
+    let nest = normal(&t, External32);
     assert_eq!((t.size(), nest.size()), (24, 20), "long has 8 bytes here and 4 in external32");
     let user = values(&t, -2);
     let mut stream = vec![0; nest.size() as usize * COUNT as usize];
@@ -316,7 +323,8 @@ fn external32_is_another_leaf_and_other_lengths() {
     let mut want = Vec::new();
     interp::for_each(&t, COUNT, &mut |at, len, basic| {
         let mut value = vec![0; basic.external32_size() as usize];
-        swap(Direction::Pack, basic, &mut user[at as usize..at as usize + len].to_vec(), &mut value);
+        let (unit, _) = Value::external32(basic);
+        swap(Direction::Pack, unit, &mut user[at as usize..at as usize + len].to_vec(), &mut value);
         want.extend(value);
     })
     .unwrap();
@@ -327,22 +335,45 @@ fn external32_is_another_leaf_and_other_lengths() {
 }
 
 #[test]
-fn external32_lengths_of_every_named_type() {
+fn lengths_of_every_named_type() {
+    fn lowered<V: Leaves>(named: Named, leaves: V, size: i64) -> Vec<(String, u64, i64)> {
+        let nest = lower::lower(&Datatype::named(named), leaves).unwrap();
+        nest.verify().unwrap_or_else(|e| panic!("{named}: {e}\n{nest}"));
+        assert_eq!(nest.size(), size, "{named}");
+        assert_eq!(nest.to_string().parse::<LoopNest<Lowered, V::Leaf>>().unwrap(), nest);
+        visits(&nest, 1).iter().map(|v| (v.unit.to_string(), v.n, v.at.user)).collect()
+    }
     for &named in Named::ALL {
         assert!(named.external32_size() <= 2 * named.size(), "{named}: the limit in lower");
-        let t = Datatype::named(named);
-        for (units, size) in [(Units::External32, named.external32_size()), (Units::Basic, named.size())] {
-            let nest = lower::lower(&t, units).unwrap();
-            nest.verify().unwrap_or_else(|e| panic!("{named}: {e}\n{nest}"));
-            assert_eq!(nest.size(), size, "{named}");
-            assert_eq!(nest.to_string().parse::<LoopNest<Lowered>>().unwrap(), nest);
-            // Pairs come apart into their values.
-            let parts: Vec<_> = visits(&nest, 1).iter().map(|v| (v.unit, v.at.user)).collect();
-            let wrap = |n| if units == Units::Basic { Unit::Basic(n) } else { Unit::External32(n) };
-            let want: Vec<_> = named.parts().iter().map(|&(n, at)| (wrap(n), at)).collect();
-            assert_eq!(parts, want, "{named}");
-        }
+        lowered(named, Bytes, named.size());
+        // In external32 pairs come apart into their values, and complex numbers into theirs; where values are combined a pair is one.
+        let parts = named.parts().iter().map(|&(part, at)| {
+            let (value, n) = Value::external32(part);
+            (value.to_string(), n, at)
+        });
+        assert_eq!(lowered(named, External32, named.external32_size()), parts.collect::<Vec<_>>(), "{named}");
+        let whole = (!named.is_marker()).then(|| (Value::native(named).to_string(), 1, 0));
+        assert_eq!(lowered(named, Native, named.size()), Vec::from_iter(whole), "{named}");
     }
+}
+
+/// Values merge as bytes do: runs of classes that behave alike, in columns where they are many.
+#[test]
+fn values_merge_and_are_columns() {
+    let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 3).collect();
+    let places: Vec<i64> = (0..100_000).map(|i| 5 * i + i % 7).collect();
+    let t = Datatype::indexed(&lengths, &places, &"double".parse().unwrap()).unwrap();
+    let nest = lower::lower(&t, External32).unwrap();
+    assert!(nest.nodes().len() < 8, "{} nodes", nest.nodes().len());
+    let nest = normalize::normalize(&nest, t.arguments()).unwrap().nest;
+    assert!(nest.nodes().len() < 8, "{} nodes", nest.nodes().len());
+    let t: Datatype = "struct([1, 1, 2, 1], [0, 4, 8, 16], [int, float, unsigned, double])".parse().unwrap();
+    let nest = normal(&t, External32);
+    assert_eq!(
+        nest.to_string().lines().skip(2).map(str::trim).collect::<Vec<_>>(),
+        ["copy 4 of swap4", "copy 1 of swap8 at 16 16", "}"]
+    );
+    assert_eq!(normal(&t, Native).to_string().lines().count(), 7);
 }
 
 #[test]
@@ -352,10 +383,10 @@ fn reduction_is_another_leaf() {
     let mut want = user.clone();
     interp::for_each(&t, COUNT, &mut |at, len, basic| {
         let at = at as usize..at as usize + len;
-        add(basic, &mut want[at.clone()], &others[at]);
+        add(Value::native(basic), &mut want[at.clone()], &others[at]);
     })
     .unwrap();
-    reduce(&normal(&t, Units::Basic), COUNT, &mut user, &packed(&t, &others));
+    reduce(&normal(&t, Native), COUNT, &mut user, &packed(&t, &others));
     assert_eq!(user, want);
     assert_eq!(user[..4], 60_i32.to_ne_bytes());
 }
@@ -375,7 +406,7 @@ fn direct_copy_is_two_user_sides() {
     // The second layout as the packed side of one nest: lowered and normal mean the same.
     let document = read("docs/IR.md");
     let text = blocks(&document).into_iter().find(|b| b.tag == "nest input direct").unwrap().text;
-    let lowered: LoopNest<Lowered> = text.parse().unwrap();
+    let lowered: LoopNest<Lowered, Byte, Layout> = text.parse().unwrap();
     lowered.verify().unwrap();
     let mut got = vec![0xcc; want.len()];
     lowered.eval(Direction::Pack, COUNT, &mut source.clone(), 0, &mut got);

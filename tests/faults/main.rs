@@ -19,7 +19,7 @@ use ddtc::kernel::{Context, Kernel, Text};
 use ddtc::kind::Direction;
 use ddtc::legalize::legalize;
 use ddtc::load::load;
-use ddtc::lower::{Units, lower};
+use ddtc::lower::{Bytes, lower};
 use ddtc::micro::{Argument, Role};
 use ddtc::nest::{self, LoopNest};
 use ddtc::normalize::{Normalized, normalize};
@@ -59,7 +59,7 @@ fn parse(text: &str) -> Datatype {
 }
 
 fn normal(t: &Datatype) -> Normalized {
-    normalize(&lower(t, Units::Bytes).unwrap(), t.arguments()).unwrap()
+    normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap()
 }
 
 /// All faults are caught, and there are some.
@@ -88,7 +88,7 @@ fn lower_and_normalize() {
     for text in TYPES {
         let t = parse(text);
         let case = Case::new(&t, COUNT).unwrap();
-        n += nests_caught(text, &case, &lower(&t, Units::Bytes).unwrap(), 0);
+        n += nests_caught(text, &case, &lower(&t, Bytes).unwrap(), 0);
         let Normalized { nest, origin, .. } = normal(&t);
         n += nests_caught(text, &case, &nest, origin);
         // The origin is part of the result.

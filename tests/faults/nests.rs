@@ -1,7 +1,7 @@
 //! Faulty nests: one stride, trip, length, offset, row or order changed.
 
 use ddtc::column::Column;
-use ddtc::nest::{At, LoopNest, Node, Phase, Trip};
+use ddtc::nest::{At, Byte, LoopNest, Node, Phase, Trip};
 
 /// A changed value and what was changed.
 pub(crate) type Faulty<T> = Vec<(String, T)>;
@@ -45,12 +45,13 @@ fn node_faults(node: &Node) -> Faulty<Node> {
             swapped.swap(0, 1);
             put("order", Node::Table { at, displacements: swapped.into(), packed, body });
         }
-        Node::Blocks { at, user, packed, len } => {
+        Node::Blocks { at, user, packed, len, .. } => {
             let blocks = |user: &Column, packed: &Column, len: &Column| Node::Blocks {
                 at: *at,
                 user: user.clone(),
                 packed: packed.clone(),
                 len: len.clone(),
+                unit: Byte,
             };
             let last = len.len() - 1;
             put("user row", blocks(&entry(user, last, 1), packed, len));

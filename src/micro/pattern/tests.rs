@@ -98,22 +98,22 @@ fn every_single_part_and_stride() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let level = Target::host(Level::detect());
-    assert!(Pattern::new(&parts(&[(0, 65)]), 100, level).is_none(), "longer than a window");
-    assert!(Pattern::new(&parts(&[(0, 4), (100, 4)]), 200, level).is_none(), "wider than a window");
-    assert!(Pattern::new(&[], 8, level).is_none());
+    let target = Target::host(Level::detect());
+    assert!(Pattern::new(&parts(&[(0, 65)]), 100, target).is_none(), "longer than a vector");
+    assert!(Pattern::new(&parts(&[(0, 4), (100, 4)]), 200, target).is_none(), "wider than a vector");
+    assert!(Pattern::new(&[], 8, target).is_none());
     assert!(
-        Pattern::new(&[Part { user: 0, packed: 4, len: 4 }], 8, level).is_none(),
+        Pattern::new(&[Part { user: 0, packed: 4, len: 4 }], 8, target).is_none(),
         "a hole in the packed side"
     );
-    assert!(Pattern::new(&[Part { user: i64::MAX, packed: 0, len: 4 }], 8, level).is_none(), "overflow");
-    assert!(Pattern::new(&[Part { user: 0, packed: u64::MAX, len: 4 }], 8, level).is_none(), "overflow");
-    assert!(Pattern::new(&parts(&[(i64::MIN, 4), (i64::MAX - 4, 4)]), 8, level).is_none(), "overflow");
+    assert!(Pattern::new(&[Part { user: i64::MAX, packed: 0, len: 4 }], 8, target).is_none(), "overflow");
+    assert!(Pattern::new(&[Part { user: 0, packed: u64::MAX, len: 4 }], 8, target).is_none(), "overflow");
+    assert!(Pattern::new(&parts(&[(i64::MIN, 4), (i64::MAX - 4, 4)]), 8, target).is_none(), "overflow");
     assert!(Pattern::new(&parts(&[(0, 4)]), 8, Target::new(Level::Baseline)).is_none());
 }
 
 #[test]
-fn windows_are_filled() {
+fn vectors_are_filled() {
     for target in Target::available().filter(|t| t.level() != Level::Baseline) {
         let level = target.level();
         let pattern = Pattern::new(&parts(&[(0, 4), (8, 20)]), 32, target).unwrap();
@@ -129,11 +129,11 @@ fn windows_are_filled() {
 }
 
 #[test]
-fn neon_reads_whole_windows_and_does_not_unpack() {
+fn neon_reads_whole_vectors_and_does_not_unpack() {
     let neon = |list: &[(i64, u64)], stride| Pattern::new(&parts(list), stride, Target::new(Level::Neon));
     let two = neon(&[(0, 4), (8, 8), (20, 12)], 32).unwrap();
     assert_eq!((two.granule(), two.instances(), two.unpacks()), (Granule::Byte, 2, false));
-    for (stride, why) in [(40, "one in a window"), (-32, "backwards"), (8, "interleaved"), (5000, "far")] {
+    for (stride, why) in [(40, "one in a vector"), (-32, "backwards"), (8, "interleaved"), (5000, "far")] {
         assert!(neon(&[(0, 4), (8, 8), (20, 12)], stride).is_none(), "{why}");
     }
     assert_eq!(function(Granule::Byte, Direction::Pack, Level::Neon).is_some(), Level::Neon.runs());

@@ -3,12 +3,12 @@
 use super::Disjoint::{self, No, Unknown, UpTo};
 use crate::datatype::Datatype;
 use crate::fuzzing::{Budget, Choices, datatype};
-use crate::lower::{Units, lower};
-use crate::nest::{At, Body, LoopNest, Lowered, Node, Normal, Phase, Trip};
+use crate::lower::{Bytes, lower};
+use crate::nest::{At, Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Phase, Trip, Value};
 use crate::normalize::normalize;
 
 /// Whether some user byte belongs to two entries of `count` instances: by a list of all bytes.
-fn overlaps<P: Phase>(nest: &LoopNest<P>, count: u64) -> bool {
+fn overlaps<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, count: u64) -> bool {
     let mut bytes: Vec<i64> = Vec::new();
     nest.visit(count, |v| bytes.extend((0..v.n as i64 * v.unit.user()).map(|i| v.at.user + i)));
     bytes.sort_unstable();
@@ -16,7 +16,7 @@ fn overlaps<P: Phase>(nest: &LoopNest<P>, count: u64) -> bool {
 }
 
 /// Checks that what is said is true for counts up to `most`.
-fn truthful<P: Phase>(nest: &LoopNest<P>, known: Disjoint, most: u64) {
+fn truthful<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, known: Disjoint, most: u64) {
     match known {
         UpTo(limit) => {
             let wrong = (0..=most.min(limit)).find(|&count| overlaps(nest, count));
@@ -28,7 +28,7 @@ fn truthful<P: Phase>(nest: &LoopNest<P>, known: Disjoint, most: u64) {
 }
 
 /// The smallest count, up to `most`, whose instances overlap.
-fn first_overlap<P: Phase>(nest: &LoopNest<P>, most: u64) -> Option<u64> {
+fn first_overlap<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, most: u64) -> Option<u64> {
     (0..=most).find(|&count| overlaps(nest, count))
 }
 
@@ -36,6 +36,16 @@ const ANY: Disjoint = UpTo(u64::MAX);
 
 /// Counts that are tried: beyond every finite limit of the tables.
 const MOST: u64 = 40;
+
+/// The same over values.
+const VALUES: &[(&str, Disjoint, Option<u64>)] = &[
+    ("size 4 extent 8 loop count step 8 4 { copy 1 of int8_4 }", ANY, None),
+    ("size 4 extent 7 loop count step 7 4 { copy 1 of int8_4 }", Unknown, Some(2)),
+    ("size 16 extent 16 loop count step 16 16 { copy 2 of float8 }", ANY, None),
+    ("size 16 extent 15 loop count step 15 16 { copy 2 of float8 }", Unknown, Some(2)),
+    ("size 24 extent 64 loop count step 64 24 { blocks [0:0:1 8:8:2] of swap8 }", ANY, None),
+    ("size 24 extent 64 loop count step 64 24 { blocks [0:0:2 8:16:1] of swap8 }", No, Some(1)),
+];
 
 /// Lowered nests, what is to be said of them, and the smallest count whose instances overlap, all by hand.
 const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
@@ -51,10 +61,6 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 4 extent 4 copy 4*count", ANY, None),
     ("size 0 extent 4 nothing", ANY, None),
     // Units that are wider in memory than in the stream.
-    ("size 4 extent 8 loop count step 8 4 { copy 1 unit long external32 }", ANY, None),
-    ("size 4 extent 7 loop count step 7 4 { copy 1 unit long external32 }", Unknown, Some(2)),
-    ("size 16 extent 16 loop count step 16 16 { copy 2 unit double }", ANY, None),
-    ("size 16 extent 15 loop count step 15 16 { copy 2 unit double }", Unknown, Some(2)),
     // Two loops, the count's inside the other: instances end where the second iteration begins.
     ("size 8 extent 4 loop count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(4), Some(5)),
     ("size 8 extent 5 loop count step 5 8 { loop 2 step 16 4 { copy 4 } }", UpTo(3), Some(4)),
@@ -343,9 +349,9 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ),
 ];
 
-fn nest(text: &str) -> LoopNest<Lowered> {
+fn nest<L: Leaf>(text: &str) -> LoopNest<Lowered, L> {
     // A semicolon ends a node, as a line does.
-    let nest: LoopNest<Lowered> =
+    let nest: LoopNest<Lowered, L> =
         format!("nest lowered {}", text.replace(';', "\n")).parse().unwrap_or_else(|e| panic!("{text}: {e}"));
     nest.verify().unwrap_or_else(|e| panic!("{text}: {e}"));
     nest
@@ -353,14 +359,18 @@ fn nest(text: &str) -> LoopNest<Lowered> {
 
 #[test]
 fn nests_by_hand() {
-    for &(text, known, first) in NESTS {
-        let nest = nest(text);
-        assert_eq!((nest.disjoint(), first_overlap(&nest, MOST)), (known, first), "{text}");
-        truthful(&nest, known, MOST);
-        // The same bytes in canonical form, of which less or more may be known.
-        let normal = normalize(&nest, 1000).unwrap().nest;
-        truthful(&normal, normal.disjoint(), MOST);
+    fn by_hand<L: Leaf>(list: &[(&str, Disjoint, Option<u64>)]) {
+        for &(text, known, first) in list {
+            let nest: LoopNest<Lowered, L> = nest(text);
+            assert_eq!((nest.disjoint(), first_overlap(&nest, MOST)), (known, first), "{text}");
+            truthful(&nest, known, MOST);
+            // The same bytes in canonical form, of which less or more may be known.
+            let normal = normalize(&nest, 1000).unwrap().nest;
+            truthful(&normal, normal.disjoint(), MOST);
+        }
     }
+    by_hand::<Byte>(NESTS);
+    by_hand::<Value>(VALUES);
 }
 
 /// Datatypes, what is to be said of their normal nests, and the smallest count whose instances overlap.
@@ -403,7 +413,7 @@ const DATATYPES: &[(&str, Disjoint, Option<u64>)] = &[
 fn datatypes_by_hand() {
     for &(text, known, first) in DATATYPES {
         let t: Datatype = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-        let lowered = lower(&t, Units::Bytes).unwrap();
+        let lowered = lower(&t, Bytes).unwrap();
         let normal = normalize(&lowered, t.arguments()).unwrap().nest;
         assert_eq!((normal.disjoint(), first_overlap(&normal, MOST)), (known, first), "{text}\n{normal}");
         truthful(&normal, known, MOST);
@@ -416,14 +426,14 @@ fn datatypes_by_hand() {
 #[test]
 fn limits_are_not_cut_off() {
     let two = "size 2 extent 1 loop count step 1 2 { loop 2 step 2199023255552 1 { copy 1 } }";
-    assert_eq!(nest(two).disjoint(), UpTo(1 << 41));
+    assert_eq!(nest::<Byte>(two).disjoint(), UpTo(1 << 41));
     let three = "size 4 extent 1 loop count step 1 4 { loop 2 step 2199023255552 2 { loop 2 step 3298534883328 1 { copy 1 } } }";
-    assert_eq!(nest(three).disjoint(), Unknown);
+    assert_eq!(nest::<Byte>(three).disjoint(), Unknown);
     let far = "size 2 extent 1 loop count step 1 2 { loop 2 step 9223372036854775807 1 { copy 1 } }";
-    assert_eq!(nest(far).disjoint(), UpTo(i64::MAX as u64));
+    assert_eq!(nest::<Byte>(far).disjoint(), UpTo(i64::MAX as u64));
     // Instances 2^62 apart end at 2^64 only.
     let wide = "size 4 extent 4611686018427387904 loop count step 4611686018427387904 4 { copy 4 }";
-    assert_eq!(nest(wide).disjoint(), ANY);
+    assert_eq!(nest::<Byte>(wide).disjoint(), ANY);
 }
 
 #[test]
@@ -457,11 +467,7 @@ impl Random<'_> {
         let step = At::new(r.stride(), packed);
         let (size, extent) = (packed * trip.k as i64, step.user * trip.k as i64);
         let root = Node::Loop { at: At::ZERO, trip, step, body };
-        let root = if r.c.chance(5) {
-            Node::Copy { at: At::ZERO, n: trip, unit: crate::nest::Unit::Byte }
-        } else {
-            root
-        };
+        let root = if r.c.chance(5) { Node::Copy { at: At::ZERO, n: trip, unit: Byte } } else { root };
         let size = if let Node::Copy { n, .. } = root { n.k as i64 } else { size };
         let start = r.nodes.len() as u32;
         r.nodes.push(root);
@@ -518,7 +524,7 @@ impl Random<'_> {
                 }
                 let size = rows[2].iter().sum();
                 let [user, packed, len] = rows.map(crate::column::Column::from);
-                (Node::Blocks { at, user, packed, len }, size)
+                (Node::Blocks { at, user, packed, len, unit: Byte }, size)
             }
             _ => {
                 let n = self.c.pick(&[4, 1, 2, 4, 8, 0]);
@@ -586,7 +592,7 @@ fn random_datatypes() {
     let n = 4_000;
     for seed in 0..n {
         let t = datatype(&mut Choices::from_seed(seed), &Budget::small());
-        let nest = normalize(&lower(&t, Units::Bytes).unwrap(), t.arguments()).unwrap().nest;
+        let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
         shares.take(&nest, 5);
     }
     assert!(shares.any > n * 4 / 5 && shares.limited > n / 100 && shares.no > n / 40, "{shares:?}");

@@ -1,24 +1,25 @@
-//! Windows: short blocks at short strides, many of them in one 64-byte load or store, put in place by one byte permutation.
+//! Short blocks at short strides, many of them in one 64-byte load or store, put in place by one byte permutation.
 //!
-//! Needs AVX-512 VBMI (`vpermb`), which a machine of level AVX-512 may lack; the callers ask. Packing reads whole windows,
-//! gaps included, never before the first or past the last block. Unpacking writes through a mask that leaves gaps alone. The
-//! strides are so short that a gap is never 4096 bytes.
+//! Needs AVX-512 VBMI (`vpermb`), which a machine of level AVX-512 may lack; [`pack`] and [`unpack`] ask. Packing reads whole
+//! vectors of 64 bytes, gaps included, never before the first or past the last block. Unpacking writes through a mask that leaves gaps
+//! alone. The strides are so short that a gap is never 4096 bytes.
 //!
 //! Sapphire Rapids, L1, GB/s against the loop over blocks: pack 4 B by 8: 90 : 33, by 16: 44 : 33, 8 B by 16: 93 : 53, 12 B by
-//! 16: 86 : 50, 3 B by 4: 70 : 9; unpack 4 B by 8: 54 : 26. At three blocks a window the loops are as good or better.
+//! 16: 86 : 50, 3 B by 4: 70 : 9; unpack 4 B by 8: 54 : 26. At three blocks a vector the loops are as good or better.
 
 use std::arch::x86_64::{
-    __m512i, _bzhi_u64, _mm_storeu_si128, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi8,
-    _mm512_and_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmplt_epu8_mask,
-    _mm512_extracti32x4_epi32, _mm512_loadu_si512, _mm512_mask_permutexvar_epi8, _mm512_mask_storeu_epi8,
+    __m512i, _bzhi_u64, _mm256_loadu_si256, _mm512_add_epi8, _mm512_and_si512, _mm512_castsi256_si512,
+    _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_mask_permutexvar_epi8, _mm512_mask_storeu_epi8,
     _mm512_mullo_epi16, _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi16,
-    _mm512_slli_epi16, _mm512_srli_epi16, _mm512_storeu_si512, _mm512_sub_epi8,
+    _mm512_slli_epi16, _mm512_srli_epi16, _mm512_sub_epi8,
 };
 
-use super::block;
+use super::code::store_first;
+use super::permutes_bytes;
+use crate::micro::block;
 
 /// Blocks of this many bytes or more are left to the other loops.
-const LONGEST: usize = 16;
+pub(super) const LONGEST: usize = 16;
 
 /// `QUOTIENTS[d][i] = i / d`.
 static QUOTIENTS: [[u8; 64]; LONGEST] = {
@@ -35,41 +36,41 @@ static QUOTIENTS: [[u8; 64]; LONGEST] = {
     table
 };
 
-/// Blocks in a window; none where windows do not serve at all.
-const fn per_window(len: usize, stride: isize) -> usize {
+/// Blocks in a vector; none where permutations do not serve at all.
+const fn per_vector(len: usize, stride: isize) -> usize {
     if len == 0 || len >= LONGEST || stride <= len as isize || stride >= 64 {
         return 0;
     }
     (64 - len) / stride as usize + 1
 }
 
-/// Strides below this, in bytes, are worth a call of [`pack`] or [`unpack`].
-pub(super) const SHORT: isize = 62;
+/// Strides below this, in bytes, are worth a call of [`pack`] or [`unpack`]: no vector has four blocks at longer ones.
+pub(super) const SHORT: isize = 64 / 3 + 1;
 
-/// Packs the first blocks of `n`, where windows pay and the machine has them, and returns how many; the rest is the caller's.
+/// Packs the first blocks of `n`, where permutations pay and the machine has them, and returns how many; the rest is the caller's.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes readable from `src` on by `stride`, `n * len` bytes writable at `dst`, without overlap.
 #[inline(never)]
 pub(super) unsafe fn pack(dst: *mut u8, src: *const u8, n: usize, len: usize, stride: isize) -> usize {
-    if n < 32 || per_window(len, stride) < 4 || !std::is_x86_feature_detected!("avx512vbmi") {
+    if n < 32 || per_vector(len, stride) < 4 || !permutes_bytes() {
         return 0;
     }
     // SAFETY: as promised by the caller; the machine has the instructions.
-    unsafe { pack_windows(dst, src, n, len, stride as usize) }
+    unsafe { pack_permuted(dst, src, n, len, stride as usize) }
 }
 
-/// Unpacks the first blocks of `n`, where windows pay and the machine has them, and returns how many; the rest is the caller's.
+/// Unpacks the first blocks of `n`, where permutations pay and the machine has them, and returns how many; the rest is the caller's.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes writable from `dst` on by `stride`, `n * len` bytes readable at `src`, without overlap.
 #[inline(never)]
 pub(super) unsafe fn unpack(dst: *mut u8, src: *const u8, n: usize, len: usize, stride: isize) -> usize {
-    if n < 32 || len >= 8 || per_window(len, stride) < 8 || !std::is_x86_feature_detected!("avx512vbmi") {
+    if n < 32 || len >= 8 || per_vector(len, stride) < 8 || !permutes_bytes() {
         return 0;
     }
     // SAFETY: as promised by the caller; the machine has the instructions.
-    unsafe { unpack_windows(dst, src, n, len, stride as usize) }
+    unsafe { unpack_permuted(dst, src, n, len, stride as usize) }
 }
 
 /// The bytes of `x` times `by`, each modulo 256.
@@ -139,53 +140,39 @@ fn run(
     }
 }
 
-/// Stores the first 48 bytes of a window.
-///
 /// # Safety
-/// They are writable at `d`.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn store_48(d: *mut u8, v: __m512i) {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        _mm256_storeu_si256(d.cast(), _mm512_castsi512_si256(v));
-        _mm_storeu_si128(d.add(32).cast(), _mm512_extracti32x4_epi32::<2>(v));
-    }
-}
-
-/// # Safety
-/// As [`pack`], with AVX-512 VBMI, at least four blocks in a window and 32 in all: `n` blocks of `len` bytes readable from `src` on by `stride`, `n * len` bytes writable at `dst`, without
+/// As [`pack`], with AVX-512 VBMI, at least four blocks in a vector and 32 in all: `n` blocks of `len` bytes readable from `src` on by `stride`, `n * len` bytes writable at `dst`, without
 /// overlap.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-unsafe fn pack_windows(dst: *mut u8, src: *const u8, n: usize, len: usize, stride: usize) -> usize {
+unsafe fn pack_permuted(dst: *mut u8, src: *const u8, n: usize, len: usize, stride: usize) -> usize {
     // SAFETY: the blocks are the caller's.
     let (first, phase) = unsafe { to_line::<true>(src.cast_mut(), dst, n, len, stride) };
     let left = n - first;
-    let in_window = per_window(len, stride as isize);
-    let bytes = in_window * len;
+    let in_vector = per_vector(len, stride as isize);
+    let bytes = in_vector * len;
     let double = 2 * bytes <= 64;
     let (quotients, remainders) = divide(len);
     let place = |shift: usize| {
         _mm512_add_epi8(_mm512_add_epi8(times(quotients, stride), remainders), _mm512_set1_epi8(shift as i8))
     };
     let lanes = place(phase);
-    // Lane `bytes + j` of the second half is lane `j` of the first: the window starts `in_window` strides later.
-    let second = place(phase.wrapping_sub(in_window * stride));
+    // Lane `bytes + j` of the second half is lane `j` of the first: the vector starts `in_vector` strides later.
+    let second = place(phase.wrapping_sub(in_vector * stride));
     let mask = !_bzhi_u64(u64::MAX, bytes as u32);
-    let step = if double { 2 * in_window } else { in_window };
-    // The last window must end with the last block at the latest, and 64 bytes are stored at a time.
-    let reach = 64 + if double { in_window * stride } else { 0 };
+    let step = if double { 2 * in_vector } else { in_vector };
+    // The last vector must end with the last block at the latest, and 64 bytes are stored at a time.
+    let reach = 64 + if double { in_vector * stride } else { 0 };
     let needed = (reach.saturating_sub(len + phase).div_ceil(stride) + 1).max(64usize.div_ceil(len));
     let steps = if left >= needed { (left - needed) / step + 1 } else { 0 };
     let d = dst.wrapping_add(first * len);
     let s = src.wrapping_add(first * stride).wrapping_sub(phase);
-    let (by, apart) = ((step * len, step * stride), in_window * stride);
+    let (by, apart) = ((step * len, step * stride), in_vector * stride);
     let one = |s: *const u8| {
-        // SAFETY: a window, see below.
+        // SAFETY: 64 bytes, see below.
         _mm512_permutexvar_epi8(lanes, unsafe { _mm512_loadu_si512(s.cast()) })
     };
     let two = |s: *const u8| {
-        // SAFETY: two windows, see below.
+        // SAFETY: twice 64 bytes, see below.
         let next = unsafe { _mm512_loadu_si512(s.add(apart).cast()) };
         _mm512_mask_permutexvar_epi8(one(s), mask, second, next)
     };
@@ -195,27 +182,25 @@ unsafe fn pack_windows(dst: *mut u8, src: *const u8, n: usize, len: usize, strid
     unsafe {
         // No more is stored than needs be: in L2 a store that reaches into the next line costs half the speed.
         match (double, step * len) {
-            (true, 0..=32) => {
-                run(d, s, steps, by, |d, s| _mm256_storeu_si256(d.cast(), _mm512_castsi512_si256(two(s))))
-            }
-            (true, 33..=48) => run(d, s, steps, by, |d, s| store_48(d, two(s))),
-            (true, _) => run(d, s, steps, by, |d, s| _mm512_storeu_si512(d.cast(), two(s))),
-            (false, 33..=48) => run(d, s, steps, by, |d, s| store_48(d, one(s))),
-            (false, _) => run(d, s, steps, by, |d, s| _mm512_storeu_si512(d.cast(), one(s))),
+            (true, 0..=32) => run(d, s, steps, by, |d, s| store_first::<32>(d, two(s))),
+            (true, 33..=48) => run(d, s, steps, by, |d, s| store_first::<48>(d, two(s))),
+            (true, _) => run(d, s, steps, by, |d, s| store_first::<64>(d, two(s))),
+            (false, 33..=48) => run(d, s, steps, by, |d, s| store_first::<48>(d, one(s))),
+            (false, _) => run(d, s, steps, by, |d, s| store_first::<64>(d, one(s))),
         }
     }
     first + steps * step
 }
 
 /// # Safety
-/// As [`unpack`], with AVX-512 VBMI, at least eight blocks in a window and 32 in all: `n` blocks of `len` bytes writable from `dst` on by `stride`, `n * len` bytes readable at `src`, without
+/// As [`unpack`], with AVX-512 VBMI, at least eight blocks in a vector and 32 in all: `n` blocks of `len` bytes writable from `dst` on by `stride`, `n * len` bytes readable at `src`, without
 /// overlap.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-unsafe fn unpack_windows(dst: *mut u8, src: *const u8, n: usize, len: usize, stride: usize) -> usize {
+unsafe fn unpack_permuted(dst: *mut u8, src: *const u8, n: usize, len: usize, stride: usize) -> usize {
     // SAFETY: the blocks are the caller's.
     let (first, phase) = unsafe { to_line::<false>(dst, src.cast_mut(), n, len, stride) };
     let left = n - first;
-    let step = per_window(len, stride as isize);
+    let step = per_vector(len, stride as isize);
     let (block, within) = divide(stride);
     let byte = _mm512_sub_epi8(within, _mm512_set1_epi8(phase as i8));
     let lanes = _mm512_add_epi8(times(block, len), byte);
@@ -229,7 +214,7 @@ unsafe fn unpack_windows(dst: *mut u8, src: *const u8, n: usize, len: usize, str
     let s = src.wrapping_add(first * len);
     let by = (step * stride, step * len);
     // SAFETY: before every step at least `needed` blocks remain, so that the load ends within the packed bytes; the mask has
-    // the bytes of `step` blocks and no others, and `needed >= step` because a window's blocks fit into the load.
+    // the bytes of `step` blocks and no others, and `needed >= step` because a vector's blocks fit into the load.
     unsafe {
         let store =
             |d: *mut u8, v| _mm512_mask_storeu_epi8(d.cast(), mask, _mm512_permutexvar_epi8(lanes, v));

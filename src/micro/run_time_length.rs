@@ -1,24 +1,24 @@
-//! Lengths: the loop over blocks of one length that is known only at run time.
+//! Loops over blocks of one length that is known only at run time.
 //!
 //! Every length is a few of the widest pieces at fixed offsets and a last piece that ends with the block, overlapping the one
 //! before it. How many is decided once, before the loop, so that the loop is as straight as one made for the length.
 
 use super::block;
-use super::side::Side;
-use super::turns::wide;
+use super::cursor::Cursor;
+use super::isa::Isa;
 
 /// Copies `n` blocks of `len` bytes, in order.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes remain on either side, readable in `src`, writable in `dst`, without overlap between the sides;
-/// the machine runs `LEVEL`.
+/// the machine has the instructions of `I`.
 #[inline(always)]
-pub(super) unsafe fn any<const LEVEL: u8, D: Side, S: Side>(dst: D, src: S, n: usize, len: usize) {
+pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, len: usize) {
     // Called with the width as a constant and so many pieces of it.
     macro_rules! pieces {
         ($wide:literal: $($count:literal)*) => {
             match len.div_ceil($wide) {
-                $($count => return pieced::<$count, $wide, D, S>(dst, src, n, len),)*
+                $($count => return pieced::<$count, $wide>(dst, src, n, len),)*
                 _ => {}
             }
         };
@@ -26,19 +26,19 @@ pub(super) unsafe fn any<const LEVEL: u8, D: Side, S: Side>(dst: D, src: S, n: u
     // SAFETY: the same blocks. Where `count` pieces of W bytes are used, `len` is above `count - 1` and at most `count` of
     // them, and at least one.
     unsafe {
-        match const { wide(LEVEL) } {
+        match const { I::WIDE } {
             // Not with a last piece that overlaps: 92 B by 128 in L2 pack at 23 GB/s in pieces of 64, at 37 in pieces of 32.
             64 if len.is_multiple_of(64) => {
                 pieces! { 64: 1 2 3 4 5 6 7 8 }
                 if len.is_multiple_of(256) && len <= const { block::max_inline(64) } {
-                    return fours::<64, D, S>(dst, src, n, len);
+                    return fours::<64>(dst, src, n, len);
                 }
             }
             64 | 32 if len > 32 => pieces! { 32: 2 3 4 5 6 7 8 },
             _ if len >= 16 => pieces! { 16: 1 2 3 4 5 6 7 8 },
             _ => {}
         }
-        each::<LEVEL, D, S>(dst, src, n, len);
+        each::<I>(dst, src, n, len);
     }
 }
 
@@ -47,9 +47,9 @@ pub(super) unsafe fn any<const LEVEL: u8, D: Side, S: Side>(dst: D, src: S, n: u
 /// # Safety
 /// As [`any`]; `len` is at least `WIDE`, above `(COUNT - 1) * WIDE` and at most `COUNT * WIDE`.
 #[inline(always)]
-unsafe fn pieced<const COUNT: usize, const WIDE: usize, D: Side, S: Side>(
-    mut dst: D,
-    mut src: S,
+unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
+    mut dst: impl Cursor,
+    mut src: impl Cursor,
     n: usize,
     len: usize,
 ) {
@@ -79,7 +79,7 @@ unsafe fn pieced<const COUNT: usize, const WIDE: usize, D: Side, S: Side>(
 /// # Safety
 /// As [`any`]; `len` is a multiple of `4 * WIDE`.
 #[inline(always)]
-unsafe fn fours<const WIDE: usize, D: Side, S: Side>(mut dst: D, mut src: S, n: usize, len: usize) {
+unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {
         // SAFETY: the first of the blocks that remain; four pieces end at or before `len`.
         unsafe {
@@ -100,16 +100,10 @@ unsafe fn fours<const WIDE: usize, D: Side, S: Side>(mut dst: D, mut src: S, n: 
 /// # Safety
 /// As [`any`].
 #[inline(always)]
-unsafe fn each<const LEVEL: u8, D: Side, S: Side>(mut dst: D, mut src: S, n: usize, len: usize) {
+unsafe fn each<I: Isa>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {
         // SAFETY: the first of the blocks that remain.
-        unsafe {
-            match const { wide(LEVEL) } {
-                64 => block::run_time::<64>(dst.at(0), src.at(0), len),
-                32 => block::run_time::<32>(dst.at(0), src.at(0), len),
-                _ => block::run_time::<16>(dst.at(0), src.at(0), len),
-            }
-        }
+        unsafe { block::run_time_by::<I>(dst.at(0), src.at(0), len) };
         dst.advance(1);
         src.advance(1);
     }

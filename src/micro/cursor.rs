@@ -1,11 +1,11 @@
-//! Sides: where the blocks of one side of a copy lie, as the loops ask for it.
+//! Block cursors: where the blocks of one side of a copy lie, as the loops ask for it.
 //!
-//! A loop takes up to eight blocks a turn. What it needs is eight addresses that do not depend on one another: with plain
-//! pointer arithmetic the optimizer turns `p + 3 * s` into a chain of additions through all eight, and the chain, not the
+//! A loop takes up to eight blocks an iteration. What it needs is eight addresses that do not depend on one another: with
+//! plain pointer arithmetic the optimizer turns `p + 3 * s` into a chain of additions through all eight, and the chain, not the
 //! memory, bounds the loop (8 B blocks: 31 instead of 48 GB/s; Sapphire Rapids).
 
 /// The blocks of one side that are still to be copied.
-pub(super) trait Side: Copy {
+pub(super) trait Cursor: Copy {
     /// Address of the block `u < 8` blocks ahead.
     ///
     /// # Safety
@@ -20,7 +20,7 @@ pub(super) trait Side: Copy {
 #[derive(Clone, Copy)]
 pub(super) struct Dense<const LEN: usize>(pub(super) *mut u8);
 
-impl<const LEN: usize> Side for Dense<LEN> {
+impl<const LEN: usize> Cursor for Dense<LEN> {
     #[inline(always)]
     unsafe fn at(&self, u: usize) -> *mut u8 {
         self.0.wrapping_add(u * LEN)
@@ -50,7 +50,7 @@ impl Strided {
     }
 }
 
-impl Side for Strided {
+impl Cursor for Strided {
     #[inline(always)]
     unsafe fn at(&self, u: usize) -> *mut u8 {
         // x86 adds a register once or twice to another in the address itself; three and four times are kept in registers.
@@ -75,26 +75,26 @@ impl Side for Strided {
     }
 }
 
-/// An entry of a column.
-pub(super) trait Entry: Copy {
-    /// Entry `i` of the column at `column`, as an offset in bytes.
+/// One offset, or one length, of a column.
+pub(super) trait Offset: Copy {
+    /// Entry `i` of `column`, in bytes.
     ///
     /// # Safety
     /// `column` has more than `i` entries of this type.
-    unsafe fn at(column: *const u8, i: usize) -> isize;
+    unsafe fn load(column: *const u8, i: usize) -> isize;
 }
 
-impl Entry for i32 {
+impl Offset for i32 {
     #[inline(always)]
-    unsafe fn at(column: *const u8, i: usize) -> isize {
+    unsafe fn load(column: *const u8, i: usize) -> isize {
         // SAFETY: as promised by the caller.
         unsafe { column.cast::<i32>().add(i).read_unaligned() as isize }
     }
 }
 
-impl Entry for i64 {
+impl Offset for i64 {
     #[inline(always)]
-    unsafe fn at(column: *const u8, i: usize) -> isize {
+    unsafe fn load(column: *const u8, i: usize) -> isize {
         // SAFETY: as promised by the caller.
         unsafe { column.cast::<i64>().add(i).read_unaligned() as isize }
     }
@@ -102,23 +102,23 @@ impl Entry for i64 {
 
 /// Blocks at the offsets of a column.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<E> {
-    /// What the entries are relative to.
-    pub(super) user: *mut u8,
-    /// The entry of the next block.
-    pub(super) rows: *const E,
+pub(super) struct Listed<O> {
+    /// What the offsets are relative to.
+    pub(super) base: *mut u8,
+    /// The offset of the next block.
+    pub(super) next: *const O,
 }
 
-impl<E: Entry> Side for Rows<E> {
+impl<O: Offset> Cursor for Listed<O> {
     #[inline(always)]
     unsafe fn at(&self, u: usize) -> *mut u8 {
-        // SAFETY: a remaining block has its entry.
-        self.user.wrapping_offset(unsafe { E::at(self.rows.cast(), u) })
+        // SAFETY: a remaining block has its offset.
+        self.base.wrapping_offset(unsafe { O::load(self.next.cast(), u) })
     }
 
     #[inline(always)]
     fn advance(&mut self, blocks: usize) {
-        self.rows = self.rows.wrapping_add(blocks);
+        self.next = self.next.wrapping_add(blocks);
     }
 }
 

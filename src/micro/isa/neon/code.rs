@@ -12,7 +12,7 @@
 //! | pack 1, 2, 4, 8 B by twice the length | 2.6 | 0.25, 0.5, 1, 2 |
 //! | pack 1 B by 3 or 4, 2 B by 6 or 8, 3 B by 4 | 2.6, 2.6, 5.5 | 0.6, 1.1, 1.6 |
 //! | pack 3 to 15 B but powers of two, 17 to 31 B, at strides below 64 | 5.5, 6.8 | 2.5, 4.4 |
-//! | any copy of 32 or 64 B (pieces of 32, `src/micro/turns.rs`) | 6.8, 13 | 4.8, 9 |
+//! | any copy of 32 or 64 B (pieces of 32) | 6.8, 13 | 4.8, 9 |
 //!
 //! What stays portable: unpacking other short lengths, because NEON stores no vector under a mask, and lanes stored one by one
 //! are as many stores as blocks. `ld2` to `ld4` are one instruction, but not less work than `ldp` and `uzp1`.
@@ -23,18 +23,108 @@ use std::arch::aarch64::{
     vreinterpretq_u32_u8, vreinterpretq_u64_u8, vst1q_u8, vuzp1q_u8, vuzp1q_u16, vuzp1q_u32, vuzp1q_u64,
 };
 
-use super::block;
-use super::side::{Dense, Side, Strided};
+use super::{Neon, pattern, transpose};
+use crate::micro::cursor::{Cursor, Dense, Strided};
+use crate::micro::isa::Code;
+use crate::micro::pattern::{Function, Granule};
+use crate::micro::{Direction, block, transpose::in_pieces};
+
+impl Code for Neon {
+    #[inline(always)]
+    unsafe fn gather<const LEN: usize>(dst: *mut u8, src: &impl Cursor) {
+        // SAFETY: eight blocks remain, of the size of the type.
+        unsafe {
+            let at = |i: usize| src.at(i).cast_const();
+            let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
+            match LEN {
+                4 => gather::<u32>(dst, all),
+                8 => gather::<u64>(dst, all),
+                16 => gather::<Of16>(dst, all),
+                _ => unreachable!(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scatter<const LEN: usize>(dst: &impl Cursor, src: *const u8) {
+        // SAFETY: eight blocks of the size of the type remain on either side.
+        unsafe {
+            let at = |i: usize| dst.at(i);
+            let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
+            match LEN {
+                4 => scatter::<u32>(all, src),
+                8 => scatter::<u64>(all, src),
+                16 => scatter::<Of16>(all, src),
+                _ => unreachable!(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn copy_near<const LEN: usize>(
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        (ds, ss): (isize, isize),
+    ) -> usize {
+        if LEN > 31 || ds != LEN as isize || !(ds..64).contains(&ss) {
+            return 0;
+        }
+        // SAFETY: as promised by the caller.
+        unsafe { pack_near::<LEN>(dst, src, n, ss as usize) }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match LEN {
+                4 => transpose::of_4(dst, src, dst_row, src_row),
+                8 => transpose::of_8(dst, src, dst_row, src_row),
+                16 => transpose::of_16(dst, src, dst_row, src_row),
+                _ => in_pieces::<Neon, LEN>(dst, src, dst_row, src_row),
+            }
+        }
+    }
+
+    /// Pairs of registers, marked as not soon used again. The mark is a hint: cores that see whole lines stored in a row may not need it.
+    #[inline(always)]
+    unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
+        for i in 0..lines {
+            // SAFETY: one line, which the instructions store and nothing else.
+            unsafe {
+                let s = src.add(64 * i);
+                std::arch::asm!(
+                    "stnp {0:q}, {1:q}, [{d}]",
+                    "stnp {2:q}, {3:q}, [{d}, #32]",
+                    in(vreg) vld1q_u8(s),
+                    in(vreg) vld1q_u8(s.add(16)),
+                    in(vreg) vld1q_u8(s.add(32)),
+                    in(vreg) vld1q_u8(s.add(48)),
+                    d = in(reg) dst.add(64 * i),
+                    options(nostack, preserves_flags)
+                );
+            }
+        }
+    }
+
+    /// Nothing: such stores are ordered as others are.
+    fn fence() {}
+
+    fn pattern(granule: Granule, direction: Direction) -> Option<Function> {
+        (granule == Granule::Byte && direction == Direction::Pack).then_some(pattern::pack)
+    }
+}
 
 /// A block of 16 bytes as one register: `u128` would be two, which no address with an index serves.
-pub(super) type Of16 = uint8x16_t;
+type Of16 = uint8x16_t;
 
 /// Eight blocks of the size of `T`: all loaded, then stored in pairs.
 ///
 /// # Safety
 /// Each block of `a` is readable, eight are writable at `dst`, without overlap.
 #[inline(always)]
-pub(super) unsafe fn gather<T: Copy>(dst: *mut u8, a: [*const u8; 8]) {
+unsafe fn gather<T: Copy>(dst: *mut u8, a: [*const u8; 8]) {
     // SAFETY: as promised by the caller.
     unsafe {
         // Written out: `map` of an array is not reliably inlined.
@@ -49,7 +139,7 @@ pub(super) unsafe fn gather<T: Copy>(dst: *mut u8, a: [*const u8; 8]) {
 /// # Safety
 /// Eight blocks are readable at `src`, each block of `a` is writable, without overlap with them.
 #[inline(always)]
-pub(super) unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
+unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
     // SAFETY: as promised by the caller.
     unsafe {
         let all = src.cast::<[T; 8]>().read_unaligned();
@@ -66,12 +156,7 @@ pub(super) unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
 /// `n` blocks of `LEN` bytes, less than 32, readable at `src` by `stride`, which is at least `LEN`, `n * LEN` bytes writable at
 /// `dst`, without overlap.
 #[inline(always)]
-pub(super) unsafe fn pack_near<const LEN: usize>(
-    dst: *mut u8,
-    src: *const u8,
-    n: usize,
-    stride: usize,
-) -> usize {
+unsafe fn pack_near<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     // SAFETY: as promised by the caller; lengths and strides are those that each function asks for.
     unsafe {
         match LEN {
@@ -113,11 +198,11 @@ fn evens<const LEN: usize>(low: uint8x16_t, high: uint8x16_t) -> uint8x16_t {
 /// `n` blocks of `LEN` bytes readable at `src` by `2 * LEN`, `n * LEN` bytes writable at `dst`, without overlap.
 #[inline(always)]
 unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
-    let turn = 32 / LEN;
+    let group = 32 / LEN;
     // The gap after the last block may be beyond the end of everything.
-    let turns = n.saturating_sub(1) / turn;
-    for i in 0..turns {
-        // SAFETY: 64 bytes hold `turn` blocks, and another block follows them; 32 bytes are theirs in `dst`.
+    let steps = n.saturating_sub(1) / group;
+    for i in 0..steps {
+        // SAFETY: 64 bytes hold `group` blocks, and another block follows them; 32 bytes are theirs in `dst`.
         unsafe {
             let (s, d) = (src.add(64 * i), dst.add(32 * i));
             let [a, b, c, e] = [vld1q_u8(s), vld1q_u8(s.add(16)), vld1q_u8(s.add(32)), vld1q_u8(s.add(48))];
@@ -126,7 +211,7 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
             vst1q_u8(d.add(16), high);
         }
     }
-    turns * turn
+    steps * group
 }
 
 /// Packs the first of `n` blocks by loading and storing more than a block: what is stored beyond one is stored again by the
@@ -138,10 +223,10 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
 #[inline(always)]
 unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     let (mut d, mut s) = (Dense::<LEN>(dst), Strided::new(src.cast_mut(), stride as isize));
-    let turn = if LEN < 16 { 8 } else { 4 };
-    let turns = n.saturating_sub(1) / turn;
-    for _ in 0..turns {
-        for u in 0..turn {
+    let group = if LEN < 16 { 8 } else { 4 };
+    let steps = n.saturating_sub(1) / group;
+    for _ in 0..steps {
+        for u in 0..group {
             // SAFETY: a piece is less than `2 * LEN` bytes, and another block of `LEN` bytes follows on either side.
             unsafe {
                 let (d, s) = (d.at(u), s.at(u));
@@ -153,10 +238,10 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
                 }
             }
         }
-        d.advance(turn);
-        s.advance(turn);
+        d.advance(group);
+        s.advance(group);
     }
-    turns * turn
+    steps * group
 }
 
 /// Packs the first of `n` very short blocks, a vector of them at a time: whole vectors in which they lie are loaded and looked up

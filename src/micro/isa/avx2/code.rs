@@ -5,10 +5,160 @@
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_castpd_si128, _mm_castsi128_pd, _mm_cvtsi32_si128, _mm_insert_epi32, _mm_loadh_pd,
-    _mm_loadl_epi64, _mm_loadu_si128, _mm_storeh_pd, _mm_storel_epi64, _mm_storeu_si128, _mm256_blend_epi32,
-    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_extracti128_si256,
-    _mm256_loadu_si256, _mm256_permute4x64_epi64, _mm256_set_m128i, _mm256_shuffle_ps, _mm256_storeu_si256,
+    _mm_loadl_epi64, _mm_loadu_si128, _mm_storeh_pd, _mm_storel_epi64, _mm_storeu_si128, _mm256_and_si256,
+    _mm256_blend_epi32, _mm256_castps_si256, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32,
+    _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_maskstore_epi32,
+    _mm256_permute4x64_epi64, _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_set1_epi32,
+    _mm256_setr_epi32, _mm256_shuffle_ps, _mm256_storeu_si256,
 };
+
+use super::{Avx2, transpose};
+use crate::micro::cursor::Cursor;
+use crate::micro::isa::Code;
+use crate::micro::pattern::masked::{self, masked_pattern};
+use crate::micro::pattern::{Function, Granule};
+use crate::micro::{Direction, transpose::in_pieces};
+
+impl Code for Avx2 {
+    #[inline(always)]
+    unsafe fn gather<const LEN: usize>(dst: *mut u8, src: &impl Cursor) {
+        // SAFETY: so many blocks remain, and each helper takes that many and writes their bytes.
+        unsafe {
+            // Written out: `map` of an array is not reliably inlined, and a call per group costs ten times the group.
+            let at = |i: usize| src.at(i).cast_const();
+            let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
+            match LEN {
+                4 => {
+                    gather_4x4(dst, four(0));
+                    gather_4x4(dst.add(16), four(4));
+                }
+                8 => {
+                    gather_4x8(dst, four(0));
+                    gather_4x8(dst.add(32), four(4));
+                }
+                12 => gather_4x12(dst, four(0)),
+                16 => gather_4x16(dst, four(0)),
+                24 => gather_4x24(dst, four(0)),
+                40 => gather_4x40(dst, four(0)),
+                48 => gather_2x48(dst, [at(0), at(1)]),
+                _ => unreachable!(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scatter<const LEN: usize>(dst: &impl Cursor, src: *const u8) {
+        // SAFETY: four blocks remain on either side.
+        unsafe {
+            let a = [dst.at(0), dst.at(1), dst.at(2), dst.at(3)];
+            match LEN {
+                8 => scatter_4x8(a, src),
+                16 => {
+                    scatter_2x16([a[0], a[1]], src);
+                    scatter_2x16([a[2], a[3]], src.add(32));
+                }
+                _ => unreachable!(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn copy_near<const LEN: usize>(
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        strides: (isize, isize),
+    ) -> usize {
+        match LEN {
+            // SAFETY: as promised by the caller, at the strides that the function asks for.
+            4 | 8 if strides == (LEN as isize, 2 * LEN as isize) => unsafe {
+                pack_halves::<LEN>(dst, src, n)
+            },
+            _ => 0,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match LEN {
+                4 => transpose::of_4(dst, src, dst_row, src_row),
+                8 => transpose::of_8(dst, src, dst_row, src_row),
+                16 => transpose::of_16(dst, src, dst_row, src_row),
+                _ => in_pieces::<Avx2, LEN>(dst, src, dst_row, src_row),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
+        use std::arch::x86_64::_mm256_stream_si256;
+        for i in 0..lines {
+            // SAFETY: one line, aligned in `dst`.
+            unsafe {
+                let low = _mm256_loadu_si256(src.add(64 * i).cast());
+                let high = _mm256_loadu_si256(src.add(64 * i + 32).cast());
+                _mm256_stream_si256(dst.add(64 * i).cast(), low);
+                _mm256_stream_si256(dst.add(64 * i + 32).cast(), high);
+            }
+        }
+    }
+
+    fn pattern(granule: Granule, direction: Direction) -> Option<Function> {
+        match (granule, direction) {
+            (Granule::Byte, _) => None,
+            (Granule::Word, Direction::Pack) => Some(words::<true>),
+            (Granule::Word, Direction::Unpack) => Some(words::<false>),
+        }
+    }
+}
+
+masked_pattern!(words, Words, "avx2,bmi1,bmi2");
+
+/// Eight words of 4 bytes.
+struct Words;
+
+/// The sign bits of eight lanes from eight bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn spread(mask: u64) -> __m256i {
+    let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(mask as i32), bits), bits)
+}
+
+// SAFETY of the functions: the callers promise the instructions and the lanes, and masked accesses touch only lanes in the mask.
+impl masked::Lanes for Words {
+    const UNIT: u64 = 4;
+    const BYTES: u64 = 32;
+    type Vector = __m256i;
+
+    #[inline(always)]
+    unsafe fn load(p: *const u8, mask: u64) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_maskload_epi32(p.cast(), spread(mask)) }
+    }
+    #[inline(always)]
+    unsafe fn store(p: *mut u8, mask: u64, v: __m256i) {
+        // SAFETY: as above.
+        unsafe { _mm256_maskstore_epi32(p.cast(), spread(mask), v) }
+    }
+    #[inline(always)]
+    unsafe fn load_all(p: *const u8) -> __m256i {
+        // SAFETY: as above.
+        unsafe { load_32(p) }
+    }
+    #[inline(always)]
+    unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: __m256i) {
+        // SAFETY: as above.
+        unsafe { store_32(p, v) }
+    }
+    #[inline(always)]
+    unsafe fn permute(v: __m256i, lanes: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_permutevar8x32_epi32(v, lanes) }
+    }
+}
 
 /// 16 bytes.
 ///
@@ -59,7 +209,7 @@ unsafe fn store_32(p: *mut u8, v: __m256i) {
 /// Each block of `a` is readable, 16 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn gather_4x4(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x4(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller.
     unsafe {
         let word = |i: usize| a[i].cast::<i32>().read_unaligned();
@@ -77,7 +227,7 @@ pub(super) unsafe fn gather_4x4(dst: *mut u8, a: [*const u8; 4]) {
 /// Each block of `a` is readable, 32 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn gather_4x8(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x8(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller.
     unsafe { store_32(dst, _mm256_set_m128i(load_8_8(a[2], a[3]), load_8_8(a[0], a[1]))) }
 }
@@ -88,7 +238,7 @@ pub(super) unsafe fn gather_4x8(dst: *mut u8, a: [*const u8; 4]) {
 /// Each block of `a` is readable, 64 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller.
     unsafe {
         store_32(dst, _mm256_set_m128i(load_16(a[1]), load_16(a[0])));
@@ -102,7 +252,7 @@ pub(super) unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
 /// 32 bytes are readable at `src`, each block of `a` is writable, without overlap with them.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn scatter_4x8(a: [*mut u8; 4], src: *const u8) {
+unsafe fn scatter_4x8(a: [*mut u8; 4], src: *const u8) {
     // SAFETY: as promised by the caller.
     unsafe {
         let v = load_32(src);
@@ -120,7 +270,7 @@ pub(super) unsafe fn scatter_4x8(a: [*mut u8; 4], src: *const u8) {
 /// 32 bytes are readable at `src`, each block of `a` is writable, without overlap with them.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn scatter_2x16(a: [*mut u8; 2], src: *const u8) {
+unsafe fn scatter_2x16(a: [*mut u8; 2], src: *const u8) {
     // SAFETY: as promised by the caller.
     unsafe {
         let v = load_32(src);
@@ -129,18 +279,17 @@ pub(super) unsafe fn scatter_2x16(a: [*mut u8; 2], src: *const u8) {
     }
 }
 
-/// Packs every other element of `LEN` bytes, 4 or 8, from whole vectors; returns how many of `n`, the rest is the caller's.
+/// Packs every other element of `LEN` bytes, 4 or 8, from whole vectors; returns how many of `n`.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes readable at `src` by `2 * LEN`, `n * LEN` bytes writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
-    const { assert!(LEN == 4 || LEN == 8) };
-    let turn = 32 / LEN;
-    let turns = n.saturating_sub(1) / turn;
-    for i in 0..turns {
-        // SAFETY: 64 bytes hold `turn` blocks, and another block follows them; 32 bytes are theirs in `dst`.
+unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
+    let group = 32 / LEN;
+    let steps = n.saturating_sub(1) / group;
+    for i in 0..steps {
+        // SAFETY: 64 bytes hold `group` blocks, and another block follows them; 32 bytes are theirs in `dst`.
         unsafe {
             let low = load_32(src.add(64 * i));
             let picked = if LEN == 8 {
@@ -157,7 +306,7 @@ pub(super) unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8,
             store_32(dst.add(32 * i), _mm256_permute4x64_epi64::<0b11_01_10_00>(picked));
         }
     }
-    turns * turn
+    steps * group
 }
 
 /// Four blocks of 12 bytes: three stores of 16 of which the next one overwrites the last 4 bytes, and an exact last one.
@@ -166,7 +315,7 @@ pub(super) unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8,
 /// Each block of `a` is readable, 48 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller; the third store ends at byte 40 of 48.
     unsafe {
         for (i, p) in a[..3].iter().enumerate() {
@@ -184,7 +333,7 @@ pub(super) unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
 /// Each block of `a` is readable, 96 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller.
     unsafe {
         store_32(dst, _mm256_set_m128i(load_8_8(a[0].add(16), a[1]), load_16(a[0])));
@@ -199,7 +348,7 @@ pub(super) unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
 /// Each block of `a` is readable, 160 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller.
     unsafe {
         store_32(dst, load_32(a[0]));
@@ -216,7 +365,7 @@ pub(super) unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
 /// Each block of `a` is readable, 96 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn gather_2x48(dst: *mut u8, a: [*const u8; 2]) {
+unsafe fn gather_2x48(dst: *mut u8, a: [*const u8; 2]) {
     // SAFETY: as promised by the caller.
     unsafe {
         store_32(dst, load_32(a[0]));

@@ -1,0 +1,94 @@
+//! Blocks through AVX2 registers. The halves of a register are loaded apart, which transposes 2 by 2 on the way in.
+
+use std::arch::x86_64::{
+    __m256, __m256i, _mm_loadu_ps, _mm_loadu_si128, _mm256_castps128_ps256, _mm256_castsi128_si256,
+    _mm256_insertf128_ps, _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_permute2x128_si256,
+    _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_unpackhi_epi64, _mm256_unpackhi_ps,
+    _mm256_unpacklo_epi64, _mm256_unpacklo_ps,
+};
+
+/// 16 bytes at each of two addresses.
+///
+/// # Safety
+/// Both are readable.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn load(low: *const u8, high: *const u8) -> __m256i {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let low = _mm256_castsi128_si256(_mm_loadu_si128(low.cast()));
+        _mm256_inserti128_si256::<1>(low, _mm_loadu_si128(high.cast()))
+    }
+}
+
+/// Transposes four rows of four elements of 16 bytes.
+///
+/// # Safety
+/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+#[inline(always)]
+pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
+    // SAFETY: four rows of four elements, and the four rows of `dst` that their columns make.
+    unsafe {
+        let half = |r: isize, c: isize| _mm256_loadu_si256(src.wrapping_offset(r * src_row + 16 * c).cast());
+        let to = |c: isize| dst.wrapping_offset(c * dst_row);
+        // All is loaded before the first store, which may have the same place in its page as a later load.
+        let [a, b, c, d] = [half(0, 0), half(1, 0), half(2, 0), half(3, 0)];
+        let [e, f, g, h] = [half(0, 2), half(1, 2), half(2, 2), half(3, 2)];
+        for (k, [a, b, c, d]) in [(0, [a, b, c, d]), (2, [e, f, g, h])] {
+            _mm256_storeu_si256(to(k).cast(), _mm256_permute2x128_si256::<0x20>(a, b));
+            _mm256_storeu_si256(to(k).add(32).cast(), _mm256_permute2x128_si256::<0x20>(c, d));
+            _mm256_storeu_si256(to(k + 1).cast(), _mm256_permute2x128_si256::<0x31>(a, b));
+            _mm256_storeu_si256(to(k + 1).add(32).cast(), _mm256_permute2x128_si256::<0x31>(c, d));
+        }
+    }
+}
+
+/// Transposes eight rows of eight elements of 8 bytes.
+///
+/// # Safety
+/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+#[inline(always)]
+pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
+    for c in [0, 4] {
+        let at = |r: isize, k: isize| src.wrapping_offset(r * src_row + 8 * (c + k));
+        let to = |k: isize, r: usize| dst.wrapping_offset((c + k) * dst_row).wrapping_add(8 * r);
+        // SAFETY: four columns of eight elements, and the four rows of `dst` that they make.
+        unsafe {
+            // Again all is loaded before the first store. Two columns of four rows: the even ones, the odd ones.
+            let four = |r: isize, k: isize| (load(at(r, k), at(r + 2, k)), load(at(r + 1, k), at(r + 3, k)));
+            let [a, b, e, f] = [four(0, 0), four(4, 0), four(0, 2), four(4, 2)];
+            for (k, [(even, odd), (even_2, odd_2)]) in [(0, [a, b]), (2, [e, f])] {
+                _mm256_storeu_si256(to(k, 0).cast(), _mm256_unpacklo_epi64(even, odd));
+                _mm256_storeu_si256(to(k, 4).cast(), _mm256_unpacklo_epi64(even_2, odd_2));
+                _mm256_storeu_si256(to(k + 1, 0).cast(), _mm256_unpackhi_epi64(even, odd));
+                _mm256_storeu_si256(to(k + 1, 4).cast(), _mm256_unpackhi_epi64(even_2, odd_2));
+            }
+        }
+    }
+}
+
+/// Transposes eight rows of eight elements of 4 bytes.
+///
+/// # Safety
+/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+#[inline(always)]
+pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
+    let row = |r: isize, c: isize| src.wrapping_offset(r * src_row + 4 * c);
+    for c in [0, 4] {
+        let to = |k: isize| dst.wrapping_offset((c + k) * dst_row);
+        // SAFETY: four columns of eight elements, and the four rows of `dst` that they make.
+        unsafe {
+            let load = |r: isize| -> __m256 {
+                let low = _mm256_castps128_ps256(_mm_loadu_ps(row(r, c).cast()));
+                _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(row(r + 4, c).cast()))
+            };
+            let (a, b, e, f) = (load(0), load(1), load(2), load(3));
+            let (ab, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let (ef, ef_high) = (_mm256_unpacklo_ps(e, f), _mm256_unpackhi_ps(e, f));
+            _mm256_storeu_ps(to(0).cast(), _mm256_shuffle_ps::<0x44>(ab, ef));
+            _mm256_storeu_ps(to(1).cast(), _mm256_shuffle_ps::<0xee>(ab, ef));
+            _mm256_storeu_ps(to(2).cast(), _mm256_shuffle_ps::<0x44>(ab_high, ef_high));
+            _mm256_storeu_ps(to(3).cast(), _mm256_shuffle_ps::<0xee>(ab_high, ef_high));
+        }
+    }
+}

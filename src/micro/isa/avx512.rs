@@ -1,0 +1,47 @@
+//! AVX-512 F, BW, DQ and VL: x86-64-v4. Byte permutations are VBMI, which the level does not promise and the machine is asked for.
+
+use super::{Avx2, ByLength, Isa, Lengths, MadeFor, Permutation};
+use crate::target::Level;
+
+#[cfg(target_arch = "x86_64")]
+mod code;
+#[cfg(target_arch = "x86_64")]
+mod permute;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
+
+/// AVX-512.
+pub(in crate::micro) struct Avx512;
+
+/// Blocks at constant strides: short ones, for masks and permutations, and whole registers. Elsewhere the code of AVX2 is as good.
+const STRIDED: Lengths = &[0..=32, 64..=64, 128..=128, 192..=192, 256..=256];
+
+/// Blocks at listed offsets. Below 64 bytes there is nothing better: masked stores that cross lines cost more at random rows than they
+/// save (12 B: 14 against 32 GB/s), and masked loads no less than two plain ones (24 B: 57 against 67; Sapphire Rapids, L1).
+const ROWS: Lengths = &[0..=0, 64..=64];
+
+/// Elements of matrices: squares only.
+const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16];
+
+impl Isa for Avx512 {
+    const LEVEL: Level = Level::Avx512;
+    type Below = Avx2;
+    // 65 blocks of 64 B by 128 pack at 199 instead of 165 GB/s (Sapphire Rapids, L1).
+    const WIDE: usize = 64;
+    const MADE_FOR: MadeFor = MadeFor { strided: STRIDED, rows: ROWS, transposed: TRANSPOSED };
+    const GATHERED: ByLength =
+        &[(4, 8), (8, 8), (12, 4), (16, 4), (20, 4), (24, 4), (28, 4), (40, 4), (48, 2)];
+    const ALIGNED: ByLength = Avx2::ALIGNED;
+    const SCATTERED: ByLength = Avx2::SCATTERED;
+    const SQUARES: ByLength = &[(4, 16), (8, 8), (16, 4)];
+    const MASKED: Lengths = &[9..=15, 17..=31];
+    const MASKED_UP_TO: usize = 64;
+    const PERMUTATION: Option<Permutation> = Some(Permutation { vector: 64, masked: true });
+}
+
+/// Whether the machine permutes bytes: asked by code that has two ways and is called either way.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn permutes_bytes() -> bool {
+    std::is_x86_feature_detected!("avx512vbmi")
+}

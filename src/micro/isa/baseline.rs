@@ -1,0 +1,63 @@
+//! The baseline: what every machine of the architecture has, SSE2 on x86-64.
+
+use super::{ALL, Code, Isa, MadeFor};
+use crate::target::Level;
+
+/// Portable code.
+pub(in crate::micro) struct Baseline;
+
+impl Isa for Baseline {
+    const LEVEL: Level = Level::Baseline;
+    type Below = Baseline;
+    const WIDE: usize = 16;
+    const MADE_FOR: MadeFor = MadeFor { strided: ALL, rows: ALL, transposed: ALL };
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Code for Baseline {
+    #[inline(always)]
+    unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
+        use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
+        for i in 0..4 * lines {
+            // SAFETY: 16 bytes of the lines, aligned to 16 in `dst`.
+            unsafe { _mm_stream_si128(dst.add(16 * i).cast(), _mm_loadu_si128(src.add(16 * i).cast())) }
+        }
+    }
+
+    #[inline(always)]
+    fn fence() {
+        // SAFETY: every x86-64 has the instruction.
+        unsafe { std::arch::x86_64::_mm_sfence() }
+    }
+
+    #[inline(always)]
+    fn prefetch<const WRITE: bool>(address: *const u8) {
+        #[cfg(not(miri))]
+        // SAFETY: a hint, which no address makes fail.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+            if WRITE {
+                _mm_prefetch::<_MM_HINT_ET0>(address.cast())
+            } else {
+                _mm_prefetch::<_MM_HINT_T0>(address.cast())
+            }
+        }
+        #[cfg(miri)]
+        let _ = address;
+    }
+}
+
+/// Plain stores, where there are no others.
+#[cfg(not(target_arch = "x86_64"))]
+impl Code for Baseline {
+    #[inline(always)]
+    unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
+        // SAFETY: as promised by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(src, dst, 64 * lines) }
+    }
+
+    fn fence() {}
+
+    #[inline(always)]
+    fn prefetch<const WRITE: bool>(_address: *const u8) {}
+}

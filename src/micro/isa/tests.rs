@@ -1,0 +1,107 @@
+//! What instruction sets say of themselves holds together, on any machine.
+
+use super::{ALL, Isa, Lengths, MadeFor, by_length, has};
+use crate::micro::{Direction, Micro, Width, rows, strided, transpose};
+use crate::target::Level;
+
+/// What a level says that it has, and the level below it.
+struct Says {
+    made_for: MadeFor,
+    below: Level,
+    wide: usize,
+    masked: Lengths,
+    masked_up_to: usize,
+}
+
+fn says(level: Level) -> Says {
+    with_isa!(level, I => Says {
+        made_for: I::MADE_FOR,
+        below: <<I as Isa>::Below as Isa>::LEVEL,
+        wide: I::WIDE,
+        masked: I::MASKED,
+        masked_up_to: I::MASKED_UP_TO,
+    })
+}
+
+#[test]
+fn the_baseline_has_code_for_all_and_the_others_are_above_it() {
+    assert_eq!(says(Level::Baseline).made_for.strided, ALL);
+    assert_eq!(says(Level::Baseline).made_for.rows, ALL);
+    assert_eq!(says(Level::Baseline).made_for.transposed, ALL);
+    for level in Level::ALL {
+        assert_eq!(with_isa!(level, I => I::LEVEL), level);
+        let Says { made_for, below, wide, masked, masked_up_to } = says(level);
+        assert_eq!(below == level, level == Level::Baseline, "{level}");
+        assert!(wide >= says(below).wide && [16, 32, 64].contains(&wide), "{level}");
+        // A length that is known at run time has no level below to serve it.
+        assert!(has(made_for.strided, 0) && has(made_for.rows, 0), "{level}");
+        // A masked store reads on to a power of two, which the next block must make up for.
+        assert!((1..=1024).all(|l: usize| !has(masked, l) || l.next_power_of_two() < 2 * l), "{level}");
+        assert!(masked_up_to == 0 || masked_up_to >= 16, "{level}");
+    }
+}
+
+#[test]
+fn groups_are_whole_blocks_that_a_cursor_reaches() {
+    for level in Level::ALL {
+        let (gathered, aligned) = with_isa!(level, I => (I::GATHERED, I::ALIGNED));
+        let (scattered, squares) = with_isa!(level, I => (I::SCATTERED, I::SQUARES));
+        for (len, blocks) in gathered.iter().chain(scattered) {
+            assert!([2, 4, 8].contains(blocks), "{level}: {blocks} blocks of {len}");
+        }
+        for &(len, align) in aligned {
+            assert!(align.is_power_of_two() && by_length(gathered, len) > 0, "{level}: {len}");
+        }
+        for &(len, side) in squares {
+            assert!(side.is_power_of_two() && transpose::LENGTHS.contains(&(len as u16)), "{level}: {len}");
+        }
+        assert_eq!(by_length(gathered, 5), 0, "{level}");
+    }
+}
+
+#[test]
+fn levels_without_better_code_are_served_by_those_below() {
+    let strided = |len, level| Micro::strided(len, Direction::Pack, level).level();
+    let rows = |len, level| Micro::rows(len, Width::I32, Direction::Pack, level).level();
+    let transposed = |len, level| Micro::transpose(len, Direction::Pack, level).unwrap().level();
+    for (made, expected) in [
+        (strided(8, Level::Avx512), Level::Avx512),
+        (strided(36, Level::Avx512), Level::Avx2),
+        (strided(128, Level::Avx512), Level::Avx512),
+        (strided(33, Level::Avx512), Level::Avx512),
+        (strided(36, Level::Neon), Level::Neon),
+        (rows(24, Level::Avx512), Level::Avx2),
+        (rows(64, Level::Avx512), Level::Avx512),
+        (rows(25, Level::Avx512), Level::Avx512),
+        (rows(12, Level::Neon), Level::Baseline),
+        (rows(40, Level::Neon), Level::Neon),
+        (transposed(8, Level::Avx512), Level::Avx512),
+        (transposed(32, Level::Avx512), Level::Avx2),
+        (transposed(12, Level::Avx512), Level::Baseline),
+        (transposed(64, Level::Neon), Level::Neon),
+        (transposed(2, Level::Neon), Level::Baseline),
+    ] {
+        assert_eq!(made, expected);
+    }
+}
+
+/// The function that a plan names and the one that the walker takes are the same for every length and level.
+#[test]
+fn plans_and_the_walker_choose_alike() {
+    for level in Level::available() {
+        for len in 0..=300 {
+            assert_eq!(
+                Micro::strided(len, Direction::Pack, level).address(),
+                strided::function(len, level) as usize
+            );
+            for direction in Direction::BOTH {
+                for width in [Width::I32, Width::I64] {
+                    let named = Micro::rows(len, width, direction, level).address();
+                    assert_eq!(named, rows::function(len, width, direction, level) as usize, "{len} {level}");
+                }
+            }
+            let named = Micro::transpose(len, Direction::Pack, level).map(Micro::address);
+            assert_eq!(named, transpose::function(len, level).map(|f| f as usize), "{len} {level}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What the leaves of a nest move: bytes, or values of a class; and what its packed side is.
+//!
+//! Both are types. Whoever takes a `LoopNest<P>` takes bytes and a stream, and cannot be given anything else. A value carries a class rather than a
+//! basic type: `int` and `float` have one class where they behave alike, so their runs merge.
+
+use std::fmt;
+use std::hash::Hash;
+
+use super::At;
+use crate::datatype::{Class as Basic, Named};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What a leaf counts.
+pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 'static {
+    /// Bytes of one unit in user memory.
+    fn user(self) -> i64;
+
+    /// Bytes of one unit on the packed side.
+    fn packed(self) -> i64;
+
+    /// The leaf of a text; the empty one is the byte's.
+    fn from_text(text: &str) -> Option<Self>;
+
+    /// Bytes of `k` units on both sides; none past 63 bits.
+    fn bytes(self, k: u64) -> Option<At> {
+        let k = i64::try_from(k).ok()?;
+        Some(At { user: self.user().checked_mul(k)?, packed: self.packed().checked_mul(k)? })
+    }
+
+    /// The same where it is known to fit: of a length that a nest holds.
+    fn span(self, k: i64) -> At {
+        At { user: self.user().wrapping_mul(k), packed: self.packed().wrapping_mul(k) }
+    }
+}
+
+/// One byte on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Byte;
+
+impl sealed::Sealed for Byte {}
+
+impl fmt::Display for Byte {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+impl Leaf for Byte {
+    #[inline(always)]
+    fn user(self) -> i64 {
+        1
+    }
+
+    #[inline(always)]
+    fn packed(self) -> i64 {
+        1
+    }
+
+    fn from_text(text: &str) -> Option<Byte> {
+        text.is_empty().then_some(Byte)
+    }
+}
+
+/// A number as a machine holds it: what an operation on it depends on, besides its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Number {
+    /// Signed integer.
+    Int,
+    /// Unsigned integer.
+    Uint,
+    /// IEEE binary floating point of its size.
+    Float,
+    /// C's `long double` where that is x87's: 10 bytes and padding.
+    Extended,
+    /// Two [`Number::Float`]s of half its size.
+    Complex,
+    /// Two [`Number::Extended`].
+    ExtendedComplex,
+    /// Truth value.
+    Logical,
+    /// Character: no arithmetic.
+    Character,
+    /// Bits without a meaning.
+    Bits,
+}
+
+impl Number {
+    const ALL: [(Number, &'static str); 9] = [
+        (Number::Int, "int"),
+        (Number::Uint, "uint"),
+        (Number::Float, "float"),
+        (Number::Extended, "extended"),
+        (Number::Complex, "complex"),
+        (Number::ExtendedComplex, "extended_complex"),
+        (Number::Logical, "logical"),
+        (Number::Character, "character"),
+        (Number::Bits, "bits"),
+    ];
+
+    fn name(self) -> &'static str {
+        Number::ALL.iter().find(|n| n.0 == self).map_or("", |n| n.1)
+    }
+
+    /// What a basic type that is no pair holds.
+    fn of(named: Named) -> Number {
+        // x87 has 80 bits of its 16 bytes; elsewhere C's long double is binary64 or binary128.
+        let x87 = cfg!(target_arch = "x86_64") && cfg!(not(windows));
+        match (named.class(), named) {
+            (Basic::Float, Named::LongDouble) if x87 => Number::Extended,
+            (Basic::Complex, Named::CLongDoubleComplex | Named::CxxLongDoubleComplex) if x87 => {
+                Number::ExtendedComplex
+            }
+            (Basic::Integer, _) => Number::Int,
+            (Basic::Unsigned, _) => Number::Uint,
+            (Basic::Float, _) => Number::Float,
+            (Basic::Complex, _) => Number::Complex,
+            (Basic::Logical, _) => Number::Logical,
+            (Basic::Character, _) => Number::Character,
+            _ => Number::Bits,
+        }
+    }
+}
+
+/// What an operation needs to know of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// The value itself: for operations that combine values.
+    Native(Number),
+    /// A value and an index with their sizes in bytes, in one unit: for MINLOC and MAXLOC.
+    Pair([(Number, u8); 2]),
+    /// external32 of the same size: the bytes reversed on machines that are little-endian.
+    Swap,
+    /// external32 of another size (MPI 5.0, 14.5.2), by the conversion of this kind of number.
+    Resize(Number),
+}
+
+/// A value of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Value {
+    class: Class,
+    user: u8,
+    packed: u8,
+}
+
+impl Value {
+    /// The value that a basic type is natively; a pair is one value, its padding inside included.
+    pub fn native(named: Named) -> Value {
+        let packed = named.size() as u8;
+        match *named.parts() {
+            [(value, _), (index, at)] => {
+                let number = |n: Named| (Number::of(n), n.size() as u8);
+                let class = Class::Pair([number(value), number(index)]);
+                Value { class, user: (at + index.size()) as u8, packed }
+            }
+            _ => Value { class: Class::Native(Number::of(named)), user: packed, packed },
+        }
+    }
+
+    /// What a basic type that is no pair is in external32, and how many of them: a complex number is two.
+    pub fn external32(named: Named) -> (Value, u64) {
+        let number = Number::of(named);
+        let (number, n) = match number {
+            Number::Complex => (Number::Float, 2),
+            Number::ExtendedComplex => (Number::Extended, 2),
+            number => (number, 1),
+        };
+        let (user, packed) = ((named.size() / n) as u8, (named.external32_size() / n) as u8);
+        let same = user == packed && number != Number::Extended;
+        let class = if same { Class::Swap } else { Class::Resize(number) };
+        (Value { class, user, packed }, n as u64)
+    }
+
+    /// What an operation needs to know of it.
+    pub fn class(self) -> Class {
+        self.class
+    }
+}
+
+impl sealed::Sealed for Value {}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.class {
+            Class::Swap => write!(f, "swap{}", self.user),
+            Class::Native(number) => write!(f, "{}{}", number.name(), self.user),
+            Class::Pair(pair) => {
+                write!(f, "pair")?;
+                pair.iter().try_for_each(|(number, size)| write!(f, "_{}{size}", number.name()))?;
+                write!(f, "_{}", self.user)
+            }
+            Class::Resize(number) => write!(f, "{}{}_{}", number.name(), self.user, self.packed),
+        }
+    }
+}
+
+impl Leaf for Value {
+    fn user(self) -> i64 {
+        self.user.into()
+    }
+
+    fn packed(self) -> i64 {
+        self.packed.into()
+    }
+
+    /// Values are few: those of the basic types.
+    fn from_text(text: &str) -> Option<Value> {
+        let all = Named::ALL.iter().filter(|named| !named.is_marker());
+        let mut values = all.flat_map(|&named| {
+            let parts = named.parts().iter().map(|&(part, _)| Value::external32(part).0);
+            parts.chain([Value::native(named)])
+        });
+        values.find(|value| value.to_string() == text)
+    }
+}
+
+/// What the packed offsets of a nest are relative to.
+pub trait Side: sealed::Sealed + Copy + fmt::Debug + 'static {
+    /// The word of the text form; empty for a stream.
+    const NAME: &'static str;
+}
+
+/// The packed stream: gapless, in type-map order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stream;
+
+/// A second layout in user memory, with gaps and in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Layout;
+
+impl sealed::Sealed for Stream {}
+impl sealed::Sealed for Layout {}
+impl Side for Stream {
+    const NAME: &'static str = "";
+}
+impl Side for Layout {
+    const NAME: &'static str = "layout";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_that_behave_alike_are_one_class() {
+        let swapped = |named| Value::external32(named).0;
+        assert_eq!(swapped(Named::Int), swapped(Named::Float));
+        assert_eq!(Value::external32(Named::DoubleComplex), (swapped(Named::Double), 2));
+        assert_ne!(Value::native(Named::Int), Value::native(Named::Float));
+        assert_eq!(Value::native(Named::LongLong), Value::native(Named::Int64));
+        // Another representation, though the sizes are equal.
+        #[cfg(target_arch = "x86_64")]
+        assert_ne!(swapped(Named::LongDouble), swapped(Named::Real16));
+    }
+
+    #[test]
+    fn pairs_are_one_value() {
+        let pair = Value::native(Named::ShortInt);
+        assert_eq!((pair.user(), pair.packed()), (8, 6));
+        assert_eq!(pair.class(), Class::Pair([(Number::Int, 2), (Number::Int, 4)]));
+    }
+
+    #[test]
+    fn values_read_as_they_print() {
+        for &named in Named::ALL.iter().filter(|n| !n.is_marker()) {
+            for value in named.parts().iter().map(|p| Value::external32(p.0).0).chain([Value::native(named)])
+            {
+                assert_eq!(Value::from_text(&value.to_string()), Some(value), "{named}: {value}");
+            }
+        }
+        assert_eq!((Value::from_text("swap3"), Value::from_text("")), (None, None));
+        assert_eq!((Byte::from_text(""), Byte::from_text("swap4")), (Some(Byte), None));
+    }
+}
