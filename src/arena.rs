@@ -125,8 +125,8 @@ impl Arena {
             ));
         }
         let size = size_class(len, alignment as usize);
-        let place = lock().state(self.handle.id).allocate(size, alignment as usize)?;
-        Ok(Draft { slot: Slot { place, len, size, handle: Arc::clone(&self.handle) } })
+        let address = lock().state(self.handle.id).allocate(size, alignment as usize)?;
+        Ok(Draft { slot: Slot { address, len, size, handle: Arc::clone(&self.handle) } })
     }
 
     /// Figures of this moment.
@@ -160,7 +160,7 @@ pub struct Draft {
 impl Draft {
     /// The address to write the code to; `len` bytes are valid until the draft is sealed or dropped.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.slot.place.write.as_ptr()
+        self.slot.address.write.as_ptr()
     }
 
     /// Copies `code` to the start of the slot.
@@ -178,19 +178,19 @@ impl Draft {
     /// # Errors
     /// `NoMem` when the system refuses executable pages.
     pub fn seal(self) -> Result<Slot> {
-        let Slot { place, len, size, .. } = self.slot;
-        clean_data_cache(place.write.as_ptr(), len);
-        if place.segment.is_none() {
+        let Slot { address, len, size, .. } = self.slot;
+        clean_data_cache(address.write.as_ptr(), len);
+        if address.segment.is_none() {
             // SAFETY: the pages at `write` are this slot's own mapping of `size` bytes; nobody else holds an address in it.
             let status = unsafe {
-                libc::mprotect(place.write.as_ptr().cast(), size, libc::PROT_READ | libc::PROT_EXEC)
+                libc::mprotect(address.write.as_ptr().cast(), size, libc::PROT_READ | libc::PROT_EXEC)
             };
             if status != 0 {
                 return Err(system_error("mprotect"));
             }
         }
-        invalidate_instruction_cache(place.execute.as_ptr(), len);
-        let code = place.execute.as_ptr().cast::<c_void>().cast_const();
+        invalidate_instruction_cache(address.execute.as_ptr(), len);
+        let code = address.execute.as_ptr().cast::<c_void>().cast_const();
         // For riscv64, and for the pipelines of other threads.
         // SAFETY: `code` is mapped for `len` bytes; the call only maintains caches.
         unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(code, len) }
@@ -211,7 +211,7 @@ impl Draft {
 /// A slot that holds sealed code; returned to its arena on drop.
 #[derive(Debug)]
 pub struct Slot {
-    place: Place,
+    address: SlotAddress,
     /// Bytes asked for.
     len: usize,
     /// Bytes occupied.
@@ -222,19 +222,19 @@ pub struct Slot {
 impl Slot {
     /// Address of the first instruction.
     pub fn address(&self) -> NonNull<u8> {
-        self.place.execute
+        self.address.execute
     }
 
     /// The bytes of the code, as the processor sees them.
     pub fn code(&self) -> &[u8] {
         // SAFETY: `execute` is mapped readable for `len` bytes as long as the slot lives, and sealed code is never written.
-        unsafe { std::slice::from_raw_parts(self.place.execute.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.address.execute.as_ptr(), self.len) }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let emptied = lock().state(self.handle.id).release(&self.place, self.size);
+        let emptied = lock().state(self.handle.id).release(&self.address, self.size);
         drop(emptied);
     }
 }
@@ -244,19 +244,19 @@ unsafe impl Send for Slot {}
 // SAFETY: as above: nothing is written through a shared slot.
 unsafe impl Sync for Slot {}
 
-/// Where a slot is.
+/// The two addresses of a slot: one mapping is written through, the other one runs. They are equal for pages of its own.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct SlotAddress {
     /// The segment it was cut from; none for pages of its own.
     segment: Option<u64>,
     write: NonNull<u8>,
     execute: NonNull<u8>,
 }
 
-impl Place {
-    fn at(id: u64, segment: &Segment, offset: usize) -> Place {
+impl SlotAddress {
+    fn at(id: u64, segment: &Segment, offset: usize) -> SlotAddress {
         let (write, execute) = segment.at(offset);
-        Place { segment: Some(id), write, execute }
+        SlotAddress { segment: Some(id), write, execute }
     }
 }
 
@@ -287,31 +287,31 @@ struct State {
 }
 
 impl State {
-    fn allocate(&mut self, size: usize, alignment: usize) -> Result<Place> {
-        let place = match self.reuse(size, alignment) {
-            Some(place) => place,
+    fn allocate(&mut self, size: usize, alignment: usize) -> Result<SlotAddress> {
+        let address = match self.reuse(size, alignment) {
+            Some(address) => address,
             None => self.cut(size, alignment)?,
         };
         self.live += 1;
-        Ok(place)
+        Ok(address)
     }
 
     /// A free slot of exactly this class.
-    fn reuse(&mut self, size: usize, alignment: usize) -> Option<Place> {
+    fn reuse(&mut self, size: usize, alignment: usize) -> Option<SlotAddress> {
         let list = self.free.get_mut(&size)?;
         // Offsets are line-aligned; a larger alignment is rare enough to be searched for.
         let at = list.iter().rposition(|&(_, offset)| offset % alignment == 0)?;
         let (id, offset) = list.swap_remove(at);
         let segment = self.segments.get_mut(&id)?;
         segment.live += 1;
-        Some(Place::at(id, segment, offset))
+        Some(SlotAddress::at(id, segment, offset))
     }
 
     /// A slot that was never given out.
-    fn cut(&mut self, size: usize, alignment: usize) -> Result<Place> {
+    fn cut(&mut self, size: usize, alignment: usize) -> Result<SlotAddress> {
         if self.memfd {
             match self.cut_segment(size, alignment) {
-                Ok(place) => return Ok(place),
+                Ok(address) => return Ok(address),
                 Err(e) if e.argument() == "limit" => return Err(e),
                 // Refused once is refused for good: no system call is wasted on the next slot.
                 Err(_) => self.memfd = false,
@@ -322,10 +322,10 @@ impl State {
         // The slot owns the pages; `release` takes them back.
         let start = Mapping::own(len).inspect_err(|_| self.charged -= len)?.into_start();
         self.own_pages += 1;
-        Ok(Place { segment: None, write: start, execute: start })
+        Ok(SlotAddress { segment: None, write: start, execute: start })
     }
 
-    fn cut_segment(&mut self, size: usize, alignment: usize) -> Result<Place> {
+    fn cut_segment(&mut self, size: usize, alignment: usize) -> Result<SlotAddress> {
         if let Some(id) = self.current {
             let segment = &self.segments[&id];
             let offset = segment.used.next_multiple_of(alignment);
@@ -334,7 +334,7 @@ impl State {
                 let segment = self.segments.get_mut(&id).expect("just seen");
                 segment.used = offset + size;
                 segment.live += 1;
-                return Ok(Place::at(id, segment, offset));
+                return Ok(SlotAddress::at(id, segment, offset));
             }
         }
         self.sweep();
@@ -349,7 +349,7 @@ impl State {
         let segment = self.segments.entry(id).or_insert(segment);
         segment.used = size;
         segment.live = 1;
-        Ok(Place::at(id, segment, 0))
+        Ok(SlotAddress::at(id, segment, 0))
     }
 
     /// Unmaps sealed segments that were empty when they were sealed. Rare, so under the lock.
@@ -379,18 +379,18 @@ impl State {
     }
 
     /// Takes a slot back; returns what is to be unmapped once the lock is released.
-    fn release(&mut self, place: &Place, size: usize) -> Option<Emptied> {
+    fn release(&mut self, address: &SlotAddress, size: usize) -> Option<Emptied> {
         self.live -= 1;
-        let Some(id) = place.segment else {
+        let Some(id) = address.segment else {
             let len = size.next_multiple_of(page());
             self.charged -= len;
             // SAFETY: `cut` gave up pages of this length; the slot that had them is being dropped.
-            return Some(Emptied::Own(unsafe { Mapping::from_start(place.write, len) }));
+            return Some(Emptied::Own(unsafe { Mapping::from_start(address.write, len) }));
         };
         let segment = self.segments.get_mut(&id).expect("a segment lives as long as its slots");
         segment.live -= 1;
         if !segment.is_sealed() {
-            let offset = segment.offset(place.write);
+            let offset = segment.offset(address.write);
             self.free.entry(size).or_default().push((id, offset));
             return None;
         }

@@ -1,7 +1,7 @@
-//! Counters of pack and unpack calls: per-thread shards, counted only while somebody looks.
+//! Counters of pack and unpack calls: a shard per thread, counted only while somebody asks for it.
 //!
 //! Two shared atomics would cost half of a small call. A call therefore reads one flag that nobody writes in the meantime; while
-//! a [`Look`] is open it also adds to a shard that its own thread alone writes. A thread that ends hands its counts on.
+//! a [`Counting`] is open it also adds to a shard that its own thread alone writes. A thread that ends hands its counts on.
 //! Invariant: [`totals`] never decreases.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::kind::Direction;
 use crate::process::{Guard, Mutex};
 
-/// Calls and bytes of both directions while somebody looked.
+/// Calls and bytes of both directions while calls were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Calls by direction, pack first.
@@ -31,7 +31,8 @@ impl Totals {
     }
 }
 
-static LOOKS: AtomicUsize = AtomicUsize::new(0);
+/// Values of [`Counting`] that live.
+static COUNTINGS: AtomicUsize = AtomicUsize::new(0);
 static SHARDS: Mutex<Shards> =
     Mutex::new(Shards { live: Vec::new(), gone: Totals { calls: [0; 2], bytes: [0; 2], parts: 0 } });
 
@@ -56,17 +57,17 @@ fn add(cell: &AtomicU64, n: u64) {
 }
 
 /// A thread's shard; folds it into the total when the thread ends.
-struct Mine(Arc<Shard>);
+struct OwnShard(Arc<Shard>);
 
 thread_local! {
-    static MINE: Mine = {
+    static OWN_SHARD: OwnShard = {
         let shard = Arc::new(Shard::default());
         shards().live.push(Arc::clone(&shard));
-        Mine(shard)
+        OwnShard(shard)
     };
 }
 
-impl Drop for Mine {
+impl Drop for OwnShard {
     fn drop(&mut self) {
         let mut shards = shards();
         shards.gone.add(&self.0);
@@ -79,45 +80,45 @@ fn shards() -> Guard<'static, Shards> {
     SHARDS.lock()
 }
 
-/// Calls are counted while one of these lives.
+/// Switches counting on: calls are counted while any value of this type lives.
 #[derive(Debug)]
-pub struct Look(());
+pub struct Counting(());
 
-impl Look {
-    /// Starts counting, or keeps others' counting alive.
-    pub fn open() -> Look {
-        LOOKS.fetch_add(1, Relaxed);
-        Look(())
+impl Counting {
+    /// Starts counting, or keeps on what others have started.
+    pub fn start() -> Counting {
+        COUNTINGS.fetch_add(1, Relaxed);
+        Counting(())
     }
 }
 
-impl Drop for Look {
+impl Drop for Counting {
     fn drop(&mut self) {
-        LOOKS.fetch_sub(1, Relaxed);
+        COUNTINGS.fetch_sub(1, Relaxed);
     }
 }
 
-/// Whether anybody looks.
+/// Whether calls are counted.
 #[inline]
 pub(crate) fn counting() -> bool {
-    LOOKS.load(Relaxed) != 0
+    COUNTINGS.load(Relaxed) != 0
 }
 
 /// Counts one call of `bytes` packed bytes.
 #[cold]
 pub(crate) fn count(direction: Direction, bytes: u64) {
     // A thread whose shard is gone already, in a destructor, goes uncounted.
-    let _ = MINE.try_with(|mine| {
+    let _ = OWN_SHARD.try_with(|own| {
         let d = direction as usize;
-        add(&mine.0.calls[d], 1);
-        add(&mine.0.bytes[d], bytes);
+        add(&own.0.calls[d], 1);
+        add(&own.0.bytes[d], bytes);
     });
 }
 
 /// Counts one part of a range that a kernel moves.
 #[cold]
 pub(crate) fn count_part() {
-    let _ = MINE.try_with(|mine| add(&mine.0.parts, 1));
+    let _ = OWN_SHARD.try_with(|own| add(&own.0.parts, 1));
 }
 
 /// Sums over all threads, since the process began.
@@ -137,14 +138,14 @@ mod tests {
     #[test]
     fn threads_keep_their_counts_after_their_end() {
         let before = totals();
-        let look = Look::open();
+        let counting_on = Counting::start();
         assert!(counting());
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| (0..100).for_each(|_| count(Direction::Unpack, 7)));
             }
         });
-        drop(look);
+        drop(counting_on);
         let after = totals();
         assert!(after.calls[1] - before.calls[1] >= 400);
         assert!(after.bytes[1] - before.bytes[1] >= 2800);

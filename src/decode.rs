@@ -77,16 +77,16 @@ pub fn decode_within<I: Introspect>(host: &mut I, handle: &I::Handle, limits: Li
         Decoder { constants: host.constants(), host, limits, known: HashMap::new(), stack: Vec::new() };
     let result = decoder.run(handle);
     // Children that an error left behind.
-    while let Some(frame) = decoder.stack.pop() {
-        for handle in frame.pending {
+    while let Some(open) = decoder.stack.pop() {
+        for handle in open.pending {
             decoder.host.release(handle);
         }
     }
     result
 }
 
-/// A node whose children are being decoded.
-struct Frame<H> {
+/// A node whose children are being decoded. It owns the handles of those that are left, whatever is wrong with the node.
+struct OpenNode<H> {
     combiner: CombinerKind,
     identity: Option<u64>,
     bounds: Option<(i64, i64)>,
@@ -102,7 +102,7 @@ struct Decoder<'h, I: Introspect> {
     limits: Limits,
     /// Decoded nodes by identity; `None` while under way.
     known: HashMap<u64, Option<Datatype>>,
-    stack: Vec<Frame<I::Handle>>,
+    stack: Vec<OpenNode<I::Handle>>,
 }
 
 fn refuse(argument: &'static str, value: impl std::fmt::Display, rule: impl Into<String>) -> Error {
@@ -121,23 +121,23 @@ impl<I: Introspect> Decoder<'_, I> {
         let mut finished = self.visit(root)?;
         loop {
             if let Some(t) = finished.take() {
-                let Some(frame) = self.stack.last_mut() else { return Ok(t) };
-                if let Some(handle) = frame.pending.pop() {
+                let Some(open) = self.stack.last_mut() else { return Ok(t) };
+                if let Some(handle) = open.pending.pop() {
                     self.host.release(handle);
                 }
-                frame.contents.datatypes.push(t);
+                open.contents.datatypes.push(t);
             }
-            let Some(frame) = self.stack.last() else {
+            let Some(open) = self.stack.last() else {
                 return Err(Error::internal("decode", "neither a result nor work"));
             };
-            finished = match frame.pending.last().cloned() {
+            finished = match open.pending.last().cloned() {
                 Some(next) => self.visit(&next)?,
                 None => Some(self.build()?),
             };
         }
     }
 
-    /// Decodes a leaf or a known node; else pushes a frame.
+    /// Decodes a leaf or a known node; else opens a node.
     fn visit(&mut self, handle: &I::Handle) -> Result<Option<Datatype>> {
         let identity = self.host.identity(handle);
         match identity.and_then(|id| self.known.get(&id)) {
@@ -164,8 +164,8 @@ impl<I: Introspect> Decoder<'_, I> {
         ];
         let mut pending = contents.datatypes;
         pending.reverse();
-        // The frame comes first: it owns the handles, whatever is wrong with the rest.
-        self.stack.push(Frame {
+        // The node is pushed first: it owns the handles, whatever is wrong with the rest.
+        self.stack.push(OpenNode {
             combiner: envelope.combiner,
             identity,
             bounds,
@@ -211,14 +211,14 @@ impl<I: Introspect> Decoder<'_, I> {
         Ok(())
     }
 
-    /// Calls the constructor of the finished top frame.
+    /// Calls the constructor of the top node, whose children are all decoded.
     fn build(&mut self) -> Result<Datatype> {
-        let Some(frame) = self.stack.pop() else {
-            return Err(Error::internal("decode", "no frame to build"));
+        let Some(open) = self.stack.pop() else {
+            return Err(Error::internal("decode", "no node to build"));
         };
-        let t = Datatype::from_contents(frame.combiner, frame.contents, &self.constants)?;
-        let t = with_bounds(t, frame.bounds)?;
-        if let Some(id) = frame.identity {
+        let t = Datatype::from_contents(open.combiner, open.contents, &self.constants)?;
+        let t = with_bounds(t, open.bounds)?;
+        if let Some(id) = open.identity {
             self.known.insert(id, Some(t.clone()));
         }
         Ok(t)

@@ -49,7 +49,7 @@
 //! | [`walk`], [`interp`] | verbs beside the flow: production fallback; oracle |
 //! | [`cache`], [`engine`] | equal layouts share kernels; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
-//! | [`calls`] | noun: counters of pack and unpack calls, per thread and only while somebody looks |
+//! | [`calls`] | noun: counters of pack and unpack calls, per thread, and only while one is asked for |
 //! | [`policy`] | noun: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
 //! | [`files`] | noun: files that the environment names, opened so that nobody can put another there |
 //! | [`lexer`] | noun: words, integers and punctuation of all text forms |

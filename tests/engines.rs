@@ -3,7 +3,7 @@
 //! Small types go through every oracle with counts 0, 1, 2, 3 and 17; large ones, up to 2^40 bytes and more, through the engines
 //! with counts 1 and 2 on reserved address space.
 
-use ddtc::corpus::{self, Entry, Size};
+use ddtc::corpus::{self, CorpusEntry, Size};
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::fuzzing::guard::{Edge, Rig};
@@ -68,7 +68,7 @@ fn is_small(t: &Datatype) -> bool {
 }
 
 /// Checks an entry; false where no address space holds it.
-fn entry(oracle: &mut Oracle, e: &Entry) -> bool {
+fn entry(oracle: &mut Oracle, e: &CorpusEntry) -> bool {
     let t = &e.datatype;
     if is_small(t) {
         for count in COUNTS.into_iter().chain([e.count]) {

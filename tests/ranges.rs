@@ -1,6 +1,6 @@
 //! Ranges of the packed stream go by kernels where whole iterations lie inside them. One test, because the counter is the process's.
 
-use ddtc::calls::{Look, totals};
+use ddtc::calls::{Counting, totals};
 use ddtc::corpus;
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::fuzzing::Case;
@@ -33,7 +33,7 @@ const TYPES: [(&str, u64, u64); 7] = [
 
 #[test]
 fn whole_iterations_go_by_kernels() {
-    let _look = Look::open();
+    let _counting = Counting::start();
     let mut rig = Rig::default();
     for native in [true, false] {
         for (text, count, parts) in TYPES {

@@ -45,8 +45,8 @@ fn outside(call: &'static str, buffer: *const c_void, count: u64, low: i128, hig
     Error::new(ErrorClass::Buffer, call, "buffer", format_args!("{:#x}", buffer.addr()), rule)
 }
 
-/// A call that was checked: position, packed bytes, and whether the span of all instances still has to be.
-struct Place {
+/// Numbers of a call whose position and room are checked; `spans` says that the span of all instances still has to be.
+struct CheckedCall {
     at: i64,
     bytes: u64,
     spans: bool,
@@ -54,7 +54,7 @@ struct Place {
 
 /// What is bad about a position and the room behind it.
 #[cold]
-fn misplaced(call: &'static str, (at, size, bytes): (i64, i64, u64), size_name: &'static str) -> Error {
+fn bad_position(call: &'static str, (at, size, bytes): (i64, i64, u64), size_name: &'static str) -> Error {
     if size < 0 {
         return Error::new(ErrorClass::Arg, call, size_name, size, "must not be negative");
     }
@@ -67,13 +67,13 @@ fn misplaced(call: &'static str, (at, size, bytes): (i64, i64, u64), size_name: 
 }
 
 #[inline(always)] // Its result would go through memory: a third of the call.
-fn place<N: Number>(
+fn check_call<N: Number>(
     call: &'static str,
     committed: &Committed,
     (buffer, count): (*const c_void, u64),
     (at, size): (N, N),
     size_name: &'static str,
-) -> Result<Place> {
+) -> Result<CheckedCall> {
     let (at, size) = (at.wide(), size.wide());
     let plain = committed.plain_size(buffer.addr(), count);
     let bytes = match plain {
@@ -83,9 +83,9 @@ fn place<N: Number>(
     };
     // A position past the end leaves less than no room, which no number of bytes fits.
     if (at | size) < 0 || bytes as i64 > size - at {
-        return Err(misplaced(call, (at, size, bytes), size_name));
+        return Err(bad_position(call, (at, size, bytes), size_name));
     }
-    Ok(Place { at, bytes, spans: plain.is_none() })
+    Ok(CheckedCall { at, bytes, spans: plain.is_none() })
 }
 
 #[cold]
@@ -111,8 +111,8 @@ unsafe fn pack<N: Number>(
     Ok(object::with(CALL, handle(datatype), move |o| -> Result<()> {
         let &(ref position, count, size, packed, buffer) = arguments;
         let committed = ready(CALL, o)?;
-        let Place { at, bytes, spans } =
-            place(CALL, committed, (buffer, count), (position.get(), size), "outsize")?;
+        let CheckedCall { at, bytes, spans } =
+            check_call(CALL, committed, (buffer, count), (position.get(), size), "outsize")?;
         if bytes == 0 {
             return Ok(());
         }
@@ -147,8 +147,8 @@ unsafe fn unpack<N: Number>(
     Ok(object::with(CALL, handle(datatype), move |o| -> Result<()> {
         let &(ref position, count, size, packed, buffer) = arguments;
         let committed = ready(CALL, o)?;
-        let Place { at, bytes, spans } =
-            place(CALL, committed, (buffer, count), (position.get(), size), "insize")?;
+        let CheckedCall { at, bytes, spans } =
+            check_call(CALL, committed, (buffer, count), (position.get(), size), "insize")?;
         if bytes == 0 {
             return Ok(());
         }

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use ddtc::datatype::Datatype;
+use ddtc::datatype::c::{self, HostBounds};
+
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 fn run(command: &mut Command) -> Output {
@@ -169,6 +172,44 @@ fn null_pointers_are_refused() {
 /// `-I` of the directory with the stand-in mpi.h.
 fn mpi_h() -> String {
     format!("-I{}", installed().join("include/ddtc").display())
+}
+
+/// What reproducers are made of: the C statements that `datatype::c` prints build the datatype that they were printed from.
+#[test]
+fn printed_constructors_build_the_type() {
+    // Combiners that differ from MPI's constructors in a mark only; host bounds are printed as resized.
+    let plain = |text: &str| {
+        let text = ["hvector", "hindexed", "struct"].iter().fold(text.to_owned(), |text, name| {
+            text.replace(&format!("{name}_integer("), &format!("{name}("))
+        });
+        text.replace("bounds(", "resized(").parse::<Datatype>().unwrap()
+    };
+    let large =
+        "let a = indexed([4000000000,1],[-7,5000000000],byte); struct([1,2],[0,-9000000000000000000],[a,a])";
+    let mut types: Vec<Datatype> = vec![large.parse().unwrap()];
+    types.extend(ddtc::corpus::corner().into_iter().map(|e| e.datatype).filter(|t| t.arguments() < 500));
+    let (mut functions, mut calls) = (String::new(), String::new());
+    for (i, t) in types.iter().enumerate() {
+        let mut body = String::new();
+        let root = c::constructors(t, HostBounds::Resized, &mut body);
+        functions += &format!("static MPI_Datatype make_{i}(void)\n{{\n{body}    return {root};\n}}\n");
+        calls += &format!("    print(make_{i}());\n");
+    }
+    installed();
+    let source = scratch().join("printed.c");
+    let print = "static void print(MPI_Datatype t)\n{\n    ddtc_count length = 0;\n    ddtc_type_print(t, NULL, &length);\n\
+                 \u{20}   char *text = malloc(length);\n    ddtc_type_print(t, text, &length);\n    puts(text);\n    free(text);\n}\n";
+    let program = format!(
+        "#include <mpi.h>\n#include <stdio.h>\n#include <stdlib.h>\n{print}{functions}int main(void)\n{{\n{calls}    return 0;\n}}\n"
+    );
+    std::fs::write(&source, program).expect("printed.c");
+    let built =
+        runs(&compile("cc", source.to_str().expect("UTF-8"), Link::Shared, &["-std=gnu11", &mpi_h()]));
+    assert_eq!(built.lines().count(), types.len());
+    for (built, t) in built.lines().zip(&types) {
+        assert_eq!(built.parse::<Datatype>().unwrap(), plain(&t.to_string()), "{t}");
+    }
+    assert!(types.len() > 50, "{} types", types.len());
 }
 
 /// The documents' examples: what they print, and that the one with LARGE = 1000 stops where it should.

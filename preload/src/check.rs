@@ -12,9 +12,9 @@ use ddtc::interp;
 use ddtc::kind::Direction;
 
 use crate::abi::Flavour;
-use crate::host::{Host, Word};
+use crate::host::{HandleWord, Host};
 use crate::reproducer::reproducer;
-use crate::say::say;
+use crate::warn::warn;
 
 pub(crate) static CHECKS: AtomicU64 = AtomicU64::new(0);
 pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);
@@ -32,12 +32,12 @@ const SHOWN: u64 = 4;
 pub(crate) struct Checked<'a> {
     pub(crate) host: &'a Host,
     pub(crate) committed: &'a Committed,
-    pub(crate) datatype: Word,
+    pub(crate) datatype: HandleWord,
     pub(crate) direction: Direction,
     pub(crate) user: *mut u8,
     pub(crate) count: u64,
     pub(crate) packed: *mut u8,
-    pub(crate) comm: Word,
+    pub(crate) comm: HandleWord,
 }
 
 /// A buffer that covers all instances of an unpack, with the place of displacement 0.
@@ -183,7 +183,7 @@ impl Checked<'_> {
                 text = format!("{}... ({} bytes)", &text[..cut], text.len());
             }
             let (direction, count) = (self.direction, self.count);
-            say(format_args!(
+            warn(format_args!(
                 "check: {direction} of {count} instances: {who}; {what}\ntype {text}\n{program}"
             ));
         }

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::guard::guard;
-use crate::host::{Host, Word};
+use crate::host::{HandleWord, Host};
 use crate::types::Keyval;
 
 static WORLD: AtomicBool = AtomicBool::new(false);
@@ -27,7 +27,7 @@ fn group(comm: u64) -> &'static [AtomicU64] {
 
 /// Whether the host has accepted a communicator.
 #[inline]
-pub(crate) fn accepted(host: &Host, comm: Word) -> bool {
+pub(crate) fn accepted(host: &Host, comm: HandleWord) -> bool {
     let comm = comm & host.mask;
     if comm == host.world {
         WORLD.load(Ordering::Relaxed)
@@ -39,7 +39,7 @@ pub(crate) fn accepted(host: &Host, comm: Word) -> bool {
 }
 
 /// Remembers a communicator that the host has just accepted.
-pub(crate) fn accept(host: &Host, comm: Word) -> Option<()> {
+pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
     let handle = comm & host.mask;
     if handle == host.world {
         WORLD.store(true, Ordering::Relaxed);
@@ -90,7 +90,7 @@ pub(crate) fn end_epoch(host: &Host) {
 
 /// A duplicate of a communicator is asked of the host by itself.
 unsafe extern "C" fn no_copy(
-    _comm: Word,
+    _comm: HandleWord,
     _keyval: c_int,
     _extra: *mut c_void,
     _value: *mut c_void,
@@ -102,7 +102,12 @@ unsafe extern "C" fn no_copy(
     0
 }
 
-unsafe extern "C" fn delete(_comm: Word, _keyval: c_int, value: *mut c_void, _extra: *mut c_void) -> c_int {
+unsafe extern "C" fn delete(
+    _comm: HandleWord,
+    _keyval: c_int,
+    value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
     guard(|| {
         let handle = value.addr() as u64;
         for slot in group(handle) {

@@ -12,10 +12,10 @@ use ddtc::datatype::Named;
 use ddtc::kind::Direction;
 
 use crate::guard::guard;
-use crate::host::{Host, Word};
-use crate::say::say;
-use crate::table::{self, Entry, Found};
+use crate::host::{HandleWord, Host};
+use crate::table::{self, Found, TypeEntry};
 use crate::types::Inside;
+use crate::warn::warn;
 use crate::{check, comms, gpu, perf, report, types};
 
 /// The host's own packing was not looked at yet.
@@ -82,11 +82,11 @@ pub(crate) struct Call<P> {
     pub(crate) direction: Direction,
     pub(crate) user: *mut c_void,
     pub(crate) count: P,
-    pub(crate) datatype: Word,
+    pub(crate) datatype: HandleWord,
     pub(crate) packed: *mut c_void,
     pub(crate) packed_size: P,
     pub(crate) position: *mut P,
-    pub(crate) comm: Word,
+    pub(crate) comm: HandleWord,
 }
 
 impl<P: Length> Call<P> {
@@ -185,7 +185,7 @@ pub(crate) unsafe fn run(
 #[cold]
 unsafe fn watched<P: Length>(
     host: &'static Host,
-    entry: &'static Entry,
+    entry: &'static TypeEntry,
     call: &Call<P>,
     count: u64,
     packed: *mut u8,
@@ -233,9 +233,9 @@ unsafe fn watched<P: Length>(
     Outcome::Done
 }
 
-/// After the host has accepted a call: gets to know its type and communicator.
+/// After the host has accepted a call: decodes its type and tries its communicator, if they are new.
 #[cold]
-pub(crate) fn meet(host: &'static Host, datatype: Word, comm: Word) {
+pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord) {
     if host.abi.is_none() {
         return;
     }
@@ -252,8 +252,8 @@ pub(crate) fn meet(host: &'static Host, datatype: Word, comm: Word) {
     }
 }
 
-/// Whether the host packs headerless raw bytes; looks at it if nobody has.
-pub(crate) fn packs_raw(host: &'static Host, comm: Word) -> bool {
+/// Whether the host packs headerless raw bytes; tries it if that is not known yet.
+pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
     if watched_for(UNPROVEN) {
         prove(host, comm);
     }
@@ -267,11 +267,11 @@ pub(crate) fn reasons() -> u32 {
 }
 
 /// Looks whether the host packs headerless raw bytes: `vector(3, 1, 2, int)` there and back.
-fn prove(host: &'static Host, comm: Word) {
+fn prove(host: &'static Host, comm: HandleWord) {
     // SAFETY: calls with valid arguments and buffers that are large enough.
     let raw = unsafe { canary(host, comm) }.unwrap_or(false);
     if !raw {
-        say(format_args!("{}: MPI_Pack does not give raw bytes; nothing is converted", host.version));
+        warn(format_args!("{}: MPI_Pack does not give raw bytes; nothing is converted", host.version));
         watch(FOREIGN);
     }
     report::start(host);
@@ -280,11 +280,11 @@ fn prove(host: &'static Host, comm: Word) {
 
 /// # Safety
 /// The communicator must be valid.
-unsafe fn canary(host: &'static Host, comm: Word) -> Option<bool> {
+unsafe fn canary(host: &'static Host, comm: HandleWord) -> Option<bool> {
     let f = &host.f;
     let mut user: [c_int; 5] = [0x0102_0304, -1, 0x1122_3344, -2, 0x7a7b_7c7d];
     let mut packed = [0u8; 64];
-    let mut datatype: Word = 0;
+    let mut datatype: HandleWord = 0;
     let mut position = 0;
     // SAFETY: as the standard says of each call; handles are read and written in place.
     unsafe {

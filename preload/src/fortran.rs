@@ -14,12 +14,12 @@ use ddtc::kind::Direction;
 use ddtc::process::Awaited;
 
 use crate::convert::{Call, Outcome, convert};
-use crate::host::{Host, Word, behind, host};
-use crate::say::say;
+use crate::host::{HandleWord, Host, behind, host};
+use crate::warn::warn;
 use crate::wrap;
 
 /// `MPI_Type_f2c` or `MPI_Comm_f2c` of a host whose handles are addresses.
-type FromFortran = unsafe extern "C" fn(c_int) -> Word;
+type FromFortran = unsafe extern "C" fn(c_int) -> HandleWord;
 type PackFn = unsafe extern "C" fn(
     *mut c_void,
     *mut c_int,
@@ -95,7 +95,7 @@ fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &str) -> *
         found = behind(own);
     }
     if found.is_null() {
-        say(format_args!("{own}: the host has no such function"));
+        warn(format_args!("{own}: the host has no such function"));
     }
     cell.store(found, Ordering::Release);
     found

@@ -11,14 +11,15 @@ use ddtc::datatype::Named;
 use ddtc::process::Awaited;
 
 use crate::abi::{Abi, Flavour, MPICH, OPEN_MPI, STANDARD};
-use crate::say::say;
+use crate::warn::warn;
 
-/// A handle of the host in a register: the bits above its width are not defined.
-pub(crate) type Word = u64;
+/// A handle of the host as an argument of a call, whichever ABI the host has: 4 or 8 bytes wide. Bits above its width are not
+/// defined; `Host::mask` clears them.
+pub(crate) type HandleWord = u64;
 
 pub(crate) type CopyFn =
-    unsafe extern "C" fn(Word, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
-pub(crate) type DeleteFn = unsafe extern "C" fn(Word, c_int, *mut c_void, *mut c_void) -> c_int;
+    unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+pub(crate) type DeleteFn = unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void) -> c_int;
 
 macro_rules! functions {
     ($($field:ident $name:literal ($($arg:ty),*);)*) => {
@@ -58,72 +59,72 @@ functions! {
     initialized "Initialized" (*mut c_int);
     finalized "Finalized" (*mut c_int);
     session_finalize "Session_finalize" (*mut c_void);
-    comm_rank "Comm_rank" (Word, *mut c_int);
-    comm_size "Comm_size" (Word, *mut c_int);
-    comm_call_errhandler "Comm_call_errhandler" (Word, c_int);
+    comm_rank "Comm_rank" (HandleWord, *mut c_int);
+    comm_size "Comm_size" (HandleWord, *mut c_int);
+    comm_call_errhandler "Comm_call_errhandler" (HandleWord, c_int);
     comm_create_keyval "Comm_create_keyval" (CopyFn, DeleteFn, *mut c_int, *mut c_void);
     comm_free_keyval "Comm_free_keyval" (*mut c_int);
-    comm_set_attr "Comm_set_attr" (Word, c_int, *mut c_void);
+    comm_set_attr "Comm_set_attr" (HandleWord, c_int, *mut c_void);
     library_version "Get_library_version" (*mut c_char, *mut c_int);
     abi_version "Abi_get_version" (*mut c_int, *mut c_int);
     type_commit "Type_commit" (*mut c_void);
     type_free "Type_free" (*mut c_void);
-    type_dup "Type_dup" (Word, *mut c_void);
-    type_vector "Type_vector" (c_int, c_int, c_int, Word, *mut c_void);
-    type_size "Type_size" (Word, *mut c_int);
-    type_size_x "Type_size_x" (Word, *mut i64);
-    type_size_c "Type_size_c" (Word, *mut i64);
-    type_extent "Type_get_extent" (Word, *mut isize, *mut isize);
-    envelope "Type_get_envelope" (Word, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
-    envelope_c "Type_get_envelope_c" (Word, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int);
+    type_dup "Type_dup" (HandleWord, *mut c_void);
+    type_vector "Type_vector" (c_int, c_int, c_int, HandleWord, *mut c_void);
+    type_size "Type_size" (HandleWord, *mut c_int);
+    type_size_x "Type_size_x" (HandleWord, *mut i64);
+    type_size_c "Type_size_c" (HandleWord, *mut i64);
+    type_extent "Type_get_extent" (HandleWord, *mut isize, *mut isize);
+    envelope "Type_get_envelope" (HandleWord, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    envelope_c "Type_get_envelope_c" (HandleWord, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int);
     contents "Type_get_contents"
-        (Word, c_int, c_int, c_int, *mut c_int, *mut isize, *mut c_void);
+        (HandleWord, c_int, c_int, c_int, *mut c_int, *mut isize, *mut c_void);
     contents_c "Type_get_contents_c"
-        (Word, i64, i64, i64, i64, *mut c_int, *mut isize, *mut i64, *mut c_void);
+        (HandleWord, i64, i64, i64, i64, *mut c_int, *mut isize, *mut i64, *mut c_void);
     type_create_keyval "Type_create_keyval" (CopyFn, DeleteFn, *mut c_int, *mut c_void);
     type_free_keyval "Type_free_keyval" (*mut c_int);
-    type_set_attr "Type_set_attr" (Word, c_int, *mut c_void);
-    type_get_attr "Type_get_attr" (Word, c_int, *mut c_void, *mut c_int);
-    pack "Pack" (*const c_void, c_int, Word, *mut c_void, c_int, *mut c_int, Word);
-    unpack "Unpack" (*const c_void, c_int, *mut c_int, *mut c_void, c_int, Word, Word);
-    pack_c "Pack_c" (*const c_void, i64, Word, *mut c_void, i64, *mut i64, Word);
-    unpack_c "Unpack_c" (*const c_void, i64, *mut i64, *mut c_void, i64, Word, Word);
-    send "Send" (*const c_void, c_int, Word, c_int, c_int, Word);
-    send_c "Send_c" (*const c_void, i64, Word, c_int, c_int, Word);
-    ssend "Ssend" (*const c_void, c_int, Word, c_int, c_int, Word);
-    ssend_c "Ssend_c" (*const c_void, i64, Word, c_int, c_int, Word);
-    rsend "Rsend" (*const c_void, c_int, Word, c_int, c_int, Word);
-    rsend_c "Rsend_c" (*const c_void, i64, Word, c_int, c_int, Word);
-    recv "Recv" (*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    recv_c "Recv_c" (*mut c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+    type_set_attr "Type_set_attr" (HandleWord, c_int, *mut c_void);
+    type_get_attr "Type_get_attr" (HandleWord, c_int, *mut c_void, *mut c_int);
+    pack "Pack" (*const c_void, c_int, HandleWord, *mut c_void, c_int, *mut c_int, HandleWord);
+    unpack "Unpack" (*const c_void, c_int, *mut c_int, *mut c_void, c_int, HandleWord, HandleWord);
+    pack_c "Pack_c" (*const c_void, i64, HandleWord, *mut c_void, i64, *mut i64, HandleWord);
+    unpack_c "Unpack_c" (*const c_void, i64, *mut i64, *mut c_void, i64, HandleWord, HandleWord);
+    send "Send" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord);
+    send_c "Send_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord);
+    ssend "Ssend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord);
+    ssend_c "Ssend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord);
+    rsend "Rsend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord);
+    rsend_c "Rsend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord);
+    recv "Recv" (*mut c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    recv_c "Recv_c" (*mut c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
     sendrecv "Sendrecv"
-        (*const c_void, c_int, Word, c_int, c_int, *mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
+        (*const c_void, c_int, HandleWord, c_int, c_int, *mut c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
     sendrecv_c "Sendrecv_c"
-        (*const c_void, i64, Word, c_int, c_int, *mut c_void, i64, Word, c_int, c_int, Word, *mut c_void);
+        (*const c_void, i64, HandleWord, c_int, c_int, *mut c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
     sendrecv_replace "Sendrecv_replace"
-        (*mut c_void, c_int, Word, c_int, c_int, c_int, c_int, Word, *mut c_void);
+        (*mut c_void, c_int, HandleWord, c_int, c_int, c_int, c_int, HandleWord, *mut c_void);
     sendrecv_replace_c "Sendrecv_replace_c"
-        (*mut c_void, i64, Word, c_int, c_int, c_int, c_int, Word, *mut c_void);
-    mrecv "Mrecv" (*mut c_void, c_int, Word, *mut c_void, *mut c_void);
-    mrecv_c "Mrecv_c" (*mut c_void, i64, Word, *mut c_void, *mut c_void);
-    isend "Isend" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    isend_c "Isend_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
-    issend "Issend" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    issend_c "Issend_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
-    irsend "Irsend" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    irsend_c "Irsend_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
-    send_init "Send_init" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    send_init_c "Send_init_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
-    ssend_init "Ssend_init" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    ssend_init_c "Ssend_init_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
-    rsend_init "Rsend_init" (*const c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    rsend_init_c "Rsend_init_c" (*const c_void, i64, Word, c_int, c_int, Word, *mut c_void);
-    irecv "Irecv" (*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    irecv_c "Irecv_c" (*mut c_void, i64, Word, c_int, c_int, Word, *mut c_void);
-    recv_init "Recv_init" (*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void);
-    recv_init_c "Recv_init_c" (*mut c_void, i64, Word, c_int, c_int, Word, *mut c_void);
-    imrecv "Imrecv" (*mut c_void, c_int, Word, *mut c_void, *mut c_void);
-    imrecv_c "Imrecv_c" (*mut c_void, i64, Word, *mut c_void, *mut c_void);
+        (*mut c_void, i64, HandleWord, c_int, c_int, c_int, c_int, HandleWord, *mut c_void);
+    mrecv "Mrecv" (*mut c_void, c_int, HandleWord, *mut c_void, *mut c_void);
+    mrecv_c "Mrecv_c" (*mut c_void, i64, HandleWord, *mut c_void, *mut c_void);
+    isend "Isend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    isend_c "Isend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    issend "Issend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    issend_c "Issend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    irsend "Irsend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    irsend_c "Irsend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    send_init "Send_init" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    send_init_c "Send_init_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    ssend_init "Ssend_init" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    ssend_init_c "Ssend_init_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    rsend_init "Rsend_init" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    rsend_init_c "Rsend_init_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    irecv "Irecv" (*mut c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    irecv_c "Irecv_c" (*mut c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    recv_init "Recv_init" (*mut c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    recv_init_c "Recv_init_c" (*mut c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
+    imrecv "Imrecv" (*mut c_void, c_int, HandleWord, *mut c_void, *mut c_void);
+    imrecv_c "Imrecv_c" (*mut c_void, i64, HandleWord, *mut c_void, *mut c_void);
     start "Start" (*mut c_void);
     startall "Startall" (c_int, *mut c_void);
     wait "Wait" (*mut c_void, *mut c_void);
@@ -134,19 +135,19 @@ functions! {
     testall "Testall" (c_int, *mut c_void, *mut c_int, *mut c_void);
     waitsome "Waitsome" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
     testsome "Testsome" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
-    request_get_status "Request_get_status" (Word, *mut c_int, *mut c_void);
+    request_get_status "Request_get_status" (HandleWord, *mut c_int, *mut c_void);
     request_get_status_any "Request_get_status_any" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
     request_get_status_all "Request_get_status_all" (c_int, *mut c_void, *mut c_int, *mut c_void);
     request_get_status_some "Request_get_status_some" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
     request_free "Request_free" (*mut c_void);
     cancel "Cancel" (*mut c_void);
     test_cancelled "Test_cancelled" (*const c_void, *mut c_int);
-    get_count "Get_count" (*const c_void, Word, *mut c_int);
-    get_count_c "Get_count_c" (*const c_void, Word, *mut i64);
-    get_elements_x "Get_elements_x" (*const c_void, Word, *mut i64);
-    status_set_elements "Status_set_elements" (*mut c_void, Word, c_int);
-    status_set_elements_x "Status_set_elements_x" (*mut c_void, Word, i64);
-    pack_size "Pack_size" (c_int, Word, Word, *mut c_int);
+    get_count "Get_count" (*const c_void, HandleWord, *mut c_int);
+    get_count_c "Get_count_c" (*const c_void, HandleWord, *mut i64);
+    get_elements_x "Get_elements_x" (*const c_void, HandleWord, *mut i64);
+    status_set_elements "Status_set_elements" (*mut c_void, HandleWord, c_int);
+    status_set_elements_x "Status_set_elements_x" (*mut c_void, HandleWord, i64);
+    pack_size "Pack_size" (c_int, HandleWord, HandleWord, *mut c_int);
     error_class "Error_class" (c_int, *mut c_int);
     cvar_get_num "T_cvar_get_num" (*mut c_int);
     cvar_get_info "T_cvar_get_info"
@@ -253,7 +254,7 @@ impl Host {
         let version = version(&f);
         let mut abi = detect(&f, scope, &version);
         if abi.is_some() && !f.complete() {
-            say(format_args!("this MPI lacks functions that conversion needs; nothing is converted"));
+            warn(format_args!("this MPI lacks functions that conversion needs; nothing is converted"));
             abi = None;
         }
         let mut host = Host {
@@ -336,7 +337,7 @@ fn detect(f: &Functions, scope: *mut c_void, version: &str) -> Option<&'static A
         return Some(&STANDARD);
     }
     if major > 1 {
-        say(format_args!("unknown MPI ABI {major}.{minor}; nothing is converted"));
+        warn(format_args!("unknown MPI ABI {major}.{minor}; nothing is converted"));
         return None;
     }
     if open_mpi {
@@ -346,7 +347,7 @@ fn detect(f: &Functions, scope: *mut c_void, version: &str) -> Option<&'static A
     if FAMILY.iter().any(|name| version.contains(name)) {
         return Some(&MPICH);
     }
-    say(format_args!("unknown MPI library '{version}'; nothing is converted"));
+    warn(format_args!("unknown MPI library '{version}'; nothing is converted"));
     None
 }
 

@@ -12,7 +12,7 @@ use ddtc::decode::{Introspect, decode};
 use ddtc::{Error, ErrorClass, Result};
 
 use crate::abi::Abi;
-use crate::host::{Host, Word};
+use crate::host::{HandleWord, Host};
 
 /// The host during one decoding.
 pub(crate) struct Types {
@@ -44,7 +44,7 @@ impl Types {
     fn hands_out_references(&mut self) -> Option<bool> {
         let f = &self.host.f;
         let (type_vector, type_free) = (f.type_vector?, f.type_free?);
-        let (mut inner, mut outer): (Word, Word) = (0, 0);
+        let (mut inner, mut outer): (HandleWord, HandleWord) = (0, 0);
         // SAFETY: a named type, arguments in range, a handle to write to; 8 bytes are room for a handle of 4.
         if unsafe { type_vector(3, 1, 2, self.host.handle(Named::Int)?, (&raw mut inner).cast()) } != 0 {
             return None;
@@ -69,7 +69,7 @@ impl Types {
     }
 
     /// The tree of a type, with the host's bounds at every node.
-    pub(crate) fn decode(&mut self, handle: Word) -> Result<Datatype> {
+    pub(crate) fn decode(&mut self, handle: HandleWord) -> Result<Datatype> {
         let t = decode(self, &handle)?;
         match self.size(handle)? {
             Some(size) if size != t.size() => {
@@ -80,12 +80,12 @@ impl Types {
     }
 
     /// Whether a type is predefined: it has no attributes of ours and is never freed.
-    pub(crate) fn is_predefined(&mut self, handle: Word) -> Result<bool> {
+    pub(crate) fn is_predefined(&mut self, handle: HandleWord) -> Result<bool> {
         Ok(self.envelope(&handle)?.combiner.is_predefined())
     }
 
     /// Packed size in bytes as the host says; `None` if it cannot express it.
-    fn size(&self, handle: Word) -> Result<Option<i64>> {
+    fn size(&self, handle: HandleWord) -> Result<Option<i64>> {
         let f = &self.host.f;
         let mut size = 0i64;
         let code = match (f.type_size_c.or(f.type_size_x), f.type_size) {
@@ -114,9 +114,9 @@ fn done(operation: &'static str, code: c_int) -> Result<()> {
 }
 
 impl Introspect for Types {
-    type Handle = Word;
+    type Handle = HandleWord;
 
-    fn envelope(&mut self, handle: &Word) -> Result<Envelope> {
+    fn envelope(&mut self, handle: &HandleWord) -> Result<Envelope> {
         let f = &self.host.f;
         let (mut ints, mut addresses, mut large, mut types) = (0i64, 0i64, 0i64, 0i64);
         let mut combiner: c_int = 0;
@@ -148,7 +148,7 @@ impl Introspect for Types {
         Ok(Envelope { combiner, integers: ints, addresses, large_counts: large, datatypes: types })
     }
 
-    fn contents(&mut self, handle: &Word, envelope: &Envelope) -> Result<Contents<Word>> {
+    fn contents(&mut self, handle: &HandleWord, envelope: &Envelope) -> Result<Contents<HandleWord>> {
         if matches!(envelope.combiner, CombinerKind::Named) {
             return Err(refused("MPI_Type_get_contents", "a named type", "has no contents"));
         }
@@ -190,7 +190,7 @@ impl Introspect for Types {
         let datatypes = if self.abi.handle_bytes == 4 {
             // SAFETY: 8 bytes were reserved per handle, and any bytes are integers.
             let small = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u32>(), count) };
-            small.iter().map(|&h| Word::from(h)).collect()
+            small.iter().map(|&h| HandleWord::from(h)).collect()
         } else {
             words
         };
@@ -198,14 +198,14 @@ impl Introspect for Types {
         Ok(Contents { integers, addresses, large_counts, datatypes })
     }
 
-    fn named(&mut self, handle: &Word) -> Result<Named> {
+    fn named(&mut self, handle: &HandleWord) -> Result<Named> {
         let handle = handle & self.host.mask;
         self.host.named(handle).ok_or_else(|| {
             refused("MPI_Type_get_envelope", format!("{handle:#x}"), "a named type unknown here")
         })
     }
 
-    fn bounds(&mut self, handle: &Word) -> Result<Option<(i64, i64)>> {
+    fn bounds(&mut self, handle: &HandleWord) -> Result<Option<(i64, i64)>> {
         let Some(type_extent) = self.host.f.type_extent else { return Ok(None) };
         let (mut lb, mut extent) = (0isize, 0isize);
         // SAFETY: a valid type, and numbers to write to.
@@ -213,12 +213,12 @@ impl Introspect for Types {
         Ok(Some((lb as i64, extent as i64)))
     }
 
-    fn identity(&mut self, handle: &Word) -> Option<u64> {
+    fn identity(&mut self, handle: &HandleWord) -> Option<u64> {
         // The type at the root holds all others while it is decoded, where they are not duplicates.
         self.references.then_some(handle & self.host.mask)
     }
 
-    fn release(&mut self, handle: Word) {
+    fn release(&mut self, handle: HandleWord) {
         if matches!(self.is_predefined(handle), Ok(false))
             && let Some(type_free) = self.host.f.type_free
         {

@@ -14,16 +14,16 @@ use ddtc::policy::{Family, Library, Policy};
 
 use crate::convert::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, packs_raw, reasons, run};
 use crate::guard::guard;
-use crate::host::{Host, Word};
+use crate::host::{HandleWord, Host};
+use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::pool::Buffer;
-use crate::ragged::{self, Origin, Ragged};
-use crate::say::say;
 use crate::settings::settings;
-use crate::table::{self, Entry, Found};
+use crate::table::{self, Found, TypeEntry};
 use crate::types::Inside;
+use crate::warn::warn;
 use crate::{check, gpu, perf, status};
 
-/// Messages packed and unpacked, while somebody counts.
+/// Messages packed and unpacked while they are counted.
 pub(crate) static SENT: AtomicU64 = AtomicU64::new(0);
 pub(crate) static RECEIVED: AtomicU64 = AtomicU64::new(0);
 
@@ -68,7 +68,7 @@ fn tried(host: &Host) -> bool {
     };
     let known = library.version >= least && host.packed != 0;
     if !known && settings().report.is_some() {
-        say(format_args!("{}: messages are left to this host", host.version));
+        warn(format_args!("{}: messages are left to this host", host.version));
     }
     known
 }
@@ -89,10 +89,10 @@ fn chosen(
     host: &'static Host,
     user: *const c_void,
     count: i64,
-    datatype: Word,
+    datatype: HandleWord,
     peer: Option<c_int>,
     limit: i64,
-) -> Option<(&'static Entry, i64)> {
+) -> Option<(&'static TypeEntry, i64)> {
     let Found::Convert(entry) = table::find(datatype & host.mask) else { return None };
     if count <= 0 || user.is_null() || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
         return None;
@@ -151,7 +151,7 @@ pub(crate) unsafe fn pack(
     host: &'static Host,
     user: *const c_void,
     count: i64,
-    datatype: Word,
+    datatype: HandleWord,
     peer: c_int,
     limit: i64,
 ) -> Option<Packed> {
@@ -160,22 +160,23 @@ pub(crate) unsafe fn pack(
         let buffer = Buffer::get(bytes as u64)?;
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
-        let side = Side { user: user.cast_mut().cast(), count: count as u64, packed: buffer.at().cast() };
+        let buffers =
+            PackBuffers { user: user.cast_mut().cast(), count: count as u64, packed: buffer.at().cast() };
         // SAFETY: memory as the caller promises; the buffer has room.
-        unsafe { side.pack(host, committed, datatype, Some(entry)) };
+        unsafe { buffers.pack(host, committed, datatype, Some(entry)) };
         Some(Packed { buffer, bytes })
     })?
 }
 
-/// Both sides of a packing.
-pub(crate) struct Side {
+/// The user's buffer and the packed buffer of one call, which packs the first into the second.
+pub(crate) struct PackBuffers {
     pub(crate) user: *mut u8,
     pub(crate) count: u64,
     pub(crate) packed: *mut u8,
 }
 
-impl Side {
-    /// Packs, counted and checked where somebody looks. `datatype` is the type's handle, 0 if it may be freed.
+impl PackBuffers {
+    /// Packs; counts and checks the call where that is switched on. `datatype` is the type's handle, 0 if it may be freed.
     ///
     /// # Safety
     /// As `Committed::pack_raw`; the entry must be that of the type.
@@ -184,8 +185,8 @@ impl Side {
         &self,
         host: &'static Host,
         committed: &Committed,
-        datatype: Word,
-        entry: Option<&'static Entry>,
+        datatype: HandleWord,
+        entry: Option<&'static TypeEntry>,
     ) {
         let watch = reasons();
         if watch & (COUNT | CHECK | PERF) == 0 {
@@ -197,25 +198,27 @@ impl Side {
         unsafe { run(committed, Direction::Pack, self.user, self.count, self.packed) };
         SENT.fetch_add(1, Ordering::Relaxed);
         // SAFETY: as the caller promises; the bytes were just written.
-        unsafe { self.look(host, committed, datatype, entry, Direction::Pack, start) };
+        unsafe { self.observe(host, committed, datatype, entry, Direction::Pack, start) };
     }
 
+    /// Checks, counts and names the kernel of a call that was just made, each where it is switched on.
+    ///
     /// # Safety
-    /// As [`Side::pack`], after it.
+    /// As [`PackBuffers::pack`], after it.
     #[cold]
-    unsafe fn look(
+    unsafe fn observe(
         &self,
         host: &'static Host,
         committed: &Committed,
-        datatype: Word,
-        entry: Option<&'static Entry>,
+        datatype: HandleWord,
+        entry: Option<&'static TypeEntry>,
         direction: Direction,
         start: Instant,
     ) {
         let (watch, nanos) = (reasons(), start.elapsed().as_nanos() as u64);
         if watch & CHECK != 0 && datatype != 0 {
             let comm = host.myself;
-            let Side { user, count, packed } = *self;
+            let PackBuffers { user, count, packed } = *self;
             let checked = check::Checked { host, committed, datatype, direction, user, count, packed, comm };
             // SAFETY: as the caller promises.
             unsafe { checked.compare() };
@@ -231,21 +234,22 @@ impl Side {
     }
 }
 
-/// Where a converted message arrives, and where it goes from there. Owns its kernels: the type may be freed meanwhile.
-pub(crate) struct Landing {
+/// A buffer that the host receives packed bytes into, and the user's buffer that they are unpacked to. Owns its kernels: the type
+/// may be freed before the message comes.
+pub(crate) struct ReceiveStaging {
     buffer: Buffer,
     committed: Committed,
     user: *mut u8,
     count: u64,
     bytes: i64,
-    datatype: Word,
+    datatype: HandleWord,
     origin: Origin,
 }
 
 // SAFETY: the program's buffer belongs to the operation from its start to its completion, whichever thread completes it.
-unsafe impl Send for Landing {}
+unsafe impl Send for ReceiveStaging {}
 
-impl Landing {
+impl ReceiveStaging {
     pub(crate) fn at(&self) -> *mut c_void {
         self.buffer.at()
     }
@@ -255,27 +259,27 @@ impl Landing {
     }
 
     /// From now on the type's handle may be freed.
-    pub(crate) fn without_handle(mut self) -> Landing {
+    pub(crate) fn without_handle(mut self) -> ReceiveStaging {
         self.datatype = 0;
         self
     }
 
-    /// Packs what is to be sent from where the answer lands.
+    /// Packs what is to be sent from the buffer that the answer is received into.
     ///
     /// # Safety
     /// As `Committed::pack_raw` for the user's buffer.
     pub(crate) unsafe fn fill(&self, host: &'static Host) {
-        let side = Side { user: self.user, count: self.count, packed: self.buffer.at().cast() };
+        let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
         // SAFETY: as the caller promises; the buffer has room.
-        let _ = guard(|| unsafe { side.pack(host, &self.committed, self.datatype, None) });
+        let _ = guard(|| unsafe { buffers.pack(host, &self.committed, self.datatype, None) });
     }
 
     /// Unpacks exactly what was received, which may end inside an instance; the error if the host would have refused its end.
     ///
     /// # Safety
-    /// `status` must be that of a completed and successful receive into this landing, and the user's buffer must be what the
+    /// `status` must be that of a completed and successful receive into this buffer, and the user's buffer must be what the
     /// receive said.
-    pub(crate) unsafe fn unpack(&self, host: &'static Host, at: *mut c_void) -> Option<Ragged> {
+    pub(crate) unsafe fn unpack(&self, host: &'static Host, at: *mut c_void) -> Option<RefusedMessage> {
         guard(|| {
             // SAFETY: a status, as the caller promises.
             let mut received = unsafe { status::bytes(host, at, self.bytes) } as u64;
@@ -286,7 +290,8 @@ impl Landing {
             if received > whole * size {
                 let (bytes, before) = (received - whole * size, whole * size);
                 // SAFETY: as above.
-                let (taken, error) = unsafe { ragged::look(host, datatype, bytes, before, self.origin, at) };
+                let (taken, error) =
+                    unsafe { partial_element::examine(host, datatype, bytes, before, self.origin, at) };
                 (received, refused) = (before + taken, error);
             }
             let packed = self.buffer.at().cast::<u8>();
@@ -305,7 +310,7 @@ impl Landing {
             }
             if let Some(start) = start {
                 RECEIVED.fetch_add(1, Ordering::Relaxed);
-                let side = Side { user: self.user, count: whole, packed };
+                let buffers = PackBuffers { user: self.user, count: whole, packed };
                 let entry = match table::find(self.datatype & host.mask) {
                     Found::Convert(entry) if self.datatype != 0 => Some(entry),
                     _ => None,
@@ -313,7 +318,14 @@ impl Landing {
                 if whole > 0 {
                     // SAFETY: as above.
                     unsafe {
-                        side.look(host, &self.committed, self.datatype, entry, Direction::Unpack, start);
+                        buffers.observe(
+                            host,
+                            &self.committed,
+                            self.datatype,
+                            entry,
+                            Direction::Unpack,
+                            start,
+                        );
                     }
                 }
             }
@@ -327,20 +339,28 @@ impl Landing {
 /// # Safety
 /// As `MPI_Recv`.
 #[inline]
-pub(crate) unsafe fn land(
+pub(crate) unsafe fn stage_receive(
     host: &'static Host,
     user: *mut c_void,
     count: i64,
-    datatype: Word,
+    datatype: HandleWord,
     peer: Option<c_int>,
     limit: i64,
     origin: Origin,
-) -> Option<Landing> {
+) -> Option<ReceiveStaging> {
     let (entry, bytes) = chosen(host, user, count, datatype, peer, limit)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();
         let buffer = Buffer::get(bytes as u64)?;
-        Some(Landing { buffer, committed, user: user.cast(), count: count as u64, bytes, datatype, origin })
+        Some(ReceiveStaging {
+            buffer,
+            committed,
+            user: user.cast(),
+            count: count as u64,
+            bytes,
+            datatype,
+            origin,
+        })
     })?
 }

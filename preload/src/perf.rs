@@ -13,7 +13,7 @@ use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::process::{Lazy, Mutex, without_sigxfsz};
 
-use crate::say::say;
+use crate::warn::warn;
 
 static NAMED: Lazy<Mutex<HashSet<(usize, usize)>>> = Lazy::new(Mutex::default);
 
@@ -39,6 +39,6 @@ pub(crate) fn name(committed: &Committed, direction: Direction) {
     if let Err(error) = written
         && !SAID.swap(true, Ordering::Relaxed)
     {
-        say(format_args!("{}: {error}; kernels have no names there", path.display()));
+        warn(format_args!("{}: {error}; kernels have no names there", path.display()));
     }
 }

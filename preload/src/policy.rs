@@ -9,8 +9,8 @@ use ddtc::policy::{Class, Library, Policy, file};
 use ddtc::process::Awaited;
 
 use crate::host::Host;
-use crate::say::say;
 use crate::settings::settings;
+use crate::warn::warn;
 
 /// `DDTC_POLICY`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,12 +61,12 @@ fn tuned(path: &Path, library: &Library) -> Option<Policy> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {
-            say(format_args!("{}: {error}; the shipped policy is used", path.display()));
+            warn(format_args!("{}: {error}; the shipped policy is used", path.display()));
             return None;
         }
     };
     Policy::parse(&text, &library.to_string()).unwrap_or_else(|error| {
-        say(format_args!("{}: {error}; the shipped policy is used", path.display()));
+        warn(format_args!("{}: {error}; the shipped policy is used", path.display()));
         None
     })
 }

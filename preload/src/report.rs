@@ -1,4 +1,4 @@
-//! What was done for the program: counted only while somebody looks, written at the end of each epoch.
+//! What was done for the program: counted only while a report or a variable asks for it, written at the end of each epoch.
 //!
 //! `DDTC_REPORT` is a table per process, `DDTC_RECORD` a corpus of the program's types. Nothing is communicated: a preload
 //! library in one rank of many must not wait for the others, so every rank writes its own file.
@@ -17,8 +17,8 @@ use ddtc::process::{Guard, Lazy, Mutex, to_stderr};
 
 use crate::guard::PANICS;
 use crate::host::Host;
-use crate::say::say;
 use crate::settings::settings;
+use crate::warn::warn;
 use crate::{check, convert, messages, pool, types};
 
 /// Uses of one type, per direction.
@@ -127,7 +127,7 @@ fn counting() -> bool {
     settings().report.is_some() || settings().record.is_some()
 }
 
-/// Puts the calls on the long path if somebody looks.
+/// Puts the calls on the long path if anything is counted.
 pub(crate) fn start(_host: &Host) {
     if counting() {
         convert::watch(convert::COUNT);
@@ -221,7 +221,7 @@ pub(crate) fn write(host: &'static Host) {
 
 fn save(path: &Path, text: &str) {
     if let Err(error) = files::replace(path, text) {
-        say(format_args!("{}: {error}", path.display()));
+        warn(format_args!("{}: {error}", path.display()));
     }
 }
 

@@ -15,10 +15,10 @@ use ddtc::process::{Guard, Mutex};
 
 use crate::convert::{BYPASS, reasons};
 use crate::guard::guard;
-use crate::host::{Host, Word, ours};
-use crate::messages::Landing;
+use crate::host::{HandleWord, Host, ours};
+use crate::messages::ReceiveStaging;
+use crate::partial_element::RefusedMessage;
 use crate::pool::Buffer;
-use crate::ragged::Ragged;
 use crate::status::{self, Status};
 
 /// What a request has in hand.
@@ -26,8 +26,8 @@ pub(crate) enum Work {
     /// Packed bytes that the host is sending; kept, not read.
     Send(#[allow(dead_code, reason = "owned until the host has sent it")] Buffer),
     /// Packs anew at every start.
-    Resend(Landing),
-    Receive(Landing),
+    Resend(ReceiveStaging),
+    Receive(ReceiveStaging),
 }
 
 /// A converted operation.
@@ -54,7 +54,7 @@ impl Operation {
 }
 
 /// How an operation came out of a completion call.
-pub(crate) enum End {
+pub(crate) enum Completion {
     /// Successfully, with this status.
     Done(*mut c_void),
     /// The same, as the program was told without completing the request: a message that is refused is refused again then.
@@ -63,11 +63,11 @@ pub(crate) enum End {
     Pending,
 }
 
-/// Handles are small integers or addresses.
+/// Hashes handles, which are small integers or addresses.
 #[derive(Default)]
-struct Spread(u64);
+struct HandleHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for HandleHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -79,19 +79,20 @@ impl Hasher for Spread {
     }
 }
 
+/// Converted operations by the handle of their request. Reached only under its lock, and never while the host is called.
 #[derive(Default)]
-struct Book {
-    live: HashMap<u64, Operation, BuildHasherDefault<Spread>>,
+struct RequestTable {
+    live: HashMap<u64, Operation, BuildHasherDefault<HandleHasher>>,
     /// Requests that the program freed while they were active.
     freed: Vec<(u64, Operation)>,
 }
 
-/// Entries of the book.
+/// Requests in the table, read without its lock.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
-static BOOK: Mutex<Option<Book>> = Mutex::new(None);
+static TABLE: Mutex<Option<RequestTable>> = Mutex::new(None);
 
-fn book() -> Guard<'static, Option<Book>> {
-    BOOK.lock()
+fn table() -> Guard<'static, Option<RequestTable>> {
+    TABLE.lock()
 }
 
 /// Whether any converted request is pending or persistent.
@@ -103,9 +104,9 @@ pub(crate) fn live() -> bool {
 /// Takes out the operations of many handles.
 pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Vec<(usize, u64, Operation)> {
     let mut taken = Vec::new();
-    if let Some(book) = book().as_mut() {
+    if let Some(table) = table().as_mut() {
         for (i, handle) in handles.enumerate() {
-            if let Some(operation) = book.live.remove(&handle) {
+            if let Some(operation) = table.live.remove(&handle) {
                 taken.push((i, handle, operation));
             }
         }
@@ -117,7 +118,7 @@ pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Vec<(usize, u64, O
 /// Puts an operation in, or back.
 pub(crate) fn put(handle: u64, operation: Operation) {
     // A stale owner of the value, which only a program that completes requests past this library leaves behind.
-    let stale = book().get_or_insert_default().live.insert(handle, operation);
+    let stale = table().get_or_insert_default().live.insert(handle, operation);
     if stale.is_none() {
         LIVE.fetch_add(1, Ordering::AcqRel);
     }
@@ -133,24 +134,24 @@ pub(crate) unsafe fn settle(
     host: &'static Host,
     handle: u64,
     mut operation: Operation,
-    end: End,
-) -> Option<Ragged> {
-    let (mut refused, seen) = (None, matches!(end, End::Seen(_)));
+    end: Completion,
+) -> Option<RefusedMessage> {
+    let (mut refused, seen) = (None, matches!(end, Completion::Seen(_)));
     match end {
-        End::Pending => put(handle, operation),
-        End::Failed if !operation.persistent => {}
-        End::Failed => {
+        Completion::Pending => put(handle, operation),
+        Completion::Failed if !operation.persistent => {}
+        Completion::Failed => {
             operation.active = false;
             put(handle, operation);
         }
-        End::Done(at) | End::Seen(at) => {
-            if let Work::Receive(landing) = &operation.work
+        Completion::Done(at) | Completion::Seen(at) => {
+            if let Work::Receive(staging) = &operation.work
                 && operation.active
                 // SAFETY: the status of a completed receive, as the caller promises.
                 && !unsafe { status::cancelled(host, at) }
             {
                 // SAFETY: as above; the program's buffer belongs to the receive until this call returns.
-                refused = unsafe { landing.unpack(host, at) };
+                refused = unsafe { staging.unpack(host, at) };
             }
             if !operation.persistent {
                 refused = refused.map(|refused| refused.of_request(host));
@@ -170,7 +171,7 @@ pub(crate) unsafe fn settle(
 ///
 /// # Safety
 /// The request must be one of the host's that lives.
-pub(crate) unsafe fn complete(host: &Host, handle: Word) -> bool {
+pub(crate) unsafe fn complete(host: &Host, handle: HandleWord) -> bool {
     let Some(get_status) = host.f.request_get_status else { return false };
     let (mut own, mut flag) = (Status::new(), 0);
     // SAFETY: a live request, a flag and a status to write to.
@@ -192,20 +193,20 @@ pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Operat
 
 /// The program freed an active request: the host keeps it until it has completed.
 pub(crate) fn free(handle: u64, operation: Operation) {
-    book().get_or_insert_default().freed.push((handle, operation));
+    table().get_or_insert_default().freed.push((handle, operation));
     LIVE.fetch_add(1, Ordering::AcqRel);
 }
 
 /// Finishes freed requests that have completed. Returns how many have not.
 pub(crate) fn drain(host: &'static Host) -> usize {
     // Taken out: nobody else may ask for them meanwhile.
-    let freed = book().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
+    let freed = table().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
     if freed.is_empty() {
         return 0;
     }
     let (mut own, mut pending) = (Status::new(), Vec::new());
     for (handle, mut operation) in freed {
-        let (mut word, mut flag): (Word, c_int) = (handle, 0);
+        let (mut word, mut flag): (HandleWord, c_int) = (handle, 0);
         let at: *mut c_void = (&raw mut own).cast();
         // SAFETY: a request that the program gave up and the host still has; a word has room for any handle.
         let code = host.f.test.map(|test| unsafe { test((&raw mut word).cast(), &raw mut flag, at) });
@@ -219,22 +220,26 @@ pub(crate) fn drain(host: &'static Host) -> usize {
         // SAFETY: as above; the status is that of the completion.
         unsafe {
             // The program gave the request up: there is nobody to tell.
-            let _ =
-                settle(host, handle, operation, if code == Some(0) { End::Done(at) } else { End::Failed });
+            let _ = settle(
+                host,
+                handle,
+                operation,
+                if code == Some(0) { Completion::Done(at) } else { Completion::Failed },
+            );
             if now != host.request_null {
                 release(host, handle);
             }
         }
     }
     let left = pending.len();
-    book().get_or_insert_default().freed.append(&mut pending);
+    table().get_or_insert_default().freed.append(&mut pending);
     left
 }
 
 /// # Safety
 /// The request must be one of the host's that lives and nobody else has.
 unsafe fn release(host: &Host, handle: u64) {
-    let mut handle: Word = handle;
+    let mut handle: HandleWord = handle;
     if let Some(request_free) = host.f.request_free {
         // SAFETY: as the caller promises; a word has room for any handle.
         unsafe { request_free((&raw mut handle).cast()) };
@@ -253,9 +258,9 @@ pub(crate) fn finish(host: &'static Host) {
         let start = Instant::now();
         while drain(host) > 0 {
             if start.elapsed() > PATIENCE {
-                let freed = book().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
+                let freed = table().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
                 for (handle, operation) in freed {
-                    let mut word: Word = handle;
+                    let mut word: HandleWord = handle;
                     if operation.receives()
                         && let Some(cancel) = host.f.cancel
                     {
@@ -275,10 +280,10 @@ pub(crate) fn finish(host: &'static Host) {
 
 /// After the world's finalization: handles mean nothing, and what was never completed is nobody's.
 pub(crate) fn end_epoch() {
-    if let Some(book) = book().take() {
-        LIVE.fetch_sub(book.live.len() + book.freed.len(), Ordering::AcqRel);
+    if let Some(table) = table().take() {
+        LIVE.fetch_sub(table.live.len() + table.freed.len(), Ordering::AcqRel);
         // Another session may still use the buffers.
-        std::mem::forget(book);
+        std::mem::forget(table);
     }
 }
 
@@ -330,12 +335,12 @@ pub(crate) fn covered(host: &Host) -> bool {
 ///
 /// # Safety
 /// `at` must point to a handle of the host.
-pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: Word) {
+pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: HandleWord) {
     // SAFETY: as the caller promises; widths as the ABI says.
     unsafe {
         match host.abi {
             Some(abi) if abi.handle_bytes == 4 => at.cast::<u32>().write(value as u32),
-            Some(_) => at.cast::<Word>().write(value),
+            Some(_) => at.cast::<HandleWord>().write(value),
             None => {}
         }
     }

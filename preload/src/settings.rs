@@ -8,7 +8,7 @@ use ddtc::engine::Config;
 use ddtc::process::Awaited;
 
 use crate::policy::Choice;
-use crate::say::say;
+use crate::warn::warn;
 
 /// What the user asked for.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ fn read(get: &dyn Fn(&str) -> Option<String>) -> Settings {
     if level.runs() {
         config.level = level;
     } else {
-        say(format_args!("DDTC_TARGET={level}: this machine has {}", config.level));
+        warn(format_args!("DDTC_TARGET={level}: this machine has {}", config.level));
     }
     Settings {
         config,
@@ -61,7 +61,7 @@ fn parsed<T: FromStr<Err: Display>>(get: &dyn Fn(&str) -> Option<String>, name: 
         None => default,
         Some(Ok(value)) => value,
         Some(Err(error)) => {
-            say(format_args!("{name}: {error}; ignored"));
+            warn(format_args!("{name}: {error}; ignored"));
             default
         }
     }
@@ -72,7 +72,7 @@ fn flag(get: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
         None | Some("0") => false,
         Some("1") => true,
         Some(other) => {
-            say(format_args!("{name}={other}: must be 0 or 1; ignored"));
+            warn(format_args!("{name}={other}: must be 0 or 1; ignored"));
             false
         }
     }

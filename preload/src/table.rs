@@ -13,12 +13,12 @@ use ddtc::process::{Guard, Mutex};
 
 use crate::report::Uses;
 
-/// `Entry::size` of types that are the host's business: predefined ones and those that we cannot decode.
+/// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
 const PASSED: i64 = -1;
 
-/// What is known of a type. Lives forever; used again for another type when its own is gone.
+/// What is known of a host's type. Entries live forever; one is used again for another type when its own is gone.
 #[repr(align(64))]
-pub(crate) struct Entry {
+pub(crate) struct TypeEntry {
     /// The bound handle, 0 if none.
     handle: AtomicU64,
     /// Packed bytes of one instance, or `PASSED`.
@@ -27,28 +27,28 @@ pub(crate) struct Entry {
     payloads: AtomicU64,
     /// Written before the handle is bound, taken after it is unbound.
     committed: UnsafeCell<Option<Committed>>,
-    /// Use counts, when somebody looks.
+    /// Uses of the type, while they are counted.
     pub(crate) uses: Uses,
 }
 
 // SAFETY: `committed` is written only while the entry is not bound, by its one owner: the free list hands an entry to one thread,
 // and the host runs one delete callback per attribute. Readers reach it only through a bound handle, whose type the program
 // holds during the call: freeing a type while another thread packs with it is erroneous in MPI.
-unsafe impl Sync for Entry {}
+unsafe impl Sync for TypeEntry {}
 
 /// What a lookup found.
 pub(crate) enum Found {
     /// A type that we convert.
-    Convert(&'static Entry),
+    Convert(&'static TypeEntry),
     /// A type that is left to the host.
     Pass,
     /// Not seen yet.
     Unknown,
 }
 
-impl Entry {
-    const fn new() -> Entry {
-        Entry {
+impl TypeEntry {
+    const fn new() -> TypeEntry {
+        TypeEntry {
             handle: AtomicU64::new(0),
             size: AtomicI64::new(PASSED),
             payloads: AtomicU64::new(0),
@@ -83,7 +83,7 @@ impl Entry {
 /// An open-addressed table with linear probing, at most a quarter full.
 struct Slots {
     shift: u32,
-    slots: Box<[AtomicPtr<Entry>]>,
+    slots: Box<[AtomicPtr<TypeEntry>]>,
 }
 
 impl Slots {
@@ -99,7 +99,7 @@ impl Slots {
     }
 
     #[inline]
-    fn get(&self, handle: u64) -> Option<&'static Entry> {
+    fn get(&self, handle: u64) -> Option<&'static TypeEntry> {
         let mask = self.slots.len() - 1;
         let home = self.home(handle);
         for at in home..=home + mask {
@@ -113,7 +113,7 @@ impl Slots {
         None
     }
 
-    fn insert(&self, entry: &'static Entry, handle: u64) {
+    fn insert(&self, entry: &'static TypeEntry, handle: u64) {
         let mask = self.slots.len() - 1;
         let mut at = self.home(handle) & mask;
         while !self.slots[at].load(Ordering::Relaxed).is_null() {
@@ -122,8 +122,8 @@ impl Slots {
         self.slots[at].store(std::ptr::from_ref(entry).cast_mut(), Ordering::Release);
     }
 
-    /// Removes the entry of a handle and closes the gap, so that probing never meets a grave.
-    fn remove(&self, entry: &'static Entry, handle: u64) {
+    /// Removes the entry of a handle and closes the gap, so that probing never ends before an entry.
+    fn remove(&self, entry: &'static TypeEntry, handle: u64) {
         let mask = self.slots.len() - 1;
         let mut at = self.home(handle) & mask;
         loop {
@@ -153,20 +153,24 @@ impl Slots {
     }
 }
 
-struct Book {
+/// What changes of the table need besides its slots; reached under the lock, which orders all changes.
+struct TableState {
+    /// Entries bound to a handle.
     bound: usize,
+    /// Binary logarithm of the number of slots.
     bits: u32,
-    free: Vec<&'static Entry>,
+    /// Entries of no type.
+    free: Vec<&'static TypeEntry>,
 }
 
 /// Entries allocated at a time.
 const CHUNK: usize = 64;
 
 static SLOTS: AtomicPtr<Slots> = AtomicPtr::new(std::ptr::null_mut());
-static BOOK: Mutex<Book> = Mutex::new(Book { bound: 0, bits: 8, free: Vec::new() });
+static STATE: Mutex<TableState> = Mutex::new(TableState { bound: 0, bits: 8, free: Vec::new() });
 
-fn book() -> Guard<'static, Book> {
-    BOOK.lock()
+fn state() -> Guard<'static, TableState> {
+    STATE.lock()
 }
 
 /// What is known of the type of a handle.
@@ -182,14 +186,14 @@ pub(crate) fn find(handle: u64) -> Found {
 }
 
 /// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host. `payloads`: of messages to convert.
-pub(crate) fn entry(committed: Option<Committed>, payloads: u64) -> &'static Entry {
-    let mut book = book();
-    if book.free.is_empty() {
-        let chunk: Vec<Entry> = (0..CHUNK).map(|_| Entry::new()).collect();
-        book.free.extend(Vec::leak(chunk).iter());
+pub(crate) fn entry(committed: Option<Committed>, payloads: u64) -> &'static TypeEntry {
+    let mut state = state();
+    if state.free.is_empty() {
+        let chunk: Vec<TypeEntry> = (0..CHUNK).map(|_| TypeEntry::new()).collect();
+        state.free.extend(Vec::leak(chunk).iter());
     }
-    let entry = book.free.pop().unwrap_or_else(|| Box::leak(Box::new(Entry::new())));
-    drop(book);
+    let entry = state.free.pop().unwrap_or_else(|| Box::leak(Box::new(TypeEntry::new())));
+    drop(state);
     // An empty type has nothing to convert.
     let size = committed.as_ref().map(|c| c.datatype().size()).filter(|&s| s > 0);
     entry.size.store(size.unwrap_or(PASSED), Ordering::Relaxed);
@@ -201,19 +205,19 @@ pub(crate) fn entry(committed: Option<Committed>, payloads: u64) -> &'static Ent
 }
 
 /// Binds an entry that its caller owns to a handle; readers find it from now on.
-pub(crate) fn bind(entry: &'static Entry, handle: u64) {
-    let mut book = book();
+pub(crate) fn bind(entry: &'static TypeEntry, handle: u64) {
+    let mut state = state();
     if entry.handle.load(Ordering::Relaxed) != 0 {
         return;
     }
     // SAFETY: null, or a table that was leaked.
     let old = unsafe { SLOTS.load(Ordering::Acquire).as_ref() };
     let slots = match old {
-        Some(slots) if (book.bound + 1) * 4 <= slots.slots.len() => slots,
+        Some(slots) if (state.bound + 1) * 4 <= slots.slots.len() => slots,
         _ => {
             // Old tables stay for readers that are still in them: together they are smaller than the new one.
-            book.bits += u32::from(old.is_some());
-            let new: &'static Slots = Box::leak(Box::new(Slots::new(book.bits)));
+            state.bits += u32::from(old.is_some());
+            let new: &'static Slots = Box::leak(Box::new(Slots::new(state.bits)));
             for slot in old.map_or(&[][..], |o| &o.slots) {
                 // SAFETY: null or an entry, and entries are never freed.
                 if let Some(moved) = unsafe { slot.load(Ordering::Relaxed).as_ref() } {
@@ -228,27 +232,27 @@ pub(crate) fn bind(entry: &'static Entry, handle: u64) {
     if let Some(stale) = slots.get(handle) {
         slots.remove(stale, handle);
         stale.handle.store(0, Ordering::Release);
-        book.bound -= 1;
+        state.bound -= 1;
     }
     entry.handle.store(handle, Ordering::Release);
     slots.insert(entry, handle);
-    book.bound += 1;
+    state.bound += 1;
 }
 
-fn unbind(book: &mut Book, entry: &'static Entry) {
+fn unbind(state: &mut TableState, entry: &'static TypeEntry) {
     let handle = entry.handle.load(Ordering::Relaxed);
     // SAFETY: null, or a table that was leaked.
     let slots = unsafe { SLOTS.load(Ordering::Acquire).as_ref() };
     if let Some(slots) = slots.filter(|_| handle != 0) {
         slots.remove(entry, handle);
         entry.handle.store(0, Ordering::Release);
-        book.bound -= 1;
+        state.bound -= 1;
     }
 }
 
 /// Ends an entry: unbinds it and gives it back. The caller owns it: its type is gone, or it was never bound.
-pub(crate) fn retire(entry: &'static Entry) {
-    unbind(&mut book(), entry);
+pub(crate) fn retire(entry: &'static TypeEntry) {
+    unbind(&mut state(), entry);
     // SAFETY: the caller owns the entry, and it is not bound.
     let committed = unsafe { (*entry.committed.get()).take() };
     if let Some(committed) = &committed {
@@ -256,15 +260,15 @@ pub(crate) fn retire(entry: &'static Entry) {
     }
     // Its kernels may go back to the arena here: outside the lock.
     drop(committed);
-    book().free.push(entry);
+    state().free.push(entry);
 }
 
 /// Unbinds every handle: the host's values mean nothing after its finalization. Entries of types that had an attribute are given
 /// back by its delete callback, whenever the host runs it. Folds the uses of what was bound.
 pub(crate) fn forget_all() {
-    let mut book = book();
+    let mut state = state();
     for entry in bound() {
-        unbind(&mut book, entry);
+        unbind(&mut state, entry);
         // SAFETY: no call may use types now, so nobody retires or reads the entry but us.
         if let Some(committed) = unsafe { entry.committed() } {
             entry.uses.fold(committed);
@@ -273,7 +277,7 @@ pub(crate) fn forget_all() {
 }
 
 /// Every bound entry, at this moment.
-pub(crate) fn bound() -> Vec<&'static Entry> {
+pub(crate) fn bound() -> Vec<&'static TypeEntry> {
     // SAFETY: null, or a table that was leaked; slots hold null or entries, which are never freed.
     unsafe {
         let slots = SLOTS.load(Ordering::Acquire).as_ref();
@@ -285,7 +289,7 @@ pub(crate) fn bound() -> Vec<&'static Entry> {
 /// Entries that exist: a measure of growth for tests.
 #[cfg(test)]
 pub(crate) fn free() -> usize {
-    book().free.len()
+    state().free.len()
 }
 
 #[cfg(test)]
@@ -310,7 +314,7 @@ mod tests {
             retire(e);
         }
         assert!(entries.iter().enumerate().all(|(i, &(h, _))| known(h) == (i % 2 == 1)));
-        let bits = book().bits;
+        let bits = state().bits;
         let free_before = free();
         for i in 0..100_000u64 {
             let e = entry(None, 0);
@@ -318,11 +322,11 @@ mod tests {
             retire(e);
         }
         // Two statements: each takes the lock.
-        assert_eq!(book().bits, bits);
+        assert_eq!(state().bits, bits);
         assert_eq!(free(), free_before);
         forget_all();
         assert!(entries.iter().all(|&(h, _)| !known(h)));
-        assert_eq!(book().bound, 0);
+        assert_eq!(state().bound, 0);
         // A handle that comes back as another type belongs to the new entry alone.
         let (old, new) = (entry(None, 0), entry(None, 0));
         bind(old, 99);

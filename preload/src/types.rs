@@ -16,12 +16,12 @@ use ddtc::object::runtime;
 use ddtc::process::{Lazy, Mutex, Once};
 
 use crate::guard::guard;
-use crate::host::{Host, Word};
+use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
 use crate::policy;
 use crate::report;
 use crate::settings::settings;
-use crate::table::{self, Entry, Found};
+use crate::table::{self, Found, TypeEntry};
 
 /// The engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {
@@ -104,7 +104,7 @@ fn free_keyval(host: &Host, mut keyval: c_int) {
 
 /// `MPI_Type_dup` copies the compiled type: a new entry that shares it, bound to the new handle when that is known.
 unsafe extern "C" fn copy(
-    _old: Word,
+    _old: HandleWord,
     _keyval: c_int,
     _extra: *mut c_void,
     value: *mut c_void,
@@ -114,13 +114,13 @@ unsafe extern "C" fn copy(
     guard(|| {
         // SAFETY: the value is an entry, as `attach` set it; the old type lives during this call, and with it the entry.
         let (committed, payloads) = unsafe {
-            let old = &*value.cast::<Entry>();
+            let old = &*value.cast::<TypeEntry>();
             (old.committed().cloned(), old.payloads())
         };
         let entry = table::entry(committed, payloads);
         // SAFETY: the host gives a pointer to an attribute value and one to a flag (MPI 5.0, 7.7.4).
         unsafe {
-            out.cast::<*const Entry>().write(entry);
+            out.cast::<*const TypeEntry>().write(entry);
             flag.write(1);
         }
     });
@@ -128,10 +128,15 @@ unsafe extern "C" fn copy(
 }
 
 /// The type is gone.
-unsafe extern "C" fn delete(_t: Word, _keyval: c_int, value: *mut c_void, _extra: *mut c_void) -> c_int {
+unsafe extern "C" fn delete(
+    _t: HandleWord,
+    _keyval: c_int,
+    value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
     guard(|| {
         // SAFETY: the value is an entry, as `attach` or `copy` set it, and the host deletes an attribute once.
-        if let Some(entry) = unsafe { value.cast::<Entry>().as_ref::<'static>() } {
+        if let Some(entry) = unsafe { value.cast::<TypeEntry>().as_ref::<'static>() } {
             table::retire(entry);
         }
     });
@@ -161,7 +166,7 @@ pub(crate) static REFUSED: AtomicU64 = AtomicU64::new(0);
 /// Compiles a type that the host has accepted as committed, and binds it to its handle. Whatever goes wrong leaves the type to the
 /// host.
 #[cold]
-pub(crate) fn adopt(host: &'static Host, datatype: Word) {
+pub(crate) fn adopt(host: &'static Host, datatype: HandleWord) {
     let handle = datatype & host.mask;
     if mode() == Mode::Off || host.abi.is_none() || [0, host.type_null].contains(&handle) {
         return;
@@ -180,7 +185,7 @@ pub(crate) fn adopt(host: &'static Host, datatype: Word) {
     });
 }
 
-fn attach(host: &'static Host, datatype: Word, handle: u64) -> Option<()> {
+fn attach(host: &'static Host, datatype: HandleWord, handle: u64) -> Option<()> {
     let mut types = Types::new(host)?;
     if types.is_predefined(datatype).ok()? {
         table::bind(table::entry(None, 0), handle);
@@ -188,7 +193,7 @@ fn attach(host: &'static Host, datatype: Word, handle: u64) -> Option<()> {
     }
     let keyval = keyval(host)?;
     // A duplicate made where we did not see it brings its entry along.
-    let (mut value, mut flag) = (std::ptr::null_mut::<Entry>(), 0);
+    let (mut value, mut flag) = (std::ptr::null_mut::<TypeEntry>(), 0);
     // SAFETY: a valid type and keyval; pointers to an attribute value and a flag.
     let code = unsafe { host.f.type_get_attr?(datatype, keyval, (&raw mut value).cast(), &raw mut flag) };
     // SAFETY: the attribute's value is an entry, as below or in `copy`.
@@ -218,7 +223,7 @@ fn attach(host: &'static Host, datatype: Word, handle: u64) -> Option<()> {
     Some(())
 }
 
-fn commit(types: &mut Types, datatype: Word) -> Option<Committed> {
+fn commit(types: &mut Types, datatype: HandleWord) -> Option<Committed> {
     let committed = match types.decode(datatype).and_then(|t| engine().commit(&t)) {
         Ok(committed) => committed,
         Err(error) => {

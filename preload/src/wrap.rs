@@ -13,8 +13,8 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::kind::Direction;
 
-use crate::convert::{Call, Outcome, convert, meet};
-use crate::host::{Host, Word, host};
+use crate::convert::{Call, Outcome, convert, learn};
+use crate::host::{HandleWord, Host, host};
 use crate::table::{self, Found};
 use crate::{comms, messages, report, requests, types};
 
@@ -25,12 +25,12 @@ pub(crate) const NO_HOST: c_int = 15;
 ///
 /// # Safety
 /// `at` must point to a handle of the host.
-pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> Word {
+pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> HandleWord {
     // SAFETY: as the caller promises; widths as the ABI says.
     unsafe {
         match host.abi {
-            Some(abi) if abi.handle_bytes == 4 => Word::from(*at.cast::<u32>()),
-            Some(_) => *at.cast::<Word>(),
+            Some(abi) if abi.handle_bytes == 4 => HandleWord::from(*at.cast::<u32>()),
+            Some(_) => *at.cast::<HandleWord>(),
             None => 0,
         }
     }
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
 /// # Safety
 /// As `MPI_Type_dup` (MPI 5.0, 5.1.10).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Type_dup(oldtype: Word, newtype: *mut c_void) -> c_int {
+pub unsafe extern "C" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_dup) = host.f.type_dup else { return missing(host) };
     // SAFETY: the caller's arguments.
@@ -83,11 +83,11 @@ pub unsafe extern "C" fn MPI_Type_dup(oldtype: Word, newtype: *mut c_void) -> c_
 pub unsafe extern "C" fn MPI_Pack(
     inbuf: *const c_void,
     incount: c_int,
-    datatype: Word,
+    datatype: HandleWord,
     outbuf: *mut c_void,
     outsize: c_int,
     position: *mut c_int,
-    comm: Word,
+    comm: HandleWord,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let call = Call {
@@ -122,8 +122,8 @@ pub unsafe extern "C" fn MPI_Unpack(
     position: *mut c_int,
     outbuf: *mut c_void,
     outcount: c_int,
-    datatype: Word,
-    comm: Word,
+    datatype: HandleWord,
+    comm: HandleWord,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let call = Call {
@@ -155,11 +155,11 @@ pub unsafe extern "C" fn MPI_Unpack(
 pub unsafe extern "C" fn MPI_Pack_c(
     inbuf: *const c_void,
     incount: i64,
-    datatype: Word,
+    datatype: HandleWord,
     outbuf: *mut c_void,
     outsize: i64,
     position: *mut i64,
-    comm: Word,
+    comm: HandleWord,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let call = Call {
@@ -202,8 +202,8 @@ pub unsafe extern "C" fn MPI_Unpack_c(
     position: *mut i64,
     outbuf: *mut c_void,
     outcount: i64,
-    datatype: Word,
-    comm: Word,
+    datatype: HandleWord,
+    comm: HandleWord,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let call = Call {
@@ -265,7 +265,7 @@ unsafe fn narrowed(
 }
 
 /// Raises the error of a large count on a host that has only the small form of a call.
-fn too_large(host: &Host, comm: Word) -> c_int {
+fn too_large(host: &Host, comm: HandleWord) -> c_int {
     let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
     if let Some(raise) = host.f.comm_call_errhandler {
         // SAFETY: raises the error as the host would on the communicator that was given.
@@ -287,7 +287,7 @@ pub(crate) fn passed<P: crate::convert::Length>(
     before: Option<i64>,
 ) {
     if outcome == Outcome::Meet && code == 0 && before.is_some() && call.at() > before {
-        meet(host, call.datatype, call.comm);
+        learn(host, call.datatype, call.comm);
     }
     report::passed();
 }

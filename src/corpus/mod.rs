@@ -54,9 +54,9 @@ pub struct Bounds {
     pub true_ub: i64,
 }
 
-/// One entry of a corpus.
+/// One entry of a corpus: a named datatype, how many instances are packed, and what is known about it by hand.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct CorpusEntry {
     /// Unique name, with its suffix: `WRF_x_vec.L`.
     pub name: String,
     /// S or L for application layouts.
@@ -75,7 +75,7 @@ pub struct Entry {
     pub expected: Option<Vec<u8>>,
 }
 
-impl Entry {
+impl CorpusEntry {
     /// The name without the suffix of its size: `WRF_x_vec`.
     pub fn family(&self) -> &str {
         self.name.strip_suffix(".S").or_else(|| self.name.strip_suffix(".L")).unwrap_or(&self.name)
@@ -99,24 +99,24 @@ impl Entry {
     }
 }
 
-/// The byte that [`Entry::expected`] presumes at distance `i` from the origin of the user buffer: `i mod 251`.
+/// The byte that [`CorpusEntry::expected`] presumes at distance `i` from the origin of the user buffer: `i mod 251`.
 pub fn pattern(i: i64) -> u8 {
     i.rem_euclid(251) as u8
 }
 
 /// All application layouts, S before L of each name.
-pub fn application() -> Vec<Entry> {
-    static ENTRIES: Once<Vec<Entry>> = Once::new();
+pub fn application() -> Vec<CorpusEntry> {
+    static ENTRIES: Once<Vec<CorpusEntry>> = Once::new();
     ENTRIES.get_or_init(|| embedded("application.ddt", include_str!("../../corpus/application.ddt"))).clone()
 }
 
 /// All corner cases.
-pub fn corner() -> Vec<Entry> {
-    static ENTRIES: Once<Vec<Entry>> = Once::new();
+pub fn corner() -> Vec<CorpusEntry> {
+    static ENTRIES: Once<Vec<CorpusEntry>> = Once::new();
     ENTRIES.get_or_init(|| embedded("corner.ddt", include_str!("../../corpus/corner.ddt"))).clone()
 }
 
-fn embedded(file: &str, text: &str) -> Vec<Entry> {
+fn embedded(file: &str, text: &str) -> Vec<CorpusEntry> {
     // The embedded files are ours and a test reads them: an error here cannot reach a user.
     parse(text).unwrap_or_else(|e| panic!("{file}: {e}"))
 }
@@ -126,7 +126,7 @@ fn embedded(file: &str, text: &str) -> Vec<Entry> {
 /// # Errors
 /// Class `Arg` with the line for a breach of the syntax or a name used twice; what the constructors refuse, with the
 /// entry's line and name in front.
-pub fn parse(text: &str) -> Result<Vec<Entry>> {
+pub fn parse(text: &str) -> Result<Vec<CorpusEntry>> {
     let mut names = HashSet::new();
     let raw = syntax::parse(text)?;
     raw.into_iter()
@@ -155,7 +155,7 @@ fn fault(raw: &syntax::RawEntry, class: ErrorClass, rule: String) -> Error {
     Error::new(class, "corpus", format!("line {}", raw.line), format!("'{}'", raw.name), rule)
 }
 
-fn entry(raw: syntax::RawEntry) -> Result<Entry> {
+fn entry(raw: syntax::RawEntry) -> Result<CorpusEntry> {
     let datatype = datatype(&raw.text).map_err(|e| fault(&raw, e.class(), e.to_string()))?;
     let size = match raw.name.rsplit_once('.') {
         Some((_, "S")) => Size::S,
@@ -163,7 +163,7 @@ fn entry(raw: syntax::RawEntry) -> Result<Entry> {
         _ => Size::Other,
     };
     let bounds = raw.bounds.map(|[lb, extent, true_lb, true_ub]| Bounds { lb, extent, true_lb, true_ub });
-    Ok(Entry {
+    Ok(CorpusEntry {
         name: raw.name,
         size,
         text: raw.text,

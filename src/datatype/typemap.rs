@@ -15,12 +15,13 @@ enum Cursor {
     /// Copy `copy` of block `block`.
     Blocks { block: i64, copy: i64 },
     /// An index of the local array: subarray and darray.
-    Array(Box<Local>),
+    Array(Box<LocalArray>),
     /// The next of a named type's basic parts.
     Parts(usize),
 }
 
-struct Frame<'a> {
+/// A datatype whose entries are being listed: where its origin is, and which child or part comes next.
+struct Visit<'a> {
     datatype: &'a Datatype,
     /// Displacement of the datatype's origin. Arithmetic on origins wraps: the displacement of an entry is known to fit,
     /// an origin on the way need not.
@@ -34,11 +35,11 @@ struct Dimension {
     local: i64,
     /// Bytes between neighbours in the global array.
     stride: i64,
-    which: Which,
+    global: GlobalIndex,
 }
 
-/// Local index to global index.
-enum Which {
+/// How a local index becomes a global one.
+enum GlobalIndex {
     /// Subarray: `start + k`.
     From { start: i64 },
     /// Darray: element k of blocks `r`, `r + psize`, ... of `darg` elements.
@@ -47,23 +48,28 @@ enum Which {
 
 impl Dimension {
     fn displacement(&self, k: i64) -> i64 {
-        let global = match self.which {
-            Which::From { start } => start + k,
-            Which::Dealt { darg, psize, r } => (k / darg * psize + r) * darg + k % darg,
+        let global = match self.global {
+            GlobalIndex::From { start } => start + k,
+            GlobalIndex::Dealt { darg, psize, r } => (k / darg * psize + r) * darg + k % darg,
         };
         global.wrapping_mul(self.stride)
     }
 }
 
 /// An odometer over the local elements, fastest dimension first.
-struct Local {
+struct LocalArray {
     dimensions: Vec<Dimension>,
     index: Vec<i64>,
     done: bool,
 }
 
-impl Local {
-    fn new(order: Order, extent: i64, sizes: &[i64], which: impl Fn(usize) -> (i64, Which)) -> Local {
+impl LocalArray {
+    fn new(
+        order: Order,
+        extent: i64,
+        sizes: &[i64],
+        dimension: impl Fn(usize) -> (i64, GlobalIndex),
+    ) -> LocalArray {
         let mut stride = extent;
         let mut dimensions = Vec::with_capacity(sizes.len());
         for i in 0..sizes.len() {
@@ -71,20 +77,20 @@ impl Local {
                 Order::C => sizes.len() - 1 - i,
                 Order::Fortran => i,
             };
-            let (local, which) = which(d);
-            dimensions.push(Dimension { local, stride, which });
+            let (local, global) = dimension(d);
+            dimensions.push(Dimension { local, stride, global });
             stride = stride.wrapping_mul(sizes[d]);
         }
         let done = dimensions.iter().any(|d| d.local == 0);
-        Local { index: vec![0; sizes.len()], dimensions, done }
+        LocalArray { index: vec![0; sizes.len()], dimensions, done }
     }
 
     /// `None` for constructors of other kinds.
-    fn of(combiner: &Combiner) -> Option<Local> {
+    fn of(combiner: &Combiner) -> Option<LocalArray> {
         match combiner {
             Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
-                Some(Local::new(*order, oldtype.extent(), sizes, |d| {
-                    (subsizes[d], Which::From { start: starts[d] })
+                Some(LocalArray::new(*order, oldtype.extent(), sizes, |d| {
+                    (subsizes[d], GlobalIndex::From { start: starts[d] })
                 }))
             }
             Combiner::Darray { rank, gsizes, distribs, dargs, psizes, order, oldtype, .. } => {
@@ -94,7 +100,7 @@ impl Local {
                 for d in (0..psizes.len()).rev() {
                     (coordinates[d], rest) = (rest % psizes[d], rest / psizes[d]);
                 }
-                Some(Local::new(*order, oldtype.extent(), gsizes, |d| {
+                Some(LocalArray::new(*order, oldtype.extent(), gsizes, |d| {
                     let (gsize, psize, r) = (gsizes[d], psizes[d], coordinates[d]);
                     let darg = match (distribs[d], dargs[d]) {
                         (Distribution::None, _) => gsize,
@@ -108,7 +114,7 @@ impl Local {
                     let local = rounds * darg + (rest - r * darg).clamp(0, darg);
                     // A block longer than the array is one block of the whole array.
                     let darg = darg.min(i128::from(gsize)) as i64;
-                    (local as i64, Which::Dealt { darg, psize: psize as i64, r: r as i64 })
+                    (local as i64, GlobalIndex::Dealt { darg, psize: psize as i64, r: r as i64 })
                 }))
             }
             _ => None,
@@ -183,14 +189,14 @@ fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)> {
     }
 }
 
-impl<'a> Frame<'a> {
-    fn new(datatype: &'a Datatype, origin: i64) -> Frame<'a> {
-        let cursor = match Local::of(datatype.combiner()) {
+impl<'a> Visit<'a> {
+    fn new(datatype: &'a Datatype, origin: i64) -> Visit<'a> {
+        let cursor = match LocalArray::of(datatype.combiner()) {
             Some(local) => Cursor::Array(Box::new(local)),
             None if datatype.basic().is_some() => Cursor::Parts(0),
             None => Cursor::Blocks { block: 0, copy: 0 },
         };
-        Frame { datatype, origin, cursor }
+        Visit { datatype, origin, cursor }
     }
 
     /// The next copy of a child with data that holds more than `skip` bytes; whole copies before it are passed over and
@@ -245,7 +251,7 @@ pub struct TypeMap<'a> {
     /// Instances not started yet, and the origin of the next.
     instances: u64,
     origin: i64,
-    stack: Vec<Frame<'a>>,
+    stack: Vec<Visit<'a>>,
     /// Bytes of data still to pass over.
     skip: u64,
 }
@@ -275,10 +281,10 @@ impl<'a> TypeMap<'a> {
         0
     }
 
-    /// One move towards the next entry. `None`: there is none. `Some(Some(b))`: the top frame's next part is the next entry, and
+    /// One move towards the next entry. `None`: there is none. `Some(Some(b))`: the top visit's next part is the next entry, and
     /// `b` bytes of it are to be skipped.
     fn settle(&mut self) -> Option<Option<u64>> {
-        let Some(frame) = self.stack.last_mut() else {
+        let Some(visit) = self.stack.last_mut() else {
             let size = self.datatype.size().max(1) as u64;
             let passed = (self.skip / size).min(self.instances);
             self.skip -= passed * size;
@@ -287,13 +293,13 @@ impl<'a> TypeMap<'a> {
             if self.instances == 0 {
                 return None;
             }
-            self.stack.push(Frame::new(self.datatype, self.origin));
+            self.stack.push(Visit::new(self.datatype, self.origin));
             self.instances -= 1;
             self.origin = self.origin.wrapping_add(self.datatype.extent());
             return Some(None);
         };
-        if let Cursor::Parts(part) = &mut frame.cursor {
-            let Some((basic, _)) = frame.datatype.basic().and_then(|n| n.parts().get(*part)) else {
+        if let Cursor::Parts(part) = &mut visit.cursor {
+            let Some((basic, _)) = visit.datatype.basic().and_then(|n| n.parts().get(*part)) else {
                 self.stack.pop();
                 return Some(None);
             };
@@ -305,10 +311,10 @@ impl<'a> TypeMap<'a> {
             }
             return Some(Some(std::mem::take(&mut self.skip)));
         }
-        match frame.next_child(&mut self.skip) {
+        match visit.next_child(&mut self.skip) {
             Some((child, origin)) => {
-                // A frame with nothing after this child need not wait for it; left in place for plainness.
-                self.stack.push(Frame::new(child, origin));
+                // A visit with nothing after this child need not wait for it; left in place for plainness.
+                self.stack.push(Visit::new(child, origin));
             }
             None => {
                 self.stack.pop();
@@ -324,13 +330,13 @@ impl Iterator for TypeMap<'_> {
     fn next(&mut self) -> Option<(Named, i64)> {
         loop {
             self.settle()?;
-            let Some(frame) = self.stack.last_mut() else { continue };
-            if let Cursor::Parts(part) = &mut frame.cursor
+            let Some(visit) = self.stack.last_mut() else { continue };
+            if let Cursor::Parts(part) = &mut visit.cursor
                 && let Some(&(basic, displacement)) =
-                    frame.datatype.basic().and_then(|n| n.parts().get(*part))
+                    visit.datatype.basic().and_then(|n| n.parts().get(*part))
             {
                 *part += 1;
-                return Some((basic, frame.origin.wrapping_add(displacement)));
+                return Some((basic, visit.origin.wrapping_add(displacement)));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Counters of the commit path. Calls of committed kernels are counted elsewhere, and only while somebody looks.
+//! Counters of the commit path. Calls of committed kernels are counted elsewhere, and only while that is asked for.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -118,21 +118,21 @@ pub fn free_keyval(number: i32) -> Result<()> {
 }
 
 fn find(object: &Object, number: i32) -> Option<Attribute> {
-    let side = object.side.lock();
-    side.as_ref()?.attributes.iter().find(|a| a.keyval.number == number).cloned()
+    let extras = object.extras.lock();
+    extras.as_ref()?.attributes.iter().find(|a| a.keyval.number == number).cloned()
 }
 
 /// Takes out the attribute that `old` is, unless it was replaced meanwhile.
 fn take(object: &Object, old: &Attribute) -> Option<Attribute> {
-    let mut side = object.side.lock();
-    let attributes = &mut side.as_mut()?.attributes;
+    let mut extras = object.extras.lock();
+    let attributes = &mut extras.as_mut()?.attributes;
     let i = attributes.iter().position(|a| a.stamp == old.stamp)?;
     Some(attributes.remove(i))
 }
 
 fn push(object: &Object, keyval: Arc<Keyval>, value: usize) {
     let stamp = STAMP.fetch_add(1, Ordering::Relaxed);
-    object.side.lock().get_or_insert_default().attributes.push(Attribute { keyval, value, stamp });
+    object.extras.lock().get_or_insert_default().attributes.push(Attribute { keyval, value, stamp });
 }
 
 /// `MPI_Type_set_attr`: deletes the old value first, then sets. The attribute becomes the last one set.
@@ -181,7 +181,7 @@ pub fn delete_attribute(handle: Handle, number: i32) -> std::result::Result<(), 
 
 /// The attributes as they are, first set first.
 pub(super) fn snapshot(object: &Object) -> Attributes {
-    object.side.lock().as_ref().map(|s| s.attributes.clone()).unwrap_or_default()
+    object.extras.lock().as_ref().map(|s| s.attributes.clone()).unwrap_or_default()
 }
 
 /// Gives a duplicate its copy.
@@ -194,7 +194,8 @@ pub(super) fn adopt(object: &Object, from: &Attribute, value: usize) {
 pub(super) fn delete_all(handle: Handle, regardless: bool) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_free";
     loop {
-        let last = with(CALL, handle, |o| o.side.lock().as_ref().and_then(|s| s.attributes.last().cloned()))?;
+        let last =
+            with(CALL, handle, |o| o.extras.lock().as_ref().and_then(|s| s.attributes.last().cloned()))?;
         let Some(last) = last else { return Ok(()) };
         let result = last.delete(handle);
         if result.is_ok() || regardless {

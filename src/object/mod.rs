@@ -59,12 +59,12 @@ pub struct Object {
     integer: AtomicI32,
     datatype: Datatype,
     committed: Once<Committed>,
-    side: Mutex<Option<Box<Side>>>,
+    extras: Mutex<Option<Box<Extras>>>,
 }
 
-/// What most objects never have.
+/// The name and the attributes of an object. Most objects never have either, so they are allocated at first use.
 #[derive(Debug, Default)]
-struct Side {
+struct Extras {
     name: Option<Box<[u8]>>,
     attributes: Attributes,
 }
@@ -96,7 +96,7 @@ impl Object {
             integer: AtomicI32::new(0),
             datatype,
             committed: committed.map(Once::from).unwrap_or_default(),
-            side: Mutex::default(),
+            extras: Mutex::default(),
         }
     }
 
@@ -250,7 +250,7 @@ fn remove(handle: Handle) -> Option<Arc<Object>> {
 pub fn free(handle: Handle) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_free";
     let (predefined, bare) = with(CALL, handle, |o| {
-        let bare = o.side.lock().as_ref().is_none_or(|s| s.attributes.is_empty());
+        let bare = o.extras.lock().as_ref().is_none_or(|s| s.attributes.is_empty());
         (o.predefined, bare)
     })?;
     if predefined {
@@ -275,14 +275,14 @@ pub fn free(handle: Handle) -> std::result::Result<(), Fault> {
 pub fn set_name(handle: Handle, name: &[u8]) -> Result<()> {
     let name = &name[..name.len().min(MAX_NAME)];
     with("type_set_name", handle, |o| {
-        o.side.lock().get_or_insert_default().name = Some(name.into());
+        o.extras.lock().get_or_insert_default().name = Some(name.into());
     })
 }
 
 /// `MPI_Type_get_name`: as set, else MPI's name of a named type, else empty. Errors as [`with`].
 pub fn name(handle: Handle) -> Result<Vec<u8>> {
     with("type_get_name", handle, |o| {
-        let own = o.side.lock().as_ref().and_then(|s| s.name.as_deref().map(<[u8]>::to_vec));
+        let own = o.extras.lock().as_ref().and_then(|s| s.name.as_deref().map(<[u8]>::to_vec));
         own.unwrap_or_else(|| match handle.named() {
             Some(named) => named.mpi_name().as_bytes().to_vec(),
             None => Vec::new(),

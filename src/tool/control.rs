@@ -24,11 +24,11 @@ pub struct Control {
     pub enumeration: Option<usize>,
     /// Whether it is for tuning rather than for every user.
     pub tuning: bool,
-    which: Which,
+    setting: Setting,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Which {
+enum Setting {
     Mode,
     LazyThreshold,
     CacheCapacity,
@@ -44,20 +44,20 @@ enum Which {
 
 const fn control(
     name: &'static str,
-    which: Which,
+    setting: Setting,
     kind: Kind,
     enumeration: Option<usize>,
     tuning: bool,
     description: &'static str,
 ) -> Control {
-    Control { name, description, kind, enumeration, tuning, which }
+    Control { name, description, kind, enumeration, tuning, setting }
 }
 
 /// All control variables.
 pub const CONTROLS: [Control; 11] = [
     control(
         "ddtc_mode",
-        Which::Mode,
+        Setting::Mode,
         Kind::Int,
         Some(MODES),
         false,
@@ -65,7 +65,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_lazy_threshold",
-        Which::LazyThreshold,
+        Setting::LazyThreshold,
         Kind::Uint64,
         None,
         true,
@@ -73,7 +73,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_cache_capacity",
-        Which::CacheCapacity,
+        Setting::CacheCapacity,
         Kind::Uint64,
         None,
         true,
@@ -81,7 +81,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_arena_capacity",
-        Which::ArenaCapacity,
+        Setting::ArenaCapacity,
         Kind::Uint64,
         None,
         true,
@@ -89,7 +89,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_both_directions",
-        Which::Both,
+        Setting::Both,
         Kind::Int,
         Some(SWITCHES),
         true,
@@ -97,7 +97,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_check",
-        Which::Check,
+        Setting::Check,
         Kind::Int,
         Some(SWITCHES),
         false,
@@ -105,7 +105,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_target",
-        Which::Target,
+        Setting::Target,
         Kind::Int,
         Some(TARGETS),
         true,
@@ -113,7 +113,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_report",
-        Which::Report,
+        Setting::Report,
         Kind::Char(1024),
         None,
         false,
@@ -121,7 +121,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_threads",
-        Which::Threads,
+        Setting::Threads,
         Kind::Uint64,
         None,
         true,
@@ -129,7 +129,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_parallel_bytes",
-        Which::ParallelBytes,
+        Setting::ParallelBytes,
         Kind::Uint64,
         None,
         true,
@@ -137,7 +137,7 @@ pub const CONTROLS: [Control; 11] = [
     ),
     control(
         "ddtc_stream_bytes",
-        Which::StreamBytes,
+        Setting::StreamBytes,
         Kind::Uint64,
         None,
         true,
@@ -193,18 +193,18 @@ pub fn control_of(operation: &'static str, handle: Handle) -> Result<&'static Co
 pub fn read_control(control: &Control) -> Value {
     let config = runtime::config();
     let index = |i: Option<usize>| Value::Int(i.map_or(-1, |i| i as i32));
-    match control.which {
-        Which::Mode => index(Mode::ALL.iter().position(|&m| m == config.mode)),
-        Which::Target => index(Level::ALL.iter().position(|&l| l == config.level)),
-        Which::LazyThreshold => Value::Unsigned(config.lazy_threshold),
-        Which::CacheCapacity => Value::Unsigned(config.cache_bytes as u64),
-        Which::ArenaCapacity => Value::Unsigned(config.arena_bytes as u64),
-        Which::Both => Value::Int(i32::from(config.both_directions)),
-        Which::Check => Value::Int(i32::from(config.check)),
-        Which::Report => Value::Text(report::destination()),
-        Which::Threads => Value::Unsigned(config.threads as u64),
-        Which::ParallelBytes => Value::Unsigned(config.parallel_bytes),
-        Which::StreamBytes => Value::Unsigned(config.stream_bytes),
+    match control.setting {
+        Setting::Mode => index(Mode::ALL.iter().position(|&m| m == config.mode)),
+        Setting::Target => index(Level::ALL.iter().position(|&l| l == config.level)),
+        Setting::LazyThreshold => Value::Unsigned(config.lazy_threshold),
+        Setting::CacheCapacity => Value::Unsigned(config.cache_bytes as u64),
+        Setting::ArenaCapacity => Value::Unsigned(config.arena_bytes as u64),
+        Setting::Both => Value::Int(i32::from(config.both_directions)),
+        Setting::Check => Value::Int(i32::from(config.check)),
+        Setting::Report => Value::Text(report::destination()),
+        Setting::Threads => Value::Unsigned(config.threads as u64),
+        Setting::ParallelBytes => Value::Unsigned(config.parallel_bytes),
+        Setting::StreamBytes => Value::Unsigned(config.stream_bytes),
     }
 }
 
@@ -231,40 +231,40 @@ pub fn write_control(control: &Control, value: &Value) -> Result<()> {
     };
     let fits = |n: u64| usize::try_from(n).ok().filter(|&n| isize::try_from(n).is_ok());
     let size = |n: u64| fits(n).ok_or_else(|| refuse("must fit memory"));
-    match (control.which, value) {
-        (Which::Report, Value::Text(to)) => {
+    match (control.setting, value) {
+        (Setting::Report, Value::Text(to)) => {
             report::set_destination(to);
             Ok(())
         }
-        (Which::LazyThreshold, &Value::Unsigned(n)) => set(&|c| c.lazy_threshold = n),
-        (Which::ParallelBytes, &Value::Unsigned(n)) => set(&|c| c.parallel_bytes = n),
-        (Which::StreamBytes, &Value::Unsigned(n)) => set(&|c| c.stream_bytes = n),
-        (Which::Threads, &Value::Unsigned(n)) => match usize::try_from(n) {
+        (Setting::LazyThreshold, &Value::Unsigned(n)) => set(&|c| c.lazy_threshold = n),
+        (Setting::ParallelBytes, &Value::Unsigned(n)) => set(&|c| c.parallel_bytes = n),
+        (Setting::StreamBytes, &Value::Unsigned(n)) => set(&|c| c.stream_bytes = n),
+        (Setting::Threads, &Value::Unsigned(n)) => match usize::try_from(n) {
             Ok(n @ 1..=MAX_THREADS) => set(&|c| c.threads = n),
             _ => Err(refuse("must be 1 to 1024")),
         },
-        (Which::CacheCapacity, &Value::Unsigned(n)) => {
+        (Setting::CacheCapacity, &Value::Unsigned(n)) => {
             let n = size(n)?;
             set(&|c| c.cache_bytes = n)
         }
-        (Which::ArenaCapacity, &Value::Unsigned(n)) => {
+        (Setting::ArenaCapacity, &Value::Unsigned(n)) => {
             let n = size(n)?;
             set(&|c| c.arena_bytes = n)
         }
-        (which, &Value::Int(i)) => {
+        (setting, &Value::Int(i)) => {
             let index = usize::try_from(i).map_err(|_| refuse("must be a value of the enumeration"))?;
             let rule = "must be a value of the enumeration";
-            match which {
-                Which::Mode => {
+            match setting {
+                Setting::Mode => {
                     let mode = *Mode::ALL.get(index).ok_or_else(|| refuse(rule))?;
                     set(&|c| c.mode = mode)
                 }
-                Which::Target => {
+                Setting::Target => {
                     let level = *Level::ALL.get(index).ok_or_else(|| refuse(rule))?;
                     set(&|c| c.level = level)
                 }
-                Which::Both if index < 2 => set(&|c| c.both_directions = index == 1),
-                Which::Check if index < 2 => set(&|c| c.check = index == 1),
+                Setting::Both if index < 2 => set(&|c| c.both_directions = index == 1),
+                Setting::Check if index < 2 => set(&|c| c.check = index == 1),
                 _ => Err(refuse(rule)),
             }
         }

@@ -1,12 +1,12 @@
 //! Performance variables, their sessions and handles.
 //!
 //! A handle of a counter or timer measures from its own zero, while started; levels are read as they are. Pack calls are counted
-//! only while a session is open: a session holds a [`Look`].
+//! only while a session is open: a session holds a [`Counting`].
 
 use std::collections::HashSet;
 
 use super::{Kind, Value, at, invalid, ready};
-use crate::calls::{self, Look, Totals};
+use crate::calls::{self, Counting, Totals};
 use crate::engine::Counters;
 use crate::error::{Error, ErrorClass, Result};
 use crate::object::table::{Found, Table};
@@ -125,11 +125,12 @@ pub const PERFORMANCE: [Performance; 17] = [
 #[derive(Debug)]
 struct Session {
     handles: Mutex<HashSet<Handle>>,
-    _look: Look,
+    _counting: Counting,
 }
 
+/// A handle of a performance variable: whose session it is of, which variable, and what was counted through it.
 #[derive(Debug)]
-struct Meter {
+struct PvarHandle {
     session: Handle,
     index: usize,
     state: Mutex<State>,
@@ -150,7 +151,7 @@ impl State {
 }
 
 static SESSIONS: Table<Session> = Table::new(0xd3);
-static METERS: Table<Meter> = Table::new(0xd4);
+static HANDLES: Table<PvarHandle> = Table::new(0xd4);
 static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
 
 /// What start, stop and reset apply to.
@@ -168,7 +169,7 @@ pub enum Target {
 /// Class `ToolNotInitialized`.
 pub fn open_session() -> Result<Handle> {
     ready("t_pvar_session_create")?;
-    let session = SESSIONS.insert(|_| Session { handles: Mutex::default(), _look: Look::open() })?;
+    let session = SESSIONS.insert(|_| Session { handles: Mutex::default(), _counting: Counting::start() })?;
     OPEN.lock().get_or_insert_default().insert(session);
     Ok(session)
 }
@@ -188,7 +189,7 @@ pub fn close_session(session: Handle) -> Result<()> {
 fn drop_session(session: Handle) {
     if let Some(session) = SESSIONS.remove(session) {
         for handle in session.handles.lock().drain() {
-            METERS.remove(handle);
+            HANDLES.remove(handle);
         }
     }
 }
@@ -207,10 +208,10 @@ fn session_of(operation: &'static str, session: Handle) -> Result<Found<Session>
     })
 }
 
-/// A handle's meter; the handle must be of the session.
-fn meter(operation: &'static str, session: Handle, handle: Handle) -> Result<Found<Meter>> {
+/// What stands behind a handle, which must be of the session.
+fn pvar_handle(operation: &'static str, session: Handle, handle: Handle) -> Result<Found<PvarHandle>> {
     session_of(operation, session)?;
-    METERS.get(handle).filter(|m| m.session == session).ok_or_else(|| invalid(operation, handle))
+    HANDLES.get(handle).filter(|m| m.session == session).ok_or_else(|| invalid(operation, handle))
 }
 
 /// `MPI_T_pvar_handle_alloc`.
@@ -221,7 +222,8 @@ pub fn alloc_performance(session: Handle, index: i32) -> Result<Handle> {
     const CALL: &str = "t_pvar_handle_alloc";
     let owner = session_of(CALL, session)?;
     at(CALL, &PERFORMANCE, index)?;
-    let handle = METERS.insert(|_| Meter { session, index: index as usize, state: Mutex::default() })?;
+    let handle =
+        HANDLES.insert(|_| PvarHandle { session, index: index as usize, state: Mutex::default() })?;
     owner.handles.lock().insert(handle);
     Ok(handle)
 }
@@ -229,8 +231,8 @@ pub fn alloc_performance(session: Handle, index: i32) -> Result<Handle> {
 /// `MPI_T_pvar_handle_free`. Errors as [`performance_of`].
 pub fn free_performance(session: Handle, handle: Handle) -> Result<()> {
     const CALL: &str = "t_pvar_handle_free";
-    meter(CALL, session, handle)?;
-    METERS.remove(handle).ok_or_else(|| invalid(CALL, handle))?;
+    pvar_handle(CALL, session, handle)?;
+    HANDLES.remove(handle).ok_or_else(|| invalid(CALL, handle))?;
     session_of(CALL, session)?.handles.lock().remove(&handle);
     Ok(())
 }
@@ -244,8 +246,8 @@ pub fn performance_of(
     session: Handle,
     handle: Handle,
 ) -> Result<&'static Performance> {
-    let meter = meter(operation, session, handle)?;
-    PERFORMANCE.get(meter.index).ok_or_else(|| invalid(operation, handle))
+    let pvar = pvar_handle(operation, session, handle)?;
+    PERFORMANCE.get(pvar.index).ok_or_else(|| invalid(operation, handle))
 }
 
 /// Applies `change` to one handle, or to all of the session that are not continuous.
@@ -270,10 +272,10 @@ fn each(
     };
     let now = Snapshot::take();
     for handle in handles {
-        if let (Some(meter), Ok(variable)) = (METERS.get(handle), performance_of(operation, session, handle))
+        if let (Some(pvar), Ok(variable)) = (HANDLES.get(handle), performance_of(operation, session, handle))
             && !variable.is_continuous()
         {
-            change(&mut meter.state.lock(), (variable.raw)(&now));
+            change(&mut pvar.state.lock(), (variable.raw)(&now));
         }
     }
     Ok(())
@@ -331,8 +333,8 @@ pub fn read_performance(session: Handle, handle: Handle) -> Result<Value> {
     if variable.is_continuous() {
         return Ok(variable.show(raw));
     }
-    let meter = meter(CALL, session, handle)?;
-    let value = meter.state.lock().value(raw);
+    let pvar = pvar_handle(CALL, session, handle)?;
+    let value = pvar.state.lock().value(raw);
     Ok(variable.show(value))
 }
 
@@ -344,8 +346,8 @@ pub fn read_reset_performance(session: Handle, handle: Handle) -> Result<Value> 
         let rule = "the variable is always active and cannot be changed";
         return Err(Error::new(ErrorClass::ToolNoWrite, CALL, "handle", variable.name, rule));
     }
-    let meter = meter(CALL, session, handle)?;
-    let mut state = meter.state.lock();
+    let pvar = pvar_handle(CALL, session, handle)?;
+    let mut state = pvar.state.lock();
     let raw = (variable.raw)(&Snapshot::take());
     let value = state.value(raw);
     *state = State { sum: 0, since: state.since.map(|_| raw) };

@@ -5,12 +5,12 @@ use std::io;
 use std::path::Path;
 
 use super::{PERFORMANCE, Value};
-use crate::calls::Look;
+use crate::calls::Counting;
 use crate::files;
 use crate::process::{Mutex, to_stderr};
 
 /// Where the report goes; while it goes somewhere, calls are counted.
-static DESTINATION: Mutex<Option<(String, Look)>> = Mutex::new(None);
+static DESTINATION: Mutex<Option<(String, Counting)>> = Mutex::new(None);
 
 pub(super) fn destination() -> String {
     DESTINATION.lock().as_ref().map(|d| d.0.clone()).unwrap_or_default()
@@ -20,7 +20,7 @@ pub(super) fn set_destination(to: &str) {
     let old = if to.is_empty() {
         DESTINATION.lock().take()
     } else {
-        DESTINATION.lock().replace((to.to_owned(), Look::open()))
+        DESTINATION.lock().replace((to.to_owned(), Counting::start()))
     };
     drop(old);
 }

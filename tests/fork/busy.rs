@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ddtc::calls::{self, Look};
+use ddtc::calls::{self, Counting};
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine};
 use ddtc::kind::Direction;
@@ -127,7 +127,7 @@ fn children_of_busy_threads_go_on_with_everything() {
     let _alone = alone();
     let forks: i64 = std::env::var("DDTC_FORKS").map_or(1000, |n| n.parse().expect("DDTC_FORKS: a number"));
     configured();
-    let _look = Look::open();
+    let _counting = Counting::start();
     let keyval = object::create_keyval(Box::new(Copied)).unwrap();
     let (stop, step, unseen) = (AtomicBool::new(false), Step::new(), AtomicU32::new(0));
     // What two threads are committing just now: a child commits the same.

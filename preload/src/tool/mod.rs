@@ -13,7 +13,7 @@ use ddtc::process::Mutex;
 use ddtc::tool::{Kind, Value};
 
 use crate::abi::{Abi, Tool};
-use crate::host::{Host, Word};
+use crate::host::{HandleWord, Host};
 use crate::wrap::missing;
 
 /// A thing that is shown: the host's of this index, or ours.
@@ -173,7 +173,7 @@ unsafe fn take(kind: Kind, buffer: *const c_void) -> Option<Value> {
 }
 
 /// The host's handle of a variable's type.
-fn datatype(host: &Host, kind: Kind) -> Word {
+fn datatype(host: &Host, kind: Kind) -> HandleWord {
     let named = match kind {
         Kind::Int => Named::Int,
         Kind::Uint64 => Named::Uint64,
@@ -219,15 +219,15 @@ macro_rules! call {
 mod category;
 mod control;
 mod enumeration;
-mod meters;
 mod performance;
+mod pvar_handles;
 
 tool! {
     /// Ends the host's interface, and with its last user ours.
     fn MPI_T_finalize(host) {
         let code = call!(host.t_finalize())?;
         if code == 0 && ready(host).is_err() {
-            meters::close_all();
+            pvar_handles::close_all();
         }
         Ok(code)
     }

@@ -10,8 +10,8 @@ use ddtc::tool::{
 };
 
 use super::{
-    Shown, Source, at, constants, datatype, enumeration, is, meters, place, put, ready, set, shown, string,
-    take,
+    Shown, Source, at, constants, datatype, enumeration, is, place, put, pvar_handles, ready, set, shown,
+    string, take,
 };
 use crate::abi::Tool;
 use crate::host::Host;
@@ -65,7 +65,7 @@ fn done(host: &Host, result: ddtc::Result<()>) -> c_int {
 /// Our session and handle.
 fn find(host: &Host, session: *const c_void, handle: *const c_void) -> Result<(Handle, Handle), c_int> {
     ready(host)?;
-    meters::find(session, handle).map_err(|class| code(host, class))
+    pvar_handles::find(session, handle).map_err(|class| code(host, class))
 }
 
 /// Whether a handle is `MPI_T_PVAR_ALL_HANDLES`.
@@ -90,7 +90,7 @@ fn change(
     theirs: Option<Change>,
     ours: fn(Handle, Target) -> ddtc::Result<()>,
 ) -> Result<c_int, c_int> {
-    if meters::is_ours(handle) {
+    if pvar_handles::is_ours(handle) {
         let (session, handle) = find(host, session, handle)?;
         return Ok(done(host, ours(session, Target::One(handle))));
     }
@@ -98,7 +98,7 @@ fn change(
     // SAFETY: the caller's arguments.
     let answer = unsafe { theirs(session, handle) };
     if is_all(host, handle)
-        && let Some(session) = meters::session(session)
+        && let Some(session) = pvar_handles::session(session)
         && ready(host).is_ok()
     {
         // A session that another thread is freeing is all that can fail.
@@ -177,7 +177,7 @@ tool! {
         let code = call!(host.pvar_session_create(session))?;
         if code == 0 && !session.is_null() && host.abi.is_some() {
             // SAFETY: the host has written it, a pointer in every ABI.
-            meters::opened(unsafe { *session.cast::<*mut c_void>() });
+            pvar_handles::opened(unsafe { *session.cast::<*mut c_void>() });
         }
         Ok(code)
     }
@@ -185,7 +185,7 @@ tool! {
     /// Ends a session with all its handles.
     fn MPI_T_pvar_session_free(host, session: *mut c_void) {
         // SAFETY: null or a session of the caller's.
-        let closing = unsafe { session.cast::<*mut c_void>().as_ref() }.and_then(|s| meters::closing(*s));
+        let closing = unsafe { session.cast::<*mut c_void>().as_ref() }.and_then(|s| pvar_handles::closing(*s));
         let code = call!(host.pvar_session_free(session));
         match (closing, &code) {
             (Some(closing), Ok(0)) => closing.done(),
@@ -207,7 +207,7 @@ tool! {
         if handle.is_null() {
             return Ok(constants(host)?.err_invalid);
         }
-        let made = meters::alloc(session, index).map_err(|class| code(host, class))?;
+        let made = pvar_handles::alloc(session, index).map_err(|class| code(host, class))?;
         // SAFETY: places for the results.
         unsafe {
             handle.cast::<*const c_void>().write(made);
@@ -220,9 +220,9 @@ tool! {
     fn MPI_T_pvar_handle_free(host, session: *mut c_void, handle: *mut c_void) {
         // SAFETY: null or a handle of the caller's, a pointer in every ABI.
         let value = unsafe { handle.cast::<*mut c_void>().as_mut() };
-        if let Some(value) = value.filter(|v| meters::is_ours(**v)) {
+        if let Some(value) = value.filter(|v| pvar_handles::is_ours(**v)) {
             ready(host)?;
-            meters::free(session, *value).map_err(|class| code(host, class))?;
+            pvar_handles::free(session, *value).map_err(|class| code(host, class))?;
             *value = std::ptr::null_mut();
             return Ok(0);
         }
@@ -246,7 +246,7 @@ tool! {
 
     /// The value of a variable.
     fn MPI_T_pvar_read(host, session: *mut c_void, handle: *mut c_void, buffer: *mut c_void) {
-        if !meters::is_ours(handle) {
+        if !pvar_handles::is_ours(handle) {
             return call!(host.pvar_read(session, handle, buffer));
         }
         let (session, handle) = find(host, session, handle)?;
@@ -258,7 +258,7 @@ tool! {
 
     /// The value of a variable, which goes back to zero.
     fn MPI_T_pvar_readreset(host, session: *mut c_void, handle: *mut c_void, buffer: *mut c_void) {
-        if !meters::is_ours(handle) {
+        if !pvar_handles::is_ours(handle) {
             return call!(host.pvar_readreset(session, handle, buffer));
         }
         let (session, handle) = find(host, session, handle)?;
@@ -273,7 +273,7 @@ tool! {
 
     /// Another value.
     fn MPI_T_pvar_write(host, session: *mut c_void, handle: *mut c_void, buffer: *const c_void) {
-        if !meters::is_ours(handle) {
+        if !pvar_handles::is_ours(handle) {
             return call!(host.pvar_write(session, handle, buffer));
         }
         let (session, handle) = find(host, session, handle)?;

@@ -4,9 +4,9 @@
 use std::ffi::{c_int, c_void};
 
 use super::{NO_HOST, missing, too_large};
-use crate::host::{Host, Word, host};
-use crate::messages::{Landing, Packed, land, pack};
-use crate::ragged::Origin;
+use crate::host::{HandleWord, Host, host};
+use crate::messages::{Packed, ReceiveStaging, pack, stage_receive};
+use crate::partial_element::Origin;
 use crate::status::{Status, mark};
 
 /// Most bytes of a message whose length is an `int`, and of one whose host has the large-count form.
@@ -22,8 +22,8 @@ pub(super) fn out(
     packed: &Option<Packed>,
     buf: *const c_void,
     count: i64,
-    datatype: Word,
-) -> (*const c_void, i64, Word) {
+    datatype: HandleWord,
+) -> (*const c_void, i64, HandleWord) {
     match packed {
         Some(p) => (p.at(), p.bytes(), host.packed),
         None => (buf, count, datatype),
@@ -33,12 +33,12 @@ pub(super) fn out(
 /// The same for a receive.
 pub(super) fn into(
     host: &Host,
-    landing: &Option<Landing>,
+    staging: &Option<ReceiveStaging>,
     buf: *mut c_void,
     count: i64,
-    datatype: Word,
-) -> (*mut c_void, i64, Word) {
-    match landing {
+    datatype: HandleWord,
+) -> (*mut c_void, i64, HandleWord) {
+    match staging {
         Some(l) => (l.at(), l.bytes(), host.packed),
         None => (buf, count, datatype),
     }
@@ -47,14 +47,14 @@ pub(super) fn into(
 /// Runs a receiving call with a status that can be read, and unpacks after its success.
 ///
 /// # Safety
-/// `status` must be null, the host's mark for none, or a status; `call` must be a receive into the landing.
+/// `status` must be null, the host's mark for none, or a status; `call` must be a receive into the staging.
 unsafe fn received(
     host: &'static Host,
-    landing: Option<Landing>,
+    staging: Option<ReceiveStaging>,
     status: *mut c_void,
     call: impl FnOnce(*mut c_void) -> c_int,
 ) -> c_int {
-    let (Some(landing), Some(abi)) = (landing, host.abi) else { return call(status) };
+    let (Some(staging), Some(abi)) = (staging, host.abi) else { return call(status) };
     if status.is_null() && abi.status_ignore != 0 {
         // An error, and the host's to raise.
         return call(status);
@@ -66,7 +66,7 @@ unsafe fn received(
     let code = call(status);
     // SAFETY: the same status; if the receive has succeeded it is its.
     let refused =
-        unsafe { if marked.written(abi, status) && code == 0 { landing.unpack(host, status) } else { None } };
+        unsafe { if marked.written(abi, status) && code == 0 { staging.unpack(host, status) } else { None } };
     refused.map_or(code, |refused| refused.raise(host))
 }
 
@@ -76,7 +76,7 @@ macro_rules! sends {
         /// As the function of MPI 5.0, 3.2.1 or 3.4, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
-            buf: *const c_void, count: c_int, datatype: Word, dest: c_int, tag: c_int, comm: Word,
+            buf: *const c_void, count: c_int, datatype: HandleWord, dest: c_int, tag: c_int, comm: HandleWord,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let Some(send) = host.f.$small else { return missing(host) };
@@ -92,7 +92,7 @@ macro_rules! sends {
         /// As the function of MPI 5.0, 3.2.1 or 3.4, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name_c(
-            buf: *const c_void, count: i64, datatype: Word, dest: c_int, tag: c_int, comm: Word,
+            buf: *const c_void, count: i64, datatype: HandleWord, dest: c_int, tag: c_int, comm: HandleWord,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             // SAFETY: the caller's arguments.
@@ -122,19 +122,20 @@ sends! {
 pub unsafe extern "C" fn MPI_Recv(
     buf: *mut c_void,
     count: c_int,
-    datatype: Word,
+    datatype: HandleWord,
     source: c_int,
     tag: c_int,
-    comm: Word,
+    comm: HandleWord,
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(recv) = host.f.recv else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = land(host, buf, i64::from(count), datatype, Some(source), INT, Origin::Named(comm));
-        let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
-        received(host, landing, status, |s| recv(buf, n as c_int, datatype, source, tag, comm, s))
+        let staging =
+            stage_receive(host, buf, i64::from(count), datatype, Some(source), INT, Origin::Named(comm));
+        let (buf, n, datatype) = into(host, &staging, buf, i64::from(count), datatype);
+        received(host, staging, status, |s| recv(buf, n as c_int, datatype, source, tag, comm, s))
     }
 }
 
@@ -144,19 +145,19 @@ pub unsafe extern "C" fn MPI_Recv(
 pub unsafe extern "C" fn MPI_Recv_c(
     buf: *mut c_void,
     count: i64,
-    datatype: Word,
+    datatype: HandleWord,
     source: c_int,
     tag: c_int,
-    comm: Word,
+    comm: HandleWord,
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing =
-            land(host, buf, count, datatype, Some(source), most(host.f.recv_c), Origin::Named(comm));
-        let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
-        received(host, landing, status, |s| match (host.f.recv_c, host.f.recv, c_int::try_from(n)) {
+        let staging =
+            stage_receive(host, buf, count, datatype, Some(source), most(host.f.recv_c), Origin::Named(comm));
+        let (buf, n, datatype) = into(host, &staging, buf, count, datatype);
+        received(host, staging, status, |s| match (host.f.recv_c, host.f.recv, c_int::try_from(n)) {
             (Some(recv), _, _) => recv(buf, n, datatype, source, tag, comm, s),
             (None, Some(recv), Ok(n)) => recv(buf, n, datatype, source, tag, comm, s),
             (None, Some(_), Err(_)) => too_large(host, comm),
@@ -171,15 +172,15 @@ pub unsafe extern "C" fn MPI_Recv_c(
 pub unsafe extern "C" fn MPI_Sendrecv(
     sendbuf: *const c_void,
     sendcount: c_int,
-    sendtype: Word,
+    sendtype: HandleWord,
     dest: c_int,
     sendtag: c_int,
     recvbuf: *mut c_void,
     recvcount: c_int,
-    recvtype: Word,
+    recvtype: HandleWord,
     source: c_int,
     recvtag: c_int,
-    comm: Word,
+    comm: HandleWord,
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
@@ -188,10 +189,17 @@ pub unsafe extern "C" fn MPI_Sendrecv(
     unsafe {
         let packed = pack(host, sendbuf, i64::from(sendcount), sendtype, dest, INT);
         let (sb, sn, st) = out(host, &packed, sendbuf, i64::from(sendcount), sendtype);
-        let landing =
-            land(host, recvbuf, i64::from(recvcount), recvtype, Some(source), INT, Origin::Named(comm));
-        let (rb, rn, rt) = into(host, &landing, recvbuf, i64::from(recvcount), recvtype);
-        received(host, landing, status, |s| {
+        let staging = stage_receive(
+            host,
+            recvbuf,
+            i64::from(recvcount),
+            recvtype,
+            Some(source),
+            INT,
+            Origin::Named(comm),
+        );
+        let (rb, rn, rt) = into(host, &staging, recvbuf, i64::from(recvcount), recvtype);
+        received(host, staging, status, |s| {
             f(sb, sn as c_int, st, dest, sendtag, rb, rn as c_int, rt, source, recvtag, comm, s)
         })
     }
@@ -203,15 +211,15 @@ pub unsafe extern "C" fn MPI_Sendrecv(
 pub unsafe extern "C" fn MPI_Sendrecv_c(
     sendbuf: *const c_void,
     sendcount: i64,
-    sendtype: Word,
+    sendtype: HandleWord,
     dest: c_int,
     sendtag: c_int,
     recvbuf: *mut c_void,
     recvcount: i64,
-    recvtype: Word,
+    recvtype: HandleWord,
     source: c_int,
     recvtag: c_int,
-    comm: Word,
+    comm: HandleWord,
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
@@ -220,10 +228,10 @@ pub unsafe extern "C" fn MPI_Sendrecv_c(
     unsafe {
         let packed = pack(host, sendbuf, sendcount, sendtype, dest, most(large));
         let (sb, sn, st) = out(host, &packed, sendbuf, sendcount, sendtype);
-        let landing =
-            land(host, recvbuf, recvcount, recvtype, Some(source), most(large), Origin::Named(comm));
-        let (rb, rn, rt) = into(host, &landing, recvbuf, recvcount, recvtype);
-        received(host, landing, status, |s| match (large, small, c_int::try_from(sn), c_int::try_from(rn)) {
+        let staging =
+            stage_receive(host, recvbuf, recvcount, recvtype, Some(source), most(large), Origin::Named(comm));
+        let (rb, rn, rt) = into(host, &staging, recvbuf, recvcount, recvtype);
+        received(host, staging, status, |s| match (large, small, c_int::try_from(sn), c_int::try_from(rn)) {
             (Some(f), ..) => f(sb, sn, st, dest, sendtag, rb, rn, rt, source, recvtag, comm, s),
             (None, Some(f), Ok(sn), Ok(rn)) => {
                 f(sb, sn, st, dest, sendtag, rb, rn, rt, source, recvtag, comm, s)
@@ -245,28 +253,28 @@ fn both(host: &Host, dest: c_int, source: c_int) -> bool {
 pub unsafe extern "C" fn MPI_Sendrecv_replace(
     buf: *mut c_void,
     count: c_int,
-    datatype: Word,
+    datatype: HandleWord,
     dest: c_int,
     sendtag: c_int,
     source: c_int,
     recvtag: c_int,
-    comm: Word,
+    comm: HandleWord,
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(f) = host.f.sendrecv_replace else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = if both(host, dest, source) {
-            land(host, buf, i64::from(count), datatype, None, INT, Origin::Named(comm))
+        let staging = if both(host, dest, source) {
+            stage_receive(host, buf, i64::from(count), datatype, None, INT, Origin::Named(comm))
         } else {
             None
         };
-        if let Some(landing) = &landing {
-            landing.fill(host);
+        if let Some(staging) = &staging {
+            staging.fill(host);
         }
-        let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
-        received(host, landing, status, |s| {
+        let (buf, n, datatype) = into(host, &staging, buf, i64::from(count), datatype);
+        received(host, staging, status, |s| {
             f(buf, n as c_int, datatype, dest, sendtag, source, recvtag, comm, s)
         })
     }
@@ -278,28 +286,28 @@ pub unsafe extern "C" fn MPI_Sendrecv_replace(
 pub unsafe extern "C" fn MPI_Sendrecv_replace_c(
     buf: *mut c_void,
     count: i64,
-    datatype: Word,
+    datatype: HandleWord,
     dest: c_int,
     sendtag: c_int,
     source: c_int,
     recvtag: c_int,
-    comm: Word,
+    comm: HandleWord,
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let (large, small) = (host.f.sendrecv_replace_c, host.f.sendrecv_replace);
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = if both(host, dest, source) {
-            land(host, buf, count, datatype, None, most(large), Origin::Named(comm))
+        let staging = if both(host, dest, source) {
+            stage_receive(host, buf, count, datatype, None, most(large), Origin::Named(comm))
         } else {
             None
         };
-        if let Some(landing) = &landing {
-            landing.fill(host);
+        if let Some(staging) = &staging {
+            staging.fill(host);
         }
-        let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
-        received(host, landing, status, |s| match (large, small, c_int::try_from(n)) {
+        let (buf, n, datatype) = into(host, &staging, buf, count, datatype);
+        received(host, staging, status, |s| match (large, small, c_int::try_from(n)) {
             (Some(f), ..) => f(buf, n, datatype, dest, sendtag, source, recvtag, comm, s),
             (None, Some(f), Ok(n)) => f(buf, n, datatype, dest, sendtag, source, recvtag, comm, s),
             (None, Some(_), Err(_)) => too_large(host, comm),
@@ -314,7 +322,7 @@ pub unsafe extern "C" fn MPI_Sendrecv_replace_c(
 pub unsafe extern "C" fn MPI_Mrecv(
     buf: *mut c_void,
     count: c_int,
-    datatype: Word,
+    datatype: HandleWord,
     message: *mut c_void,
     status: *mut c_void,
 ) -> c_int {
@@ -322,9 +330,9 @@ pub unsafe extern "C" fn MPI_Mrecv(
     let Some(mrecv) = host.f.mrecv else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = land(host, buf, i64::from(count), datatype, None, INT, Origin::Matched);
-        let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
-        received(host, landing, status, |s| mrecv(buf, n as c_int, datatype, message, s))
+        let staging = stage_receive(host, buf, i64::from(count), datatype, None, INT, Origin::Matched);
+        let (buf, n, datatype) = into(host, &staging, buf, i64::from(count), datatype);
+        received(host, staging, status, |s| mrecv(buf, n as c_int, datatype, message, s))
     }
 }
 
@@ -334,7 +342,7 @@ pub unsafe extern "C" fn MPI_Mrecv(
 pub unsafe extern "C" fn MPI_Mrecv_c(
     buf: *mut c_void,
     count: i64,
-    datatype: Word,
+    datatype: HandleWord,
     message: *mut c_void,
     status: *mut c_void,
 ) -> c_int {
@@ -342,9 +350,9 @@ pub unsafe extern "C" fn MPI_Mrecv_c(
     let (large, small) = (host.f.mrecv_c, host.f.mrecv);
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing = land(host, buf, count, datatype, None, most(large), Origin::Matched);
-        let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
-        received(host, landing, status, |s| match (large, small, c_int::try_from(n)) {
+        let staging = stage_receive(host, buf, count, datatype, None, most(large), Origin::Matched);
+        let (buf, n, datatype) = into(host, &staging, buf, count, datatype);
+        received(host, staging, status, |s| match (large, small, c_int::try_from(n)) {
             (Some(mrecv), ..) => mrecv(buf, n, datatype, message, s),
             (None, Some(mrecv), Ok(n)) => mrecv(buf, n, datatype, message, s),
             // No communicator is named.

@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use super::{NO_HOST, emulated, handle_at, missing};
 use crate::abi::Abi;
-use crate::host::{Host, Word, host};
-use crate::ragged::{Ragged, raise_in_status};
-use crate::requests::{self, End, Operation, in_status, set_handle, settle};
+use crate::host::{HandleWord, Host, host};
+use crate::partial_element::{RefusedMessage, raise_in_status};
+use crate::requests::{self, Completion, Operation, in_status, set_handle, settle};
 use crate::status::{self, Status, Statuses};
 
 /// The operations of an array of handles, taken out.
@@ -59,7 +59,10 @@ impl Batch {
     ///
     /// # Safety
     /// As [`settle`].
-    unsafe fn settle(self, mut end: impl FnMut(usize, &Operation) -> Option<End>) -> Vec<(usize, Ragged)> {
+    unsafe fn settle(
+        self,
+        mut end: impl FnMut(usize, &Operation) -> Option<Completion>,
+    ) -> Vec<(usize, RefusedMessage)> {
         let Batch { host, abi, handles, operations, .. } = self;
         let mut refused = Vec::new();
         for (i, handle, operation) in operations {
@@ -69,15 +72,15 @@ impl Batch {
             let end = match end(i, &operation) {
                 // A success that only the code tells is none: after an error handler of the program that returns, MPICH
                 // returns success.
-                Some(End::Done(at)) if gone => End::Done(at),
+                Some(Completion::Done(at)) if gone => Completion::Done(at),
                 // SAFETY: a persistent request that lives.
-                Some(End::Done(at)) if operation.persistent => unsafe {
-                    if requests::complete(host, handle) { End::Done(at) } else { End::Pending }
+                Some(Completion::Done(at)) if operation.persistent => unsafe {
+                    if requests::complete(host, handle) { Completion::Done(at) } else { Completion::Pending }
                 },
-                Some(End::Done(_)) => End::Pending,
+                Some(Completion::Done(_)) => Completion::Pending,
                 Some(other) => other,
-                None if gone => End::Failed,
-                None => End::Pending,
+                None if gone => Completion::Failed,
+                None => Completion::Pending,
             };
             // SAFETY: as the caller promises.
             refused.extend(unsafe { settle(host, handle, operation, end) }.map(|r| (i, r)));
@@ -89,7 +92,11 @@ impl Batch {
     ///
     /// # Safety
     /// As [`settle`].
-    unsafe fn settle_one(self, code: c_int, end: impl FnMut(usize, &Operation) -> Option<End>) -> c_int {
+    unsafe fn settle_one(
+        self,
+        code: c_int,
+        end: impl FnMut(usize, &Operation) -> Option<Completion>,
+    ) -> c_int {
         let host = self.host;
         // SAFETY: as the caller promises.
         let refused = unsafe { self.settle(end) };
@@ -102,10 +109,13 @@ impl Batch {
     ///
     /// # Safety
     /// As [`settle`].
-    unsafe fn noted(self, mut status: impl FnMut(usize) -> Option<*mut c_void>) -> Vec<(usize, Ragged)> {
+    unsafe fn noted(
+        self,
+        mut status: impl FnMut(usize) -> Option<*mut c_void>,
+    ) -> Vec<(usize, RefusedMessage)> {
         let mut refused = Vec::new();
         for (i, handle, operation) in self.operations {
-            let end = status(i).map_or(End::Pending, End::Seen);
+            let end = status(i).map_or(Completion::Pending, Completion::Seen);
             // SAFETY: as the caller promises.
             refused.extend(unsafe { settle(self.host, handle, operation, end) }.map(|r| (i, r)));
         }
@@ -128,15 +138,15 @@ impl Batch {
 ///
 /// # Safety
 /// The status must be one of the host's, or its mark for none.
-unsafe fn by_status(abi: &Abi, at: *mut c_void, ignored: bool) -> Option<End> {
+unsafe fn by_status(abi: &Abi, at: *mut c_void, ignored: bool) -> Option<Completion> {
     if ignored {
         return None;
     }
     // SAFETY: as the caller promises.
     match unsafe { status::error(abi, at) } {
-        0 => Some(End::Done(at)),
-        pending if pending == abi.err_pending => Some(End::Pending),
-        _ => Some(End::Failed),
+        0 => Some(Completion::Done(at)),
+        pending if pending == abi.err_pending => Some(Completion::Pending),
+        _ => Some(Completion::Failed),
     }
 }
 
@@ -152,7 +162,7 @@ pub unsafe extern "C" fn MPI_Wait(request: *mut c_void, status: *mut c_void) -> 
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = wait(request, at);
-        batch.settle_one(code, |_, _| (code == 0).then_some(End::Done(at)))
+        batch.settle_one(code, |_, _| (code == 0).then_some(Completion::Done(at)))
     }
 }
 
@@ -169,7 +179,7 @@ pub unsafe extern "C" fn MPI_Test(request: *mut c_void, flag: *mut c_int, status
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = test(request, flag, at);
         batch.settle_one(code, |_, _| {
-            (code == 0).then(|| if *flag != 0 { End::Done(at) } else { End::Pending })
+            (code == 0).then(|| if *flag != 0 { Completion::Done(at) } else { Completion::Pending })
         })
     }
 }
@@ -194,7 +204,7 @@ pub unsafe extern "C" fn MPI_Waitany(
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = waitany(count, requests, index, at);
         batch.settle_one(code, |i, _| {
-            (code == 0).then(|| if *index == i as c_int { End::Done(at) } else { End::Pending })
+            (code == 0).then(|| if *index == i as c_int { Completion::Done(at) } else { Completion::Pending })
         })
     }
 }
@@ -221,7 +231,7 @@ pub unsafe extern "C" fn MPI_Testany(
         let code = testany(count, requests, index, flag, at);
         batch.settle_one(code, |i, _| {
             let done = code == 0 && *flag != 0 && *index == i as c_int;
-            (code == 0).then_some(if done { End::Done(at) } else { End::Pending })
+            (code == 0).then_some(if done { Completion::Done(at) } else { Completion::Pending })
         })
     }
 }
@@ -276,8 +286,8 @@ unsafe fn finish_all(batch: Batch, all: &Statuses, code: c_int, done: bool) -> c
     // SAFETY: as the caller promises.
     unsafe {
         let refused = batch.settle(|i, operation| match code {
-            0 if done => Some(End::Done(all.get(i))),
-            0 => Some(End::Pending),
+            0 if done => Some(Completion::Done(all.get(i))),
+            0 => Some(Completion::Pending),
             // A request that completed, well or not, is null now unless it is persistent.
             _ if in_status && (operation.persistent || operation.receives()) => {
                 by_status(abi, all.get(i), ignored)
@@ -299,7 +309,7 @@ unsafe fn with_refused(
     all: &Statuses,
     code: c_int,
     count: usize,
-    refused: Vec<(usize, Ragged)>,
+    refused: Vec<(usize, RefusedMessage)>,
 ) -> c_int {
     if refused.is_empty() {
         return code;
@@ -380,8 +390,8 @@ unsafe fn finish_some(
         let places = (0..n).map(|k| (*indices.add(k) as usize, k));
         let places: std::collections::HashMap<usize, usize> = places.collect();
         let refused = batch.settle(|i, _| match (places.get(&i), code) {
-            (Some(&k), 0) => Some(End::Done(all.get(k))),
-            (None, 0) => Some(End::Pending),
+            (Some(&k), 0) => Some(Completion::Done(all.get(k))),
+            (None, 0) => Some(Completion::Pending),
             (Some(&k), _) => by_status(abi, all.get(k), ignored),
             (None, _) => None,
         });
@@ -394,7 +404,7 @@ unsafe fn finish_some(
 /// As `MPI_Request_get_status` (MPI 5.0, 3.7.6).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Request_get_status(
-    request: Word,
+    request: HandleWord,
     flag: *mut c_int,
     status: *mut c_void,
 ) -> c_int {

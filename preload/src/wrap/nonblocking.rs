@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use super::blocking::{INT, into, most, out};
 use super::{NO_HOST, handle_at, missing, too_large};
-use crate::host::{Host, Word, host};
-use crate::messages::{land, pack};
-use crate::ragged::Origin;
+use crate::host::{HandleWord, Host, host};
+use crate::messages::{pack, stage_receive};
+use crate::partial_element::Origin;
 use crate::requests::{self, Operation, Work, covered, set_handle};
 
 /// Runs a call that makes a request for an operation, and keeps the operation while it is not complete.
@@ -64,7 +64,7 @@ macro_rules! sends {
         /// As the function of MPI 5.0, 3.7.2, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
-            buf: *const c_void, count: c_int, datatype: Word, dest: c_int, tag: c_int, comm: Word, request: *mut c_void,
+            buf: *const c_void, count: c_int, datatype: HandleWord, dest: c_int, tag: c_int, comm: HandleWord, request: *mut c_void,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let Some(send) = host.f.$small else { return missing(host) };
@@ -81,7 +81,7 @@ macro_rules! sends {
         /// As the function of MPI 5.0, 3.7.2, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name_c(
-            buf: *const c_void, count: i64, datatype: Word, dest: c_int, tag: c_int, comm: Word, request: *mut c_void,
+            buf: *const c_void, count: i64, datatype: HandleWord, dest: c_int, tag: c_int, comm: HandleWord, request: *mut c_void,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let (large, small) = (host.f.$large, host.f.$small);
@@ -113,16 +113,16 @@ macro_rules! send_inits {
         /// As the function of MPI 5.0, 3.9, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
-            buf: *const c_void, count: c_int, datatype: Word, dest: c_int, tag: c_int, comm: Word, request: *mut c_void,
+            buf: *const c_void, count: c_int, datatype: HandleWord, dest: c_int, tag: c_int, comm: HandleWord, request: *mut c_void,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let Some(init) = host.f.$small else { return missing(host) };
             // SAFETY: the caller's arguments; nothing is read before a start.
             unsafe {
                 let from = buf.cast_mut();
-                let landing = ready(host, request, || land(host, from, i64::from(count), datatype, Some(dest), INT, Origin::Named(comm)));
-                let (buf, n, datatype) = into(host, &landing, from, i64::from(count), datatype);
-                let operation = landing.map(|l| Operation::persistent(Work::Resend(l.without_handle())));
+                let staging = ready(host, request, || stage_receive(host, from, i64::from(count), datatype, Some(dest), INT, Origin::Named(comm)));
+                let (buf, n, datatype) = into(host, &staging, from, i64::from(count), datatype);
+                let operation = staging.map(|l| Operation::persistent(Work::Resend(l.without_handle())));
                 start(host, request, operation, || init(buf, n as c_int, datatype, dest, tag, comm, request))
             }
         }
@@ -131,16 +131,16 @@ macro_rules! send_inits {
         /// As the function of MPI 5.0, 3.9, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name_c(
-            buf: *const c_void, count: i64, datatype: Word, dest: c_int, tag: c_int, comm: Word, request: *mut c_void,
+            buf: *const c_void, count: i64, datatype: HandleWord, dest: c_int, tag: c_int, comm: HandleWord, request: *mut c_void,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let (large, small) = (host.f.$large, host.f.$small);
             // SAFETY: as above.
             unsafe {
                 let from = buf.cast_mut();
-                let landing = ready(host, request, || land(host, from, count, datatype, Some(dest), most(large), Origin::Named(comm)));
-                let (buf, n, datatype) = into(host, &landing, from, count, datatype);
-                let operation = landing.map(|l| Operation::persistent(Work::Resend(l.without_handle())));
+                let staging = ready(host, request, || stage_receive(host, from, count, datatype, Some(dest), most(large), Origin::Named(comm)));
+                let (buf, n, datatype) = into(host, &staging, from, count, datatype);
+                let operation = staging.map(|l| Operation::persistent(Work::Resend(l.without_handle())));
                 start(host, request, operation, || match (large, small, c_int::try_from(n)) {
                     (Some(init), ..) => init(buf, n, datatype, dest, tag, comm, request),
                     (None, Some(init), Ok(n)) => init(buf, n, datatype, dest, tag, comm, request),
@@ -164,15 +164,15 @@ macro_rules! receives {
         /// As the function of MPI 5.0, 3.7.2 or 3.9, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
-            buf: *mut c_void, count: c_int, datatype: Word, source: c_int, tag: c_int, comm: Word, request: *mut c_void,
+            buf: *mut c_void, count: c_int, datatype: HandleWord, source: c_int, tag: c_int, comm: HandleWord, request: *mut c_void,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let Some(recv) = host.f.$small else { return missing(host) };
             // SAFETY: the caller's arguments.
             unsafe {
-                let landing = ready(host, request, || land(host, buf, i64::from(count), datatype, Some(source), INT, Origin::Named(comm)));
-                let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
-                let operation = landing.map(|l| Operation::$make(Work::Receive(l.without_handle())));
+                let staging = ready(host, request, || stage_receive(host, buf, i64::from(count), datatype, Some(source), INT, Origin::Named(comm)));
+                let (buf, n, datatype) = into(host, &staging, buf, i64::from(count), datatype);
+                let operation = staging.map(|l| Operation::$make(Work::Receive(l.without_handle())));
                 start(host, request, operation, || recv(buf, n as c_int, datatype, source, tag, comm, request))
             }
         }
@@ -181,15 +181,15 @@ macro_rules! receives {
         /// As the function of MPI 5.0, 3.7.2 or 3.9, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name_c(
-            buf: *mut c_void, count: i64, datatype: Word, source: c_int, tag: c_int, comm: Word, request: *mut c_void,
+            buf: *mut c_void, count: i64, datatype: HandleWord, source: c_int, tag: c_int, comm: HandleWord, request: *mut c_void,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let (large, small) = (host.f.$large, host.f.$small);
             // SAFETY: the caller's arguments.
             unsafe {
-                let landing = ready(host, request, || land(host, buf, count, datatype, Some(source), most(large), Origin::Named(comm)));
-                let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
-                let operation = landing.map(|l| Operation::$make(Work::Receive(l.without_handle())));
+                let staging = ready(host, request, || stage_receive(host, buf, count, datatype, Some(source), most(large), Origin::Named(comm)));
+                let (buf, n, datatype) = into(host, &staging, buf, count, datatype);
+                let operation = staging.map(|l| Operation::$make(Work::Receive(l.without_handle())));
                 start(host, request, operation, || match (large, small, c_int::try_from(n)) {
                     (Some(recv), ..) => recv(buf, n, datatype, source, tag, comm, request),
                     (None, Some(recv), Ok(n)) => recv(buf, n, datatype, source, tag, comm, request),
@@ -212,7 +212,7 @@ receives! {
 pub unsafe extern "C" fn MPI_Imrecv(
     buf: *mut c_void,
     count: c_int,
-    datatype: Word,
+    datatype: HandleWord,
     message: *mut c_void,
     request: *mut c_void,
 ) -> c_int {
@@ -220,10 +220,11 @@ pub unsafe extern "C" fn MPI_Imrecv(
     let Some(imrecv) = host.f.imrecv else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing =
-            ready(host, request, || land(host, buf, i64::from(count), datatype, None, INT, Origin::Matched));
-        let (buf, n, datatype) = into(host, &landing, buf, i64::from(count), datatype);
-        let operation = landing.map(|l| Operation::once(Work::Receive(l.without_handle())));
+        let staging = ready(host, request, || {
+            stage_receive(host, buf, i64::from(count), datatype, None, INT, Origin::Matched)
+        });
+        let (buf, n, datatype) = into(host, &staging, buf, i64::from(count), datatype);
+        let operation = staging.map(|l| Operation::once(Work::Receive(l.without_handle())));
         start(host, request, operation, || imrecv(buf, n as c_int, datatype, message, request))
     }
 }
@@ -234,7 +235,7 @@ pub unsafe extern "C" fn MPI_Imrecv(
 pub unsafe extern "C" fn MPI_Imrecv_c(
     buf: *mut c_void,
     count: i64,
-    datatype: Word,
+    datatype: HandleWord,
     message: *mut c_void,
     request: *mut c_void,
 ) -> c_int {
@@ -242,10 +243,11 @@ pub unsafe extern "C" fn MPI_Imrecv_c(
     let (large, small) = (host.f.imrecv_c, host.f.imrecv);
     // SAFETY: the caller's arguments.
     unsafe {
-        let landing =
-            ready(host, request, || land(host, buf, count, datatype, None, most(large), Origin::Matched));
-        let (buf, n, datatype) = into(host, &landing, buf, count, datatype);
-        let operation = landing.map(|l| Operation::once(Work::Receive(l.without_handle())));
+        let staging = ready(host, request, || {
+            stage_receive(host, buf, count, datatype, None, most(large), Origin::Matched)
+        });
+        let (buf, n, datatype) = into(host, &staging, buf, count, datatype);
+        let operation = staging.map(|l| Operation::once(Work::Receive(l.without_handle())));
         start(host, request, operation, || match (large, small, c_int::try_from(n)) {
             (Some(imrecv), ..) => imrecv(buf, n, datatype, message, request),
             (None, Some(imrecv), Ok(n)) => imrecv(buf, n, datatype, message, request),
@@ -297,11 +299,11 @@ unsafe fn started(
     // SAFETY: as the caller promises.
     let taken = unsafe { super::completion::taken(host, count, handles) };
     for (_, _, operation) in &taken {
-        if let Work::Resend(landing) = &operation.work
+        if let Work::Resend(staging) = &operation.work
             && !operation.active
         {
             // SAFETY: a start says that the program's buffer is ready.
-            unsafe { landing.fill(host) };
+            unsafe { staging.fill(host) };
         }
     }
     let code = call();

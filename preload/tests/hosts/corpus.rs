@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ddtc::corpus::{self, Entry, Size, pattern};
+use ddtc::corpus::{self, CorpusEntry, Size, pattern};
 use ddtc::datatype::{Combiner, Datatype, Distribution, Order};
 use ddtc::interp;
 use ddtc::policy::Class;
@@ -185,9 +185,9 @@ fn expected(t: &Datatype, count: u64) -> Option<[u64; 2]> {
     Some([hash(&packed), hash(&image)])
 }
 
-fn case(script: &mut Script, entry: &Entry, count: u64) -> Option<Case> {
+fn case(script: &mut Script, entry: &CorpusEntry, count: u64) -> Option<Case> {
     let t = &entry.datatype;
-    let entry = Entry { count, ..entry.clone() };
+    let entry = CorpusEntry { count, ..entry.clone() };
     let [pack, unpack] = expected(t, count)?;
     let size = i64::try_from(entry.payload()?).ok()?;
     let (id, large) = script.add(t)?;

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use ddtc::corpus::{self, Entry};
+use ddtc::corpus::{self, CorpusEntry};
 
 use crate::bench::bytes_in_words;
 
@@ -54,13 +54,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn print_line(entry: &Entry) {
+fn print_line(entry: &CorpusEntry) {
     let payload = entry.payload().map_or_else(|| "over 2^64 B".into(), bytes_in_words);
     let comment = entry.comment.lines().next().unwrap_or_default();
     println!("{:26} {payload:>10}  {comment}", entry.name);
 }
 
-fn print_text(entry: &Entry, expand: bool) {
+fn print_text(entry: &CorpusEntry, expand: bool) {
     for line in entry.comment.lines() {
         println!("# {line}");
     }

@@ -14,7 +14,7 @@
 
 use std::hint::black_box;
 
-use ddtc::corpus::Entry;
+use ddtc::corpus::CorpusEntry;
 use ddtc::interp;
 use ddtc::kind::Direction;
 
@@ -60,11 +60,11 @@ impl Bits {
 }
 
 impl Footprint {
-    /// The footprint of `entry` in a buffer that starts a page; the span is what [`Entry::span`] says.
+    /// The footprint of `entry` in a buffer that starts a page; the span is what [`CorpusEntry::span`] says.
     ///
     /// # Errors
     /// Those of the interpreter.
-    pub(crate) fn of(entry: &Entry, (low, high): (i64, i64)) -> ddtc::Result<Footprint> {
+    pub(crate) fn of(entry: &CorpusEntry, (low, high): (i64, i64)) -> ddtc::Result<Footprint> {
         let span = high - low;
         let mut lines = Bits::new(span / LINE + 1);
         let mut granules = Bits::new(span / ACCESS + 1);
@@ -185,8 +185,16 @@ mod tests {
         let datatype = datatype(text).unwrap();
         let text = text.to_owned();
         let (name, comment) = (String::new(), String::new());
-        let entry =
-            Entry { name, size: Size::Other, text, datatype, count, comment, bounds: None, expected: None };
+        let entry = CorpusEntry {
+            name,
+            size: Size::Other,
+            text,
+            datatype,
+            count,
+            comment,
+            bounds: None,
+            expected: None,
+        };
         let span = entry.span().unwrap();
         Footprint::of(&entry, span).unwrap()
     }

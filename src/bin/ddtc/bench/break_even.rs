@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ddtc::corpus::{self, Entry};
+use ddtc::corpus::{self, CorpusEntry};
 use ddtc::datatype::c::{HostBounds, constructors, literal};
 use ddtc::policy::{Family, Library};
 use ddtc::target::Level;
@@ -56,7 +56,7 @@ pub(crate) struct Record {
 ///
 /// # Errors
 /// If the program does not compile or run, the library converts nothing, or bytes differ.
-pub(crate) fn run(entries: &[Entry], setting: &Setting) -> Result<Record, Box<dyn Error>> {
+pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, Box<dyn Error>> {
     let layouts = with_others(entries);
     let folder = ddtc::files::temporary_folder("ddtc-break-even")?;
     let measured = Program::build(&folder, &layouts, setting).and_then(|program| {
@@ -79,17 +79,17 @@ pub(crate) fn run(entries: &[Entry], setting: &Setting) -> Result<Record, Box<dy
 
 /// A layout of the program, and the place of one that is likely to have its shape.
 struct Layout {
-    entry: Entry,
+    entry: CorpusEntry,
     other: Option<usize>,
 }
 
 /// The entries, and behind them the other sizes of their families that are not among them.
-fn with_others(entries: &[Entry]) -> Vec<Layout> {
+fn with_others(entries: &[CorpusEntry]) -> Vec<Layout> {
     let mut all = entries.to_vec();
     let known = corpus::application();
     let mut others = Vec::new();
     for entry in entries {
-        let related = |e: &&Entry| e.family() == entry.family() && e.name != entry.name;
+        let related = |e: &&CorpusEntry| e.family() == entry.family() && e.name != entry.name;
         let place = all.iter().position(|e| related(&e)).or_else(|| {
             all.push(known.iter().find(related)?.clone());
             Some(all.len() - 1)
@@ -309,7 +309,7 @@ impl Samples {
         Ok(())
     }
 
-    fn row(mut self, entry: &Entry) -> Row {
+    fn row(mut self, entry: &CorpusEntry) -> Row {
         let mut commit = |kind| self.commits.get_mut(kind).map_or(f64::NAN, |v| median(v)) / 1e3;
         let mut noise = 0f64;
         let mut calls = [0.0; 4];

@@ -4,7 +4,7 @@
 //! data access patterns and MPI datatypes", EuroMPI 2012) and of common synthetic layouts. `corpus/application.ddt` is
 //! the rendering of [`rows`]; a test compares them. Size M lies between S and L and is measured on request only.
 
-use ddtc::corpus::Entry;
+use ddtc::corpus::CorpusEntry;
 
 use super::loops::{Block, Dim, Elem, Loops, Part};
 use Elem::{Double, Float};
@@ -35,7 +35,7 @@ impl Row {
     ///
     /// # Errors
     /// If the text is wrong, which a test excludes.
-    pub(crate) fn entry(&self) -> ddtc::Result<Entry> {
+    pub(crate) fn entry(&self) -> ddtc::Result<CorpusEntry> {
         let rule = "must be one entry";
         let entry = ddtc::corpus::parse(&self.render())?.pop();
         entry.ok_or_else(|| ddtc::Error::new(ddtc::ErrorClass::Intern, "layouts", "row", &self.name, rule))

@@ -28,7 +28,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ddtc::corpus::{self, Entry, Size};
+use ddtc::corpus::{self, CorpusEntry, Size};
 use ddtc::datatype::Named;
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::kind::Direction;
@@ -180,7 +180,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 
 /// `--break-even`.
 fn even(args: &Args, machine: &Machine, level: Level, tasks: &[Task]) -> Result<(), Box<dyn Error>> {
-    let entries: Vec<Entry> = tasks.iter().map(|t| t.entry.clone()).collect();
+    let entries: Vec<CorpusEntry> = tasks.iter().map(|t| t.entry.clone()).collect();
     let setting = break_even::Setting {
         mpicc: args.mpicc.clone(),
         library: crate::preload::library(args.library.as_deref())?,
@@ -229,7 +229,7 @@ fn write(
 
 /// A layout to be measured; with its loops if somebody wrote them.
 struct Task {
-    entry: Entry,
+    entry: CorpusEntry,
     row: Option<Row>,
 }
 
@@ -275,11 +275,20 @@ fn select(args: &Args) -> Result<Vec<Task>, Box<dyn Error>> {
 }
 
 /// An entry for a datatype from the command line.
-fn own_type(text: &str) -> ddtc::Result<Entry> {
+fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
     let datatype = corpus::datatype(text)?;
     let name: String = text.chars().take(40).collect();
     let (text, comment) = (text.to_owned(), String::new());
-    Ok(Entry { name, size: Size::Other, text, datatype, count: 1, comment, bounds: None, expected: None })
+    Ok(CorpusEntry {
+        name,
+        size: Size::Other,
+        text,
+        datatype,
+        count: 1,
+        comment,
+        bounds: None,
+        expected: None,
+    })
 }
 
 /// What all measurements share.
@@ -327,7 +336,7 @@ impl Bench {
 
     fn one(
         &self,
-        entry: &Entry,
+        entry: &CorpusEntry,
         hand: Vec<(Style, HandLoop)>,
         check: bool,
     ) -> Result<Measured, Box<dyn Error>> {

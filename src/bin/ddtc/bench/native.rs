@@ -10,7 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use ddtc::committed::Committed;
-use ddtc::corpus::Entry;
+use ddtc::corpus::CorpusEntry;
 use ddtc::datatype::Datatype;
 use ddtc::engine::Engine;
 use ddtc::kind::Direction;
@@ -209,7 +209,7 @@ impl Subject {
     ///
     /// # Errors
     /// If either is over 1 GiB.
-    pub(crate) fn fits(entry: &Entry) -> Result<((i64, i64), usize), &'static str> {
+    pub(crate) fn fits(entry: &CorpusEntry) -> Result<((i64, i64), usize), &'static str> {
         let short = |(low, high): &(i64, i64)| high.checked_sub(*low).is_some_and(|n| n <= MAX_SPAN);
         let span = entry.span().filter(short).ok_or("it spans more than 1 GiB")?;
         let payload = entry.payload().filter(|&n| n <= MAX_SPAN as u64).ok_or("its payload is over 1 GiB")?;
@@ -220,7 +220,7 @@ impl Subject {
     ///
     /// # Errors
     /// As [`Subject::fits`].
-    pub(crate) fn new(entry: &Entry) -> Result<Subject, Box<dyn Error>> {
+    pub(crate) fn new(entry: &CorpusEntry) -> Result<Subject, Box<dyn Error>> {
         let (span, payload) = Subject::fits(entry)?;
         let (low, high) = span;
         Ok(Subject {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use ddtc::committed::Committed;
-use ddtc::corpus::Entry;
+use ddtc::corpus::CorpusEntry;
 use ddtc::engine::{Config, Engine};
 use ddtc::fuzzing::Choices;
 use ddtc::kind::Direction;
@@ -66,7 +66,7 @@ fn starts(len: usize, piece: usize, shuffled: bool) -> Vec<usize> {
 /// # Errors
 /// Those of commits; bytes that differ from those of the whole message.
 pub(crate) fn run<'e>(
-    entries: impl Iterator<Item = &'e Entry>,
+    entries: impl Iterator<Item = &'e CorpusEntry>,
     level: Level,
     quick: bool,
 ) -> Result<String, Box<dyn Error>> {

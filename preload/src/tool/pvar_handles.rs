@@ -1,7 +1,7 @@
 //! Handles of our performance variables, by the host's sessions.
 //!
 //! A session is the host's; it has a session of the engine from its first handle of ours on, because calls are counted while one is
-//! open. A handle is the address of a byte here: a freed one comes back only after all others. Nothing is called with the lock held
+//! registry. A handle is the address of a byte here: a freed one comes back only after all others. Nothing is called with the lock held
 //! that could come back.
 
 use std::collections::BTreeMap;
@@ -18,30 +18,32 @@ use super::member;
 /// Handles that can live at once.
 const MOST: usize = 1 << 16;
 /// Never read or written: their addresses are the handles. Atomic so that they take no room in the file.
-static PLACES: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
+static ADDRESSES: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
 
-/// A handle that lives: the session it was made in, the host's and ours, and the engine's handle.
+/// A handle of a performance variable that lives: the session it was made in, the host's and ours, and the engine's handle.
 #[derive(Clone, Copy)]
-struct Meter {
+struct PvarHandle {
     host: usize,
     session: Handle,
     handle: Handle,
 }
 
-struct Open {
+/// All sessions and handles that live.
+struct Registry {
     /// The host's live sessions, with ours if they have one.
     sessions: BTreeMap<usize, Option<Handle>>,
-    meters: BTreeMap<usize, Meter>,
+    handles: BTreeMap<usize, PvarHandle>,
     next: usize,
 }
 
-static OPEN: Mutex<Open> = Mutex::new(Open { sessions: BTreeMap::new(), meters: BTreeMap::new(), next: 0 });
+static REGISTRY: Mutex<Registry> =
+    Mutex::new(Registry { sessions: BTreeMap::new(), handles: BTreeMap::new(), next: 0 });
 
-fn open() -> Guard<'static, Open> {
-    OPEN.lock()
+fn registry() -> Guard<'static, Registry> {
+    REGISTRY.lock()
 }
 
-/// What a session of the host's had of ours while the host frees it.
+/// Our session behind one of the host's, while the host frees its own.
 pub(super) struct Closing {
     host: usize,
     session: Option<Handle>,
@@ -49,14 +51,14 @@ pub(super) struct Closing {
 
 /// The host has made a session.
 pub(super) fn opened(host: *const c_void) {
-    let old = open().sessions.insert(host.addr(), None);
+    let old = registry().sessions.insert(host.addr(), None);
     // One that the host ended past us.
     end(old.flatten());
 }
 
 /// Takes a session out before the host frees it and may give its address out again.
 pub(super) fn closing(host: *const c_void) -> Option<Closing> {
-    let session = open().sessions.remove(&host.addr())?;
+    let session = registry().sessions.remove(&host.addr())?;
     Some(Closing { host: host.addr(), session })
 }
 
@@ -68,31 +70,31 @@ impl Closing {
 
     /// The host has refused.
     pub(super) fn back(self) {
-        open().sessions.entry(self.host).or_insert(self.session);
+        registry().sessions.entry(self.host).or_insert(self.session);
     }
 }
 
 /// Ends all sessions.
 pub(super) fn close_all() {
-    let sessions = std::mem::take(&mut open().sessions);
+    let sessions = std::mem::take(&mut registry().sessions);
     sessions.into_values().for_each(end);
 }
 
 fn end(session: Option<Handle>) {
     if let Some(session) = session {
-        open().meters.retain(|_, m| m.session != session);
+        registry().handles.retain(|_, m| m.session != session);
         let _ = close_session(session);
     }
 }
 
 /// Whether a handle of a performance variable is ours.
 pub(super) fn is_ours(handle: *const c_void) -> bool {
-    member(&PLACES, handle).is_some()
+    member(&ADDRESSES, handle).is_some()
 }
 
 /// Our session behind a session of the host's, if it has one.
 pub(super) fn session(host: *const c_void) -> Option<Handle> {
-    open().sessions.get(&host.addr()).copied().flatten()
+    registry().sessions.get(&host.addr()).copied().flatten()
 }
 
 /// A new handle of the engine's variable `index`.
@@ -100,38 +102,38 @@ pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, 
     static INIT: Once<()> = Once::new();
     INIT.get_or_init(ddtc::tool::init);
     let class = |e: ddtc::Error| e.class();
-    let mut open = open();
-    let Open { sessions, meters, next } = &mut *open;
+    let mut registry = registry();
+    let Registry { sessions, handles, next } = &mut *registry;
     let session = sessions.get_mut(&host.addr()).ok_or(ErrorClass::ToolInvalidSession)?;
     let start = *next;
     let mut places = (0..MOST).map(|k| (start + k) % MOST);
-    let place = places.find(|p| !meters.contains_key(p)).ok_or(ErrorClass::ToolNotAccessible)?;
+    let place = places.find(|p| !handles.contains_key(p)).ok_or(ErrorClass::ToolNotAccessible)?;
     let session = match *session {
         Some(session) => session,
         None => *session.insert(open_session().map_err(class)?),
     };
     let handle = alloc_performance(session, index as i32).map_err(class)?;
-    meters.insert(place, Meter { host: host.addr(), session, handle });
+    handles.insert(place, PvarHandle { host: host.addr(), session, handle });
     *next = place + 1;
-    Ok((&raw const PLACES[place]).cast())
+    Ok((&raw const ADDRESSES[place]).cast())
 }
 
 /// The engine's session and handle.
 pub(super) fn find(host: *const c_void, handle: *const c_void) -> Result<(Handle, Handle), ErrorClass> {
-    let open = open();
-    let session = *open.sessions.get(&host.addr()).ok_or(ErrorClass::ToolInvalidSession)?;
-    let meter = member(&PLACES, handle).and_then(|place| open.meters.get(&place));
-    let meter = meter.filter(|m| m.host == host.addr() && Some(m.session) == session);
-    meter.map(|m| (m.session, m.handle)).ok_or(ErrorClass::ToolInvalidHandle)
+    let registry = registry();
+    let session = *registry.sessions.get(&host.addr()).ok_or(ErrorClass::ToolInvalidSession)?;
+    let pvar = member(&ADDRESSES, handle).and_then(|place| registry.handles.get(&place));
+    let pvar = pvar.filter(|m| m.host == host.addr() && Some(m.session) == session);
+    pvar.map(|m| (m.session, m.handle)).ok_or(ErrorClass::ToolInvalidHandle)
 }
 
 /// Gives a handle back.
 pub(super) fn free(host: *const c_void, handle: *const c_void) -> Result<(), ErrorClass> {
-    let (session, meter) = find(host, handle)?;
-    if let Some(place) = member(&PLACES, handle) {
-        open().meters.remove(&place);
+    let (session, pvar) = find(host, handle)?;
+    if let Some(place) = member(&ADDRESSES, handle) {
+        registry().handles.remove(&place);
     }
-    free_performance(session, meter).map_err(|e| e.class())
+    free_performance(session, pvar).map_err(|e| e.class())
 }
 
 #[cfg(test)]
@@ -169,6 +171,6 @@ mod tests {
         close_all();
         assert_eq!(alloc(b, 0), Err(ErrorClass::ToolInvalidSession));
         assert_eq!(find(a, third), Err(ErrorClass::ToolInvalidSession));
-        assert!(open().meters.is_empty());
+        assert!(registry().handles.is_empty());
     }
 }

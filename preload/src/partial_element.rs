@@ -15,23 +15,23 @@ use ddtc::object::elements;
 use ddtc::policy::{Family, Library};
 
 use crate::abi::Abi;
-use crate::host::{Host, Word};
+use crate::host::{HandleWord, Host};
 use crate::status;
 
 /// A message that the host would have refused.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ragged {
+pub(crate) struct RefusedMessage {
     /// The class of the error.
     pub(crate) class: c_int,
     /// Where it is raised.
-    comm: Word,
+    comm: HandleWord,
 }
 
 /// What a receive was, for its errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// On a communicator.
-    Named(Word),
+    Named(HandleWord),
     /// Of a message that was matched before: no communicator is named.
     Matched,
 }
@@ -80,20 +80,20 @@ fn class(family: Family, abi: &Abi, t: &Datatype, origin: Origin) -> Option<c_in
     }
 }
 
-/// Looks at the end of a message: how many bytes of its last instance are to be unpacked, and the error if the host would have
+/// Examines the end of a message: how many bytes of its last instance are to be unpacked, and the error if the host would have
 /// refused it, with which the status says what was received.
 ///
 /// # Safety
 /// `at` must point to the status of the receive.
 #[cold]
-pub(crate) unsafe fn look(
+pub(crate) unsafe fn examine(
     host: &Host,
     t: &Datatype,
     bytes: u64,
     before: u64,
     origin: Origin,
     at: *mut c_void,
-) -> (u64, Option<Ragged>) {
+) -> (u64, Option<RefusedMessage>) {
     let (taken, family) = (whole(t, bytes), Library::of(&host.version).family);
     let refused = host.abi.filter(|_| taken < bytes).and_then(|abi| class(family, abi, t, origin));
     let Some(class) = refused else { return (bytes, None) };
@@ -106,14 +106,14 @@ pub(crate) unsafe fn look(
         Origin::Matched if family == Family::Intel => host.world,
         Origin::Matched => host.myself,
     };
-    (taken, Some(Ragged { class, comm }))
+    (taken, Some(RefusedMessage { class, comm }))
 }
 
-impl Ragged {
+impl RefusedMessage {
     /// The error of a request that is no persistent one: Intel MPI has forgotten its communicator by then.
-    pub(crate) fn of_request(self, host: &Host) -> Ragged {
+    pub(crate) fn of_request(self, host: &Host) -> RefusedMessage {
         let forgotten = Library::of(&host.version).family == Family::Intel;
-        Ragged { comm: if forgotten { host.world } else { self.comm }, ..self }
+        RefusedMessage { comm: if forgotten { host.world } else { self.comm }, ..self }
     }
 
     /// Raises the error of a call about this message alone, and gives its code.
@@ -128,7 +128,7 @@ pub(crate) fn raise_in_status(host: &Host, abi: &Abi) -> c_int {
     raise(host, if intel { host.world } else { host.myself }, abi.err_in_status)
 }
 
-fn raise(host: &Host, comm: Word, class: c_int) -> c_int {
+fn raise(host: &Host, comm: HandleWord, class: c_int) -> c_int {
     if let Some(raise) = host.f.comm_call_errhandler {
         // SAFETY: raises the error as the host would, on a communicator that the program named or one of the host's own.
         unsafe { raise(comm, class) };
