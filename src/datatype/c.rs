@@ -38,11 +38,13 @@ pub fn constructors(t: &Datatype, bounds: HostBounds, out: &mut String) -> Strin
     names.remove(&t.id()).unwrap_or_default()
 }
 
-/// MPI's function of a constructor.
+/// MPI's function of a constructor. The forms of MPI-1 with INTEGER addresses are gone: their successors mean the same.
 fn function(combiner: &Combiner) -> String {
     let prefix = match combiner {
-        Combiner::Dup { .. } | Combiner::Contiguous { .. } => "",
-        Combiner::Vector { .. } | Combiner::Indexed { .. } => "",
+        Combiner::Dup { .. }
+        | Combiner::Contiguous { .. }
+        | Combiner::Vector { .. }
+        | Combiner::Indexed { .. } => "",
         Combiner::ValueIndex { .. } => "get_",
         _ => "create_",
     };
@@ -109,8 +111,8 @@ pub fn array<T: Display>(element: &str, values: impl IntoIterator<Item = T>) -> 
     format!("({element}[]){{{items}}}")
 }
 
-/// A 64-bit number as an expression. C takes the first type that a decimal number fits, but has no negative ones: the least number
-/// would be a negated one that fits no type.
+/// A 64-bit number as an expression. C gives a decimal constant the first type that it fits; but what follows the minus of the least
+/// number fits none.
 pub fn literal(n: i64) -> String {
     if n == i64::MIN { format!("({} - 1)", n + 1) } else { n.to_string() }
 }
