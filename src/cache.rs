@@ -69,6 +69,8 @@ pub enum Part {
     Iterations(Arc<Layout>),
     /// Rows of blocks as equal pieces of so many bytes, at these displacements: the table that the layout's plan has.
     Pieces(Column, u64),
+    /// Rows of blocks sorted by length within buckets, as the layout's plan has them: user offsets, packed offsets, lengths.
+    Buckets([Column; 3]),
     /// Nothing but the walker.
     Walked,
 }

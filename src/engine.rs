@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::arena::Arena;
-use crate::cache::{Cache, Layout, Served};
-use crate::committed::Committed;
+use crate::cache::{Cache, Layout, Placed, Served};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::Kernel;
@@ -97,11 +96,11 @@ impl Engine {
         c
     }
 
-    /// Compiles `t` as the mode says and returns what packs and unpacks it (MPI 5.0, 5.1.9, `MPI_Type_commit`).
+    /// The layout of `t`, compiled as the mode says: what a commit comes to.
     ///
     /// # Errors
     /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
-    pub fn commit(&self, t: &Datatype) -> Result<Committed> {
+    pub(crate) fn layout(&self, t: &Datatype) -> Result<Placed> {
         self.0.tally.commits();
         let placed = match self.0.cache.by_type(t) {
             Some(placed) => placed,
@@ -116,7 +115,7 @@ impl Engine {
                 self.serve(&placed.layout, Direction::Unpack);
             }
         }
-        Ok(Committed::new(self.clone(), t.clone(), placed))
+        Ok(placed)
     }
 
     /// Reads the datatype behind a host's handle (MPI 5.0, 5.1.13).
@@ -221,15 +220,15 @@ impl Engine {
 
     /// Executes the packed bytes `[from, to)` of `count` instances without a kernel.
     pub(crate) fn walk(&self, layout: &Layout, memory: &Memory, count: u64, range: Range<u64>) {
-        walk::walk(layout.nest(), memory, count, range, &walk::Plain);
+        walk::walk(layout.nest(), memory, count, range);
     }
 
-    /// The same; whole iterations inside the range by kernels, where the mode compiles.
+    /// The same for a part of the stream; whole iterations inside it by kernels, where the mode compiles.
     pub(crate) fn range(&self, layout: &Arc<Layout>, memory: &Memory, count: u64, range: Range<u64>) {
         match self.0.config.mode {
-            Mode::Off | Mode::Interpret => self.walk(layout, memory, count, range),
+            Mode::Off | Mode::Interpret => walk::range(layout.nest(), memory, count, range, &walk::Plain),
             Mode::Lazy | Mode::Commit => {
-                walk::walk(layout.nest(), memory, count, range, &Compiled { engine: self, layout });
+                walk::range(layout.nest(), memory, count, range, &Compiled { engine: self, layout });
             }
         }
     }

@@ -241,9 +241,9 @@ impl Kernel {
     }
 
     /// The column among the tables of this kernel that equals `column`, so that it is kept once.
-    pub(crate) fn shared(&self, column: Column) -> Column {
+    pub(crate) fn shared(&self, column: &Column) -> Option<Column> {
         let mut own = self.context.tables.iter().filter_map(Table::column);
-        own.find(|own| **own == column).cloned().unwrap_or(column)
+        own.find(|own| *own == column).cloned()
     }
 
     /// The entry point, for embedders that call without this crate; valid while the kernel lives.

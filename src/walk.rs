@@ -1,21 +1,24 @@
 //! Walking: executes the normal nest directly, from any packed byte to any other.
 //!
-//! The production fallback, the tier before a lazy compile, and the heads and tails of ranges. It keeps its place on an
+//! The production fallback, the tier before a lazy compile, and what a range has no kernel for. It keeps its place on an
 //! explicit stack, allocates only for nests deeper than `INLINE_DEPTH`, and hands innermost loops to the same
-//! micro-kernels that compiled code calls.
+//! micro-kernels that compiled code calls. [`range`] goes through a nest by the ends of a range, with the walker for the rest.
 //!
 //! A loop over a few leaves runs leaf by leaf over a chunk of iterations: one call per leaf instead of one copy per row. For
 //! unpack that needs iterations that do not overlap; inside one iteration the order of leaves is kept either way.
+
+mod range;
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::column::Column;
 use crate::kind::Direction;
 use crate::micro::Memory;
-use crate::nest::{At, LoopNest, Node, Normal, Trip};
+use crate::nest::{At, Body, LoopNest, Node, Normal, Trip};
 use crate::segment::{Cover, Segment, packed_bytes};
+
+pub use range::{Parts, Plain, Rows, range};
 
 /// Frames kept without allocating.
 const INLINE_DEPTH: usize = 16;
@@ -42,32 +45,22 @@ struct Lane {
     len: i64,
 }
 
-/// What moves whole parts of a range faster than the walker does.
-pub trait Parts {
-    /// Moves whole iterations or rows `range` of node `i`, whose iteration 0 is at `at`; false if it leaves that to the walker.
-    fn run(&self, memory: &Memory, i: usize, at: At, range: Range<u64>) -> bool;
-}
-
-/// Everything is walked.
-pub struct Plain;
-
-impl Parts for Plain {
-    fn run(&self, _: &Memory, _: usize, _: At, _: Range<u64>) -> bool {
-        false
-    }
-}
-
-/// Moves the packed bytes `range` of `count` instances of `nest` in the direction of `memory`; `parts` is asked first for whole iterations.
+/// Moves all packed bytes `range` of `count` instances of `nest` in the direction of `memory`.
 ///
 /// Bytes outside `range` are touched on neither side. The range may start and end inside an element.
-pub fn walk(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: Range<u64>, parts: &impl Parts) {
+pub fn walk(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: Range<u64>) {
     let segment = Segment {
         from: i64::try_from(range.start).unwrap_or(i64::MAX),
         to: i64::try_from(range.end).unwrap_or(i64::MAX),
     };
+    walk_body(nest, memory, count, (nest.root(), At::ZERO), segment);
+}
+
+/// Moves what lies in `segment` of one iteration of a body, which is at the given offset.
+fn walk_body(nest: &LoopNest<Normal>, memory: &Memory, count: u64, (body, at): (Body, At), segment: Segment) {
     let mut stack: SmallVec<[Frame<'_>; INLINE_DEPTH]> = SmallVec::new();
-    stack.push(Frame::Nodes { nodes: nest.body(nest.root()), at: At::ZERO });
-    let walker = Walker { nest, memory, count, segment, parts };
+    stack.push(Frame::Nodes { nodes: nest.body(body), at });
+    let walker = Walker { nest, memory, count, segment };
     while let Some(top) = stack.last_mut() {
         match top {
             Frame::Nodes { nodes, at } => {
@@ -118,35 +111,20 @@ fn iteration(node: &Node, at: At, i: u64) -> At {
     }
 }
 
-struct Walker<'a, P> {
+struct Walker<'a> {
     nest: &'a LoopNest<Normal>,
     memory: &'a Memory,
     count: u64,
     segment: Segment,
-    parts: &'a P,
 }
 
-impl<'a, P: Parts> Walker<'a, P> {
-    /// Whether whole iterations or rows of `node` were moved by somebody else.
-    fn part_runs(&self, node: &Node, at: At, range: Range<u64>) -> bool {
-        // Nodes are always elements of the nest's vector.
-        let i = (std::ptr::from_ref(node).addr() - self.nest.nodes().as_ptr().addr()) / size_of::<Node>();
-        self.parts.run(self.memory, i, at, range)
-    }
-
-    /// Whole rows `range` of blocks at `at`.
-    fn rows(&self, node: &Node, columns: [&Column; 3], at: At, range: Range<usize>) {
-        if !range.is_empty() && !self.part_runs(node, at, range.start as u64..range.end as u64) {
-            self.memory.blocks(at.user, at.packed, columns, (range.start, range.len()));
-        }
-    }
-
+impl<'a> Walker<'a> {
     /// A node that lies inside the range.
     fn whole(&self, node: &'a Node, at: At, stack: &mut SmallVec<[Frame<'a>; INLINE_DEPTH]>) {
         match node {
             Node::Copy { n, .. } => self.memory.copy(at.user, at.packed, n.at(self.count)),
             Node::Blocks { user, packed, len, .. } => {
-                self.rows(node, [user, packed, len], at, 0..len.len());
+                self.memory.blocks(at.user, at.packed, [user, packed, len], (0, len.len()));
             }
             Node::Loop { trip, .. } => self.iterations(node, at, 0..trip.at(self.count), stack),
             Node::Table { displacements, .. } => {
@@ -179,7 +157,6 @@ impl<'a, P: Parts> Walker<'a, P> {
                 let rows = (displacements, range.start as usize, n as usize);
                 self.memory.rows(at.user, first, rows, *packed, len.k);
             }
-            _ if self.part_runs(node, at, range.clone()) => {}
             (Node::Loop { step, .. }, body) if n >= MIN_TRIP && self.lanes(body, *step, at, &range) => {}
             _ => stack.push(Frame::Iterate { node, next: range.start, end: range.end, at }),
         }
@@ -255,7 +232,9 @@ impl<'a, P: Parts> Walker<'a, P> {
                 }
                 let tail = (from < to && !inside(to - 1)).then(|| to - 1);
                 to -= usize::from(tail.is_some());
-                self.rows(node, [user, packed, len], at, from..to);
+                if from < to {
+                    self.memory.blocks(at.user, at.packed, [user, packed, len], (from, to - from));
+                }
                 if let Some(i) = tail {
                     self.clipped(row(i), len.get(i));
                 }

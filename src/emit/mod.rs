@@ -101,11 +101,11 @@ impl Emission {
         if self.precompiled
             && let Some(code) = precompiled::code(plan)
         {
-            return Ok(CompiledCode { text: Text::Sealed(code), context: plan.operands().template() });
+            return Ok(CompiledCode { text: Text::Sealed(code), context: plan.template() });
         }
         let shape = plan.shape();
         if let Some(code) = shape.as_ref().and_then(known) {
-            return Ok(CompiledCode { text: Text::Sealed(code), context: plan.operands().template() });
+            return Ok(CompiledCode { text: Text::Sealed(code), context: plan.template() });
         }
         emit(&*self.emitter, plan)
     }
@@ -116,7 +116,7 @@ impl Emission {
     /// As [`Emitter::code`].
     pub fn listing(&self, plan: &Plan<Legal>) -> Result<Listing> {
         let mut context = String::new();
-        for (i, word) in plan.operands().template().words.iter().enumerate() {
+        for (i, word) in plan.template().words.iter().enumerate() {
             match word {
                 Word::Constant(_) => {}
                 Word::Table(table) => context += &format!("word {i} = table {table}\n"),
@@ -139,5 +139,5 @@ pub fn emit(emitter: &dyn Emitter, plan: &Plan<Legal>) -> Result<CompiledCode> {
         return Err(Error::internal("emit", "the code is larger than a kernel may be"));
     }
     let text = Text::New { bytes, alignment, shape: plan.shape() };
-    Ok(CompiledCode { text, context: plan.operands().template() })
+    Ok(CompiledCode { text, context: plan.template() })
 }

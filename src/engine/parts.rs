@@ -11,11 +11,12 @@ use crate::cache::{Layout, Part, Served};
 use crate::column::Column;
 use crate::error::Result;
 use crate::kind::Direction;
-use crate::micro::{Argument, Memory, Role, rows};
+use crate::micro::{Argument, Memory, Role};
 use crate::nest::{At, Node};
 use crate::plan::Op;
 use crate::segment::packed_bytes;
-use crate::walk::Parts;
+use crate::target::cost;
+use crate::walk::{Parts, Rows};
 use crate::{calls, normalize, schedule};
 
 /// The parts of one layout, compiled where enough was asked for.
@@ -24,62 +25,55 @@ pub(super) struct Compiled<'e> {
     pub(super) layout: &'e Arc<Layout>,
 }
 
+impl Compiled<'_> {
+    /// The part that node `i` is, once ranges have moved enough of it.
+    fn part(&self, i: usize, bytes: u64) -> Option<&Part> {
+        let Compiled { engine, layout } = self;
+        let make = || engine.part(layout, i).unwrap_or(Part::Walked);
+        layout.part(i)?.get(bytes, engine.config().lazy_threshold, make)
+    }
+}
+
 impl Parts for Compiled<'_> {
     fn run(&self, memory: &Memory, i: usize, at: At, range: Range<u64>) -> bool {
         let Compiled { engine, layout } = self;
         let node = &layout.nest().nodes()[i];
-        let make = || engine.part(layout, i, memory.direction()).unwrap_or(Part::Walked);
-        let Some(slot) = layout.part(i) else { return false };
-        let bytes = bytes(node, &range);
-        let Some(part) = slot.get(bytes as u64, engine.config().lazy_threshold, make) else { return false };
-        let ran = match part {
-            Part::Own => engine.instances(layout, memory, node, at, range, bytes),
-            Part::Iterations(layout) => engine.instances(layout, memory, node, at, range, bytes),
-            Part::Pieces(column, piece) => pieces(memory, node, (column, *piece), at, range, bytes),
-            Part::Walked => false,
+        let (Node::Loop { step: At { packed, .. }, .. } | Node::Table { packed, .. }) = node else {
+            return false;
         };
-        if ran && calls::counting() {
-            calls::count_part();
-        }
+        let bytes = (range.end - range.start).wrapping_mul(*packed as u64);
+        let of = match self.part(i, bytes) {
+            Some(Part::Own) => layout,
+            Some(Part::Iterations(of)) => of,
+            _ => return false,
+        };
+        let ran = engine.instances(of, memory, node, at, range, bytes);
+        count(ran);
         ran
     }
-}
 
-/// Packed bytes of iterations or rows `range` of `node`.
-fn bytes(node: &Node, range: &Range<u64>) -> i64 {
-    let n = (range.end - range.start) as i64;
-    match node {
-        Node::Loop { step, .. } => step.packed.wrapping_mul(n),
-        Node::Table { packed, .. } => packed.wrapping_mul(n),
-        Node::Blocks { packed, len, .. } => {
-            let last = range.end as usize - 1;
-            packed.get(last) + len.get(last) - packed.get(range.start as usize)
-        }
-        Node::Copy { .. } => packed_bytes(node, 1),
+    fn rows(&self, i: usize, bytes: u64) -> Rows<'_> {
+        let rows = match self.part(i, bytes) {
+            Some(Part::Pieces(column, piece)) => Rows::Pieces(column, *piece),
+            Some(Part::Buckets(columns)) => Rows::Buckets(columns.each_ref(), cost::BUCKET),
+            _ => Rows::Listed,
+        };
+        count(!matches!(rows, Rows::Listed));
+        rows
     }
 }
 
-/// Rows `range` of blocks, of so many bytes, by a table of their pieces.
-fn pieces(
-    memory: &Memory,
-    node: &Node,
-    (column, piece): (&Column, u64),
-    at: At,
-    range: Range<u64>,
-    bytes: i64,
-) -> bool {
-    let Node::Blocks { packed, .. } = node else { return false };
-    let start = packed.get(range.start as usize) - packed.get(0);
-    let (first, n) = (start as u64 / piece, bytes as u64 / piece);
-    let rows = (column, first as usize, n as usize);
-    memory.rows(at.user, at.packed.wrapping_add(start), rows, piece as i64, piece);
-    true
+/// Counts a part of a range that did not go the walker's way.
+fn count(ran: bool) {
+    if ran && calls::counting() {
+        calls::count_part();
+    }
 }
 
 impl Engine {
     /// Makes the part that node `i` of `layout` is, which the walker does not do in one call. Its first entry is at offset 0, since
     /// normal bodies and columns begin there.
-    fn part(&self, layout: &Arc<Layout>, i: usize, direction: Direction) -> Result<Part> {
+    fn part(&self, layout: &Arc<Layout>, i: usize) -> Result<Part> {
         let node = &layout.nest().nodes()[i];
         let part = layout.nest().part(i)?;
         let nest = normalize::normalize(&part, 0)?.nest;
@@ -88,23 +82,38 @@ impl Engine {
             let own = self.0.cache.by_nest(None, nest, 0).layout;
             return Ok(if Arc::ptr_eq(&own, layout) { Part::Own } else { Part::Iterations(own) });
         }
-        let Ok(plan) = schedule::schedule(&nest, direction, self.target()) else {
+        // What unpacking may reorder, packing may.
+        let Ok(plan) = schedule::schedule(&nest, Direction::Unpack, self.target()) else {
             return Ok(Part::Walked);
         };
-        let rows = plan.ops().iter().find_map(|op| match op {
-            Op::Call { call, .. } if *call.callee().family() == rows::FAMILY => {
-                let Some(Argument::Number(len)) = call.argument(Role::Length) else { return None };
-                Some((call.column(plan.tables(), Role::UserOffsets)?, len.k))
-            }
+        let Some(call) = plan.ops().iter().find_map(|op| match op {
+            Op::Call { call, .. } => Some(call),
             _ => None,
-        });
-        // All of the blocks, not a period of them.
-        let all =
-            |(column, piece): &(&Column, u64)| column.len() as u64 * piece == packed_bytes(node, 1) as u64;
-        let Some((column, piece)) = rows.filter(all) else { return Ok(Part::Walked) };
-        let kernel = layout.served(direction).and_then(Served::kernel);
-        let column = kernel.map_or_else(|| column.clone(), |kernel| kernel.shared(column.clone()));
-        Ok(Part::Pieces(column, piece))
+        }) else {
+            return Ok(Part::Walked);
+        };
+        // Kept once where a kernel of the layout has it too.
+        let kernels = Direction::BOTH.into_iter().filter_map(|d| layout.served(d)?.kernel());
+        let shared = |column: &Column| {
+            let own = kernels.clone().find_map(|kernel| kernel.shared(column));
+            own.unwrap_or_else(|| column.clone())
+        };
+        let column = |role| call.column(plan.tables(), role);
+        if let (Some(offsets), Some(Argument::Number(len))) =
+            (column(Role::UserOffsets), call.argument(Role::Length))
+        {
+            // All of the blocks, not a period of them.
+            let all = offsets.len() as u64 * len.k == packed_bytes(node, 1) as u64;
+            return Ok(if all { Part::Pieces(shared(offsets), len.k) } else { Part::Walked });
+        }
+        let Node::Blocks { user, .. } = node else { return Ok(Part::Walked) };
+        Ok(match [Role::UserOffsets, Role::PackedOffsets, Role::Lengths].map(column) {
+            // In buckets: otherwise the rows are those of the nest.
+            [Some(offsets), Some(packed), Some(len)] if offsets.len() == user.len() && offsets != user => {
+                Part::Buckets([offsets, packed, len].map(shared))
+            }
+            _ => Part::Walked,
+        })
     }
 
     /// Iterations `range` of `node`, of so many bytes, which are instances of `layout`. Who comes first compiles; others need not wait.
@@ -115,10 +124,10 @@ impl Engine {
         node: &Node,
         at: At,
         range: Range<u64>,
-        bytes: i64,
+        bytes: u64,
     ) -> bool {
         let direction = memory.direction();
-        let first = || layout.moves(direction, bytes as u64, 0).then(|| self.serve(layout, direction));
+        let first = || layout.moves(direction, bytes, 0).then(|| self.serve(layout, direction));
         let served = layout.served(direction).or_else(first);
         let Some(kernel) = served.and_then(Served::kernel) else { return false };
         match node {

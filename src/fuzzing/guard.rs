@@ -157,13 +157,7 @@ impl Subject<'_> {
                     let range = range.unwrap_or(0..nest.size() as u64 * count);
                     let packed = packed.wrapping_sub(range.start as usize);
                     let user = user.wrapping_offset(moved as isize);
-                    walk::walk(
-                        nest,
-                        &Memory::new(user, packed, direction, level),
-                        count,
-                        range,
-                        &walk::Plain,
-                    );
+                    walk::walk(nest, &Memory::new(user, packed, direction, level), count, range);
                 }
             }
         }

@@ -7,6 +7,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::{Micro, Pattern};
 use crate::column::Column;
 use crate::kind::Direction;
@@ -153,15 +155,15 @@ impl fmt::Display for Table {
 pub struct Call {
     callee: Micro,
     /// Ascending by role.
-    arguments: Box<[(Role, Argument)]>,
+    arguments: Arc<[(Role, Argument)]>,
 }
 
 impl Call {
     /// A call of `callee` with `arguments` in any order. Check it with [`Call::verify`].
     pub fn new(callee: Micro, arguments: impl IntoIterator<Item = (Role, Argument)>) -> Call {
-        let mut arguments: Box<[_]> = arguments.into_iter().collect();
+        let mut arguments: SmallVec<[_; 8]> = arguments.into_iter().collect();
         arguments.sort_unstable_by_key(|a| a.0);
-        Call { callee, arguments }
+        Call { callee, arguments: Arc::from(&arguments[..]) }
     }
 
     /// What is called.
@@ -176,8 +178,7 @@ impl Call {
 
     /// The argument of `role`.
     pub fn argument(&self, role: Role) -> Option<Argument> {
-        let i = self.arguments.binary_search_by_key(&role, |a| a.0).ok()?;
-        Some(self.arguments[i].1)
+        self.arguments.iter().find(|a| a.0 == role).map(|a| a.1)
     }
 
     /// Whether the argument of `role` is a multiple of the instance count.
@@ -204,7 +205,7 @@ impl Call {
             return Err("other arguments than its micro-kernel takes");
         }
         let mut counted = 0;
-        for &(role, argument) in &self.arguments {
+        for &(role, argument) in self.arguments.iter() {
             match argument {
                 Argument::Number(n) if n.k == 0 => return Err("call that moves nothing"),
                 Argument::Number(n) => {

@@ -7,8 +7,6 @@
 //! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of the callee's parameters. Precompiled code
 //! relies on it.
 
-use smallvec::{SmallVec, smallvec};
-
 use super::{Legal, Op, Plan};
 use crate::micro::{Argument, Micro, Role, Table};
 
@@ -68,45 +66,41 @@ pub enum Operand {
     Word(u32),
 }
 
-type Fields = SmallVec<[(Field, Word); 8]>;
-
-/// The constants of `op` in the order of their words.
-fn fields(op: &Op) -> Fields {
-    let at = op.at();
-    let offsets =
-        [(Field::UserOffset, Word::Constant(at.user)), (Field::PackedOffset, Word::Constant(at.packed))];
+/// Calls `f` for the constants of `op` in the order of their words.
+fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
+    if !matches!(op, Op::Move { .. } | Op::Guard { .. }) {
+        f(Field::UserOffset, Word::Constant(op.at().user));
+        f(Field::PackedOffset, Word::Constant(op.at().packed));
+    }
     match op {
-        Op::Move { .. } => SmallVec::new(),
-        Op::Guard { limit, .. } => smallvec![(Field::Limit, Word::Constant(*limit as i64))],
+        Op::Move { .. } => {}
+        Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
         Op::Loop { trip, step, .. } => {
-            let mut fields = Fields::from_slice(&offsets);
-            fields.push((Field::UserStep, Word::Constant(step.user)));
-            fields.push((Field::PackedStep, Word::Constant(step.packed)));
-            fields.push((Field::Bytes, Word::Constant(step.packed.wrapping_mul(trip.k as i64))));
-            fields
+            f(Field::UserStep, Word::Constant(step.user));
+            f(Field::PackedStep, Word::Constant(step.packed));
+            f(Field::Bytes, Word::Constant(step.packed.wrapping_mul(trip.k as i64)));
         }
         Op::Table { table, packed, .. } => {
-            let mut fields = Fields::from_slice(&offsets);
-            fields.push((Field::PackedStep, Word::Constant(*packed)));
-            fields.push((Field::Rows, Word::Table(*table)));
-            fields.push((Field::RowsEnd, Word::TableEnd(*table)));
-            fields
+            f(Field::PackedStep, Word::Constant(*packed));
+            f(Field::Rows, Word::Table(*table));
+            f(Field::RowsEnd, Word::TableEnd(*table));
         }
         Op::Call { call, .. } => {
-            let mut fields = Fields::from_slice(&offsets);
-            fields.push((Field::Callee, Word::Callee(call.callee())));
-            fields.extend(call.callee().parameters().iter().filter_map(|&role| {
-                let word = match call.argument(role)? {
-                    Argument::Number(n) => Word::Constant(n.k as i64),
-                    Argument::Step(k) => Word::Constant(k),
-                    Argument::Table(i) => Word::Table(i),
-                };
-                Some((Field::Argument(role), word))
-            }));
-            fields
+            f(Field::Callee, Word::Callee(call.callee()));
+            for &role in call.callee().parameters() {
+                match call.argument(role) {
+                    Some(Argument::Number(n)) => f(Field::Argument(role), Word::Constant(n.k as i64)),
+                    Some(Argument::Step(k)) => f(Field::Argument(role), Word::Constant(k)),
+                    Some(Argument::Table(i)) => f(Field::Argument(role), Word::Table(i)),
+                    None => {}
+                }
+            }
         }
     }
 }
+
+/// Most words of an operation: those of a call of eight parameters.
+const MOST_WORDS: usize = 9;
 
 /// Where the constants of a plan stand.
 #[derive(Clone, Debug)]
@@ -114,6 +108,7 @@ pub struct Operands<'p> {
     plan: &'p Plan<Legal>,
     /// The first word of every operation, where constants are words.
     starts: Option<Vec<u32>>,
+    /// The words, where they are tables and callees only.
     words: Vec<Word>,
 }
 
@@ -123,18 +118,12 @@ impl Plan<Legal> {
         !self.ops.iter().any(|op| matches!(op, Op::Move { .. }))
     }
 
-    /// Where its constants stand.
-    pub fn operands(&self) -> Operands<'_> {
-        let mut words: Vec<Word> = Vec::new();
-        let starts = self.is_parametric().then(|| {
-            let mut starts = Vec::with_capacity(self.ops.len());
-            for op in &self.ops {
-                starts.push(words.len() as u32);
-                words.extend(fields(op).into_iter().map(|(_, word)| word));
-            }
-            starts
-        });
-        if starts.is_none() {
+    /// The context that its code reads.
+    pub fn template(&self) -> Template {
+        let mut words = Vec::with_capacity(self.ops.len() * MOST_WORDS);
+        if self.is_parametric() {
+            self.ops.iter().for_each(|op| fields(op, |_, word| words.push(word)));
+        } else {
             words.extend((0..self.tables.len() as u32).map(Word::Table));
             for op in &self.ops {
                 if let Op::Call { call, .. } = op
@@ -144,7 +133,20 @@ impl Plan<Legal> {
                 }
             }
         }
-        Operands { plan: self, starts, words }
+        Template { words, tables: self.tables.clone() }
+    }
+
+    /// Where its constants stand.
+    pub fn operands(&self) -> Operands<'_> {
+        if !self.is_parametric() {
+            return Operands { plan: self, starts: None, words: self.template().words };
+        }
+        let starts = self.ops.iter().scan(0, |next, op| {
+            let start = *next;
+            fields(op, |_, _| *next += 1);
+            Some(start)
+        });
+        Operands { plan: self, starts: Some(starts.collect()), words: Vec::new() }
     }
 }
 
@@ -156,22 +158,22 @@ impl Operands<'_> {
 
     /// Where constant `field` of operation `i` stands; none if it has no such constant.
     pub fn get(&self, i: usize, field: Field) -> Option<Operand> {
-        let fields = fields(self.plan.ops.get(i)?);
-        let at = fields.iter().position(|f| f.0 == field)?;
-        let word = fields[at].1;
+        let (mut next, mut found) = (0, None);
+        fields(self.plan.ops.get(i)?, |own, word| {
+            if own == field {
+                found = Some((next, word));
+            }
+            next += 1;
+        });
+        let (at, word) = found?;
         Some(match (&self.starts, word) {
             // An offset of zero costs no code.
             (_, Word::Constant(0)) if matches!(field, Field::UserOffset | Field::PackedOffset) => {
                 Operand::Immediate(0)
             }
-            (Some(starts), _) => Operand::Word(starts[i] + at as u32),
+            (Some(starts), _) => Operand::Word(starts[i] + at),
             (None, Word::Constant(k)) => Operand::Immediate(k),
             (None, word) => Operand::Word(self.words.iter().position(|w| *w == word)? as u32),
         })
-    }
-
-    /// The context.
-    pub fn template(self) -> Template {
-        Template { words: self.words, tables: self.plan.tables.clone() }
     }
 }

@@ -296,7 +296,7 @@ fn context_words() {
             return;
         }
         let sound = kernel(&legal);
-        let context = Context::of(legal.operands().template());
+        let context = Context::of(legal.template());
         let words: Vec<u64> = (0..context.len()).map(|i| context.word(i)).collect();
         for (i, op) in legal.ops().iter().enumerate() {
             for field in FIELDS.into_iter().filter(|&field| is_read(op, field)) {
