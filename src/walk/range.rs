@@ -51,6 +51,7 @@ const MAX_DEPTH: u32 = 16;
 /// Moves the packed bytes `range` of `count` instances of `nest` in the direction of `memory`; `parts` is asked first for what is whole.
 ///
 /// Bytes outside `range` are touched on neither side. The range may start and end inside an element; it lies inside the stream.
+#[inline]
 pub fn range(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: Range<u64>, parts: &impl Parts) {
     // A stream has less than 2^63 bytes.
     let (from, to) = (range.start as i64, range.end as i64);
@@ -105,8 +106,7 @@ impl<P: Parts> Driver<'_, P> {
                 return self.blocks(i, [user, packed, len], at, from, to);
             }
         };
-        // Both sides of the divisions are positive.
-        let mut next = from as u64 / piece as u64;
+        let mut next = quotient(from, piece);
         let skip = from - next as i64 * piece;
         let part = |i: u64, from: i64, to: i64| self.body(body, iteration(node, at, i), from, to, depth + 1);
         let mut rest = to - from;
@@ -117,7 +117,7 @@ impl<P: Parts> Driver<'_, P> {
             next += 1;
         }
         if rest >= piece {
-            let whole = rest as u64 / piece as u64;
+            let whole = quotient(rest, piece);
             self.iterations(i, node, body, at, next..next + whole);
             rest -= whole as i64 * piece;
             next += whole;
@@ -133,6 +133,9 @@ impl<P: Parts> Driver<'_, P> {
         match (node, self.nest.body(body)) {
             (Node::Loop { step, .. }, [Node::Copy { n: len, .. }]) => {
                 let first = at.step(*step, range.start as i64);
+                if n == 1 {
+                    return self.memory.copy(first.user, first.packed, len.k);
+                }
                 self.memory.strided(first.user, first.packed, n, (step.user, step.packed), len.k);
             }
             (Node::Table { displacements, packed, .. }, [Node::Copy { n: len, .. }]) => {
@@ -157,7 +160,7 @@ impl<P: Parts> Driver<'_, P> {
             Rows::Buckets(sorted, bucket) => self.rows(columns, Some((sorted, bucket)), at, from, to),
             Rows::Pieces(displacements, piece) => {
                 let piece = piece as i64;
-                let mut next = from as u64 / piece as u64;
+                let mut next = quotient(from, piece);
                 let skip = from - next as i64 * piece;
                 let copy = |i: u64, from: i64, len: i64| {
                     let user = at.user + displacements.get(i as usize) + from;
@@ -170,7 +173,7 @@ impl<P: Parts> Driver<'_, P> {
                     rest -= head;
                     next += 1;
                 }
-                let whole = rest as u64 / piece as u64;
+                let whole = quotient(rest, piece);
                 if whole > 0 {
                     let rows = (displacements, next as usize, whole as usize);
                     self.memory.rows(at.user, at.packed + next as i64 * piece, rows, piece, piece as u64);
@@ -228,6 +231,18 @@ impl<P: Parts> Driver<'_, P> {
         if is_cut {
             cut(end, 0, tail);
         }
+    }
+}
+
+/// `a / b`, of which neither is negative and `b` is not 0; most quotients here are 0 or 1.
+#[inline]
+fn quotient(a: i64, b: i64) -> u64 {
+    if a < b {
+        0
+    } else if a - b < b {
+        1
+    } else {
+        a as u64 / b as u64
     }
 }
 
