@@ -1,6 +1,6 @@
 //! The pipeline. An engine is a value: mode, CPU level, capacities, arena, cache and counters are its own.
 //!
-//! This is the only module that imports verbs. `Engine::nest` and `Engine::kernel` are the whole flow, one line per stage,
+//! This is the only module that imports passes and executors. `Engine::nest` and `Engine::kernel` are the whole flow, one line per stage,
 //! in order; each stage is timed, logged under its one name and, in check mode, verified.
 
 mod config;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::arena::Arena;
-use crate::cache::{Cache, Layout, Placed, Served};
+use crate::cache::{Cache, Layout, PlacedLayout, Tier};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::Kernel;
 use crate::kind::Direction;
 use crate::lower::Bytes;
-use crate::micro::Memory;
+use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::normalize::Normalized;
 use crate::process::Once;
@@ -100,7 +100,7 @@ impl Engine {
     ///
     /// # Errors
     /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
-    pub(crate) fn layout(&self, t: &Datatype) -> Result<Placed> {
+    pub(crate) fn layout(&self, t: &Datatype) -> Result<PlacedLayout> {
         self.0.tally.commits();
         let placed = match self.0.cache.by_type(t) {
             Some(placed) => placed,
@@ -178,7 +178,7 @@ impl Engine {
     }
 
     /// How `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
-    pub(crate) fn serve<'l>(&self, layout: &'l Arc<Layout>, direction: Direction) -> &'l Served {
+    pub(crate) fn serve<'l>(&self, layout: &'l Arc<Layout>, direction: Direction) -> &'l Tier {
         let mut compiled = false;
         let served = layout.serve(direction, || {
             compiled = true;
@@ -190,7 +190,7 @@ impl Engine {
         served
     }
 
-    fn compile(&self, nest: &LoopNest<Normal>, direction: Direction) -> Served {
+    fn compile(&self, nest: &LoopNest<Normal>, direction: Direction) -> Tier {
         let start = Instant::now();
         let mut made = self.kernel(nest, direction, &mut Trace::silent());
         if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
@@ -203,28 +203,28 @@ impl Engine {
             Ok(Ok((kernel, schedule))) => {
                 self.0.tally.compiled(nanos);
                 tracing::debug!(target: "ddtc", %direction, nanos, code = kernel.code().len(), %schedule, "compiled");
-                Served::Kernel { kernel, schedule: schedule.into() }
+                Tier::Kernel { kernel, schedule: schedule.into() }
             }
             Ok(Err(refusal)) => {
                 self.0.tally.refused();
                 tracing::debug!(target: "ddtc", %direction, reason = refusal.reason, "walked by design");
-                Served::Walk { reason: refusal.reason.into(), fallback: false }
+                Tier::Walk { reason: refusal.reason.into(), fallback: false }
             }
             Err(error) => {
                 self.0.tally.fell_back();
                 tracing::warn!(target: "ddtc", %direction, %error, "fallback to the walker");
-                Served::Walk { reason: error.to_string().into(), fallback: true }
+                Tier::Walk { reason: error.to_string().into(), fallback: true }
             }
         }
     }
 
     /// Executes the packed bytes `[from, to)` of `count` instances without a kernel.
-    pub(crate) fn walk(&self, layout: &Layout, memory: &Memory, count: u64, range: Range<u64>) {
+    pub(crate) fn walk(&self, layout: &Layout, memory: &Buffers, count: u64, range: Range<u64>) {
         walk::walk(layout.nest(), memory, count, range);
     }
 
     /// The same for a part of the stream; whole iterations inside it by kernels, where the mode compiles.
-    pub(crate) fn range(&self, layout: &Arc<Layout>, memory: &Memory, count: u64, range: Range<u64>) {
+    pub(crate) fn range(&self, layout: &Arc<Layout>, memory: &Buffers, count: u64, range: Range<u64>) {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => walk::range(layout.nest(), memory, count, range, &walk::Plain),
             Mode::Lazy | Mode::Commit => {

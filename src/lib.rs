@@ -34,25 +34,25 @@
 //!
 //! # Rooms
 //!
-//! Nouns hold data, verbs are stages. A verb imports nouns, never another verb; only [`engine`] imports the verbs. A stage has
+//! Rooms hold data, are passes (stages), or executors. Passes and executors import data, never each other; only [`engine`] imports them. A stage has
 //! one name: module, log line, timing label, filetest command, CLI verb. docs/ARCHITECTURE.md has a paragraph per room.
 //!
 //! | Room | What |
 //! |---|---|
 //! | [`error`] | what was called, which argument broke which rule |
 //! | [`process`] | forks and limits: locks that a child never finds taken |
-//! | [`datatype`] | noun: the MPI type, free of any MPI library |
-//! | [`column`](mod@column), [`kind`], [`target`] | nouns: integer tables; kernel kinds; CPU levels and cost constants |
-//! | [`nest`], [`plan`], [`segment`] | nouns: what moves; how it moves; which part of it |
-//! | [`micro`], [`arena`], [`kernel`] | nouns, unsafe: precompiled inner loops; executable memory; code with its context |
-//! | [`decode`], [`lower`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | verbs: the stages, in order |
-//! | [`walk`], [`interp`] | verbs beside the flow: production fallback; oracle |
+//! | [`datatype`] | data: the MPI type, free of any MPI library |
+//! | [`column`](mod@column), [`kind`], [`target`] | data: integer tables; kernel kinds; CPU levels and cost constants |
+//! | [`nest`], [`plan`], [`segment`] | data: what moves; how it moves; which part of it |
+//! | [`micro`], [`arena`], [`kernel`] | data, unsafe: precompiled inner loops; executable memory; code with its context |
+//! | [`decode`], [`lower`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | passes: the stages, in order |
+//! | [`walk`], [`interp`] | executors: production fallback and ranges; oracle |
 //! | [`cache`], [`engine`] | equal layouts share kernels; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
-//! | [`calls`] | noun: counters of pack and unpack calls, per thread, and only while one is asked for |
-//! | [`policy`] | noun: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
-//! | [`files`] | noun: files that the environment names, opened so that nobody can put another there |
-//! | [`lexer`] | noun: words, integers and punctuation of all text forms |
+//! | [`calls`] | data: counters of pack and unpack calls, per thread, and only while one is asked for |
+//! | [`policy`] | data: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
+//! | [`files`] | data: files that the environment names, opened so that nobody can put another there |
+//! | [`lexer`] | data: words, integers and punctuation of all text forms |
 //! | [`corpus`] | named datatypes in the text notation |
 //!
 //! # Stability

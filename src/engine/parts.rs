@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::cache::{Layout, Part, Served};
+use crate::cache::{Layout, Part, Tier};
 use crate::column::Column;
 use crate::error::Result;
 use crate::kind::Direction;
-use crate::micro::{Argument, Memory, Role};
-use crate::nest::{At, Node};
+use crate::micro::{Argument, Buffers, Role};
+use crate::nest::{Node, Offsets};
 use crate::plan::Op;
 use crate::segment::packed_bytes;
 use crate::target::cost;
@@ -35,10 +35,10 @@ impl Compiled<'_> {
 }
 
 impl Parts for Compiled<'_> {
-    fn run(&self, memory: &Memory, i: usize, at: At, range: Range<u64>) -> bool {
+    fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool {
         let Compiled { engine, layout } = self;
         let node = &layout.nest().nodes()[i];
-        let (Node::Loop { step: At { packed, .. }, .. } | Node::Table { packed, .. }) = node else {
+        let (Node::Loop { step: Offsets { packed, .. }, .. } | Node::Table { packed, .. }) = node else {
             return false;
         };
         let bytes = (range.end - range.start).wrapping_mul(*packed as u64);
@@ -120,23 +120,23 @@ impl Engine {
     fn instances(
         &self,
         layout: &Arc<Layout>,
-        memory: &Memory,
+        memory: &Buffers,
         node: &Node,
-        at: At,
+        at: Offsets,
         range: Range<u64>,
         bytes: u64,
     ) -> bool {
         let direction = memory.direction();
         let first = || layout.moves(direction, bytes, 0).then(|| self.serve(layout, direction));
         let served = layout.served(direction).or_else(first);
-        let Some(kernel) = served.and_then(Served::kernel) else { return false };
+        let Some(kernel) = served.and_then(Tier::kernel) else { return false };
         match node {
             Node::Loop { step, .. } => {
                 kernel.run(memory, at.step(*step, range.start as i64), range.end - range.start);
             }
             Node::Table { displacements, packed, .. } => {
                 for row in range {
-                    let to = At::new(displacements.get(row as usize), packed.wrapping_mul(row as i64));
+                    let to = Offsets::new(displacements.get(row as usize), packed.wrapping_mul(row as i64));
                     kernel.run(memory, at + to, 1);
                 }
             }

@@ -13,7 +13,7 @@ use std::sync::{Once, OnceLock};
 use crate::committed::Committed;
 use crate::kernel::Kernel;
 use crate::kind::Direction;
-use crate::micro::Memory;
+use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::target::Level;
 use crate::walk;
@@ -157,7 +157,7 @@ impl Subject<'_> {
                     let range = range.unwrap_or(0..nest.size() as u64 * count);
                     let packed = packed.wrapping_sub(range.start as usize);
                     let user = user.wrapping_offset(moved as isize);
-                    walk::walk(nest, &Memory::new(user, packed, direction, level), count, range);
+                    walk::walk(nest, &Buffers::new(user, packed, direction, level), count, range);
                 }
             }
         }

@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use super::{iteration, walk_body};
 use crate::column::Column;
-use crate::micro::Memory;
-use crate::nest::{At, Body, LoopNest, Node, Normal};
+use crate::micro::Buffers;
+use crate::nest::{Body, LoopNest, Node, Normal, Offsets};
 use crate::segment::Segment;
 
 /// What moves whole parts of a range faster than the walker does.
 pub trait Parts {
     /// Moves whole iterations `range` of node `i`, a loop or table whose iteration 0 is at `at`; false if it leaves that to the walker.
-    fn run(&self, memory: &Memory, i: usize, at: At, range: Range<u64>) -> bool;
+    fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool;
 
     /// By which columns whole rows of blocks `i` are moved, for a range of `bytes` in them.
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_>;
@@ -36,7 +36,7 @@ pub enum Rows<'a> {
 pub struct Plain;
 
 impl Parts for Plain {
-    fn run(&self, _: &Memory, _: usize, _: At, _: Range<u64>) -> bool {
+    fn run(&self, _: &Buffers, _: usize, _: Offsets, _: Range<u64>) -> bool {
         false
     }
 
@@ -52,24 +52,24 @@ const MAX_DEPTH: u32 = 16;
 ///
 /// Bytes outside `range` are touched on neither side. The range may start and end inside an element; it lies inside the stream.
 #[inline]
-pub fn range(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: Range<u64>, parts: &impl Parts) {
+pub fn range(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range<u64>, parts: &impl Parts) {
     // A stream has less than 2^63 bytes.
     let (from, to) = (range.start as i64, range.end as i64);
     if from < to {
-        Driver { nest, memory, count, parts }.body(nest.root(), At::ZERO, from, to, 0);
+        Driver { nest, memory, count, parts }.body(nest.root(), Offsets::ZERO, from, to, 0);
     }
 }
 
 struct Driver<'a, P> {
     nest: &'a LoopNest<Normal>,
-    memory: &'a Memory,
+    memory: &'a Buffers,
     count: u64,
     parts: &'a P,
 }
 
 impl<P: Parts> Driver<'_, P> {
     /// Packed bytes `[from, to)` of one iteration of `body`, which is at `at`.
-    fn body(&self, body: Body, at: At, from: i64, to: i64, depth: u32) {
+    fn body(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         let start = body.start as usize;
         if depth > MAX_DEPTH {
             let segment = Segment { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
@@ -93,7 +93,7 @@ impl<P: Parts> Driver<'_, P> {
 
     /// Packed bytes `[from, to)` of node `i`, in an iteration at `at`.
     #[inline]
-    fn node(&self, i: usize, at: At, from: i64, to: i64, depth: u32) {
+    fn node(&self, i: usize, at: Offsets, from: i64, to: i64, depth: u32) {
         let node = &self.nest.nodes()[i];
         let at = at + node.at();
         let (body, piece) = match node {
@@ -128,7 +128,7 @@ impl<P: Parts> Driver<'_, P> {
     }
 
     /// Whole iterations of node `i`, whose iteration 0 is at `at`.
-    fn iterations(&self, i: usize, node: &Node, body: Body, at: At, range: Range<u64>) {
+    fn iterations(&self, i: usize, node: &Node, body: Body, at: Offsets, range: Range<u64>) {
         let n = range.end - range.start;
         match (node, self.nest.body(body)) {
             (Node::Loop { step, .. }, [Node::Copy { n: len, .. }]) => {
@@ -154,7 +154,7 @@ impl<P: Parts> Driver<'_, P> {
     }
 
     /// Packed bytes `[from, to)` of blocks `i`.
-    fn blocks(&self, i: usize, columns: [&Column; 3], at: At, from: i64, to: i64) {
+    fn blocks(&self, i: usize, columns: [&Column; 3], at: Offsets, from: i64, to: i64) {
         match self.parts.rows(i, (to - from) as u64) {
             Rows::Listed => self.rows(columns, None, at, from, to),
             Rows::Buckets(sorted, bucket) => self.rows(columns, Some((sorted, bucket)), at, from, to),
@@ -192,13 +192,13 @@ impl<P: Parts> Driver<'_, P> {
         &self,
         columns: [&Column; 3],
         buckets: Option<([&Column; 3], usize)>,
-        at: At,
+        at: Offsets,
         from: i64,
         to: i64,
     ) {
         let [user, packed, len] = columns;
         let cut = |i: usize, from: i64, to: i64| {
-            let row = at + At::new(user.get(i), packed.get(i));
+            let row = at + Offsets::new(user.get(i), packed.get(i));
             self.memory.copy(row.user + from, row.packed + from, (to - from) as u64);
         };
         let whole = |columns: [&Column; 3], range: Range<usize>| {
@@ -247,7 +247,7 @@ fn quotient(a: i64, b: i64) -> u64 {
 }
 
 /// The packed offset of iteration `i`, of the one behind the last too.
-fn iteration_start(node: &Node, at: At, i: u64) -> i64 {
+fn iteration_start(node: &Node, at: Offsets, i: u64) -> i64 {
     let piece = match node {
         Node::Loop { step, .. } => step.packed,
         Node::Table { packed, .. } => *packed,
