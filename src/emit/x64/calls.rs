@@ -36,8 +36,8 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// `to = base + k`, and the operation's own offset where that is a word.
-    pub(super) fn start(&mut self, i: usize, base: Location, k: i64, own: Field, to: Reg) {
+    /// `to = base + k`.
+    pub(super) fn moved(&mut self, base: Location, k: i64, to: Reg) {
         match (base, i32::try_from(k)) {
             (Location::Reg(r), Ok(0)) if r == to => {}
             (Location::Reg(r), Ok(0)) => self.code.push(Inst::Copy(to, r)),
@@ -49,6 +49,11 @@ impl Function<'_> {
                 self.add(Location::Reg(to), k);
             }
         }
+    }
+
+    /// The same, and the operation's own offset where that is a word.
+    pub(super) fn start(&mut self, i: usize, base: Location, k: i64, own: Field, to: Reg) {
+        self.moved(base, k, to);
         if let Some(Operand::Word(index)) = self.operands.get(i, own) {
             let mem = self.word(index);
             self.code.push(Inst::Math(Math::Add, to, Source::Mem(mem)));

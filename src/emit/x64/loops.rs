@@ -80,8 +80,7 @@ impl Function<'_> {
         let (rounds, rest) = (k / unroll, k % unroll);
         let bytes = once.step.packed.wrapping_mul((rounds * unroll) as i64);
         let to = if let Location::Reg(r) = end { r } else { Reg::RAX };
-        self.get_into(here.packed, to);
-        self.add(Location::Reg(to), bytes);
+        self.moved(here.packed, bytes, to);
         self.put(end, to);
         self.rotated(i, here, end, once)?;
         self.iterations(here, Offsets::ZERO, once, rest as u32)
