@@ -174,6 +174,9 @@ fn code_is_shown_where_there_is_an_emitter_and_otherwise_it_says_why() {
         if !own {
             assert_eq!(line("load"), format!("load: not shown: this machine does not run {target}"));
         }
+        // What is walked has no code anywhere.
+        let walked = good(&["explain", "--target", target, "children.10000"]);
+        assert!(walked.contains("\nwalked: ") && !walked.contains("not shown"), "{walked}");
         // Templates are those of x86-64; Cranelift is asked for.
         let clif = good(&["explain", "--clif", "--target", target, t]);
         assert_eq!(clif.contains("Cranelift IR"), !line("load").contains("not shown"), "{clif}");

@@ -131,17 +131,13 @@ impl Engine {
         let normalized = self.nest(t, &mut trace)?;
         let mut out = Explanation { origin: normalized.origin, ..Explanation::default() };
         let emission = self.emission_for(target)?;
-        if let Some(why) = emission.missing() {
-            out.missing.push(("emit", why.to_owned()));
-        }
-        if !target.runs() {
-            out.missing.push(("load", format!("this machine does not run {target}")));
-        }
         match self.plan(&normalized.nest, direction, &emission, &mut trace)? {
             Err(refusal) => out.refusal = Some(refusal.reason),
             Ok((plan, summary)) => {
                 out.schedule = summary;
-                if emission.missing().is_none() {
+                if let Some(why) = emission.missing() {
+                    out.missing.push(("emit", why.to_owned()));
+                } else {
                     let code = self.code(&plan, &emission, &mut trace)?;
                     if target.runs() {
                         let kernel = self.load(code, &emission, &mut trace)?;
@@ -150,6 +146,9 @@ impl Engine {
                     } else if let Text::New { bytes, .. } = code.text {
                         out.code = bytes;
                     }
+                }
+                if !target.runs() {
+                    out.missing.push(("load", format!("this machine does not run {target}")));
                 }
             }
         }

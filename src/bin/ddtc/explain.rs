@@ -140,10 +140,11 @@ pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> 
     let stage = explanation.stages.iter().find(|s| s.name == name);
     let target = args.target()?;
     let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);
-    let stage = stage.ok_or_else(|| match (explanation.refusal, missing) {
-        (None, Some((_, why))) => format!("stage {name} is not shown for {target}: {why}"),
-        (refusal, _) => {
-            format!("stage {name} is not reached: {}", refusal.unwrap_or("an earlier stage failed"))
+    let stage = stage.ok_or_else(|| match missing {
+        Some((_, why)) => format!("stage {name} is not shown for {target}: {why}"),
+        None => {
+            let reason = explanation.refusal.unwrap_or("an earlier stage failed");
+            format!("stage {name} is not reached: {reason}")
         }
     })?;
     if stage.text.is_empty() {
