@@ -33,7 +33,7 @@ const MAX_KEYS: usize = 64;
 
 /// How calls of one direction are served.
 #[derive(Clone, Debug)]
-pub enum Served {
+pub enum Tier {
     /// Compiled.
     Kernel {
         /// The code.
@@ -50,12 +50,12 @@ pub enum Served {
     },
 }
 
-impl Served {
+impl Tier {
     /// The kernel, if there is one.
     pub fn kernel(&self) -> Option<&Arc<Kernel>> {
         match self {
-            Served::Kernel { kernel, .. } => Some(kernel),
-            Served::Walk { .. } => None,
+            Tier::Kernel { kernel, .. } => Some(kernel),
+            Tier::Walk { .. } => None,
         }
     }
 }
@@ -104,7 +104,7 @@ const MAX_PARTS: usize = 4096;
 #[derive(Debug)]
 pub struct Layout {
     nest: LoopNest<Normal>,
-    served: [Awaited<Served>; 2],
+    served: [Awaited<Tier>; 2],
     /// Bytes moved so far in mode `Lazy`, per direction.
     moved: [AtomicU64; 2],
     /// A slot for each node, once a range was asked for.
@@ -128,13 +128,13 @@ impl Layout {
     }
 
     /// How calls of `direction` are served, once that is decided.
-    pub fn served(&self, direction: Direction) -> Option<&Served> {
+    pub fn served(&self, direction: Direction) -> Option<&Tier> {
         self.served[direction as usize].get()
     }
 
     /// The same, deciding it with `compile` if nobody has: concurrent callers wait and get the one result. A child does not wait for a
     /// compile of its parent's.
-    pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Served) -> &Served {
+    pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Tier) -> &Tier {
         self.served[direction as usize].get_or_init(compile)
     }
 
@@ -159,7 +159,7 @@ impl Layout {
 
 /// A layout and the user offset in bytes of its datatype.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct PlacedLayout {
     /// What is shared.
     pub layout: Arc<Layout>,
     /// What is the datatype's own.
@@ -190,7 +190,7 @@ pub struct Cache {
 
 #[derive(Debug, Default)]
 struct State {
-    types: HashMap<u128, (Datatype, Placed), Xxh3DefaultBuilder>,
+    types: HashMap<u128, (Datatype, PlacedLayout), Xxh3DefaultBuilder>,
     nests: HashMap<u64, Vec<Held>, Xxh3DefaultBuilder>,
     clock: u64,
     bytes: usize,
@@ -223,7 +223,7 @@ impl Cache {
     }
 
     /// The layout of an equal datatype seen before.
-    pub fn by_type(&self, t: &Datatype) -> Option<Placed> {
+    pub fn by_type(&self, t: &Datatype) -> Option<PlacedLayout> {
         let mut state = self.state();
         state.clock += 1;
         let clock = state.clock;
@@ -241,7 +241,7 @@ impl Cache {
     }
 
     /// The layout of an equal nest, made if there is none; remembers that `t`, if there is one, leads to it.
-    pub fn by_nest(&self, t: Option<&Datatype>, nest: LoopNest<Normal>, origin: i64) -> Placed {
+    pub fn by_nest(&self, t: Option<&Datatype>, nest: LoopNest<Normal>, origin: i64) -> PlacedLayout {
         let hash = hash_of(&nest);
         let mut state = self.state();
         state.clock += 1;
@@ -264,7 +264,7 @@ impl Cache {
         };
         let held = &mut bucket[i];
         held.last_used = clock;
-        let placed = Placed { layout: Arc::clone(&held.layout), origin };
+        let placed = PlacedLayout { layout: Arc::clone(&held.layout), origin };
         if let Some((t, key)) = t.map(|t| (t, t.structural_hash()))
             && let Entry::Vacant(slot) = types.entry(key)
         {

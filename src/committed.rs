@@ -14,14 +14,14 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-use crate::cache::{Layout, Placed, Served};
+use crate::cache::{Layout, PlacedLayout, Tier};
 use crate::calls;
 use crate::datatype::Datatype;
 use crate::engine::{Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
-use crate::kernel::{Frame, Kernel};
+use crate::kernel::{EntryPoint, Kernel};
 use crate::kind::Direction;
-use crate::micro::Memory;
+use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 
 use definition::Call;
@@ -33,7 +33,7 @@ pub struct Committed(Arc<Inner>);
 struct Inner {
     /// Frames of the kernels of `layout` that calls may go to at once; null while there is none, and where calls need more than the kernel
     /// (check mode, several threads, streaming). The hot path reads nothing else but `origin` and `small`.
-    frames: [AtomicPtr<u64>; 2],
+    entry_points: [AtomicPtr<u64>; 2],
     origin: isize,
     /// The size in bytes of a datatype whose bounds are plain ([`Committed::plain_size`]), else 0.
     small: u32,
@@ -72,10 +72,10 @@ impl fmt::Debug for Committed {
 }
 
 impl Committed {
-    pub(crate) fn new(engine: Engine, datatype: Datatype, placed: Placed) -> Committed {
-        let Placed { layout, origin } = placed;
+    pub(crate) fn new(engine: Engine, datatype: Datatype, placed: PlacedLayout) -> Committed {
+        let PlacedLayout { layout, origin } = placed;
         let committed = Committed(Arc::new(Inner {
-            frames: Default::default(),
+            entry_points: Default::default(),
             origin: origin as isize,
             small: small(&datatype),
             datatype,
@@ -120,8 +120,8 @@ impl Committed {
     pub fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
             None => "not compiled yet: walked".to_owned(),
-            Some(Served::Kernel { schedule, .. }) => schedule.to_string(),
-            Some(Served::Walk { reason, .. }) => format!("walked: {reason}"),
+            Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
+            Some(Tier::Walk { reason, .. }) => format!("walked: {reason}"),
         }
     }
 
@@ -361,14 +361,14 @@ impl Committed {
 
 impl Inner {
     /// Lets calls go to the kernel that the layout has, unless they need more.
-    fn adopt(&self, direction: Direction, served: Option<&Served>) {
+    fn adopt(&self, direction: Direction, served: Option<&Tier>) {
         let config = self.engine.config();
-        if let Some(kernel) = served.and_then(Served::kernel)
+        if let Some(kernel) = served.and_then(Tier::kernel)
             && !config.check
             && config.threads <= 1
             && config.stream_bytes == u64::MAX
         {
-            self.frames[direction as usize].store(kernel.frame().as_ptr(), Release);
+            self.entry_points[direction as usize].store(kernel.entry_point().as_ptr(), Release);
         }
     }
 
@@ -384,7 +384,7 @@ impl Inner {
             Mode::Lazy => layout.served(direction),
         };
         self.adopt(direction, served);
-        served.and_then(Served::kernel)
+        served.and_then(Tier::kernel)
     }
 
     /// # Safety
@@ -394,10 +394,10 @@ impl Inner {
         if calls::counting() {
             calls::count(direction, (self.datatype.size() as u64).saturating_mul(count));
         }
-        match Frame::from_ptr(self.frames[direction as usize].load(Acquire)) {
+        match EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) {
             // SAFETY: the frame of the kernel that `layout` has decided on for good (`adopt`), which lives as long as `self`; it
             // was made for this datatype's nest, and `origin` is what that nest leaves out.
-            Some(frame) => unsafe { frame.call(user.wrapping_offset(self.origin), packed, count) },
+            Some(entry) => unsafe { entry.call(user.wrapping_offset(self.origin), packed, count) },
             // SAFETY: as the caller promises.
             None => unsafe { self.run_slow(direction, user, packed, count) },
         }
@@ -456,7 +456,7 @@ impl Inner {
     ) {
         let level = self.engine.config().level;
         // SAFETY: only blocks of this nest inside the range are moved, which the caller vouches for.
-        let memory = unsafe { Memory::new(user.wrapping_offset(self.origin), packed, direction, level) };
+        let memory = unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) };
         if self.streams(direction, range.end - range.start) {
             self.engine.walk(&self.layout, &memory.streaming(true), count, range);
         } else {

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::arena::Arena;
-use crate::cache::{Cache, Layout, Served};
+use crate::cache::{Cache, Layout, Tier};
 use crate::committed::Committed;
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::{CompiledCode, Kernel};
 use crate::kind::Direction;
 use crate::lower::Bytes;
-use crate::micro::Memory;
+use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::normalize::Normalized;
 use crate::plan::{Legal, Plan};
@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// How `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
-    pub(crate) fn serve<'l>(&self, layout: &'l Arc<Layout>, direction: Direction) -> &'l Served {
+    pub(crate) fn serve<'l>(&self, layout: &'l Arc<Layout>, direction: Direction) -> &'l Tier {
         let mut compiled = false;
         let served = layout.serve(direction, || {
             compiled = true;
@@ -222,7 +222,7 @@ impl Engine {
         served
     }
 
-    fn compile(&self, nest: &LoopNest<Normal>, direction: Direction) -> Served {
+    fn compile(&self, nest: &LoopNest<Normal>, direction: Direction) -> Tier {
         let start = Instant::now();
         let mut made = self.kernel(nest, direction, &mut Trace::silent());
         if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
@@ -235,28 +235,28 @@ impl Engine {
             Ok(Ok((kernel, schedule))) => {
                 self.0.tally.compiled(nanos);
                 tracing::debug!(target: "ddtc", %direction, nanos, code = kernel.code().len(), %schedule, "compiled");
-                Served::Kernel { kernel, schedule: schedule.into() }
+                Tier::Kernel { kernel, schedule: schedule.into() }
             }
             Ok(Err(refusal)) => {
                 self.0.tally.refused();
                 tracing::debug!(target: "ddtc", %direction, reason = refusal.reason, "walked by design");
-                Served::Walk { reason: refusal.reason.into(), fallback: false }
+                Tier::Walk { reason: refusal.reason.into(), fallback: false }
             }
             Err(error) => {
                 self.0.tally.fell_back();
                 tracing::warn!(target: "ddtc", %direction, %error, "fallback to the walker");
-                Served::Walk { reason: error.to_string().into(), fallback: true }
+                Tier::Walk { reason: error.to_string().into(), fallback: true }
             }
         }
     }
 
     /// Executes the packed bytes `[from, to)` of `count` instances without a kernel.
-    pub(crate) fn walk(&self, layout: &Layout, memory: &Memory, count: u64, range: Range<u64>) {
+    pub(crate) fn walk(&self, layout: &Layout, memory: &Buffers, count: u64, range: Range<u64>) {
         walk::walk(layout.nest(), memory, count, range, &walk::Plain);
     }
 
     /// The same; whole iterations inside the range by kernels, where the mode compiles.
-    pub(crate) fn range(&self, layout: &Arc<Layout>, memory: &Memory, count: u64, range: Range<u64>) {
+    pub(crate) fn range(&self, layout: &Arc<Layout>, memory: &Buffers, count: u64, range: Range<u64>) {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => self.walk(layout, memory, count, range),
             Mode::Lazy | Mode::Commit => {

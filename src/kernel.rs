@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 use crate::arena::{Arena, Draft, Slot};
 use crate::column::Column;
 use crate::error::{Error, Result};
-use crate::micro::{Memory, Table};
-use crate::nest::At;
+use crate::micro::{Buffers, Table};
+use crate::nest::Offsets;
 use crate::plan::{Shape, Template, Word};
 use crate::process::Mutex;
 
@@ -104,17 +104,17 @@ impl Default for Context {
 /// What a call needs: the entry point, and behind it the context. Points into a [`Kernel`] and is valid as long as that lives.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub struct Frame(NonNull<u64>);
+pub struct EntryPoint(NonNull<u64>);
 
-impl Frame {
+impl EntryPoint {
     /// The frame as an address.
     pub fn as_ptr(self) -> *mut u64 {
         self.0.as_ptr()
     }
 
-    /// The frame at an address that [`Frame::as_ptr`] gave.
-    pub fn from_ptr(address: *mut u64) -> Option<Frame> {
-        NonNull::new(address).map(Frame)
+    /// The frame at an address that [`EntryPoint::as_ptr`] gave.
+    pub fn from_ptr(address: *mut u64) -> Option<EntryPoint> {
+        NonNull::new(address).map(EntryPoint)
     }
 
     /// Runs the kernel on `count` instances.
@@ -201,7 +201,7 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel of `code` that reads `context`.
     ///
-    /// Nothing is run or read here; that code and context belong together is what [`Frame::call`] asks of its caller.
+    /// Nothing is run or read here; that code and context belong together is what [`EntryPoint::call`] asks of its caller.
     pub fn new(code: Code, mut context: Context) -> Kernel {
         context.lines[0].0[0] = code.entry as usize as u64;
         Kernel { code, context }
@@ -218,25 +218,25 @@ impl Kernel {
     }
 
     /// What calls of this kernel need; valid while it lives.
-    pub fn frame(&self) -> Frame {
-        Frame(NonNull::from(&*self.context.lines).cast())
+    pub fn entry_point(&self) -> EntryPoint {
+        EntryPoint(NonNull::from(&*self.context.lines).cast())
     }
 
     /// Runs the kernel on `count` instances.
     ///
     /// # Safety
-    /// As [`Frame::call`].
+    /// As [`EntryPoint::call`].
     #[inline]
     pub unsafe fn call(&self, user: *mut u8, packed: *mut u8, count: u64) {
         // SAFETY: the kernel lives; the rest is what the caller promises.
-        unsafe { self.frame().call(user, packed, count) }
+        unsafe { self.entry_point().call(user, packed, count) }
     }
 
     /// Runs the kernel on `count` instances, the first at these offsets of a call's memory.
-    pub(crate) fn run(&self, memory: &Memory, at: At, count: u64) {
+    pub(crate) fn run(&self, memory: &Buffers, at: Offsets, count: u64) {
         let (user, packed) = memory.at(at.user, at.packed);
         // SAFETY: whoever made the handle vouches that it is used for blocks of the layout and the range that the buffers were made
-        // for (`Memory::new`), and these instances are such blocks.
+        // for (`Buffers::new`), and these instances are such blocks.
         unsafe { self.call(user, packed, count) }
     }
 
@@ -253,7 +253,7 @@ impl Kernel {
 
     /// The context to pass to [`Kernel::entry`]; valid while the kernel lives.
     pub fn context(&self) -> *const u64 {
-        self.frame().as_ptr().wrapping_add(1)
+        self.entry_point().as_ptr().wrapping_add(1)
     }
 
     /// Bytes of tables and constants behind the context.

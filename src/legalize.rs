@@ -5,7 +5,7 @@
 //! neighbours of the block stay untouched. A whole cache line never overlaps: misaligned, it would cross two.
 
 use crate::error::Result;
-use crate::plan::{At, Body, Legal, Op, Plan, Scheduled};
+use crate::plan::{Body, Legal, Offsets, Op, Plan, Scheduled};
 
 /// Splits the moves of `plan` into accesses of at most `widest` bytes (64 to 8, by the vectors that the emitter has).
 ///
@@ -26,7 +26,7 @@ pub fn legalize(plan: &Plan<Scheduled>, widest: u32) -> Result<Plan<Legal>> {
         starts.push(end);
         match op {
             Op::Move { at, len } => accesses(*len, widest, |offset, width| {
-                let at = *at + At::new(i64::from(offset), i64::from(offset));
+                let at = *at + Offsets::new(i64::from(offset), i64::from(offset));
                 ops.push(Op::Move { at, len: width });
             }),
             Op::Loop { .. } | Op::Table { .. } => {

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::column::{Column, more_room, room};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
-use crate::nest::{At, Body, Byte, Leaf, LoopNest, Lowered, Node, Trip, Value};
+use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 use crate::segment::packed_bytes;
 
 /// What the leaves of a nest count, by the leaf operation that it is lowered for.
@@ -22,7 +22,7 @@ pub trait Leaves: Copy {
     type Leaf: Leaf;
 
     /// The leaves of a basic type: offsets in bytes of the first unit on both sides, number, unit.
-    fn of(self, named: Named) -> Vec<(At, u64, Self::Leaf)>;
+    fn of(self, named: Named) -> Vec<(Offsets, u64, Self::Leaf)>;
 }
 
 /// Bytes, moved as they are.
@@ -40,9 +40,9 @@ pub struct External32;
 impl Leaves for Bytes {
     type Leaf = Byte;
 
-    fn of(self, named: Named) -> Vec<(At, u64, Byte)> {
+    fn of(self, named: Named) -> Vec<(Offsets, u64, Byte)> {
         let pieces = named.pieces().iter().scan(0, |packed, &(offset, size)| {
-            let at = At::new(offset, *packed);
+            let at = Offsets::new(offset, *packed);
             *packed += size;
             Some((at, size as u64, Byte))
         });
@@ -53,18 +53,18 @@ impl Leaves for Bytes {
 impl Leaves for Native {
     type Leaf = Value;
 
-    fn of(self, named: Named) -> Vec<(At, u64, Value)> {
-        if named.is_marker() { Vec::new() } else { vec![(At::ZERO, 1, Value::native(named))] }
+    fn of(self, named: Named) -> Vec<(Offsets, u64, Value)> {
+        if named.is_marker() { Vec::new() } else { vec![(Offsets::ZERO, 1, Value::native(named))] }
     }
 }
 
 impl Leaves for External32 {
     type Leaf = Value;
 
-    fn of(self, named: Named) -> Vec<(At, u64, Value)> {
+    fn of(self, named: Named) -> Vec<(Offsets, u64, Value)> {
         let parts = named.parts().iter().scan(0, |packed, &(part, offset)| {
             let (value, n) = Value::external32(part);
-            let at = At::new(offset, *packed);
+            let at = Offsets::new(offset, *packed);
             *packed += value.packed() * n as i64;
             Some((at, n, value))
         });
@@ -118,11 +118,11 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
         l.alike.insert(t.structural_hash(), t);
     }
     let inner = l.of(t)?;
-    let step = At::new(t.extent(), inner.size);
+    let step = Offsets::new(t.extent(), inner.size);
     let root = if inner.size == 0 {
         Body::default()
     } else {
-        l.seal(vec![Node::Loop { at: At::ZERO, trip: Trip::counted(1), step, body: inner.body }])?
+        l.seal(vec![Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body: inner.body }])?
     };
     Ok(LoopNest::new(l.nodes, root, inner.size, t.extent()))
 }
@@ -169,7 +169,7 @@ impl<V: Leaves> Lowering<'_, V> {
             Combiner::Contiguous { count, oldtype } => {
                 let run = self.run_of(oldtype)?;
                 let run = run.and_then(|(unit, n)| Some((unit, n.checked_mul(*count)?)));
-                let node = self.block(oldtype, At::ZERO, *count)?;
+                let node = self.block(oldtype, Offsets::ZERO, *count)?;
                 self.done(vec![node], run)
             }
             Combiner::Vector { count, blocklength, stride, oldtype } => {
@@ -194,7 +194,7 @@ impl<V: Leaves> Lowering<'_, V> {
                 let mut list = room("lower", types.len())?;
                 let mut packed = 0_i64;
                 for ((t, &n), &d) in types.iter().zip(blocklengths.iter()).zip(displacements.iter()) {
-                    list.push(self.block(t, At::new(d, packed), n)?);
+                    list.push(self.block(t, Offsets::new(d, packed), n)?);
                     packed = packed.wrapping_add(self.of(t)?.size.wrapping_mul(n));
                 }
                 self.done(list, None)
@@ -222,16 +222,16 @@ impl<V: Leaves> Lowering<'_, V> {
     }
 
     /// `n` instances of `t` in a row, the first at `at`.
-    fn block(&self, t: &Datatype, at: At, n: i64) -> Result<Node<V::Leaf>> {
+    fn block(&self, t: &Datatype, at: Offsets, n: i64) -> Result<Node<V::Leaf>> {
         let Done { body, size, .. } = self.of(t)?;
-        Ok(Node::Loop { at, trip: Trip::fixed(n as u64), step: At::new(t.extent(), size), body })
+        Ok(Node::Loop { at, trip: Quantity::fixed(n as u64), step: Offsets::new(t.extent(), size), body })
     }
 
     fn vector(&mut self, t: &Datatype, count: i64, blocklength: i64, stride: i64) -> Result<Done<V::Leaf>> {
-        let block = self.block(t, At::ZERO, blocklength)?;
+        let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
-        let step = At::new(stride, blocklength.wrapping_mul(self.of(t)?.size));
-        let outer = Node::Loop { at: At::ZERO, trip: Trip::fixed(count as u64), step, body };
+        let step = Offsets::new(stride, blocklength.wrapping_mul(self.of(t)?.size));
+        let outer = Node::Loop { at: Offsets::ZERO, trip: Quantity::fixed(count as u64), step, body };
         self.done(vec![outer], None)
     }
 
@@ -243,11 +243,11 @@ impl<V: Leaves> Lowering<'_, V> {
         displacements: &[i64],
         scale: i64,
     ) -> Result<Done<V::Leaf>> {
-        let block = self.block(t, At::ZERO, blocklength)?;
+        let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
         let packed = blocklength.wrapping_mul(self.of(t)?.size);
         let displacements = Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))?;
-        let table = Node::Table { at: At::ZERO, displacements, packed, body };
+        let table = Node::Table { at: Offsets::ZERO, displacements, packed, body };
         self.done(vec![table], None)
     }
 
@@ -291,13 +291,13 @@ impl<V: Leaves> Lowering<'_, V> {
             } else {
                 let user = Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))?;
                 let len = Column::build(lengths.iter().map(|n| n.wrapping_mul(run)))?;
-                vec![Node::Blocks { at: At::ZERO, user, packed: Column::build(starts)?, len, unit }]
+                vec![Node::Blocks { at: Offsets::ZERO, user, packed: Column::build(starts)?, len, unit }]
             }
         } else {
             let mut list = room("lower", lengths.len())?;
             let mut packed = 0_i64;
             for (&n, &d) in lengths.iter().zip(displacements) {
-                list.push(self.block(t, At::new(d.wrapping_mul(scale), packed), n)?);
+                list.push(self.block(t, Offsets::new(d.wrapping_mul(scale), packed), n)?);
                 packed = packed.wrapping_add(n.wrapping_mul(size));
             }
             list

@@ -3,7 +3,7 @@
 //! Packed order is type-map order, so every node of a pack or unpack nest covers one interval of the stream, and the
 //! iterations of a loop cover equal pieces of it. A position is found by division and binary search, never by counting.
 
-use crate::nest::{At, Leaf, Node};
+use crate::nest::{Leaf, Node, Offsets};
 
 /// A range `[from, to)` of the packed stream, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,10 @@ impl Segment {
     }
 
     /// The part of the `len` bytes at `at` that is inside: its offsets and length.
-    pub fn clip(self, at: At, len: i64) -> (At, i64) {
+    pub fn clip(self, at: Offsets, len: i64) -> (Offsets, i64) {
         let skip = (self.from - at.packed).max(0);
         let end = (self.to - at.packed).min(len);
-        (at + At::new(skip, skip), (end - skip).max(0))
+        (at + Offsets::new(skip, skip), (end - skip).max(0))
     }
 
     /// Of `n` equal pieces of `piece` bytes from packed offset `start`: the index range of those that are touched.
@@ -89,15 +89,15 @@ mod tests {
     #[test]
     fn clipping_keeps_the_inside() {
         let s = Segment { from: 10, to: 25 };
-        assert_eq!(s.clip(At::new(100, 8), 8), (At::new(102, 10), 6));
-        assert_eq!(s.clip(At::new(0, 20), 100), (At::new(0, 20), 5));
+        assert_eq!(s.clip(Offsets::new(100, 8), 8), (Offsets::new(102, 10), 6));
+        assert_eq!(s.clip(Offsets::new(0, 20), 100), (Offsets::new(0, 20), 5));
         assert_eq!(s.cover(10, 15), Cover::All);
         assert_eq!(s.cover(0, 10), Cover::None);
         assert_eq!(s.cover(0, 11), Cover::Part);
         assert_eq!(s.cover(24, 9), Cover::Part);
         assert_eq!(s.cover(25, 9), Cover::None);
         // Nothing is left of what lies outside, on either side.
-        assert_eq!(s.clip(At::new(0, 0), 8).1, 0);
-        assert_eq!(s.clip(At::new(0, 30), 8).1, 0);
+        assert_eq!(s.clip(Offsets::new(0, 0), 8).1, 0);
+        assert_eq!(s.clip(Offsets::new(0, 30), 8).1, 0);
     }
 }

@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 
 use crate::column::Column;
 use crate::kind::Direction;
-use crate::micro::Memory;
-use crate::nest::{At, LoopNest, Node, Normal, Trip};
+use crate::micro::Buffers;
+use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 use crate::segment::{Cover, Segment, packed_bytes};
 
 /// Frames kept without allocating.
@@ -26,33 +26,33 @@ const CHUNK_BYTES: u64 = 8 << 10;
 /// Fewest iterations for which lanes pay.
 const MIN_TRIP: u64 = 4;
 
-enum Frame<'a> {
+enum Pending<'a> {
     /// The nodes of one iteration, at the offset of that iteration.
-    Nodes { nodes: &'a [Node], at: At },
+    Nodes { nodes: &'a [Node], at: Offsets },
     /// Iterations `[next, end)` of a loop or table, at the offset of its iteration 0.
-    Iterate { node: &'a Node, next: u64, end: u64, at: At },
+    Iterate { node: &'a Node, next: u64, end: u64, at: Offsets },
     /// The same iterations, all inside the range, not begun: still free to be one call.
-    Whole { node: &'a Node, from: u64, to: u64, at: At },
+    Whole { node: &'a Node, from: u64, to: u64, at: Offsets },
 }
 
 /// One leaf of a loop body: offsets and length in bytes.
 #[derive(Clone, Copy)]
 struct Lane {
-    at: At,
+    at: Offsets,
     len: i64,
 }
 
 /// What moves whole parts of a range faster than the walker does.
 pub trait Parts {
     /// Moves whole iterations or rows `range` of node `i`, whose iteration 0 is at `at`; false if it leaves that to the walker.
-    fn run(&self, memory: &Memory, i: usize, at: At, range: Range<u64>) -> bool;
+    fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool;
 }
 
 /// Everything is walked.
 pub struct Plain;
 
 impl Parts for Plain {
-    fn run(&self, _: &Memory, _: usize, _: At, _: Range<u64>) -> bool {
+    fn run(&self, _: &Buffers, _: usize, _: Offsets, _: Range<u64>) -> bool {
         false
     }
 }
@@ -60,17 +60,17 @@ impl Parts for Plain {
 /// Moves the packed bytes `range` of `count` instances of `nest` in the direction of `memory`; `parts` is asked first for whole iterations.
 ///
 /// Bytes outside `range` are touched on neither side. The range may start and end inside an element.
-pub fn walk(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: Range<u64>, parts: &impl Parts) {
+pub fn walk(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range<u64>, parts: &impl Parts) {
     let segment = Segment {
         from: i64::try_from(range.start).unwrap_or(i64::MAX),
         to: i64::try_from(range.end).unwrap_or(i64::MAX),
     };
-    let mut stack: SmallVec<[Frame<'_>; INLINE_DEPTH]> = SmallVec::new();
-    stack.push(Frame::Nodes { nodes: nest.body(nest.root()), at: At::ZERO });
+    let mut stack: SmallVec<[Pending<'_>; INLINE_DEPTH]> = SmallVec::new();
+    stack.push(Pending::Nodes { nodes: nest.body(nest.root()), at: Offsets::ZERO });
     let walker = Walker { nest, memory, count, segment, parts };
     while let Some(top) = stack.last_mut() {
         match top {
-            Frame::Nodes { nodes, at } => {
+            Pending::Nodes { nodes, at } => {
                 let Some((node, rest)) = nodes.split_first() else {
                     stack.pop();
                     continue;
@@ -87,12 +87,12 @@ pub fn walk(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: Range<u
                     Cover::Part => walker.part(node, at, &mut stack),
                 }
             }
-            Frame::Whole { node, from, to, at } => {
+            Pending::Whole { node, from, to, at } => {
                 let (node, range, at) = (*node, *from..*to, *at);
                 stack.pop();
                 walker.iterations(node, at, range, &mut stack);
             }
-            Frame::Iterate { node, next, end, at } => {
+            Pending::Iterate { node, next, end, at } => {
                 if next == end {
                     stack.pop();
                     continue;
@@ -100,7 +100,7 @@ pub fn walk(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: Range<u
                 let here = iteration(node, *at, *next);
                 *next += 1;
                 let Some(body) = node.body() else { continue };
-                stack.push(Frame::Nodes { nodes: nest.body(body), at: here });
+                stack.push(Pending::Nodes { nodes: nest.body(body), at: here });
             }
         }
     }
@@ -108,11 +108,11 @@ pub fn walk(nest: &LoopNest<Normal>, memory: &Memory, count: u64, range: Range<u
 
 /// The offset of iteration `i`.
 #[inline]
-fn iteration(node: &Node, at: At, i: u64) -> At {
+fn iteration(node: &Node, at: Offsets, i: u64) -> Offsets {
     match node {
         Node::Loop { step, .. } => at.step(*step, i as i64),
         Node::Table { displacements, packed, .. } => {
-            at + At::new(displacements.get(i as usize), packed.wrapping_mul(i as i64))
+            at + Offsets::new(displacements.get(i as usize), packed.wrapping_mul(i as i64))
         }
         Node::Blocks { .. } | Node::Copy { .. } => at,
     }
@@ -120,7 +120,7 @@ fn iteration(node: &Node, at: At, i: u64) -> At {
 
 struct Walker<'a, P> {
     nest: &'a LoopNest<Normal>,
-    memory: &'a Memory,
+    memory: &'a Buffers,
     count: u64,
     segment: Segment,
     parts: &'a P,
@@ -128,21 +128,21 @@ struct Walker<'a, P> {
 
 impl<'a, P: Parts> Walker<'a, P> {
     /// Whether whole iterations or rows of `node` were moved by somebody else.
-    fn part_runs(&self, node: &Node, at: At, range: Range<u64>) -> bool {
+    fn part_runs(&self, node: &Node, at: Offsets, range: Range<u64>) -> bool {
         // Nodes are always elements of the nest's vector.
         let i = (std::ptr::from_ref(node).addr() - self.nest.nodes().as_ptr().addr()) / size_of::<Node>();
         self.parts.run(self.memory, i, at, range)
     }
 
     /// Whole rows `range` of blocks at `at`.
-    fn rows(&self, node: &Node, columns: [&Column; 3], at: At, range: Range<usize>) {
+    fn rows(&self, node: &Node, columns: [&Column; 3], at: Offsets, range: Range<usize>) {
         if !range.is_empty() && !self.part_runs(node, at, range.start as u64..range.end as u64) {
             self.memory.blocks(at.user, at.packed, columns, (range.start, range.len()));
         }
     }
 
     /// A node that lies inside the range.
-    fn whole(&self, node: &'a Node, at: At, stack: &mut SmallVec<[Frame<'a>; INLINE_DEPTH]>) {
+    fn whole(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         match node {
             Node::Copy { n, .. } => self.memory.copy(at.user, at.packed, n.at(self.count)),
             Node::Blocks { user, packed, len, .. } => {
@@ -159,9 +159,9 @@ impl<'a, P: Parts> Walker<'a, P> {
     fn iterations(
         &self,
         node: &'a Node,
-        at: At,
+        at: Offsets,
         range: Range<u64>,
-        stack: &mut SmallVec<[Frame<'a>; INLINE_DEPTH]>,
+        stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>,
     ) {
         if range.is_empty() {
             return;
@@ -181,14 +181,14 @@ impl<'a, P: Parts> Walker<'a, P> {
             }
             _ if self.part_runs(node, at, range.clone()) => {}
             (Node::Loop { step, .. }, body) if n >= MIN_TRIP && self.lanes(body, *step, at, &range) => {}
-            _ => stack.push(Frame::Iterate { node, next: range.start, end: range.end, at }),
+            _ => stack.push(Pending::Iterate { node, next: range.start, end: range.end, at }),
         }
     }
 
     /// Runs iterations leaf by leaf, if the body has few leaves and the order is free.
-    fn lanes(&self, body: &[Node], step: At, at: At, range: &Range<u64>) -> bool {
+    fn lanes(&self, body: &[Node], step: Offsets, at: Offsets, range: &Range<u64>) -> bool {
         let mut lanes: SmallVec<[Lane; MAX_LANES]> = SmallVec::new();
-        if !self.collect(body, At::ZERO, &mut lanes) {
+        if !self.collect(body, Offsets::ZERO, &mut lanes) {
             return false;
         }
         if self.memory.direction() == Direction::Unpack {
@@ -213,8 +213,8 @@ impl<'a, P: Parts> Walker<'a, P> {
     }
 
     /// The leaves of a body in order; false when there are too many or one of them is not plain.
-    fn collect(&self, body: &[Node], at: At, lanes: &mut SmallVec<[Lane; MAX_LANES]>) -> bool {
-        let mut push = |at: At, len: i64| {
+    fn collect(&self, body: &[Node], at: Offsets, lanes: &mut SmallVec<[Lane; MAX_LANES]>) -> bool {
+        let mut push = |at: Offsets, len: i64| {
             let room = lanes.len() < MAX_LANES;
             if room {
                 lanes.push(Lane { at, len });
@@ -224,11 +224,11 @@ impl<'a, P: Parts> Walker<'a, P> {
         body.iter().all(|node| {
             let at = at + node.at();
             match node {
-                Node::Copy { n: Trip { k, per_count: false }, .. } => push(at, *k as i64),
+                Node::Copy { n: Quantity { k, per_count: false }, .. } => push(at, *k as i64),
                 Node::Blocks { user, packed, len, .. } => {
-                    (0..len.len()).all(|i| push(at + At::new(user.get(i), packed.get(i)), len.get(i)))
+                    (0..len.len()).all(|i| push(at + Offsets::new(user.get(i), packed.get(i)), len.get(i)))
                 }
-                Node::Loop { trip: Trip { k, per_count: false }, step, body, .. } => {
+                Node::Loop { trip: Quantity { k, per_count: false }, step, body, .. } => {
                     match self.nest.body(*body) {
                         [Node::Copy { n, .. }] => (0..*k as i64).all(|i| push(at.step(*step, i), n.k as i64)),
                         _ => false,
@@ -240,11 +240,11 @@ impl<'a, P: Parts> Walker<'a, P> {
     }
 
     /// A node that lies partly inside the range: cut pieces at its ends, whole pieces between them.
-    fn part(&self, node: &'a Node, at: At, stack: &mut SmallVec<[Frame<'a>; INLINE_DEPTH]>) {
+    fn part(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         match node {
             Node::Copy { n, .. } => self.clipped(at, n.at(self.count) as i64),
             Node::Blocks { user, packed, len, .. } => {
-                let row = |i: usize| at + At::new(user.get(i), packed.get(i));
+                let row = |i: usize| at + Offsets::new(user.get(i), packed.get(i));
                 let first = partition(len.len(), |i| row(i).packed + len.get(i) <= self.segment.from);
                 let end = partition(len.len(), |i| row(i).packed < self.segment.to);
                 let inside = |i: usize| self.segment.cover(row(i).packed, len.get(i)) == Cover::All;
@@ -280,19 +280,19 @@ impl<'a, P: Parts> Walker<'a, P> {
                 to -= u64::from(tail.is_some());
                 // The stack runs backwards: tail, middle, head.
                 if let Some(i) = tail {
-                    stack.push(Frame::Nodes { nodes, at: iteration(node, at, i) });
+                    stack.push(Pending::Nodes { nodes, at: iteration(node, at, i) });
                 }
                 if from < to {
-                    stack.push(Frame::Whole { node, from, to, at });
+                    stack.push(Pending::Whole { node, from, to, at });
                 }
                 if let Some(i) = head {
-                    stack.push(Frame::Nodes { nodes, at: iteration(node, at, i) });
+                    stack.push(Pending::Nodes { nodes, at: iteration(node, at, i) });
                 }
             }
         }
     }
 
-    fn clipped(&self, at: At, len: i64) {
+    fn clipped(&self, at: Offsets, len: i64) {
         let (at, len) = self.segment.clip(at, len);
         self.memory.copy(at.user, at.packed, len as u64);
     }

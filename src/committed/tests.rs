@@ -1,7 +1,7 @@
 //! Faults of kernels and of the walker: a datatype that is served by the layout of another one.
 
 use super::Committed;
-use crate::cache::Placed;
+use crate::cache::PlacedLayout;
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::interp;
@@ -19,7 +19,7 @@ const ROOM: usize = 8192;
 /// `t`, served as `layout` is.
 fn served_as(engine: &Engine, t: &Datatype, layout: &Datatype) -> Committed {
     let other = engine.commit(layout).unwrap();
-    let placed = Placed { layout: other.0.layout.clone(), origin: other.0.origin as i64 };
+    let placed = PlacedLayout { layout: other.0.layout.clone(), origin: other.0.origin as i64 };
     Committed::new(engine.clone(), t.clone(), placed)
 }
 

@@ -3,8 +3,8 @@
 use crate::kernel::{Code, Form};
 use crate::kind::Direction;
 use crate::micro::{Argument, Role, strided};
-use crate::nest::Trip;
-use crate::plan::{At, Body, Legal, Op, Plan};
+use crate::nest::Quantity;
+use crate::plan::{Body, Legal, Offsets, Op, Plan};
 
 /// The precompiled code for `plan`, on the machine that this runs on.
 pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
@@ -21,15 +21,16 @@ pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
     let counted = parameters.iter().position(|&role| call.carries_count(role));
     let form = match (outer, counted) {
         ([], Some(at)) if plan.root() == only(0) && (at == 2 || at == 5) => {
-            let one = Some(Argument::Number(Trip::fixed(1)));
-            if at == 5 && *call.callee().family() == strided::FAMILY && call.argument(Role::Trip) == one {
+            let one = Some(Argument::Number(Quantity::fixed(1)));
+            if at == 5 && *call.callee().family() == strided::FAMILY && call.argument(Role::Iterations) == one
+            {
                 let (pack, level) = (plan.direction() == Direction::Pack, call.callee().level());
                 Form::Contiguous { pack, level }
             } else {
                 Form::Lone { packed_first, sixth: at == 5 }
             }
         }
-        ([Op::Loop { at: At::ZERO, trip: Trip { per_count: true, k }, body, .. }], None)
+        ([Op::Loop { at: Offsets::ZERO, trip: Quantity { per_count: true, k }, body, .. }], None)
             if parameters.len() == 6 && *body == only(0) && plan.root() == only(1) =>
         {
             Form::Repeated { packed_first, single: *k == 1 }

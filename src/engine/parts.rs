@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::cache::{Layout, Part, Served};
+use crate::cache::{Layout, Part, Tier};
 use crate::column::Column;
 use crate::error::Result;
 use crate::kind::Direction;
-use crate::micro::{Argument, Memory, Role, rows};
-use crate::nest::{At, Node};
+use crate::micro::{Argument, Buffers, Role, rows};
+use crate::nest::{Node, Offsets};
 use crate::plan::Op;
 use crate::segment::packed_bytes;
 use crate::walk::Parts;
@@ -25,7 +25,7 @@ pub(super) struct Compiled<'e> {
 }
 
 impl Parts for Compiled<'_> {
-    fn run(&self, memory: &Memory, i: usize, at: At, range: Range<u64>) -> bool {
+    fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool {
         let Compiled { engine, layout } = self;
         let node = &layout.nest().nodes()[i];
         let make = || engine.part(layout, i, memory.direction()).unwrap_or(Part::Walked);
@@ -61,10 +61,10 @@ fn bytes(node: &Node, range: &Range<u64>) -> i64 {
 
 /// Rows `range` of blocks, of so many bytes, by a table of their pieces.
 fn pieces(
-    memory: &Memory,
+    memory: &Buffers,
     node: &Node,
     (column, piece): (&Column, u64),
-    at: At,
+    at: Offsets,
     range: Range<u64>,
     bytes: i64,
 ) -> bool {
@@ -102,7 +102,7 @@ impl Engine {
         let all =
             |(column, piece): &(&Column, u64)| column.len() as u64 * piece == packed_bytes(node, 1) as u64;
         let Some((column, piece)) = rows.filter(all) else { return Ok(Part::Walked) };
-        let kernel = layout.served(direction).and_then(Served::kernel);
+        let kernel = layout.served(direction).and_then(Tier::kernel);
         let column = kernel.map_or_else(|| column.clone(), |kernel| kernel.shared(column.clone()));
         Ok(Part::Pieces(column, piece))
     }
@@ -111,23 +111,23 @@ impl Engine {
     fn instances(
         &self,
         layout: &Arc<Layout>,
-        memory: &Memory,
+        memory: &Buffers,
         node: &Node,
-        at: At,
+        at: Offsets,
         range: Range<u64>,
         bytes: i64,
     ) -> bool {
         let direction = memory.direction();
         let first = || layout.moves(direction, bytes as u64, 0).then(|| self.serve(layout, direction));
         let served = layout.served(direction).or_else(first);
-        let Some(kernel) = served.and_then(Served::kernel) else { return false };
+        let Some(kernel) = served.and_then(Tier::kernel) else { return false };
         match node {
             Node::Loop { step, .. } => {
                 kernel.run(memory, at.step(*step, range.start as i64), range.end - range.start);
             }
             Node::Table { displacements, packed, .. } => {
                 for row in range {
-                    let to = At::new(displacements.get(row as usize), packed.wrapping_mul(row as i64));
+                    let to = Offsets::new(displacements.get(row as usize), packed.wrapping_mul(row as i64));
                     kernel.run(memory, at + to, 1);
                 }
             }

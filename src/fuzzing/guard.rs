@@ -13,7 +13,7 @@ use std::sync::{Once, OnceLock};
 use crate::committed::Committed;
 use crate::kernel::Kernel;
 use crate::kind::Direction;
-use crate::micro::Memory;
+use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::target::Level;
 use crate::walk;
@@ -159,7 +159,7 @@ impl Subject<'_> {
                     let user = user.wrapping_offset(moved as isize);
                     walk::walk(
                         nest,
-                        &Memory::new(user, packed, direction, level),
+                        &Buffers::new(user, packed, direction, level),
                         count,
                         range,
                         &walk::Plain,

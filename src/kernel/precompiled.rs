@@ -132,7 +132,7 @@ impl Words {
 /// A lone call.
 ///
 /// # Safety
-/// As [`super::Frame::call`], with the context of a plan of this form.
+/// As [`super::EntryPoint::call`], with the context of a plan of this form.
 unsafe extern "C" fn lone<const PACKED_FIRST: bool, const SIXTH_COUNTED: bool>(
     user: *mut u8,
     packed: *mut u8,

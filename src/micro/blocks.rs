@@ -10,7 +10,7 @@ use super::isa::{Code, Isa, for_each_code, with_code};
 use super::rows::ends;
 use super::{Argument, Call, Direction, Family, Micro, Role, Width, block};
 use crate::column::Column;
-use crate::nest::{At, Trip};
+use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 /// `(user, packed, n, user_rows, packed_rows, len_rows)`: block `i` of `len_rows[i]` bytes lies at `user + user_rows[i]` and
@@ -51,7 +51,7 @@ const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Length
 
 /// The call that moves the blocks of `columns`, which are `tables` of the plan.
 pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [u32; 3]) -> Call {
-    let rows = (Role::Trip, Argument::Number(Trip::fixed(columns[0].len() as u64)));
+    let rows = (Role::Iterations, Argument::Number(Quantity::fixed(columns[0].len() as u64)));
     let arguments = COLUMNS.into_iter().zip(tables.map(Argument::Table));
     Call::new(micro(Widths::of(columns), direction, level), arguments.chain([rows]))
 }
@@ -61,7 +61,7 @@ pub static FAMILY: Family = Family {
     name: "blocks",
     directed: true,
     parameters: |_| {
-        &[Role::User, Role::Packed, Role::Trip, Role::UserOffsets, Role::PackedOffsets, Role::Lengths]
+        &[Role::User, Role::Packed, Role::Iterations, Role::UserOffsets, Role::PackedOffsets, Role::Lengths]
     },
     variant: |number, f| {
         let Widths { user, packed, len } = Widths::of_number(number);
@@ -70,7 +70,7 @@ pub static FAMILY: Family = Family {
     address: |micro| function(Widths::of_number(micro.variant()), micro.direction(), micro.level()) as usize,
     check: |call| {
         let columns = COLUMNS.map(|role| call.column(role));
-        if columns.iter().any(|c| c.len() as u64 != call.number(Role::Trip)) {
+        if columns.iter().any(|c| c.len() as u64 != call.number(Role::Iterations)) {
             return Err("columns of different length");
         }
         if Widths::of(columns).number() != call.callee().variant() {
@@ -81,7 +81,7 @@ pub static FAMILY: Family = Family {
     blocks: |call, f| {
         let [user, packed, len] = COLUMNS.map(|role| call.column(role));
         for i in 0..len.len() {
-            f(At::new(user.get(i), packed.get(i)), len.get(i) as u64);
+            f(Offsets::new(user.get(i), packed.get(i)), len.get(i) as u64);
         }
     },
     takes: Family::nothing,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{Micro, Pattern};
 use crate::column::Column;
 use crate::kind::Direction;
-use crate::nest::{At, Trip};
+use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 /// What an argument of a micro-kernel says. Steps, lengths and the entries of tables are in bytes.
@@ -21,13 +21,13 @@ pub enum Role {
     /// Address of the call in the packed stream.
     Packed,
     /// Number of blocks, rows or instances; of iterations of the outer of two loops.
-    Trip,
+    Iterations,
     /// From one iteration to the next in the user's buffer.
     UserStep,
     /// From one iteration to the next in the packed stream.
     PackedStep,
     /// Number of iterations of the inner of two loops.
-    InnerTrip,
+    InnerIterations,
     /// As [`Role::UserStep`], of the inner loop.
     InnerUserStep,
     /// As [`Role::PackedStep`], of the inner loop.
@@ -50,10 +50,10 @@ impl Role {
         match self {
             Role::User => "user",
             Role::Packed => "packed",
-            Role::Trip => "trip",
+            Role::Iterations => "trip",
             Role::UserStep => "user-step",
             Role::PackedStep => "packed-step",
-            Role::InnerTrip => "inner-trip",
+            Role::InnerIterations => "inner-trip",
             Role::InnerUserStep => "inner-user-step",
             Role::InnerPackedStep => "inner-packed-step",
             Role::Length => "length",
@@ -73,7 +73,9 @@ impl Role {
     fn takes(self, argument: Argument) -> bool {
         match self {
             Role::User | Role::Packed => false,
-            Role::Trip | Role::InnerTrip | Role::Length => matches!(argument, Argument::Number(_)),
+            Role::Iterations | Role::InnerIterations | Role::Length => {
+                matches!(argument, Argument::Number(_))
+            }
             Role::UserStep | Role::PackedStep | Role::InnerUserStep | Role::InnerPackedStep => {
                 matches!(argument, Argument::Step(_))
             }
@@ -88,7 +90,7 @@ impl Role {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Argument {
     /// A number of iterations or bytes, times the instance count where it carries that.
-    Number(Trip),
+    Number(Quantity),
     /// A distance in bytes.
     Step(i64),
     /// A table of the plan, by index.
@@ -235,7 +237,7 @@ impl Call {
     ///
     /// # Panics
     /// If the call does not verify.
-    pub fn blocks(&self, tables: &[Table], count: u64, f: &mut dyn FnMut(At, u64)) {
+    pub fn blocks(&self, tables: &[Table], count: u64, f: &mut dyn FnMut(Offsets, u64)) {
         (self.callee.family().blocks)(&Actual { call: self, tables, count }, f);
     }
 }
@@ -267,12 +269,12 @@ impl Actual<'_> {
     }
 
     /// Both steps of an iteration.
-    pub fn steps(&self, user: Role, packed: Role) -> At {
+    pub fn steps(&self, user: Role, packed: Role) -> Offsets {
         let step = |role| match self.argument(role) {
             Argument::Step(k) => k,
             _ => panic!("{} is no step", role.name()),
         };
-        At::new(step(user), step(packed))
+        Offsets::new(step(user), step(packed))
     }
 
     /// The user's step alone.
@@ -319,7 +321,7 @@ pub struct Family {
     /// What must hold for a call beyond the kinds of its arguments.
     pub check: fn(&Actual<'_>) -> Result<(), &'static str>,
     /// The blocks that a call moves ([`Call::blocks`]).
-    pub blocks: fn(&Actual<'_>, &mut dyn FnMut(At, u64)),
+    pub blocks: fn(&Actual<'_>, &mut dyn FnMut(Offsets, u64)),
     /// The call that moves a loop over equal blocks, if such loops are better moved by this family than by `strided`, which moves any.
     pub takes: fn(&Repeated) -> Option<Call>,
 }
@@ -334,11 +336,11 @@ pub struct Repeated {
     /// Of the target.
     pub level: Level,
     /// Number of blocks.
-    pub n: Trip,
+    pub n: Quantity,
     /// From one block to the next.
-    pub step: At,
+    pub step: Offsets,
     /// Bytes of a block.
-    pub len: Trip,
+    pub len: Quantity,
 }
 
 impl Family {

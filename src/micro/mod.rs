@@ -14,11 +14,11 @@
 
 mod block;
 pub mod blocks;
+pub mod buffers;
 mod constant_length;
 mod cursor;
 mod family;
 mod isa;
-pub mod memory;
 pub mod pattern;
 pub mod rows;
 mod run_time_length;
@@ -36,8 +36,8 @@ use crate::target::Level;
 
 pub(crate) use block::run_time as copy;
 pub use blocks::Widths;
+pub use buffers::Buffers;
 pub use family::{Actual, Argument, Call, Family, Repeated, Role, Table};
-pub use memory::Memory;
 pub use pattern::{Granule, Pattern};
 
 /// Width of the entries of a column.

@@ -9,7 +9,7 @@ use std::fmt;
 
 use super::isa::{Code, Isa, Permutation, with_code, with_isa};
 use super::{Argument, Call, Direction, Family, Micro, Role};
-use crate::nest::{At, Trip};
+use crate::nest::{Offsets, Quantity};
 use crate::target::{Level, Target};
 
 /// `(user, packed, n, user_stride, table)`: instance `i` of `n` lies at `user + i * user_stride` and at `packed + i * size`,
@@ -21,7 +21,7 @@ pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64)
 pub static FAMILY: Family = Family {
     name: "pattern",
     directed: true,
-    parameters: |_| &[Role::User, Role::Packed, Role::Trip, Role::UserStep, Role::Permutation],
+    parameters: |_| &[Role::User, Role::Packed, Role::Iterations, Role::UserStep, Role::Permutation],
     variant: |number, f| write!(f, ".{}", Granule::of_number(number)),
     address: |micro| {
         let function = function(Granule::of_number(micro.variant()), micro.direction(), micro.level());
@@ -41,10 +41,10 @@ pub static FAMILY: Family = Family {
     },
     blocks: |call, f| {
         let pattern = call.permutation();
-        let step = At::new(call.user_step(), pattern.size() as i64);
-        for i in 0..call.number(Role::Trip) as i64 {
+        let step = Offsets::new(call.user_step(), pattern.size() as i64);
+        for i in 0..call.number(Role::Iterations) as i64 {
             for part in pattern.parts.iter() {
-                f(At::ZERO.step(step, i) + At::new(part.user, part.packed as i64), part.len);
+                f(Offsets::ZERO.step(step, i) + Offsets::new(part.user, part.packed as i64), part.len);
             }
         }
     },
@@ -64,9 +64,9 @@ pub fn micro(pattern: &Pattern, direction: Direction) -> Micro {
 ///
 /// # Panics
 /// As [`micro`].
-pub fn call(direction: Direction, n: Trip, (pattern, table): (&Pattern, u32)) -> Call {
+pub fn call(direction: Direction, n: Quantity, (pattern, table): (&Pattern, u32)) -> Call {
     let arguments = [
-        (Role::Trip, Argument::Number(n)),
+        (Role::Iterations, Argument::Number(n)),
         (Role::UserStep, Argument::Step(pattern.stride)),
         (Role::Permutation, Argument::Table(table)),
     ];

@@ -7,7 +7,7 @@ use super::cursor::{Cursor, Listed, Offset, Strided};
 use super::isa::{Code, Isa, for_each_code, has, serving, with_code};
 use super::{Argument, Call, Direction, Family, Micro, Role, Width, constant_length, run_time_length};
 use crate::column::Column;
-use crate::nest::{At, Trip};
+use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 /// `(user, packed, n, rows, packed_stride, len)`: block `i` of `len` bytes lies at `user + rows[i]` and at
@@ -19,7 +19,7 @@ pub static FAMILY: Family = Family {
     name: "rows",
     directed: true,
     parameters: |_| {
-        &[Role::User, Role::Packed, Role::Trip, Role::UserOffsets, Role::PackedStep, Role::Length]
+        &[Role::User, Role::Packed, Role::Iterations, Role::UserOffsets, Role::PackedStep, Role::Length]
     },
     variant: |number, f| write!(f, ".{}", Width::of_number(number)),
     address: |micro| {
@@ -28,7 +28,7 @@ pub static FAMILY: Family = Family {
     },
     check: |call| {
         let column = call.column(Role::UserOffsets);
-        if call.number(Role::Trip) != column.len() as u64 {
+        if call.number(Role::Iterations) != column.len() as u64 {
             return Err("another number of rows than its column has");
         }
         if Width::of(column) as u8 != call.callee().variant() {
@@ -39,7 +39,7 @@ pub static FAMILY: Family = Family {
     blocks: |call, f| {
         let step = call.packed_step();
         for (i, row) in call.column(Role::UserOffsets).iter().enumerate() {
-            f(At::new(row, step.wrapping_mul(i as i64)), call.number(Role::Length));
+            f(Offsets::new(row, step.wrapping_mul(i as i64)), call.number(Role::Length));
         }
     },
     takes: Family::nothing,
@@ -60,10 +60,10 @@ pub fn call(
     len: u64,
 ) -> Call {
     let arguments = [
-        (Role::Trip, Argument::Number(Trip::fixed(column.len() as u64))),
+        (Role::Iterations, Argument::Number(Quantity::fixed(column.len() as u64))),
         (Role::UserOffsets, Argument::Table(table)),
         (Role::PackedStep, Argument::Step(packed_step)),
-        (Role::Length, Argument::Number(Trip::fixed(len))),
+        (Role::Length, Argument::Number(Quantity::fixed(len))),
     ];
     Call::new(micro(len, Width::of(column), direction, level), arguments)
 }

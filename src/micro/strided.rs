@@ -9,7 +9,7 @@ use super::{
     Actual, Argument, Call, Direction, FAMILIES, Family, Micro, Repeated, Role, constant_length,
     run_time_length,
 };
-use crate::nest::{At, Trip};
+use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 /// `(dst, src, n, dst_stride, src_stride, len)`: block `i` of `len` bytes goes from `src + i * src_stride` to
@@ -43,19 +43,19 @@ pub fn repeated(blocks: &Repeated) -> Call {
 }
 
 /// The call that moves `n` blocks of `len` bytes, the one `step` from the other.
-pub fn call(direction: Direction, level: Level, n: Trip, step: At, len: Trip) -> Call {
+pub fn call(direction: Direction, level: Level, n: Quantity, step: Offsets, len: Quantity) -> Call {
     let made_for = if len.per_count { u64::MAX } else { len.k };
     with(micro(made_for, direction, level), n, step, len)
 }
 
 /// The call that moves one long block of `len` bytes, by the code for any length.
-pub fn any_length(direction: Direction, level: Level, len: Trip) -> Call {
-    with(micro(u64::MAX, direction, level), Trip::fixed(1), At::ZERO, len)
+pub fn any_length(direction: Direction, level: Level, len: Quantity) -> Call {
+    with(micro(u64::MAX, direction, level), Quantity::fixed(1), Offsets::ZERO, len)
 }
 
-fn with(callee: Micro, n: Trip, step: At, len: Trip) -> Call {
+fn with(callee: Micro, n: Quantity, step: Offsets, len: Quantity) -> Call {
     let arguments = [
-        (Role::Trip, Argument::Number(n)),
+        (Role::Iterations, Argument::Number(n)),
         (Role::UserStep, Argument::Step(step.user)),
         (Role::PackedStep, Argument::Step(step.packed)),
         (Role::Length, Argument::Number(len)),
@@ -64,17 +64,17 @@ fn with(callee: Micro, n: Trip, step: At, len: Trip) -> Call {
 }
 
 pub(super) fn parameters(direction: Direction) -> &'static [Role] {
-    use Role::{Length, Packed, PackedStep, Trip, User, UserStep};
+    use Role::{Iterations, Length, Packed, PackedStep, User, UserStep};
     match direction {
-        Direction::Pack => &[Packed, User, Trip, PackedStep, UserStep, Length],
-        Direction::Unpack => &[User, Packed, Trip, UserStep, PackedStep, Length],
+        Direction::Pack => &[Packed, User, Iterations, PackedStep, UserStep, Length],
+        Direction::Unpack => &[User, Packed, Iterations, UserStep, PackedStep, Length],
     }
 }
 
-pub(super) fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(At, u64)) {
+pub(super) fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
     let step = call.steps(Role::UserStep, Role::PackedStep);
-    for i in 0..call.number(Role::Trip) as i64 {
-        f(At::ZERO.step(step, i), call.number(Role::Length));
+    for i in 0..call.number(Role::Iterations) as i64 {
+        f(Offsets::ZERO.step(step, i), call.number(Role::Length));
     }
 }
 

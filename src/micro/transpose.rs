@@ -8,7 +8,7 @@
 
 use super::isa::{Baseline, Code, Isa, by_length, for_each_code, has, serving, with_code};
 use super::{Actual, Argument, Call, Direction, Family, Micro, Role, block};
-use crate::nest::{At, Trip};
+use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 /// `(dst, src, rows, cols, dst_row, src_row, dst_step, src_step)`: for `r < rows` and `c < cols` the element at
@@ -38,12 +38,18 @@ pub fn micro(len: u64, direction: Direction, level: Level) -> Option<Micro> {
 }
 
 /// The call that moves `trips` elements of `len` bytes of an outer and an inner loop, if there is code for that length.
-pub fn call(direction: Direction, level: Level, trips: [Trip; 2], steps: [At; 2], len: u64) -> Option<Call> {
+pub fn call(
+    direction: Direction,
+    level: Level,
+    trips: [Quantity; 2],
+    steps: [Offsets; 2],
+    len: u64,
+) -> Option<Call> {
     let arguments = [
-        (Role::Trip, Argument::Number(trips[0])),
+        (Role::Iterations, Argument::Number(trips[0])),
         (Role::UserStep, Argument::Step(steps[0].user)),
         (Role::PackedStep, Argument::Step(steps[0].packed)),
-        (Role::InnerTrip, Argument::Number(trips[1])),
+        (Role::InnerIterations, Argument::Number(trips[1])),
         (Role::InnerUserStep, Argument::Step(steps[1].user)),
         (Role::InnerPackedStep, Argument::Step(steps[1].packed)),
     ];
@@ -52,25 +58,27 @@ pub fn call(direction: Direction, level: Level, trips: [Trip; 2], steps: [At; 2]
 
 /// Rows of the source become columns of the destination: the inner loop runs along the packed side.
 fn parameters(direction: Direction) -> &'static [Role] {
-    use Role::{InnerPackedStep, InnerTrip, InnerUserStep, Packed, PackedStep, Trip, User, UserStep};
+    use Role::{
+        InnerIterations, InnerPackedStep, InnerUserStep, Iterations, Packed, PackedStep, User, UserStep,
+    };
     match direction {
         Direction::Pack => {
-            &[Packed, User, InnerTrip, Trip, PackedStep, InnerUserStep, InnerPackedStep, UserStep]
+            &[Packed, User, InnerIterations, Iterations, PackedStep, InnerUserStep, InnerPackedStep, UserStep]
         }
         Direction::Unpack => {
-            &[User, Packed, Trip, InnerTrip, InnerUserStep, PackedStep, UserStep, InnerPackedStep]
+            &[User, Packed, Iterations, InnerIterations, InnerUserStep, PackedStep, UserStep, InnerPackedStep]
         }
     }
 }
 
 /// By tiles in truth; here in the order that an overlap would show: the first of entries in one place is the last.
-fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(At, u64)) {
-    let (outer, inner) = (call.number(Role::Trip) as i64, call.number(Role::InnerTrip) as i64);
+fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
+    let (outer, inner) = (call.number(Role::Iterations) as i64, call.number(Role::InnerIterations) as i64);
     let step = call.steps(Role::UserStep, Role::PackedStep);
     let inner_step = call.steps(Role::InnerUserStep, Role::InnerPackedStep);
     for j in (0..inner).rev() {
         for i in (0..outer).rev() {
-            f(At::ZERO.step(step, i).step(inner_step, j), call.callee().made_for().unwrap_or(0));
+            f(Offsets::ZERO.step(step, i).step(inner_step, j), call.callee().made_for().unwrap_or(0));
         }
     }
 }

@@ -2,38 +2,38 @@
 //!
 //! An oracle: it decides nothing, skips only what moves nothing, and shares no code with the walker or the emitter.
 
-use super::{At, Body, Byte, Leaf, LoopNest, Node, Phase, Side};
+use super::{Body, Byte, Leaf, LoopNest, Node, Offsets, Phase, Side};
 use crate::kind::Direction;
 
 /// One leaf copy: offsets of both sides, number of units, unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit<L = Byte> {
     /// Offsets in bytes.
-    pub at: At,
+    pub at: Offsets,
     /// Number of units.
     pub n: u64,
     /// What is counted.
     pub unit: L,
 }
 
-enum Frame<'a, L> {
+enum Pending<'a, L> {
     /// Nodes `[next, end)`.
     Nodes {
         next: usize,
         end: usize,
-        at: At,
+        at: Offsets,
     },
     Loop {
         node: &'a Node<L>,
         i: u64,
-        at: At,
+        at: Offsets,
     },
 }
 
-impl<L> Frame<'_, L> {
-    fn nodes(body: Body, at: At) -> Self {
+impl<L> Pending<'_, L> {
+    fn nodes(body: Body, at: Offsets) -> Self {
         let range = body.range();
-        Frame::Nodes { next: range.start, end: range.end, at }
+        Pending::Nodes { next: range.start, end: range.end, at }
     }
 }
 
@@ -56,10 +56,10 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Calls `f` for every leaf copy of `count` instances, in type-map order.
     pub fn visit(&self, count: u64, mut f: impl FnMut(Visit<L>)) {
         let moving = self.moving();
-        let mut stack = vec![Frame::nodes(self.root(), At::ZERO)];
+        let mut stack = vec![Pending::nodes(self.root(), Offsets::ZERO)];
         while let Some(top) = stack.last_mut() {
             match top {
-                Frame::Nodes { next, end, at } => {
+                Pending::Nodes { next, end, at } => {
                     if next == end {
                         stack.pop();
                         continue;
@@ -75,14 +75,16 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                         Node::Copy { n, unit, .. } => f(Visit { at, n: n.at(count), unit: *unit }),
                         Node::Blocks { user, packed, len, unit, .. } => {
                             for i in 0..len.len() {
-                                let at = at + At::new(user.get(i), packed.get(i));
+                                let at = at + Offsets::new(user.get(i), packed.get(i));
                                 f(Visit { at, n: len.get(i) as u64, unit: *unit });
                             }
                         }
-                        Node::Loop { .. } | Node::Table { .. } => stack.push(Frame::Loop { node, i: 0, at }),
+                        Node::Loop { .. } | Node::Table { .. } => {
+                            stack.push(Pending::Loop { node, i: 0, at })
+                        }
                     }
                 }
-                Frame::Loop { node, i, at } => {
+                Pending::Loop { node, i, at } => {
                     let (trip, step) = match node {
                         Node::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
                         Node::Table { displacements, packed, .. } => {
@@ -93,7 +95,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                             };
                             (
                                 displacements.len() as u64,
-                                at.step(At::new(0, *packed), *i as i64) + At::new(user, 0),
+                                at.step(Offsets::new(0, *packed), *i as i64) + Offsets::new(user, 0),
                             )
                         }
                         Node::Blocks { .. } | Node::Copy { .. } => (0, *at),
@@ -104,7 +106,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                     }
                     *i += 1;
                     let body = node.body().unwrap_or_default();
-                    stack.push(Frame::nodes(body, step));
+                    stack.push(Pending::nodes(body, step));
                 }
             }
         }

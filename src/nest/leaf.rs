@@ -6,7 +6,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use super::At;
+use super::Offsets;
 use crate::datatype::{Class as Basic, Named};
 
 mod sealed {
@@ -25,14 +25,14 @@ pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 
     fn from_text(text: &str) -> Option<Self>;
 
     /// Bytes of `k` units on both sides; none past 63 bits.
-    fn bytes(self, k: u64) -> Option<At> {
+    fn bytes(self, k: u64) -> Option<Offsets> {
         let k = i64::try_from(k).ok()?;
-        Some(At { user: self.user().checked_mul(k)?, packed: self.packed().checked_mul(k)? })
+        Some(Offsets { user: self.user().checked_mul(k)?, packed: self.packed().checked_mul(k)? })
     }
 
     /// The same where it is known to fit: of a length that a nest holds.
-    fn span(self, k: i64) -> At {
-        At { user: self.user().wrapping_mul(k), packed: self.packed().wrapping_mul(k) }
+    fn span(self, k: i64) -> Offsets {
+        Offsets { user: self.user().wrapping_mul(k), packed: self.packed().wrapping_mul(k) }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A nest is a flat vector of nodes. A node's body is a run of consecutive nodes that stand *before* it, so the vector is a
 //! DAG in topological order: bodies may be shared, cycles cannot be written, and no pass recurses. Every node carries the
-//! offset [`At`] of its first iteration relative to the iteration that contains it.
+//! offset [`Offsets`] of its first iteration relative to the iteration that contains it.
 //!
 //! The instance count is the trip of the outermost loop and takes part in every rewrite: the root body has at most one
 //! node, and that node alone has a trip (or length) that is a multiple of `count`.
@@ -55,63 +55,63 @@ impl Phase for Normal {
 
 /// A pair of byte offsets (or strides): one in user memory, one in the packed stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct At {
+pub struct Offsets {
     /// Bytes in user memory.
     pub user: i64,
     /// Bytes in the packed stream.
     pub packed: i64,
 }
 
-impl At {
+impl Offsets {
     /// Offset zero on both sides.
-    pub const ZERO: At = At { user: 0, packed: 0 };
+    pub const ZERO: Offsets = Offsets { user: 0, packed: 0 };
 
     /// `user` bytes in user memory, `packed` bytes in the packed stream.
-    pub fn new(user: i64, packed: i64) -> At {
-        At { user, packed }
+    pub fn new(user: i64, packed: i64) -> Offsets {
+        Offsets { user, packed }
     }
 
     /// This offset moved `i` steps of `step`. Wraps on overflow: constructors have checked every reachable displacement.
-    pub fn step(self, step: At, i: i64) -> At {
-        At {
+    pub fn step(self, step: Offsets, i: i64) -> Offsets {
+        Offsets {
             user: self.user.wrapping_add(step.user.wrapping_mul(i)),
             packed: self.packed.wrapping_add(step.packed.wrapping_mul(i)),
         }
     }
 }
 
-impl std::ops::Add for At {
-    type Output = At;
-    fn add(self, o: At) -> At {
-        At { user: self.user.wrapping_add(o.user), packed: self.packed.wrapping_add(o.packed) }
+impl std::ops::Add for Offsets {
+    type Output = Offsets;
+    fn add(self, o: Offsets) -> Offsets {
+        Offsets { user: self.user.wrapping_add(o.user), packed: self.packed.wrapping_add(o.packed) }
     }
 }
 
-impl std::ops::Sub for At {
-    type Output = At;
-    fn sub(self, o: At) -> At {
-        At { user: self.user.wrapping_sub(o.user), packed: self.packed.wrapping_sub(o.packed) }
+impl std::ops::Sub for Offsets {
+    type Output = Offsets;
+    fn sub(self, o: Offsets) -> Offsets {
+        Offsets { user: self.user.wrapping_sub(o.user), packed: self.packed.wrapping_sub(o.packed) }
     }
 }
 
 /// A trip or a length: `k`, or `k * count` with the run-time instance count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Trip {
+pub struct Quantity {
     /// The constant factor.
     pub k: u64,
     /// Whether the instance count is a factor too.
     pub per_count: bool,
 }
 
-impl Trip {
+impl Quantity {
     /// The constant `k`.
-    pub const fn fixed(k: u64) -> Trip {
-        Trip { k, per_count: false }
+    pub const fn fixed(k: u64) -> Quantity {
+        Quantity { k, per_count: false }
     }
 
     /// `k` times the instance count.
-    pub const fn counted(k: u64) -> Trip {
-        Trip { k, per_count: true }
+    pub const fn counted(k: u64) -> Quantity {
+        Quantity { k, per_count: true }
     }
 
     /// The value for `count` instances (saturating: a stream that long has no memory to live in).
@@ -120,21 +120,21 @@ impl Trip {
     }
 
     /// This trip taken `factor` times, if that fits 63 bits and at most one of both carries the count.
-    pub fn times(self, factor: Trip) -> Option<Trip> {
+    pub fn times(self, factor: Quantity) -> Option<Quantity> {
         if self.per_count && factor.per_count {
             return None;
         }
         let k = self.k.checked_mul(factor.k).filter(|&k| k <= i64::MAX as u64)?;
-        Some(Trip { k, per_count: self.per_count || factor.per_count })
+        Some(Quantity { k, per_count: self.per_count || factor.per_count })
     }
 
     /// Whether this is the constant `k`.
     pub fn is(self, k: u64) -> bool {
-        self == Trip::fixed(k)
+        self == Quantity::fixed(k)
     }
 }
 
-impl fmt::Display for Trip {
+impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.per_count, self.k) {
             (false, k) => write!(f, "{k}"),
@@ -166,11 +166,11 @@ pub enum Node<L = Byte> {
     /// `trip` iterations of `body`, iteration `i` at `at + i * step`.
     Loop {
         /// Offset of iteration 0.
-        at: At,
+        at: Offsets,
         /// Number of iterations.
-        trip: Trip,
+        trip: Quantity,
         /// Strides in bytes.
-        step: At,
+        step: Offsets,
         /// What one iteration does.
         body: Body,
     },
@@ -178,7 +178,7 @@ pub enum Node<L = Byte> {
     /// `at.packed + i * packed`.
     Table {
         /// Offset added to every iteration.
-        at: At,
+        at: Offsets,
         /// User displacements in bytes.
         displacements: Column,
         /// Packed stride in bytes.
@@ -189,7 +189,7 @@ pub enum Node<L = Byte> {
     /// Irregular copies, in order: row `i` moves `len[i]` units between `at.user + user[i]` and `at.packed + packed[i]`.
     Blocks {
         /// Offset added to every row.
-        at: At,
+        at: Offsets,
         /// User offsets in bytes.
         user: Column,
         /// Packed offsets in bytes.
@@ -202,9 +202,9 @@ pub enum Node<L = Byte> {
     /// `n` units that are adjacent on both sides.
     Copy {
         /// Offset of the first unit.
-        at: At,
+        at: Offsets,
         /// Number of units.
-        n: Trip,
+        n: Quantity,
         /// What is counted.
         unit: L,
     },
@@ -212,19 +212,19 @@ pub enum Node<L = Byte> {
 
 impl Node {
     /// A byte copy of constant length.
-    pub fn bytes(at: At, n: u64) -> Node {
+    pub fn bytes(at: Offsets, n: u64) -> Node {
         Node::units(at, n, Byte)
     }
 }
 
 impl<L: Leaf> Node<L> {
     /// A copy of a constant number of units.
-    pub fn units(at: At, n: u64, unit: L) -> Node<L> {
-        Node::Copy { at, n: Trip::fixed(n), unit }
+    pub fn units(at: Offsets, n: u64, unit: L) -> Node<L> {
+        Node::Copy { at, n: Quantity::fixed(n), unit }
     }
 
     /// The offset of the node's first iteration.
-    pub fn at(&self) -> At {
+    pub fn at(&self) -> Offsets {
         match self {
             Node::Loop { at, .. }
             | Node::Table { at, .. }
@@ -234,7 +234,7 @@ impl<L: Leaf> Node<L> {
     }
 
     /// Mutable access to [`Node::at`].
-    pub fn at_mut(&mut self) -> &mut At {
+    pub fn at_mut(&mut self) -> &mut Offsets {
         match self {
             Node::Loop { at, .. }
             | Node::Table { at, .. }
@@ -244,7 +244,7 @@ impl<L: Leaf> Node<L> {
     }
 
     /// The same node with its offset replaced.
-    pub fn placed(&self, at: At) -> Node<L> {
+    pub fn placed(&self, at: Offsets) -> Node<L> {
         let mut node = self.clone();
         *node.at_mut() = at;
         node

@@ -1,6 +1,6 @@
 //! Parts of a nest: what some iterations of a loop do, as a nest of its own.
 
-use super::{At, Body, LoopNest, Lowered, Node, Normal, Trip};
+use super::{Body, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
 use crate::column::{more_room, room};
 use crate::error::Result;
 
@@ -36,11 +36,11 @@ impl LoopNest<Normal> {
         }
         let (step, body) = match &nodes[i] {
             Node::Loop { step, body, .. } => (*step, *body),
-            Node::Table { packed, body, .. } => (At::new(0, *packed), *body),
+            Node::Table { packed, body, .. } => (Offsets::new(0, *packed), *body),
             leaf => {
-                kept.push(leaf.placed(At::ZERO));
+                kept.push(leaf.placed(Offsets::ZERO));
                 let size = crate::segment::packed_bytes(leaf, 1);
-                return Ok(whole(kept, At::new(0, size), None));
+                return Ok(whole(kept, Offsets::new(0, size), None));
             }
         };
         let body = Body { start: place[body.start as usize], ..body };
@@ -49,10 +49,10 @@ impl LoopNest<Normal> {
 }
 
 /// `loop count` over `body`, or over the last node.
-fn whole(mut nodes: Vec<Node>, step: At, body: Option<Body>) -> LoopNest<Lowered> {
+fn whole(mut nodes: Vec<Node>, step: Offsets, body: Option<Body>) -> LoopNest<Lowered> {
     let end = nodes.len() as u32;
     let body = body.unwrap_or(Body { start: end - 1, len: 1 });
-    nodes.push(Node::Loop { at: At::ZERO, trip: Trip::counted(1), step, body });
+    nodes.push(Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body });
     LoopNest::new(nodes, Body { start: end, len: 1 }, step.packed, step.user)
 }
 
@@ -60,11 +60,11 @@ fn whole(mut nodes: Vec<Node>, step: At, body: Option<Body>) -> LoopNest<Lowered
 mod tests {
     use crate::datatype::Datatype;
     use crate::lower::{Bytes, lower};
-    use crate::nest::{At, Node};
+    use crate::nest::{Node, Offsets};
     use crate::normalize::normalize;
 
     /// The visits of `count` instances of a part, and how many make one iteration.
-    fn visits(text: &str, part: impl Fn(&Node) -> bool, count: u64) -> Vec<(At, u64)> {
+    fn visits(text: &str, part: impl Fn(&Node) -> bool, count: u64) -> Vec<(Offsets, u64)> {
         let t: Datatype = text.parse().unwrap();
         let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
         let i = nest.nodes().iter().position(part).unwrap();
@@ -80,7 +80,7 @@ mod tests {
         let text = "struct([1, 1, 1], [0, 4096, 9000], [hvector(5, 1, 100, struct([1,1],[0,9],[int,char])), double, vector(3, 2, 7, int)])";
         let inner = |node: &Node| matches!(node, Node::Loop { trip, .. } if trip.is(5));
         let want = [((0, 0), 4), ((9, 4), 1), ((100, 5), 4), ((109, 9), 1)];
-        let want = want.map(|((user, packed), len)| (At::new(user, packed), len));
+        let want = want.map(|((user, packed), len)| (Offsets::new(user, packed), len));
         assert_eq!(visits(text, inner, 2), want);
     }
 
@@ -88,9 +88,12 @@ mod tests {
     fn a_table_gives_one_row_and_blocks_themselves() {
         let text = "hindexed_block(1, [0, 1000, 3000], hvector(2, 3, 50, char))";
         let table = |node: &Node| matches!(node, Node::Table { .. });
-        assert_eq!(visits(text, table, 1), [(At::ZERO, 3), (At::new(50, 3), 3)]);
+        assert_eq!(visits(text, table, 1), [(Offsets::ZERO, 3), (Offsets::new(50, 3), 3)]);
         let text = "hindexed([3, 1, 2], [5, 20, 40], char)";
         let blocks = |node: &Node| matches!(node, Node::Blocks { .. });
-        assert_eq!(visits(text, blocks, 1), [(At::ZERO, 3), (At::new(15, 3), 1), (At::new(35, 4), 2)]);
+        assert_eq!(
+            visits(text, blocks, 1),
+            [(Offsets::ZERO, 3), (Offsets::new(15, 3), 1), (Offsets::new(35, 4), 2)]
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{At, Body, Leaf, LoopNest, Node, Phase, Side, Trip};
+use super::{Body, Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side};
 use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::lexer::{Lexer, Notation, Token};
@@ -98,7 +98,7 @@ impl<L: Leaf> fmt::Display for Head<'_, L> {
             }
         }
         let at = self.0.at();
-        if at != At::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }
+        if at != Offsets::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }
     }
 }
 
@@ -139,9 +139,9 @@ struct Parser<'a, L> {
 }
 
 impl<L: Leaf> Parser<'_, L> {
-    fn trip(&mut self) -> Result<Trip> {
+    fn trip(&mut self) -> Result<Quantity> {
         let k = match self.lexer.token() {
-            Token::Integer(_) => return self.lexer.unsigned().map(Trip::fixed),
+            Token::Integer(_) => return self.lexer.unsigned().map(Quantity::fixed),
             Token::Word("count") => Some(1),
             Token::Word(word) => word.strip_suffix("*count").and_then(|k| k.parse().ok()),
             _ => None,
@@ -149,14 +149,14 @@ impl<L: Leaf> Parser<'_, L> {
         match k {
             Some(k) => {
                 self.lexer.take();
-                Ok(Trip::counted(k))
+                Ok(Quantity::counted(k))
             }
             None => self.lexer.wanted("k, `count` or k*count"),
         }
     }
 
-    fn offsets(&mut self) -> Result<At> {
-        Ok(At::new(self.lexer.signed()?, self.lexer.signed()?))
+    fn offsets(&mut self) -> Result<Offsets> {
+        Ok(Offsets::new(self.lexer.signed()?, self.lexer.signed()?))
     }
 
     fn nest<P: Phase, S: Side>(&mut self) -> Result<LoopNest<P, L, S>> {
@@ -243,7 +243,7 @@ impl<L: Leaf> Parser<'_, L> {
             let trip = self.trip()?;
             self.lexer.expect("step")?;
             let step = self.offsets()?;
-            Node::Loop { at: At::ZERO, trip, step, body: Body::default() }
+            Node::Loop { at: Offsets::ZERO, trip, step, body: Body::default() }
         } else if self.lexer.eat("table") {
             self.lexer.expect("[")?;
             let mut rows = Vec::new();
@@ -252,7 +252,7 @@ impl<L: Leaf> Parser<'_, L> {
             }
             self.lexer.expect("packed")?;
             let packed = self.lexer.signed()?;
-            Node::Table { at: At::ZERO, displacements: rows.into(), packed, body: Body::default() }
+            Node::Table { at: Offsets::ZERO, displacements: rows.into(), packed, body: Body::default() }
         } else if self.lexer.eat("blocks") {
             self.lexer.expect("[")?;
             let mut columns = [Vec::new(), Vec::new(), Vec::new()];
@@ -265,10 +265,10 @@ impl<L: Leaf> Parser<'_, L> {
                 }
             }
             let [user, packed, len] = columns.map(Column::from);
-            Node::Blocks { at: At::ZERO, user, packed, len, unit: self.unit()? }
+            Node::Blocks { at: Offsets::ZERO, user, packed, len, unit: self.unit()? }
         } else if self.lexer.eat("copy") {
             let n = self.trip()?;
-            Node::Copy { at: At::ZERO, n, unit: self.unit()? }
+            Node::Copy { at: Offsets::ZERO, n, unit: self.unit()? }
         } else {
             return self.lexer.wanted("`loop`, `table`, `blocks` or `copy`");
         };

@@ -9,7 +9,7 @@
 //!
 //! A verifier error is always a fault of ddtc.
 
-use super::{At, Body, Leaf, LoopNest, Node, Normal, Phase, Side, Stream};
+use super::{Body, Leaf, LoopNest, Node, Normal, Offsets, Phase, Side, Stream};
 use crate::column::room;
 use crate::error::{Error, Result};
 
@@ -42,7 +42,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 if normal && b.len == 0 {
                     return fail(i, "empty body in a normal nest");
                 }
-                if normal && self.body(b)[0].at() != At::ZERO {
+                if normal && self.body(b)[0].at() != Offsets::ZERO {
                     return fail(i, "its body does not start at offset 0");
                 }
                 if normal && matches!(self.body(b), [Node::Loop { trip, .. }] if trip.is(1)) {
@@ -100,7 +100,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(())
     }
 
-    fn foldable(&self, step: At, body: Body) -> bool {
+    fn foldable(&self, step: Offsets, body: Body) -> bool {
         match self.body(body) {
             [Node::Copy { n, unit, .. }] => !n.per_count && unit.bytes(n.k) == Some(step),
             _ => false,

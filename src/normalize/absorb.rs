@@ -7,7 +7,7 @@
 use super::Normalizer;
 use crate::column::room;
 use crate::error::Result;
-use crate::nest::{At, Leaf, Node, Trip};
+use crate::nest::{Leaf, Node, Offsets, Quantity};
 
 /// Absorbs neighbours into loops, from left to right.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
@@ -49,12 +49,12 @@ fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L
     }
 }
 
-fn extended<L: Leaf>(at: At, k: u64, step: At, body: crate::nest::Body) -> Node<L> {
-    Node::Loop { at, trip: Trip::fixed(k), step, body }
+fn extended<L: Leaf>(at: Offsets, k: u64, step: Offsets, body: crate::nest::Body) -> Node<L> {
+    Node::Loop { at, trip: Quantity::fixed(k), step, body }
 }
 
 /// The offset of the body's only node, if that node is `x` but for its place.
-fn lone<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<At> {
+fn lone<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<Offsets> {
     match n.body(body) {
         [only] if only.alike(x) => Some(only.at()),
         _ => None,

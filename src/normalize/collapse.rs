@@ -4,7 +4,7 @@
 //! offset is zero because bodies are hoisted.
 
 use super::Normalizer;
-use crate::nest::{At, Leaf, Node};
+use crate::nest::{Leaf, Node, Offsets};
 
 /// Collapses perfectly nested loops that continue each other.
 pub(super) fn rewrite<L: Leaf>(n: &Normalizer<L>, node: Node<L>) -> Node<L> {
@@ -16,7 +16,7 @@ pub(super) fn rewrite<L: Leaf>(n: &Normalizer<L>, node: Node<L>) -> Node<L> {
         && inner_step.packed.checked_mul(k) == Some(step.packed)
         && let Some(total) = trip.times(*inner)
     {
-        debug_assert_eq!(*inner_at, At::ZERO);
+        debug_assert_eq!(*inner_at, Offsets::ZERO);
         return Node::Loop { at: *at, trip: total, step: *inner_step, body: *inner_body };
     }
     node

@@ -3,14 +3,14 @@
 //! Condition: the copy is `u` bytes long in user memory and `p` bytes in the packed stream; the trip may be `k * count`.
 
 use super::Normalizer;
-use crate::nest::{Leaf, Node, Trip};
+use crate::nest::{Leaf, Node, Quantity};
 
 /// Folds a dense copy loop into one copy.
 pub(super) fn rewrite<L: Leaf>(n: &Normalizer<L>, node: Node<L>) -> Node<L> {
     if let Node::Loop { at, trip, step, body } = &node
-        && let [Node::Copy { n: Trip { k, per_count: false }, unit, .. }] = n.body(*body)
+        && let [Node::Copy { n: Quantity { k, per_count: false }, unit, .. }] = n.body(*body)
         && unit.bytes(*k) == Some(*step)
-        && let Some(total) = trip.times(Trip::fixed(*k))
+        && let Some(total) = trip.times(Quantity::fixed(*k))
     {
         return Node::Copy { at: *at, n: total, unit: *unit };
     }

@@ -17,14 +17,14 @@ use super::merge_copies::Row;
 use super::{Bodies, Normalizer, drop_empty};
 use crate::column::more_room;
 use crate::error::Result;
-use crate::nest::{At, Body, Leaf, LoopNest, Lowered, Node, Side, Trip};
+use crate::nest::{Body, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Side};
 
 /// The body that `node` runs once: where, its packed stride, and the body.
-pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(At, i64, Body)> {
+pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
     match node {
         Node::Loop { at, trip, step, body } if trip.is(1) => Some((*at, step.packed, *body)),
         Node::Table { at, displacements, packed, body } if displacements.len() == 1 => {
-            Some((*at + At::new(displacements.get(0), 0), *packed, *body))
+            Some((*at + Offsets::new(displacements.get(0), 0), *packed, *body))
         }
         _ => None,
     }
@@ -66,7 +66,7 @@ pub(super) fn rewrite<L: Leaf>(
         } else {
             // Canonical spelling of "once": a unit loop without a user stride. Its packed stride is what it covers of the stream.
             more_room("normalize", &mut out, 1)?;
-            out.push(Node::Loop { at, trip: Trip::fixed(1), step: At::new(0, packed), body });
+            out.push(Node::Loop { at, trip: Quantity::fixed(1), step: Offsets::new(0, packed), body });
         }
     }
     Ok(out)

@@ -9,12 +9,12 @@
 use super::{Normalizer, period};
 use crate::column::{Column, more_room, room};
 use crate::error::Result;
-use crate::nest::{At, Leaf, Node, Trip};
+use crate::nest::{Leaf, Node, Offsets, Quantity};
 
 /// A row: offsets in bytes, length in units.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
-    at: At,
+    at: Offsets,
     len: i64,
 }
 
@@ -52,7 +52,7 @@ impl<L: Leaf> Visit for &mut Rows<L> {
 /// A sequence of rows where it is stored. Generic, so that each kind of storage gets its own loop over 10^6 rows.
 trait Sequence: Copy {
     fn count(self) -> usize;
-    fn at(self, i: usize) -> At;
+    fn at(self, i: usize) -> Offsets;
     fn len(self, i: usize) -> i64;
     /// The first `count` rows.
     fn first(self, count: usize) -> Self;
@@ -71,7 +71,7 @@ impl Sequence for Merged<'_> {
     fn count(self) -> usize {
         self.0.len()
     }
-    fn at(self, i: usize) -> At {
+    fn at(self, i: usize) -> Offsets {
         self.0[i].at
     }
     fn len(self, i: usize) -> i64 {
@@ -85,7 +85,7 @@ impl Sequence for Merged<'_> {
 /// A table over one copy.
 #[derive(Clone, Copy)]
 struct Displaced<'a, T> {
-    at: At,
+    at: Offsets,
     displacements: &'a [T],
     packed: i64,
     len: i64,
@@ -95,8 +95,8 @@ impl<T: Copy + Into<i64>> Sequence for Displaced<'_, T> {
     fn count(self) -> usize {
         self.displacements.len()
     }
-    fn at(self, i: usize) -> At {
-        self.at + At::new(self.displacements[i].into(), self.packed.wrapping_mul(i as i64))
+    fn at(self, i: usize) -> Offsets {
+        self.at + Offsets::new(self.displacements[i].into(), self.packed.wrapping_mul(i as i64))
     }
     fn len(self, _: usize) -> i64 {
         self.len
@@ -110,7 +110,7 @@ impl<T: Copy + Into<i64>> Sequence for Displaced<'_, T> {
 /// Blocks, columns of one width.
 #[derive(Clone, Copy)]
 struct Listed<'a, T> {
-    at: At,
+    at: Offsets,
     columns: [&'a [T]; 3],
 }
 
@@ -118,8 +118,8 @@ impl<T: Copy + Into<i64>> Sequence for Listed<'_, T> {
     fn count(self) -> usize {
         self.columns[2].len()
     }
-    fn at(self, i: usize) -> At {
-        self.at + At::new(self.columns[0][i].into(), self.columns[1][i].into())
+    fn at(self, i: usize) -> Offsets {
+        self.at + Offsets::new(self.columns[0][i].into(), self.columns[1][i].into())
     }
     fn len(self, i: usize) -> i64 {
         self.columns[2][i].into()
@@ -132,7 +132,7 @@ impl<T: Copy + Into<i64>> Sequence for Listed<'_, T> {
 /// Blocks whose columns differ in width: looked up entry by entry.
 #[derive(Clone, Copy)]
 struct Mixed<'a> {
-    at: At,
+    at: Offsets,
     columns: [&'a Column; 3],
     count: usize,
 }
@@ -141,8 +141,8 @@ impl Sequence for Mixed<'_> {
     fn count(self) -> usize {
         self.count
     }
-    fn at(self, i: usize) -> At {
-        self.at + At::new(self.columns[0].get(i), self.columns[1].get(i))
+    fn at(self, i: usize) -> Offsets {
+        self.at + Offsets::new(self.columns[0].get(i), self.columns[1].get(i))
     }
     fn len(self, i: usize) -> i64 {
         self.columns[2].get(i)
@@ -186,7 +186,7 @@ fn each<L: Leaf, V: Visit>(node: &Node<L>, element: Option<i64>, visit: V) -> Op
 /// The length and unit of a body that is one constant copy.
 pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
     match body {
-        [Node::Copy { n: Trip { k, per_count: false }, unit, .. }] => Some((*k as i64, *unit)),
+        [Node::Copy { n: Quantity { k, per_count: false }, unit, .. }] => Some((*k as i64, *unit)),
         _ => None,
     }
 }
@@ -194,7 +194,9 @@ pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
 /// The unit of a leaf that joins a run of that unit whatever its length is.
 fn joins<L: Leaf>(node: &Node<L>) -> Option<L> {
     match node {
-        Node::Copy { n: Trip { per_count: false, .. }, unit, .. } | Node::Blocks { unit, .. } => Some(*unit),
+        Node::Copy { n: Quantity { per_count: false, .. }, unit, .. } | Node::Blocks { unit, .. } => {
+            Some(*unit)
+        }
         _ => None,
     }
 }
@@ -290,7 +292,7 @@ fn canonical<L: Leaf, S: Sequence>(
     let even =
         (1..count).all(|i| rows.len(i) == length && rows.at(i).packed - rows.at(i - 1).packed == stride);
     if even {
-        let body = n.close(vec![Node::units(At::ZERO, length as u64, unit)])?.body;
+        let body = n.close(vec![Node::units(Offsets::ZERO, length as u64, unit)])?.body;
         return Ok(vec![Node::Table { at, displacements: user, packed: stride, body }]);
     }
     let packed = Column::build(indices.clone().map(|i| rows.at(i).packed - at.packed))?;

@@ -27,7 +27,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::column::{more_room, room};
 use crate::error::{Error, Result};
-use crate::nest::{At, Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Side, Stream, Trip};
+use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
 /// The rewrites of one body, in order, by the names used in docs/PASSES.md.
 pub const REWRITES: [&str; 10] = [
@@ -101,7 +101,7 @@ fn with<L: Leaf, S: Side>(
         }
     }
     let root = done.get(&nest.root()).copied().unwrap_or_default();
-    let At { user: origin, packed: packed_origin } = root.base;
+    let Offsets { user: origin, packed: packed_origin } = root.base;
     let unique = !n.refused;
     Ok(Normalized { nest: n.compact(root.body, nest.size(), nest.extent())?, origin, packed_origin, unique })
 }
@@ -113,7 +113,7 @@ type Bodies<T> = HashMap<Body, T, Xxh3DefaultBuilder>;
 #[derive(Clone, Copy, Debug, Default)]
 struct Inner {
     body: Body,
-    base: At,
+    base: Offsets,
 }
 
 /// State of one normalization: the nest under construction with its interned bodies.
@@ -161,7 +161,7 @@ impl<L: Leaf> Normalizer<L> {
         done: &Bodies<Inner>,
     ) -> Result<Vec<Node<L>>> {
         let mut parts = room("normalize", body.len as usize)?;
-        let mut stack = vec![(nest.body(body), At::ZERO)];
+        let mut stack = vec![(nest.body(body), Offsets::ZERO)];
         while let Some((nodes, at)) = stack.pop() {
             let Some((node, rest)) = nodes.split_first() else { continue };
             if !rest.is_empty() {
@@ -262,15 +262,15 @@ impl<L: Leaf> Normalizer<L> {
     }
 
     /// A loop over `list`, simplified: used by the rewrites that make loops.
-    fn looped(&mut self, trip: u64, step: At, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
+    fn looped(&mut self, trip: u64, step: Offsets, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let inner = self.close(list)?;
         self.repeated(trip, step, inner)
     }
 
     /// A loop over a rewritten body, simplified.
-    fn repeated(&mut self, trip: u64, step: At, Inner { body, base }: Inner) -> Result<Vec<Node<L>>> {
+    fn repeated(&mut self, trip: u64, step: Offsets, Inner { body, base }: Inner) -> Result<Vec<Node<L>>> {
         let mut out = Vec::with_capacity(1);
-        let node = Node::Loop { at: base, trip: Trip::fixed(trip), step, body };
+        let node = Node::Loop { at: base, trip: Quantity::fixed(trip), step, body };
         self.simplify(node, &mut out)?;
         Ok(out)
     }

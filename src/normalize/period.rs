@@ -9,15 +9,15 @@
 
 use super::Normalizer;
 use crate::error::Result;
-use crate::nest::{At, Leaf, Node};
+use crate::nest::{Leaf, Node, Offsets};
 
 /// The smallest proper period of `n` elements that divides `n`, with the constant distance; elements are given by their offset
 /// and by whether two of them have one shape.
 pub(super) fn of(
     n: usize,
-    at: impl Fn(usize) -> At,
+    at: impl Fn(usize) -> Offsets,
     alike: impl Fn(usize, usize) -> bool,
-) -> Option<(usize, At)> {
+) -> Option<(usize, Offsets)> {
     if n < 2 {
         return None;
     }
@@ -93,7 +93,7 @@ fn by_borders(
 ///
 /// Such parts are rolled before their leaves are merged with those of their neighbours: an array of structs is the same loop
 /// whether a contiguous or an indexed type made it.
-pub(super) fn of_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, At)> {
+pub(super) fn of_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, Offsets)> {
     let composite = |node: &Node<L>| match node {
         Node::Loop { body, .. } | Node::Table { body, .. } => !matches!(n.body(*body), [Node::Copy { .. }]),
         Node::Blocks { .. } | Node::Copy { .. } => false,
@@ -135,7 +135,7 @@ mod tests {
     fn both_ways_find_the_smallest_period() {
         // Distances and shapes of two kinds, of every sequence up to 9 elements; then long ones that nearly have a period.
         let check = |places: &[i64], shapes: &[u8]| {
-            let at = |i: usize| At::new(places[i], 8 * i as i64);
+            let at = |i: usize| Offsets::new(places[i], 8 * i as i64);
             let alike = |i: usize, j: usize| shapes[i] == shapes[j];
             let same = |i: usize, j: usize| alike(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
             let n = places.len();

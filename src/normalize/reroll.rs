@@ -6,7 +6,7 @@
 use super::{Inner, Normalizer, period};
 use crate::column::{Column, room};
 use crate::error::Result;
-use crate::nest::{At, Leaf, Node};
+use crate::nest::{Leaf, Node, Offsets};
 
 /// Rerolls every maximal run of equal non-leaf nodes.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
@@ -27,7 +27,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
         if j - i < 2 {
             out.push(first.clone());
         } else {
-            let inner = n.lone(first.placed(At::ZERO))?;
+            let inner = n.lone(first.placed(Offsets::ZERO))?;
             out.extend(run(n, inner, &list[i..j])?);
         }
         i = j;

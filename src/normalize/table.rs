@@ -8,7 +8,7 @@
 use super::{Inner, Normalizer, merge_copies, period};
 use crate::column::Column;
 use crate::error::Result;
-use crate::nest::{At, Leaf, Node};
+use crate::nest::{Leaf, Node, Offsets};
 
 /// Appends what `node` becomes to `out`, or gives a node of another kind back.
 pub(super) fn rewrite<L: Leaf>(
@@ -21,7 +21,7 @@ pub(super) fn rewrite<L: Leaf>(
         return Ok(Some(Node::Table { at, displacements, packed, body }));
     }
     let n_rows = displacements.len();
-    let row = |i: usize| At::new(displacements.get(i), packed.wrapping_mul(i as i64));
+    let row = |i: usize| Offsets::new(displacements.get(i), packed.wrapping_mul(i as i64));
     let first = row(0);
     if let Some((p, step)) = period::of(n_rows, row, |_, _| true) {
         let trip = (n_rows / p) as u64;

@@ -5,7 +5,7 @@
 //! unpack that writes a gap byte, or for pack that reads outside the span, is caught here by the slices' bounds and by the
 //! caller's comparison.
 
-use super::{At, Op, Phase, Plan};
+use super::{Offsets, Op, Phase, Plan};
 use crate::kind::Direction;
 
 struct Machine<'a> {
@@ -17,7 +17,7 @@ struct Machine<'a> {
 
 impl Machine<'_> {
     /// Copies `len` bytes as one access: all loads before all stores.
-    fn copy(&mut self, at: At, len: u64) {
+    fn copy(&mut self, at: Offsets, len: u64) {
         // Nothing of nothing: the place need not exist.
         if len == 0 {
             return;
@@ -32,9 +32,9 @@ impl Machine<'_> {
     }
 }
 
-enum Frame<'a> {
-    Ops { ops: &'a [Op], at: At },
-    Iterate { op: &'a Op, i: u64, at: At },
+enum Pending<'a> {
+    Ops { ops: &'a [Op], at: Offsets },
+    Iterate { op: &'a Op, i: u64, at: Offsets },
 }
 
 impl<P: Phase> Plan<P> {
@@ -44,10 +44,10 @@ impl<P: Phase> Plan<P> {
     /// If the plan touches a byte outside the slices.
     pub fn eval(&self, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
         let mut machine = Machine { direction: self.direction(), user, origin: origin as i64, packed };
-        let mut stack = vec![Frame::Ops { ops: self.body(self.root()), at: At::ZERO }];
+        let mut stack = vec![Pending::Ops { ops: self.body(self.root()), at: Offsets::ZERO }];
         while let Some(top) = stack.last_mut() {
             match top {
-                Frame::Ops { ops, at } => {
+                Pending::Ops { ops, at } => {
                     let Some((op, rest)) = ops.split_first() else {
                         stack.pop();
                         continue;
@@ -55,10 +55,10 @@ impl<P: Phase> Plan<P> {
                     *ops = rest;
                     let at = *at + op.at();
                     match op {
-                        Op::Loop { .. } | Op::Table { .. } => stack.push(Frame::Iterate { op, i: 0, at }),
+                        Op::Loop { .. } | Op::Table { .. } => stack.push(Pending::Iterate { op, i: 0, at }),
                         Op::Guard { limit, then, otherwise } => {
                             let body = if count <= *limit { then } else { otherwise };
-                            stack.push(Frame::Ops { ops: self.body(*body), at });
+                            stack.push(Pending::Ops { ops: self.body(*body), at });
                         }
                         Op::Move { len, .. } => machine.copy(at, u64::from(*len)),
                         Op::Call { call, .. } => {
@@ -68,13 +68,13 @@ impl<P: Phase> Plan<P> {
                         }
                     }
                 }
-                Frame::Iterate { op, i, at } => {
+                Pending::Iterate { op, i, at } => {
                     let (trip, here) = match op {
                         Op::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
                         Op::Table { table, packed, .. } => {
                             let rows = self.column(*table).expect("a column");
                             let row = if (*i as usize) < rows.len() { rows.get(*i as usize) } else { 0 };
-                            (rows.len() as u64, *at + At::new(row, packed * *i as i64))
+                            (rows.len() as u64, *at + Offsets::new(row, packed * *i as i64))
                         }
                         _ => (0, *at),
                     };
@@ -84,7 +84,7 @@ impl<P: Phase> Plan<P> {
                     }
                     *i += 1;
                     let ops = op.body().map_or(&[][..], |b| self.body(b));
-                    stack.push(Frame::Ops { ops, at: here });
+                    stack.push(Pending::Ops { ops, at: here });
                 }
             }
         }
@@ -97,16 +97,21 @@ mod tests {
     use crate::column::Column;
     use crate::micro::{Table, rows, strided, transpose};
     use crate::nest::Body;
-    use crate::plan::{Scheduled, Trip};
+    use crate::plan::{Quantity, Scheduled};
     use crate::target::{Level, Target};
 
     /// Packs byte 0 behind the guard and byte 1 beside it, two bytes further on than an operation outside.
     fn guarded(limit: u64) -> Plan<Scheduled> {
-        let moved = |user, packed| Op::Move { at: At::new(user, packed), len: 1 };
+        let moved = |user, packed| Op::Move { at: Offsets::new(user, packed), len: 1 };
         let body = |start| Body { start, len: 1 };
         let guard = Op::Guard { limit, then: body(0), otherwise: body(1) };
-        let around =
-            Op::Loop { at: At::new(2, 2), trip: Trip::fixed(1), step: At::ZERO, unroll: 1, body: body(2) };
+        let around = Op::Loop {
+            at: Offsets::new(2, 2),
+            trip: Quantity::fixed(1),
+            step: Offsets::ZERO,
+            unroll: 1,
+            body: body(2),
+        };
         let ops = vec![moved(0, 0), moved(1, 0), guard, moved(0, 0), around];
         Plan::new(ops, Body { start: 3, len: 2 }, Vec::new(), Direction::Pack, Target::new(Level::Baseline))
     }
@@ -140,9 +145,9 @@ mod tests {
     #[test]
     fn a_transpose_shows_overlap() {
         let transpose = |outer: i64, inner: i64| {
-            let (trips, steps) = ([Trip::fixed(2); 2], [At::new(outer, 8), At::new(inner, 4)]);
+            let (trips, steps) = ([Quantity::fixed(2); 2], [Offsets::new(outer, 8), Offsets::new(inner, 4)]);
             let call = transpose::call(Direction::Unpack, Level::Baseline, trips, steps, 4).unwrap();
-            Op::Call { at: At::ZERO, call }
+            Op::Call { at: Offsets::ZERO, call }
         };
         assert_eq!(unpacked(transpose(0, 0), vec![], 1)[..4], [0, 1, 2, 3]);
         assert_eq!(unpacked(transpose(4, 0), vec![], 1), [0, 1, 2, 3, 8, 9, 10, 11]);
@@ -153,21 +158,21 @@ mod tests {
     fn rows_are_all_moved_in_order() {
         let column = Column::from(vec![5, 0, 1]);
         let call = rows::call(Direction::Unpack, Level::Baseline, (&column, 0), 3, 2);
-        let rows = Op::Call { at: At::new(1, 0), call };
+        let rows = Op::Call { at: Offsets::new(1, 0), call };
         assert_eq!(unpacked(rows, vec![Table::Column(column)], 1), [99, 3, 6, 7, 99, 99, 0, 1]);
     }
 
     #[test]
     fn blocks_are_moved_by_the_count() {
         let call = |n, len, user| {
-            let call = strided::call(Direction::Unpack, Level::Baseline, n, At::new(3, 2), len);
-            Op::Call { at: At::new(user, 0), call }
+            let call = strided::call(Direction::Unpack, Level::Baseline, n, Offsets::new(3, 2), len);
+            Op::Call { at: Offsets::new(user, 0), call }
         };
-        let counted = call(Trip::counted(1), Trip::fixed(2), 1);
+        let counted = call(Quantity::counted(1), Quantity::fixed(2), 1);
         assert_eq!(unpacked(counted, vec![], 2), [99, 0, 1, 99, 2, 3, 99, 99]);
         // Nothing of nothing, wherever that is.
         for far in [-100, 100] {
-            assert_eq!(unpacked(call(Trip::fixed(1), Trip::counted(4), far), vec![], 0), [99; 8]);
+            assert_eq!(unpacked(call(Quantity::fixed(1), Quantity::counted(4), far), vec![], 0), [99; 8]);
         }
     }
 }

@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use crate::column::Column;
 use crate::kind::Direction;
 use crate::micro::{Call, Table};
-pub use crate::nest::{At, Body, Trip};
+pub use crate::nest::{Body, Offsets, Quantity};
 use crate::target::Target;
 pub use context::{Field, Operand, Operands, Template, Word};
 pub use shape::Shape;
@@ -58,11 +58,11 @@ pub enum Op {
     /// `trip` iterations of `body`, `unroll` of them per trip through the loop.
     Loop {
         /// Offset of iteration 0.
-        at: At,
+        at: Offsets,
         /// Number of iterations.
-        trip: Trip,
+        trip: Quantity,
         /// Strides in bytes.
-        step: At,
+        step: Offsets,
         /// Iterations per trip through the emitted loop, at least 1.
         unroll: u32,
         /// What one iteration does.
@@ -71,7 +71,7 @@ pub enum Op {
     /// `body` once per row of a column: user offset `at.user + row`, packed offset `at.packed + i * packed`.
     Table {
         /// Offset added to every iteration.
-        at: At,
+        at: Offsets,
         /// The column, by the index of its table.
         table: u32,
         /// Packed stride in bytes.
@@ -83,14 +83,14 @@ pub enum Op {
     /// bytes of one block into a gap; a later move of the same iteration then writes the right bytes over it.
     Move {
         /// Offsets of both sides.
-        at: At,
+        at: Offsets,
         /// Bytes.
         len: u32,
     },
     /// Hands a whole innermost loop to a micro-kernel.
     Call {
         /// Offset that the arguments are relative to.
-        at: At,
+        at: Offsets,
         /// Callee and arguments.
         call: Call,
     },
@@ -115,10 +115,10 @@ impl Op {
     }
 
     /// The offset of the operation.
-    pub fn at(&self) -> At {
+    pub fn at(&self) -> Offsets {
         match self {
             Op::Loop { at, .. } | Op::Table { at, .. } | Op::Move { at, .. } | Op::Call { at, .. } => *at,
-            Op::Guard { .. } => At::ZERO,
+            Op::Guard { .. } => Offsets::ZERO,
         }
     }
 }

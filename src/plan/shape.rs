@@ -1,6 +1,6 @@
 //! Shapes: what the code of a plan without moves depends on. Plans of one shape share code.
 
-use super::{At, Body, Legal, Op, Plan};
+use super::{Body, Legal, Offsets, Op, Plan};
 use crate::kind::Direction;
 use crate::micro::Role;
 use crate::target::Target;
@@ -65,7 +65,7 @@ impl Plan<Legal> {
                 }
                 Op::Guard { then, otherwise, .. } => ShapeKind::Guard { then: *then, otherwise: *otherwise },
             };
-            let At { user, packed } = op.at();
+            let Offsets { user, packed } = op.at();
             Some(ShapeOp { moved: (user != 0, packed != 0), kind })
         });
         let ops = ops.collect::<Option<Box<[ShapeOp]>>>()?;

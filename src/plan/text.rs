@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{At, Op, Phase, Plan};
+use super::{Offsets, Op, Phase, Plan};
 
 impl<P: Phase> fmt::Display for Plan<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,6 +69,6 @@ impl fmt::Display for Head<'_> {
             Op::Guard { limit, .. } => write!(f, "if count <= {limit}")?,
         }
         let at = self.0.at();
-        if at != At::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }
+        if at != Offsets::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::kind::Direction;
 use crate::micro::pattern::{Part, Pattern};
 use crate::micro::{Call, Repeated, Table, blocks, pattern, rows, strided, transpose};
-use crate::nest::{At, Body, Disjoint, LoopNest, Node, Normal, Trip};
+use crate::nest::{Body, Disjoint, LoopNest, Node, Normal, Offsets, Quantity};
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
@@ -55,7 +55,7 @@ pub fn schedule(
         written: Weight::default(),
         budget: MAX_OPS,
     };
-    let list = s.body(nest.root(), At::ZERO, 0)?;
+    let list = s.body(nest.root(), Offsets::ZERO, 0)?;
     let root = s.seal(list);
     Ok(Plan::new(s.ops, root, s.tables, direction, target))
 }
@@ -92,7 +92,7 @@ impl Scheduler<'_> {
     }
 
     /// `n` blocks of `len` bytes.
-    fn strided(&self, n: Trip, step: At, len: Trip) -> Call {
+    fn strided(&self, n: Quantity, step: Offsets, len: Quantity) -> Call {
         strided::repeated(&Repeated { direction: self.direction, level: self.level, n, step, len })
     }
 
@@ -117,13 +117,13 @@ impl Scheduler<'_> {
         Ok(())
     }
 
-    fn body(&mut self, body: Body, at: At, depth: usize) -> Result<Vec<Op>, Refusal> {
+    fn body(&mut self, body: Body, at: Offsets, depth: usize) -> Result<Vec<Op>, Refusal> {
         let mut out = Vec::new();
         self.list(body, at, depth, &mut out)?;
         Ok(out)
     }
 
-    fn list(&mut self, body: Body, at: At, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn list(&mut self, body: Body, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         if depth > MAX_DEPTH {
             return Err(Refusal { reason: "loops nested deeper than a kernel may have" });
         }
@@ -131,7 +131,7 @@ impl Scheduler<'_> {
         nest.body(body).iter().try_for_each(|node| self.node(node, at, depth, out))
     }
 
-    fn node(&mut self, node: &Node, at: At, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
         if let Some(op) = self.patterned(node, here) {
@@ -156,8 +156,8 @@ impl Scheduler<'_> {
                 }
                 if len.len() <= cost::LONG_ROWS && len.iter().all(|l| l as u64 > cost::INLINE_BYTES) {
                     return (0..len.len()).try_for_each(|i| {
-                        let at = here + At::new(user.get(i), packed.get(i));
-                        let len = Trip::fixed(len.get(i) as u64);
+                        let at = here + Offsets::new(user.get(i), packed.get(i));
+                        let len = Quantity::fixed(len.get(i) as u64);
                         let call = strided::any_length(self.direction, self.level, len);
                         self.push(out, Op::Call { at, call })
                     });
@@ -177,12 +177,12 @@ impl Scheduler<'_> {
                 self.push(out, Op::Call { at: here, call })
             }
             Node::Table { displacements, packed, body, .. } => {
-                if let [Node::Copy { n: Trip { k, per_count: false }, .. }] = nest.body(*body) {
+                if let [Node::Copy { n: Quantity { k, per_count: false }, .. }] = nest.body(*body) {
                     let call = self.rows(displacements, *packed, *k);
                     return self.push(out, Op::Call { at: here, call });
                 }
                 let table = self.column(displacements);
-                let list = self.body(*body, At::ZERO, depth + 1)?;
+                let list = self.body(*body, Offsets::ZERO, depth + 1)?;
                 let body = self.seal(list);
                 self.push(out, Op::Table { at: here, table, packed: *packed, body })
             }
@@ -192,7 +192,7 @@ impl Scheduler<'_> {
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
                     if self.written_loop(*trip, *n) || depth >= 2 && self.written_row(*trip, *step, *n) {
                         let mut list = Vec::new();
-                        self.push(&mut list, Op::Move { at: At::ZERO, len: n.k as u32 })?;
+                        self.push(&mut list, Op::Move { at: Offsets::ZERO, len: n.k as u32 })?;
                         let unroll = unroll(&list, *trip);
                         let body = self.seal(list);
                         return self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body });
@@ -200,7 +200,7 @@ impl Scheduler<'_> {
                     let call = self.strided(*trip, *step, *n);
                     return self.push(out, Op::Call { at: here, call });
                 }
-                let list = self.body(*body, At::ZERO, depth + 1)?;
+                let list = self.body(*body, Offsets::ZERO, depth + 1)?;
                 let unroll = unroll(&list, *trip);
                 let body = self.seal(list);
                 self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body })
@@ -229,26 +229,26 @@ impl Scheduler<'_> {
     }
 
     /// Whether a loop over blocks is a loop of its own rather than a call: short ones of blocks that are whole vectors.
-    fn written_loop(&self, trip: Trip, len: Trip) -> bool {
+    fn written_loop(&self, trip: Quantity, len: Quantity) -> bool {
         let wide = u64::from(self.level.widest_access());
         let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
         short && len.k.is_multiple_of(wide) && (128..=8 * wide).contains(&len.k) && self.one_move(trip, len)
     }
 
     /// Whether a row of short blocks, inside the loop over rows, is a loop of its own rather than a call per row.
-    fn written_row(&self, trip: Trip, step: At, len: Trip) -> bool {
+    fn written_row(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
         let dense = self.direction == Direction::Pack && step.user.unsigned_abs() <= 2 * len.k;
         let longest = if dense { cost::DENSE_ROW } else { cost::ROW };
         len.k <= 16 && trip.k <= longest && self.one_move(trip, len)
     }
 
     /// Whether a loop's numbers are constants and the kernel has room for its body as one move.
-    fn one_move(&self, trip: Trip, len: Trip) -> bool {
+    fn one_move(&self, trip: Quantity, len: Quantity) -> bool {
         !trip.per_count && !len.per_count && Weight::of(len.k, self.level).fits(self.left())
     }
 
     /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
-    fn patterned(&mut self, node: &Node, at: At) -> Option<Op> {
+    fn patterned(&mut self, node: &Node, at: Offsets) -> Option<Op> {
         let Node::Loop { trip, step, body, .. } = node else { return None };
         if !trip.per_count && trip.k < cost::PATTERN_TRIP {
             return None;
@@ -273,14 +273,14 @@ impl Scheduler<'_> {
 
     /// Two loops around one small element, the outer of which has the smaller stride: a transpose. Unpacking in another order
     /// needs disjoint entries; where that depends on the instance count, the plan asks at run time.
-    fn transposed(&mut self, node: &Node, at: At, out: &mut Vec<Op>) -> Result<bool, Refusal> {
+    fn transposed(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<bool, Refusal> {
         let nest = self.nest;
         let Node::Loop { trip: outer, step: o, body, .. } = node else { return Ok(false) };
         let [Node::Loop { trip: inner, step: i, body: element, .. }] = nest.body(*body) else {
             return Ok(false);
         };
         let [Node::Copy { n: len, .. }] = nest.body(*element) else { return Ok(false) };
-        let few = |t: &Trip| !t.per_count && t.k < cost::TRANSPOSED_TRIP;
+        let few = |t: &Quantity| !t.per_count && t.k < cost::TRANSPOSED_TRIP;
         let near = o.user.unsigned_abs() <= cost::TRANSPOSED_STRIDE;
         if few(outer) || few(inner) || !near || i.user.unsigned_abs() <= o.user.unsigned_abs() {
             return Ok(false);
@@ -302,7 +302,7 @@ impl Scheduler<'_> {
             self.push(out, op)?;
             return Ok(true);
         }
-        let row = Op::Call { at: At::ZERO, call: self.strided(*inner, *i, *len) };
+        let row = Op::Call { at: Offsets::ZERO, call: self.strided(*inner, *i, *len) };
         let body = self.seal(vec![row]);
         let then = self.seal(vec![op]);
         let otherwise = self.seal(vec![Op::Loop { at, trip: *outer, step: *o, unroll: 1, body }]);
@@ -311,14 +311,14 @@ impl Scheduler<'_> {
     }
 
     /// Writes out every copy of `node` as a move.
-    fn unrolled(&mut self, node: &Node, at: At, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn unrolled(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
         match node {
             Node::Copy { n, .. } => self.push(out, Op::Move { at: here, len: n.k as u32 }),
             Node::Blocks { user, packed, len, .. } => {
                 for i in 0..len.len() {
-                    let at = here + At::new(user.get(i), packed.get(i));
+                    let at = here + Offsets::new(user.get(i), packed.get(i));
                     self.push(out, Op::Move { at, len: len.get(i) as u32 })?;
                 }
                 Ok(())
@@ -326,7 +326,7 @@ impl Scheduler<'_> {
             Node::Table { displacements, packed, body, .. } => {
                 for (i, d) in displacements.iter().enumerate() {
                     for inner in nest.body(*body) {
-                        self.unrolled(inner, here + At::new(d, packed * i as i64), out)?;
+                        self.unrolled(inner, here + Offsets::new(d, packed * i as i64), out)?;
                     }
                 }
                 Ok(())
@@ -422,7 +422,7 @@ fn weight(nest: &LoopNest<Normal>, node: &Node, level: Level, limit: Weight, dep
 }
 
 /// How many iterations of a body go into one trip: only straight lines are unrolled.
-fn unroll(list: &[Op], trip: Trip) -> u32 {
+fn unroll(list: &[Op], trip: Quantity) -> u32 {
     let mut moves = 0;
     for op in list {
         match op {

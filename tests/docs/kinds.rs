@@ -6,7 +6,7 @@ use ddtc::interp;
 use ddtc::kind::Direction;
 use ddtc::lower::{self, Bytes, External32, Leaves, Native};
 use ddtc::nest::{
-    At, Body, Byte, Class, Layout, Leaf, LoopNest, Lowered, Node, Normal, Number, Phase, Value, Visit,
+    Body, Byte, Class, Layout, Leaf, LoopNest, Lowered, Node, Normal, Number, Offsets, Phase, Value, Visit,
 };
 use ddtc::normalize;
 use ddtc::segment::{Segment, packed_bytes};
@@ -16,7 +16,7 @@ use crate::text::{blocks, read};
 /// A copy of `len` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
-    at: At,
+    at: Offsets,
     len: i64,
 }
 
@@ -62,13 +62,13 @@ struct Place {
 fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     let byte = Segment { from: position, to: position + 1 };
     let mut path = Vec::new();
-    let mut at = At::ZERO;
+    let mut at = Offsets::ZERO;
     let mut body: Body = nest.root();
     loop {
         let nodes = nest.body(body);
         let node = &nodes[nodes.partition_point(|n| at.packed + n.at().packed <= position) - 1];
         at = at + node.at();
-        let leaf = |at: At, len: i64| {
+        let leaf = |at: Offsets, len: i64| {
             let (inside, _) = byte.clip(at, len);
             Piece { at: inside, len: len - (inside.packed - at.packed) }
         };
@@ -82,14 +82,14 @@ fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
             Node::Table { displacements, packed, body: inner, .. } => {
                 let i = byte.pieces(at.packed, *packed, displacements.len() as u64).start;
                 path.push(("iteration", i));
-                at = at + At::new(displacements.get(i as usize), packed * i as i64);
+                at = at + Offsets::new(displacements.get(i as usize), packed * i as i64);
                 body = *inner;
             }
             Node::Blocks { user, packed, len, .. } => {
                 let starts: Vec<i64> = packed.iter().collect();
                 let i = starts.partition_point(|p| at.packed + p <= position) - 1;
                 path.push(("row", i as u64));
-                return Place { path, rest: leaf(at + At::new(user.get(i), packed.get(i)), len.get(i)) };
+                return Place { path, rest: leaf(at + Offsets::new(user.get(i), packed.get(i)), len.get(i)) };
             }
             Node::Copy { .. } => return Place { path, rest: leaf(at, packed_bytes(node, count)) },
         }
@@ -184,7 +184,7 @@ fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
     while i < from.len() && j < to.len() {
         let (a, b) = (from[i], to[j]);
         let end = (a.at.packed + a.n as i64).min(b.at.packed + b.n as i64);
-        let at = At::new(a.at.user + position - a.at.packed, b.at.user + position - b.at.packed);
+        let at = Offsets::new(a.at.user + position - a.at.packed, b.at.user + position - b.at.packed);
         found.push(Piece { at, len: end - position });
         position = end;
         i += usize::from(end == a.at.packed + a.n as i64);

@@ -253,10 +253,10 @@ fn emit_and_context() {
 /// Whether the code of `op` reads its `field`, and the value matters. Callees are addresses: another one is anything.
 fn is_read(op: &Op, field: Field) -> bool {
     let Op::Call { call, .. } = op else { return true };
-    let single = call.argument(Role::Trip) == Some(Argument::Number(plan::Trip::fixed(1)));
+    let single = call.argument(Role::Iterations) == Some(Argument::Number(plan::Quantity::fixed(1)));
     match field {
         Field::Argument(Role::Length) => call.callee().made_for().is_none(),
-        Field::Argument(Role::Trip | Role::UserStep | Role::PackedStep) => !single,
+        Field::Argument(Role::Iterations | Role::UserStep | Role::PackedStep) => !single,
         _ => true,
     }
 }
@@ -272,10 +272,10 @@ const FIELDS: [Field; 20] = [
     Field::Rows,
     Field::RowsEnd,
     Field::Limit,
-    Field::Argument(Role::Trip),
+    Field::Argument(Role::Iterations),
     Field::Argument(Role::UserStep),
     Field::Argument(Role::PackedStep),
-    Field::Argument(Role::InnerTrip),
+    Field::Argument(Role::InnerIterations),
     Field::Argument(Role::InnerUserStep),
     Field::Argument(Role::InnerPackedStep),
     Field::Argument(Role::Length),

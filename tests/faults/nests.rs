@@ -1,13 +1,13 @@
 //! Faulty nests: one stride, trip, length, offset, row or order changed.
 
 use ddtc::column::Column;
-use ddtc::nest::{At, Byte, LoopNest, Node, Phase, Trip};
+use ddtc::nest::{Byte, LoopNest, Node, Offsets, Phase, Quantity};
 
 /// A changed value and what was changed.
 pub(crate) type Faulty<T> = Vec<(String, T)>;
 
-pub(crate) fn more(trip: Trip, by: i64) -> Trip {
-    Trip { k: trip.k.saturating_add_signed(by), ..trip }
+pub(crate) fn more(trip: Quantity, by: i64) -> Quantity {
+    Quantity { k: trip.k.saturating_add_signed(by), ..trip }
 }
 
 /// The column with one entry changed.
@@ -23,12 +23,12 @@ fn node_faults(node: &Node) -> Faulty<Node> {
         Node::Loop { at, trip, step, body } => {
             let (at, trip, step, body) = (*at, *trip, *step, *body);
             for by in [1, -1, 4] {
-                put("user stride", Node::Loop { at, trip, step: step + At::new(by, 0), body });
-                put("packed stride", Node::Loop { at, trip, step: step + At::new(0, by), body });
+                put("user stride", Node::Loop { at, trip, step: step + Offsets::new(by, 0), body });
+                put("packed stride", Node::Loop { at, trip, step: step + Offsets::new(0, by), body });
             }
             put("trip", Node::Loop { at, trip: more(trip, 1), step, body });
             put("trip", Node::Loop { at, trip: more(trip, -1), step, body });
-            let carried = Trip { per_count: !trip.per_count, ..trip };
+            let carried = Quantity { per_count: !trip.per_count, ..trip };
             put("count", Node::Loop { at, trip: carried, step, body });
         }
         Node::Table { at, displacements, packed, body } => {
@@ -68,7 +68,7 @@ fn node_faults(node: &Node) -> Faulty<Node> {
             put("length", Node::Copy { at, n: more(n, -1), unit });
         }
     }
-    for by in [At::new(1, 0), At::new(0, 1)] {
+    for by in [Offsets::new(1, 0), Offsets::new(0, 1)] {
         put("offset", node.placed(node.at() + by));
     }
     out

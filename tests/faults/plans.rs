@@ -1,13 +1,13 @@
 //! Faulty plans: one number of an operation, or one row of a column, changed.
 
 use ddtc::micro::{Argument, Call, Role, Table};
-use ddtc::plan::{At, Op, Phase, Plan, Trip};
+use ddtc::plan::{Offsets, Op, Phase, Plan, Quantity};
 
 use super::COUNT;
 use super::nests::{Faulty, entry, more};
 
 /// Moves an operation.
-fn moved(op: &mut Op, by: At) {
+fn moved(op: &mut Op, by: Offsets) {
     match op {
         Op::Loop { at, .. } | Op::Table { at, .. } | Op::Move { at, .. } | Op::Call { at, .. } => {
             *at = *at + by
@@ -29,16 +29,16 @@ fn op_faults(op: &Op) -> Faulty<Op> {
         }};
     }
     if !matches!(op, Op::Guard { .. }) {
-        for by in [At::new(1, 0), At::new(0, 1), At::new(-1, 0)] {
+        for by in [Offsets::new(1, 0), Offsets::new(0, 1), Offsets::new(-1, 0)] {
             let mut op = op.clone();
             moved(&mut op, by);
             out.push(("offset".to_owned(), op));
         }
     }
     for by in [1, -1_i64] {
-        let count = |trip: &mut Trip| *trip = more(*trip, by);
-        let user_side = |step: &mut At| step.user += by;
-        let packed_side = |step: &mut At| step.packed += by;
+        let count = |trip: &mut Quantity| *trip = more(*trip, by);
+        let user_side = |step: &mut Offsets| step.user += by;
+        let packed_side = |step: &mut Offsets| step.packed += by;
         match op {
             Op::Loop { .. } => {
                 change!("trip", Loop, trip, count);
@@ -60,7 +60,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
 
 /// Calls with one argument changed by `by`; tables are exchanged.
 fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
-    let single = call.argument(Role::Trip) == Some(Argument::Number(Trip::fixed(1)));
+    let single = call.argument(Role::Iterations) == Some(Argument::Number(Quantity::fixed(1)));
     let mut out: Faulty<Call> = Vec::new();
     let arguments = call.arguments();
     let mut changed = |what: Role, list: Vec<(Role, Argument)>| {
@@ -71,7 +71,7 @@ fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
         let mut list = arguments.to_vec();
         match argument {
             // What is not repeated has no step, and the number of rows is that of the column.
-            Argument::Number(_) if role == Role::Trip && single => continue,
+            Argument::Number(_) if role == Role::Iterations && single => continue,
             Argument::Step(_) if single => continue,
             Argument::Number(n) => list[i].1 = Argument::Number(more(n, by)),
             Argument::Step(k) => list[i].1 = Argument::Step(k + by),

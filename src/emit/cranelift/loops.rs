@@ -8,15 +8,15 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, types};
 
 use super::{Builder, Pointers};
 use crate::error::{Error, Result};
-use crate::plan::{At, Body, Field, Trip};
+use crate::plan::{Body, Field, Offsets, Quantity};
 
 impl Builder<'_, '_> {
     /// `trip` iterations of `body` from `start`, `unroll` at a time.
     pub(super) fn counted_loop(
         &mut self,
         start: Pointers,
-        trip: Trip,
-        step: At,
+        trip: Quantity,
+        step: Offsets,
         unroll: u32,
         body: Body,
     ) -> Result<()> {
@@ -32,7 +32,7 @@ impl Builder<'_, '_> {
             0 => {}
             1 => {
                 self.iterations(here, step, unroll, body)?;
-                here = self.moved(here, At::ZERO.step(step, i64::from(unroll)));
+                here = self.moved(here, Offsets::ZERO.step(step, i64::from(unroll)));
             }
             _ => {
                 let bytes = step.packed.wrapping_mul((rounds * u64::from(unroll)) as i64);
@@ -46,8 +46,8 @@ impl Builder<'_, '_> {
     fn run_time_loop(
         &mut self,
         start: Pointers,
-        trip: Trip,
-        step: At,
+        trip: Quantity,
+        step: Offsets,
         unroll: u32,
         body: Body,
     ) -> Result<()> {
@@ -72,7 +72,7 @@ impl Builder<'_, '_> {
         &mut self,
         start: Pointers,
         end: Value,
-        step: At,
+        step: Offsets,
         unroll: u32,
         body: Body,
     ) -> Result<Pointers> {
@@ -94,7 +94,7 @@ impl Builder<'_, '_> {
         &mut self,
         start: Pointers,
         end: Value,
-        step: At,
+        step: Offsets,
         unroll: u32,
         body: Body,
     ) -> Result<Pointers> {
@@ -105,7 +105,7 @@ impl Builder<'_, '_> {
         self.b.switch_to_block(head);
         let here = Pointers { user, packed };
         self.iterations(here, step, unroll, body)?;
-        let next = self.moved(here, At::ZERO.step(step, i64::from(unroll)));
+        let next = self.moved(here, Offsets::ZERO.step(step, i64::from(unroll)));
         let more = self.b.ins().icmp(IntCC::NotEqual, next.packed, end);
         let again = [BlockArg::Value(next.user), BlockArg::Value(next.packed)];
         self.b.ins().brif(more, head, &again, done, &[]);
@@ -113,8 +113,8 @@ impl Builder<'_, '_> {
         Ok(next)
     }
 
-    fn iterations(&mut self, base: Pointers, step: At, n: u32, body: Body) -> Result<()> {
-        (0..i64::from(n)).try_for_each(|i| self.body(body, base, At::ZERO.step(step, i)))
+    fn iterations(&mut self, base: Pointers, step: Offsets, n: u32, body: Body) -> Result<()> {
+        (0..i64::from(n)).try_for_each(|i| self.body(body, base, Offsets::ZERO.step(step, i)))
     }
 
     /// A loop whose strides and length are context words of operation `i`.
@@ -149,7 +149,7 @@ impl Builder<'_, '_> {
         let packed = self.b.append_block_param(head, types::I64);
         self.b.ins().jump(head, &[BlockArg::Value(start.user), BlockArg::Value(start.packed)]);
         self.b.switch_to_block(head);
-        self.body(body, Pointers { user, packed }, At::ZERO)?;
+        self.body(body, Pointers { user, packed }, Offsets::ZERO)?;
         // The strides are read again at every turn: a load costs less than a register kept across calls.
         let (user_step, packed_step) = (self.value(i, Field::UserStep)?, self.value(i, Field::PackedStep)?);
         let next_user = self.b.ins().iadd(user, user_step);
@@ -183,7 +183,7 @@ impl Builder<'_, '_> {
             self.b.ins().load(types::I64, flags, row, 0)
         };
         let user = self.b.ins().iadd(start.user, displacement);
-        self.body(body, Pointers { user, packed }, At::ZERO)?;
+        self.body(body, Pointers { user, packed }, Offsets::ZERO)?;
         let next_row = self.b.ins().iadd_imm_s(row, width);
         let packed_step = self.value(i, Field::PackedStep)?;
         let next_packed = self.b.ins().iadd(packed, packed_step);

@@ -24,7 +24,7 @@ use super::{Emitter, Listing};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
 use crate::micro::{Argument, Call, Role};
-use crate::plan::{At, Body, Field, Legal, Op, Operand, Operands, Plan, Trip};
+use crate::plan::{Body, Field, Legal, Offsets, Op, Operand, Operands, Plan, Quantity};
 
 /// The emitter through Cranelift.
 pub struct Cranelift {
@@ -161,7 +161,7 @@ fn build(
     let operands = plan.operands();
     let mut e = Builder { plan, operands, b, count, context, conv, signatures: [None; 9] };
     let entry = Pointers { user, packed };
-    e.body(plan.root(), entry, At::ZERO)?;
+    e.body(plan.root(), entry, Offsets::ZERO)?;
     e.b.ins().return_(&[]);
     e.b.seal_all_blocks();
     e.b.finalize(isa.frontend_config());
@@ -194,12 +194,12 @@ struct Builder<'a, 'f> {
 }
 
 impl Builder<'_, '_> {
-    fn body(&mut self, body: Body, base: Pointers, at: At) -> Result<()> {
+    fn body(&mut self, body: Body, base: Pointers, at: Offsets) -> Result<()> {
         body.range().try_for_each(|i| self.op(i, base, at))
     }
 
     /// Emits operation `i` of the plan inside an iteration that is `at` from `base`.
-    fn op(&mut self, i: usize, base: Pointers, at: At) -> Result<()> {
+    fn op(&mut self, i: usize, base: Pointers, at: Offsets) -> Result<()> {
         let plan = self.plan;
         let op = &plan.ops()[i];
         if let Op::Move { len, .. } = op {
@@ -224,7 +224,7 @@ impl Builder<'_, '_> {
                 self.b.ins().brif(within, fast, &[], slow, &[]);
                 for (block, body) in [(fast, then), (slow, otherwise)] {
                     self.b.switch_to_block(block);
-                    self.body(*body, start, At::ZERO)?;
+                    self.body(*body, start, Offsets::ZERO)?;
                     self.b.ins().jump(done, &[]);
                 }
                 self.b.switch_to_block(done);
@@ -260,7 +260,7 @@ impl Builder<'_, '_> {
     }
 
     /// One load and one store.
-    fn access(&mut self, len: u32, base: Pointers, at: At) -> Result<()> {
+    fn access(&mut self, len: u32, base: Pointers, at: Offsets) -> Result<()> {
         let ty = access_type(len)?;
         let (user, u) = self.reach(base.user, at.user);
         let (packed, p) = self.reach(base.packed, at.packed);
@@ -288,7 +288,7 @@ impl Builder<'_, '_> {
     }
 
     /// Where operation `i` starts: its own offset `own` inside an iteration that is `at` from `base`.
-    fn placed(&mut self, i: usize, own: At, base: Pointers, at: At) -> Result<Pointers> {
+    fn placed(&mut self, i: usize, own: Offsets, base: Pointers, at: Offsets) -> Result<Pointers> {
         if !self.operands.parametric() {
             return Ok(self.moved(base, at + own));
         }
@@ -306,7 +306,7 @@ impl Builder<'_, '_> {
         })
     }
 
-    fn moved(&mut self, base: Pointers, at: At) -> Pointers {
+    fn moved(&mut self, base: Pointers, at: Offsets) -> Pointers {
         let mut add = |v, k| if k == 0 { v } else { self.b.ins().iadd_imm_s(v, k) };
         Pointers { user: add(base.user, at.user), packed: add(base.packed, at.packed) }
     }
@@ -325,8 +325,8 @@ impl Builder<'_, '_> {
     }
 
     /// The number `n` of operation `i`, times the instance count where it carries that.
-    fn number(&mut self, i: usize, field: Field, n: Trip) -> Result<Value> {
-        if n == Trip::counted(1) && !self.operands.parametric() {
+    fn number(&mut self, i: usize, field: Field, n: Quantity) -> Result<Value> {
+        if n == Quantity::counted(1) && !self.operands.parametric() {
             return Ok(self.count);
         }
         let k = self.value(i, field)?;

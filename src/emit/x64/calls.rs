@@ -1,17 +1,17 @@
 //! Calls of micro-kernels, and the values that a plan keeps in its code or in its context.
 
 use super::inst::{Inst, Math, Mem, Operand as Source, Reg};
-use super::{Function, Place, Pointers};
+use super::{Function, Location, Pointers};
 use crate::error::{Error, Result};
 use crate::micro::{Argument, Call, Role};
-use crate::plan::{At, Field, Operand, Trip};
+use crate::plan::{Field, Offsets, Operand, Quantity};
 
 /// Registers of the first six arguments (System V); the others lie at the bottom of the frame.
 pub(super) const ARGUMENTS: [Reg; 6] = [Reg::RDI, Reg::RSI, Reg::RDX, Reg::RCX, Reg::R8, Reg::R9];
 
 impl Function<'_> {
     /// Calls the micro-kernel of operation `i`. Nothing that lives across a call is in a register of arguments.
-    pub(super) fn call(&mut self, i: usize, call: &Call, base: Pointers, at: At) -> Result<()> {
+    pub(super) fn call(&mut self, i: usize, call: &Call, base: Pointers, at: Offsets) -> Result<()> {
         // Those on the stack first: they go through a register.
         for (n, &role) in call.callee().parameters().iter().enumerate().rev() {
             let reg = ARGUMENTS.get(n).copied();
@@ -37,14 +37,16 @@ impl Function<'_> {
     }
 
     /// `to = base + k`, and the operation's own offset where that is a word.
-    pub(super) fn start(&mut self, i: usize, base: Place, k: i64, own: Field, to: Reg) {
+    pub(super) fn start(&mut self, i: usize, base: Location, k: i64, own: Field, to: Reg) {
         match (base, i32::try_from(k)) {
-            (Place::Reg(r), Ok(0)) if r == to => {}
-            (Place::Reg(r), Ok(0)) => self.code.push(Inst::Copy(to, r)),
-            (Place::Reg(r), Ok(disp)) if r != to => self.code.push(Inst::Address(to, Mem { base: r, disp })),
+            (Location::Reg(r), Ok(0)) if r == to => {}
+            (Location::Reg(r), Ok(0)) => self.code.push(Inst::Copy(to, r)),
+            (Location::Reg(r), Ok(disp)) if r != to => {
+                self.code.push(Inst::Address(to, Mem { base: r, disp }))
+            }
             _ => {
                 self.get_into(base, to);
-                self.add(Place::Reg(to), k);
+                self.add(Location::Reg(to), k);
             }
         }
         if let Some(Operand::Word(index)) = self.operands.get(i, own) {
@@ -65,7 +67,7 @@ impl Function<'_> {
     }
 
     /// The number `n` of operation `i` in `to`, times the instance count where it carries that.
-    pub(super) fn number(&mut self, i: usize, field: Field, n: Trip, to: Reg) -> Result<()> {
+    pub(super) fn number(&mut self, i: usize, field: Field, n: Quantity, to: Reg) -> Result<()> {
         self.value(i, field, to)?;
         if n.per_count {
             let count = self.operand(self.count);
@@ -75,8 +77,8 @@ impl Function<'_> {
     }
 
     /// [`Function::start`] in a place that is not an argument's.
-    pub(super) fn start_in(&mut self, i: usize, base: Place, k: i64, own: Field, place: Place) {
-        let to = if let Place::Reg(r) = place { r } else { Reg::RAX };
+    pub(super) fn start_in(&mut self, i: usize, base: Location, k: i64, own: Field, place: Location) {
+        let to = if let Location::Reg(r) = place { r } else { Reg::RAX };
         self.start(i, base, k, own, to);
         self.put(place, to);
     }

@@ -4,25 +4,25 @@
 //! at the top; constant trips never are, because empty loops do not reach a plan.
 
 use super::inst::{Inst, Math, Mem, Operand, Reg, When};
-use super::{Function, Place, Pointers};
+use super::{Function, Location, Pointers};
 use crate::error::{Error, Result};
-use crate::plan::{At, Body, Field, Op, Operand as Constant, Trip};
+use crate::plan::{Body, Field, Offsets, Op, Operand as Constant, Quantity};
 
 impl Function<'_> {
     /// Emits the loop or table `i` of the plan.
-    pub(super) fn repeated(&mut self, i: usize, base: Pointers, at: At, spent: bool) -> Result<()> {
+    pub(super) fn repeated(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         match &self.plan.ops()[i] {
             Op::Loop { step, .. } if step.packed == 0 => {
                 Err(Error::internal("emit", "loop that does not advance in the packed stream"))
             }
             Op::Loop { trip, step, body, .. } if self.operands.parametric() => {
                 // Not unrolled: a body without moves gains nothing by it.
-                let once = Turn { step: *step, unroll: 1, body: *body };
+                let once = LoopBody { step: *step, unroll: 1, body: *body };
                 self.parametric_loop(i, base, at, spent, (*trip, once))
             }
             Op::Loop { at: own, trip, step, unroll, body } => {
                 let at = at + *own;
-                let once = Turn { step: *step, unroll: (*unroll).max(1), body: *body };
+                let once = LoopBody { step: *step, unroll: (*unroll).max(1), body: *body };
                 if trip.per_count {
                     self.run_time_loop(i, base, at, spent, (*trip, once))
                 } else if trip.k < 2 * u64::from(once.unroll) {
@@ -53,8 +53,8 @@ impl Function<'_> {
     }
 
     /// Pointers of its own for operation `i`, at its start: those of `base` if they are `spent`.
-    fn begin(&mut self, i: usize, base: Pointers, at: At, spent: bool, reserve: usize) -> Pointers {
-        let mut side = |base: Place, k: i64, own: Field| {
+    fn begin(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool, reserve: usize) -> Pointers {
+        let mut side = |base: Location, k: i64, own: Field| {
             let place = if spent { base } else { self.alloc(reserve) };
             self.start_in(i, base, k, own, place);
             place
@@ -69,9 +69,9 @@ impl Function<'_> {
         &mut self,
         i: usize,
         base: Pointers,
-        at: At,
+        at: Offsets,
         spent: bool,
-        (k, once): (u64, Turn),
+        (k, once): (u64, LoopBody),
     ) -> Result<()> {
         let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
@@ -79,12 +79,12 @@ impl Function<'_> {
         let unroll = u64::from(once.unroll);
         let (rounds, rest) = (k / unroll, k % unroll);
         let bytes = once.step.packed.wrapping_mul((rounds * unroll) as i64);
-        let to = if let Place::Reg(r) = end { r } else { Reg::RAX };
+        let to = if let Location::Reg(r) = end { r } else { Reg::RAX };
         self.get_into(here.packed, to);
-        self.add(Place::Reg(to), bytes);
+        self.add(Location::Reg(to), bytes);
         self.put(end, to);
-        self.turns(i, here, end, once)?;
-        self.iterations(here, At::ZERO, once, rest as u32)
+        self.rotated(i, here, end, once)?;
+        self.iterations(here, Offsets::ZERO, once, rest as u32)
     }
 
     /// A number of turns that depends on the instance count.
@@ -92,9 +92,9 @@ impl Function<'_> {
         &mut self,
         i: usize,
         base: Pointers,
-        at: At,
+        at: Offsets,
         spent: bool,
-        (trip, once): (Trip, Turn),
+        (trip, once): (Quantity, LoopBody),
     ) -> Result<()> {
         let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
@@ -118,7 +118,7 @@ impl Function<'_> {
         self.code.push(Inst::Math(Math::Sub, Reg::R10, Operand::Reg(Reg::RAX)));
         self.put(main_end, Reg::R10);
         self.guarded(i, here, main_end, once)?;
-        self.guarded(i, here, end, Turn { unroll: 1, ..once })
+        self.guarded(i, here, end, LoopBody { unroll: 1, ..once })
     }
 
     /// `to = from * k`, by way of `r11` where `k` is long.
@@ -129,28 +129,28 @@ impl Function<'_> {
             Ok(k) => self.code.push(Inst::MulBy(to, from, k)),
             Err(_) => {
                 self.code.push(Inst::Set(Reg::R11, k));
-                self.get_into(Place::Reg(from), to);
+                self.get_into(Location::Reg(from), to);
                 self.code.push(Inst::Mul(to, Operand::Reg(Reg::R11)));
             }
         }
     }
 
     /// Turns of loop `i` until the packed pointer is at `end`, or none.
-    fn guarded(&mut self, i: usize, here: Pointers, end: Place, once: Turn) -> Result<()> {
+    fn guarded(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
         let done = self.label();
         self.compare(here.packed, end);
         self.code.push(Inst::Jump(When::Equal, done));
-        self.turns(i, here, end, once)?;
+        self.rotated(i, here, end, once)?;
         self.code.push(Inst::Here(done));
         Ok(())
     }
 
     /// Turns of loop `i` until the packed pointer is at `end`, at least one.
-    fn turns(&mut self, i: usize, here: Pointers, end: Place, once: Turn) -> Result<()> {
+    fn rotated(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
         let head = self.label();
         self.code.push(Inst::Here(head));
-        self.iterations(here, At::ZERO, once, once.unroll)?;
-        let next = At::ZERO.step(once.step, i64::from(once.unroll));
+        self.iterations(here, Offsets::ZERO, once, once.unroll)?;
+        let next = Offsets::ZERO.step(once.step, i64::from(once.unroll));
         self.advance(i, Field::UserStep, next.user, here.user);
         self.advance(i, Field::PackedStep, next.packed, here.packed);
         self.compare(here.packed, end);
@@ -158,7 +158,7 @@ impl Function<'_> {
         Ok(())
     }
 
-    fn iterations(&mut self, base: Pointers, at: At, once: Turn, n: u32) -> Result<()> {
+    fn iterations(&mut self, base: Pointers, at: Offsets, once: LoopBody, n: u32) -> Result<()> {
         let iterations = (0..i64::from(n)).map(|i| at.step(once.step, i));
         let moves: Vec<_> = iterations.clone().flat_map(|at| self.moves(once.body.range(), at)).collect();
         if moves.len() == once.body.len as usize * n as usize {
@@ -167,7 +167,7 @@ impl Function<'_> {
         iterations.into_iter().try_for_each(|at| self.body(once.body, base, at, false))
     }
 
-    fn compare(&mut self, a: Place, b: Place) {
+    fn compare(&mut self, a: Location, b: Location) {
         let a = self.get(a, Reg::RAX);
         let b = self.operand(b);
         self.code.push(Inst::Math(Math::Cmp, a, b));
@@ -178,9 +178,9 @@ impl Function<'_> {
         &mut self,
         i: usize,
         base: Pointers,
-        at: At,
+        at: Offsets,
         spent: bool,
-        (trip, once): (Trip, Turn),
+        (trip, once): (Quantity, LoopBody),
     ) -> Result<()> {
         let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
@@ -189,16 +189,16 @@ impl Function<'_> {
         let packed = self.operand(here.packed);
         self.code.push(Inst::Math(Math::Add, Reg::RAX, packed));
         self.put(end, Reg::RAX);
-        if trip.per_count { self.guarded(i, here, end, once) } else { self.turns(i, here, end, once) }
+        if trip.per_count { self.guarded(i, here, end, once) } else { self.rotated(i, here, end, once) }
     }
 
     /// `place += k`, which in a parametric plan is a context word of operation `i`.
-    fn advance(&mut self, i: usize, field: Field, k: i64, place: Place) {
+    fn advance(&mut self, i: usize, field: Field, k: i64, place: Location) {
         let Some(Constant::Word(index)) = self.operands.get(i, field) else { return self.add(place, k) };
         let mem = self.word(index);
         match place {
-            Place::Reg(_) => self.math(Math::Add, place, Operand::Mem(mem)),
-            Place::Slot(_) => {
+            Location::Reg(_) => self.math(Math::Add, place, Operand::Mem(mem)),
+            Location::Slot(_) => {
                 self.code.push(Inst::Load(Reg::RAX, mem));
                 self.math(Math::Add, place, Operand::Reg(Reg::RAX));
             }
@@ -210,7 +210,7 @@ impl Function<'_> {
         &mut self,
         i: usize,
         base: Pointers,
-        at: At,
+        at: Offsets,
         spent: bool,
         (table, packed_step, body): (u32, i64, Body),
     ) -> Result<()> {
@@ -226,7 +226,7 @@ impl Function<'_> {
         if parametric {
             self.value(i, Field::RowsEnd, Reg::RAX)?;
         } else {
-            self.add(Place::Reg(Reg::RAX), rows * width);
+            self.add(Location::Reg(Reg::RAX), rows * width);
         }
         self.put(end, Reg::RAX);
         let head = self.label();
@@ -237,7 +237,7 @@ impl Function<'_> {
         let table_base = self.operand(start.user);
         self.code.push(Inst::Math(Math::Add, Reg::RAX, table_base));
         self.put(user, Reg::RAX);
-        self.body(body, Pointers { user, packed: start.packed }, At::ZERO, false)?;
+        self.body(body, Pointers { user, packed: start.packed }, Offsets::ZERO, false)?;
         self.add(row, width);
         self.advance(i, Field::PackedStep, packed_step, start.packed);
         self.compare(row, end);
@@ -248,8 +248,8 @@ impl Function<'_> {
 
 /// What a loop does at a time: `unroll` iterations of `body`, `step` apart.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
-    step: At,
+pub(super) struct LoopBody {
+    step: Offsets,
     unroll: u32,
     body: Body,
 }

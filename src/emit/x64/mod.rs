@@ -11,8 +11,8 @@
 mod calls;
 mod encode;
 mod inst;
+mod locations;
 mod loops;
-mod places;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +21,11 @@ use std::ops::Range;
 use super::{Emitter, Listing};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
-use crate::plan::{At, Body, Field, Legal, Op, Operands, Plan};
+use crate::plan::{Body, Field, Legal, Offsets, Op, Operands, Plan};
 use crate::target::{Arch, Level, Target};
 
 use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
-use places::Place;
+use locations::Location;
 
 /// The emitter by templates, for kernels of one target.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +70,8 @@ impl Emitter for X64 {
 /// The two addresses that code works on.
 #[derive(Clone, Copy, Debug)]
 struct Pointers {
-    user: Place,
-    packed: Place,
+    user: Location,
+    packed: Location,
 }
 
 /// Registers that a plan without calls has for its loops, those first that cost no saving.
@@ -95,7 +95,7 @@ struct Function<'a> {
     most_slots: u32,
     /// Bytes at the bottom of the frame for arguments of calls.
     outgoing: u32,
-    count: Place,
+    count: Location,
     context: Reg,
     wide: bool,
 }
@@ -121,24 +121,24 @@ impl<'a> Function<'a> {
             slots: 0,
             most_slots: 0,
             outgoing: (8 * on_stack).next_multiple_of(16),
-            count: Place::Reg(Reg::RDX),
+            count: Location::Reg(Reg::RDX),
             context: Reg::RCX,
             wide: false,
         };
-        let mut base = Pointers { user: Place::Reg(Reg::RDI), packed: Place::Reg(Reg::RSI) };
+        let mut base = Pointers { user: Location::Reg(Reg::RDI), packed: Location::Reg(Reg::RSI) };
         if calls {
             // A call leaves nothing of the arguments: they move to where it does not reach.
             let [context, user, packed, ..] = PRESERVED;
             let moved = [(context, Reg::RCX), (user, Reg::RDI), (packed, Reg::RSI)];
             f.code.extend(moved.map(|(to, from)| Inst::Copy(to, from)));
             f.context = context;
-            base = Pointers { user: Place::Reg(user), packed: Place::Reg(packed) };
+            base = Pointers { user: Location::Reg(user), packed: Location::Reg(packed) };
             (f.taken, f.most_taken) = (moved.len(), moved.len());
             (f.slots, f.most_slots) = (1, 1);
-            f.count = Place::Slot(0);
+            f.count = Location::Slot(0);
             f.put(f.count, Reg::RDX);
         }
-        f.body(plan.root(), base, At::ZERO, true)?;
+        f.body(plan.root(), base, Offsets::ZERO, true)?;
         Ok(f.framed(calls))
     }
 
@@ -169,7 +169,7 @@ impl<'a> Function<'a> {
     }
 
     /// Emits `body` for an iteration that is `at` from `base`. If the pointers are `spent`, nothing behind the body needs them.
-    fn body(&mut self, body: Body, base: Pointers, at: At, spent: bool) -> Result<()> {
+    fn body(&mut self, body: Body, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         let range = body.range();
         let (mut i, last) = (range.start, range.end);
         while i < last {
@@ -186,7 +186,7 @@ impl<'a> Function<'a> {
     }
 
     /// The moves that `range` begins with, at their places in an iteration that is `at` from its base.
-    fn moves(&self, range: Range<usize>, at: At) -> Vec<(At, u32)> {
+    fn moves(&self, range: Range<usize>, at: Offsets) -> Vec<(Offsets, u32)> {
         let moves = self.plan.ops()[range].iter().map_while(|op| match op {
             Op::Move { at: own, len } => Some((at + *own, *len)),
             _ => None,
@@ -194,7 +194,7 @@ impl<'a> Function<'a> {
         moves.collect()
     }
 
-    fn op(&mut self, i: usize, base: Pointers, at: At, spent: bool) -> Result<()> {
+    fn op(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         let op = &self.plan.ops()[i];
         let held = (self.taken, self.slots);
         match op {
@@ -211,7 +211,7 @@ impl<'a> Function<'a> {
                 self.code.push(Inst::Here(done));
             }
             Op::Call { at: own, call } => {
-                self.call(i, call, base, at + if self.operands.parametric() { At::ZERO } else { *own })?;
+                self.call(i, call, base, at + if self.operands.parametric() { Offsets::ZERO } else { *own })?;
             }
             Op::Move { .. } => {}
         }
@@ -220,7 +220,7 @@ impl<'a> Function<'a> {
     }
 
     /// Moves in order. Packing, two of 8 bytes that go to one place are two loads and one store: stores bound such code.
-    fn accesses(&mut self, moves: &[(At, u32)], base: Pointers) -> Result<()> {
+    fn accesses(&mut self, moves: &[(Offsets, u32)], base: Pointers) -> Result<()> {
         let mut rest = moves;
         while let [(at, len), others @ ..] = rest {
             rest = others;
@@ -246,7 +246,7 @@ impl<'a> Function<'a> {
     }
 
     /// One load and one store.
-    fn access(&mut self, len: u32, base: Pointers, at: At) -> Result<()> {
+    fn access(&mut self, len: u32, base: Pointers, at: Offsets) -> Result<()> {
         let target = self.plan.target();
         let vex = target.includes(Level::Avx2);
         let piece = match len {
@@ -272,7 +272,7 @@ impl<'a> Function<'a> {
     }
 
     /// `base + k` as memory, by way of `scratch` where it must.
-    fn reach(&mut self, base: Place, k: i64, scratch: Reg) -> Mem {
+    fn reach(&mut self, base: Location, k: i64, scratch: Reg) -> Mem {
         match i32::try_from(k) {
             Ok(disp) => Mem { base: self.get(base, scratch), disp },
             Err(_) => {

@@ -4,7 +4,7 @@ use super::Disjoint::{self, No, Unknown, UpTo};
 use crate::datatype::Datatype;
 use crate::fuzzing::{Budget, Choices, datatype};
 use crate::lower::{Bytes, lower};
-use crate::nest::{At, Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Phase, Trip, Value};
+use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Phase, Quantity, Value};
 use crate::normalize::normalize;
 
 /// Whether some user byte belongs to two entries of `count` instances: by a list of all bytes.
@@ -463,11 +463,11 @@ impl Random<'_> {
             r.seal(nodes);
         }
         let (body, packed) = r.bodies[r.bodies.len() - 1];
-        let trip = Trip::counted(if r.c.chance(20) { 1 + r.c.below(4) } else { 1 });
-        let step = At::new(r.stride(), packed);
+        let trip = Quantity::counted(if r.c.chance(20) { 1 + r.c.below(4) } else { 1 });
+        let step = Offsets::new(r.stride(), packed);
         let (size, extent) = (packed * trip.k as i64, step.user * trip.k as i64);
-        let root = Node::Loop { at: At::ZERO, trip, step, body };
-        let root = if r.c.chance(5) { Node::Copy { at: At::ZERO, n: trip, unit: Byte } } else { root };
+        let root = Node::Loop { at: Offsets::ZERO, trip, step, body };
+        let root = if r.c.chance(5) { Node::Copy { at: Offsets::ZERO, n: trip, unit: Byte } } else { root };
         let size = if let Node::Copy { n, .. } = root { n.k as i64 } else { size };
         let start = r.nodes.len() as u32;
         r.nodes.push(root);
@@ -491,9 +491,9 @@ impl Random<'_> {
         if self.c.chance(20) { -stride } else { stride }
     }
 
-    fn place(&mut self) -> At {
+    fn place(&mut self) -> Offsets {
         let user = if self.c.chance(60) { self.stride() } else { 0 };
-        At::new(user, 0)
+        Offsets::new(user, 0)
     }
 
     /// A node and its packed bytes. Packed places are left at 0: nobody asks for them here.
@@ -505,8 +505,8 @@ impl Random<'_> {
         });
         match (self.c.below(8), body) {
             (0..=3, Some((body, packed))) => {
-                let trip = Trip::fixed(self.c.pick(&[2, 3, 2, 4, 1, 0]));
-                let step = At::new(self.stride(), packed);
+                let trip = Quantity::fixed(self.c.pick(&[2, 3, 2, 4, 1, 0]));
+                let step = Offsets::new(self.stride(), packed);
                 (Node::Loop { at, trip, step, body }, trip.k as i64 * packed)
             }
             (4, Some((body, packed))) => {

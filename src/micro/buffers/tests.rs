@@ -1,18 +1,18 @@
 //! The handle moves the blocks that it is told to, both ways.
 
-use super::Memory;
+use super::Buffers;
 use crate::column::Column;
 use crate::micro::Direction;
 use crate::micro::testing::{Guarded, fill};
 use crate::target::Level;
 
 /// Runs `f` on 2 KiB of user memory and 1 KiB of packed memory and returns both.
-fn run(direction: Direction, level: Level, f: impl Fn(&Memory)) -> (Vec<u8>, Vec<u8>) {
+fn run(direction: Direction, level: Level, f: impl Fn(&Buffers)) -> (Vec<u8>, Vec<u8>) {
     let (mut user, mut packed) = (vec![0; 2048], vec![0; 1024]);
     fill(&mut user, 1);
     fill(&mut packed, 100);
     // SAFETY: the tests move blocks within the first 2048 and 1024 bytes.
-    f(&unsafe { Memory::new(user.as_mut_ptr(), packed.as_mut_ptr(), direction, level) });
+    f(&unsafe { Buffers::new(user.as_mut_ptr(), packed.as_mut_ptr(), direction, level) });
     (user, packed)
 }
 
@@ -23,7 +23,7 @@ fn all_methods_agree_with_copies() {
     let lens: Column = vec![0, 90, 20, 8, 3].into();
     for direction in [Direction::Pack, Direction::Unpack] {
         for level in Level::available() {
-            let same = |f: &dyn Fn(&Memory), g: &dyn Fn(&Memory)| {
+            let same = |f: &dyn Fn(&Buffers), g: &dyn Fn(&Buffers)| {
                 assert_eq!(run(direction, level, f), run(direction, level, g), "{direction} {level}");
             };
             same(&|m| m.strided(500, 3, 5, (-100, 9), 7), &|m| {
@@ -51,7 +51,7 @@ fn copies_of_every_length_between_guard_pages() {
             packed.fill(0);
             // SAFETY: one block of `len` bytes on either side.
             let memory = unsafe {
-                Memory::new(user.as_mut_ptr(), packed.as_mut_ptr(), Direction::Pack, Level::Baseline)
+                Buffers::new(user.as_mut_ptr(), packed.as_mut_ptr(), Direction::Pack, Level::Baseline)
             };
             memory.copy(0, 0, len as u64);
             assert!(packed == expected, "{len}");

@@ -8,7 +8,7 @@ use super::{Direction, Width, block, rows, stream, strided};
 use crate::column::Column;
 use crate::target::Level;
 
-/// Longest block in bytes that [`Memory::copy`] moves in line; longer ones are a call of the C library's `memcpy`.
+/// Longest block in bytes that [`Buffers::copy`] moves in line; longer ones are a call of the C library's `memcpy`.
 const INLINE: u64 = 64;
 
 /// Fewest bytes that are streamed: shorter runs end in as many half lines as whole ones.
@@ -19,7 +19,7 @@ const STREAMED: u64 = 4 << 10;
 /// Offsets are in bytes: user offsets from the buffer address of the call (displacement 0 of instance 0), packed offsets
 /// from the first packed byte.
 #[derive(Debug)]
-pub struct Memory {
+pub struct Buffers {
     user: *mut u8,
     packed: *mut u8,
     direction: Direction,
@@ -27,7 +27,7 @@ pub struct Memory {
     streaming: bool,
 }
 
-impl Memory {
+impl Buffers {
     /// A handle on `user` and `packed`.
     ///
     /// # Safety
@@ -35,13 +35,13 @@ impl Memory {
     /// writable on the destination side of `direction`, by nobody else at the same time, without overlap between the sides.
     /// `level` must be one that this machine runs. Whoever hands the handle to safe code vouches that this code moves only
     /// blocks of the layout and the packed range that the caller's buffers were made for.
-    pub unsafe fn new(user: *mut u8, packed: *mut u8, direction: Direction, level: Level) -> Memory {
-        Memory { user, packed, direction, level, streaming: false }
+    pub unsafe fn new(user: *mut u8, packed: *mut u8, direction: Direction, level: Level) -> Buffers {
+        Buffers { user, packed, direction, level, streaming: false }
     }
 
     /// The same, packing past the caches where enough bytes go at once.
-    pub fn streaming(self, on: bool) -> Memory {
-        Memory { streaming: on && self.direction == Direction::Pack, ..self }
+    pub fn streaming(self, on: bool) -> Buffers {
+        Buffers { streaming: on && self.direction == Direction::Pack, ..self }
     }
 
     /// Which way bytes go.
