@@ -1,6 +1,6 @@
 //! The pipeline. An engine is a value: mode, CPU level, capacities, arena, cache and counters are its own.
 //!
-//! This is the only module that imports passes and executors. `Engine::nest` and `Engine::kernel` are the whole flow, one line per stage,
+//! This is the only module that imports passes and executors. `Engine::nest`, `plan`, `code` and `load` are the whole flow, one line per stage,
 //! in order; each stage is timed, logged under its one name and, in check mode, verified.
 
 mod config;
@@ -16,12 +16,13 @@ use crate::arena::Arena;
 use crate::cache::{Cache, Layout, PlacedLayout, Tier};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{CompiledCode, Kernel};
 use crate::kind::Direction;
 use crate::lower::Bytes;
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::normalize::Normalized;
+use crate::plan::{Legal, Plan};
 use crate::process::Once;
 use crate::target::Target;
 use crate::{decode, emit, interp, legalize, load, lower, normalize, schedule, walk};
@@ -135,7 +136,43 @@ impl Engine {
         Ok(normalized)
     }
 
-    /// Canonical nest to kernel; `Ok(Err(_))` is a refusal by design.
+    /// Canonical nest to a plan that `emission` takes, with one line on it; `Ok(Err(_))` is a refusal by design.
+    fn plan(
+        &self,
+        nest: &LoopNest<Normal>,
+        direction: Direction,
+        emission: &emit::Emission,
+        trace: &mut Trace,
+    ) -> Result<std::result::Result<(Plan<Legal>, String), schedule::Refusal>> {
+        let made = trace.stage("schedule", || Ok(schedule::schedule(nest, direction, emission.target())))?;
+        let plan = match made {
+            Ok(plan) => plan,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        self.check(|| plan.verify())?;
+        let legal = trace.stage("legalize", || legalize::legalize(&plan, emission.widest_access()))?;
+        self.check(|| legal.verify())?;
+        Ok(Ok((legal, plan.summary())))
+    }
+
+    /// Plan to code.
+    fn code(&self, plan: &Plan<Legal>, emission: &emit::Emission, trace: &mut Trace) -> Result<CompiledCode> {
+        trace.listing(|| emission.listing(plan));
+        trace.stage("emit", || emission.emit(plan, |shape| self.0.cache.code(shape)))
+    }
+
+    /// Code to a kernel, on a machine that runs it.
+    fn load(&self, code: CompiledCode, emission: &emit::Emission, trace: &mut Trace) -> Result<Kernel> {
+        let new = code.new_shape();
+        let kernel = trace.stage("load", || load::load(code, &self.0.arena, emission.module_target()))?;
+        if let Some(shape) = new {
+            self.0.tally.emitted();
+            self.0.cache.share(shape, kernel.shared_code());
+        }
+        Ok(kernel)
+    }
+
+    /// Canonical nest to kernel, with one line on it; `Ok(Err(_))` is a refusal by design.
     pub(crate) fn kernel(
         &self,
         nest: &LoopNest<Normal>,
@@ -143,23 +180,14 @@ impl Engine {
         trace: &mut Trace,
     ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
         let emission = self.emission()?;
-        let plan = match trace.stage("schedule", || Ok(schedule::schedule(nest, direction, self.target())))? {
-            Ok(plan) => plan,
+        let (plan, summary) = match self.plan(nest, direction, emission, trace)? {
+            Ok(made) => made,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        self.check(|| plan.verify())?;
-        let legal = trace.stage("legalize", || legalize::legalize(&plan, emission.widest_access()))?;
-        self.check(|| legal.verify())?;
-        trace.listing(|| emission.listing(&legal));
-        let code = trace.stage("emit", || emission.emit(&legal, |shape| self.0.cache.code(shape)))?;
-        let new = code.new_shape();
-        let kernel = trace.stage("load", || load::load(code, &self.0.arena, emission.module_target()))?;
-        if let Some(shape) = new {
-            self.0.tally.emitted();
-            self.0.cache.share(shape, kernel.shared_code());
-        }
-        let how = if kernel.is_precompiled() { "precompiled " } else { "" };
-        Ok(Ok((Arc::new(kernel), format!("{how}{}", plan.summary()))))
+        let code = self.code(&plan, emission, trace)?;
+        let kernel = self.load(code, emission, trace)?;
+        let how = described(&kernel, &summary);
+        Ok(Ok((Arc::new(kernel), how)))
     }
 
     /// What its kernels are made for: its level on this machine.
@@ -168,9 +196,12 @@ impl Engine {
     }
 
     fn emission(&self) -> Result<&emit::Emission> {
+        self.0.emission.get_or_init(|| self.emission_for(self.target())).as_ref().map_err(Error::clone)
+    }
+
+    fn emission_for(&self, target: Target) -> Result<emit::Emission> {
         let Config { native, check, precompiled, .. } = self.0.config;
-        let made = || emit::Emission::for_host(self.target(), native, check, precompiled);
-        self.0.emission.get_or_init(made).as_ref().map_err(Error::clone)
+        emit::Emission::new(target, native, check, precompiled)
     }
 
     fn check(&self, verify: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -253,4 +284,9 @@ impl Engine {
     pub(crate) fn mismatch(&self) {
         self.0.tally.mismatched();
     }
+}
+
+/// One line on how `kernel` moves bytes, of whose plan `summary` is.
+fn described(kernel: &Kernel, summary: &str) -> String {
+    format!("{}{summary}", if kernel.is_precompiled() { "precompiled " } else { "" })
 }

@@ -225,7 +225,10 @@ impl FromStr for Target {
     fn from_str(s: &str) -> Result<Target> {
         match s.strip_suffix("+vbmi") {
             Some("avx512") => Ok(Target::new(Level::Avx512).with_vbmi()),
-            _ => Ok(Target::new(s.parse()?)),
+            _ => s.parse().map(Target::new).map_err(|_| {
+                let rule = "must be baseline, avx2, avx512, avx512+vbmi or neon";
+                Error::new(ErrorClass::Arg, "target", "target", s, rule)
+            }),
         }
     }
 }

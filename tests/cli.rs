@@ -114,7 +114,92 @@ fn levels_are_chosen_by_option_and_environment() {
     let output = with("mmx");
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("must be baseline, avx2, avx512 or neon"));
-    assert!(bad(&["schedule", "--level", "mmx", "int"]).contains("must be baseline, avx2, avx512 or neon"));
+    let targets = "must be baseline, avx2, avx512, avx512+vbmi or neon";
+    for option in ["--level", "--target"] {
+        assert!(bad(&["schedule", option, "mmx", "int"]).contains(targets));
+    }
+}
+
+/// Every target, and whether this machine is of its architecture.
+fn targets() -> impl Iterator<Item = (&'static str, bool)> {
+    let own = |arch| std::env::consts::ARCH == arch;
+    let x86 = ["avx2", "avx512", "avx512+vbmi"].map(|target| (target, own("x86_64")));
+    x86.into_iter().chain([("neon", own("aarch64")), ("baseline", true)])
+}
+
+#[test]
+fn plans_of_every_target_are_printed_on_any_machine() {
+    for (target, _) in targets() {
+        for verb in ["schedule", "legalize"] {
+            for option in ["--target", "--level"] {
+                let text = good(&[verb, option, target, "hvector(100, 1, 24, double)"]);
+                let first = format!("{verb} pack {target}\n").replace("schedule", "plan scheduled");
+                assert!(text.starts_with(&first.replace("legalize", "plan legal")), "{target}: {text}");
+            }
+        }
+    }
+    // Vectors of the target, whatever this machine has, and its own extensions alone.
+    let moves = |target| good(&["legalize", "--target", target, "vector(2, 10, 12, double)"]);
+    assert!(moves("avx512").contains("move 64") && moves("neon").contains("move 16"), "{}", moves("avx512"));
+    let structs = |target| {
+        good(&["schedule", "--target", target, "resized(0, 8, struct([1, 1], [0, 5], [int, char]))"])
+    };
+    assert!(structs("avx512+vbmi").contains("call pattern.byte.pack.avx512"));
+    assert!(!structs("avx512").contains("call pattern.byte"));
+}
+
+#[test]
+fn code_is_shown_where_there_is_an_emitter_and_otherwise_it_says_why() {
+    let t = "hvector(100, 1, 24, double)";
+    for (target, own) in targets() {
+        let explained = good(&["explain", "--target", target, t]);
+        assert!(explained.contains("\nlegalize: "), "{explained}");
+        let line = |stage: &str| {
+            let start = format!("{stage}: ");
+            explained
+                .lines()
+                .find(|l| l.starts_with(&start))
+                .unwrap_or_else(|| panic!("{stage}: {explained}"))
+        };
+        if target == "neon" && !own {
+            let why = "Cranelift writes code for this machine alone, which does not run neon";
+            assert_eq!(line("emit"), format!("emit: not shown: {why}"));
+            assert!(!explained.contains("code for pack"), "{explained}");
+            let error = bad(&["emit", "--target", target, t]);
+            assert_eq!(error, format!("error: stage emit is not shown for neon: {why}\n"));
+        } else {
+            assert!(good(&["emit", "--target", target, t]).contains("ret"), "{target}");
+            assert!(explained.contains("code for pack: "), "{explained}");
+        }
+        if !own {
+            assert_eq!(line("load"), format!("load: not shown: this machine does not run {target}"));
+        }
+        // What is walked has no code anywhere.
+        let walked = good(&["explain", "--target", target, "children.10000"]);
+        assert!(walked.contains("\nwalked: ") && !walked.contains("not shown"), "{walked}");
+        // Templates are those of x86-64; Cranelift is asked for.
+        let clif = good(&["explain", "--clif", "--target", target, t]);
+        assert_eq!(clif.contains("Cranelift IR"), !line("load").contains("not shown"), "{clif}");
+    }
+}
+
+#[test]
+fn what_runs_code_refuses_what_this_machine_does_not_run() {
+    let foreign = if std::env::consts::ARCH == "aarch64" { "avx2" } else { "neon" };
+    for arguments in [
+        &["bench", "--quick", "--level", foreign, "vec_8B.S"][..],
+        &["bench", "--commit", "--level", foreign],
+    ] {
+        let error = bad(arguments);
+        assert!(
+            error.starts_with(&format!("error: this machine does not run level {foreign}: its highest is ")),
+            "{error}"
+        );
+    }
+    let output = program().args(["explain", "vec_8B.S"]).env("DDTC_TARGET", foreign).output().unwrap();
+    assert!(
+        !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("does not run level")
+    );
 }
 
 #[test]

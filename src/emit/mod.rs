@@ -59,40 +59,64 @@ pub struct Listing {
     pub precompiled: bool,
 }
 
-/// The stage: an emitter for new code, precompiled code, and code of a shape that somebody knows.
+/// The stage for one target: an emitter for new code, precompiled code, and code of a shape that somebody knows.
 pub struct Emission {
-    emitter: Box<dyn Emitter>,
+    target: Target,
+    /// Or why there is none.
+    emitter: std::result::Result<Box<dyn Emitter>, String>,
     precompiled: bool,
 }
 
 impl Emission {
-    /// For this machine as `target`: by templates where there are some and `native` asks for them, else through Cranelift, which
-    /// verifies its input if `verifier` says so. Without `precompiled` every plan has code of its own.
+    /// For `target`: by templates where there are some and `native` asks for them, else through Cranelift, which verifies its input if
+    /// `verifier` says so. Without `precompiled` every plan has code of its own.
+    ///
+    /// Templates write code for any machine, Cranelift for this one: of some targets that this machine does not run there is no code
+    /// ([`Emission::missing`]).
     ///
     /// # Errors
     /// When Cranelift does not support the machine.
-    pub fn for_host(target: Target, native: bool, verifier: bool, precompiled: bool) -> Result<Emission> {
-        let emitter: Box<dyn Emitter> = match X64::for_host(target).filter(|_| native) {
-            Some(x64) => Box::new(x64),
-            None => Box::new(Cranelift::for_host(verifier)?),
+    pub fn new(target: Target, native: bool, verifier: bool, precompiled: bool) -> Result<Emission> {
+        let x64 = if target.runs() { X64::for_host(target) } else { X64::new(target) };
+        let emitter: std::result::Result<Box<dyn Emitter>, String> = match x64.filter(|_| native) {
+            Some(x64) => Ok(Box::new(x64)),
+            None if target.runs() => Ok(Box::new(Cranelift::for_host(verifier)?)),
+            None => Err(format!("Cranelift writes code for this machine alone, which does not run {target}")),
         };
-        Ok(Emission { emitter, precompiled })
+        Ok(Emission { target, emitter, precompiled })
     }
 
-    /// The widest access in bytes that moves may have.
+    /// What its code is made for.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// Why there is no code for the target; none where there is.
+    pub fn missing(&self) -> Option<&str> {
+        self.emitter.as_ref().err().map(String::as_str)
+    }
+
+    fn emitter(&self) -> Result<&dyn Emitter> {
+        match &self.emitter {
+            Ok(emitter) => Ok(&**emitter),
+            Err(missing) => Err(Error::internal("emit", missing.clone())),
+        }
+    }
+
+    /// The widest access in bytes that moves may have: of the emitter, or where there is none of the target.
     pub fn widest_access(&self) -> u32 {
-        self.emitter.widest_access()
+        self.emitter().map_or(self.target.level().widest_access(), Emitter::widest_access)
     }
 
     /// The target by which a module places the code; none where code goes into its slot as it is.
     pub fn module_target(&self) -> Option<&OwnedTargetIsa> {
-        self.emitter.module_target()
+        self.emitter().ok()?.module_target()
     }
 
     /// The code of `plan` with its context: precompiled, else what `known` has for its shape, else new.
     ///
     /// # Errors
-    /// As [`Emitter::code`].
+    /// As [`Emitter::code`]; where there is no emitter.
     pub fn emit(
         &self,
         plan: &Plan<Legal>,
@@ -107,13 +131,13 @@ impl Emission {
         if let Some(code) = shape.as_ref().and_then(known) {
             return Ok(CompiledCode { text: Text::Sealed(code), context: plan.template() });
         }
-        emit(&*self.emitter, plan)
+        emit(self.emitter()?, plan)
     }
 
     /// What [`Emitter::code`] makes of `plan`, and the context, for people.
     ///
     /// # Errors
-    /// As [`Emitter::code`].
+    /// As [`Emission::emit`].
     pub fn listing(&self, plan: &Plan<Legal>) -> Result<Listing> {
         let mut context = String::new();
         for (i, word) in plan.template().words.iter().enumerate() {
@@ -125,7 +149,7 @@ impl Emission {
             }
         }
         let precompiled = precompiled::code(plan).is_some();
-        Ok(Listing { context, precompiled, ..self.emitter.listing(plan)? })
+        Ok(Listing { context, precompiled, ..self.emitter()?.listing(plan)? })
     }
 }
 

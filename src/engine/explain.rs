@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::Engine;
+use super::{Engine, described};
 use crate::datatype::Datatype;
 use crate::emit::Listing;
 use crate::error::Result;
+use crate::kernel::Text;
 use crate::kind::Direction;
+use crate::target::Target;
 
 /// One stage of an [`Explanation`].
 #[derive(Clone, Debug)]
@@ -24,8 +26,10 @@ pub struct Stage {
 /// Every stage of one datatype in one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
-    /// Stages in order.
+    /// Stages in order, those that there are.
     pub stages: Vec<Stage>,
+    /// Stages that cannot be shown for this target, and why.
+    pub missing: Vec<(&'static str, String)>,
     /// User offset in bytes that normalization took out of the nest.
     pub origin: i64,
     /// Why the nest is walked, if the schedule refused it.
@@ -117,20 +121,36 @@ impl Shown for crate::kernel::CompiledCode {}
 impl Shown for crate::kernel::Kernel {}
 
 impl Engine {
-    /// Runs every stage on `t` and keeps what each made. Nothing is cached.
+    /// Runs every stage on `t` for `target` and keeps what each made. No layout is cached, and nothing is loaded for a target that this
+    /// machine does not run.
     ///
     /// # Errors
     /// The error of the stage that failed.
-    pub fn explain(&self, t: &Datatype, direction: Direction) -> Result<Explanation> {
+    pub fn explain(&self, t: &Datatype, direction: Direction, target: Target) -> Result<Explanation> {
         let mut trace = Trace::collecting();
         let normalized = self.nest(t, &mut trace)?;
         let mut out = Explanation { origin: normalized.origin, ..Explanation::default() };
-        match self.kernel(&normalized.nest, direction, &mut trace)? {
-            Ok((kernel, schedule)) => {
-                out.code = kernel.code().to_vec();
-                out.schedule = schedule;
-            }
+        let emission = self.emission_for(target)?;
+        match self.plan(&normalized.nest, direction, &emission, &mut trace)? {
             Err(refusal) => out.refusal = Some(refusal.reason),
+            Ok((plan, summary)) => {
+                out.schedule = summary;
+                if let Some(why) = emission.missing() {
+                    out.missing.push(("emit", why.to_owned()));
+                } else {
+                    let code = self.code(&plan, &emission, &mut trace)?;
+                    if target.runs() {
+                        let kernel = self.load(code, &emission, &mut trace)?;
+                        out.code = kernel.code().to_vec();
+                        out.schedule = described(&kernel, &out.schedule);
+                    } else if let Text::New { bytes, .. } = code.text {
+                        out.code = bytes;
+                    }
+                }
+                if !target.runs() {
+                    out.missing.push(("load", format!("this machine does not run {target}")));
+                }
+            }
         }
         out.stages = trace.stages.unwrap_or_default();
         out.listing = trace.code.unwrap_or_default();

@@ -438,7 +438,7 @@ impl fmt::Display for Shown<'_> {
         match self.0 {
             Subject::Committed(c) => {
                 write!(f, "served by: {}", c.schedule(self.1))?;
-                match c.engine().explain(c.datatype(), self.1) {
+                match c.engine().explain(c.datatype(), self.1, c.engine().target()) {
                     Ok(e) => e.stages.iter().try_for_each(|s| write!(f, "\n{}:\n{}", s.name, s.text)),
                     Err(e) => write!(f, "\n{e}"),
                 }

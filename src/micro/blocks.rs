@@ -53,10 +53,10 @@ const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Length
 pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [u32; 3]) -> Call {
     let rows = (Role::Iterations, Argument::Number(Quantity::fixed(columns[0].len() as u64)));
     let arguments = COLUMNS.into_iter().zip(tables.map(Argument::Table));
-    Call::new(Micro::blocks(Widths::of(columns), direction, level), arguments.chain([rows]))
+    Call::new(micro(Widths::of(columns), direction, level), arguments.chain([rows]))
 }
 
-/// Blocks of listed lengths at listed offsets. The variant is the widths of the columns.
+/// Blocks of listed lengths at listed offsets: as `blocks` of a nest, over three columns. The variant is the widths of the columns.
 pub static FAMILY: Family = Family {
     name: "blocks",
     directed: true,
@@ -84,7 +84,13 @@ pub static FAMILY: Family = Family {
             f(Offsets::new(user.get(i), packed.get(i)), len.get(i) as u64);
         }
     },
+    takes: Family::nothing,
 };
+
+/// The micro-kernel for columns of `widths`.
+pub fn micro(widths: Widths, direction: Direction, level: Level) -> Micro {
+    Micro::new(&FAMILY, direction, level).with_variant(widths.number())
+}
 
 /// The meaning: the same bytes one by one.
 ///

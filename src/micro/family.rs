@@ -13,6 +13,7 @@ use super::{Micro, Pattern};
 use crate::column::Column;
 use crate::kind::Direction;
 use crate::nest::{Offsets, Quantity};
+use crate::target::Level;
 
 /// What an argument of a micro-kernel says. Steps, lengths and the entries of tables are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -322,12 +323,36 @@ pub struct Family {
     pub check: fn(&Actual<'_>) -> Result<(), &'static str>,
     /// The blocks that a call moves ([`Call::blocks`]).
     pub blocks: fn(&Actual<'_>, &mut dyn FnMut(Offsets, u64)),
+    /// The call that moves a loop over equal blocks, if such loops are better moved by this family than by `strided`, which moves any.
+    pub takes: fn(&Repeated) -> Option<Call>,
+}
+
+/// An innermost loop over equal blocks, as the schedule finds it: what a family is asked to take ([`Family::takes`]).
+///
+/// Invariant of what takes it: the bytes at the end are those of the blocks moved one after the other, where destinations overlap too.
+#[derive(Clone, Copy, Debug)]
+pub struct Repeated {
+    /// Which way.
+    pub direction: Direction,
+    /// Of the target.
+    pub level: Level,
+    /// Number of blocks.
+    pub n: Quantity,
+    /// From one block to the next.
+    pub step: Offsets,
+    /// Bytes of a block.
+    pub len: Quantity,
 }
 
 impl Family {
     /// For families without variants.
     pub(super) fn plain(_: u8, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
+    }
+
+    /// For families that the schedule chooses by other means.
+    pub(super) fn nothing(_: &Repeated) -> Option<Call> {
+        None
     }
 
     /// For families that ask nothing more.

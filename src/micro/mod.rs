@@ -37,7 +37,7 @@ use crate::target::Level;
 pub(crate) use block::run_time as copy;
 pub use blocks::Widths;
 pub use buffers::Buffers;
-pub use family::{Actual, Argument, Call, Family, Role, Table};
+pub use family::{Actual, Argument, Call, Family, Repeated, Role, Table};
 pub use pattern::{Granule, Pattern};
 
 /// Width of the entries of a column.
@@ -74,8 +74,14 @@ impl fmt::Display for Width {
 }
 
 /// All families.
-pub const FAMILIES: [&Family; 6] =
-    [&strided::FAMILY, &rows::FAMILY, &blocks::FAMILY, &pattern::FAMILY, &transpose::FAMILY, &stream::FAMILY];
+pub const FAMILIES: &[&Family] = &[
+    &strided::FAMILY,
+    &rows::FAMILY,
+    &blocks::FAMILY,
+    &pattern::FAMILY,
+    &transpose::FAMILY,
+    &stream::FAMILY,
+];
 
 /// A micro-kernel by identity: plain data that plans, keys and logs can hold.
 ///
@@ -94,46 +100,19 @@ pub struct Micro {
 }
 
 impl Micro {
-    /// The micro-kernel for blocks of `len` bytes at constant strides: made for that length where there is one.
-    pub fn strided(len: u64, direction: Direction, level: Level) -> Micro {
-        let (len, level) = strided::choose(len, level);
-        Micro { family: &strided::FAMILY, len, variant: 0, direction, level }
+    /// The micro-kernel of `family`, made for any length. Each family has a function of its own that says which there is.
+    pub(super) fn new(family: &'static Family, direction: Direction, level: Level) -> Micro {
+        Micro { family, len: 0, variant: 0, direction, level }
     }
 
-    /// The micro-kernel for blocks of `len` bytes at user offsets listed in a column of `width`.
-    pub fn rows(len: u64, width: Width, direction: Direction, level: Level) -> Micro {
-        let (len, level) = rows::choose(len, level);
-        Micro { family: &rows::FAMILY, len, variant: width as u8, direction, level }
+    /// The same, made for blocks of `len` bytes; of any length if that is 0.
+    pub(super) fn with_length(self, len: u16) -> Micro {
+        Micro { len, ..self }
     }
 
-    /// The micro-kernel for blocks whose offsets and lengths are listed in columns of `widths`.
-    pub fn blocks(widths: Widths, direction: Direction, level: Level) -> Micro {
-        Micro { family: &blocks::FAMILY, len: 0, variant: widths.number(), direction, level }
-    }
-
-    /// The micro-kernel for instances of `pattern`.
-    ///
-    /// # Panics
-    /// To unpack, if the pattern has overlapping parts.
-    pub fn pattern(pattern: &Pattern, direction: Direction) -> Micro {
-        assert!(
-            direction == Direction::Pack || pattern.unpacks(),
-            "a mask has no order for overlapping parts"
-        );
-        let (variant, level) = (pattern.granule() as u8, pattern.level());
-        Micro { family: &pattern::FAMILY, len: 0, variant, direction, level }
-    }
-
-    /// The micro-kernel for transposing elements of `len` bytes, if one is made for that length. Only for destinations whose
-    /// elements do not overlap.
-    pub fn transpose(len: u64, direction: Direction, level: Level) -> Option<Micro> {
-        let (len, level) = transpose::choose(len, level)?;
-        Some(Micro { family: &transpose::FAMILY, len, variant: 0, direction, level })
-    }
-
-    /// The micro-kernel that packs blocks of any length, at a constant stride, past the caches.
-    pub fn stream(level: Level) -> Micro {
-        Micro { family: &stream::FAMILY, len: 0, variant: 0, direction: Direction::Pack, level }
+    /// The same, made for what `variant` says in the numbers of its family.
+    pub(super) fn with_variant(self, variant: u8) -> Micro {
+        Micro { variant, ..self }
     }
 
     /// The algorithm.

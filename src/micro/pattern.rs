@@ -16,7 +16,8 @@ use crate::target::{Level, Target};
 /// dense. `table` is [`Pattern::as_ptr`] of a pattern made for this stride.
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
 
-/// Instances of one small layout. The variant is the granule.
+/// Instances of one small layout: instance `i` at `a + i * (user-step, its size)`, each moved as the parts of the permutation say, in order.
+/// The variant is the granule.
 pub static FAMILY: Family = Family {
     name: "pattern",
     directed: true,
@@ -47,19 +48,29 @@ pub static FAMILY: Family = Family {
             }
         }
     },
+    takes: Family::nothing,
 };
+
+/// The micro-kernel for instances of `pattern`.
+///
+/// # Panics
+/// To unpack, if the pattern has overlapping parts.
+pub fn micro(pattern: &Pattern, direction: Direction) -> Micro {
+    assert!(direction == Direction::Pack || pattern.unpacks(), "a mask has no order for overlapping parts");
+    Micro::new(&FAMILY, direction, pattern.level()).with_variant(pattern.granule() as u8)
+}
 
 /// The call that moves `n` instances of `pattern`, which is table `table` of the plan.
 ///
 /// # Panics
-/// As [`Micro::pattern`].
+/// As [`micro`].
 pub fn call(direction: Direction, n: Quantity, (pattern, table): (&Pattern, u32)) -> Call {
     let arguments = [
         (Role::Iterations, Argument::Number(n)),
         (Role::UserStep, Argument::Step(pattern.stride)),
         (Role::Permutation, Argument::Table(table)),
     ];
-    Call::new(Micro::pattern(pattern, direction), arguments)
+    Call::new(micro(pattern, direction), arguments)
 }
 
 /// One contiguous part of an instance.

@@ -14,7 +14,7 @@ use crate::target::Level;
 /// `packed + i * packed_stride`; `rows` has `n` entries of the width that the function is made for. In order.
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u8, i64, u64);
 
-/// Equal blocks at listed user offsets. The variant is the width of the column.
+/// Equal blocks at listed user offsets: one per row, at `a + (row i, i * packed-step)`, in order. The variant is the width of the column.
 pub static FAMILY: Family = Family {
     name: "rows",
     directed: true,
@@ -42,7 +42,14 @@ pub static FAMILY: Family = Family {
             f(Offsets::new(row, step.wrapping_mul(i as i64)), call.number(Role::Length));
         }
     },
+    takes: Family::nothing,
 };
+
+/// The micro-kernel for blocks of `len` bytes at offsets in a column of `width`.
+pub fn micro(len: u64, width: Width, direction: Direction, level: Level) -> Micro {
+    let (len, level) = choose(len, level);
+    Micro::new(&FAMILY, direction, level).with_length(len).with_variant(width as u8)
+}
 
 /// The call that moves a block of `len` bytes for every row of `column`, which is table `table` of the plan.
 pub fn call(
@@ -58,7 +65,7 @@ pub fn call(
         (Role::PackedStep, Argument::Step(packed_step)),
         (Role::Length, Argument::Number(Quantity::fixed(len))),
     ];
-    Call::new(Micro::rows(len, Width::of(column), direction, level), arguments)
+    Call::new(micro(len, Width::of(column), direction, level), arguments)
 }
 
 /// Destination and source of a move between the two sides.
@@ -273,7 +280,7 @@ pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) ->
 }
 
 /// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
-pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
+fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, serving(level, made_for, |isa| isa.rows))
 }

@@ -5,7 +5,10 @@
 
 use super::cursor::Strided;
 use super::isa::{Code, Isa, for_each_code, has, serving, with_code};
-use super::{Actual, Argument, Call, Direction, Family, Micro, Role, constant_length, run_time_length};
+use super::{
+    Actual, Argument, Call, Direction, FAMILIES, Family, Micro, Repeated, Role, constant_length,
+    run_time_length,
+};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
@@ -14,7 +17,7 @@ use crate::target::Level;
 /// one length does not read the argument.
 pub type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, i64, i64, u64);
 
-/// Equal blocks at a constant step on both sides.
+/// Equal blocks at a constant step on both sides: block `i` of `trip` at `a + i * steps`, in order.
 pub static FAMILY: Family = Family {
     name: "strided",
     directed: false,
@@ -23,17 +26,31 @@ pub static FAMILY: Family = Family {
     address: |micro| get(micro.made_for().unwrap_or(0) as u16, micro.level()) as usize,
     check: Family::anything,
     blocks,
+    takes: Family::nothing,
 };
+
+/// The micro-kernel for blocks of `len` bytes: made for that length where there is one.
+pub fn micro(len: u64, direction: Direction, level: Level) -> Micro {
+    let (len, level) = choose(len, level);
+    Micro::new(&FAMILY, direction, level).with_length(len)
+}
+
+/// The call that moves a loop over equal blocks: of the first family that takes it, else of this one.
+pub fn repeated(blocks: &Repeated) -> Call {
+    let Repeated { direction, level, n, step, len } = *blocks;
+    let taken = FAMILIES.iter().find_map(|family| (family.takes)(blocks));
+    taken.unwrap_or_else(|| call(direction, level, n, step, len))
+}
 
 /// The call that moves `n` blocks of `len` bytes, the one `step` from the other.
 pub fn call(direction: Direction, level: Level, n: Quantity, step: Offsets, len: Quantity) -> Call {
     let made_for = if len.per_count { u64::MAX } else { len.k };
-    with(Micro::strided(made_for, direction, level), n, step, len)
+    with(micro(made_for, direction, level), n, step, len)
 }
 
 /// The call that moves one long block of `len` bytes, by the code for any length.
 pub fn any_length(direction: Direction, level: Level, len: Quantity) -> Call {
-    with(Micro::strided(u64::MAX, direction, level), Quantity::fixed(1), Offsets::ZERO, len)
+    with(micro(u64::MAX, direction, level), Quantity::fixed(1), Offsets::ZERO, len)
 }
 
 fn with(callee: Micro, n: Quantity, step: Offsets, len: Quantity) -> Call {
@@ -215,7 +232,7 @@ pub(super) fn get(len: u16, level: Level) -> Function {
 }
 
 /// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
-pub(super) fn choose(len: u64, level: Level) -> (u16, Level) {
+fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, serving(level, made_for, |isa| isa.strided))
 }

@@ -16,7 +16,8 @@ use crate::target::Level;
 /// destination elements overlap.
 pub type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, u64, i64, i64, i64, i64);
 
-/// A matrix whose rows become columns.
+/// A matrix whose rows become columns: element `(i, j)`, of the length that the code is made for, at `a + i * steps + j * inner steps`, in any
+/// order.
 pub static FAMILY: Family = Family {
     name: "transpose",
     directed: false,
@@ -27,7 +28,14 @@ pub static FAMILY: Family = Family {
     },
     check: Family::anything,
     blocks,
+    takes: Family::nothing,
 };
+
+/// The micro-kernel for elements of `len` bytes, if one is made for that length. Only for destinations whose elements do not overlap.
+pub fn micro(len: u64, direction: Direction, level: Level) -> Option<Micro> {
+    let (len, level) = choose(len, level)?;
+    Some(Micro::new(&FAMILY, direction, level).with_length(len))
+}
 
 /// The call that moves `trips` elements of `len` bytes of an outer and an inner loop, if there is code for that length.
 pub fn call(
@@ -45,7 +53,7 @@ pub fn call(
         (Role::InnerUserStep, Argument::Step(steps[1].user)),
         (Role::InnerPackedStep, Argument::Step(steps[1].packed)),
     ];
-    Some(Call::new(Micro::transpose(len, direction, level)?, arguments))
+    Some(Call::new(micro(len, direction, level)?, arguments))
 }
 
 /// Rows of the source become columns of the destination: the inner loop runs along the packed side.
@@ -288,7 +296,7 @@ pub(super) fn get(len: u16, level: Level) -> Option<Function> {
 }
 
 /// The code for elements of `len` bytes: its length and level; none where no code is made for the length.
-pub(super) fn choose(len: u64, level: Level) -> Option<(u16, Level)> {
+fn choose(len: u64, level: Level) -> Option<(u16, Level)> {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok())?;
     Some((made_for, serving(level, made_for, |isa| isa.transposed)))
 }

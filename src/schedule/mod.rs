@@ -12,7 +12,7 @@ use crate::column::Column;
 use crate::error::Error;
 use crate::kind::Direction;
 use crate::micro::pattern::{Part, Pattern};
-use crate::micro::{Call, Table, blocks, pattern, rows, strided, transpose};
+use crate::micro::{Call, Repeated, Table, blocks, pattern, rows, strided, transpose};
 use crate::nest::{Body, Disjoint, LoopNest, Node, Normal, Offsets, Quantity};
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
@@ -93,7 +93,7 @@ impl Scheduler<'_> {
 
     /// `n` blocks of `len` bytes.
     fn strided(&self, n: Quantity, step: Offsets, len: Quantity) -> Call {
-        strided::call(self.direction, self.level, n, step, len)
+        strided::repeated(&Repeated { direction: self.direction, level: self.level, n, step, len })
     }
 
     /// A block of `len` bytes for every row of `column`.

@@ -212,6 +212,10 @@ fn the_printer_of_plans_writes_the_words_of_the_grammar() {
 #[test]
 fn families_have_their_roles() {
     let document = read("docs/IR.md");
+    // The table need not have every family, which says the same of itself; what it says is right.
+    let table = document.lines().skip_while(|l| !l.starts_with("| Family | Roles |")).skip(2);
+    let mut rows: Vec<&str> = table.take_while(|l| l.starts_with('|')).collect();
+    assert!(rows.len() > 1, "docs/IR.md has a table of families");
     let plans: String = ["schedule", "legalize"].map(filetests).concat();
     for family in FAMILIES {
         let mut roles = (family.parameters)(Direction::Pack).to_vec();
@@ -219,7 +223,7 @@ fn families_have_their_roles() {
         roles.sort_unstable();
         let words: Vec<String> = roles.iter().map(|role| format!("`{}`", role.name())).collect();
         let row = format!("| `{}` | {} |", family.name, words.join(" "));
-        assert!(document.contains(&row), "docs/IR.md lacks {row}");
+        rows.retain(|found| !found.starts_with(&row));
         // Both directions have the same roles, in whatever order.
         let mut others = (family.parameters)(Direction::Unpack).to_vec();
         others.retain(|role| !role.is_address());
@@ -228,6 +232,7 @@ fn families_have_their_roles() {
         let shown = plans.contains(&format!("call {}", family.name)) || family.name == "stream";
         assert!(shown, "no filetest of the schedule shows {}", family.name);
     }
+    assert!(rows.is_empty(), "docs/IR.md: no family has that name and these roles: {rows:#?}");
 }
 
 /// All filetests of a stage.

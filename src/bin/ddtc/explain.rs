@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Explanation};
 use ddtc::kind::Direction;
-use ddtc::target::Level;
+use ddtc::target::Target;
 
 use crate::bench::bytes_in_words;
 use crate::tree;
@@ -16,7 +16,7 @@ use crate::tree;
 #[command(after_help = "Examples:\n  \
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc explain --unpack 'resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))'\n  \
-    ddtc explain FFT2D_scatter.S")]
+    ddtc explain --target neon FFT2D_scatter.S")]
 pub(crate) struct Args {
     #[command(flatten)]
     stage: StageArgs,
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     ddtc schedule 'vector(3, 2, 4, int)'\n  \
-    ddtc emit --unpack --level avx2 vec_64B.S")]
+    ddtc emit --unpack --target avx512+vbmi vec_64B.S")]
 pub(crate) struct StageArgs {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
@@ -40,9 +40,10 @@ pub(crate) struct StageArgs {
     /// The stages of unpack, not of pack
     #[arg(long)]
     unpack: bool,
-    /// CPU level: baseline, avx2, avx512 or neon [default: DDTC_TARGET, or the highest of this machine]
-    #[arg(long)]
-    level: Option<Level>,
+    /// What to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
+    /// machine, at the CPU level of DDTC_TARGET if that is set]
+    #[arg(long, visible_alias = "level")]
+    target: Option<Target>,
 }
 
 impl StageArgs {
@@ -50,13 +51,20 @@ impl StageArgs {
         if self.unpack { Direction::Unpack } else { Direction::Pack }
     }
 
+    fn target(&self) -> Result<Target, Box<dyn Error>> {
+        match self.target {
+            Some(target) => Ok(target),
+            None => Ok(Target::host(crate::level(None)?)),
+        }
+    }
+
     /// Every stage, those too that precompiled code would spare a commit.
     fn explanation(&self, t: &Datatype, native: bool) -> Result<Explanation, Box<dyn Error>> {
-        let level = crate::level(self.level)?;
-        let engine = Engine::new(Config { level, precompiled: false, native, ..Config::default() });
+        let target = self.target()?;
+        let engine = Engine::new(Config { precompiled: false, native, ..Config::default() });
         // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
-        engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.direction())?;
-        Ok(engine.explain(t, self.direction())?)
+        engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.direction(), target)?;
+        Ok(engine.explain(t, self.direction(), target)?)
     }
 }
 
@@ -81,6 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             println!("{}", cut(&stage.text));
         }
     }
+    for (stage, why) in &explanation.missing {
+        println!("{stage}: not shown: {why}");
+    }
     println!("origin: {} B between the buffer address and what the code starts from", explanation.origin);
     match explanation.refusal {
         Some(reason) => println!("walked: {reason}"),
@@ -89,15 +100,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             if explanation.listing.precompiled {
                 println!("a commit runs no code generator: precompiled code serves this shape");
             }
-            if args.clif {
+            if args.clif && !explanation.listing.ir.is_empty() {
                 println!("\nCranelift IR\n{}", cut(&explanation.listing.ir));
             }
-            println!(
-                "\ncode for {}: {} B\n{}",
-                args.stage.direction(),
-                explanation.code.len(),
-                explanation.listing.code
-            );
+            let (direction, code) = (args.stage.direction(), &explanation.code);
+            if !code.is_empty() {
+                println!("\ncode for {direction}: {} B\n{}", code.len(), explanation.listing.code);
+            }
         }
     }
     Ok(())
@@ -129,9 +138,14 @@ pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> 
     let (t, _) = crate::datatype(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
     let stage = explanation.stages.iter().find(|s| s.name == name);
-    let stage = stage.ok_or_else(|| {
-        let reason = explanation.refusal.unwrap_or("an earlier stage failed");
-        format!("stage {name} is not reached: {reason}")
+    let target = args.target()?;
+    let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);
+    let stage = stage.ok_or_else(|| match missing {
+        Some((_, why)) => format!("stage {name} is not shown for {target}: {why}"),
+        None => {
+            let reason = explanation.refusal.unwrap_or("an earlier stage failed");
+            format!("stage {name} is not reached: {reason}")
+        }
     })?;
     if stage.text.is_empty() {
         print!("{}", explanation.listing.code)

@@ -15,12 +15,13 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types,
 };
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::isa::{self, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use target_lexicon::Triple;
 
 use super::{Emitter, Listing};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
 use crate::micro::{Argument, Call, Role};
 use crate::plan::{Body, Field, Legal, Offsets, Op, Operand, Operands, Plan, Quantity};
@@ -36,7 +37,23 @@ impl Cranelift {
     /// # Errors
     /// When Cranelift does not support the machine.
     pub fn for_host(verifier: bool) -> Result<Cranelift> {
-        let failed = |e: String| Error::internal("emit", format!("no code generation for this machine: {e}"));
+        Cranelift::of(cranelift_native::builder().map_err(failed)?, verifier)
+    }
+
+    /// The same for any machine of `triple`, with what every such machine has.
+    ///
+    /// # Errors
+    /// Class `Unsupported` where Cranelift's back end for it is not compiled in: libraries and the command line have that of their own
+    /// architecture alone, tests a few more (Cargo.toml).
+    pub fn for_triple(triple: Triple, verifier: bool) -> Result<Cranelift> {
+        let builder = isa::lookup(triple.clone()).map_err(|_| {
+            let rule = "must be an architecture whose back end of Cranelift is compiled in";
+            Error::new(ErrorClass::Unsupported, "emit", "triple", &triple, rule)
+        })?;
+        Cranelift::of(builder, verifier)
+    }
+
+    fn of(builder: isa::Builder, verifier: bool) -> Result<Cranelift> {
         let mut flags = settings::builder();
         let pairs = [
             ("opt_level", "none"),
@@ -48,12 +65,15 @@ impl Cranelift {
             ("enable_probestack", "false"),
         ];
         for (name, value) in pairs {
-            flags.set(name, value).map_err(|e| failed(e.to_string()))?;
+            flags.set(name, value).map_err(failed)?;
         }
-        let isa = cranelift_native::builder().map_err(|e| failed(e.to_owned()))?;
-        let isa = isa.finish(settings::Flags::new(flags)).map_err(|e| failed(e.to_string()))?;
+        let isa = builder.finish(settings::Flags::new(flags)).map_err(failed)?;
         Ok(Cranelift { isa })
     }
+}
+
+fn failed(e: impl std::fmt::Display) -> Error {
+    Error::internal("emit", format!("no code generation for this machine: {e}"))
 }
 
 thread_local! {

@@ -1,6 +1,6 @@
 use super::encode::encode;
 use crate::kind::Direction;
-use crate::micro::Micro;
+use crate::micro::strided;
 use crate::target::Level;
 
 use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
@@ -45,7 +45,7 @@ fn everything() -> Vec<Inst> {
             }
         }
     }
-    let micro = Micro::strided(8, Direction::Pack, Level::Baseline);
+    let micro = strided::micro(8, Direction::Pack, Level::Baseline);
     for m in memory() {
         list.push(Inst::Call(m, micro));
         list.extend([true, false].map(Vex).iter().flat_map(|&v| [Inst::TakeLow(v, m), Inst::TakeHigh(v, m)]));

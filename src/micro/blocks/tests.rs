@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Widths, function, twin};
 use crate::column::Column;
 use crate::micro::testing::{Guarded, check};
-use crate::micro::{Direction, Micro, Width};
+use crate::micro::{Direction, Width};
 use crate::target::Level;
 
 #[test]
@@ -134,7 +134,7 @@ fn every_combination_of_widths() {
 #[test]
 fn names() {
     let widths = Widths { user: Width::I64, packed: Width::I32, len: Width::I32 };
-    let micro = Micro::blocks(widths, Direction::Unpack, Level::Baseline);
+    let micro = super::micro(widths, Direction::Unpack, Level::Baseline);
     assert_eq!(micro.to_string(), "blocks.i64.i32.i32.unpack.baseline");
     assert_eq!(micro.address(), function(widths, Direction::Unpack, Level::Baseline) as usize);
 }

@@ -61,9 +61,9 @@ fn groups_are_whole_blocks_that_a_cursor_reaches() {
 
 #[test]
 fn levels_without_better_code_are_served_by_those_below() {
-    let strided = |len, level| Micro::strided(len, Direction::Pack, level).level();
-    let rows = |len, level| Micro::rows(len, Width::I32, Direction::Pack, level).level();
-    let transposed = |len, level| Micro::transpose(len, Direction::Pack, level).unwrap().level();
+    let strided = |len, level| strided::micro(len, Direction::Pack, level).level();
+    let rows = |len, level| rows::micro(len, Width::I32, Direction::Pack, level).level();
+    let transposed = |len, level| transpose::micro(len, Direction::Pack, level).unwrap().level();
     for (made, expected) in [
         (strided(8, Level::Avx512), Level::Avx512),
         (strided(36, Level::Avx512), Level::Avx2),
@@ -91,16 +91,16 @@ fn plans_and_the_walker_choose_alike() {
     for level in Level::available() {
         for len in 0..=300 {
             assert_eq!(
-                Micro::strided(len, Direction::Pack, level).address(),
+                strided::micro(len, Direction::Pack, level).address(),
                 strided::function(len, level) as usize
             );
             for direction in Direction::BOTH {
                 for width in [Width::I32, Width::I64] {
-                    let named = Micro::rows(len, width, direction, level).address();
+                    let named = rows::micro(len, width, direction, level).address();
                     assert_eq!(named, rows::function(len, width, direction, level) as usize, "{len} {level}");
                 }
             }
-            let named = Micro::transpose(len, Direction::Pack, level).map(Micro::address);
+            let named = transpose::micro(len, Direction::Pack, level).map(Micro::address);
             assert_eq!(named, transpose::function(len, level).map(|f| f as usize), "{len} {level}");
         }
     }

@@ -1,8 +1,8 @@
 //! Patterns against their twin.
 
 use super::{Granule, Part, Pattern, function, twin};
+use crate::micro::Direction;
 use crate::micro::testing::{Guarded, check};
-use crate::micro::{Direction, Micro};
 use crate::target::{Level, Target};
 
 /// Parts of the given user offsets and lengths, packed in this order.
@@ -121,7 +121,7 @@ fn vectors_are_filled() {
         assert_eq!(pattern.instances(), if level == Level::Avx2 { 1 } else { 2 });
         let overlapping = Pattern::new(&parts(&[(0, 4), (0, 4)]), 8, target).unwrap();
         assert!(!overlapping.unpacks());
-        let micro = Micro::pattern(&pattern, Direction::Pack);
+        let micro = super::micro(&pattern, Direction::Pack);
         assert_ne!(micro.address(), 0);
         let granule = pattern.granule();
         assert_eq!(micro.to_string(), format!("pattern.{granule}.pack.{level}"));

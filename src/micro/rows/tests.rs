@@ -3,7 +3,7 @@
 use super::{AHEAD, FAR, LENGTHS, function, twin};
 use crate::column::Column;
 use crate::micro::testing::{Guarded, check, span};
-use crate::micro::{Direction, Micro, Width};
+use crate::micro::{Direction, Width};
 use crate::target::Level;
 
 /// A column of `n` offsets within `room` bytes that do not follow each other, the lowest 0 and the highest `room`; `wide`
@@ -194,9 +194,9 @@ fn the_last_of_overlapping_rows_wins() {
 
 #[test]
 fn names() {
-    let micro = Micro::rows(24, Width::I32, Direction::Pack, Level::Baseline);
+    let micro = super::micro(24, Width::I32, Direction::Pack, Level::Baseline);
     assert_eq!(micro.to_string(), "rows<24>.i32.pack.baseline");
-    let micro = Micro::rows(25, Width::I64, Direction::Unpack, Level::Baseline);
+    let micro = super::micro(25, Width::I64, Direction::Unpack, Level::Baseline);
     assert_eq!(micro.to_string(), "rows.i64.unpack.baseline");
     assert_eq!(micro.address(), function(25, Width::I64, Direction::Unpack, Level::Baseline) as usize);
 }

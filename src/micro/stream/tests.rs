@@ -1,7 +1,6 @@
 //! Streaming packs against the byte loop.
 
 use super::function;
-use crate::micro::Micro;
 use crate::micro::strided::twin;
 use crate::micro::testing::{Guarded, check, span};
 use crate::target::Level;
@@ -42,7 +41,7 @@ fn every_length_between_guard_pages() {
 
 #[test]
 fn names() {
-    let micro = Micro::stream(Level::Baseline);
+    let micro = super::micro(Level::Baseline);
     assert_eq!(micro.to_string(), "stream.baseline");
     assert_eq!(micro.address(), function(Level::Baseline) as usize);
 }

@@ -2,7 +2,6 @@
 
 use super::{LENGTHS, function, twin};
 use crate::kind::Direction;
-use crate::micro::Micro;
 use crate::micro::testing::{Guarded, check, span};
 use crate::target::Level;
 
@@ -99,13 +98,13 @@ fn short_blocks_at_short_strides_between_guard_pages() {
 
 #[test]
 fn names_and_addresses() {
-    assert_eq!(Micro::strided(8, Direction::Pack, Level::Baseline).to_string(), "strided<8>.baseline");
-    assert_eq!(Micro::strided(33, Direction::Pack, Level::Baseline).to_string(), "strided.baseline");
-    assert_eq!(Micro::strided(1 << 40, Direction::Pack, Level::Baseline).made_for(), None);
+    assert_eq!(super::micro(8, Direction::Pack, Level::Baseline).to_string(), "strided<8>.baseline");
+    assert_eq!(super::micro(33, Direction::Pack, Level::Baseline).to_string(), "strided.baseline");
+    assert_eq!(super::micro(1 << 40, Direction::Pack, Level::Baseline).made_for(), None);
     assert!(LENGTHS.is_sorted());
     for level in Level::available() {
         for len in (0..=1024).chain([1 << 16, 1 << 40]) {
-            let micro = Micro::strided(len, Direction::Unpack, level);
+            let micro = super::micro(len, Direction::Unpack, level);
             assert_ne!(micro.address(), 0);
             assert_eq!(micro.address(), function(len, level) as usize);
             assert!(micro.made_for().is_none_or(|l| l == len), "{micro} for {len}");

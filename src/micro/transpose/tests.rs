@@ -2,7 +2,6 @@
 
 use super::{LENGTHS, Strides, function, twin};
 use crate::kind::Direction;
-use crate::micro::Micro;
 use crate::micro::testing::{Guarded, check};
 use crate::target::Level;
 
@@ -75,14 +74,14 @@ fn every_shape_between_guard_pages() {
 #[test]
 fn names() {
     assert_eq!(
-        Micro::transpose(16, Direction::Pack, Level::Baseline).unwrap().to_string(),
+        super::micro(16, Direction::Pack, Level::Baseline).unwrap().to_string(),
         "transpose<16>.baseline"
     );
-    assert!(Micro::transpose(17, Direction::Pack, Level::Baseline).is_none());
+    assert!(super::micro(17, Direction::Pack, Level::Baseline).is_none());
     for level in Level::available() {
         for &len in LENGTHS {
             let len = u64::from(len);
-            let micro = Micro::transpose(len, Direction::Unpack, level).unwrap();
+            let micro = super::micro(len, Direction::Unpack, level).unwrap();
             assert_eq!(micro.address(), function(len, level).unwrap() as usize);
         }
     }

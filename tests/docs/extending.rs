@@ -1,0 +1,115 @@
+//! docs/EXTENDING.md: a recipe for everything that is likely to be added, and the family that it adds as a patch.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::text::{quoted, read, root};
+
+/// Things to add, in the order of the document.
+const RECIPES: [&str; 8] = [
+    "A rewrite of normalize",
+    "A kind",
+    "A micro-kernel family",
+    "An instruction set",
+    "A combiner",
+    "A wrapped call of the preload library",
+    "A target",
+    "A C surface",
+];
+
+/// That the files exist is held for every document (`links`).
+#[test]
+fn every_recipe_names_its_files_and_an_example() {
+    let document = read("docs/EXTENDING.md");
+    let sections: Vec<&str> = document.split("\n## ").skip(1).collect();
+    let names: Vec<&str> = sections.iter().map(|s| s.lines().next().unwrap()).collect();
+    assert_eq!(names, RECIPES);
+    for (name, section) in names.iter().zip(&sections) {
+        let files = quoted(section).iter().filter(|w| root().join(w).exists()).count();
+        assert!(files >= 3, "{name} names {files} files");
+        if *name != "A kind" {
+            for part in ["| File", "\nExample: ", "\nHeld by: "] {
+                // The recipe for a target has its files behind what is added.
+                assert!(
+                    section.contains(part) || section.contains("| What | Files |"),
+                    "{name} lacks {part}"
+                );
+            }
+        }
+    }
+}
+
+const PATCH: &str = "docs/extending/family.patch";
+
+/// Copies a file, or a folder with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(from, to).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+        return;
+    }
+    for entry in std::fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        copy(&from.join(&name), &to.join(&name));
+    }
+}
+
+/// A fresh copy of what the packages are built from.
+fn copied() -> PathBuf {
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("extending");
+    let _ = std::fs::remove_dir_all(&to);
+    let parts = ["Cargo.toml", "Cargo.lock", "README.md", "src", "corpus", "benches/layouts.rs", "tests"];
+    for part in parts.iter().chain(&["capi", "preload"]) {
+        copy(&root().join(part), &to.join(part));
+    }
+    to
+}
+
+/// What a program prints that succeeds without a warning.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.is_empty(), "{command:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A new family is its file, its line in the list and its filetest: the patch applies to the tree as it is, and the library compiles with it.
+#[test]
+fn a_family_is_three_files() {
+    let tree = copied();
+    let git = || {
+        let mut git = Command::new("git");
+        git.current_dir(&tree).args(["apply"]).arg(root().join(PATCH));
+        // The copy is no part of the repository that it lies in.
+        git.env("GIT_CEILING_DIRECTORIES", tree.parent().unwrap()).env_remove("GIT_DIR");
+        git
+    };
+    let numbers = run(git().arg("--numstat"));
+    let files: BTreeSet<&str> = numbers.lines().filter_map(|l| l.split('\t').next_back()).collect();
+    let list = "src/micro/mod.rs";
+    let filetests = files.iter().filter(|f| f.starts_with("tests/filetests/schedule/")).count();
+    assert!(files.contains(list) && filetests == 1 && files.len() <= 3, "{numbers}");
+    run(&mut git());
+    for file in &files {
+        let was = std::fs::read_to_string(root().join(file)).ok();
+        let is = std::fs::read_to_string(tree.join(file)).unwrap();
+        assert_eq!(was.is_some(), *file == list, "{file}");
+        assert!(was.is_none_or(|was| was != is), "{file}");
+    }
+    // With its tests, and in the folder of this build: clippy and other checks leave there what this one needs of other crates.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut check = Command::new(env!("CARGO"));
+    check.args([
+        "check",
+        "--locked",
+        "--offline",
+        "--quiet",
+        "--package",
+        "ddtc",
+        "--lib",
+        "--profile",
+        "test",
+    ]);
+    run(check.current_dir(&tree).env("CARGO_TARGET_DIR", target));
+}
