@@ -300,7 +300,18 @@ impl Committed {
         Ok(n)
     }
 
+    /// Whether what is kept here shows at once that all instances lie inside a slice of `len` bytes with displacement 0 at `origin`. False says
+    /// nothing: ask [`Committed::span`].
+    #[inline]
+    fn plainly_inside(&self, len: usize, origin: usize, count: u64) -> bool {
+        let t = &self.0.datatype;
+        let plain = self.0.small != 0 && origin < PLAIN && (1..=i32::MAX as u64).contains(&count);
+        // Below 2^63, and nothing lies before the origin.
+        plain && (count - 1) * t.extent() as u64 + t.true_ub() as u64 + origin as u64 <= len as u64
+    }
+
     /// Checks both sides of a whole pack or unpack and returns the packed size.
+    #[inline]
     fn whole(
         &self,
         operation: &'static str,
@@ -309,7 +320,9 @@ impl Committed {
         count: u64,
         packed: (&'static str, usize),
     ) -> Result<usize> {
-        self.span(operation, user, origin, count)?;
+        if !self.plainly_inside(user.1, origin, count) {
+            self.span(operation, user, origin, count)?;
+        }
         let n = self.packed_size(count)?;
         if n > packed.1 as u64 {
             let rule = format!("must hold the {n} packed bytes of {count} instances");
@@ -324,6 +337,7 @@ impl Committed {
         Ok(n as usize)
     }
 
+    #[inline]
     fn range(
         &self,
         operation: &'static str,
@@ -333,7 +347,9 @@ impl Committed {
         offset: u64,
         room: usize,
     ) -> Result<Range<u64>> {
-        self.span(operation, user, origin, count)?;
+        if !self.plainly_inside(user.1, origin, count) {
+            self.span(operation, user, origin, count)?;
+        }
         let total = self.packed_size(count)?;
         if offset > total {
             let rule = format!("must not lie past the {total} packed bytes of {count} instances");
@@ -343,6 +359,7 @@ impl Committed {
     }
 
     /// Checks that the true bounds of all instances lie inside a slice of `len` bytes with displacement 0 at `origin`.
+    #[inline(never)]
     fn span(
         &self,
         operation: &'static str,
@@ -353,13 +370,6 @@ impl Committed {
         let t = &self.0.datatype;
         if count == 0 || t.size() == 0 {
             return Ok(());
-        }
-        if self.0.small != 0 && count <= i32::MAX as u64 && origin < PLAIN {
-            // Below 2^63, and nothing lies before the origin.
-            let end = (count - 1) * t.extent() as u64 + t.true_ub() as u64 + origin as u64;
-            if end <= len as u64 {
-                return Ok(());
-            }
         }
         let last = (i128::from(count) - 1) * i128::from(t.extent());
         let lo = i128::from(t.true_lb()) + last.min(0) + origin as i128;

@@ -69,7 +69,20 @@ struct Driver<'a, P> {
 
 impl<P: Parts> Driver<'_, P> {
     /// Packed bytes `[from, to)` of one iteration of `body`, which is at `at`.
-    fn body(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
+    fn body(&self, mut body: Body, mut at: Offsets, mut from: i64, mut to: i64, mut depth: u32) {
+        // While all lies inside one iteration, there is nothing to come back to.
+        while body.len == 1 && depth <= MAX_DEPTH {
+            let node = &self.nest.nodes()[body.start as usize];
+            let Some((inner, piece)) = repeated(node) else { break };
+            let i = quotient(from, piece);
+            let skip = from - i as i64 * piece;
+            if skip + (to - from) > piece || (skip == 0 && to - from == piece) {
+                break;
+            }
+            (body, at) = (inner, iteration(node, at + node.at(), i));
+            (from, to) = (skip, skip + (to - from));
+            depth += 1;
+        }
         let start = body.start as usize;
         if depth > MAX_DEPTH {
             let segment = Segment { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
@@ -96,15 +109,11 @@ impl<P: Parts> Driver<'_, P> {
     fn node(&self, i: usize, at: Offsets, from: i64, to: i64, depth: u32) {
         let node = &self.nest.nodes()[i];
         let at = at + node.at();
-        let (body, piece) = match node {
-            Node::Loop { step, body, .. } => (*body, step.packed),
-            Node::Table { packed, body, .. } => (*body, *packed),
-            Node::Copy { .. } => {
-                return self.memory.copy(at.user + from, at.packed + from, (to - from) as u64);
-            }
-            Node::Blocks { user, packed, len, .. } => {
-                return self.blocks(i, [user, packed, len], at, from, to);
-            }
+        let Some((body, piece)) = repeated(node) else {
+            return match node {
+                Node::Blocks { user, packed, len, .. } => self.blocks(i, [user, packed, len], at, from, to),
+                _ => self.memory.copy(at.user + from, at.packed + from, (to - from) as u64),
+            };
         };
         let mut next = quotient(from, piece);
         let skip = from - next as i64 * piece;
@@ -145,7 +154,8 @@ impl<P: Parts> Driver<'_, P> {
             }
             _ if self.parts.run(self.memory, i, at, range.clone()) => {}
             _ => {
-                let packed = |k: u64| iteration_start(node, at, k);
+                let piece = repeated(node).map_or(0, |(_, piece)| piece);
+                let packed = |k: u64| at.packed.wrapping_add(piece.wrapping_mul(k as i64));
                 let segment = Segment { from: packed(range.start), to: packed(range.end) };
                 let only = Body { start: i as u32, len: 1 };
                 walk_body(self.nest, self.memory, self.count, (only, at - node.at()), segment);
@@ -246,14 +256,14 @@ fn quotient(a: i64, b: i64) -> u64 {
     }
 }
 
-/// The packed offset of iteration `i`, of the one behind the last too.
-fn iteration_start(node: &Node, at: Offsets, i: u64) -> i64 {
-    let piece = match node {
-        Node::Loop { step, .. } => step.packed,
-        Node::Table { packed, .. } => *packed,
-        Node::Blocks { .. } | Node::Copy { .. } => 0,
-    };
-    at.packed.wrapping_add(piece.wrapping_mul(i as i64))
+/// The body of a loop or table, and the packed bytes of one of its iterations.
+#[inline]
+fn repeated(node: &Node) -> Option<(Body, i64)> {
+    match node {
+        Node::Loop { step, body, .. } => Some((*body, step.packed)),
+        Node::Table { packed, body, .. } => Some((*body, *packed)),
+        Node::Blocks { .. } | Node::Copy { .. } => None,
+    }
 }
 
 /// The number of leading entries of an ascending column for which `before` holds.
