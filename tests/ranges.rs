@@ -2,9 +2,11 @@
 
 use ddtc::calls::{Counting, totals};
 use ddtc::corpus;
+use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::fuzzing::Case;
 use ddtc::fuzzing::guard::{Edge, Rig};
+use ddtc::target::Level;
 
 /// Types, instances, and how many parts of a stream in three pieces kernels move, both directions together.
 const TYPES: [(&str, u64, u64); 7] = [
@@ -31,10 +33,30 @@ const TYPES: [(&str, u64, u64); 7] = [
     ("vector(100, 1, 3, double)", 1, 0),
 ];
 
+/// Irregular rows that levels without masks sort by length within buckets: whole buckets of a range go by the sorted columns.
+fn buckets(rig: &mut Rig) {
+    let lengths: Vec<i64> = (0..4700).map(|i| 1 + 2 * (i * 17 % 31)).collect();
+    let places: Vec<i64> = (0..4700).map(|i| 64 * i).collect();
+    let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
+    let case = Case::new(&t, 1).unwrap();
+    let n = case.packed_len();
+    // Cuts inside the first bucket, in the middle, and inside the last one, which is shorter than the others.
+    let pieces = [n - 700..n, 0..1000, 1000..n / 2 + 1, n / 2 + 1..n - 700];
+    for level in Level::available() {
+        let config = Config { level, lazy_threshold: 0, both_directions: true, ..Config::default() };
+        let c = Engine::new(config).commit(&t).unwrap();
+        let before = totals().parts;
+        case.ranges(&c, rig, &pieces, Edge::Back).unwrap_or_else(|m| panic!("{level}: {m}"));
+        let sorted = matches!(level, Level::Baseline | Level::Avx2);
+        assert_eq!(totals().parts - before, if sorted { 8 } else { 0 }, "{level}");
+    }
+}
+
 #[test]
 fn whole_iterations_go_by_kernels() {
     let _counting = Counting::start();
     let mut rig = Rig::default();
+    buckets(&mut rig);
     for native in [true, false] {
         for (text, count, parts) in TYPES {
             let t = corpus::datatype(text).unwrap();

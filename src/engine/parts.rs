@@ -1,7 +1,7 @@
 //! Ranges at the speed of kernels: whole iterations of a loop inside a range are instances of a layout of their own.
 //!
 //! `loop count step s {B}` of a loop's iterations is normalized, cached and compiled as the layout of a datatype is, on demand and never at
-//! commit. Where a plan cuts rows of blocks into equal pieces, ranges go by the same table. Heads and tails are walked.
+//! commit. Where a plan cuts rows of blocks into equal pieces, or sorts them within buckets, ranges go by the same tables.
 
 use std::ops::Range;
 use std::sync::Arc;

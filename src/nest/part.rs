@@ -6,7 +6,7 @@ use crate::error::Result;
 
 impl LoopNest<Normal> {
     /// `loop count step s {B}` for a loop `i` with stride `s` and body `B`: of `count` of its iterations. For a table it is one row at
-    /// a time, at offset 0; for a leaf, the leaf.
+    /// a time, at offset 0; for a leaf, the leaf, its instances apart from each other.
     ///
     /// # Errors
     /// Class `NoMem`.
@@ -40,12 +40,20 @@ impl LoopNest<Normal> {
             leaf => {
                 kept.push(leaf.placed(Offsets::ZERO));
                 let size = crate::segment::packed_bytes(leaf, 1);
-                return Ok(whole(kept, Offsets::new(0, size), None));
+                return Ok(whole(kept, Offsets::new(span(leaf), size), None));
             }
         };
         let body = Body { start: place[body.start as usize], ..body };
         Ok(whole(kept, step, Some(body)))
     }
+}
+
+/// User bytes from the lowest to the end of the highest entry of a leaf: instances that far apart share no byte.
+fn span(leaf: &Node) -> i64 {
+    let Node::Blocks { user, len, .. } = leaf else { return 0 };
+    let low = user.iter().fold(i64::MAX, i64::min);
+    let high = user.iter().zip(len.iter()).map(|(u, l)| u.saturating_add(l)).fold(i64::MIN, i64::max);
+    high.saturating_sub(low)
 }
 
 /// `loop count` over `body`, or over the last node.
