@@ -312,9 +312,8 @@ impl Cache {
         self.shapes().get(shape).cloned()
     }
 
-    /// Lets later kernels of `shape` share `code`, which none can where there is no shape.
-    pub fn share(&self, shape: Option<Shape>, code: Code) {
-        let Some(shape) = shape else { return };
+    /// Lets later kernels of `shape` share `code`.
+    pub fn share(&self, shape: Shape, code: Code) {
         let mut shapes = self.shapes();
         // Shapes are few: nesting times micro-kernels. The bound is for programs that generate datatypes.
         if shapes.len() < MAX_SHAPES {

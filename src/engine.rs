@@ -16,7 +16,7 @@ use crate::arena::Arena;
 use crate::cache::{Cache, Layout, PlacedLayout, Tier};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
-use crate::kernel::{CompiledCode, Kernel};
+use crate::kernel::{CompiledCode, Kernel, Text};
 use crate::kind::Direction;
 use crate::lower::Bytes;
 use crate::micro::Buffers;
@@ -162,11 +162,13 @@ impl Engine {
     }
 
     /// Code to a kernel, on a machine that runs it.
-    fn load(&self, code: CompiledCode, emission: &emit::Emission, trace: &mut Trace) -> Result<Kernel> {
-        let new = code.new_shape();
+    fn load(&self, mut code: CompiledCode, emission: &emit::Emission, trace: &mut Trace) -> Result<Kernel> {
+        let (new, shape) = (matches!(code.text, Text::New { .. }), code.shape.take());
         let kernel = trace.stage("load", || load::load(code, &self.0.arena, emission.module_target()))?;
-        if let Some(shape) = new {
+        if new {
             self.0.tally.emitted();
+        }
+        if let Some(shape) = shape {
             self.0.cache.share(shape, kernel.shared_code());
         }
         Ok(kernel)

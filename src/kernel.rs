@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::ModuleResult;
-use smallvec::SmallVec;
 
 use crate::arena::{Arena, Draft, Slot};
 use crate::column::Column;
@@ -57,17 +56,22 @@ impl Context {
             Word::TableEnd(i) => tables[i as usize].as_ptr() as u64 + tables[i as usize].bytes() as u64,
             Word::Callee(micro) => micro.address() as u64,
         });
-        let words: SmallVec<[u64; 16]> = words.collect();
-        Context::new(&words, tables)
+        let (len, lines) = (words.len(), Context::lines(words));
+        Context { lines, len, tables }
     }
 
     /// A context of `words`; those that are addresses of tables point into `tables`, which live as long as the context.
     pub fn new(words: &[u64], tables: Vec<Table>) -> Context {
+        Context { lines: Context::lines(words.iter().copied()), len: words.len(), tables }
+    }
+
+    /// The lines of `words`, the first word of all left for the entry point.
+    fn lines(words: impl ExactSizeIterator<Item = u64>) -> Box<[Line]> {
         let mut lines = vec![Line([0; 8]); words.len() / 8 + 1].into_boxed_slice();
-        for (i, &word) in words.iter().enumerate() {
+        for (i, word) in words.enumerate() {
             lines[(i + 1) / 8].0[(i + 1) % 8] = word;
         }
-        Context { lines, len: words.len(), tables }
+        lines
     }
 
     /// Word `i`.
@@ -138,18 +142,10 @@ impl EntryPoint {
 pub struct CompiledCode {
     /// The code.
     pub text: Text,
+    /// The shape whose other plans can share it, if it is new and has one.
+    pub shape: Option<Shape>,
     /// What it will read.
     pub context: Template,
-}
-
-impl CompiledCode {
-    /// The shape of new code, if that has one; none for code that exists.
-    pub fn new_shape(&self) -> Option<Option<Shape>> {
-        match &self.text {
-            Text::New { shape, .. } => Some(shape.clone()),
-            Text::Sealed(_) => None,
-        }
-    }
 }
 
 /// Code, placed or yet to be placed.
@@ -161,8 +157,6 @@ pub enum Text {
         bytes: Vec<u8>,
         /// Alignment that the code asks for, in bytes.
         alignment: u32,
-        /// The shape whose other plans can share it.
-        shape: Option<Shape>,
     },
     /// Code that exists: precompiled, or of another kernel of the same shape.
     Sealed(Code),

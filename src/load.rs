@@ -23,7 +23,7 @@ use crate::kernel::{Code, CompiledCode, Context, Kernel, Provider, Text};
 pub fn load(code: CompiledCode, arena: &Arena, target: Option<&OwnedTargetIsa>) -> Result<Kernel> {
     let text = match code.text {
         Text::Sealed(code) => code,
-        Text::New { bytes, alignment, .. } => Code::new(placed(&bytes, alignment, arena, target)?.seal()?),
+        Text::New { bytes, alignment } => Code::new(placed(&bytes, alignment, arena, target)?.seal()?),
     };
     Ok(Kernel::new(text, Context::of(code.context)))
 }

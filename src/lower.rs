@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use smallvec::SmallVec;
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::column::{Column, more_room, room};
@@ -21,9 +22,15 @@ pub trait Leaves: Copy {
     /// The type of the leaves.
     type Leaf: Leaf;
 
+    /// Most packed bytes of a basic type for each of its bytes.
+    const GROWTH: i64 = 1;
+
     /// The leaves of a basic type: offsets in bytes of the first unit on both sides, number, unit.
-    fn of(self, named: Named) -> Vec<(Offsets, u64, Self::Leaf)>;
+    fn of(self, named: Named) -> BasicLeaves<Self::Leaf>;
 }
+
+/// What [`Leaves::of`] gives: two leaves at most.
+pub type BasicLeaves<L> = SmallVec<[(Offsets, u64, L); 2]>;
 
 /// Bytes, moved as they are.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +47,7 @@ pub struct External32;
 impl Leaves for Bytes {
     type Leaf = Byte;
 
-    fn of(self, named: Named) -> Vec<(Offsets, u64, Byte)> {
+    fn of(self, named: Named) -> BasicLeaves<Byte> {
         let pieces = named.pieces().iter().scan(0, |packed, &(offset, size)| {
             let at = Offsets::new(offset, *packed);
             *packed += size;
@@ -53,15 +60,19 @@ impl Leaves for Bytes {
 impl Leaves for Native {
     type Leaf = Value;
 
-    fn of(self, named: Named) -> Vec<(Offsets, u64, Value)> {
-        if named.is_marker() { Vec::new() } else { vec![(Offsets::ZERO, 1, Value::native(named))] }
+    fn of(self, named: Named) -> BasicLeaves<Value> {
+        let whole = (!named.is_marker()).then(|| (Offsets::ZERO, 1, Value::native(named)));
+        whole.into_iter().collect()
     }
 }
 
 impl Leaves for External32 {
     type Leaf = Value;
 
-    fn of(self, named: Named) -> Vec<(Offsets, u64, Value)> {
+    /// That of long double, where C's has 8 bytes.
+    const GROWTH: i64 = 2;
+
+    fn of(self, named: Named) -> BasicLeaves<Value> {
         let parts = named.parts().iter().scan(0, |packed, &(part, offset)| {
             let (value, n) = Value::external32(part);
             let at = Offsets::new(offset, *packed);
@@ -86,9 +97,8 @@ struct Done<L> {
 /// # Errors
 /// A size in external32 that does not fit in 64 bits; otherwise only faults of ddtc: a datatype that was built has a nest.
 pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::Leaf>> {
-    // A basic type grows at most twofold (long double, where C's has 8 bytes).
-    if size_of::<V::Leaf>() > 0 && t.size() > i64::MAX / 2 {
-        let rule = "the size of its values must fit in 64 bits where each is twice as long";
+    if t.size() > i64::MAX / V::GROWTH {
+        let rule = "the size in external32 must fit in 64 bits";
         return Err(Error::new(ErrorClass::ValueTooLarge, "lower", "size", t.size(), rule));
     }
     let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), alike: HashMap::default(), leaves };

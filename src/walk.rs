@@ -227,23 +227,9 @@ impl<'a> Walker<'a> {
         match node {
             Node::Copy { n, .. } => self.clipped(at, n.at(self.count) as i64),
             Node::Blocks { user, packed, len, .. } => {
-                let row = |i: usize| at + Offsets::new(user.get(i), packed.get(i));
-                let first = partition(len.len(), |i| row(i).packed + len.get(i) <= self.segment.from);
-                let end = partition(len.len(), |i| row(i).packed < self.segment.to);
-                let inside = |i: usize| self.segment.cover(row(i).packed, len.get(i)) == Cover::All;
-                let (mut from, mut to) = (first, end);
-                if from < to && !inside(from) {
-                    self.clipped(row(from), len.get(from));
-                    from += 1;
-                }
-                let tail = (from < to && !inside(to - 1)).then(|| to - 1);
-                to -= usize::from(tail.is_some());
-                if from < to {
-                    self.memory.blocks(at.user, at.packed, [user, packed, len], (from, to - from));
-                }
-                if let Some(i) = tail {
-                    self.clipped(row(i), len.get(i));
-                }
+                let from = (self.segment.from - at.packed).max(0);
+                let to = (self.segment.to - at.packed).min(packed_bytes(node, 1));
+                range::rows(self.memory, [user, packed, len], None, at, from, to);
             }
             Node::Loop { .. } | Node::Table { .. } => {
                 let Some(body) = node.body() else { return };
@@ -281,14 +267,4 @@ impl<'a> Walker<'a> {
         let (at, len) = self.segment.clip(at, len);
         self.memory.copy(at.user, at.packed, len as u64);
     }
-}
-
-/// The number of leading indices below `n` for which `before` holds.
-fn partition(n: usize, before: impl Fn(usize) -> bool) -> usize {
-    let (mut lo, mut hi) = (0, n);
-    while lo < hi {
-        let mid = lo + (hi - lo) / 2;
-        if before(mid) { lo = mid + 1 } else { hi = mid }
-    }
-    lo
 }

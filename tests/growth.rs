@@ -26,7 +26,8 @@ fn kernels_leave_nothing_behind() {
         let table = Table::Column(vec![i as i64; 10].into());
         let words = vec![Word::Constant(i as i64), Word::Table(0)];
         let code = CompiledCode {
-            text: Text::New { bytes: vec![0xcc; 100 + i % 400], alignment: 16, shape: None },
+            text: Text::New { bytes: vec![0xcc; 100 + i % 400], alignment: 16 },
+            shape: None,
             context: Template { words, tables: vec![table] },
         };
         drop(load(code, &arena, Some(&isa)).unwrap());

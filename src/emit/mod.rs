@@ -64,7 +64,9 @@ pub struct Emission {
     target: Target,
     /// Or why there is none.
     emitter: std::result::Result<Box<dyn Emitter>, String>,
+    /// Whether plans go to precompiled code, which is there for the machine that this runs on.
     precompiled: bool,
+    runs: bool,
 }
 
 impl Emission {
@@ -77,13 +79,14 @@ impl Emission {
     /// # Errors
     /// When Cranelift does not support the machine.
     pub fn new(target: Target, native: bool, verifier: bool, precompiled: bool) -> Result<Emission> {
-        let x64 = if target.runs() { X64::for_host(target) } else { X64::new(target) };
+        let runs = target.runs();
+        let x64 = if runs { X64::for_host(target) } else { X64::new(target) };
         let emitter: std::result::Result<Box<dyn Emitter>, String> = match x64.filter(|_| native) {
             Some(x64) => Ok(Box::new(x64)),
-            None if target.runs() => Ok(Box::new(Cranelift::for_host(verifier)?)),
+            None if runs => Ok(Box::new(Cranelift::for_host(verifier)?)),
             None => Err(format!("Cranelift writes code for this machine alone, which does not run {target}")),
         };
-        Ok(Emission { target, emitter, precompiled })
+        Ok(Emission { target, emitter, precompiled: precompiled && runs, runs })
     }
 
     /// What its code is made for.
@@ -113,25 +116,24 @@ impl Emission {
         self.emitter().ok()?.module_target()
     }
 
-    /// The code of `plan` with its context: precompiled, else what `known` has for its shape, else new.
+    /// The code of `plan` with its context: precompiled, else what `of_shape` knows, else new.
     ///
     /// # Errors
     /// As [`Emitter::code`]; where there is no emitter.
     pub fn emit(
         &self,
         plan: &Plan<Legal>,
-        known: impl FnOnce(&Shape) -> Option<Code>,
+        of_shape: impl FnOnce(&Shape) -> Option<Code>,
     ) -> Result<CompiledCode> {
-        if self.precompiled
-            && let Some(code) = precompiled::code(plan)
-        {
-            return Ok(CompiledCode { text: Text::Sealed(code), context: plan.template() });
+        let known = |code| CompiledCode { text: Text::Sealed(code), shape: None, context: plan.template() };
+        if let Some(code) = self.precompiled.then(|| precompiled::code(plan)).flatten() {
+            return Ok(known(code));
         }
         let shape = plan.shape();
-        if let Some(code) = shape.as_ref().and_then(known) {
-            return Ok(CompiledCode { text: Text::Sealed(code), context: plan.template() });
+        match shape.as_ref().and_then(of_shape) {
+            Some(code) => Ok(known(code)),
+            None => new(self.emitter()?, plan, shape),
         }
-        emit(self.emitter()?, plan)
     }
 
     /// What [`Emitter::code`] makes of `plan`, and the context, for people.
@@ -148,7 +150,7 @@ impl Emission {
                 Word::Callee(micro) => context += &format!("word {i} = {micro}\n"),
             }
         }
-        let precompiled = precompiled::code(plan).is_some();
+        let precompiled = self.runs && precompiled::code(plan).is_some();
         Ok(Listing { context, precompiled, ..self.emitter()?.listing(plan)? })
     }
 }
@@ -158,10 +160,13 @@ impl Emission {
 /// # Errors
 /// As [`Emitter::code`].
 pub fn emit(emitter: &dyn Emitter, plan: &Plan<Legal>) -> Result<CompiledCode> {
+    new(emitter, plan, plan.shape())
+}
+
+fn new(emitter: &dyn Emitter, plan: &Plan<Legal>, shape: Option<Shape>) -> Result<CompiledCode> {
     let (bytes, alignment) = emitter.code(plan)?;
     if bytes.len() > MAX_CODE {
         return Err(Error::internal("emit", "the code is larger than a kernel may be"));
     }
-    let text = Text::New { bytes, alignment, shape: plan.shape() };
-    Ok(CompiledCode { text, context: plan.template() })
+    Ok(CompiledCode { text: Text::New { bytes, alignment }, shape, context: plan.template() })
 }

@@ -6,11 +6,8 @@ use crate::micro::{Argument, Role, strided};
 use crate::nest::Quantity;
 use crate::plan::{Body, Legal, Offsets, Op, Plan};
 
-/// The precompiled code for `plan`, on the machine that this runs on.
+/// The precompiled code for `plan`, whose target this machine runs.
 pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
-    if !plan.target().runs() {
-        return None;
-    }
     let [Op::Call { call, .. }, outer @ ..] = plan.ops() else { return None };
     let parameters = call.callee().parameters();
     if !(5..=6).contains(&parameters.len()) || parameters[2..].iter().any(|role| role.is_address()) {

@@ -61,7 +61,8 @@ fn strided_pack(isa: &OwnedTargetIsa) -> Vec<u8> {
 fn code(bytes: Vec<u8>, words: &[i64]) -> CompiledCode {
     let words = words.iter().map(|&k| Word::Constant(k)).collect();
     CompiledCode {
-        text: Text::New { bytes, alignment: 16, shape: None },
+        text: Text::New { bytes, alignment: 16 },
+        shape: None,
         context: Template { words, tables: Vec::new() },
     }
 }

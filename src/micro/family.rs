@@ -269,25 +269,15 @@ impl Actual<'_> {
         n.at(self.count)
     }
 
+    /// A distance in bytes.
+    pub fn step(&self, role: Role) -> i64 {
+        let Argument::Step(k) = self.argument(role) else { panic!("{} is no step", role.name()) };
+        k
+    }
+
     /// Both steps of an iteration.
     pub fn steps(&self, user: Role, packed: Role) -> Offsets {
-        let step = |role| match self.argument(role) {
-            Argument::Step(k) => k,
-            _ => panic!("{} is no step", role.name()),
-        };
-        Offsets::new(step(user), step(packed))
-    }
-
-    /// The user's step alone.
-    pub fn user_step(&self) -> i64 {
-        let Argument::Step(k) = self.argument(Role::UserStep) else { panic!("no step") };
-        k
-    }
-
-    /// The packed step alone.
-    pub fn packed_step(&self) -> i64 {
-        let Argument::Step(k) = self.argument(Role::PackedStep) else { panic!("no step") };
-        k
+        Offsets::new(self.step(user), self.step(packed))
     }
 
     /// A column.
@@ -297,13 +287,9 @@ impl Actual<'_> {
 
     /// The permutation.
     pub fn permutation(&self) -> &Pattern {
-        match self.argument(Role::Permutation) {
-            Argument::Table(i) => match &self.tables[i as usize] {
-                Table::Permutation(pattern) => pattern,
-                Table::Column(_) => panic!("a column is no permutation"),
-            },
-            _ => panic!("no permutation"),
-        }
+        let Argument::Table(i) = self.argument(Role::Permutation) else { panic!("no table") };
+        let Table::Permutation(pattern) = &self.tables[i as usize] else { panic!("no permutation") };
+        pattern
     }
 }
 

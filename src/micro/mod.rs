@@ -74,19 +74,13 @@ impl fmt::Display for Width {
 }
 
 /// All families.
-pub const FAMILIES: &[&Family] = &[
-    &strided::FAMILY,
-    &rows::FAMILY,
-    &blocks::FAMILY,
-    &pattern::FAMILY,
-    &transpose::FAMILY,
-    &stream::FAMILY,
-];
+pub const FAMILIES: &[&Family] =
+    &[&strided::FAMILY, &rows::FAMILY, &blocks::FAMILY, &pattern::FAMILY, &transpose::FAMILY];
 
 /// A micro-kernel by identity: plain data that plans, keys and logs can hold.
 ///
 /// Prints as `strided<8>.avx2`; without a length where the length is an argument: `strided.baseline`, `rows<24>.i32.pack.avx2`,
-/// `blocks.i32.i32.i32.unpack.avx512`, `pattern.byte.pack.avx512`, `transpose<16>.avx2`, `stream.avx512`.
+/// `blocks.i32.i32.i32.unpack.avx512`, `pattern.byte.pack.avx512`, `transpose<16>.avx2`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Micro {
     family: &'static Family,

@@ -31,7 +31,7 @@ pub static FAMILY: Family = Family {
         let pattern = call.permutation();
         let made_for =
             (pattern.granule() as u8, pattern.level()) == (call.callee().variant(), call.callee().level());
-        if !made_for || pattern.stride != call.user_step() {
+        if !made_for || pattern.stride != call.step(Role::UserStep) {
             return Err("permutation made for another micro-kernel or step");
         }
         if call.callee().direction() == Direction::Unpack && !pattern.unpacks() {
@@ -41,7 +41,7 @@ pub static FAMILY: Family = Family {
     },
     blocks: |call, f| {
         let pattern = call.permutation();
-        let step = Offsets::new(call.user_step(), pattern.size() as i64);
+        let step = Offsets::new(call.step(Role::UserStep), pattern.size() as i64);
         for i in 0..call.number(Role::Iterations) as i64 {
             for part in pattern.parts.iter() {
                 f(Offsets::ZERO.step(step, i) + Offsets::new(part.user, part.packed as i64), part.len);

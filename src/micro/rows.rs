@@ -37,7 +37,7 @@ pub static FAMILY: Family = Family {
         Ok(())
     },
     blocks: |call, f| {
-        let step = call.packed_step();
+        let step = call.step(Role::PackedStep);
         for (i, row) in call.column(Role::UserOffsets).iter().enumerate() {
             f(Offsets::new(row, step.wrapping_mul(i as i64)), call.number(Role::Length));
         }

@@ -5,28 +5,11 @@
 //! blocks leave directly. In cache this is far slower than plain stores: the choice is the caller's.
 
 use super::isa::{Code, Isa, for_each_code, with_code};
-use super::{Direction, Family, Micro, block, strided};
+use super::{block, strided};
 use crate::target::Level;
 
 /// As [`strided::Function`], with the destination dense: `dst_stride` is `len`, or the blocks are copied by plain stores.
 pub type Function = strided::Function;
-
-/// Equal blocks at a constant step, packed past the caches: as `strided`. Not in plans, the walker calls it.
-pub static FAMILY: Family = Family {
-    name: "stream",
-    directed: false,
-    parameters: strided::parameters,
-    variant: Family::plain,
-    address: |micro| function(micro.level()) as usize,
-    check: Family::anything,
-    blocks: strided::blocks,
-    takes: Family::nothing,
-};
-
-/// The micro-kernel that packs blocks of any length.
-pub fn micro(level: Level) -> Micro {
-    Micro::new(&FAMILY, Direction::Pack, level)
-}
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

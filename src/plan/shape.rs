@@ -1,14 +1,13 @@
 //! Shapes: what the code of a plan without moves depends on. Plans of one shape share code.
 
 use super::{Body, Legal, Offsets, Op, Plan};
-use crate::kind::Direction;
 use crate::micro::Role;
 use crate::target::Target;
 
-/// What the code of a plan without straight-line moves depends on. Callees are context words: only what they are given matters.
+/// What the code of a plan without straight-line moves depends on. Callees are context words: only what they are given matters, not which way
+/// they go.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    direction: Direction,
     target: Target,
     root: Body,
     ops: Box<[ShapeOp]>,
@@ -69,6 +68,6 @@ impl Plan<Legal> {
             Some(ShapeOp { moved: (user != 0, packed != 0), kind })
         });
         let ops = ops.collect::<Option<Box<[ShapeOp]>>>()?;
-        Some(Shape { direction: self.direction, target: self.target, root: self.root, ops })
+        Some(Shape { target: self.target, root: self.root, ops })
     }
 }

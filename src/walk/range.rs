@@ -70,28 +70,39 @@ struct Driver<'a, P> {
 impl<P: Parts> Driver<'_, P> {
     /// Packed bytes `[from, to)` of one iteration of `body`, which is at `at`.
     fn body(&self, mut body: Body, mut at: Offsets, mut from: i64, mut to: i64, mut depth: u32) {
-        // While all lies inside one iteration, there is nothing to come back to.
-        while body.len == 1 && depth <= MAX_DEPTH {
-            let node = &self.nest.nodes()[body.start as usize];
-            let Some((inner, piece)) = repeated(node) else { break };
-            let i = quotient(from, piece);
-            let skip = from - i as i64 * piece;
-            if skip + (to - from) > piece || (skip == 0 && to - from == piece) {
-                break;
+        loop {
+            if depth > MAX_DEPTH {
+                let segment = Segment { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
+                return walk_body(self.nest, self.memory, self.count, (body, at), segment);
             }
-            (body, at) = (inner, iteration(node, at + node.at(), i));
-            (from, to) = (skip, skip + (to - from));
+            if body.len != 1 {
+                return self.members(body, at, from, to, depth);
+            }
+            let i = body.start as usize;
+            let node = &self.nest.nodes()[i];
+            at = at + node.at();
+            let (inner, piece) = match node {
+                Node::Loop { step, body, .. } => (*body, step.packed),
+                Node::Table { packed, body, .. } => (*body, *packed),
+                Node::Blocks { user, packed, len, .. } => {
+                    return self.blocks(i, [user, packed, len], at, from, to);
+                }
+                Node::Copy { .. } => return copy(self.memory, at, from, to),
+            };
+            let cut = Cut::new(from, to, piece);
+            if !cut.is_one() {
+                let part = |i, from, to| self.body(inner, iteration(node, at, i), from, to, depth + 1);
+                return cut.each(part, |range| self.iterations(i, node, (inner, piece), at, range));
+            }
+            // All lies inside one iteration: there is nothing to come back to.
+            (body, at) = (inner, iteration(node, at, cut.first));
+            (from, to) = (cut.skip, cut.skip + cut.len);
             depth += 1;
         }
-        let start = body.start as usize;
-        if depth > MAX_DEPTH {
-            let segment = Segment { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
-            return walk_body(self.nest, self.memory, self.count, (body, at), segment);
-        }
-        if body.len == 1 {
-            return self.node(start, at, from, to, depth);
-        }
-        // Nodes of a body cover the stream one after the other.
+    }
+
+    /// The same for a body of several nodes, which cover the stream one after the other.
+    fn members(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         let nodes = self.nest.body(body);
         let first = nodes.partition_point(|node| node.at().packed <= from) - 1;
         for (k, node) in nodes.iter().enumerate().skip(first) {
@@ -100,63 +111,27 @@ impl<P: Parts> Driver<'_, P> {
                 break;
             }
             let end = nodes.get(k + 1).map_or(to, |next| next.at().packed.min(to));
-            self.node(start + k, at, (from - begin).max(0), end - begin, depth);
+            let only = Body { start: body.start + k as u32, len: 1 };
+            self.body(only, at, (from - begin).max(0), end - begin, depth);
         }
     }
 
-    /// Packed bytes `[from, to)` of node `i`, in an iteration at `at`.
-    #[inline]
-    fn node(&self, i: usize, at: Offsets, from: i64, to: i64, depth: u32) {
-        let node = &self.nest.nodes()[i];
-        let at = at + node.at();
-        let Some((body, piece)) = repeated(node) else {
-            return match node {
-                Node::Blocks { user, packed, len, .. } => self.blocks(i, [user, packed, len], at, from, to),
-                _ => self.memory.copy(at.user + from, at.packed + from, (to - from) as u64),
-            };
-        };
-        let mut next = quotient(from, piece);
-        let skip = from - next as i64 * piece;
-        let part = |i: u64, from: i64, to: i64| self.body(body, iteration(node, at, i), from, to, depth + 1);
-        let mut rest = to - from;
-        if skip > 0 {
-            let head = rest.min(piece - skip);
-            part(next, skip, skip + head);
-            rest -= head;
-            next += 1;
-        }
-        if rest >= piece {
-            let whole = quotient(rest, piece);
-            self.iterations(i, node, body, at, next..next + whole);
-            rest -= whole as i64 * piece;
-            next += whole;
-        }
-        if rest > 0 {
-            part(next, 0, rest);
-        }
-    }
-
-    /// Whole iterations of node `i`, whose iteration 0 is at `at`.
-    fn iterations(&self, i: usize, node: &Node, body: Body, at: Offsets, range: Range<u64>) {
+    /// Whole iterations of node `i`, of `piece` packed bytes each, whose iteration 0 is at `at`.
+    fn iterations(&self, i: usize, node: &Node, (body, piece): (Body, i64), at: Offsets, range: Range<u64>) {
         let n = range.end - range.start;
+        let start = |k: u64| at.packed.wrapping_add(piece.wrapping_mul(k as i64));
         match (node, self.nest.body(body)) {
             (Node::Loop { step, .. }, [Node::Copy { n: len, .. }]) => {
                 let first = at.step(*step, range.start as i64);
-                if n == 1 {
-                    return self.memory.copy(first.user, first.packed, len.k);
-                }
-                self.memory.strided(first.user, first.packed, n, (step.user, step.packed), len.k);
+                self.memory.strided(first.user, first.packed, n, (step.user, piece), len.k);
             }
-            (Node::Table { displacements, packed, .. }, [Node::Copy { n: len, .. }]) => {
-                let first = at.packed.wrapping_add(packed.wrapping_mul(range.start as i64));
+            (Node::Table { displacements, .. }, [Node::Copy { n: len, .. }]) => {
                 let rows = (displacements, range.start as usize, n as usize);
-                self.memory.rows(at.user, first, rows, *packed, len.k);
+                self.memory.rows(at.user, start(range.start), rows, piece, len.k);
             }
             _ if self.parts.run(self.memory, i, at, range.clone()) => {}
             _ => {
-                let piece = repeated(node).map_or(0, |(_, piece)| piece);
-                let packed = |k: u64| at.packed.wrapping_add(piece.wrapping_mul(k as i64));
-                let segment = Segment { from: packed(range.start), to: packed(range.end) };
+                let segment = Segment { from: start(range.start), to: start(range.end) };
                 let only = Body { start: i as u32, len: 1 };
                 walk_body(self.nest, self.memory, self.count, (only, at - node.at()), segment);
             }
@@ -166,80 +141,67 @@ impl<P: Parts> Driver<'_, P> {
     /// Packed bytes `[from, to)` of blocks `i`.
     fn blocks(&self, i: usize, columns: [&Column; 3], at: Offsets, from: i64, to: i64) {
         match self.parts.rows(i, (to - from) as u64) {
-            Rows::Listed => self.rows(columns, None, at, from, to),
-            Rows::Buckets(sorted, bucket) => self.rows(columns, Some((sorted, bucket)), at, from, to),
+            Rows::Listed => rows(self.memory, columns, None, at, from, to),
+            Rows::Buckets(sorted, bucket) => {
+                rows(self.memory, columns, Some((sorted, bucket)), at, from, to);
+            }
             Rows::Pieces(displacements, piece) => {
-                let piece = piece as i64;
-                let mut next = quotient(from, piece);
-                let skip = from - next as i64 * piece;
-                let copy = |i: u64, from: i64, len: i64| {
-                    let user = at.user + displacements.get(i as usize) + from;
-                    self.memory.copy(user, at.packed + i as i64 * piece + from, len as u64);
+                let packed = |i: u64| piece as i64 * i as i64;
+                let part = |i, from, to| {
+                    let piece = at + Offsets::new(displacements.get(i as usize), packed(i));
+                    copy(self.memory, piece, from, to);
                 };
-                let mut rest = to - from;
-                if skip > 0 {
-                    let head = rest.min(piece - skip);
-                    copy(next, skip, head);
-                    rest -= head;
-                    next += 1;
-                }
-                let whole = quotient(rest, piece);
-                if whole > 0 {
-                    let rows = (displacements, next as usize, whole as usize);
-                    self.memory.rows(at.user, at.packed + next as i64 * piece, rows, piece, piece as u64);
-                    rest -= whole as i64 * piece;
-                    next += whole;
-                }
-                if rest > 0 {
-                    copy(next, 0, rest);
-                }
+                let whole = |range: Range<u64>| {
+                    let rows = (displacements, range.start as usize, (range.end - range.start) as usize);
+                    let start = at.packed.wrapping_add(packed(range.start));
+                    self.memory.rows(at.user, start, rows, piece as i64, piece);
+                };
+                Cut::new(from, to, piece as i64).each(part, whole);
             }
         }
     }
+}
 
-    /// The same by rows of their own lengths: those that are cut by themselves, whole buckets by their columns, the others as listed.
-    fn rows(
-        &self,
-        columns: [&Column; 3],
-        buckets: Option<([&Column; 3], usize)>,
-        at: Offsets,
-        from: i64,
-        to: i64,
-    ) {
-        let [user, packed, len] = columns;
-        let cut = |i: usize, from: i64, to: i64| {
-            let row = at + Offsets::new(user.get(i), packed.get(i));
-            self.memory.copy(row.user + from, row.packed + from, (to - from) as u64);
-        };
-        let whole = |columns: [&Column; 3], range: Range<usize>| {
-            if !range.is_empty() {
-                self.memory.blocks(at.user, at.packed, columns, (range.start, range.len()));
-            }
-        };
-        // The row that holds byte `from`, and the first one that begins at or after `to`.
-        let mut first = partition(packed, |start| start <= from) - 1;
-        let mut end = partition(packed, |start| start < to);
-        let skip = from - packed.get(first);
+/// A range of a sequence of equal pieces.
+struct Cut {
+    /// The piece that the first byte lies in, and the bytes of it before that.
+    first: u64,
+    skip: i64,
+    /// Bytes of the range.
+    len: i64,
+    piece: i64,
+}
+
+impl Cut {
+    #[inline]
+    fn new(from: i64, to: i64, piece: i64) -> Cut {
+        let first = quotient(from, piece);
+        Cut { first, skip: from - first as i64 * piece, len: to - from, piece }
+    }
+
+    /// Whether it is a part of one piece.
+    #[inline]
+    fn is_one(&self) -> bool {
+        self.skip + self.len <= self.piece && self.len < self.piece
+    }
+
+    /// Calls `part` for bytes `[from, to)` of a piece that is not whole, and `whole` for the whole ones between the two that may be.
+    #[inline]
+    fn each(self, part: impl Fn(u64, i64, i64), whole: impl FnOnce(Range<u64>)) {
+        let Cut { mut first, skip, len: mut rest, piece } = self;
         if skip > 0 {
-            cut(first, skip, len.get(first).min(to - packed.get(first)));
+            let head = rest.min(piece - skip);
+            part(first, skip, skip + head);
+            rest -= head;
             first += 1;
         }
-        let tail = if first < end { to - packed.get(end - 1) } else { 0 };
-        let is_cut = first < end && tail < len.get(end - 1);
-        end -= usize::from(is_cut);
-        if let Some((sorted, bucket)) = buckets {
-            let (inner, outer) = (first.next_multiple_of(bucket), end / bucket * bucket);
-            // The last bucket is whole where it ends with the rows.
-            let outer = if end == len.len() { end } else { outer };
-            if inner < outer {
-                whole(columns, first..inner);
-                whole(sorted, inner..outer);
-                first = outer;
-            }
+        let n = quotient(rest, piece);
+        if n > 0 {
+            whole(first..first + n);
+            rest -= n as i64 * piece;
         }
-        whole(columns, first..end);
-        if is_cut {
-            cut(end, 0, tail);
+        if rest > 0 {
+            part(first + n, 0, rest);
         }
     }
 }
@@ -256,13 +218,56 @@ fn quotient(a: i64, b: i64) -> u64 {
     }
 }
 
-/// The body of a loop or table, and the packed bytes of one of its iterations.
+/// Bytes `[from, to)` of what lies at `at`.
 #[inline]
-fn repeated(node: &Node) -> Option<(Body, i64)> {
-    match node {
-        Node::Loop { step, body, .. } => Some((*body, step.packed)),
-        Node::Table { packed, body, .. } => Some((*body, *packed)),
-        Node::Blocks { .. } | Node::Copy { .. } => None,
+fn copy(memory: &Buffers, at: Offsets, from: i64, to: i64) {
+    let at = at + Offsets::new(from, from);
+    memory.copy(at.user, at.packed, (to - from) as u64);
+}
+
+/// Packed bytes `[from, to)` of rows of their own lengths: those that are cut by themselves, whole buckets by their columns, the others as
+/// listed.
+pub(super) fn rows(
+    memory: &Buffers,
+    columns: [&Column; 3],
+    buckets: Option<([&Column; 3], usize)>,
+    at: Offsets,
+    from: i64,
+    to: i64,
+) {
+    let [user, packed, len] = columns;
+    let part = |i: usize, from: i64, to: i64| {
+        copy(memory, at + Offsets::new(user.get(i), packed.get(i)), from, to);
+    };
+    let whole = |columns: [&Column; 3], range: Range<usize>| {
+        if !range.is_empty() {
+            memory.blocks(at.user, at.packed, columns, (range.start, range.len()));
+        }
+    };
+    // The row that holds byte `from`, and the first one that begins at or after `to`.
+    let mut first = partition(packed, |start| start <= from) - 1;
+    let mut end = partition(packed, |start| start < to);
+    let skip = from - packed.get(first);
+    if skip > 0 {
+        part(first, skip, len.get(first).min(to - packed.get(first)));
+        first += 1;
+    }
+    let tail = if first < end { to - packed.get(end - 1) } else { 0 };
+    let is_cut = first < end && tail < len.get(end - 1);
+    end -= usize::from(is_cut);
+    if let Some((sorted, bucket)) = buckets {
+        let inner = first.next_multiple_of(bucket);
+        // The last bucket is whole where it ends with the rows.
+        let outer = if end == len.len() { end } else { end / bucket * bucket };
+        if inner < outer {
+            whole(columns, first..inner);
+            whole(sorted, inner..outer);
+            first = outer;
+        }
+    }
+    whole(columns, first..end);
+    if is_cut {
+        part(end, 0, tail);
     }
 }
 

@@ -229,7 +229,7 @@ fn families_have_their_roles() {
         others.retain(|role| !role.is_address());
         others.sort_unstable();
         assert_eq!(roles, others, "{}", family.name);
-        let shown = plans.contains(&format!("call {}", family.name)) || family.name == "stream";
+        let shown = plans.contains(&format!("call {}", family.name));
         assert!(shown, "no filetest of the schedule shows {}", family.name);
     }
     assert!(rows.is_empty(), "docs/IR.md: no family has that name and these roles: {rows:#?}");

@@ -357,6 +357,17 @@ fn lengths_of_every_named_type() {
     }
 }
 
+/// Only what may grow is refused for its size.
+#[test]
+fn long_types_are_refused_in_external32_only() {
+    let t: Datatype = "contiguous(5000000000000000000, byte)".parse().unwrap();
+    assert_eq!(lower::lower(&t, Bytes).unwrap().size(), t.size());
+    assert_eq!(lower::lower(&t, Native).unwrap().size(), t.size());
+    let refused = lower::lower(&t, External32).unwrap_err();
+    assert_eq!((refused.class(), refused.argument()), (ddtc::ErrorClass::ValueTooLarge, "size"));
+    assert!(refused.to_string().contains("the size in external32 must fit in 64 bits"), "{refused}");
+}
+
 /// Values merge as bytes do: runs of classes that behave alike, in columns where they are many.
 #[test]
 fn values_merge_and_are_columns() {

@@ -38,10 +38,3 @@ fn every_length_between_guard_pages() {
         }
     }
 }
-
-#[test]
-fn names() {
-    let micro = super::micro(Level::Baseline);
-    assert_eq!(micro.to_string(), "stream.baseline");
-    assert_eq!(micro.address(), function(Level::Baseline) as usize);
-}
