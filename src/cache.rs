@@ -1,16 +1,17 @@
 //! The cache of layouts: first by the structural hash of a datatype, then by its normal nest.
 //!
 //! The first level answers "have I seen this constructor tree?" without lowering it; the second finds equal layouts that were
-//! built differently. Target and mode belong to the engine that owns the cache, kinds to the [`Layout`], so neither is part of
-//! the key. Hashes only select: trees and nests are compared, so a collision costs time and never a wrong byte.
+//! built differently. Target and mode belong to the engine that owns the cache, so neither is part of the key; the leaf operation is, since
+//! the nest depends on it. Hashes only select: trees and nests are compared, so a collision costs time and never a wrong byte.
 //!
 //! Beside it, code by the shape of its plan: layouts that differ only in what a context holds share code.
 //!
 //! A byte capacity bounds what is kept beyond need: past it the least recently used layouts that no committed type holds are
 //! dropped. What committed types hold is never dropped.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+mod shelf;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -19,17 +20,16 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::column::Column;
 use crate::datatype::Datatype;
 use crate::kernel::{Code, Kernel};
-use crate::kind::Direction;
-use crate::nest::{LoopNest, Normal};
+use crate::kind::{Direction, Operation};
+use crate::nest::{Byte, Leaf, LoopNest, Normal};
 use crate::plan::Shape;
 use crate::process::{Awaited, Guard, Mutex, Once};
 
+pub use shelf::Cached;
+use shelf::State;
+
 /// Most shapes whose code is kept for sharing (about 1 KiB each).
 const MAX_SHAPES: usize = 1024;
-
-/// Most trees that are remembered for one layout. A program that describes its data by absolute addresses makes a new tree of a known
-/// layout every time.
-const MAX_KEYS: usize = 64;
 
 /// How calls of one direction are served.
 #[derive(Clone, Debug)]
@@ -75,6 +75,17 @@ pub enum Part {
     Walked,
 }
 
+impl Part {
+    /// The columns that it reads.
+    fn columns(&self) -> &[Column] {
+        match self {
+            Part::Pieces(column, _) => std::slice::from_ref(column),
+            Part::Buckets(columns) => columns,
+            Part::Own | Part::Iterations(_) | Part::Walked => &[],
+        }
+    }
+}
+
 /// A part while nobody has asked for it often enough to be made, and after.
 #[derive(Debug, Default)]
 pub struct PartSlot {
@@ -102,10 +113,11 @@ fn reaches(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
 /// Most nodes of a nest whose parts are served apart: a slot takes a node's room once more.
 const MAX_PARTS: usize = 4096;
 
-/// A normal nest at origin 0 with its kernels: what equal layouts share.
+/// A normal nest at origin 0 under one leaf operation, with its kernels: what equal layouts share.
 #[derive(Debug)]
-pub struct Layout {
-    nest: LoopNest<Normal>,
+pub struct Layout<L = Byte> {
+    nest: LoopNest<Normal, L>,
+    operation: Operation,
     served: [Awaited<Tier>; 2],
     /// Bytes moved so far in mode `Lazy`, per direction.
     moved: [AtomicU64; 2],
@@ -117,16 +129,21 @@ pub struct Layout {
     bytes: usize,
 }
 
-impl Layout {
-    fn new(nest: LoopNest<Normal>, hash: u64) -> Layout {
-        let bytes = nest.bytes_stored() + size_of::<Layout>();
+impl<L: Leaf> Layout<L> {
+    fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> Layout<L> {
+        let bytes = nest.bytes_stored() + size_of::<Layout<L>>();
         let (served, moved, parts) = Default::default();
-        Layout { nest, served, moved, parts, hash, bytes }
+        Layout { nest, operation, served, moved, parts, hash, bytes }
     }
 
     /// The canonical nest.
-    pub fn nest(&self) -> &LoopNest<Normal> {
+    pub fn nest(&self) -> &LoopNest<Normal, L> {
         &self.nest
+    }
+
+    /// What happens to its leaves.
+    pub fn operation(&self) -> Operation {
+        self.operation
     }
 
     /// How calls of `direction` are served, once that is decided.
@@ -140,32 +157,49 @@ impl Layout {
         self.served[direction as usize].get_or_init(compile)
     }
 
+    /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`. Exactly one is: the others need not wait.
+    pub(crate) fn moves(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
+        reaches(&self.moved[direction as usize], bytes, threshold)
+    }
+
+    /// Its kernels, as far as there are any.
+    pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> + Clone {
+        Direction::BOTH.into_iter().filter_map(|d| self.served(d)?.kernel())
+    }
+
+    /// Bytes of nest, code, tables, and what serves parts. Layouts of iterations are layouts of their own.
+    fn bytes(&self) -> usize {
+        let kernels = self.kernels().map(|k| k.code().len() + k.context_bytes()).sum::<usize>();
+        let slots = self.parts.get().map_or(&[][..], |slots| slots);
+        let parts = slots.iter().filter_map(|slot| slot.part.get());
+        let own = |column: &&Column| !self.kernels().any(|kernel| kernel.shared(column).is_some());
+        let columns = parts.flat_map(Part::columns).filter(own).map(Column::bytes).sum::<usize>();
+        self.bytes + kernels + size_of_val(slots) + columns
+    }
+}
+
+impl Layout {
     /// The slot of the part that node `i` is; none in nests of very many nodes.
     pub fn part(&self, i: usize) -> Option<&PartSlot> {
         let n = self.nest.nodes().len();
         let slots = || (0..n).map(|_| PartSlot::default()).collect();
         (n <= MAX_PARTS).then(|| self.parts.get_or_init(slots))?.get(i)
     }
-
-    /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`. Exactly one is: the others need not wait.
-    pub(crate) fn moves(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
-        reaches(&self.moved[direction as usize], bytes, threshold)
-    }
-
-    /// Bytes of nest, code and tables.
-    fn bytes(&self) -> usize {
-        let kernels = Direction::BOTH.iter().filter_map(|&d| self.served(d)?.kernel());
-        self.bytes + kernels.map(|k| k.code().len() + k.context_bytes()).sum::<usize>()
-    }
 }
 
 /// A layout and the user offset in bytes of its datatype.
-#[derive(Clone, Debug)]
-pub struct PlacedLayout {
+#[derive(Debug)]
+pub struct PlacedLayout<L = Byte> {
     /// What is shared.
-    pub layout: Arc<Layout>,
+    pub layout: Arc<Layout<L>>,
     /// What is the datatype's own.
     pub origin: i64,
+}
+
+impl<L> Clone for PlacedLayout<L> {
+    fn clone(&self) -> Self {
+        PlacedLayout { layout: Arc::clone(&self.layout), origin: self.origin }
+    }
 }
 
 /// What the cache did, since it was made.
@@ -190,29 +224,6 @@ pub struct Cache {
     capacity: usize,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    types: HashMap<u128, (Datatype, PlacedLayout), Xxh3DefaultBuilder>,
-    nests: HashMap<u64, Vec<Held>, Xxh3DefaultBuilder>,
-    clock: u64,
-    bytes: usize,
-    /// Bytes up to which looking for something to drop is in vain: the last search left that much, all of it in use.
-    searched: usize,
-    counters: CacheCounters,
-}
-
-#[derive(Debug)]
-struct Held {
-    layout: Arc<Layout>,
-    last_used: u64,
-    /// First-level keys that lead here.
-    keys: VecDeque<u128>,
-    /// Bytes of the trees kept for those keys.
-    kept: usize,
-    /// What `State::bytes` counts for it.
-    counted: usize,
-}
-
 impl Cache {
     /// A cache that keeps at most about `capacity` bytes beyond what committed types hold.
     pub fn new(capacity: usize) -> Cache {
@@ -224,65 +235,24 @@ impl Cache {
         self.state.lock()
     }
 
-    /// The layout of an equal datatype seen before.
-    pub fn by_type(&self, t: &Datatype) -> Option<PlacedLayout> {
+    /// The layout of an equal datatype seen before under `operation`.
+    pub fn by_type<L: Cached>(&self, t: &Datatype, operation: Operation) -> Option<PlacedLayout<L>> {
         let mut state = self.state();
-        state.clock += 1;
-        let clock = state.clock;
-        let State { types, nests, counters, .. } = &mut *state;
-        let (known, placed) = types.get(&t.structural_hash())?;
-        if known != t {
-            return None;
-        }
-        let placed = placed.clone();
-        counters.type_hits += 1;
-        if let Some(held) = find(nests, &placed.layout) {
-            held.last_used = clock;
-        }
-        Some(placed)
+        let (shelf, totals) = L::shelf(&mut state);
+        shelf.by_type(totals, t, operation)
     }
 
-    /// The layout of an equal nest, made if there is none; remembers that `t`, if there is one, leads to it.
-    pub fn by_nest(&self, t: Option<&Datatype>, nest: LoopNest<Normal>, origin: i64) -> PlacedLayout {
-        let hash = hash_of(&nest);
+    /// The layout of an equal nest under `operation`, made if there is none; remembers that `t`, if there is one, leads to it.
+    pub fn by_nest<L: Cached>(
+        &self,
+        t: Option<&Datatype>,
+        nest: LoopNest<Normal, L>,
+        operation: Operation,
+        origin: i64,
+    ) -> PlacedLayout<L> {
         let mut state = self.state();
-        state.clock += 1;
-        let clock = state.clock;
-        let State { types, nests, counters, bytes, .. } = &mut *state;
-        let bucket = nests.entry(hash).or_default();
-        let i = match bucket.iter().position(|h| h.layout.nest == nest) {
-            Some(i) => {
-                counters.nest_hits += 1;
-                i
-            }
-            None => {
-                counters.misses += 1;
-                let layout = Arc::new(Layout::new(nest, hash));
-                let counted = layout.bytes();
-                *bytes += counted;
-                bucket.push(Held { layout, last_used: clock, keys: VecDeque::new(), kept: 0, counted });
-                bucket.len() - 1
-            }
-        };
-        let held = &mut bucket[i];
-        held.last_used = clock;
-        let placed = PlacedLayout { layout: Arc::clone(&held.layout), origin };
-        if let Some((t, key)) = t.map(|t| (t, t.structural_hash()))
-            && let Entry::Vacant(slot) = types.entry(key)
-        {
-            slot.insert((t.clone(), placed.clone()));
-            held.keys.push_back(key);
-            let mut kept = held.kept.saturating_add(bytes_of(t));
-            if held.keys.len() > MAX_KEYS
-                && let Some(oldest) = held.keys.pop_front()
-                && let Some((t, _)) = types.remove(&oldest)
-            {
-                kept = kept.saturating_sub(bytes_of(&t));
-            }
-            *bytes = bytes.saturating_sub(held.kept).saturating_add(kept);
-            held.counted = held.counted.saturating_sub(held.kept).saturating_add(kept);
-            held.kept = kept;
-        }
+        let (shelf, totals) = L::shelf(&mut state);
+        let placed = shelf.by_nest(totals, t, nest, operation, origin);
         state.evict(self.capacity);
         placed
     }
@@ -295,15 +265,11 @@ impl Cache {
         state.evict(0);
     }
 
-    /// Brings the byte count up to date after `layout` got a kernel, and drops what the capacity does not allow.
-    pub fn settle(&self, layout: &Arc<Layout>) {
+    /// Brings the byte count up to date after `layout` got a kernel or a part, and drops what the capacity does not allow.
+    pub fn settle<L: Cached>(&self, layout: &Arc<Layout<L>>) {
         let mut state = self.state();
-        let State { nests, bytes, .. } = &mut *state;
-        if let Some(held) = find(nests, layout) {
-            let now = held.layout.bytes().saturating_add(held.kept);
-            *bytes = *bytes - held.counted + now;
-            held.counted = now;
-        }
+        let (shelf, totals) = L::shelf(&mut state);
+        shelf.settle(totals, layout);
         state.evict(self.capacity);
     }
 
@@ -327,74 +293,16 @@ impl Cache {
 
     /// Counters since the cache was made.
     pub fn counters(&self) -> CacheCounters {
-        self.state().counters
+        self.state().totals.counters
     }
 
     /// Bytes of the layouts held.
     pub fn bytes(&self) -> usize {
-        self.state().bytes
+        self.state().totals.bytes
     }
 
     /// Number of layouts held.
     pub fn layouts(&self) -> usize {
-        self.state().nests.values().map(Vec::len).sum()
-    }
-}
-
-/// What keeping a tree for comparison costs: its arguments, its nodes, its entry. About: nodes may be shared with others.
-fn bytes_of(t: &Datatype) -> usize {
-    usize::try_from(t.arguments().saturating_mul(8)).unwrap_or(usize::MAX).saturating_add(256)
-}
-
-/// Key of the second level.
-fn hash_of(nest: &LoopNest<Normal>) -> u64 {
-    use std::hash::BuildHasher;
-    Xxh3DefaultBuilder::new().hash_one(nest)
-}
-
-fn find<'a>(
-    nests: &'a mut HashMap<u64, Vec<Held>, Xxh3DefaultBuilder>,
-    layout: &Arc<Layout>,
-) -> Option<&'a mut Held> {
-    let bucket = nests.get_mut(&layout.hash)?;
-    bucket.iter_mut().find(|h| Arc::ptr_eq(&h.layout, layout))
-}
-
-impl State {
-    fn evict(&mut self, capacity: usize) {
-        if self.bytes <= capacity.max(self.searched) {
-            return;
-        }
-        // Free layouts, oldest first. References from the first level do not count as use.
-        let mut free: Vec<(u64, u64, usize)> = Vec::new();
-        for (&hash, bucket) in &self.nests {
-            for held in bucket {
-                if Arc::strong_count(&held.layout) == 1 + held.keys.len() {
-                    free.push((held.last_used, hash, Arc::as_ptr(&held.layout) as usize));
-                }
-            }
-        }
-        free.sort_unstable();
-        for (_, hash, address) in free {
-            // A quarter is freed at once, so that a full cache does not search at every commit.
-            if self.bytes <= capacity - capacity / 4 {
-                break;
-            }
-            let Some(bucket) = self.nests.get_mut(&hash) else { continue };
-            let Some(i) = bucket.iter().position(|h| Arc::as_ptr(&h.layout) as usize == address) else {
-                continue;
-            };
-            let held = bucket.swap_remove(i);
-            if bucket.is_empty() {
-                self.nests.remove(&hash);
-            }
-            for key in &held.keys {
-                self.types.remove(key);
-            }
-            self.bytes -= held.counted;
-            self.counters.evictions += 1;
-        }
-        // Many committed types may need more than the capacity: they are not searched through at every commit.
-        self.searched = if self.bytes > capacity { self.bytes.saturating_add(capacity / 8) } else { 0 };
+        self.state().layouts()
     }
 }

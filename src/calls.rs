@@ -7,25 +7,25 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use crate::kind::Direction;
+use crate::kind::Kind;
 use crate::process::{Guard, Mutex};
 
-/// Calls and bytes of both directions while calls were counted.
+/// Calls and bytes of every kind while calls were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Calls by direction, pack first.
-    pub calls: [u64; 2],
-    /// Packed bytes by direction, pack first.
-    pub bytes: [u64; 2],
+    /// Calls by [`Kind::index`]: pack, unpack, then those of other operations.
+    pub calls: [u64; Kind::COUNT],
+    /// Packed bytes by the same.
+    pub bytes: [u64; Kind::COUNT],
     /// Parts of ranges that were moved by kernels rather than walked.
     pub parts: u64,
 }
 
 impl Totals {
     fn add(&mut self, shard: &Shard) {
-        for d in 0..2 {
-            self.calls[d] = self.calls[d].wrapping_add(shard.calls[d].load(Relaxed));
-            self.bytes[d] = self.bytes[d].wrapping_add(shard.bytes[d].load(Relaxed));
+        for kind in 0..Kind::COUNT {
+            self.calls[kind] = self.calls[kind].wrapping_add(shard.calls[kind].load(Relaxed));
+            self.bytes[kind] = self.bytes[kind].wrapping_add(shard.bytes[kind].load(Relaxed));
         }
         self.parts = self.parts.wrapping_add(shard.parts.load(Relaxed));
     }
@@ -33,8 +33,10 @@ impl Totals {
 
 /// Values of [`Counting`] that live.
 static COUNTINGS: AtomicUsize = AtomicUsize::new(0);
-static SHARDS: Mutex<Shards> =
-    Mutex::new(Shards { live: Vec::new(), gone: Totals { calls: [0; 2], bytes: [0; 2], parts: 0 } });
+static SHARDS: Mutex<Shards> = Mutex::new(Shards {
+    live: Vec::new(),
+    gone: Totals { calls: [0; Kind::COUNT], bytes: [0; Kind::COUNT], parts: 0 },
+});
 
 #[derive(Debug)]
 struct Shards {
@@ -46,8 +48,8 @@ struct Shards {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
-    calls: [AtomicU64; 2],
-    bytes: [AtomicU64; 2],
+    calls: [AtomicU64; Kind::COUNT],
+    bytes: [AtomicU64; Kind::COUNT],
     parts: AtomicU64,
 }
 
@@ -106,12 +108,11 @@ pub(crate) fn counting() -> bool {
 
 /// Counts one call of `bytes` packed bytes.
 #[cold]
-pub(crate) fn count(direction: Direction, bytes: u64) {
+pub(crate) fn count(kind: Kind, bytes: u64) {
     // A thread whose shard is gone already, in a destructor, goes uncounted.
     let _ = OWN_SHARD.try_with(|own| {
-        let d = direction as usize;
-        add(&own.0.calls[d], 1);
-        add(&own.0.bytes[d], bytes);
+        add(&own.0.calls[kind.index()], 1);
+        add(&own.0.bytes[kind.index()], bytes);
     });
 }
 
@@ -134,6 +135,7 @@ pub fn totals() -> Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::Direction;
 
     #[test]
     fn threads_keep_their_counts_after_their_end() {
@@ -142,7 +144,7 @@ mod tests {
         assert!(counting());
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..100).for_each(|_| count(Direction::Unpack, 7)));
+                scope.spawn(|| (0..100).for_each(|_| count(Direction::Unpack.into(), 7)));
             }
         });
         drop(counting_on);

@@ -4,6 +4,7 @@
 //! bounds of all instances; the raw methods leave that to the caller, as MPI does.
 #![allow(unsafe_code)] // The raw-pointer surface: it hands the caller's promise to kernels and to the walker's memory handle.
 
+mod applied;
 mod definition;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use crate::kind::Direction;
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 
+pub use applied::Applied;
 use definition::Call;
 
 /// A committed datatype. Cloning shares it; it keeps its kernels alive.
@@ -213,7 +215,7 @@ impl Committed {
             return unsafe { self.0.run(direction, user, packed, count) };
         }
         if calls::counting() {
-            calls::count(direction, range.end - range.start);
+            calls::count(direction.into(), range.end - range.start);
         }
         let config = self.0.engine.config();
         let call = Call { direction, user, packed, count, range: range.clone() };
@@ -422,7 +424,7 @@ impl Inner {
     #[inline]
     unsafe fn run(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
         if calls::counting() {
-            calls::count(direction, (self.datatype.size() as u64).saturating_mul(count));
+            calls::count(direction.into(), (self.datatype.size() as u64).saturating_mul(count));
         }
         match EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) {
             // SAFETY: the entry point of the kernel that `layout` has decided on for good (`adopt`), which lives as long as `self`; it

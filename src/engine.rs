@@ -7,23 +7,25 @@ mod config;
 mod counters;
 mod explain;
 mod parts;
+mod values;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::arena::Arena;
-use crate::cache::{Cache, Layout, PlacedLayout, Tier};
+use crate::cache::{Cache, Cached, Layout, PlacedLayout, Tier};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::{CompiledCode, Kernel, Text};
-use crate::kind::Direction;
-use crate::lower::Bytes;
+use crate::kind::{Direction, Kind, Operation};
+use crate::lower::{Bytes, Leaves};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::normalize::Normalized;
 use crate::plan::{Legal, Plan};
 use crate::process::Once;
+use crate::schedule::Planned;
 use crate::target::Target;
 use crate::{decode, emit, interp, legalize, load, lower, normalize, schedule, walk};
 
@@ -103,13 +105,7 @@ impl Engine {
     /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
     pub(crate) fn layout(&self, t: &Datatype) -> Result<PlacedLayout> {
         self.0.tally.commits();
-        let placed = match self.0.cache.by_type(t) {
-            Some(placed) => placed,
-            None => {
-                let Normalized { nest, origin, .. } = self.nest(t, &mut Trace::silent())?;
-                self.0.cache.by_nest(Some(t), nest, origin)
-            }
-        };
+        let placed = self.placed(t, Operation::Bytes, Bytes)?;
         if self.0.config.mode == Mode::Commit {
             self.serve(&placed.layout, Direction::Pack);
             if self.0.config.both_directions {
@@ -117,6 +113,20 @@ impl Engine {
             }
         }
         Ok(placed)
+    }
+
+    /// The layout of `t` under `operation`, as the cache has it or new.
+    fn placed<V: Leaves<Leaf: Cached>>(
+        &self,
+        t: &Datatype,
+        operation: Operation,
+        leaves: V,
+    ) -> Result<PlacedLayout<V::Leaf>> {
+        if let Some(placed) = self.0.cache.by_type(t, operation) {
+            return Ok(placed);
+        }
+        let Normalized { nest, origin, .. } = self.nest(t, leaves, &mut Trace::silent())?;
+        Ok(self.0.cache.by_nest(Some(t), nest, operation, origin))
     }
 
     /// Reads the datatype behind a host's handle (MPI 5.0, 5.1.13).
@@ -128,8 +138,13 @@ impl Engine {
     }
 
     /// Datatype to canonical nest.
-    pub(crate) fn nest(&self, t: &Datatype, trace: &mut Trace) -> Result<Normalized> {
-        let nest = trace.stage("lower", || lower::lower(t, Bytes))?;
+    pub(crate) fn nest<V: Leaves>(
+        &self,
+        t: &Datatype,
+        leaves: V,
+        trace: &mut Trace,
+    ) -> Result<Normalized<V::Leaf>> {
+        let nest = trace.stage("lower", || lower::lower(t, leaves))?;
         self.check(|| nest.verify())?;
         let normalized = trace.stage("normalize", || normalize::normalize(&nest, t.arguments()))?;
         self.check(|| normalized.nest.verify())?;
@@ -137,14 +152,14 @@ impl Engine {
     }
 
     /// Canonical nest to a plan that `emission` takes, with one line on it; `Ok(Err(_))` is a refusal by design.
-    fn plan(
+    fn plan<L: Planned>(
         &self,
-        nest: &LoopNest<Normal>,
-        direction: Direction,
+        nest: &LoopNest<Normal, L>,
+        kind: Kind,
         emission: &emit::Emission,
         trace: &mut Trace,
     ) -> Result<std::result::Result<(Plan<Legal>, String), schedule::Refusal>> {
-        let made = trace.stage("schedule", || Ok(schedule::schedule(nest, direction, emission.target())))?;
+        let made = trace.stage("schedule", || Ok(schedule::schedule(nest, kind, emission.target())))?;
         let plan = match made {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
@@ -175,14 +190,14 @@ impl Engine {
     }
 
     /// Canonical nest to kernel, with one line on it; `Ok(Err(_))` is a refusal by design.
-    pub(crate) fn kernel(
+    pub(crate) fn kernel<L: Planned>(
         &self,
-        nest: &LoopNest<Normal>,
-        direction: Direction,
+        nest: &LoopNest<Normal, L>,
+        kind: Kind,
         trace: &mut Trace,
     ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
         let emission = self.emission()?;
-        let (plan, summary) = match self.plan(nest, direction, emission, trace)? {
+        let (plan, summary) = match self.plan(nest, kind, emission, trace)? {
             Ok(made) => made,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -211,11 +226,15 @@ impl Engine {
     }
 
     /// How `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
-    pub(crate) fn serve<'l>(&self, layout: &'l Arc<Layout>, direction: Direction) -> &'l Tier {
+    pub(crate) fn serve<'l, L: Cached + Planned>(
+        &self,
+        layout: &'l Arc<Layout<L>>,
+        direction: Direction,
+    ) -> &'l Tier {
         let mut compiled = false;
         let served = layout.serve(direction, || {
             compiled = true;
-            self.compile(layout.nest(), direction)
+            self.compile(layout.nest(), Kind { direction, operation: layout.operation() })
         });
         if compiled {
             self.0.cache.settle(layout);
@@ -223,29 +242,29 @@ impl Engine {
         served
     }
 
-    fn compile(&self, nest: &LoopNest<Normal>, direction: Direction) -> Tier {
+    fn compile<L: Planned>(&self, nest: &LoopNest<Normal, L>, kind: Kind) -> Tier {
         let start = Instant::now();
-        let mut made = self.kernel(nest, direction, &mut Trace::silent());
+        let mut made = self.kernel(nest, kind, &mut Trace::silent());
         if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
             // Code that nobody needs makes way, once.
             self.0.cache.clear();
-            made = self.kernel(nest, direction, &mut Trace::silent());
+            made = self.kernel(nest, kind, &mut Trace::silent());
         }
         let nanos = start.elapsed().as_nanos() as u64;
         match made {
             Ok(Ok((kernel, schedule))) => {
                 self.0.tally.compiled(nanos);
-                tracing::debug!(target: "ddtc", %direction, nanos, code = kernel.code().len(), %schedule, "compiled");
+                tracing::debug!(target: "ddtc", %kind, nanos, code = kernel.code().len(), %schedule, "compiled");
                 Tier::Kernel { kernel, schedule: schedule.into() }
             }
             Ok(Err(refusal)) => {
                 self.0.tally.refused();
-                tracing::debug!(target: "ddtc", %direction, reason = refusal.reason, "walked by design");
+                tracing::debug!(target: "ddtc", %kind, reason = refusal.reason, "walked by design");
                 Tier::Walk { reason: refusal.reason.into(), fallback: false }
             }
             Err(error) => {
                 self.0.tally.fell_back();
-                tracing::warn!(target: "ddtc", %direction, %error, "fallback to the walker");
+                tracing::warn!(target: "ddtc", %kind, %error, "fallback to the walker");
                 Tier::Walk { reason: error.to_string().into(), fallback: true }
             }
         }

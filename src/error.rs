@@ -28,6 +28,8 @@ pub enum ErrorClass {
     Other = 16,
     /// Internal error: always a fault of ddtc.
     Intern = 17,
+    /// A value cannot be represented on the other side of a conversion.
+    Conversion = 25,
     /// Invalid info key.
     InfoKey = 31,
     /// No such info key.
@@ -40,6 +42,8 @@ pub enum ErrorClass {
     Keyval = 36,
     /// Out of memory.
     NoMem = 39,
+    /// Data representation that is not known.
+    UnsupportedDatarep = 54,
     /// Operation that this build does not offer.
     Unsupported = 55,
     /// A value does not fit the type of the argument that must carry it.

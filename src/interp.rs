@@ -4,6 +4,8 @@
 //! that order, so the last of overlapping entries wins. Slow on purpose, in safe code, and without a line in common with
 //! lowering or anything behind it.
 
+pub mod external32;
+
 use crate::datatype::{Datatype, Named, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
 

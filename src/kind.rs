@@ -1,11 +1,14 @@
-//! Kernel kinds: what a kernel does with the bytes a nest names, and where it enters.
+//! Kinds: which way a kernel moves what a nest names, and what happens to it on its way.
 //!
-//! A kind is a leaf operation times an entry. Today: pack and unpack, over whole instances. Swap, combine and user-to-user
-//! leaves and window entries are the same nests under another kind (docs/IR.md shows each on one example).
+//! A kind is a transfer, the [`Direction`], with a leaf [`Operation`]. It is the key of what serves a layout, of the counters of calls,
+//! and of `ddtc explain`. Pack and unpack of bytes are the kinds of every commit; any other costs nothing until it is asked for.
 
 use std::fmt;
+use std::str::FromStr;
 
-/// Leaf operation of a kernel.
+use crate::error::{Error, ErrorClass};
+
+/// Transfer between the user's buffer and the packed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// User memory to the packed stream.
@@ -30,5 +33,107 @@ impl Direction {
 impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// What happens to a leaf on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// Its bytes are moved as they are.
+    #[default]
+    Bytes,
+    /// Its value is in external32 representation on the packed side (MPI 5.0, 14.5.2).
+    External32,
+}
+
+impl Operation {
+    /// All operations, that of bytes first.
+    pub const ALL: [Operation; 2] = [Operation::Bytes, Operation::External32];
+
+    /// The word of text forms and of the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Bytes => "bytes",
+            Operation::External32 => "external32",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Operation {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Operation, Error> {
+        Operation::ALL.into_iter().find(|o| o.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Operation::ALL.iter().map(|o| o.name()).collect();
+            let rule = format!("must be one of {}", names.join(", "));
+            Error::new(ErrorClass::Arg, "kind", "operation", text, rule)
+        })
+    }
+}
+
+/// A transfer with a leaf operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    /// Which way.
+    pub direction: Direction,
+    /// What happens to a leaf.
+    pub operation: Operation,
+}
+
+impl Kind {
+    /// How many there are.
+    pub const COUNT: usize = 2 * Operation::ALL.len();
+
+    /// All kinds by [`Kind::index`]: pack and unpack of bytes first.
+    pub fn all() -> impl Iterator<Item = Kind> {
+        Operation::ALL
+            .into_iter()
+            .flat_map(|operation| Direction::BOTH.map(|direction| Kind { direction, operation }))
+    }
+
+    /// A number below [`Kind::COUNT`], for tables by kind.
+    pub fn index(self) -> usize {
+        2 * self.operation as usize + self.direction as usize
+    }
+}
+
+impl From<Direction> for Kind {
+    /// The transfer of bytes.
+    fn from(direction: Direction) -> Kind {
+        Kind { direction, operation: Operation::Bytes }
+    }
+}
+
+/// `pack`, or `pack external32` where the operation is another than that of bytes.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.direction.fmt(f)?;
+        if self.operation == Operation::Bytes { Ok(()) } else { write!(f, " {}", self.operation) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_numbered_in_order() {
+        assert!(Kind::all().map(Kind::index).eq(0..Kind::COUNT));
+        assert_eq!(Kind::from(Direction::Unpack).index(), Direction::Unpack as usize);
+    }
+
+    #[test]
+    fn operations_read_as_they_print() {
+        for operation in Operation::ALL {
+            assert_eq!(operation.to_string().parse(), Ok(operation));
+        }
+        let error = "external64".parse::<Operation>().unwrap_err().to_string();
+        assert!(error.contains("bytes, external32"), "{error}");
     }
 }

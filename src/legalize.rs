@@ -45,7 +45,7 @@ pub fn legalize(plan: &Plan<Scheduled>, widest: u32) -> Result<Plan<Legal>> {
     }
     let end = ops.len() as u32;
     let root = moved(plan.root(), &starts, end);
-    Ok(Plan::new(ops, root, plan.tables().to_vec(), plan.direction(), plan.target()))
+    Ok(Plan::new(ops, root, plan.tables().to_vec(), plan.kind(), plan.target()))
 }
 
 /// Calls `f(offset, width)` for the accesses that cover `len` bytes.

@@ -29,6 +29,7 @@
 //!   cache        -> Committed            what packs and unpacks
 //! beside it:  Datatype [interp] -> bytes   by the definition of the type map: the oracle
 //!             nest, plan .eval() -> bytes  any phase can be evaluated
+//!             LoopNest<Normal, Value> [apply] -> values   what a leaf operation does, where there is no kernel
 //!             LoopNest<Normal> [walk] -> bytes   from any packed byte to any other: fallback, lazy tier, ends of ranges
 //! ```
 //!
@@ -46,7 +47,7 @@
 //! | [`nest`], [`plan`], [`segment`] | data: what moves; how it moves; which part of it |
 //! | [`micro`], [`arena`], [`kernel`] | data, unsafe: precompiled inner loops; executable memory; code with its context |
 //! | [`decode`], [`lower`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | passes: the stages, in order |
-//! | [`walk`], [`interp`] | executors: production fallback and ranges; oracle |
+//! | [`walk`], [`apply`], [`interp`] | executors: production fallback and ranges; leaf operations on values; oracle |
 //! | [`cache`], [`engine`] | equal layouts share kernels; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
 //! | [`calls`] | data: counters of pack and unpack calls, per thread, and only while one is asked for |
@@ -63,6 +64,7 @@
 //! Unsafe code is denied here and allowed by name in the rooms of docs/SAFETY.md.
 #![deny(unsafe_code)]
 
+pub mod apply;
 pub mod arena;
 pub mod cache;
 pub mod calls;
@@ -98,12 +100,12 @@ pub mod target;
 pub mod tool;
 pub mod walk;
 
-pub use committed::Committed;
+pub use committed::{Applied, Committed};
 pub use datatype::{Combiner, Datatype, Distribution, Named, Order};
 pub use engine::{Config, Counters, Engine, Mode};
 pub use error::{Error, ErrorClass, Result};
 pub use kernel::{Entry, Kernel};
-pub use kind::Direction;
+pub use kind::{Direction, Kind, Operation};
 pub use target::Level;
 
 /// Compiles `t` in the default engine ([`Engine::global`]) and returns what packs and unpacks it (MPI 5.0, 5.1.9,

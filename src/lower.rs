@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::column::{Column, more_room, room};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
+use crate::kind::Operation;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 use crate::segment::packed_bytes;
 
@@ -43,6 +44,22 @@ pub struct Native;
 /// Values that are in external32 representation on the packed side (MPI 5.0, 14.5.2).
 #[derive(Clone, Copy, Debug)]
 pub struct External32;
+
+/// The values that an operation is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Values(pub Operation);
+
+impl Leaves for Values {
+    type Leaf = Value;
+    const GROWTH: i64 = External32::GROWTH;
+
+    fn of(self, named: Named) -> BasicLeaves<Value> {
+        match self.0 {
+            Operation::Bytes => Native.of(named),
+            Operation::External32 => External32.of(named),
+        }
+    }
+}
 
 impl Leaves for Bytes {
     type Leaf = Byte;

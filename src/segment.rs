@@ -3,7 +3,8 @@
 //! Packed order is type-map order, so every node of a pack or unpack nest covers one interval of the stream, and the
 //! iterations of a loop cover equal pieces of it. A position is found by division and binary search, never by counting.
 
-use crate::nest::{Leaf, Node, Offsets};
+use crate::column::Column;
+use crate::nest::{Leaf, LoopNest, Node, Normal, Offsets};
 
 /// A range `[from, to)` of the packed stream, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,42 @@ pub fn packed_bytes<L: Leaf>(node: &Node<L>, count: u64) -> i64 {
             n => packed.get(n - 1) + len.get(n - 1).wrapping_mul(unit.packed()),
         },
         Node::Copy { n, unit, .. } => (n.at(count) as i64).wrapping_mul(unit.packed()),
+    }
+}
+
+/// How many entries of an ascending column are at most `limit`.
+pub fn at_most(column: &Column, limit: i64) -> usize {
+    let (mut low, mut high) = (0, column.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if column.get(middle) <= limit { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// The last boundary between units of `count` instances of `nest` that is not past `position` in the packed stream: found as any position is.
+pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) -> u64 {
+    let position = i64::try_from(position).unwrap_or(i64::MAX);
+    let byte = Segment { from: position, to: position.saturating_add(1) };
+    let (mut body, mut at) = (nest.root(), 0);
+    loop {
+        let inside =
+            |node: &&Node<L>| byte.cover(at + node.at().packed, packed_bytes(node, count)) != Cover::None;
+        // None past the end, which is a boundary.
+        let Some(node) = nest.body(body).iter().find(inside) else { return position as u64 };
+        at += node.at().packed;
+        let leaf = |start: i64, unit: &L| (position - (position - start) % unit.packed()) as u64;
+        let (step, inner) = match node {
+            Node::Copy { unit, .. } => return leaf(at, unit),
+            Node::Blocks { packed, unit, .. } => {
+                let row = at_most(packed, position - at).saturating_sub(1);
+                return leaf(at + packed.get(row), unit);
+            }
+            Node::Loop { step, body, .. } => (step.packed, *body),
+            Node::Table { packed, body, .. } => (*packed, *body),
+        };
+        at += (position - at) / step * step;
+        body = inner;
     }
 }
 

@@ -279,9 +279,9 @@ pub mod cost {
     /// Shortest piece in bytes.
     pub const MIN_PIECE: u64 = 4;
     /// Fewest iterations of a small body for which a permutation is called instead of unrolled moves.
-    pub const PATTERN_TRIP: u64 = 8;
+    pub const PERMUTED_TRIP: u64 = 8;
     /// Most rows of a body that is moved by permutation: what fits a window of 64 bytes.
-    pub const PATTERN_ROWS: usize = 32;
+    pub const PERMUTED_ROWS: usize = 32;
     /// Fewest iterations of either loop of a transpose.
     pub const TRANSPOSED_TRIP: u64 = 4;
     /// Largest stride in bytes of the outer loop of a transpose: beyond a cache line, tiles share no lines.

@@ -144,8 +144,8 @@ fn plans_of_every_target_are_printed_on_any_machine() {
     let structs = |target| {
         good(&["schedule", "--target", target, "resized(0, 8, struct([1, 1], [0, 5], [int, char]))"])
     };
-    assert!(structs("avx512+vbmi").contains("call pattern.byte.pack.avx512"));
-    assert!(!structs("avx512").contains("call pattern.byte"));
+    assert!(structs("avx512+vbmi").contains("call permute.byte.pack.avx512"));
+    assert!(!structs("avx512").contains("call permute.byte"));
 }
 
 #[test]

@@ -25,10 +25,11 @@ use std::process::ExitCode;
 use ddtc::datatype::Datatype;
 use ddtc::emit::{self, Emitter};
 use ddtc::fuzzing::check_datatype;
-use ddtc::kind::Direction;
-use ddtc::lower::Bytes;
-use ddtc::nest::{LoopNest, Lowered, Normal, Visit};
+use ddtc::kind::{Direction, Kind, Operation};
+use ddtc::lower::{Bytes, Leaves, Values};
+use ddtc::nest::{Leaf, LoopNest, Lowered, Normal, Visit};
 use ddtc::plan::{Plan, Scheduled};
+use ddtc::schedule::Planned;
 use ddtc::target::{Arch, Level, Target};
 use ddtc::{legalize, lower, normalize, schedule};
 use libtest_mimic::{Arguments, ColorSetting, Trial};
@@ -49,6 +50,8 @@ struct Settings {
     templates: bool,
     /// Constructor arguments that normalize's budget is measured by, for inputs that are nests.
     arguments: u64,
+    /// What happens to a leaf.
+    operation: Operation,
 }
 
 struct Case {
@@ -69,8 +72,8 @@ fn number<T: std::str::FromStr>(word: &str, line: &str) -> T {
 }
 
 impl Settings {
-    /// Takes a directive in; false for what is only a comment.
-    fn directive(&mut self, line: &str) -> bool {
+    /// Takes a directive in. Other lines of more than two words that are no numbers are comments.
+    fn directive(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.trim_start_matches(';').split_whitespace().collect();
         match words[..] {
             ["target", target] => self.target = target.parse().unwrap_or_else(|e| panic!("{line}: {e}")),
@@ -84,9 +87,15 @@ impl Settings {
             }
             ["arguments", n] => self.arguments = number(n, line),
             ["counts", ref counts @ ..] => self.counts = counts.iter().map(|n| number(n, line)).collect(),
-            _ => return false,
+            ["operation", operation] => {
+                self.operation = operation.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+            }
+            [_, ref rest @ ..] if rest.len() < 2 || rest.iter().all(|word| word.parse::<f64>().is_ok()) => {
+                return Err(format!("'{line}' is no directive, and too short for a comment"));
+            }
+            _ => {}
         }
-        true
+        Ok(())
     }
 }
 
@@ -100,6 +109,7 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
         counts: vec![0, 1, 2, 3, 17],
         templates: false,
         arguments: 1000,
+        operation: Operation::Bytes,
     };
     if lines.first().map(|l| l.trim()) != Some(&format!("; test {stage}")) {
         return Err(format!("the first line must be '; test {stage}', after the folder"));
@@ -123,7 +133,7 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
                 expected.end = i + 1;
             }
         } else if line.starts_with(';') {
-            cases.last_mut().map_or(&mut settings, |c| &mut c.settings).directive(line);
+            cases.last_mut().map_or(&mut settings, |c| &mut c.settings).directive(line)?;
         } else if !line.trim().is_empty() {
             if cases.is_empty() {
                 // A file of one case need not name it: what a failing check prints.
@@ -140,37 +150,41 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
     Ok(File { lines, cases })
 }
 
-/// The bytes that visits move: user offset of every packed byte in packed order.
-fn bytes(visits: &[Visit]) -> Vec<(i64, i64)> {
-    visits.iter().flat_map(|v| (0..v.n as i64).map(|i| (v.at.packed + i, v.at.user + i))).collect()
+/// The units that visits move: packed and user offset of each, in their order.
+fn units<L: Leaf>(visits: &[Visit<L>]) -> Vec<(i64, i64)> {
+    let unit = |v: &Visit<L>, i| {
+        let at = v.at + v.unit.span(i);
+        (at.packed, at.user)
+    };
+    visits.iter().flat_map(|v| (0..v.n as i64).map(move |i| unit(v, i))).collect()
 }
 
 fn is_nest(input: &str) -> bool {
     input.trim_start().starts_with("nest")
 }
 
-fn lowered(input: &str) -> (LoopNest<Lowered>, Option<u64>) {
+fn lowered<V: Leaves>(input: &str, leaves: V) -> (LoopNest<Lowered, V::Leaf>, Option<u64>) {
     if is_nest(input) {
         return (input.parse().unwrap_or_else(|e| panic!("{e}\n{input}")), None);
     }
     let t: Datatype = ddtc::corpus::datatype(input).unwrap_or_else(|e| panic!("{e}\n{input}"));
-    (lower::lower(&t, Bytes).unwrap(), Some(t.arguments()))
+    (lower::lower(&t, leaves).unwrap(), Some(t.arguments()))
 }
 
-fn normal(case: &Case) -> (LoopNest<Normal>, i64) {
+fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64) {
     if case.input.trim_start().starts_with("nest normal") {
         return (case.input.parse().unwrap_or_else(|e| panic!("{e}\n{}", case.input)), 0);
     }
-    let (nest, arguments) = lowered(&case.input);
+    let (nest, arguments) = lowered(&case.input, leaves);
     nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
     let made = normalize::normalize(&nest, arguments.unwrap_or(case.settings.arguments)).unwrap();
-    let visits = |visit: &dyn Fn(u64, &mut Vec<Visit>)| {
+    let visits = |visit: &dyn Fn(u64, &mut Vec<Visit<V::Leaf>>)| {
         [0, 1, 3].map(|count| {
             // Large inputs are about decisions of later stages.
             let count = if nest.size() < 1 << 16 { count } else { 0 };
             let mut out = Vec::new();
             visit(count, &mut out);
-            bytes(&out)
+            units(&out)
         })
     };
     // The rewrites must not change what moves, nor the order.
@@ -178,16 +192,44 @@ fn normal(case: &Case) -> (LoopNest<Normal>, i64) {
     let after = visits(&|count, out| made.nest.visit(count, |v| out.push(v)));
     for (before, after) in before.into_iter().zip(after) {
         let after: Vec<_> = after.into_iter().map(|(p, u)| (p, u + made.origin)).collect();
-        assert!(before == after, "case {}: other bytes\n{nest}\n{}", case.name, made.nest);
+        assert!(before == after, "case {}: other units\n{nest}\n{}", case.name, made.nest);
     }
     (made.nest, made.origin)
 }
 
 fn each(case: &Case, one: impl Fn(Result<Plan<Scheduled>, schedule::Refusal>) -> String) -> String {
-    let (nest, _) = normal(case);
+    match case.settings.operation {
+        Operation::Bytes => each_of(case, Bytes, one),
+        operation => each_of(case, Values(operation), one),
+    }
+}
+
+fn each_of<V: Leaves<Leaf: Planned>>(
+    case: &Case,
+    leaves: V,
+    one: impl Fn(Result<Plan<Scheduled>, schedule::Refusal>) -> String,
+) -> String {
+    let (nest, _) = normal(case, leaves);
     nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
-    let directions = case.settings.directions.iter();
-    directions.map(|&d| one(schedule::schedule(&nest, d, case.settings.target))).collect()
+    let Settings { operation, target, .. } = case.settings;
+    let kinds = case.settings.directions.iter().map(|&direction| Kind { direction, operation });
+    kinds.map(|kind| one(schedule::schedule(&nest, kind, target))).collect()
+}
+
+/// The nest of `stage`, lower or normalize, as text.
+fn nest<V: Leaves>(stage: &str, case: &Case, leaves: V) -> String {
+    if stage == "lower" {
+        let (nest, _) = lowered(&case.input, leaves);
+        nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
+        return nest.to_string();
+    }
+    let (nest, origin) = normal(case, leaves);
+    nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
+    let mut text = nest.to_string();
+    if origin != 0 {
+        let _ = writeln!(text, "origin {origin}");
+    }
+    text
 }
 
 /// The text that the stage makes of the input of `case`.
@@ -195,20 +237,10 @@ fn run(stage: &str, case: &Case) -> String {
     let refused = |r: schedule::Refusal| format!("walked: {}\n", r.reason);
     let widest = case.settings.widest;
     match stage {
-        "lower" => {
-            let (nest, _) = lowered(&case.input);
-            nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
-            nest.to_string()
-        }
-        "normalize" => {
-            let (nest, origin) = normal(case);
-            nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
-            let mut text = nest.to_string();
-            if origin != 0 {
-                let _ = writeln!(text, "origin {origin}");
-            }
-            text
-        }
+        "lower" | "normalize" => match case.settings.operation {
+            Operation::Bytes => nest(stage, case, Bytes),
+            operation => nest(stage, case, Values(operation)),
+        },
         "schedule" => each(case, |plan| match plan {
             Ok(plan) => {
                 plan.verify().unwrap_or_else(|e| panic!("{e}\n{plan}"));
@@ -460,8 +492,10 @@ mod runner {
         for (text, wrong) in [
             ("", "first line"),
             ("; test emit\nint\n", "first line"),
-            ("; test lower\n; a comment\n", "no case"),
+            ("; test lower\n; What is only a comment\n", "no case"),
             ("; test lower\n; -->\n", "before the first case"),
+            ("; test lower\n; tarket avx2\nint\n", "no directive"),
+            ("; test lower\n; cuonts 0 1 2\nint\n", "no directive"),
         ] {
             let e = parse(text, "lower").err().unwrap_or_else(|| panic!("{text:?} passes"));
             assert!(e.contains(wrong), "{e}");

@@ -7,7 +7,10 @@ use crate::datatype::Datatype;
 use crate::emit::Listing;
 use crate::error::Result;
 use crate::kernel::Text;
-use crate::kind::Direction;
+use crate::kind::{Kind, Operation};
+use crate::lower::{Bytes, Leaves, Values};
+use crate::nest::Leaf;
+use crate::schedule::Planned;
 use crate::target::Target;
 
 /// One stage of an [`Explanation`].
@@ -23,7 +26,7 @@ pub struct Stage {
     pub unchanged: bool,
 }
 
-/// Every stage of one datatype in one direction.
+/// Every stage of one datatype for one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
     /// Stages in order, those that there are.
@@ -93,12 +96,12 @@ pub(super) trait Shown {
     }
 }
 
-impl<P: crate::nest::Phase> Shown for crate::nest::LoopNest<P> {
+impl<P: crate::nest::Phase, L: Leaf> Shown for crate::nest::LoopNest<P, L> {
     fn shown(&self) -> String {
         self.to_string()
     }
 }
-impl Shown for crate::normalize::Normalized {
+impl<L: Leaf> Shown for crate::normalize::Normalized<L> {
     fn shown(&self) -> String {
         self.nest.to_string()
     }
@@ -126,12 +129,26 @@ impl Engine {
     ///
     /// # Errors
     /// The error of the stage that failed.
-    pub fn explain(&self, t: &Datatype, direction: Direction, target: Target) -> Result<Explanation> {
+    pub fn explain(&self, t: &Datatype, kind: impl Into<Kind>, target: Target) -> Result<Explanation> {
+        let kind = kind.into();
+        match kind.operation {
+            Operation::Bytes => self.explain_leaves(t, Bytes, kind, target),
+            operation => self.explain_leaves(t, Values(operation), kind, target),
+        }
+    }
+
+    fn explain_leaves<V: Leaves<Leaf: Planned>>(
+        &self,
+        t: &Datatype,
+        leaves: V,
+        kind: Kind,
+        target: Target,
+    ) -> Result<Explanation> {
         let mut trace = Trace::collecting();
-        let normalized = self.nest(t, &mut trace)?;
+        let normalized = self.nest(t, leaves, &mut trace)?;
         let mut out = Explanation { origin: normalized.origin, ..Explanation::default() };
         let emission = self.emission_for(target)?;
-        match self.plan(&normalized.nest, direction, &emission, &mut trace)? {
+        match self.plan(&normalized.nest, kind, &emission, &mut trace)? {
             Err(refusal) => out.refusal = Some(refusal.reason),
             Ok((plan, summary)) => {
                 out.schedule = summary;

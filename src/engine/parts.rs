@@ -10,7 +10,7 @@ use super::Engine;
 use crate::cache::{Layout, Part, Tier};
 use crate::column::Column;
 use crate::error::Result;
-use crate::kind::Direction;
+use crate::kind::{Direction, Operation};
 use crate::micro::{Argument, Buffers, Role};
 use crate::nest::{Node, Offsets};
 use crate::plan::Op;
@@ -29,8 +29,16 @@ impl Compiled<'_> {
     /// The part that node `i` is, once ranges have moved enough of it.
     fn part(&self, i: usize, bytes: u64) -> Option<&Part> {
         let Compiled { engine, layout } = self;
-        let make = || engine.part(layout, i).unwrap_or(Part::Walked);
-        layout.part(i)?.get(bytes, engine.config().lazy_threshold, make)
+        let mut made = false;
+        let make = || {
+            made = true;
+            engine.part(layout, i).unwrap_or(Part::Walked)
+        };
+        let part = layout.part(i)?.get(bytes, engine.config().lazy_threshold, make);
+        if made {
+            engine.0.cache.settle(layout);
+        }
+        part
     }
 }
 
@@ -79,7 +87,7 @@ impl Engine {
         let nest = normalize::normalize(&part, 0)?.nest;
         self.check(|| nest.verify())?;
         if !matches!(node, Node::Blocks { .. }) {
-            let own = self.0.cache.by_nest(None, nest, 0).layout;
+            let own = self.0.cache.by_nest(None, nest, Operation::Bytes, 0).layout;
             return Ok(if Arc::ptr_eq(&own, layout) { Part::Own } else { Part::Iterations(own) });
         }
         // What unpacking may reorder, packing may.
@@ -93,9 +101,8 @@ impl Engine {
             return Ok(Part::Walked);
         };
         // Kept once where a kernel of the layout has it too.
-        let kernels = Direction::BOTH.into_iter().filter_map(|d| layout.served(d)?.kernel());
         let shared = |column: &Column| {
-            let own = kernels.clone().find_map(|kernel| kernel.shared(column));
+            let own = layout.kernels().find_map(|kernel| kernel.shared(column));
             own.unwrap_or_else(|| column.clone())
         };
         let column = |role| call.column(plan.tables(), role);

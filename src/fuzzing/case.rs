@@ -197,6 +197,11 @@ impl Case {
         self.packed.len()
     }
 
+    /// Which bytes of the user images are mapped.
+    pub(super) fn mapped(&self) -> &[bool] {
+        &self.mapped
+    }
+
     /// Displacement of the first byte of the user images.
     pub fn low(&self) -> i64 {
         self.low
@@ -443,6 +448,7 @@ impl fmt::Display for Shown<'_> {
                     Err(e) => write!(f, "\n{e}"),
                 }
             }
+            Subject::Applied(a) => write!(f, "{a:?}"),
             Subject::Kernel(k, moved) => write!(f, "origin {moved}, {k:?}"),
             Subject::Walk(nest, moved, _) => write!(f, "origin {moved}\n{nest}"),
         }

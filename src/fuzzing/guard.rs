@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{Once, OnceLock};
 
-use crate::committed::Committed;
+use crate::committed::{Applied, Committed};
 use crate::kernel::Kernel;
 use crate::kind::Direction;
 use crate::micro::Buffers;
@@ -118,6 +118,8 @@ impl Default for Rig {
 pub enum Subject<'a> {
     /// A committed datatype, in both directions and by ranges.
     Committed(&'a Committed),
+    /// A committed datatype under a leaf operation, in the same way. All values must fit.
+    Applied(&'a Applied),
     /// A kernel and the user offset that is not in its code: whole calls in the direction that it was made for.
     Kernel(&'a Kernel, i64),
     /// The walker on a nest and the user offset that is not in it.
@@ -129,6 +131,7 @@ impl Subject<'_> {
     pub fn level(self) -> Option<Level> {
         match self {
             Subject::Committed(c) => Some(c.engine().config().level),
+            Subject::Applied(a) => Some(a.committed().engine().config().level),
             Subject::Kernel(..) => None,
             Subject::Walk(_, _, level) => Some(level),
         }
@@ -152,6 +155,10 @@ impl Subject<'_> {
                     c.pack_raw(user, count, packed);
                 }
                 (Subject::Committed(c), None) => c.unpack_raw(packed, user, count),
+                (Subject::Applied(a), range) => {
+                    let range = range.unwrap_or(0..a.nest().size() as u64 * count);
+                    a.range_raw(direction, user, count, packed, range).expect("values that fit");
+                }
                 (Subject::Kernel(k, moved), _) => k.call(user.wrapping_offset(moved as isize), packed, count),
                 (Subject::Walk(nest, moved, level), range) => {
                     let range = range.unwrap_or(0..nest.size() as u64 * count);

@@ -21,6 +21,7 @@ mod reserved;
 mod shrink;
 mod surfaces;
 pub mod targets;
+mod values;
 
 pub use c_program::c_program;
 pub use case::{Case, Mismatch, pattern, seeds};

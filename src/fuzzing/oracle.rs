@@ -10,6 +10,7 @@ use super::guard::{Edge, Rig, noted};
 use super::hostile::round_trip;
 use super::panics::caught;
 use super::reserved::RangeCase;
+use super::values;
 use crate::datatype::Datatype;
 use crate::emit::{self, Emitter, X64};
 use crate::engine::{Config, Engine, Mode};
@@ -192,7 +193,20 @@ impl Oracle {
         for pieces in &pieces {
             case.ranges(&walked, &mut self.rig, pieces, Edge::Back)?;
         }
+        self.values(&case, cuts)?;
         Ok(verdict)
+    }
+
+    /// Leaf operations on values.
+    fn values(&mut self, case: &Case, cuts: &mut Choices<'_>) -> Check {
+        let cranelift = self.cranelift.as_ref().map_err(|e| Mismatch::new("emit", e.to_string()))?;
+        let levels: Vec<Level> = self.compilers.iter().map(|e| e.config().level).collect();
+        let engines =
+            [("compiled", &self.compilers), ("cranelift", &self.general), ("precompiled", &self.shortcut)];
+        let engines = engines.into_iter().flat_map(|(stage, all)| all.iter().map(move |e| (stage, e)));
+        let engines: Vec<_> = engines.chain([("apply", &self.walker)]).collect();
+        values::check(case, &engines, &levels, cranelift, &mut self.rig, cuts)?;
+        engines.iter().try_for_each(|(_, engine)| no_fallback(engine))
     }
 
     fn level(

@@ -67,6 +67,7 @@ pub static FAMILY: Family = Family {
         let Widths { user, packed, len } = Widths::of_number(number);
         write!(f, ".{user}.{packed}.{len}")
     },
+    transform: Family::copied,
     address: |micro| function(Widths::of_number(micro.variant()), micro.direction(), micro.level()) as usize,
     check: |call| {
         let columns = COLUMNS.map(|role| call.column(role));

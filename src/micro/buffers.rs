@@ -4,7 +4,7 @@
 //! then calls of micro-kernels by offset.
 
 use super::blocks::{self, Widths};
-use super::{Direction, Width, block, rows, stream, strided};
+use super::{Direction, Width, block, rows, stream, strided, swap};
 use crate::column::Column;
 use crate::target::Level;
 
@@ -13,6 +13,9 @@ const INLINE: u64 = 64;
 
 /// Fewest bytes that are streamed: shorter runs end in as many half lines as whole ones.
 const STREAMED: u64 = 4 << 10;
+
+/// Most bytes of a value that [`Buffers::convert`] moves.
+pub const LONGEST_VALUE: usize = 16;
 
 /// The user buffer and the packed buffer of one call, and which way bytes go.
 ///
@@ -105,6 +108,56 @@ impl Buffers {
                 Direction::Unpack => f(user, packed, n, user_stride, packed_stride, len),
             }
         }
+    }
+
+    /// Moves `n` blocks of `len` bytes, in order, as [`Buffers::strided`] does, and reverses the bytes of every `unit` of them.
+    ///
+    /// # Panics
+    /// If `len` is not a multiple of `unit`, or there is no micro-kernel for such units ([`swap::UNITS`]).
+    pub fn swapped(
+        &self,
+        (user, packed): (i64, i64),
+        n: u64,
+        (user_stride, packed_stride): (i64, i64),
+        len: u64,
+        unit: u64,
+    ) {
+        assert!(len.is_multiple_of(unit), "blocks that are not whole units");
+        let f = swap::function(unit, self.level).expect("a micro-kernel for the unit");
+        let (user, packed) = (self.user(user), self.packed(packed));
+        // SAFETY: the blocks are valid by the contract of `new`, and so is the level.
+        unsafe {
+            match self.direction {
+                Direction::Pack => f(packed, user, n, packed_stride, user_stride, len),
+                Direction::Unpack => f(user, packed, n, user_stride, packed_stride, len),
+            }
+        }
+    }
+
+    /// Moves one value of so many bytes on each side, as `convert` makes the bytes of the one side from those of the other; nothing is
+    /// moved where it fails.
+    ///
+    /// # Panics
+    /// If a side has more than [`LONGEST_VALUE`] bytes.
+    pub fn convert<E>(
+        &self,
+        (user, packed): (i64, i64),
+        (user_len, packed_len): (usize, usize),
+        convert: impl FnOnce(&[u8], &mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (user, packed) = (self.user(user), self.packed(packed));
+        let ((src, from), (dst, to)) = match self.direction {
+            Direction::Pack => ((user, user_len), (packed, packed_len)),
+            Direction::Unpack => ((packed, packed_len), (user, user_len)),
+        };
+        let (mut old, mut new) = ([0; LONGEST_VALUE], [0; LONGEST_VALUE]);
+        let (old, new) = (&mut old[..from], &mut new[..to]);
+        // SAFETY: a block of the source, valid by the contract of `new`; it fits, and nobody else has the array.
+        unsafe { std::ptr::copy_nonoverlapping(src, old.as_mut_ptr(), from) };
+        convert(old, new)?;
+        // SAFETY: a block of the destination, in the same way.
+        unsafe { std::ptr::copy_nonoverlapping(new.as_ptr(), dst, to) };
+        Ok(())
     }
 
     /// Moves blocks of `len` bytes, in order: for every entry `first + i` below `first + n` of `column`, the block at

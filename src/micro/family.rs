@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Micro, Pattern};
+use super::{Micro, Permutation};
 use crate::column::Column;
-use crate::kind::Direction;
+use crate::kind::{Direction, Operation};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
@@ -115,7 +115,7 @@ pub enum Table {
     /// Offsets or lengths in bytes.
     Column(Column),
     /// A permutation with its masks.
-    Permutation(Arc<Pattern>),
+    Permutation(Arc<Permutation>),
 }
 
 impl Table {
@@ -123,7 +123,7 @@ impl Table {
     pub fn as_ptr(&self) -> *const u8 {
         match self {
             Table::Column(column) => column.as_ptr(),
-            Table::Permutation(pattern) => pattern.as_ptr(),
+            Table::Permutation(permutation) => permutation.as_ptr(),
         }
     }
 
@@ -131,7 +131,7 @@ impl Table {
     pub fn bytes(&self) -> usize {
         match self {
             Table::Column(column) => column.bytes(),
-            Table::Permutation(_) => size_of::<Pattern>(),
+            Table::Permutation(_) => size_of::<Permutation>(),
         }
     }
 
@@ -148,7 +148,7 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Table::Column(column) => write!(f, "{} rows of i{}", column.len(), 8 * column.width()),
-            Table::Permutation(pattern) => pattern.fmt(f),
+            Table::Permutation(permutation) => permutation.fmt(f),
         }
     }
 }
@@ -286,10 +286,10 @@ impl Actual<'_> {
     }
 
     /// The permutation.
-    pub fn permutation(&self) -> &Pattern {
+    pub fn permutation(&self) -> &Permutation {
         let Argument::Table(i) = self.argument(Role::Permutation) else { panic!("no table") };
-        let Table::Permutation(pattern) = &self.tables[i as usize] else { panic!("no permutation") };
-        pattern
+        let Table::Permutation(permutation) = &self.tables[i as usize] else { panic!("no permutation") };
+        permutation
     }
 }
 
@@ -303,6 +303,8 @@ pub struct Family {
     pub parameters: fn(Direction) -> &'static [Role],
     /// What the number of a variant says: a part of the name, with its dot.
     pub variant: fn(u8, &mut fmt::Formatter<'_>) -> fmt::Result,
+    /// What becomes of a block's bytes on their way, by the number of the variant.
+    pub transform: fn(u8) -> Transform,
     /// Address of the code; 0 where the machine that this was built for has none.
     pub address: fn(Micro) -> usize,
     /// What must hold for a call beyond the kinds of its arguments.
@@ -311,6 +313,25 @@ pub struct Family {
     pub blocks: fn(&Actual<'_>, &mut dyn FnMut(Offsets, u64)),
     /// The call that moves a loop over equal blocks, if such loops are better moved by this family than by `strided`, which moves any.
     pub takes: fn(&Repeated) -> Option<Call>,
+}
+
+/// What becomes of a block's bytes on their way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transform {
+    /// Nothing.
+    Copied,
+    /// In units of so many bytes, which end on the other side in reverse order.
+    Reversed(u8),
+}
+
+impl Transform {
+    /// The operation that it belongs to.
+    pub fn operation(self) -> Operation {
+        match self {
+            Transform::Copied => Operation::Bytes,
+            Transform::Reversed(_) => Operation::External32,
+        }
+    }
 }
 
 /// An innermost loop over equal blocks, as the schedule finds it: what a family is asked to take ([`Family::takes`]).
@@ -334,6 +355,11 @@ impl Family {
     /// For families without variants.
     pub(super) fn plain(_: u8, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
+    }
+
+    /// For families that move bytes as they are.
+    pub(super) fn copied(_: u8) -> Transform {
+        Transform::Copied
     }
 
     /// For families that the schedule chooses by other means.

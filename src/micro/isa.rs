@@ -11,7 +11,7 @@
 use std::ops::RangeInclusive;
 
 use super::cursor::Cursor;
-use super::pattern::{self, Granule};
+use super::permute::{self, Granule};
 use super::{Direction, block, transpose};
 use crate::target::Level;
 
@@ -126,9 +126,9 @@ pub(super) fn serving(level: Level, len: u16, lengths: fn(&MadeFor) -> Lengths) 
     if has(lengths(&made_for), len as usize) { level } else { serving(below, len, lengths) }
 }
 
-/// How an instruction set permutes the instances of a small layout: [`pattern::Pattern`].
+/// How an instruction set permutes the instances of a small layout: [`permute::Permutation`].
 #[derive(Clone, Copy)]
-pub(super) struct Permutation {
+pub(super) struct Permuting {
     /// Bytes of the user's buffer that are permuted at once.
     pub(super) vector: u64,
     /// Loads and stores touch the mapped lanes alone. Else vectors are read whole, gaps included, and there is no unpacking.
@@ -158,7 +158,7 @@ pub(super) trait Isa: Sized {
     /// Longest block in bytes that is loaded and stored under a mask whatever its length; 0 where none is.
     const MASKED_UP_TO: usize = 0;
     /// How small layouts are permuted, if they are.
-    const PERMUTATION: Option<Permutation> = None;
+    const PERMUTATION: Option<Permuting> = None;
 }
 
 /// The code of an instruction set, which may run where the machine has the instructions.
@@ -255,8 +255,8 @@ pub(super) trait Code: Isa {
         Baseline::prefetch::<WRITE>(address)
     }
 
-    /// The function for patterns of `granule`, if there is one.
-    fn pattern(_granule: Granule, _direction: Direction) -> Option<pattern::Function> {
+    /// The function for permutations of `granule`, if there is one.
+    fn permute(_granule: Granule, _direction: Direction) -> Option<permute::Function> {
         None
     }
 }

@@ -8,7 +8,7 @@
 //! * no byte outside the blocks is written, not even with its old value;
 //! * no byte is read outside the blocks, except gap bytes between two mapped bytes less than 4096 bytes apart;
 //! * destination blocks that overlap end up as if the blocks were copied one after the other (a transpose and an unpacked
-//!   pattern are for disjoint destinations only);
+//!   permutation are for disjoint destinations only);
 //! * source and destination do not overlap (MPI 5.0, section 4.1: a buffer is not both).
 #![allow(unsafe_code)] // Copies through raw pointers and instruction sets chosen at run time.
 
@@ -19,11 +19,12 @@ mod constant_length;
 mod cursor;
 mod family;
 mod isa;
-pub mod pattern;
+pub mod permute;
 pub mod rows;
 mod run_time_length;
 pub mod stream;
 pub mod strided;
+pub mod swap;
 #[cfg(test)]
 mod testing;
 pub mod transpose;
@@ -37,8 +38,8 @@ use crate::target::Level;
 pub(crate) use block::run_time as copy;
 pub use blocks::Widths;
 pub use buffers::Buffers;
-pub use family::{Actual, Argument, Call, Family, Repeated, Role, Table};
-pub use pattern::{Granule, Pattern};
+pub use family::{Actual, Argument, Call, Family, Repeated, Role, Table, Transform};
+pub use permute::{Granule, Permutation};
 
 /// Width of the entries of a column.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -75,12 +76,12 @@ impl fmt::Display for Width {
 
 /// All families.
 pub const FAMILIES: &[&Family] =
-    &[&strided::FAMILY, &rows::FAMILY, &blocks::FAMILY, &pattern::FAMILY, &transpose::FAMILY];
+    &[&strided::FAMILY, &rows::FAMILY, &blocks::FAMILY, &permute::FAMILY, &transpose::FAMILY, &swap::FAMILY];
 
 /// A micro-kernel by identity: plain data that plans, keys and logs can hold.
 ///
 /// Prints as `strided<8>.avx2`; without a length where the length is an argument: `strided.baseline`, `rows<24>.i32.pack.avx2`,
-/// `blocks.i32.i32.i32.unpack.avx512`, `pattern.byte.pack.avx512`, `transpose<16>.avx2`.
+/// `blocks.i32.i32.i32.unpack.avx512`, `permute.byte.pack.avx512`, `transpose<16>.avx2`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Micro {
     family: &'static Family,
@@ -127,6 +128,11 @@ impl Micro {
     /// What the code is made for beyond its length, in the numbers of its family.
     pub(crate) fn variant(self) -> u8 {
         self.variant
+    }
+
+    /// What becomes of a block's bytes on their way.
+    pub fn transform(self) -> Transform {
+        (self.family.transform)(self.variant)
     }
 
     /// Which way it goes.

@@ -22,6 +22,7 @@ pub static FAMILY: Family = Family {
         &[Role::User, Role::Packed, Role::Iterations, Role::UserOffsets, Role::PackedStep, Role::Length]
     },
     variant: |number, f| write!(f, ".{}", Width::of_number(number)),
+    transform: Family::copied,
     address: |micro| {
         let width = Width::of_number(micro.variant());
         get(micro.made_for().unwrap_or(0) as u16, width, micro.direction(), micro.level()) as usize

@@ -23,6 +23,7 @@ pub static FAMILY: Family = Family {
     directed: false,
     parameters,
     variant: Family::plain,
+    transform: Family::copied,
     address: |micro| {
         get(micro.made_for().unwrap_or(0) as u16, micro.level()).map_or(0, |function| function as usize)
     },

@@ -7,6 +7,7 @@
 
 use super::{Offsets, Op, Phase, Plan};
 use crate::kind::Direction;
+use crate::micro::Transform;
 
 struct Machine<'a> {
     direction: Direction,
@@ -16,8 +17,8 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Copies `len` bytes as one access: all loads before all stores.
-    fn copy(&mut self, at: Offsets, len: u64) {
+    /// Moves `len` bytes as one access: all loads before all stores.
+    fn block(&mut self, at: Offsets, len: u64, transform: Transform) {
         // Nothing of nothing: the place need not exist.
         if len == 0 {
             return;
@@ -25,9 +26,13 @@ impl Machine<'_> {
         let u = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
         let p = usize::try_from(at.packed).expect("packed offset inside the slice");
         let (u, p) = (u..u + len as usize, p..p + len as usize);
-        match self.direction {
-            Direction::Pack => self.packed[p].copy_from_slice(&self.user[u]),
-            Direction::Unpack => self.user[u].copy_from_slice(&self.packed[p]),
+        let (from, to) = match self.direction {
+            Direction::Pack => (&self.user[u], &mut self.packed[p]),
+            Direction::Unpack => (&self.packed[p], &mut self.user[u]),
+        };
+        to.copy_from_slice(from);
+        if let Transform::Reversed(unit) = transform {
+            to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse);
         }
     }
 }
@@ -60,10 +65,11 @@ impl<P: Phase> Plan<P> {
                             let body = if count <= *limit { then } else { otherwise };
                             stack.push(Pending::Ops { ops: self.body(*body), at });
                         }
-                        Op::Move { len, .. } => machine.copy(at, u64::from(*len)),
+                        Op::Move { len, .. } => machine.block(at, u64::from(*len), Transform::Copied),
                         Op::Call { call, .. } => {
+                            let transform = call.callee().transform();
                             call.blocks(self.tables(), count, &mut |block, len| {
-                                machine.copy(at + block, len)
+                                machine.block(at + block, len, transform)
                             });
                         }
                     }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::column::Column;
-use crate::kind::Direction;
+use crate::kind::{Direction, Kind};
 use crate::micro::{Call, Table};
 pub use crate::nest::{Body, Offsets, Quantity};
 use crate::target::Target;
@@ -123,21 +123,21 @@ impl Op {
     }
 }
 
-/// A plan in phase `P` for one direction and target.
+/// A plan in phase `P` for one kind and target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan<P> {
     ops: Vec<Op>,
     root: Body,
     tables: Vec<Table>,
-    direction: Direction,
+    kind: Kind,
     target: Target,
     phase: PhantomData<P>,
 }
 
 impl<P: Phase> Plan<P> {
     /// A plan from its parts; calls and table loops name `tables` by index. Check it with [`Plan::verify`].
-    pub fn new(ops: Vec<Op>, root: Body, tables: Vec<Table>, direction: Direction, target: Target) -> Self {
-        Self { ops, root, tables, direction, target, phase: PhantomData }
+    pub fn new(ops: Vec<Op>, root: Body, tables: Vec<Table>, kind: impl Into<Kind>, target: Target) -> Self {
+        Self { ops, root, tables, kind: kind.into(), target, phase: PhantomData }
     }
 
     /// All operations, bodies before the operations that use them.
@@ -165,9 +165,14 @@ impl<P: Phase> Plan<P> {
         self.tables.get(table as usize)?.column()
     }
 
+    /// What it does.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Pack or unpack.
     pub fn direction(&self) -> Direction {
-        self.direction
+        self.kind.direction
     }
 
     /// What it was made for.

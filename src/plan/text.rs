@@ -6,7 +6,7 @@ use super::{Offsets, Op, Phase, Plan};
 
 impl<P: Phase> fmt::Display for Plan<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "plan {} {} {}", P::NAME, self.direction(), self.target())?;
+        writeln!(f, "plan {} {} {}", P::NAME, self.kind(), self.target())?;
         for (i, table) in self.tables().iter().enumerate() {
             writeln!(f, "table {i} = {table}")?;
         }

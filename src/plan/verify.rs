@@ -3,14 +3,17 @@
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. table loops name columns;
 //! 3. unroll factors and trips are at least 1;
-//! 4. at most [`MAX_MOVES`](super::MAX_MOVES) straight-line moves in the whole plan, and as many legal ones as those can become;
+//! 4. straight-line moves are of bytes, and at most [`MAX_MOVES`](super::MAX_MOVES) of them are in the whole plan, and as many legal ones
+//!    as those can become;
 //! 5. phase `Legal`: every move is a power of two of at most 64 bytes;
-//! 6. a call goes the plan's way by a micro-kernel of a level that the target includes, with the arguments that it takes
+//! 6. a call goes the plan's way, copies or does what the plan's operation does to a value, by a micro-kernel of a level that the target
+//!    includes, with the arguments that it takes
 //!    (`Call::verify`): each of its role's kind, something to move, the count in one of them at most, the length that it is made for, and
 //!    what its family asks.
 
 use super::{Legal, MAX_MOVED, MAX_MOVES, Op, Phase, Plan};
 use crate::error::{Error, Result};
+use crate::kind::Operation;
 
 impl<P: Phase> Plan<P> {
     /// Checks the invariants above.
@@ -42,6 +45,9 @@ impl<P: Phase> Plan<P> {
                 }
                 Op::Move { len, .. } => {
                     moves += 1;
+                    if self.kind().operation != Operation::Bytes {
+                        return fail(i, "move of bytes in a plan of values");
+                    }
                     if *len == 0 || (legal && !(len.is_power_of_two() && *len <= 64)) {
                         return fail(i, "move of a width that the target does not have");
                     }
@@ -54,6 +60,10 @@ impl<P: Phase> Plan<P> {
                 Op::Call { call, .. } => {
                     if call.callee().direction() != self.direction() {
                         return fail(i, "micro-kernel of the other direction");
+                    }
+                    let does = call.callee().transform().operation();
+                    if does != Operation::Bytes && does != self.kind().operation {
+                        return fail(i, "micro-kernel of another operation");
                     }
                     if !self.target().includes(call.callee().level()) {
                         return fail(i, "micro-kernel of a level that the target does not have");

@@ -5,15 +5,16 @@
 //! Nests that would not fit a kernel are refused, and are walked instead: code generation stays bounded for any type.
 
 mod irregular;
+mod values;
 
 use std::sync::Arc;
 
 use crate::column::Column;
 use crate::error::Error;
-use crate::kind::Direction;
-use crate::micro::pattern::{Part, Pattern};
-use crate::micro::{Call, Repeated, Table, blocks, pattern, rows, strided, transpose};
-use crate::nest::{Body, Disjoint, LoopNest, Node, Normal, Offsets, Quantity};
+use crate::kind::{Direction, Kind};
+use crate::micro::permute::{Part, Permutation};
+use crate::micro::{Call, Repeated, Table, blocks, permute, rows, strided, transpose};
+use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity};
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
@@ -36,15 +37,34 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Plans `nest` for `direction` on `target`.
+/// Leaves that there are plans for.
+pub trait Planned: Leaf {
+    /// As [`schedule`].
+    ///
+    /// # Errors
+    /// As [`schedule`].
+    fn plan(nest: &LoopNest<Normal, Self>, kind: Kind, target: Target) -> Result<Plan<Scheduled>, Refusal>;
+}
+
+/// Plans `nest` for `kind` on `target`.
 ///
 /// # Errors
-/// A [`Refusal`] when the nest is too deep or too large for one kernel.
-pub fn schedule(
-    nest: &LoopNest<Normal>,
-    direction: Direction,
+/// A [`Refusal`] when the nest is too deep or too large for one kernel, or has leaves that no micro-kernel moves.
+pub fn schedule<L: Planned>(
+    nest: &LoopNest<Normal, L>,
+    kind: impl Into<Kind>,
     target: Target,
 ) -> Result<Plan<Scheduled>, Refusal> {
+    L::plan(nest, kind.into(), target)
+}
+
+impl Planned for Byte {
+    fn plan(nest: &LoopNest<Normal>, kind: Kind, target: Target) -> Result<Plan<Scheduled>, Refusal> {
+        bytes(nest, kind.direction, target)
+    }
+}
+
+fn bytes(nest: &LoopNest<Normal>, direction: Direction, target: Target) -> Result<Plan<Scheduled>, Refusal> {
     let mut s = Scheduler {
         nest,
         direction,
@@ -134,7 +154,7 @@ impl Scheduler<'_> {
     fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
-        if let Some(op) = self.patterned(node, here) {
+        if let Some(op) = self.permuted(node, here) {
             return self.push(out, op);
         }
         if self.transposed(node, here, out)? {
@@ -248,27 +268,27 @@ impl Scheduler<'_> {
     }
 
     /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
-    fn patterned(&mut self, node: &Node, at: Offsets) -> Option<Op> {
+    fn permuted(&mut self, node: &Node, at: Offsets) -> Option<Op> {
         let Node::Loop { trip, step, body, .. } = node else { return None };
-        if !trip.per_count && trip.k < cost::PATTERN_TRIP {
+        if !trip.per_count && trip.k < cost::PERMUTED_TRIP {
             return None;
         }
         let [Node::Blocks { user, packed, len, .. }] = self.nest.body(*body) else { return None };
-        if len.len() > cost::PATTERN_ROWS {
+        if len.len() > cost::PERMUTED_ROWS {
             return None;
         }
         let row = |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 };
         let parts: Vec<Part> = (0..len.len()).map(row).collect();
-        let pattern = Pattern::new(&parts, step.user, self.target)?;
+        let permutation = Permutation::new(&parts, step.user, self.target)?;
         // With AVX2 plain moves are faster unless several instances share a window.
-        let pays = self.level == Level::Avx512 || pattern.instances() > 1;
-        let legal = self.direction == Direction::Pack || pattern.unpacks();
-        if !pays || !legal || pattern.size() as i64 != step.packed {
+        let pays = self.level == Level::Avx512 || permutation.instances() > 1;
+        let legal = self.direction == Direction::Pack || permutation.unpacks();
+        if !pays || !legal || permutation.size() as i64 != step.packed {
             return None;
         }
-        let pattern = Arc::new(pattern);
-        let table = self.table(Table::Permutation(Arc::clone(&pattern)));
-        Some(Op::Call { at, call: pattern::call(self.direction, *trip, (&pattern, table)) })
+        let permutation = Arc::new(permutation);
+        let table = self.table(Table::Permutation(Arc::clone(&permutation)));
+        Some(Op::Call { at, call: permute::call(self.direction, *trip, (&permutation, table)) })
     }
 
     /// Two loops around one small element, the outer of which has the smaller stride: a transpose. Unpacking in another order

@@ -49,10 +49,10 @@ fn long_lists_are_sorted_by_length() {
     assert!(reordered(most, 62, Direction::Unpack, Level::Avx2));
 }
 
-/// Up to so many rows a body is a pattern wherever there is one: on targets that permute bytes, and by words on none.
+/// Up to so many rows a body is a permutation wherever there is one: on targets that permute bytes, and by words on none.
 #[test]
 fn patterns_have_few_rows() {
-    for (rows, allowed) in [(cost::PATTERN_ROWS, true), (cost::PATTERN_ROWS + 1, false)] {
+    for (rows, allowed) in [(cost::PERMUTED_ROWS, true), (cost::PERMUTED_ROWS + 1, false)] {
         // One byte and one gap, two bytes first, so that lengths vary; from the last row to the first, with one row in another place.
         let mut places: Vec<i64> = (0..rows as i64).map(|i| (i * 19 + 3) % 61).collect();
         places.swap(0, 1);
@@ -69,7 +69,7 @@ fn patterns_have_few_rows() {
         for (target, permutes) in
             [(Target::new(Level::Avx512), false), (Target::new(Level::Avx512).with_vbmi(), true)]
         {
-            assert_eq!(Pattern::new(&parts, step.user, target).is_some(), permutes, "{target}");
+            assert_eq!(Permutation::new(&parts, step.user, target).is_some(), permutes, "{target}");
             let plan = schedule(&nest, Direction::Pack, target).unwrap();
             let chosen = plan.tables().iter().any(|table| matches!(table, Table::Permutation(_)));
             assert_eq!(chosen, permutes && allowed, "{rows} rows: {plan}");

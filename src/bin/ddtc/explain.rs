@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Explanation};
-use ddtc::kind::Direction;
+use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::target::Target;
 
 use crate::bench::bytes_in_words;
@@ -16,6 +16,7 @@ use crate::tree;
 #[command(after_help = "Examples:\n  \
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc explain --unpack 'resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))'\n  \
+    ddtc explain --kind external32 'vector(100, 1, 3, int)'\n  \
     ddtc explain --target neon FFT2D_scatter.S")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -40,6 +41,9 @@ pub(crate) struct StageArgs {
     /// The stages of unpack, not of pack
     #[arg(long)]
     unpack: bool,
+    /// What happens to a leaf: bytes or external32
+    #[arg(long, value_name = "OPERATION", default_value = "bytes")]
+    kind: Operation,
     /// What to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
     /// machine, at the CPU level of DDTC_TARGET if that is set]
     #[arg(long, visible_alias = "level")]
@@ -47,8 +51,9 @@ pub(crate) struct StageArgs {
 }
 
 impl StageArgs {
-    fn direction(&self) -> Direction {
-        if self.unpack { Direction::Unpack } else { Direction::Pack }
+    fn kind(&self) -> Kind {
+        let direction = if self.unpack { Direction::Unpack } else { Direction::Pack };
+        Kind { direction, operation: self.kind }
     }
 
     fn target(&self) -> Result<Target, Box<dyn Error>> {
@@ -63,8 +68,8 @@ impl StageArgs {
         let target = self.target()?;
         let engine = Engine::new(Config { precompiled: false, native, ..Config::default() });
         // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
-        engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.direction(), target)?;
-        Ok(engine.explain(t, self.direction(), target)?)
+        engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.kind(), target)?;
+        Ok(engine.explain(t, self.kind(), target)?)
     }
 }
 
@@ -103,9 +108,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             if args.clif && !explanation.listing.ir.is_empty() {
                 println!("\nCranelift IR\n{}", cut(&explanation.listing.ir));
             }
-            let (direction, code) = (args.stage.direction(), &explanation.code);
+            let (kind, code) = (args.stage.kind(), &explanation.code);
             if !code.is_empty() {
-                println!("\ncode for {direction}: {} B\n{}", code.len(), explanation.listing.code);
+                println!("\ncode for {kind}: {} B\n{}", code.len(), explanation.listing.code);
             }
         }
     }

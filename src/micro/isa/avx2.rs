@@ -1,6 +1,6 @@
 //! AVX2 with BMI1, BMI2 and FMA: x86-64-v3.
 
-use super::{ALL, Baseline, ByLength, Isa, Lengths, MadeFor, Permutation};
+use super::{ALL, Baseline, ByLength, Isa, Lengths, MadeFor, Permuting};
 use crate::target::Level;
 
 #[cfg(target_arch = "x86_64")]
@@ -23,5 +23,5 @@ impl Isa for Avx2 {
     const ALIGNED: ByLength = &[(4, 16), (8, 32), (16, 64), (24, 32), (40, 32), (48, 32)];
     const SCATTERED: ByLength = &[(8, 4), (16, 4)];
     const SQUARES: ByLength = &[(4, 8), (8, 8), (16, 4)];
-    const PERMUTATION: Option<Permutation> = Some(Permutation { vector: 32, masked: true });
+    const PERMUTATION: Option<Permuting> = Some(Permuting { vector: 32, masked: true });
 }

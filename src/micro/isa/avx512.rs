@@ -1,6 +1,6 @@
 //! AVX-512 F, BW, DQ and VL: x86-64-v4. Byte permutations are VBMI, which the level does not promise and the machine is asked for.
 
-use super::{Avx2, ByLength, Isa, Lengths, MadeFor, Permutation};
+use super::{Avx2, ByLength, Isa, Lengths, MadeFor, Permuting};
 use crate::target::Level;
 
 #[cfg(target_arch = "x86_64")]
@@ -36,7 +36,7 @@ impl Isa for Avx512 {
     const SQUARES: ByLength = &[(4, 16), (8, 8), (16, 4)];
     const MASKED: Lengths = &[9..=15, 17..=31];
     const MASKED_UP_TO: usize = 64;
-    const PERMUTATION: Option<Permutation> = Some(Permutation { vector: 64, masked: true });
+    const PERMUTATION: Option<Permuting> = Some(Permuting { vector: 64, masked: true });
 }
 
 /// Whether the machine permutes bytes: asked by code that has two ways and is called either way.

@@ -1,12 +1,12 @@
 //! aarch64 with Advanced SIMD, which every such machine has.
 
-use super::{ALL, Baseline, ByLength, Isa, Lengths, MadeFor, Permutation};
+use super::{ALL, Baseline, ByLength, Isa, Lengths, MadeFor, Permuting};
 use crate::target::Level;
 
 #[cfg(target_arch = "aarch64")]
 mod code;
 #[cfg(target_arch = "aarch64")]
-mod pattern;
+mod permute;
 #[cfg(target_arch = "aarch64")]
 mod transpose;
 
@@ -31,5 +31,5 @@ impl Isa for Neon {
     const ALIGNED: ByLength = &[(4, 16), (8, 32), (16, 64)];
     const SCATTERED: ByLength = &[(4, 8), (8, 8), (16, 8)];
     const SQUARES: ByLength = &[(4, 8), (8, 4), (16, 4)];
-    const PERMUTATION: Option<Permutation> = Some(Permutation { vector: 64, masked: false });
+    const PERMUTATION: Option<Permuting> = Some(Permuting { vector: 64, masked: false });
 }

@@ -15,8 +15,8 @@ use std::arch::x86_64::{
 use super::{Avx2, transpose};
 use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
-use crate::micro::pattern::masked::{self, masked_pattern};
-use crate::micro::pattern::{Function, Granule};
+use crate::micro::permute::masked::{self, masked_permute};
+use crate::micro::permute::{Function, Granule};
 use crate::micro::{Direction, transpose::in_pieces};
 
 impl Code for Avx2 {
@@ -105,7 +105,7 @@ impl Code for Avx2 {
         }
     }
 
-    fn pattern(granule: Granule, direction: Direction) -> Option<Function> {
+    fn permute(granule: Granule, direction: Direction) -> Option<Function> {
         match (granule, direction) {
             (Granule::Byte, _) => None,
             (Granule::Word, Direction::Pack) => Some(words::<true>),
@@ -114,7 +114,7 @@ impl Code for Avx2 {
     }
 }
 
-masked_pattern!(words, Words, "avx2,bmi1,bmi2");
+masked_permute!(words, Words, "avx2,bmi1,bmi2");
 
 /// Eight words of 4 bytes.
 struct Words;

@@ -18,8 +18,8 @@ use super::{Avx2, Avx512, permute, transpose};
 use crate::micro::Direction;
 use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
-use crate::micro::pattern::masked::{self, masked_pattern};
-use crate::micro::pattern::{Function, Granule};
+use crate::micro::permute::masked::{self, masked_permute};
+use crate::micro::permute::{Function, Granule};
 
 impl Code for Avx512 {
     #[inline(always)]
@@ -102,7 +102,7 @@ impl Code for Avx512 {
         unsafe { Avx2::stream(dst, src, lines) }
     }
 
-    fn pattern(granule: Granule, direction: Direction) -> Option<Function> {
+    fn permute(granule: Granule, direction: Direction) -> Option<Function> {
         Some(match (granule, direction) {
             (Granule::Byte, Direction::Pack) => bytes::<true>,
             (Granule::Byte, Direction::Unpack) => bytes::<false>,
@@ -112,8 +112,8 @@ impl Code for Avx512 {
     }
 }
 
-masked_pattern!(bytes, Bytes, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi");
-masked_pattern!(words, Words, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
+masked_permute!(bytes, Bytes, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi");
+masked_permute!(words, Words, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
 
 /// 64 bytes; needs VBMI.
 struct Bytes;

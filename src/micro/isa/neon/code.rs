@@ -23,10 +23,10 @@ use std::arch::aarch64::{
     vreinterpretq_u32_u8, vreinterpretq_u64_u8, vst1q_u8, vuzp1q_u8, vuzp1q_u16, vuzp1q_u32, vuzp1q_u64,
 };
 
-use super::{Neon, pattern, transpose};
+use super::{Neon, permute, transpose};
 use crate::micro::cursor::{Cursor, Dense, Strided};
 use crate::micro::isa::Code;
-use crate::micro::pattern::{Function, Granule};
+use crate::micro::permute::{Function, Granule};
 use crate::micro::{Direction, block, transpose::in_pieces};
 
 impl Code for Neon {
@@ -111,8 +111,8 @@ impl Code for Neon {
     /// Nothing: such stores are ordered as others are.
     fn fence() {}
 
-    fn pattern(granule: Granule, direction: Direction) -> Option<Function> {
-        (granule == Granule::Byte && direction == Direction::Pack).then_some(pattern::pack)
+    fn permute(granule: Granule, direction: Direction) -> Option<Function> {
+        (granule == Granule::Byte && direction == Direction::Pack).then_some(permute::pack)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pattern: instances of one small layout, each within a vector of 64 bytes, moved by one permutation per vector.
+//! Permutation: instances of one small layout, each within a vector of 64 bytes, moved by one permutation per vector.
 //!
 //! An array of structs, or any short blocks that repeat: load a vector, permute its bytes into packed order, store; unpack
 //! the other way round through a mask. As many instances as fit share a vector. Loads and the last stores are masked too, so
@@ -7,43 +7,44 @@
 
 use std::fmt;
 
-use super::isa::{Code, Isa, Permutation, with_code, with_isa};
+use super::isa::{Code, Isa, Permuting, with_code, with_isa};
 use super::{Argument, Call, Direction, Family, Micro, Role};
 use crate::nest::{Offsets, Quantity};
 use crate::target::{Level, Target};
 
 /// `(user, packed, n, user_stride, table)`: instance `i` of `n` lies at `user + i * user_stride` and at `packed + i * size`,
-/// dense. `table` is [`Pattern::as_ptr`] of a pattern made for this stride.
+/// dense. `table` is [`Permutation::as_ptr`] of a permutation made for this stride.
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
 
 /// Instances of one small layout: instance `i` at `a + i * (user-step, its size)`, each moved as the parts of the permutation say, in order.
 /// The variant is the granule.
 pub static FAMILY: Family = Family {
-    name: "pattern",
+    name: "permute",
     directed: true,
     parameters: |_| &[Role::User, Role::Packed, Role::Iterations, Role::UserStep, Role::Permutation],
     variant: |number, f| write!(f, ".{}", Granule::of_number(number)),
+    transform: Family::copied,
     address: |micro| {
         let function = function(Granule::of_number(micro.variant()), micro.direction(), micro.level());
         function.map_or(0, |function| function as usize)
     },
     check: |call| {
-        let pattern = call.permutation();
-        let made_for =
-            (pattern.granule() as u8, pattern.level()) == (call.callee().variant(), call.callee().level());
-        if !made_for || pattern.stride != call.step(Role::UserStep) {
+        let permutation = call.permutation();
+        let made_for = (permutation.granule() as u8, permutation.level())
+            == (call.callee().variant(), call.callee().level());
+        if !made_for || permutation.stride != call.step(Role::UserStep) {
             return Err("permutation made for another micro-kernel or step");
         }
-        if call.callee().direction() == Direction::Unpack && !pattern.unpacks() {
+        if call.callee().direction() == Direction::Unpack && !permutation.unpacks() {
             return Err("permutation that has no order for overlapping parts");
         }
         Ok(())
     },
     blocks: |call, f| {
-        let pattern = call.permutation();
-        let step = Offsets::new(call.step(Role::UserStep), pattern.size() as i64);
+        let permutation = call.permutation();
+        let step = Offsets::new(call.step(Role::UserStep), permutation.size() as i64);
         for i in 0..call.number(Role::Iterations) as i64 {
-            for part in pattern.parts.iter() {
+            for part in permutation.parts.iter() {
                 f(Offsets::ZERO.step(step, i) + Offsets::new(part.user, part.packed as i64), part.len);
             }
         }
@@ -51,26 +52,29 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// The micro-kernel for instances of `pattern`.
+/// The micro-kernel for instances of `permute`.
 ///
 /// # Panics
-/// To unpack, if the pattern has overlapping parts.
-pub fn micro(pattern: &Pattern, direction: Direction) -> Micro {
-    assert!(direction == Direction::Pack || pattern.unpacks(), "a mask has no order for overlapping parts");
-    Micro::new(&FAMILY, direction, pattern.level()).with_variant(pattern.granule() as u8)
+/// To unpack, if the permutation has overlapping parts.
+pub fn micro(permutation: &Permutation, direction: Direction) -> Micro {
+    assert!(
+        direction == Direction::Pack || permutation.unpacks(),
+        "a mask has no order for overlapping parts"
+    );
+    Micro::new(&FAMILY, direction, permutation.level()).with_variant(permutation.granule() as u8)
 }
 
-/// The call that moves `n` instances of `pattern`, which is table `table` of the plan.
+/// The call that moves `n` instances of `permute`, which is table `table` of the plan.
 ///
 /// # Panics
 /// As [`micro`].
-pub fn call(direction: Direction, n: Quantity, (pattern, table): (&Pattern, u32)) -> Call {
+pub fn call(direction: Direction, n: Quantity, (permutation, table): (&Permutation, u32)) -> Call {
     let arguments = [
         (Role::Iterations, Argument::Number(n)),
-        (Role::UserStep, Argument::Step(pattern.stride)),
+        (Role::UserStep, Argument::Step(permutation.stride)),
         (Role::Permutation, Argument::Table(table)),
     ];
-    Call::new(micro(pattern, direction), arguments)
+    Call::new(micro(permutation, direction), arguments)
 }
 
 /// One contiguous part of an instance.
@@ -84,7 +88,7 @@ pub struct Part {
     pub len: u64,
 }
 
-/// What a pattern's code permutes.
+/// What a permutation's code permutes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Granule {
     /// Bytes, by `vpermb` or `tbl`.
@@ -130,7 +134,7 @@ pub(super) struct Table {
 
 /// A layout as a permutation. Contexts hold its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct Permutation {
     table: Table,
     parts: Box<[Part]>,
     stride: i64,
@@ -140,13 +144,13 @@ pub struct Pattern {
     unpacks: bool,
 }
 
-impl Pattern {
-    /// The pattern of instances made of `parts`, `stride` bytes apart; none where it has no code for `target`:
+impl Permutation {
+    /// The permutation of instances made of `parts`, `stride` bytes apart; none where it has no code for `target`:
     /// a span of more than one vector, packed bytes that are not `0..size` in some order, or offsets that are no multiples
     /// of the granule; without masks also less than two instances in a vector.
-    pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Pattern> {
+    pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Permutation> {
         let level = target.level();
-        let Permutation { vector, masked } = with_isa!(level, I => I::PERMUTATION)?;
+        let Permuting { vector, masked } = with_isa!(level, I => I::PERMUTATION)?;
         let granule = if target.permutes_bytes() { Granule::Byte } else { Granule::Word };
         let bytes = bytes_of(parts, vector)?;
         let lowest = *bytes.iter().min()?;
@@ -192,7 +196,7 @@ impl Pattern {
             return None;
         }
         let unpacks = disjoint && masked;
-        Some(Pattern { table, parts: parts.into(), stride, granule, level, unpacks })
+        Some(Permutation { table, parts: parts.into(), stride, granule, level, unpacks })
     }
 
     /// Bytes of one instance, packed.
@@ -226,7 +230,7 @@ impl Pattern {
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for Permutation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "permutation of")?;
         for part in &self.parts {
@@ -301,9 +305,9 @@ pub unsafe fn twin(
 #[cfg(target_arch = "x86_64")]
 pub(super) mod masked;
 
-/// The function for patterns of `granule` at `level`; none where there is none.
+/// The function for permutations of `granule` at `level`; none where there is none.
 pub fn function(granule: Granule, direction: Direction, level: Level) -> Option<Function> {
-    with_code!(level, I => I::pattern(granule, direction))
+    with_code!(level, I => I::permute(granule, direction))
 }
 
 #[cfg(test)]

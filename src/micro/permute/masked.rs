@@ -1,4 +1,4 @@
-//! The loop of patterns for instruction sets with masks: loads and stores touch the mapped lanes alone.
+//! The loop of permutations for instruction sets with masks: loads and stores touch the mapped lanes alone.
 
 use super::Table;
 
@@ -39,7 +39,7 @@ fn below<L: Lanes>(bytes: u64) -> u64 {
 /// Moves `n` instances.
 ///
 /// # Safety
-/// `table` has the words of a pattern made for these lanes and for `stride`, disjoint to unpack; all instances are valid on both
+/// `table` has the words of a permutation made for these lanes and for `stride`, disjoint to unpack; all instances are valid on both
 /// sides, which do not overlap; the machine has the instructions.
 #[inline(always)]
 pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
@@ -49,7 +49,7 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
     stride: isize,
     table: *const u64,
 ) {
-    // SAFETY: `words` of a pattern is a table, word by word. A copy, which no store can be thought to change.
+    // SAFETY: `words` of a permutation is a table, word by word. A copy, which no store can be thought to change.
     let table = unsafe { table.cast::<Table>().read() };
     // SAFETY: the instructions are there, and either table has 64 bytes.
     let lanes = unsafe { L::load_all(if PACK { table.pack.as_ptr() } else { table.unpack.as_ptr() }) };
@@ -130,7 +130,7 @@ impl Cursors {
 }
 
 /// Makes the C functions of lanes, with the features of their instruction set.
-macro_rules! masked_pattern {
+macro_rules! masked_permute {
     ($name:ident, $lanes:ty, $feature:literal) => {
         /// # Safety
         /// As [`masked::all`].
@@ -148,4 +148,4 @@ macro_rules! masked_pattern {
     };
 }
 
-pub(in crate::micro) use masked_pattern;
+pub(in crate::micro) use masked_permute;

@@ -1,4 +1,4 @@
-//! The loop of patterns for NEON: `tbl` looks up to 16 bytes of the packed side up in four registers of the user's.
+//! The loop of permutations for NEON: `tbl` looks up to 16 bytes of the packed side up in four registers of the user's.
 //!
 //! Without masks the four registers, 64 bytes, are read whole, so they lie between the first and the last mapped byte of the call, and what
 //! a whole store writes in excess is written again by what follows; the last steps go by way of the stack. Two instances of
@@ -7,7 +7,7 @@
 use std::arch::aarch64::{uint8x16_t, uint8x16x4_t, vaddq_u8, vdupq_n_u8, vld1q_u8, vqtbl4q_u8, vst1q_u8};
 
 use crate::micro::block;
-use crate::micro::pattern::Table;
+use crate::micro::permute::Table;
 
 /// Bytes of four registers.
 const FOUR: usize = 64;
@@ -51,18 +51,18 @@ unsafe fn whole<const STORES: usize>(
 /// Packs `n` instances.
 ///
 /// # Safety
-/// `table` has the words of a pattern made for NEON and for `stride`; all instances are valid on both sides, which do not
+/// `table` has the words of a permutation made for NEON and for `stride`; all instances are valid on both sides, which do not
 /// overlap.
 pub(super) unsafe extern "C" fn pack(user: *mut u8, packed: *mut u8, n: u64, stride: i64, table: *const u64) {
     if n == 0 {
         return;
     }
-    // SAFETY: `words` of a pattern is a table, word by word. A copy, which no store can be thought to change.
+    // SAFETY: `words` of a permutation is a table, word by word. A copy, which no store can be thought to change.
     let table = unsafe { table.cast::<Table>().read() };
     let (n, stride) = (n as usize, stride as usize);
     let (instances, size, span) = (table.instances as usize, table.size as usize, table.span as usize);
     let user = user.wrapping_offset(table.lowest as isize).cast_const();
-    // From the first to the last mapped byte; a pattern for NEON has a stride that is not less than its span.
+    // From the first to the last mapped byte; a permutation for NEON has a stride that is not less than its span.
     let (length, total) = ((n - 1) * stride + span, n * size);
     // SAFETY: the table has 64 lanes.
     let lanes = unsafe { load(table.pack.as_ptr()) };

@@ -1,6 +1,6 @@
 //! Patterns against their twin.
 
-use super::{Granule, Part, Pattern, function, twin};
+use super::{Granule, Part, Permutation, function, twin};
 use crate::micro::Direction;
 use crate::micro::testing::{Guarded, check};
 use crate::target::{Level, Target};
@@ -16,9 +16,9 @@ fn parts(list: &[(i64, u64)]) -> Vec<Part> {
         .collect()
 }
 
-/// All patterns that the machine has for the layout.
-fn patterns(parts: &[Part], stride: i64) -> Vec<Pattern> {
-    Target::available().filter_map(|target| Pattern::new(parts, stride, target)).collect()
+/// All permutations that the machine has for the layout.
+fn permutations(parts: &[Part], stride: i64) -> Vec<Permutation> {
+    Target::available().filter_map(|target| Permutation::new(parts, stride, target)).collect()
 }
 
 fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -> usize {
@@ -26,18 +26,18 @@ fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -
     let size: u64 = parts.iter().map(|p| p.len).sum();
     let lowest = parts.iter().map(|p| p.user).min().unwrap();
     let highest = parts.iter().map(|p| p.user + p.len as i64).max().unwrap();
-    let patterns = patterns(&parts, stride);
-    for pattern in &patterns {
+    let permutations = permutations(&parts, stride);
+    for permutation in &permutations {
         for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 65] {
             let reach = (n as i64 - 1).max(0) * stride;
             let user_len = if n == 0 { 0 } else { (highest - lowest + reach.abs()) as usize };
             // Instance 0 within an area that starts at the lowest byte of all.
             let origin = -lowest - reach.min(0);
             for direction in [Direction::Pack, Direction::Unpack] {
-                if direction == Direction::Unpack && !pattern.unpacks() {
+                if direction == Direction::Unpack && !permutation.unpacks() {
                     continue;
                 }
-                let f = function(pattern.granule(), direction, pattern.level()).unwrap();
+                let f = function(permutation.granule(), direction, permutation.level()).unwrap();
                 let (user_first, packed_len) = (direction == Direction::Unpack, (n * size) as usize);
                 let lens = if user_first { (user_len, packed_len) } else { (packed_len, user_len) };
                 let places = |dst: *mut u8, src: *mut u8| {
@@ -49,17 +49,17 @@ fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -
                     lens,
                     |dst, src| {
                         let (user, packed) = places(dst, src);
-                        // SAFETY: the areas span all instances; the words are of a pattern for this stride.
-                        unsafe { f(user, packed, n, stride, pattern.as_ptr().cast()) }
+                        // SAFETY: the areas span all instances; the words are of a permutation for this stride.
+                        unsafe { f(user, packed, n, stride, permutation.as_ptr().cast()) }
                     },
                     // SAFETY: the areas span all instances.
                     |dst, src| unsafe { twin(direction, places(dst, src), n, stride, &parts) },
-                    || format!("{direction} {n} of {list:?} by {stride}: {pattern:?}"),
+                    || format!("{direction} {n} of {list:?} by {stride}: {permutation:?}"),
                 );
             }
         }
     }
-    patterns.len()
+    permutations.len()
 }
 
 #[test]
@@ -99,38 +99,38 @@ fn every_single_part_and_stride() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let target = Target::host(Level::detect());
-    assert!(Pattern::new(&parts(&[(0, 65)]), 100, target).is_none(), "longer than a vector");
-    assert!(Pattern::new(&parts(&[(0, 4), (100, 4)]), 200, target).is_none(), "wider than a vector");
-    assert!(Pattern::new(&[], 8, target).is_none());
+    assert!(Permutation::new(&parts(&[(0, 65)]), 100, target).is_none(), "longer than a vector");
+    assert!(Permutation::new(&parts(&[(0, 4), (100, 4)]), 200, target).is_none(), "wider than a vector");
+    assert!(Permutation::new(&[], 8, target).is_none());
     assert!(
-        Pattern::new(&[Part { user: 0, packed: 4, len: 4 }], 8, target).is_none(),
+        Permutation::new(&[Part { user: 0, packed: 4, len: 4 }], 8, target).is_none(),
         "a hole in the packed side"
     );
-    assert!(Pattern::new(&[Part { user: i64::MAX, packed: 0, len: 4 }], 8, target).is_none(), "overflow");
-    assert!(Pattern::new(&[Part { user: 0, packed: u64::MAX, len: 4 }], 8, target).is_none(), "overflow");
-    assert!(Pattern::new(&parts(&[(i64::MIN, 4), (i64::MAX - 4, 4)]), 8, target).is_none(), "overflow");
-    assert!(Pattern::new(&parts(&[(0, 4)]), 8, Target::new(Level::Baseline)).is_none());
+    assert!(Permutation::new(&[Part { user: i64::MAX, packed: 0, len: 4 }], 8, target).is_none(), "overflow");
+    assert!(Permutation::new(&[Part { user: 0, packed: u64::MAX, len: 4 }], 8, target).is_none(), "overflow");
+    assert!(Permutation::new(&parts(&[(i64::MIN, 4), (i64::MAX - 4, 4)]), 8, target).is_none(), "overflow");
+    assert!(Permutation::new(&parts(&[(0, 4)]), 8, Target::new(Level::Baseline)).is_none());
 }
 
 #[test]
 fn vectors_are_filled() {
     for target in Target::available().filter(|t| t.level() != Level::Baseline) {
         let level = target.level();
-        let pattern = Pattern::new(&parts(&[(0, 4), (8, 20)]), 32, target).unwrap();
-        assert_eq!((pattern.size(), pattern.unpacks()), (24, level != Level::Neon));
-        assert_eq!(pattern.instances(), if level == Level::Avx2 { 1 } else { 2 });
-        let overlapping = Pattern::new(&parts(&[(0, 4), (0, 4)]), 8, target).unwrap();
+        let permutation = Permutation::new(&parts(&[(0, 4), (8, 20)]), 32, target).unwrap();
+        assert_eq!((permutation.size(), permutation.unpacks()), (24, level != Level::Neon));
+        assert_eq!(permutation.instances(), if level == Level::Avx2 { 1 } else { 2 });
+        let overlapping = Permutation::new(&parts(&[(0, 4), (0, 4)]), 8, target).unwrap();
         assert!(!overlapping.unpacks());
-        let micro = super::micro(&pattern, Direction::Pack);
+        let micro = super::micro(&permutation, Direction::Pack);
         assert_ne!(micro.address(), 0);
-        let granule = pattern.granule();
-        assert_eq!(micro.to_string(), format!("pattern.{granule}.pack.{level}"));
+        let granule = permutation.granule();
+        assert_eq!(micro.to_string(), format!("permute.{granule}.pack.{level}"));
     }
 }
 
 #[test]
 fn neon_reads_whole_vectors_and_does_not_unpack() {
-    let neon = |list: &[(i64, u64)], stride| Pattern::new(&parts(list), stride, Target::new(Level::Neon));
+    let neon = |list: &[(i64, u64)], stride| Permutation::new(&parts(list), stride, Target::new(Level::Neon));
     let two = neon(&[(0, 4), (8, 8), (20, 12)], 32).unwrap();
     assert_eq!((two.granule(), two.instances(), two.unpacks()), (Granule::Byte, 2, false));
     for (stride, why) in [(40, "one in a vector"), (-32, "backwards"), (8, "interleaved"), (5000, "far")] {

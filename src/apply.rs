@@ -1,0 +1,150 @@
+//! Applying: does what a leaf operation does to the values of a normal nest, directly, from any element to any other.
+//!
+//! What the walker is for bytes: the fallback, and what the schedule refuses. It keeps its place on an explicit stack and hands runs of
+//! values, and loops over one run, to the operation. Nothing here knows what an operation is; each has a file and a line in [`run`].
+
+mod external32;
+
+use std::ops::Range;
+
+use crate::kind::Operation;
+use crate::micro::Buffers;
+use crate::nest::{Body, Leaf, LoopNest, Node, Normal, Offsets, Value};
+use crate::segment::{Cover, Segment, at_most, packed_bytes};
+
+/// A value that the other side cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// Where it is: in bytes from the buffer address that the nest's offsets are relative to, and in the packed stream.
+    pub at: Offsets,
+    /// What about it does not fit.
+    pub rule: &'static str,
+}
+
+/// `n` blocks at a constant step, of `units` values each.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    at: Offsets,
+    n: u64,
+    step: Offsets,
+    units: u64,
+    value: Value,
+}
+
+/// Does what `operation` does to a run, in order.
+fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
+    match operation {
+        // Nests of values are made for other operations; moved as they are where both sides have the same bytes.
+        Operation::Bytes => {
+            let len = run.units * run.value.user() as u64;
+            memory.strided(run.at.user, run.at.packed, run.n, (run.step.user, run.step.packed), len);
+            Ok(())
+        }
+        Operation::External32 => external32::run(memory, run),
+    }
+}
+
+enum Pending<'a> {
+    Nodes { nodes: &'a [Node<Value>], at: Offsets },
+    Iterate { node: &'a Node<Value>, next: u64, end: u64, at: Offsets },
+}
+
+/// Does what `operation` does to the whole values in the packed bytes `range` of `count` instances of `nest`, in order; a value that the
+/// range cuts is left out.
+///
+/// # Errors
+/// The first value that the other side cannot hold: those before it are done, and nothing behind it is.
+pub fn apply(
+    nest: &LoopNest<Normal, Value>,
+    operation: Operation,
+    memory: &Buffers,
+    count: u64,
+    range: Range<u64>,
+) -> Result<(), Unfit> {
+    let end = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
+    let segment = Segment { from: end(range.start), to: end(range.end) };
+    let root = |body: Body| Pending::Nodes { nodes: nest.body(body), at: Offsets::ZERO };
+    let mut stack = vec![root(nest.root())];
+    let run = |at, n, step, units, value| match units {
+        0 => Ok(()),
+        _ => run(operation, memory, &Run { at, n, step, units, value }),
+    };
+    while let Some(top) = stack.last_mut() {
+        let (node, at) = match top {
+            Pending::Nodes { nodes, at } => {
+                let Some((node, rest)) = nodes.split_first() else {
+                    stack.pop();
+                    continue;
+                };
+                *nodes = rest;
+                (node, *at + node.at())
+            }
+            Pending::Iterate { node, next, end, at } => {
+                if next == end {
+                    stack.pop();
+                    continue;
+                }
+                let at = iteration(node, *at, *next);
+                *next += 1;
+                let body = node.body().unwrap_or_default();
+                stack.push(Pending::Nodes { nodes: nest.body(body), at });
+                continue;
+            }
+        };
+        let cover = segment.cover(at.packed, packed_bytes(node, count));
+        if cover == Cover::None {
+            continue;
+        }
+        match node {
+            Node::Copy { n, unit, .. } => {
+                let (at, units) = whole(segment, at, n.at(count), *unit);
+                run(at, 1, Offsets::ZERO, units, *unit)?;
+            }
+            Node::Blocks { user, packed, len, unit, .. } => {
+                // The rows from the first that ends inside.
+                let first = at_most(packed, segment.from - at.packed).saturating_sub(1);
+                for i in first..len.len() {
+                    let at = at + Offsets::new(user.get(i), packed.get(i));
+                    if at.packed >= segment.to {
+                        break;
+                    }
+                    let (at, units) = whole(segment, at, len.get(i) as u64, *unit);
+                    run(at, 1, Offsets::ZERO, units, *unit)?;
+                }
+            }
+            Node::Loop { trip, step, body, .. } => {
+                let touched = segment.pieces(at.packed, step.packed, trip.at(count));
+                if let ([Node::Copy { at: inner, n, unit }], Cover::All) = (nest.body(*body), cover) {
+                    run(at + *inner, trip.at(count), *step, n.at(count), *unit)?;
+                } else {
+                    stack.push(Pending::Iterate { node, next: touched.start, end: touched.end, at });
+                }
+            }
+            Node::Table { displacements, packed, .. } => {
+                let touched = segment.pieces(at.packed, *packed, displacements.len() as u64);
+                stack.push(Pending::Iterate { node, next: touched.start, end: touched.end, at });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The offset of iteration `i`.
+fn iteration(node: &Node<Value>, at: Offsets, i: u64) -> Offsets {
+    match node {
+        Node::Loop { step, .. } => at.step(*step, i as i64),
+        Node::Table { displacements, packed, .. } => {
+            at + Offsets::new(displacements.get(i as usize), packed.wrapping_mul(i as i64))
+        }
+        Node::Blocks { .. } | Node::Copy { .. } => at,
+    }
+}
+
+/// Of `n` values from `at` on those that lie whole inside `segment`: where they begin, and how many.
+fn whole(segment: Segment, at: Offsets, n: u64, value: Value) -> (Offsets, u64) {
+    let unit = value.packed();
+    let before = (segment.from - at.packed).max(0);
+    let first = (before / unit + i64::from(before % unit != 0)).min(n as i64);
+    let last = ((segment.to - at.packed).max(0) / unit).min(n as i64);
+    (at + value.span(first), (last - first).max(0) as u64)
+}

@@ -1,0 +1,238 @@
+//! external32 (MPI 5.0, 14.5.2): big-endian, two's complement, IEEE formats, sizes of table 14.2.
+//!
+//! Values of one size on both sides are swapped by micro-kernels. The others are converted one by one: integers keep their value or are
+//! refused; floating point is rounded to nearest, ties to even, and what is too large becomes an infinity. A NaN keeps its sign, whether it
+//! is quiet, and the leading bits of its payload; where these are all zero it becomes quiet, since it would be an infinity. Of x87's
+//! encodings that its processors refuse (unnormal numbers, pseudo-infinities, pseudo-NaNs) the value is their default NaN.
+
+use rustc_apfloat::ieee::{Double, Half, Quad, Single, X87DoubleExtended};
+use rustc_apfloat::{Float, FloatConvert, Round};
+
+use super::{Run, Unfit};
+use crate::kind::Direction;
+use crate::micro::Buffers;
+use crate::nest::{Class, Leaf, Number, Offsets};
+
+/// Does it to a run.
+pub(super) fn run(memory: &Buffers, run: &Run) -> Result<(), Unfit> {
+    let Run { at, n, step, units, value } = *run;
+    let unit = value.user();
+    match value.class() {
+        Class::Swap => {
+            let (steps, len) = ((step.user, step.packed), units * unit as u64);
+            if unit == 1 || cfg!(target_endian = "big") {
+                memory.strided(at.user, at.packed, n, steps, len);
+            } else {
+                memory.swapped((at.user, at.packed), n, steps, len, unit as u64);
+            }
+            Ok(())
+        }
+        Class::Resize(number) => {
+            for i in 0..n as i64 {
+                let block = at.step(step, i);
+                for k in 0..units as i64 {
+                    let at = block + value.span(k);
+                    let lengths = (unit as usize, value.packed() as usize);
+                    let convert = |old: &[u8], new: &mut [u8]| resized(number, memory.direction(), old, new);
+                    memory
+                        .convert((at.user, at.packed), lengths, convert)
+                        .map_err(|rule| Unfit { at, rule })?;
+                }
+            }
+            Ok(())
+        }
+        Class::Native(_) | Class::Pair(_) => {
+            Err(Unfit { at: Offsets::ZERO, rule: "a value that external32 has not" })
+        }
+    }
+}
+
+/// `bytes` as a number: of this machine's order in the user's buffer, big-endian in the packed stream.
+fn number_of(bytes: &[u8], native: bool) -> u128 {
+    let reversed = native && cfg!(target_endian = "little");
+    let digit = |value: u128, byte: &u8| value << 8 | u128::from(*byte);
+    if reversed { bytes.iter().rev().fold(0, digit) } else { bytes.iter().fold(0, digit) }
+}
+
+fn put(value: u128, bytes: &mut [u8], native: bool) {
+    let len = bytes.len();
+    bytes.copy_from_slice(&value.to_be_bytes()[16 - len..]);
+    if native && cfg!(target_endian = "little") {
+        bytes.reverse();
+    }
+}
+
+/// The bytes of a value on the other side, where it has another size there.
+fn resized(number: Number, direction: Direction, old: &[u8], new: &mut [u8]) -> Result<(), &'static str> {
+    let pack = direction == Direction::Pack;
+    let bits = number_of(old, pack);
+    let (from, to) = (8 * old.len() as u32, 8 * new.len() as u32);
+    let value = match number {
+        Number::Float | Number::Extended => {
+            let of = |bits, native| match (number, bits) {
+                (Number::Extended, _) if native => &X87,
+                (_, 16) => &HALF,
+                (_, 32) => &SINGLE,
+                (_, 64) => &DOUBLE,
+                _ => &QUAD,
+            };
+            converted(bits, of(from, pack), of(to, !pack))
+        }
+        Number::Int => integer(bits, from, to, true)?,
+        _ => integer(bits, from, to, false)?,
+    };
+    put(value, new, !pack);
+    Ok(())
+}
+
+/// An integer of `from` bits in `to` bits.
+fn integer(bits: u128, from: u32, to: u32, signed: bool) -> Result<u128, &'static str> {
+    let extended = |value: u128, size: u32| match signed {
+        true => ((value << (128 - size)) as i128 >> (128 - size)) as u128,
+        false => value << (128 - size) >> (128 - size),
+    };
+    let value = extended(bits, from);
+    if extended(value, to) == value { Ok(value) } else { Err("must fit the size that external32 has for it") }
+}
+
+/// A format of floating point: bits of the exponent, bits behind the point, and its arithmetic.
+struct Format {
+    exponent: u32,
+    /// Explicit bits of the fraction; x87's leading bit is one more, in front of them.
+    fraction: u32,
+    leading: bool,
+    /// Finite bits to `f`'s formats.
+    convert: fn(u128, &Format) -> u128,
+}
+
+static HALF: Format = Format { exponent: 5, fraction: 10, leading: false, convert: finite::<Half> };
+static SINGLE: Format = Format { exponent: 8, fraction: 23, leading: false, convert: finite::<Single> };
+static DOUBLE: Format = Format { exponent: 11, fraction: 52, leading: false, convert: finite::<Double> };
+static QUAD: Format = Format { exponent: 15, fraction: 112, leading: false, convert: finite::<Quad> };
+static X87: Format =
+    Format { exponent: 15, fraction: 63, leading: true, convert: finite::<X87DoubleExtended> };
+
+/// A finite value of the format `F` in another.
+fn finite<F>(bits: u128, to: &Format) -> u128
+where
+    F: Float
+        + FloatConvert<Half>
+        + FloatConvert<Single>
+        + FloatConvert<Double>
+        + FloatConvert<Quad>
+        + FloatConvert<X87DoubleExtended>,
+{
+    fn to_bits<F: FloatConvert<T>, T: Float>(value: F) -> u128 {
+        value.convert_r(Round::NearestTiesToEven, &mut false).value.to_bits()
+    }
+    let value = F::from_bits(bits);
+    match (to.fraction, to.leading) {
+        (10, _) => to_bits::<F, Half>(value),
+        (23, _) => to_bits::<F, Single>(value),
+        (52, _) => to_bits::<F, Double>(value),
+        (112, _) => to_bits::<F, Quad>(value),
+        _ => to_bits::<F, X87DoubleExtended>(value),
+    }
+}
+
+impl Format {
+    /// Bits of the fraction with what stands in front of it.
+    fn significand(&self) -> u32 {
+        self.fraction + u32::from(self.leading)
+    }
+
+    /// The bits of a value whose exponent is that of infinities and NaNs.
+    fn special(&self, sign: u128, payload: u128) -> u128 {
+        let (exponent, leading) = ((1 << self.exponent) - 1, u128::from(self.leading) << self.fraction);
+        sign << (self.exponent + self.significand()) | exponent << self.significand() | leading | payload
+    }
+}
+
+/// The bits of a value in another format.
+fn converted(bits: u128, from: &Format, to: &Format) -> u128 {
+    let width = from.exponent + from.significand();
+    // x87 stands in 16 bytes, of which 10 count.
+    let bits = if width < 127 { bits & ((1 << (width + 1)) - 1) } else { bits };
+    let sign = bits >> width;
+    let exponent = bits >> from.significand() & ((1 << from.exponent) - 1);
+    let payload = bits & ((1 << from.fraction) - 1);
+    if from.leading && exponent != 0 && bits >> from.fraction & 1 == 0 {
+        // The processor's default NaN: negative and quiet.
+        return to.special(1, 1 << (to.fraction - 1));
+    }
+    if exponent != (1 << from.exponent) - 1 {
+        return (from.convert)(bits, to);
+    }
+    if payload == 0 {
+        return to.special(sign, 0);
+    }
+    let kept = match to.fraction.checked_sub(from.fraction) {
+        Some(more) => payload << more,
+        None => payload >> (from.fraction - to.fraction),
+    };
+    to.special(sign, if kept == 0 { 1 << (to.fraction - 1) } else { kept })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (x87, binary128): what the one is in the other, both ways.
+    #[test]
+    fn x87_by_hand() {
+        let one = (0x3fff_8000_0000_0000_0000, 0x3fff << 112);
+        let third = (0x3ffd_aaaa_aaaa_aaaa_aaab, 0x3ffd_5555_5555_5555_5556_0000_0000_0000);
+        let least = (1, 1 << 49);
+        let least_normal = (0x0001_8000_0000_0000_0000, 1 << 112);
+        let largest = (0x7ffe_ffff_ffff_ffff_ffff, 0x7ffe_ffff_ffff_ffff_fffe_0000_0000_0000);
+        let infinity = (0x7fff_8000_0000_0000_0000, 0x7fff << 112);
+        let quiet = (0x7fff_c000_0000_0000_0123, 0x7fff_8000_0000_0000_0246_0000_0000_0000);
+        let signalling = (0xffff_8000_0000_0000_0001, 0xffff_0000_0000_0000_0002_0000_0000_0000);
+        for (x87, quad) in [(0, 0), one, third, least, least_normal, largest, infinity, quiet, signalling] {
+            assert_eq!(converted(x87, &X87, &QUAD), quad, "{x87:#x}");
+            assert_eq!(converted(quad, &QUAD, &X87), x87, "{quad:#x}");
+            // Bytes 10 to 15 of a long double are padding.
+            assert_eq!(converted(0xdead << 80 | x87, &X87, &QUAD), quad, "{x87:#x} with padding");
+        }
+    }
+
+    #[test]
+    fn binary128_is_rounded_to_nearest_even() {
+        let one: u128 = 0x3fff << 112;
+        let x87 = |quad| converted(quad, &QUAD, &X87) as u64;
+        let half = 1 << 48;
+        assert_eq!(x87(one | half), 1 << 63);
+        assert_eq!(x87(one | half | 1), (1 << 63) + 1);
+        assert_eq!(x87(one | 1 << 49 | half), (1 << 63) + 2);
+        // Past the largest: an infinity. Past the largest of its exponent: the next exponent.
+        assert_eq!(converted((0x7fff << 112) - 1, &QUAD, &X87), 0x7fff_8000_0000_0000_0000);
+        assert_eq!(converted((0x4000 << 112) - 1, &QUAD, &X87), 0x4000_8000_0000_0000_0000);
+        // Half of the least denormal number, and a little more.
+        assert_eq!(converted(1 << 48, &QUAD, &X87), 0);
+        assert_eq!(converted(1 << 48 | 1, &QUAD, &X87), 1);
+    }
+
+    #[test]
+    fn encodings_that_are_no_values_are_the_default_nan() {
+        let nan = 0xffff << 112 | 1 << 111;
+        let [unnormal, pseudo_infinity, pseudo_nan] =
+            [0x3fff_4000_0000_0000_0000, 0x7fff << 64, 0x7fff << 64 | 1]
+                .map(|bits| converted(bits, &X87, &QUAD));
+        assert_eq!([unnormal, pseudo_infinity, pseudo_nan], [nan; 3]);
+        // A denormal number with its leading bit set is the least normal one.
+        assert_eq!(converted(1 << 63, &X87, &QUAD), 1 << 112);
+        // A payload that is cut to nothing stays a NaN.
+        assert_eq!(converted(0x7fff << 112 | 1, &QUAD, &X87), 0x7fff_c000_0000_0000_0000);
+    }
+
+    #[test]
+    fn integers_fit_or_are_refused() {
+        let int = |value: i64, to| integer(value as u64 as u128, 64, to, true);
+        assert_eq!(int(i32::MAX.into(), 32), Ok(i32::MAX as u128));
+        assert_eq!(int(-1, 32), Ok(u128::MAX));
+        assert!(int(1 << 31, 32).is_err() && int(i64::from(i32::MIN) - 1, 32).is_err());
+        assert_eq!(integer(u32::MAX.into(), 64, 32, false), Ok(u32::MAX.into()));
+        assert!(integer(1 << 32, 64, 32, false).is_err());
+        assert_eq!(integer(0x8000_0000, 32, 64, true), Ok(u128::MAX << 31));
+    }
+}

@@ -1,0 +1,230 @@
+//! What the cache holds: layouts by datatype and by nest, for each sort of leaves, and which of them go when it is full.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+
+use super::{CacheCounters, Layout, PlacedLayout};
+use crate::datatype::Datatype;
+use crate::kind::Operation;
+use crate::nest::{Byte, Leaf, LoopNest, Normal, Value};
+
+/// Most trees that are remembered for one layout. A program that describes its data by absolute addresses makes a new tree of a known
+/// layout every time.
+const MAX_KEYS: usize = 64;
+
+/// A datatype under an operation: the structural hash of the one, and the other.
+type Key = (u128, Operation);
+
+/// All that a cache holds.
+#[derive(Debug, Default)]
+pub struct State {
+    bytes: Shelf<Byte>,
+    values: Shelf<Value>,
+    pub(super) totals: Totals,
+    /// Bytes up to which looking for something to drop is in vain: the last search left that much, all of it in use.
+    pub(super) searched: usize,
+}
+
+/// What holds for the layouts of all leaves together.
+#[derive(Debug, Default)]
+pub struct Totals {
+    clock: u64,
+    pub(super) bytes: usize,
+    pub(super) counters: CacheCounters,
+}
+
+/// The layouts of one sort of leaves.
+#[derive(Debug)]
+pub struct Shelf<L> {
+    types: HashMap<Key, (Datatype, PlacedLayout<L>), Xxh3DefaultBuilder>,
+    nests: HashMap<u64, Vec<Held<L>>, Xxh3DefaultBuilder>,
+}
+
+impl<L> Default for Shelf<L> {
+    fn default() -> Self {
+        Shelf { types: HashMap::default(), nests: HashMap::default() }
+    }
+}
+
+#[derive(Debug)]
+struct Held<L> {
+    layout: Arc<Layout<L>>,
+    last_used: u64,
+    /// First-level keys that lead here.
+    keys: VecDeque<Key>,
+    /// Bytes of the trees kept for those keys.
+    kept: usize,
+    /// What `Totals::bytes` counts for it.
+    counted: usize,
+}
+
+/// Leaves whose layouts a cache holds.
+pub trait Cached: Leaf {
+    /// Where they stand.
+    fn shelf(state: &mut State) -> (&mut Shelf<Self>, &mut Totals);
+}
+
+impl Cached for Byte {
+    fn shelf(state: &mut State) -> (&mut Shelf<Byte>, &mut Totals) {
+        (&mut state.bytes, &mut state.totals)
+    }
+}
+
+impl Cached for Value {
+    fn shelf(state: &mut State) -> (&mut Shelf<Value>, &mut Totals) {
+        (&mut state.values, &mut state.totals)
+    }
+}
+
+impl<L: Leaf> Shelf<L> {
+    pub(super) fn by_type(
+        &mut self,
+        totals: &mut Totals,
+        t: &Datatype,
+        operation: Operation,
+    ) -> Option<PlacedLayout<L>> {
+        totals.clock += 1;
+        let (known, placed) = self.types.get(&(t.structural_hash(), operation))?;
+        if known != t {
+            return None;
+        }
+        let placed = placed.clone();
+        totals.counters.type_hits += 1;
+        if let Some(held) = self.find(&placed.layout) {
+            held.last_used = totals.clock;
+        }
+        Some(placed)
+    }
+
+    pub(super) fn by_nest(
+        &mut self,
+        totals: &mut Totals,
+        t: Option<&Datatype>,
+        nest: LoopNest<Normal, L>,
+        operation: Operation,
+        origin: i64,
+    ) -> PlacedLayout<L> {
+        let hash = hash_of(&nest);
+        totals.clock += 1;
+        let bucket = self.nests.entry(hash).or_default();
+        let known = bucket.iter().position(|h| h.layout.operation == operation && h.layout.nest == nest);
+        let i = match known {
+            Some(i) => {
+                totals.counters.nest_hits += 1;
+                i
+            }
+            None => {
+                totals.counters.misses += 1;
+                let layout = Arc::new(Layout::new(nest, operation, hash));
+                let counted = layout.bytes();
+                totals.bytes += counted;
+                bucket.push(Held { layout, last_used: 0, keys: VecDeque::new(), kept: 0, counted });
+                bucket.len() - 1
+            }
+        };
+        let held = &mut bucket[i];
+        held.last_used = totals.clock;
+        let placed = PlacedLayout { layout: Arc::clone(&held.layout), origin };
+        if let Some((t, key)) = t.map(|t| (t, (t.structural_hash(), operation)))
+            && let Entry::Vacant(slot) = self.types.entry(key)
+        {
+            slot.insert((t.clone(), placed.clone()));
+            held.keys.push_back(key);
+            let mut kept = held.kept.saturating_add(bytes_of(t));
+            if held.keys.len() > MAX_KEYS
+                && let Some(oldest) = held.keys.pop_front()
+                && let Some((t, _)) = self.types.remove(&oldest)
+            {
+                kept = kept.saturating_sub(bytes_of(&t));
+            }
+            totals.bytes = totals.bytes.saturating_sub(held.kept).saturating_add(kept);
+            held.counted = held.counted.saturating_sub(held.kept).saturating_add(kept);
+            held.kept = kept;
+        }
+        placed
+    }
+
+    /// Counts `layout` anew, if it is held.
+    pub(super) fn settle(&mut self, totals: &mut Totals, layout: &Arc<Layout<L>>) {
+        if let Some(held) = self.find(layout) {
+            let now = held.layout.bytes().saturating_add(held.kept);
+            totals.bytes = totals.bytes - held.counted + now;
+            held.counted = now;
+        }
+    }
+
+    fn find(&mut self, layout: &Arc<Layout<L>>) -> Option<&mut Held<L>> {
+        let bucket = self.nests.get_mut(&layout.hash)?;
+        bucket.iter_mut().find(|h| Arc::ptr_eq(&h.layout, layout))
+    }
+
+    /// Layouts that nobody else holds: when each was used last, its hash, its address. References from the first level do not count as use.
+    fn free(&self) -> impl Iterator<Item = (u64, u64, usize)> {
+        let held = self.nests.iter().flat_map(|(&hash, bucket)| bucket.iter().map(move |held| (hash, held)));
+        held.filter(|(_, held)| Arc::strong_count(&held.layout) == 1 + held.keys.len())
+            .map(|(hash, held)| (held.last_used, hash, Arc::as_ptr(&held.layout) as usize))
+    }
+
+    /// Drops the layout of that hash and address; false if there is none.
+    fn drop_one(&mut self, totals: &mut Totals, hash: u64, address: usize) -> bool {
+        let Some(bucket) = self.nests.get_mut(&hash) else { return false };
+        let Some(i) = bucket.iter().position(|h| Arc::as_ptr(&h.layout) as usize == address) else {
+            return false;
+        };
+        let held = bucket.swap_remove(i);
+        if bucket.is_empty() {
+            self.nests.remove(&hash);
+        }
+        for key in &held.keys {
+            self.types.remove(key);
+        }
+        totals.bytes -= held.counted;
+        totals.counters.evictions += 1;
+        true
+    }
+}
+
+impl State {
+    /// Layouts held.
+    pub(super) fn layouts(&self) -> usize {
+        let count = |n: usize, held: usize| n + held;
+        let bytes = self.bytes.nests.values().map(Vec::len).fold(0, count);
+        self.values.nests.values().map(Vec::len).fold(bytes, count)
+    }
+
+    /// Drops what the capacity does not allow and nobody holds, oldest first.
+    pub(super) fn evict(&mut self, capacity: usize) {
+        if self.totals.bytes <= capacity.max(self.searched) {
+            return;
+        }
+        let mut free: Vec<(u64, u64, usize)> = self.bytes.free().chain(self.values.free()).collect();
+        free.sort_unstable();
+        for (_, hash, address) in free {
+            // A quarter is freed at once, so that a full cache does not search at every commit.
+            if self.totals.bytes <= capacity - capacity / 4 {
+                break;
+            }
+            // An address is that of one layout.
+            if !self.bytes.drop_one(&mut self.totals, hash, address) {
+                self.values.drop_one(&mut self.totals, hash, address);
+            }
+        }
+        // Many committed types may need more than the capacity: they are not searched through at every commit.
+        let bytes = self.totals.bytes;
+        self.searched = if bytes > capacity { bytes.saturating_add(capacity / 8) } else { 0 };
+    }
+}
+
+/// What keeping a tree for comparison costs: its arguments, its nodes, its entry. About: nodes may be shared with others.
+fn bytes_of(t: &Datatype) -> usize {
+    usize::try_from(t.arguments().saturating_mul(8)).unwrap_or(usize::MAX).saturating_add(256)
+}
+
+/// Key of the second level.
+fn hash_of<L: Leaf>(nest: &LoopNest<Normal, L>) -> u64 {
+    use std::hash::BuildHasher;
+    Xxh3DefaultBuilder::new().hash_one(nest)
+}

@@ -1,0 +1,288 @@
+//! A committed datatype under a leaf operation other than that of bytes: looked up once, kept by the caller, compiled by its first call.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Committed;
+use crate::cache::{Layout, PlacedLayout, Tier};
+use crate::calls;
+use crate::datatype::Datatype;
+use crate::engine::Mode;
+use crate::error::{Error, ErrorClass, Result};
+use crate::kernel::Kernel;
+use crate::kind::{Direction, Kind, Operation};
+use crate::micro::Buffers;
+use crate::nest::{LoopNest, Normal, Value};
+use crate::segment;
+
+/// What packs and unpacks the values of a datatype under one operation. Cloning shares it; it keeps its kernels alive.
+#[derive(Clone)]
+pub struct Applied(Arc<Inner>);
+
+struct Inner {
+    committed: Committed,
+    layout: Arc<Layout<Value>>,
+    origin: isize,
+}
+
+impl fmt::Debug for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Applied")
+            .field("operation", &self.operation())
+            .field("committed", &self.0.committed)
+            .finish()
+    }
+}
+
+impl Committed {
+    /// What packs and unpacks under `operation`; that of bytes is what this already does, and has no such handle.
+    ///
+    /// # Errors
+    /// A packed size beyond 63 bits; class `Arg` for the operation of bytes.
+    pub fn with(&self, operation: Operation) -> Result<Applied> {
+        if operation == Operation::Bytes {
+            let rule = "a committed datatype moves bytes itself";
+            return Err(Error::new(ErrorClass::Arg, "with", "operation", operation, rule));
+        }
+        let PlacedLayout { layout, origin } = self.engine().values(self.datatype(), operation)?;
+        Ok(Applied(Arc::new(Inner { committed: self.clone(), layout, origin: origin as isize })))
+    }
+}
+
+impl Applied {
+    /// The committed datatype.
+    pub fn committed(&self) -> &Committed {
+        &self.0.committed
+    }
+
+    fn datatype(&self) -> &Datatype {
+        self.0.committed.datatype()
+    }
+
+    /// What happens to a value.
+    pub fn operation(&self) -> Operation {
+        self.0.layout.operation()
+    }
+
+    /// The canonical loop nest of values, at origin 0.
+    pub fn nest(&self) -> &LoopNest<Normal, Value> {
+        self.0.layout.nest()
+    }
+
+    /// The kernel of `direction`, compiled now if the mode compiles; none where values are converted one by one.
+    pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
+        self.kernel_for(direction, u64::MAX)
+    }
+
+    /// One line on how `direction` is served.
+    pub fn schedule(&self, direction: Direction) -> String {
+        match self.0.layout.served(direction) {
+            None => "not compiled yet".to_owned(),
+            Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
+            Some(Tier::Walk { reason, .. }) => format!("without a kernel: {reason}"),
+        }
+    }
+
+    fn kernel_for(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
+        let (engine, layout) = (self.0.committed.engine(), &self.0.layout);
+        let served = match engine.config().mode {
+            Mode::Off | Mode::Interpret => None,
+            Mode::Lazy if !layout.moves(direction, bytes, engine.config().lazy_threshold) => {
+                layout.served(direction)
+            }
+            Mode::Lazy | Mode::Commit => Some(engine.serve(layout, direction)),
+        };
+        served.and_then(Tier::kernel)
+    }
+
+    /// Packed bytes of `count` instances.
+    ///
+    /// # Errors
+    /// When that overflows 63 bits.
+    pub fn packed_size(&self, count: u64) -> Result<u64> {
+        let bytes = u128::from(count) * self.nest().size() as u128;
+        u64::try_from(bytes).ok().filter(|&b| b <= i64::MAX as u64).ok_or_else(|| {
+            let rule = "count times the packed size of the datatype overflows";
+            Error::new(ErrorClass::Count, "packed_size", "count", count, rule)
+        })
+    }
+
+    /// Packs `count` instances from `user` to `packed`; `user` is the buffer address as MPI means it.
+    ///
+    /// # Errors
+    /// Class `Conversion` for the first value that does not fit, named by its number among the basic elements: those before it are packed.
+    ///
+    /// # Safety
+    /// As [`Committed::pack_raw`], with [`Applied::packed_size`] bytes at `packed`.
+    pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.range_raw(Direction::Pack, user.cast_mut(), count, packed, 0..self.packed_size(count)?)
+        }
+    }
+
+    /// Unpacks `count` instances from `packed` to `user`.
+    ///
+    /// # Errors
+    /// As [`Applied::pack_raw`]: those before it are unpacked.
+    ///
+    /// # Safety
+    /// As [`Applied::pack_raw`], with reading and writing exchanged.
+    pub unsafe fn unpack_raw(&self, packed: *const u8, user: *mut u8, count: u64) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.range_raw(Direction::Unpack, user, count, packed.cast_mut(), 0..self.packed_size(count)?)
+        }
+    }
+
+    /// Moves the whole values in the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
+    ///
+    /// # Errors
+    /// As [`Applied::pack_raw`] and [`Applied::unpack_raw`].
+    ///
+    /// # Safety
+    /// As [`Applied::pack_raw`] and [`Applied::unpack_raw`], for the values inside the range; `range` must lie inside the packed stream.
+    pub unsafe fn range_raw(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        count: u64,
+        packed: *mut u8,
+        range: Range<u64>,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let kind = Kind { direction, operation: self.operation() };
+        let bytes = range.end - range.start;
+        if calls::counting() {
+            calls::count(kind, bytes);
+        }
+        let user = user.wrapping_offset(self.0.origin);
+        let whole = bytes == self.packed_size(count)?;
+        let kernel = whole.then(|| self.kernel_for(direction, bytes)).flatten();
+        let by = if kernel.is_some() { "kernel" } else { "values" };
+        tracing::trace!(target: "ddtc", %kind, bytes, by, "call");
+        if let Some(kernel) = kernel {
+            // SAFETY: the kernel was made for this nest, and the caller vouches for its memory.
+            unsafe { kernel.call(user, packed, count) };
+            return Ok(());
+        }
+        let engine = self.0.committed.engine();
+        let start = packed.wrapping_sub(range.start as usize);
+        // SAFETY: only values of this nest inside the range are moved, which the caller vouches for.
+        let memory = unsafe { Buffers::new(user, start, direction, engine.config().level) };
+        engine.apply(self.datatype(), &self.0.layout, &memory, count, range)
+    }
+
+    /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0. Returns the bytes
+    /// written: [`Applied::packed_size`].
+    ///
+    /// # Errors
+    /// As [`Committed::pack`], with nothing written; as [`Applied::pack_raw`].
+    pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
+        let n = self.whole(("src", src.len()), origin, count, ("dst", dst.len()))?;
+        // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep them apart.
+        unsafe { self.pack_raw(src.as_ptr().wrapping_add(origin), count, dst.as_mut_ptr()) }?;
+        Ok(n)
+    }
+
+    /// Unpacks `count` instances from `src` into `dst`. Returns the bytes read.
+    ///
+    /// # Errors
+    /// As [`Applied::pack`].
+    pub fn unpack(&self, src: &[u8], dst: &mut [u8], origin: usize, count: u64) -> Result<usize> {
+        let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
+        // SAFETY: as in `pack`, with the sides exchanged.
+        unsafe { self.unpack_raw(src.as_ptr(), dst.as_mut_ptr().wrapping_add(origin), count) }?;
+        Ok(n)
+    }
+
+    /// Packs bytes `offset ..` of the packed stream of `count` instances into `dst`, as many whole values as fit it or are left. Returns the
+    /// bytes written, which are fewer than fit where a value would be cut.
+    ///
+    /// # Errors
+    /// As [`Applied::pack`]; `offset` must lie between two values of the stream, or at an end of it.
+    pub fn pack_range(
+        &self,
+        src: &[u8],
+        origin: usize,
+        count: u64,
+        offset: u64,
+        dst: &mut [u8],
+    ) -> Result<usize> {
+        let range = self.range(("src", src.len()), origin, count, offset, dst.len())?;
+        let n = (range.end - range.start) as usize;
+        let user = src.as_ptr().wrapping_add(origin).cast_mut();
+        // SAFETY: all instances lie inside `src` and the range inside `dst`, as just checked; packing only reads `src`.
+        unsafe { self.range_raw(Direction::Pack, user, count, dst.as_mut_ptr(), range) }?;
+        Ok(n)
+    }
+
+    /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`, whole values only. Returns the bytes read.
+    ///
+    /// # Errors
+    /// As [`Applied::pack_range`].
+    pub fn unpack_range(
+        &self,
+        src: &[u8],
+        dst: &mut [u8],
+        origin: usize,
+        count: u64,
+        offset: u64,
+    ) -> Result<usize> {
+        let range = self.range(("dst", dst.len()), origin, count, offset, src.len())?;
+        let n = (range.end - range.start) as usize;
+        let user = dst.as_mut_ptr().wrapping_add(origin);
+        // SAFETY: as in `pack_range`, with the sides exchanged; unpacking only reads `src`.
+        unsafe { self.range_raw(Direction::Unpack, user, count, src.as_ptr().cast_mut(), range) }?;
+        Ok(n)
+    }
+
+    /// Checks both sides of a whole call and returns the packed size.
+    fn whole(
+        &self,
+        user: (&'static str, usize),
+        origin: usize,
+        count: u64,
+        packed: (&'static str, usize),
+    ) -> Result<usize> {
+        self.0.committed.span(self.operation().name(), user, origin, count)?;
+        let n = self.packed_size(count)?;
+        if n > packed.1 as u64 {
+            let rule = format!("must hold the {n} packed bytes of {count} instances");
+            let argument = format!("{}.len()", packed.0);
+            return Err(Error::new(ErrorClass::Truncate, self.operation().name(), argument, packed.1, rule));
+        }
+        Ok(n as usize)
+    }
+
+    /// The whole values of a range of at most `room` bytes.
+    fn range(
+        &self,
+        user: (&'static str, usize),
+        origin: usize,
+        count: u64,
+        offset: u64,
+        room: usize,
+    ) -> Result<Range<u64>> {
+        let name = self.operation().name();
+        self.0.committed.span(name, user, origin, count)?;
+        let total = self.packed_size(count)?;
+        let refuse = |rule| Err(Error::new(ErrorClass::Arg, name, "offset", offset, rule));
+        if offset > total {
+            return refuse(format!("must not lie past the {total} packed bytes of {count} instances"));
+        }
+        let boundary = |at: u64| if at == total { at } else { segment::boundary(self.nest(), count, at) };
+        if boundary(offset) != offset {
+            return refuse(format!("must lie between two values, as {} does", boundary(offset)));
+        }
+        Ok(offset..boundary(total.min(offset.saturating_add(room as u64))))
+    }
+}
+
+const _: () = {
+    const fn shared<T: Send + Sync + Clone>() {}
+    shared::<Applied>();
+};

@@ -1,0 +1,64 @@
+//! Leaf operations on values: the layout that is asked for, and what runs where there is no kernel.
+
+use std::ops::Range;
+
+use super::Engine;
+use crate::apply::{self, Unfit};
+use crate::cache::{Layout, PlacedLayout};
+use crate::datatype::{Datatype, TypeMap};
+use crate::error::{Error, ErrorClass, Result};
+use crate::kind::{Kind, Operation};
+use crate::lower::{Leaves, Values};
+use crate::micro::Buffers;
+use crate::nest::{Leaf, Value};
+
+impl Engine {
+    /// The layout of `t` for the values that `operation` is about, compiled by the first call that a kernel serves.
+    ///
+    /// # Errors
+    /// As [`Engine::layout`]; a packed size beyond 63 bits.
+    pub(crate) fn values(&self, t: &Datatype, operation: Operation) -> Result<PlacedLayout<Value>> {
+        self.placed(t, operation, Values(operation))
+    }
+
+    /// Does what the operation of `layout`, which is that of `t`, does to the values in the packed bytes `range` of `count` instances, without
+    /// a kernel.
+    ///
+    /// # Errors
+    /// Class `Conversion` for the first value that the other side cannot hold: those before it are done.
+    pub(crate) fn apply(
+        &self,
+        t: &Datatype,
+        layout: &Layout<Value>,
+        memory: &Buffers,
+        count: u64,
+        range: Range<u64>,
+    ) -> Result<()> {
+        let operation = layout.operation();
+        let kind = Kind { direction: memory.direction(), operation };
+        apply::apply(layout.nest(), operation, memory, count, range)
+            .map_err(|unfit| refused(t, layout.nest().size(), kind, unfit))
+    }
+}
+
+/// The error for a value of `t`, of which an instance has `size` packed bytes, that does not fit.
+#[cold]
+fn refused(t: &Datatype, size: i64, kind: Kind, Unfit { at, rule }: Unfit) -> Error {
+    let (instance, mut left) = (at.packed / size, at.packed % size);
+    // Of one instance, and no more of it than was converted.
+    let before = t.type_map().take_while(|&(basic, _)| {
+        let values = Values(kind.operation).of(basic);
+        left -= values.iter().map(|(_, n, value)| value.packed() * *n as i64).sum::<i64>();
+        left >= 0
+    });
+    let before = before.count();
+    let element = i128::from(instance) * i128::from(t.signature().length()) + before as i128;
+    let value = match TypeMap::new(t).nth(before) {
+        Some((basic, displacement)) => {
+            let displacement = i128::from(instance) * i128::from(t.extent()) + i128::from(displacement);
+            format!("{element} ({basic:?} at displacement {displacement})")
+        }
+        None => element.to_string(),
+    };
+    Error::new(ErrorClass::Conversion, kind.direction.name(), "element", value, rule)
+}

@@ -1,0 +1,206 @@
+//! What leaf operations on values must satisfy: compiled, applied and evaluated as by the interpreter's own version of each.
+
+use std::ops::Range;
+
+use super::case::{Case, Check, Mismatch, ensure, patterned, seeds};
+use super::choices::Choices;
+use super::guard::{Edge, Rig, Run, Subject};
+use crate::committed::Applied;
+use crate::datatype::Datatype;
+use crate::emit::{self, Emitter, X64};
+use crate::engine::Engine;
+use crate::error::ErrorClass;
+use crate::interp::external32;
+use crate::kind::{Direction, Kind, Operation};
+use crate::lower::External32;
+use crate::nest::{LoopNest, Normal, Value};
+use crate::plan::{self, Plan};
+use crate::target::{Arch, Level, Target};
+use crate::{legalize, lower, normalize, schedule, segment};
+
+/// A case in external32: a stream that every value fits, and user memory before and after it was unpacked.
+pub(super) struct Values<'a> {
+    case: &'a Case,
+    nest: LoopNest<Normal, Value>,
+    moved: i64,
+    stream: Vec<u8>,
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// The stream when that memory is packed again, where all values fit: another one where entries overlap.
+    packed: Vec<u8>,
+}
+
+impl<'a> Values<'a> {
+    /// The case of the same instances, by the definition.
+    pub(super) fn new(case: &'a Case) -> Check<Values<'a>> {
+        let (t, count) = (case.datatype(), case.count());
+        let lowered = lower::lower(t, External32).map_err(Mismatch::error("lower"))?;
+        lowered.verify().map_err(Mismatch::error("lower"))?;
+        let normal = normalize::normalize(&lowered, t.arguments()).map_err(Mismatch::error("normalize"))?;
+        normal.nest.verify().map_err(Mismatch::error("normalize"))?;
+        let stream = patterned(seeds::PACKED, normal.nest.size() as usize * count as usize);
+        let before = case.images(Direction::Unpack)[0][0].to_vec();
+        let (mut after, origin) = (before.clone(), case.low().wrapping_neg() as usize);
+        // Nothing is wider in external32 than here, so all of it fits.
+        let fit = external32::unpack(t, count, &stream, &mut after, origin);
+        ensure(fit.is_ok(), "interp", || format!("value {fit:?} of a stream does not fit"))?;
+        let (packed, fit) = external32::pack(t, count, &after, origin);
+        // What lies over each other may have become values that do not fit.
+        ensure(case.overlaps() || fit.is_ok() && packed.len() == stream.len(), "interp", || {
+            format!("{} bytes of {} packed again: {fit:?}", packed.len(), stream.len())
+        })?;
+        Ok(Values { case, nest: normal.nest, moved: normal.origin, stream, before, after, packed })
+    }
+
+    /// The directions in which all values fit.
+    fn directions(&self) -> impl Iterator<Item = Direction> {
+        let packs = self.packed.len() == self.stream.len();
+        Direction::BOTH.into_iter().filter(move |&d| packs || d == Direction::Unpack)
+    }
+
+    /// User memory and packed stream `[before, after]`.
+    fn images(&self, direction: Direction) -> [[&[u8]; 2]; 2] {
+        match direction {
+            Direction::Pack => [[&self.after, &self.stream], [&self.after, &self.packed]],
+            Direction::Unpack => [[&self.before, &self.stream], [&self.after, &self.stream]],
+        }
+    }
+
+    /// Judges the plans for a target, evaluated one operation at a time, and that there is code for them.
+    pub(super) fn plans(&self, target: Target, cranelift: &dyn Emitter) -> Check {
+        for direction in self.directions() {
+            let kind = Kind { direction, operation: Operation::External32 };
+            let Ok(plan) = schedule::schedule(&self.nest, kind, target) else { continue };
+            let level = Some(target.level());
+            let at = |stage| move |e| Mismatch::error(stage)(e).at(direction, level);
+            plan.verify().map_err(at("schedule"))?;
+            self.plan("schedule", &plan)?;
+            let legal = legalize::legalize(&plan, 8).map_err(at("legalize"))?;
+            legal.verify().map_err(at("legalize"))?;
+            self.plan("legalize", &legal)?;
+            let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
+            let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
+            for emitter in templates.into_iter().chain([cranelift]) {
+                emit::emit(emitter, &legal).map_err(at("emit"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn plan<P: plan::Phase>(&self, stage: &'static str, plan: &Plan<P>) -> Check {
+        let direction = plan.direction();
+        let [[user, packed], want] = self.images(direction);
+        let (mut user, mut packed) = (user.to_vec(), packed.to_vec());
+        let origin = self.moved.wrapping_sub(self.case.low()) as usize;
+        plan.eval(self.case.count(), &mut user, origin, &mut packed);
+        ensure([&user[..], &packed] == want, stage, || format!("other bytes than by definition\n{plan}"))
+            .map_err(|m| m.at(direction, Some(plan.target().level())))
+    }
+
+    /// Judges an engine: whole calls with both edges guarded, ranges at boundaries, values that do not fit.
+    pub(super) fn engine(
+        &self,
+        stage: &'static str,
+        engine: &Engine,
+        rig: &mut Rig,
+        c: &mut Choices<'_>,
+    ) -> Check {
+        let committed = engine.commit(self.case.datatype()).map_err(Mismatch::error("commit"))?;
+        let applied = committed.with(Operation::External32).map_err(Mismatch::error("commit"))?;
+        let level = Some(engine.config().level);
+        let pieces = self.pieces(c);
+        for direction in self.directions() {
+            for (edge, pieces) in [(Edge::Front, None), (Edge::Back, None), (Edge::Back, Some(&pieces[..]))] {
+                self.guarded(stage, &applied, rig, (direction, edge), pieces)
+                    .map_err(|m| m.at(direction, level))?;
+            }
+        }
+        self.unfit(stage, &applied).map_err(|m| m.at(Direction::Pack, level))
+    }
+
+    /// The stream cut between values, in any order where that cannot show.
+    fn pieces(&self, c: &mut Choices<'_>) -> Vec<Range<usize>> {
+        let (n, count) = (self.stream.len() as u64, self.case.count());
+        let mut cuts: Vec<u64> = (0..1 + c.below(4)).map(|_| c.below(n + 1)).collect();
+        cuts.iter_mut().filter(|at| **at < n).for_each(|at| *at = segment::boundary(&self.nest, count, *at));
+        cuts.extend([0, n]);
+        cuts.sort_unstable();
+        let mut pieces: Vec<_> = cuts.windows(2).map(|w| w[0] as usize..w[1] as usize).collect();
+        if !self.case.overlaps() {
+            pieces.reverse();
+        }
+        pieces
+    }
+
+    fn guarded(
+        &self,
+        stage: &'static str,
+        applied: &Applied,
+        rig: &mut Rig,
+        (direction, edge): (Direction, Edge),
+        pieces: Option<&[Range<usize>]>,
+    ) -> Check {
+        let [[user, packed], [want_user, want_packed]] = self.images(direction);
+        let run = Run {
+            direction,
+            count: self.case.count(),
+            user,
+            low: self.case.low(),
+            mapped: self.case.mapped(),
+            packed,
+            pieces,
+            edge,
+        };
+        let (user, packed) = rig.run(Subject::Applied(applied), &run);
+        ensure(user == want_user && packed == want_packed, stage, || {
+            let first = |a: &[u8], b: &[u8]| a.iter().zip(b).position(|(a, b)| a != b);
+            let (user, packed) = (first(&user, want_user), first(&packed, want_packed));
+            let how = applied.schedule(direction);
+            format!(
+                "external32 differs at user byte {user:?}, packed byte {packed:?}; pieces {pieces:?}; {how}"
+            )
+        })
+    }
+
+    /// Any bytes as user memory: what fits is packed, and the first value that does not is named.
+    fn unfit(&self, stage: &'static str, applied: &Applied) -> Check {
+        let (t, count): (&Datatype, u64) = (self.case.datatype(), self.case.count());
+        let [[source, _], _] = self.case.images(Direction::Pack);
+        let (low, mut packed) = (self.case.low(), vec![0; self.stream.len()]);
+        let (want, fit) = external32::pack(t, count, source, low.wrapping_neg() as usize);
+        if low > source.len() as i64 + (1 << 20) {
+            // A slice from displacement 0 on would be large.
+            return Ok(());
+        }
+        let ahead = vec![0; low.max(0) as usize];
+        let slice = [&ahead[..], source].concat();
+        let done = applied.pack(&slice, (-low).max(0) as usize, count, &mut packed);
+        let same = packed[..want.len()] == want[..] && packed[want.len()..].iter().all(|&byte| byte == 0);
+        let told = match (&done, fit) {
+            (Ok(n), Ok(())) => *n == want.len(),
+            (Err(e), Err(i)) => {
+                e.class() == ErrorClass::Conversion && e.value().starts_with(&format!("{i} ("))
+            }
+            _ => false,
+        };
+        ensure(same && told, stage, || {
+            format!("packing any bytes: {done:?}, must be {fit:?}; bytes same: {same}")
+        })
+    }
+}
+
+/// Checks the levels' engines, and the one that compiles nothing.
+pub(super) fn check(
+    case: &Case,
+    engines: &[(&'static str, &Engine)],
+    levels: &[Level],
+    cranelift: &dyn Emitter,
+    rig: &mut Rig,
+    c: &mut Choices<'_>,
+) -> Check {
+    let values = Values::new(case)?;
+    for target in Target::available().filter(|t| levels.contains(&t.level())) {
+        values.plans(target, cranelift)?;
+    }
+    engines.iter().try_for_each(|(stage, engine)| values.engine(stage, engine, rig, c))
+}

@@ -1,0 +1,216 @@
+//! external32 by its definition (MPI 5.0, 14.5.2): one basic type at a time, from its sign, its exponent and its digits.
+//!
+//! The second opinion on everything that compiled code, micro-kernels and the executor of values do; no line in common with them.
+
+use crate::datatype::{Class, Datatype, Named, TypeMap};
+
+/// A number as such: `(-1)^negative * digits * 2^exponent`, or none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Real {
+    Finite {
+        negative: bool,
+        digits: u128,
+        exponent: i32,
+    },
+    Infinite {
+        negative: bool,
+    },
+    /// The payload's bits from its first one, which tells quiet from signalling.
+    Nan {
+        negative: bool,
+        payload: [bool; 112],
+    },
+}
+
+/// What a machine's bytes are, the last byte first.
+#[derive(Clone, Copy, PartialEq)]
+enum Format {
+    /// Exponent bits and fraction bits.
+    Ieee(i32, usize),
+    X87,
+}
+
+fn format(size: usize, x87: bool) -> Format {
+    match size {
+        _ if x87 => Format::X87,
+        2 => Format::Ieee(5, 10),
+        4 => Format::Ieee(8, 23),
+        8 => Format::Ieee(11, 52),
+        _ => Format::Ieee(15, 112),
+    }
+}
+
+fn payload(bits: u128, fraction: usize) -> [bool; 112] {
+    let mut payload = [false; 112];
+    for (i, bit) in payload.iter_mut().enumerate().take(fraction) {
+        *bit = bits >> (fraction - 1 - i) & 1 == 1;
+    }
+    payload
+}
+
+fn read(bits: u128, format: Format) -> Real {
+    let (width, fraction) = match format {
+        Format::Ieee(width, fraction) => (width, fraction),
+        Format::X87 => (15, 63),
+    };
+    let explicit = usize::from(format == Format::X87);
+    let low = bits & ((1 << fraction) - 1);
+    let leading = bits >> fraction & 1 == 1;
+    let power = (bits >> (fraction + explicit)) as i32 & ((1 << width) - 1);
+    let negative = bits >> (fraction + explicit) >> width & 1 == 1;
+    let bias = (1 << (width - 1)) - 1;
+    if explicit == 1 && power != 0 && !leading {
+        return Real::Nan { negative: true, payload: payload(1 << (fraction - 1), fraction) };
+    }
+    if power == (1 << width) - 1 {
+        return match low {
+            0 => Real::Infinite { negative },
+            _ => Real::Nan { negative, payload: payload(low, fraction) },
+        };
+    }
+    let whole = if explicit == 1 { leading } else { power != 0 };
+    let digits = low | u128::from(whole) << fraction;
+    Real::Finite { negative, digits, exponent: power.max(1) - bias - fraction as i32 }
+}
+
+fn write(real: Real, format: Format) -> u128 {
+    let (width, fraction) = match format {
+        Format::Ieee(width, fraction) => (width, fraction),
+        Format::X87 => (15, 63),
+    };
+    let explicit = usize::from(format == Format::X87);
+    let bias = (1 << (width - 1)) - 1;
+    let top = (1_u128 << width) - 1;
+    let join = |negative: bool, power: u128, low: u128| {
+        // x87 writes the digit in front of the point, which is 1 but for the smallest numbers.
+        let leading = u128::from(explicit == 1 && power != 0) << fraction;
+        (u128::from(negative) << width | power) << (fraction + explicit) | leading | low
+    };
+    match real {
+        Real::Infinite { negative } => join(negative, top, 0),
+        Real::Nan { negative, payload } => {
+            let kept = payload[..fraction].iter().fold(0, |bits, &bit| bits << 1 | u128::from(bit));
+            join(negative, top, if kept == 0 { 1 << (fraction - 1) } else { kept })
+        }
+        Real::Finite { negative, digits: 0, .. } => join(negative, 0, 0),
+        Real::Finite { negative, mut digits, mut exponent } => {
+            // As many digits as the format has, or as few as its smallest exponent leaves.
+            let smallest = 1 - bias - fraction as i32;
+            let mut rest = Vec::new();
+            while digits >> (fraction + 1) != 0 || exponent < smallest {
+                rest.push(digits & 1 == 1);
+                digits >>= 1;
+                exponent += 1;
+            }
+            while digits >> fraction == 0 && exponent > smallest {
+                digits <<= 1;
+                exponent -= 1;
+            }
+            let half = rest.last().copied().unwrap_or(false);
+            let beyond = rest.iter().rev().skip(1).any(|&bit| bit);
+            if half && (beyond || digits & 1 == 1) {
+                digits += 1;
+                if digits >> (fraction + 1) != 0 {
+                    digits >>= 1;
+                    exponent += 1;
+                }
+            }
+            let power = if digits >> fraction == 0 { 0 } else { exponent + bias + fraction as i32 };
+            if power >= (1 << width) - 1 {
+                return join(negative, top, 0);
+            }
+            join(negative, power as u128, digits & ((1 << fraction) - 1))
+        }
+    }
+}
+
+/// Whether C's `long double` is x87's.
+const X87: bool = cfg!(all(target_arch = "x86_64", not(windows)));
+
+/// The basic types whose values an entry of a type map has: a complex number is two.
+fn values(basic: Named) -> (usize, usize, usize, bool) {
+    let n = if basic.class() == Class::Complex { 2 } else { 1 };
+    let extended =
+        matches!(basic, Named::LongDouble | Named::CLongDoubleComplex | Named::CxxLongDoubleComplex);
+    (n, basic.size() as usize / n, basic.external32_size() as usize / n, X87 && extended)
+}
+
+/// What one value's bytes in memory are in external32; none if it does not fit.
+fn outward(basic: Named, bytes: &[u8], size: usize, x87: bool) -> Option<Vec<u8>> {
+    let bits = bytes.iter().rev().fold(0_u128, |bits, &byte| bits << 8 | u128::from(byte));
+    let out = converted(basic, bits, (bytes.len(), x87), (size, false))?;
+    Some(out.to_be_bytes()[16 - size..].to_vec())
+}
+
+/// The reverse.
+fn inward(basic: Named, bytes: &[u8], size: usize, x87: bool) -> Option<Vec<u8>> {
+    let bits = bytes.iter().fold(0_u128, |bits, &byte| bits << 8 | u128::from(byte));
+    let out = converted(basic, bits, (bytes.len(), false), (size, x87))?;
+    Some(out.to_le_bytes()[..size].to_vec())
+}
+
+fn converted(
+    basic: Named,
+    bits: u128,
+    (from, from_x87): (usize, bool),
+    (to, to_x87): (usize, bool),
+) -> Option<u128> {
+    if from == to && from_x87 == to_x87 {
+        return Some(bits);
+    }
+    let limit = |size: usize| if size == 16 { u128::MAX } else { (1 << (8 * size)) - 1 };
+    match basic.class() {
+        Class::Float | Class::Complex => Some(write(read(bits, format(from, from_x87)), format(to, to_x87))),
+        Class::Integer => {
+            let negative = bits >> (8 * from - 1) & 1 == 1;
+            let magnitude = if negative { limit(from) - bits + 1 } else { bits };
+            let most = limit(to) / 2 + u128::from(negative);
+            let out = if negative { limit(to) - (magnitude - 1).min(limit(to)) } else { magnitude };
+            (magnitude <= most).then_some(out)
+        }
+        _ => (bits <= limit(to)).then_some(bits),
+    }
+}
+
+/// What packing or unpacking came to: whether all values fit, and if not the number of the first that does not among the basic
+/// elements of all instances.
+pub type Fit = Result<(), u64>;
+
+/// The external32 bytes of `count` instances whose displacement 0 is `user[origin]`, up to the first value that does not fit.
+///
+/// # Panics
+/// If data lie outside `user`: the caller has sized it by the true bounds. Here and below, on machines that are not little-endian.
+pub fn pack(t: &Datatype, count: u64, user: &[u8], origin: usize) -> (Vec<u8>, Fit) {
+    let mut packed = Vec::new();
+    for (i, (basic, displacement)) in TypeMap::instances(t, count).enumerate() {
+        let (n, size, external, x87) = values(basic);
+        for k in 0..n {
+            let at = (origin as i64 + displacement) as usize + k * size;
+            match outward(basic, &user[at..at + size], external, x87) {
+                Some(bytes) => packed.extend(bytes),
+                None => return (packed, Err(i as u64)),
+            }
+        }
+    }
+    (packed, Ok(()))
+}
+
+/// The reverse of [`pack`].
+///
+/// # Panics
+/// As [`pack`], and if `packed` is too short.
+pub fn unpack(t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], origin: usize) -> Fit {
+    let mut next = 0;
+    for (i, (basic, displacement)) in TypeMap::instances(t, count).enumerate() {
+        let (n, size, external, x87) = values(basic);
+        for k in 0..n {
+            let at = (origin as i64 + displacement) as usize + k * size;
+            match inward(basic, &packed[next..next + external], size, x87) {
+                Some(bytes) => user[at..at + size].copy_from_slice(&bytes),
+                None => return Err(i as u64),
+            }
+            next += external;
+        }
+    }
+    Ok(())
+}

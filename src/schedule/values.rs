@@ -1,0 +1,163 @@
+//! Plans of nests of values: the same loops, around calls that do what the operation does to the values of a block.
+//!
+//! Small bodies are not written out: a plan of calls alone has no constant in its code, so all layouts of one shape share it. A loop over
+//! a few runs goes run by run where the order is free, each with one call.
+
+use super::{MAX_DEPTH, MAX_OPS, Planned, Refusal};
+use crate::column::Column;
+use crate::kind::{Direction, Kind};
+use crate::micro::{Call, Table, strided, swap};
+use crate::nest::{Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Value};
+use crate::plan::{Op, Plan, Scheduled};
+use crate::target::Target;
+
+/// Most runs of a loop that goes run by run: memory is gone through once for each.
+const MAX_RUNS: usize = 8;
+
+impl Planned for Value {
+    fn plan(nest: &LoopNest<Normal, Value>, kind: Kind, target: Target) -> Result<Plan<Scheduled>, Refusal> {
+        let free = kind.direction == Direction::Pack || nest.disjoint() == Disjoint::UpTo(u64::MAX);
+        let mut s =
+            Scheduler { nest, kind, target, free, ops: Vec::new(), tables: Vec::new(), left: MAX_OPS };
+        let list = s.body(nest.root(), 0)?;
+        let root = s.seal(list);
+        Ok(Plan::new(s.ops, root, s.tables, kind, target))
+    }
+}
+
+struct Scheduler<'a> {
+    nest: &'a LoopNest<Normal, Value>,
+    kind: Kind,
+    target: Target,
+    /// Whether instances may be moved in any order.
+    free: bool,
+    ops: Vec<Op>,
+    tables: Vec<Table>,
+    left: usize,
+}
+
+/// `n` values that lie one after the other.
+struct Run {
+    at: Offsets,
+    n: Quantity,
+    value: Value,
+}
+
+impl Scheduler<'_> {
+    fn seal(&mut self, list: Vec<Op>) -> Body {
+        let body = Body { start: self.ops.len() as u32, len: list.len() as u32 };
+        self.ops.extend(list);
+        body
+    }
+
+    fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
+        if self.left == 0 {
+            return Err(Refusal { reason: "more operations than a kernel may have" });
+        }
+        self.left -= 1;
+        out.push(op);
+        Ok(())
+    }
+
+    fn column(&mut self, column: &Column) -> u32 {
+        let table = Table::Column(column.clone());
+        let known = self.tables.iter().position(|t| *t == table);
+        known.unwrap_or_else(|| {
+            self.tables.push(table);
+            self.tables.len() - 1
+        }) as u32
+    }
+
+    /// The call for a run in every one of `trip` iterations.
+    fn call(&self, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
+        let Run { n, value, .. } = *run;
+        let reason = "values that change their size or meaning are converted one by one";
+        let Class::Swap = value.class() else { return Err(Refusal { reason }) };
+        let unit = value.user();
+        let k = n.k.checked_mul(unit as u64).ok_or(Refusal { reason: "a run beyond 64 bits" })?;
+        let len = Quantity { k, ..n };
+        let (direction, level) = (self.kind.direction, self.target.level());
+        // One byte has no order.
+        let copied = || strided::call(direction, level, trip, step, len);
+        match unit {
+            1 => Ok(copied()),
+            _ => swap::call(direction, level, trip, step, len, unit)
+                .ok_or(Refusal { reason: "values of a size that no micro-kernel swaps" }),
+        }
+    }
+
+    /// The runs of a body that has few of them, and nothing else.
+    fn runs(&self, body: Body) -> Option<Vec<Run>> {
+        let mut runs = Vec::new();
+        for node in self.nest.body(body) {
+            match node {
+                Node::Copy { at, n, unit } => runs.push(Run { at: *at, n: *n, value: *unit }),
+                Node::Blocks { at, user, packed, len, unit } if len.len() <= MAX_RUNS => {
+                    runs.extend((0..len.len()).map(|i| Run {
+                        at: *at + Offsets::new(user.get(i), packed.get(i)),
+                        n: Quantity::fixed(len.get(i) as u64),
+                        value: *unit,
+                    }));
+                }
+                _ => return None,
+            }
+        }
+        (runs.len() <= MAX_RUNS).then_some(runs)
+    }
+
+    fn body(&mut self, body: Body, depth: usize) -> Result<Vec<Op>, Refusal> {
+        if depth > MAX_DEPTH {
+            return Err(Refusal { reason: "loops nested deeper than a kernel may have" });
+        }
+        let nest = self.nest;
+        let mut out = Vec::new();
+        for node in nest.body(body) {
+            self.node(node, depth, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn node(&mut self, node: &Node<Value>, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
+        let at = node.at();
+        let once = (Quantity::fixed(1), Offsets::ZERO);
+        match node {
+            Node::Copy { n, unit, .. } => {
+                let call = self.call(&Run { at, n: *n, value: *unit }, once.0, once.1)?;
+                self.push(out, Op::Call { at, call })
+            }
+            Node::Blocks { user, packed, len, unit, .. } => {
+                if len.len() > self.left {
+                    return Err(Refusal { reason: "more irregular blocks of values than a kernel may have" });
+                }
+                for i in 0..len.len() {
+                    let at = at + Offsets::new(user.get(i), packed.get(i));
+                    let run = Run { at, n: Quantity::fixed(len.get(i) as u64), value: *unit };
+                    let call = self.call(&run, once.0, once.1)?;
+                    self.push(out, Op::Call { at, call })?;
+                }
+                Ok(())
+            }
+            Node::Table { displacements, packed, body, .. } => {
+                let table = self.column(displacements);
+                let list = self.body(*body, depth + 1)?;
+                let body = self.seal(list);
+                self.push(out, Op::Table { at, table, packed: *packed, body })
+            }
+            Node::Loop { trip, step, body, .. } => {
+                let runs = self.runs(*body).filter(|runs| self.free || runs.len() == 1);
+                if let Some(runs) = runs
+                    && !runs.iter().any(|run| run.n.per_count && trip.per_count)
+                {
+                    for run in &runs {
+                        let call = self.call(run, *trip, *step)?;
+                        self.push(out, Op::Call { at: at + run.at, call })?;
+                    }
+                    return Ok(());
+                }
+                let list = self.body(*body, depth + 1)?;
+                let body = self.seal(list);
+                self.push(out, Op::Loop { at, trip: *trip, step: *step, unroll: 1, body })
+            }
+        }
+    }
+}
