@@ -3,7 +3,7 @@
 use ddtc::datatype::{Class, Datatype, Named};
 use ddtc::fuzzing::check_datatype;
 use ddtc::interp::external32;
-use ddtc::kind::{Direction, Operation};
+use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::{Committed, Config, Engine, Error, ErrorClass, Level, Mode};
 
 fn committed(text: &str) -> Committed {
@@ -228,4 +228,24 @@ fn all_types_in_small_shapes() {
             }
         }
     }
+}
+
+/// Counters, by kind: calls and bytes of external32 are not those of bytes.
+#[test]
+fn calls_are_counted_by_kind() {
+    let t = committed("vector(3, 1, 2, long)");
+    let applied = t.with(Operation::External32).unwrap();
+    let counting = ddtc::calls::Counting::start();
+    let before = ddtc::calls::totals();
+    let (mut user, mut packed) = ([0; 40], [0; 12]);
+    applied.pack(&user, 0, 1, &mut packed).unwrap();
+    applied.unpack(&packed, &mut user, 0, 1).unwrap();
+    let after = ddtc::calls::totals();
+    drop(counting);
+    let pack = Kind { direction: Direction::Pack, operation: Operation::External32 }.index();
+    // Other tests may pack meanwhile, too.
+    assert!(after.calls[pack] > before.calls[pack] && after.bytes[pack] >= before.bytes[pack] + 12);
+    assert!(after.calls[pack + 1] > before.calls[pack + 1]);
+    let report = ddtc::tool::report();
+    assert!(report.contains("ddtc_pack_external32_calls") && report.contains("ddtc_unpack_external32_bytes"));
 }

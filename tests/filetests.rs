@@ -171,6 +171,9 @@ fn lowered<V: Leaves>(input: &str, leaves: V) -> (LoopNest<Lowered, V::Leaf>, Op
     (lower::lower(&t, leaves).unwrap(), Some(t.arguments()))
 }
 
+/// What lists the leaves of so many instances.
+type Visits<'a, L> = &'a dyn Fn(u64, &mut Vec<Visit<L>>);
+
 fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64) {
     if case.input.trim_start().starts_with("nest normal") {
         return (case.input.parse().unwrap_or_else(|e| panic!("{e}\n{}", case.input)), 0);
@@ -178,7 +181,7 @@ fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64)
     let (nest, arguments) = lowered(&case.input, leaves);
     nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
     let made = normalize::normalize(&nest, arguments.unwrap_or(case.settings.arguments)).unwrap();
-    let visits = |visit: &dyn Fn(u64, &mut Vec<Visit<V::Leaf>>)| {
+    let visits = |visit: Visits<'_, V::Leaf>| {
         [0, 1, 3].map(|count| {
             // Large inputs are about decisions of later stages.
             let count = if nest.size() < 1 << 16 { count } else { 0 };

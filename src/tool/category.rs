@@ -55,7 +55,16 @@ pub const CATEGORIES: [Category; 4] = [
         name: "ddtc_calls",
         description: "Calls of pack and unpack: how huge ones are made, and counts while a session or a report is open.",
         controls: &["ddtc_threads", "ddtc_parallel_bytes", "ddtc_stream_bytes"],
-        performance: &["ddtc_pack_calls", "ddtc_unpack_calls", "ddtc_pack_bytes", "ddtc_unpack_bytes"],
+        performance: &[
+            "ddtc_pack_calls",
+            "ddtc_unpack_calls",
+            "ddtc_pack_bytes",
+            "ddtc_unpack_bytes",
+            "ddtc_pack_external32_calls",
+            "ddtc_unpack_external32_calls",
+            "ddtc_pack_external32_bytes",
+            "ddtc_unpack_external32_bytes",
+        ],
         categories: &[],
     },
 ];

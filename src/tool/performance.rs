@@ -9,6 +9,7 @@ use super::{Kind, Value, at, invalid, ready};
 use crate::calls::{self, Counting, Totals};
 use crate::engine::Counters;
 use crate::error::{Error, ErrorClass, Result};
+use crate::kind::{Direction, Operation};
 use crate::object::table::{Found, Table};
 use crate::object::{self, Handle, runtime};
 use crate::process::Mutex;
@@ -81,8 +82,13 @@ const fn variable(
     Performance { name, description, class, raw }
 }
 
+/// Where calls in external32 are counted.
+fn external32(direction: Direction) -> usize {
+    crate::kind::Kind { direction, operation: Operation::External32 }.index()
+}
+
 /// All performance variables.
-pub const PERFORMANCE: [Performance; 17] = [
+pub const PERFORMANCE: [Performance; 21] = [
     variable("ddtc_commits", Class::Counter, |s| s.engine.commits, "Datatypes committed."),
     variable("ddtc_compiles", Class::Counter, |s| s.engine.compiles, "Kernels compiled."),
     variable("ddtc_compile_time", Class::Timer, |s| s.engine.compile_nanos, "Seconds spent compiling."),
@@ -119,6 +125,30 @@ pub const PERFORMANCE: [Performance; 17] = [
         Class::Counter,
         |s| s.engine.own_pages,
         "Kernels on pages of their own: the system refused a memfd.",
+    ),
+    variable(
+        "ddtc_pack_external32_calls",
+        Class::Counter,
+        |s| s.calls.calls[external32(Direction::Pack)],
+        "Calls that packed in external32.",
+    ),
+    variable(
+        "ddtc_unpack_external32_calls",
+        Class::Counter,
+        |s| s.calls.calls[external32(Direction::Unpack)],
+        "Calls that unpacked from external32.",
+    ),
+    variable(
+        "ddtc_pack_external32_bytes",
+        Class::Aggregate,
+        |s| s.calls.bytes[external32(Direction::Pack)],
+        "Bytes packed in external32.",
+    ),
+    variable(
+        "ddtc_unpack_external32_bytes",
+        Class::Aggregate,
+        |s| s.calls.bytes[external32(Direction::Unpack)],
+        "Bytes unpacked from external32.",
     ),
 ];
 

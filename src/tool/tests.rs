@@ -60,6 +60,9 @@ fn init_is_counted_and_the_last_finalize_frees() {
 
 #[test]
 fn a_counter_counts_while_started() {
+    // Before the lock, which is a section: in it nothing compiles.
+    let h = object::create(Datatype::vector(3, 1, 2, &Named::Int.into()).unwrap()).unwrap();
+    object::commit(h).unwrap();
     let _one = ONE.lock();
     init();
     let index = |name| PERFORMANCE.iter().position(|p| p.name == name).unwrap() as i32;
@@ -67,8 +70,6 @@ fn a_counter_counts_while_started() {
     let calls = alloc_performance(session, index("ddtc_pack_calls")).unwrap();
     let other = alloc_performance(session, index("ddtc_pack_calls")).unwrap();
     let level = alloc_performance(session, index("ddtc_code_bytes")).unwrap();
-    let h = object::create(Datatype::vector(3, 1, 2, &Named::Int.into()).unwrap()).unwrap();
-    object::commit(h).unwrap();
     let pack = || {
         object::with("test", h, |o| {
             let committed = o.committed().unwrap().unwrap();
