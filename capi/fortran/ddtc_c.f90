@@ -663,6 +663,60 @@ module ddtc_c
       type(c_ptr), value :: datatype
       integer(c_int64_t), intent(inout) :: size
     end function
+    integer(c_int) function ddtc_pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      character(kind=c_char), intent(in) :: datarep(*)
+      type(c_ptr), value :: inbuf
+      integer(c_int), value :: incount
+      type(c_ptr), value :: datatype
+      type(c_ptr), value :: outbuf
+      integer(c_intptr_t), value :: outsize
+      integer(c_intptr_t), intent(inout) :: position
+    end function
+    integer(c_int) function ddtc_unpack_external(datarep, inbuf, insize, position, outbuf, outcount, datatype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      character(kind=c_char), intent(in) :: datarep(*)
+      type(c_ptr), value :: inbuf
+      integer(c_intptr_t), value :: insize
+      integer(c_intptr_t), intent(inout) :: position
+      type(c_ptr), value :: outbuf
+      integer(c_int), value :: outcount
+      type(c_ptr), value :: datatype
+    end function
+    integer(c_int) function ddtc_pack_external_size(datarep, incount, datatype, size) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      character(kind=c_char), intent(in) :: datarep(*)
+      integer(c_int), value :: incount
+      type(c_ptr), value :: datatype
+      integer(c_intptr_t), intent(inout) :: size
+    end function
+    integer(c_int) function ddtc_pack_external_c(datarep, inbuf, incount, datatype, outbuf, outsize, position) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      character(kind=c_char), intent(in) :: datarep(*)
+      type(c_ptr), value :: inbuf
+      integer(c_int64_t), value :: incount
+      type(c_ptr), value :: datatype
+      type(c_ptr), value :: outbuf
+      integer(c_int64_t), value :: outsize
+      integer(c_int64_t), intent(inout) :: position
+    end function
+    integer(c_int) function ddtc_unpack_external_c(datarep, inbuf, insize, position, outbuf, outcount, datatype) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      character(kind=c_char), intent(in) :: datarep(*)
+      type(c_ptr), value :: inbuf
+      integer(c_int64_t), value :: insize
+      integer(c_int64_t), intent(inout) :: position
+      type(c_ptr), value :: outbuf
+      integer(c_int64_t), value :: outcount
+      type(c_ptr), value :: datatype
+    end function
+    integer(c_int) function ddtc_pack_external_size_c(datarep, incount, datatype, size) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      character(kind=c_char), intent(in) :: datarep(*)
+      integer(c_int64_t), value :: incount
+      type(c_ptr), value :: datatype
+      integer(c_int64_t), intent(inout) :: size
+    end function
     integer(c_int) function ddtc_get_address(location, address) bind(C)
       import :: c_int, c_intptr_t
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: location

@@ -286,7 +286,9 @@ module ddtc_mpi
     ddtc_type_create_keyval_f, ddtc_type_free_keyval, ddtc_type_set_attr, ddtc_type_get_attr, &
     ddtc_type_delete_attr, ddtc_type_set_name, ddtc_type_get_name, ddtc_error_string, ddtc_error_class, &
     ddtc_set_fortran_booleans, ddtc_mpi_set, ddtc_mpi_get, ddtc_t_report, ddtc_pack, ddtc_unpack, &
-    ddtc_pack_c, ddtc_unpack_c, ddtc_pack_size, ddtc_pack_size_c, ddtc_get_address, ddtc_get_elements_c, &
+    ddtc_pack_c, ddtc_unpack_c, ddtc_pack_size, ddtc_pack_size_c, ddtc_pack_external, ddtc_pack_external_c, &
+    ddtc_unpack_external, ddtc_unpack_external_c, ddtc_pack_external_size, ddtc_pack_external_size_c, &
+    ddtc_get_address, ddtc_get_elements_c, &
     ddtc_get_count_c, ddtc_elements_size, ddtc_error_add_class, ddtc_error_add_code, ddtc_error_add_string, &
     ddtc_error_remove_class, ddtc_error_remove_code, ddtc_error_remove_string, ddtc_errhandler_create, &
     ddtc_errhandler_free, ddtc_errhandler_set, ddtc_errhandler_get, ddtc_errhandler_call, ddtc_info_create, &
@@ -922,6 +924,100 @@ contains
     if (code == 0) code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_pack_size_c(incount, handle, size)
     call finish(code, 'MPI_Pack_size_c', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    character(len=*), intent(in) :: datarep
+    type(*), intent(in) :: inbuf
+    type(*) :: outbuf
+    integer, intent(in) :: incount
+    integer, intent(in) :: datatype
+    integer(MPI_ADDRESS_KIND), intent(in) :: outsize
+    integer(MPI_ADDRESS_KIND), intent(inout) :: position
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_pack_external(to_c(datarep), buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
+    call finish(code, 'MPI_Pack_external', ierror)
+  end subroutine
+
+  subroutine MPI_Unpack_external(datarep, inbuf, insize, position, outbuf, outcount, datatype, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    character(len=*), intent(in) :: datarep
+    type(*), intent(in) :: inbuf
+    type(*) :: outbuf
+    integer(MPI_ADDRESS_KIND), intent(in) :: insize
+    integer(MPI_ADDRESS_KIND), intent(inout) :: position
+    integer, intent(in) :: outcount
+    integer, intent(in) :: datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_unpack_external(to_c(datarep), buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
+    call finish(code, 'MPI_Unpack_external', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_external_size(datarep, incount, datatype, size, ierror)
+    character(len=*), intent(in) :: datarep
+    integer, intent(in) :: incount
+    integer, intent(in) :: datatype
+    integer(MPI_ADDRESS_KIND), intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_pack_external_size(to_c(datarep), incount, handle, size)
+    call finish(code, 'MPI_Pack_external_size', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_external_c(datarep, inbuf, incount, datatype, outbuf, outsize, position, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    character(len=*), intent(in) :: datarep
+    type(*), intent(in) :: inbuf
+    type(*) :: outbuf
+    integer(MPI_COUNT_KIND), intent(in) :: incount
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: outsize
+    integer(MPI_COUNT_KIND), intent(inout) :: position
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_pack_external_c(to_c(datarep), buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
+    call finish(code, 'MPI_Pack_external_c', ierror)
+  end subroutine
+
+  subroutine MPI_Unpack_external_c(datarep, inbuf, insize, position, outbuf, outcount, datatype, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    character(len=*), intent(in) :: datarep
+    type(*), intent(in) :: inbuf
+    type(*) :: outbuf
+    integer(MPI_COUNT_KIND), intent(in) :: insize
+    integer(MPI_COUNT_KIND), intent(inout) :: position
+    integer(MPI_COUNT_KIND), intent(in) :: outcount
+    integer, intent(in) :: datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_unpack_external_c(to_c(datarep), buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
+    call finish(code, 'MPI_Unpack_external_c', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_external_size_c(datarep, incount, datatype, size, ierror)
+    character(len=*), intent(in) :: datarep
+    integer(MPI_COUNT_KIND), intent(in) :: incount
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_pack_external_size_c(to_c(datarep), incount, handle, size)
+    call finish(code, 'MPI_Pack_external_size_c', ierror)
   end subroutine
 
   ! A status holds the received bytes in words 4 and 5, low half first, and in word 6 whether it was cancelled, as in C.

@@ -58,12 +58,14 @@ enum {
     DDTC_ERR_TRUNCATE = 15,
     DDTC_ERR_OTHER = 16,
     DDTC_ERR_INTERN = 17,
+    DDTC_ERR_CONVERSION = 25,
     DDTC_ERR_INFO_KEY = 31,
     DDTC_ERR_INFO_NOKEY = 32,
     DDTC_ERR_INFO_VALUE = 33,
     DDTC_ERR_INFO = 34,
     DDTC_ERR_KEYVAL = 36,
     DDTC_ERR_NO_MEM = 39,
+    DDTC_ERR_UNSUPPORTED_DATAREP = 54,
     DDTC_ERR_UNSUPPORTED_OPERATION = 55,
     DDTC_ERR_VALUE_TOO_LARGE = 59,
     DDTC_ERR_ERRHANDLER = 61
@@ -429,6 +431,22 @@ int ddtc_pack_range(const void *inbuf, ddtc_count incount, ddtc_datatype datatyp
 int ddtc_unpack_range(const void *packed, ddtc_count max_bytes, ddtc_count offset, void *outbuf, ddtc_count outcount,
                       ddtc_datatype datatype, ddtc_count *bytes);
 
+/* ---- External representation (MPI 5.0, 5.3) ---------------------------------------------------------------------------
+ * As the functions above, with every value big-endian, in the size of MPI 5.0's table 14.2, without padding; sizes and positions are of
+ * type ddtc_aint in the small forms, too. `datarep` is "external32" (DDTC_ERR_UNSUPPORTED_DATAREP). An integer that does not fit the other
+ * side is DDTC_ERR_CONVERSION: the message names the first such element, position keeps its value, the elements before it are moved.
+ * Floating point is rounded to nearest, ties to even. The size of a type is known before it is committed. */
+int ddtc_pack_external(const char *datarep, const void *inbuf, int incount, ddtc_datatype datatype, void *outbuf,
+                       ddtc_aint outsize, ddtc_aint *position);
+int ddtc_pack_external_c(const char *datarep, const void *inbuf, ddtc_count incount, ddtc_datatype datatype, void *outbuf,
+                         ddtc_count outsize, ddtc_count *position);
+int ddtc_unpack_external(const char *datarep, const void *inbuf, ddtc_aint insize, ddtc_aint *position, void *outbuf,
+                         int outcount, ddtc_datatype datatype);
+int ddtc_unpack_external_c(const char *datarep, const void *inbuf, ddtc_count insize, ddtc_count *position, void *outbuf,
+                           ddtc_count outcount, ddtc_datatype datatype);
+int ddtc_pack_external_size(const char *datarep, int incount, ddtc_datatype datatype, ddtc_aint *size);
+int ddtc_pack_external_size_c(const char *datarep, ddtc_count incount, ddtc_datatype datatype, ddtc_count *size);
+
 /* ---- Tool information interface (MPI 4.1, chapter 16) --------------------------------------------------------------
  * The functions of MPI_T with its arguments and error codes, between t_init_thread and t_finalize, which are counted; before
  * anything else and from any thread. Strings: at most *len - 1 characters and a NUL are written, *len returns the full length plus
@@ -550,6 +568,17 @@ int ddtc_committed_unpack(const ddtc_committed *committed, const void *packed, v
 int ddtc_committed_range(const ddtc_committed *committed, int direction, void *user, ddtc_count count, ddtc_count offset,
                          void *packed, ddtc_count max_bytes, ddtc_count *bytes);
 int ddtc_committed_kernel(const ddtc_committed *committed, int direction, ddtc_kernel *kernel);
+
+/* A committed type in external32 (see ddtc_pack_external): looked up once, kept by the caller, counted as a committed type is. A range
+ * begins between two values and moves whole ones: `bytes` may be less than max_bytes. What does not fit is DDTC_ERR_CONVERSION, and
+ * the values before it are moved. */
+typedef struct ddtc_applied ddtc_applied;
+int ddtc_committed_external32(const ddtc_committed *committed, const ddtc_applied **applied);
+int ddtc_applied_retain(const ddtc_applied *applied);
+int ddtc_applied_release(const ddtc_applied *applied);
+int ddtc_applied_size(const ddtc_applied *applied, ddtc_count count, ddtc_count *bytes);
+int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, ddtc_count count, ddtc_count offset,
+                       void *packed, ddtc_count max_bytes, ddtc_count *bytes);
 
 /* A runtime's own types: `host` is whatever names one there. All functions return 0 or a code that stops the decoding.
  *   envelope, contents  as the _c forms, with values of the standard ABI; types built by small constructors have no large counts

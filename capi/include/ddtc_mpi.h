@@ -985,6 +985,39 @@ static inline int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_
     DDTC_MPI_COMM(comm, "MPI_Pack_size_c");
     return ddtc_mpi_check_on(comm, ddtc_pack_size_c(incount, datatype, size), "MPI_Pack_size_c");
 }
+/* No communicator belongs to these: errors go to that of MPI_COMM_SELF, as all others without one. */
+static inline int MPI_Pack_external(const char datarep[], const void *inbuf, int incount, MPI_Datatype datatype,
+    void *outbuf, MPI_Aint outsize, MPI_Aint *position)
+{
+    return ddtc_mpi_check(ddtc_pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position),
+        "MPI_Pack_external");
+}
+static inline int MPI_Pack_external_c(const char datarep[], const void *inbuf, MPI_Count incount, MPI_Datatype datatype,
+    void *outbuf, MPI_Count outsize, MPI_Count *position)
+{
+    return ddtc_mpi_check(ddtc_pack_external_c(datarep, inbuf, incount, datatype, outbuf, outsize, position),
+        "MPI_Pack_external_c");
+}
+static inline int MPI_Unpack_external(const char datarep[], const void *inbuf, MPI_Aint insize, MPI_Aint *position,
+    void *outbuf, int outcount, MPI_Datatype datatype)
+{
+    return ddtc_mpi_check(ddtc_unpack_external(datarep, inbuf, insize, position, outbuf, outcount, datatype),
+        "MPI_Unpack_external");
+}
+static inline int MPI_Unpack_external_c(const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count *position,
+    void *outbuf, MPI_Count outcount, MPI_Datatype datatype)
+{
+    return ddtc_mpi_check(ddtc_unpack_external_c(datarep, inbuf, insize, position, outbuf, outcount, datatype),
+        "MPI_Unpack_external_c");
+}
+static inline int MPI_Pack_external_size(const char datarep[], int incount, MPI_Datatype datatype, MPI_Aint *size)
+{
+    return ddtc_mpi_check(ddtc_pack_external_size(datarep, incount, datatype, size), "MPI_Pack_external_size");
+}
+static inline int MPI_Pack_external_size_c(const char datarep[], MPI_Count incount, MPI_Datatype datatype, MPI_Count *size)
+{
+    return ddtc_mpi_check(ddtc_pack_external_size_c(datarep, incount, datatype, size), "MPI_Pack_external_size_c");
+}
 static inline MPI_Count ddtc_mpi_bytes(const MPI_Status *status)
 {
     return (MPI_Count)((uint64_t)(uint32_t)status->MPI_internal[1] << 32 | (uint32_t)status->MPI_internal[0]);

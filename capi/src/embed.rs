@@ -20,7 +20,7 @@ pub(crate) struct CKernel {
     origin: isize,
 }
 
-fn direction(call: &'static str, value: c_int) -> Result<Direction> {
+pub(crate) fn direction(call: &'static str, value: c_int) -> Result<Direction> {
     match value {
         0 => Ok(Direction::Pack),
         1 => Ok(Direction::Unpack),
@@ -35,7 +35,7 @@ fn direction(call: &'static str, value: c_int) -> Result<Direction> {
 ///
 /// # Safety
 /// `pointer` must be null or such a pointer that was not released as often as retained.
-unsafe fn committed<'a>(call: &'static str, pointer: *const Committed) -> Result<&'a Committed> {
+pub(crate) unsafe fn committed<'a>(call: &'static str, pointer: *const Committed) -> Result<&'a Committed> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_ref() }
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "committed", "NULL", "must not be a null pointer"))

@@ -18,7 +18,7 @@ fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o Committed> {
 }
 
 #[cold]
-fn uncommitted(call: &'static str, t: &Datatype) -> Error {
+pub(crate) fn uncommitted(call: &'static str, t: &Datatype) -> Error {
     let name = t.envelope().combiner.mpi_name();
     Error::new(ErrorClass::Type, call, "datatype", name, "is not committed")
 }
@@ -54,7 +54,11 @@ struct CheckedCall {
 
 /// What is bad about a position and the room behind it.
 #[cold]
-fn bad_position(call: &'static str, (at, size, bytes): (i64, i64, u64), size_name: &'static str) -> Error {
+pub(crate) fn bad_position(
+    call: &'static str,
+    (at, size, bytes): (i64, i64, u64),
+    size_name: &'static str,
+) -> Error {
     if size < 0 {
         return Error::new(ErrorClass::Arg, call, size_name, size, "must not be negative");
     }
@@ -89,7 +93,7 @@ fn check_call<N: Number>(
 }
 
 #[cold]
-fn null(call: &'static str, argument: &'static str) -> Error {
+pub(crate) fn null(call: &'static str, argument: &'static str) -> Error {
     Error::new(ErrorClass::Buffer, call, argument, "NULL", "must not be a null pointer")
 }
 

@@ -142,7 +142,7 @@ macro_rules! c_programs {
 }
 
 c_programs! {
-    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status environment
+    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status external environment
 }
 
 /// Not sanitized: the sanitizer's own allocator may be locked in the child of a process with threads (gcc 12).
@@ -535,7 +535,7 @@ fn the_embedding_guide_runs() {
     let guide = std::fs::read_to_string(guide).expect("EMBEDDING.md");
     let blocks: Vec<&str> =
         guide.split("```c\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
-    assert_eq!(blocks.len(), 4);
+    assert!(blocks.len() > 4, "the blocks of the guide");
     installed();
     // tests/guide has what a runtime has of its own, before and after.
     let part = |name| std::fs::read_to_string(format!("{HERE}/tests/guide/{name}.c")).expect(name);

@@ -258,7 +258,6 @@ impl Applied {
         Ok(n as usize)
     }
 
-    /// The whole values of a range of at most `room` bytes.
     fn range(
         &self,
         user: (&'static str, usize),
@@ -267,8 +266,16 @@ impl Applied {
         offset: u64,
         room: usize,
     ) -> Result<Range<u64>> {
+        self.0.committed.span(self.operation().name(), user, origin, count)?;
+        self.whole_values(count, offset, room as u64)
+    }
+
+    /// The whole values among at most `room` bytes from packed byte `offset` of `count` instances on: a range for [`Applied::range_raw`].
+    ///
+    /// # Errors
+    /// As [`Applied::pack_range`] for `offset`.
+    pub fn whole_values(&self, count: u64, offset: u64, room: u64) -> Result<Range<u64>> {
         let name = self.operation().name();
-        self.0.committed.span(name, user, origin, count)?;
         let total = self.packed_size(count)?;
         let refuse = |rule| Err(Error::new(ErrorClass::Arg, name, "offset", offset, rule));
         if offset > total {
@@ -278,7 +285,7 @@ impl Applied {
         if boundary(offset) != offset {
             return refuse(format!("must lie between two values, as {} does", boundary(offset)));
         }
-        Ok(offset..boundary(total.min(offset.saturating_add(room as u64))))
+        Ok(offset..boundary(total.min(offset.saturating_add(room))))
     }
 }
 

@@ -23,9 +23,10 @@ pub use attribute::{Callbacks, create_keyval, delete_attribute, free_keyval, get
 pub use elements::{elements, elements_size};
 pub use handle::Handle;
 
-use crate::committed::Committed;
+use crate::committed::{Applied, Committed};
 use crate::datatype::{Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
+use crate::kind::Operation;
 use crate::process::{Lazy, Mutex, Once};
 use attribute::Attributes;
 use table::Table;
@@ -59,6 +60,8 @@ pub struct Object {
     integer: AtomicI32,
     datatype: Datatype,
     committed: Once<Committed>,
+    /// Its handle for external32, from the first call that asks for it.
+    external32: Once<Applied>,
     extras: Mutex<Option<Box<Extras>>>,
 }
 
@@ -96,6 +99,7 @@ impl Object {
             integer: AtomicI32::new(0),
             datatype,
             committed: committed.map(Once::from).unwrap_or_default(),
+            external32: Once::new(),
             extras: Mutex::default(),
         }
     }
@@ -137,6 +141,28 @@ impl Object {
         }
         let committed = runtime::engine().commit(&self.datatype)?;
         Ok(self.committed.get_or_init(|| committed))
+    }
+
+    /// What packs and unpacks it in external32; none before commit.
+    ///
+    /// # Errors
+    /// As [`Object::committed`]; of [`Committed::with`].
+    pub fn external32(&self) -> Result<Option<&Applied>> {
+        if let known @ Some(_) = self.external32.get() {
+            return Ok(known);
+        }
+        let Some(committed) = self.committed()? else { return Ok(None) };
+        let applied = committed.with(Operation::External32)?;
+        Ok(Some(self.external32.get_or_init(|| applied)))
+    }
+
+    /// Packed bytes of one instance in external32; a type need not be committed for that.
+    ///
+    /// # Errors
+    /// When that overflows 63 bits.
+    pub fn external32_size(&self) -> Result<i64> {
+        let placed = runtime::engine().values(&self.datatype, Operation::External32)?;
+        Ok(placed.layout.nest().size())
     }
 
     #[inline]

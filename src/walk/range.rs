@@ -123,6 +123,10 @@ impl<P: Parts> Driver<'_, P> {
         match (node, self.nest.body(body)) {
             (Node::Loop { step, .. }, [Node::Copy { n: len, .. }]) => {
                 let first = at.step(*step, range.start as i64);
+                if n == 1 {
+                    // One block needs no micro-kernel to be looked up.
+                    return self.memory.copy(first.user, first.packed, len.k);
+                }
                 self.memory.strided(first.user, first.packed, n, (step.user, piece), len.k);
             }
             (Node::Table { displacements, .. }, [Node::Copy { n: len, .. }]) => {

@@ -172,6 +172,22 @@ program objects
   call check(all(packed(1:4) == source((/ 6, 7, 10, 11 /))), 31)
   call MPI_TYPE_FREE(t, code)
 
+  ! external32: every other INTEGER, big-endian, there and back.
+  call MPI_TYPE_VECTOR(3, 1, 2, MPI_INTEGER, d, code)
+  call MPI_TYPE_COMMIT(d, code)
+  call MPI_PACK_EXTERNAL_SIZE('external32', 2, d, value, code)
+  call check(value == 24, 35)
+  value = 0
+  call MPI_PACK_EXTERNAL('external32', source, 1, d, packed, 256_MPI_ADDRESS_KIND, value, code)
+  call check(value == 12 .and. transfer(packed(2), 1) == ishft(iand(source(3), 255), 24), 36)
+  back = 0
+  value = 0
+  call MPI_UNPACK_EXTERNAL('external32 ', packed, 256_MPI_ADDRESS_KIND, value, back, 1, d, code)
+  call check(value == 12 .and. all(back(1:5:2) == source(1:5:2)) .and. back(2) == 0, 37)
+  call MPI_PACK_EXTERNAL('internal', source, 1, d, packed, 256_MPI_ADDRESS_KIND, value, code)
+  call check(code == MPI_ERR_UNSUPPORTED_DATAREP, 38)
+  call MPI_TYPE_FREE(d, code)
+
   ! Errors.
   d = t
   call MPI_TYPE_FREE(d, code)

@@ -13,7 +13,7 @@ int main(void)
     OK(ddtc_allocator_is_set(&flag));
     EQ(flag, 1);
 
-    struct my_type t = {NULL};
+    struct my_type t = {NULL, NULL};
     FAILS(DDTC_ERR_ARG, "struct_size", runtime_commit(&t));
     ddtc_datatype pair, row;
     OK(ddtc_type_vector(2, 1, 2, DDTC_TYPE_DOUBLE, &pair));
@@ -36,6 +36,16 @@ int main(void)
     OK(ddtc_pack(rows, ROWS, row, packed, sizeof packed, &position));
     EQ(position, 16 * ROWS);
     BYTES(slots, packed, 16 * ROWS);
+
+    /* In external32: a double of 0.5 is 3f e0 and zeros. */
+    ddtc_count size;
+    OK(runtime_open_external(&t));
+    OK(ddtc_applied_size(t.external, 2, &size));
+    EQ(size, 32);
+    OK(ddtc_applied_range(t.external, DDTC_PACK, rows + 1, 1, 0, packed, sizeof packed, &size));
+    EQ(size, 16);
+    BYTES(packed, ((unsigned char[]){0x3f, 0xe0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}), 16);
+    OK(ddtc_applied_release(t.external));
 
     /* Errors come back. */
     FAILS(DDTC_ERR_COUNT, "count", runtime_send(rows, -1, &t));

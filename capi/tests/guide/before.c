@@ -5,6 +5,7 @@
 enum { EAGER = 1024, SLOT = 1000, SLOTS = 64 };
 struct my_type {
     const ddtc_committed *packing;
+    const ddtc_applied *external;
 };
 static const ddtc_introspect my_functions; /* of size 0: refused */
 static char eager_slot[EAGER], slots[SLOTS][SLOT];

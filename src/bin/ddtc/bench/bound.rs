@@ -98,6 +98,35 @@ impl Footprint {
     }
 }
 
+/// Bytes that travel to the user side when the stream of `entry` is moved in pieces of `piece` bytes, each as if nothing were cached: the lines
+/// that every piece touches. An element belongs to the piece that its first byte lies in.
+///
+/// # Errors
+/// Those of the interpreter.
+pub(crate) fn lines_by_pieces(entry: &CorpusEntry, piece: usize) -> ddtc::Result<u64> {
+    let (mut lines, mut touched, mut at) = (0, Vec::new(), 0);
+    let mut close = |touched: &mut Vec<i64>| {
+        touched.sort_unstable();
+        touched.dedup();
+        lines += touched.len();
+        touched.clear();
+    };
+    interp::for_each(&entry.datatype, entry.count, &mut |from, len, _| {
+        touched.extend(from.div_euclid(LINE)..=(from + len as i64 - 1).div_euclid(LINE));
+        let piece_of = |at: usize| at / piece;
+        if piece_of(at) != piece_of(at + len) {
+            close(&mut touched);
+        } else if touched.len() > 1 << 20 {
+            // Neighbours are on one line mostly.
+            touched.sort_unstable();
+            touched.dedup();
+        }
+        at += len;
+    })?;
+    close(&mut touched);
+    Ok(lines as u64 * LINE as u64)
+}
+
 /// Rates of this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Roof {
@@ -210,6 +239,25 @@ mod tests {
         // Neighbours make one block, across instances too.
         let f = footprint("contiguous(16, double)", 64);
         assert_eq!(f, Footprint { payload: 8192, lines: 128, accesses: 256, pages: 2 });
+    }
+
+    #[test]
+    fn lines_of_pieces_by_hand() {
+        let entry = |text: &str| CorpusEntry {
+            name: String::new(),
+            size: Size::Other,
+            text: text.to_owned(),
+            datatype: datatype(text).unwrap(),
+            count: 1,
+            comment: String::new(),
+            bounds: None,
+            expected: None,
+        };
+        // A column after the other of an 8 x 8 matrix: eight lines each, all of them once in one piece.
+        let columns = entry("hvector(8, 1, 8, vector(8, 1, 8, double))");
+        assert_eq!(lines_by_pieces(&columns, 64), Ok(8 * 8 * 64));
+        assert_eq!(lines_by_pieces(&columns, 512), Ok(8 * 64));
+        assert_eq!(lines_by_pieces(&entry("contiguous(64, double)"), 128), Ok(512));
     }
 
     #[test]

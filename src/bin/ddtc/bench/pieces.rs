@@ -10,6 +10,7 @@ use ddtc::fuzzing::Choices;
 use ddtc::kind::Direction;
 use ddtc::target::Level;
 
+use super::bound::lines_by_pieces;
 use super::measure::{Effort, geometric_mean, interleaved};
 use super::native::Subject;
 
@@ -73,15 +74,20 @@ pub(crate) fn run<'e>(
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
     let ways: Vec<(usize, bool)> = PIECES.iter().flat_map(|&p| [(p, false), (p, true)]).collect();
-    let mut csv =
-        String::from("layout,direction,payload_bytes,piece_bytes,order,of_whole,added_ns_per_piece\n");
+    let mut csv = String::from(
+        "layout,direction,payload_bytes,piece_bytes,order,of_whole,added_ns_per_piece,of_lines\n",
+    );
     println!("bandwidth of pieces over that of the whole message (nanoseconds that a piece adds)");
+    println!(
+        "of a transpose [the part of it that the lines which the pieces touch leave, if none stays cached]"
+    );
     print!("{:22} {:>6} {:>9}", "layout", "", "payload");
     ways.iter().for_each(|(p, s)| {
         print!(" {:>16}", format!("{} KiB{}", p >> 10, if *s { ", shuffled" } else { "" }))
     });
     println!();
     let mut all: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
+    let mut bounded = all.clone();
     for entry in entries {
         let Ok(((low, high), payload)) = Subject::fits(entry) else { continue };
         if payload < 2 * PIECES[1] {
@@ -98,7 +104,13 @@ pub(crate) fn run<'e>(
         b.whole(Direction::Pack)?;
         let expected = b.packed.clone();
         let before = b.user.clone();
+        // The user side's lines, and the payload on the packed side.
+        let travels = |piece| Ok::<_, ddtc::Error>((lines_by_pieces(entry, piece)? + payload as u64) as f64);
+        let whole = travels(payload)?;
+        let left: Vec<f64> =
+            ways.iter().map(|&(piece, _)| Ok(whole / travels(piece)?)).collect::<ddtc::Result<_>>()?;
         for direction in Direction::BOTH {
+            let transposed = b.committed.schedule(direction).contains("transpose");
             let mut failed = None;
             let orders: Vec<Vec<usize>> = ways.iter().map(|&(p, s)| starts(payload, p, s)).collect();
             for (&(piece, _), starts) in ways.iter().zip(&orders) {
@@ -139,23 +151,28 @@ pub(crate) fn run<'e>(
             for (way, &(piece, shuffled)) in ways.iter().enumerate() {
                 let (ratio, n) = (times[0] / times[way + 1], orders[way].len());
                 let added = (times[way + 1] - times[0]) / n as f64;
-                print!(" {:>16}", format!("{ratio:.2} ({added:.0})"));
+                let bound = if transposed { format!(" [{:.2}]", left[way]) } else { String::new() };
+                print!(" {:>16}", format!("{ratio:.2} ({added:.0}){bound}"));
                 if payload >= 1 << 20 {
-                    all[way].push(ratio);
+                    let (means, value) =
+                        if transposed { (&mut bounded, ratio / left[way]) } else { (&mut all, ratio) };
+                    means[way].push(value);
                 }
                 let order = if shuffled { "shuffled" } else { "in order" };
                 let _ = writeln!(
                     csv,
-                    "{},{direction},{payload},{piece},{order},{ratio:.3},{added:.1}",
-                    entry.name
+                    "{},{direction},{payload},{piece},{order},{ratio:.3},{added:.1},{:.3}",
+                    entry.name, left[way]
                 );
             }
             println!();
         }
     }
-    print!("{:22} {:>6} {:>9}", "geometric mean, 1 MiB", "", "");
-    all.into_iter().for_each(|ratios| print!(" {:>16.2}", geometric_mean(ratios)));
-    println!();
+    for (name, means) in [("mean, 1 MiB, others", all), ("mean, transp./lines", bounded)] {
+        print!("{name:22} {:>6} {:>9}", "", "");
+        means.into_iter().for_each(|ratios| print!(" {:>16.2}", geometric_mean(ratios)));
+        println!();
+    }
     Ok(csv)
 }
 

@@ -1,0 +1,200 @@
+//! Pack, unpack and pack_size in external32, through handles, and for runtimes that keep what a look-up gave.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Arc;
+
+use ddtc::committed::{Applied, Committed};
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::kind::{Direction, Operation};
+use ddtc::object::{self, Object};
+
+use crate::arguments::{Number, Type, UNDEFINED, export, handle, natural, out};
+use crate::embed::{committed, direction};
+use crate::pack::{bad_position, check_span, null, uncommitted};
+
+/// Checks the name of the data representation (MPI 5.0, 5.3 has one).
+///
+/// # Safety
+/// `name` must be null or a string.
+unsafe fn check_representation(call: &'static str, name: *const c_char) -> Result<()> {
+    if name.is_null() {
+        return Err(Error::new(ErrorClass::Arg, call, "datarep", "NULL", "must not be a null pointer"));
+    }
+    // SAFETY: as the caller promises.
+    let name = unsafe { CStr::from_ptr(name) };
+    if name == c"external32" {
+        return Ok(());
+    }
+    let rule = "must be external32, the only canonical representation";
+    let shown = name.to_string_lossy().chars().take(64).collect::<String>();
+    Err(Error::new(ErrorClass::UnsupportedDatarep, call, "datarep", shown, rule))
+}
+
+fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o Applied> {
+    object.external32()?.ok_or_else(|| uncommitted(call, object.datatype()))
+}
+
+/// One call through a handle: `packed` bytes at `position` of a buffer of `size`.
+#[derive(Clone, Copy)]
+struct Call {
+    name: &'static str,
+    direction: Direction,
+    user: *mut c_void,
+    count: u64,
+    packed: *mut c_void,
+    /// Name of the packed buffer, and of its size.
+    names: (&'static str, &'static str),
+    size: i64,
+    position: i64,
+}
+
+/// Moves all instances; returns the position behind them.
+///
+/// # Safety
+/// As of `ddtc_pack_external` and `ddtc_unpack_external`.
+unsafe fn moved(datatype: Type, call: Call) -> Result<i64> {
+    let Call { name, direction, user, count, packed, names, size, position } = call;
+    object::with(name, handle(datatype), |o| {
+        let applied = ready(name, o)?;
+        let bytes = applied.packed_size(count)?;
+        if (position | size) < 0 || bytes as i64 > size - position {
+            return Err(bad_position(name, (position, size, bytes), names.1));
+        }
+        if bytes == 0 {
+            return Ok(position);
+        }
+        if packed.is_null() {
+            return Err(null(name, names.0));
+        }
+        check_span(name, o.datatype(), user, count)?;
+        let packed = packed.cast::<u8>().wrapping_add(position as usize);
+        // SAFETY: the caller vouches for all instances at `user` and `size` bytes at `packed`, apart from them; `bytes` fit there after the
+        // position.
+        unsafe { applied.range_raw(direction, user.cast(), count, packed, 0..bytes) }?;
+        Ok(position + bytes as i64)
+    })?
+}
+
+macro_rules! external {
+    ($($pack:ident $unpack:ident $size:ident $n:ty;)*) => {export! {$(
+        fn $pack(
+            datarep: *const c_char, inbuf: *const c_void, incount: $n, datatype: Type, outbuf: *mut c_void,
+            outsize: i64, position: *mut i64,
+        ) {
+            const CALL: &str = "pack_external";
+            check_representation(CALL, datarep)?;
+            let position = out(CALL, "position", position)?;
+            let end = moved(datatype, Call {
+                name: CALL,
+                direction: Direction::Pack,
+                user: inbuf.cast_mut(),
+                count: natural(CALL, "incount", incount.wide())?,
+                packed: outbuf,
+                names: ("outbuf", "outsize"),
+                size: outsize,
+                position: position.get(),
+            })?;
+            position.set(end);
+            Ok(())
+        }
+
+        fn $unpack(
+            datarep: *const c_char, inbuf: *const c_void, insize: i64, position: *mut i64, outbuf: *mut c_void,
+            outcount: $n, datatype: Type,
+        ) {
+            const CALL: &str = "unpack_external";
+            check_representation(CALL, datarep)?;
+            let position = out(CALL, "position", position)?;
+            let end = moved(datatype, Call {
+                name: CALL,
+                direction: Direction::Unpack,
+                user: outbuf,
+                count: natural(CALL, "outcount", outcount.wide())?,
+                packed: inbuf.cast_mut(),
+                names: ("inbuf", "insize"),
+                size: insize,
+                position: position.get(),
+            })?;
+            position.set(end);
+            Ok(())
+        }
+
+        fn $size(datarep: *const c_char, incount: $n, datatype: Type, size: *mut i64) {
+            const CALL: &str = "pack_external_size";
+            check_representation(CALL, datarep)?;
+            let size = out(CALL, "size", size)?;
+            let count = natural(CALL, "incount", incount.wide())?;
+            let one = object::with(CALL, handle(datatype), Object::external32_size)??;
+            size.set((count as i64).checked_mul(one).unwrap_or(i64::from(UNDEFINED)));
+            Ok(())
+        }
+    )*}};
+}
+external! {
+    ddtc_pack_external ddtc_unpack_external ddtc_pack_external_size c_int;
+    ddtc_pack_external_c ddtc_unpack_external_c ddtc_pack_external_size_c i64;
+}
+
+/// What `ddtc_committed_external32` gave.
+///
+/// # Safety
+/// `pointer` must be null or such a pointer that was not released as often as retained.
+unsafe fn applied<'a>(call: &'static str, pointer: *const Applied) -> Result<&'a Applied> {
+    // SAFETY: as the caller promises.
+    unsafe { pointer.as_ref() }
+        .ok_or_else(|| Error::new(ErrorClass::Arg, call, "applied", "NULL", "must not be a null pointer"))
+}
+
+export! {
+    fn ddtc_committed_external32(pointer: *const Committed, place: *mut *const Applied) {
+        const CALL: &str = "committed_external32";
+        let place = out(CALL, "applied", place)?;
+        let applied = committed(CALL, pointer)?.with(Operation::External32)?;
+        place.set(Arc::into_raw(Arc::new(applied)));
+        Ok(())
+    }
+
+    fn ddtc_applied_retain(pointer: *const Applied) {
+        applied("applied_retain", pointer)?;
+        Arc::increment_strong_count(pointer);
+        Ok(())
+    }
+
+    fn ddtc_applied_release(pointer: *const Applied) {
+        applied("applied_release", pointer)?;
+        Arc::decrement_strong_count(pointer);
+        Ok(())
+    }
+
+    fn ddtc_applied_size(pointer: *const Applied, count: i64, bytes: *mut i64) {
+        const CALL: &str = "applied_size";
+        let bytes = out(CALL, "bytes", bytes)?;
+        let count = natural(CALL, "count", count)?;
+        bytes.set(applied(CALL, pointer)?.packed_size(count)? as i64);
+        Ok(())
+    }
+
+    fn ddtc_applied_range(
+        pointer: *const Applied, direction_value: c_int, user: *mut c_void, count: i64, offset: i64,
+        packed: *mut c_void, max_bytes: i64, bytes: *mut i64,
+    ) {
+        const CALL: &str = "applied_range";
+        let bytes = out(CALL, "bytes", bytes)?;
+        let direction = direction(CALL, direction_value)?;
+        let applied = applied(CALL, pointer)?;
+        let count = natural(CALL, "count", count)?;
+        let offset = natural(CALL, "offset", offset)?;
+        let room = natural(CALL, "max_bytes", max_bytes)?;
+        let range = applied.whole_values(count, offset, room)?;
+        let moved = (range.end - range.start) as i64;
+        if moved > 0 {
+            if packed.is_null() {
+                return Err(null(CALL, "packed").into());
+            }
+            check_span(CALL, applied.committed().datatype(), user, count)?;
+            applied.range_raw(direction, user.cast(), count, packed.cast(), range)?;
+        }
+        bytes.set(moved);
+        Ok(())
+    }
+}
