@@ -1,7 +1,7 @@
 //! Applying: does what a leaf operation does to the values of a normal nest, directly, from any element to any other.
 //!
 //! What the walker is for bytes: the fallback, and what the schedule refuses. It keeps its place on an explicit stack and hands runs of
-//! values, and loops over one run, to the operation. Nothing here knows what an operation is; each has a file and a line in [`run`].
+//! values, and loops over one run, to the operation. Nothing here knows what an operation is; each has a file and a line in `run`.
 
 mod external32;
 

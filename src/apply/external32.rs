@@ -49,16 +49,21 @@ pub(super) fn run(memory: &Buffers, run: &Run) -> Result<(), Unfit> {
 
 /// `bytes` as a number: of this machine's order in the user's buffer, big-endian in the packed stream.
 fn number_of(bytes: &[u8], native: bool) -> u128 {
-    let reversed = native && cfg!(target_endian = "little");
-    let digit = |value: u128, byte: &u8| value << 8 | u128::from(*byte);
-    if reversed { bytes.iter().rev().fold(0, digit) } else { bytes.iter().fold(0, digit) }
+    let mut wide = [0; 16];
+    if native && cfg!(target_endian = "little") {
+        wide[..bytes.len()].copy_from_slice(bytes);
+        return u128::from_le_bytes(wide);
+    }
+    wide[16 - bytes.len()..].copy_from_slice(bytes);
+    u128::from_be_bytes(wide)
 }
 
 fn put(value: u128, bytes: &mut [u8], native: bool) {
     let len = bytes.len();
-    bytes.copy_from_slice(&value.to_be_bytes()[16 - len..]);
     if native && cfg!(target_endian = "little") {
-        bytes.reverse();
+        bytes.copy_from_slice(&value.to_le_bytes()[..len]);
+    } else {
+        bytes.copy_from_slice(&value.to_be_bytes()[16 - len..]);
     }
 }
 

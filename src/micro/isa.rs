@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 
 use super::cursor::Cursor;
 use super::permute::{self, Granule};
-use super::{Direction, block, transpose};
+use super::{Direction, block, swap, transpose};
 use crate::target::Level;
 
 mod avx2;
@@ -241,6 +241,16 @@ pub(super) trait Code: Isa {
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
         // SAFETY: as promised by the caller.
         unsafe { Baseline::stream(dst, src, lines) }
+    }
+
+    /// Reverses the bytes of every unit of `UNIT` bytes (2, 4, 8 or 16) in a row of `LEN` (16, 32 or 64).
+    ///
+    /// # Safety
+    /// They are readable at `src` and writable at `dst`, without overlap.
+    #[inline(always)]
+    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
+        // SAFETY: as promised by the caller.
+        unsafe { swap::by_units::<UNIT, LEN>(dst, src) }
     }
 
     /// Orders the streamed lines before whatever is stored next.

@@ -80,9 +80,6 @@ pub unsafe extern "C" fn twin<const UNIT: usize>(
     }
 }
 
-/// Bytes that are swapped between loading and storing them.
-const GROUP: usize = 64;
-
 /// Bytes for a group of blocks of one unit: eight of the longest.
 const BUFFER: usize = 128;
 
@@ -103,44 +100,71 @@ macro_rules! units {
 }
 units! { u16 u32 u64 u128 }
 
-/// Swaps `COUNT` units that lie one after the other; all are loaded before the first is stored.
+/// Swaps one unit.
 ///
 /// # Safety
-/// They are readable at `src` and writable at `dst`.
+/// It is readable at `src` and writable at `dst`.
 #[inline(always)]
-unsafe fn some<U: Unit, const COUNT: usize>(dst: *mut u8, src: *const u8) {
-    // SAFETY: as promised by the caller; an array of integers is any bytes.
-    unsafe {
-        let mut units = src.cast::<[U; COUNT]>().read_unaligned();
-        for unit in &mut units {
-            *unit = unit.swapped();
+unsafe fn one<U: Unit>(dst: *mut u8, src: *const u8) {
+    // SAFETY: as promised by the caller.
+    unsafe { dst.cast::<U>().write_unaligned(src.cast::<U>().read_unaligned().swapped()) }
+}
+
+/// Swaps `LEN` bytes of units of `UNIT` bytes, one by one: what serves where an instruction set reverses no bytes in a register.
+///
+/// # Safety
+/// They are readable at `src` and writable at `dst`, without overlap.
+#[inline(always)]
+pub(super) unsafe fn by_units<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
+    for at in (0..LEN).step_by(UNIT) {
+        // SAFETY: one of those units.
+        unsafe {
+            let (dst, src) = (dst.add(at), src.add(at));
+            match UNIT {
+                2 => one::<u16>(dst, src),
+                4 => one::<u32>(dst, src),
+                8 => one::<u64>(dst, src),
+                _ => one::<u128>(dst, src),
+            }
         }
-        dst.cast::<[U; COUNT]>().write_unaligned(units);
     }
+}
+
+/// The places in a register of 16 bytes that its bytes come from.
+pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
+    let mut places = [0; 16];
+    let mut i = 0;
+    while i < 16 {
+        places[i] = (i ^ (UNIT - 1)) as u8;
+        i += 1;
+    }
+    places
 }
 
 /// Swaps `len` bytes of units that lie one after the other.
 ///
 /// # Safety
-/// They are readable at `src` and writable at `dst`, without overlap; `len` is a multiple of the unit.
+/// They are readable at `src` and writable at `dst`, without overlap; `len` is a multiple of the unit; the machine has the instructions of `I`.
 #[inline(always)]
-unsafe fn dense<U: Unit>(dst: *mut u8, src: *const u8, len: usize) {
-    let unit = const { size_of::<U>() };
+unsafe fn dense<I: Code, U: Unit, const UNIT: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
-    // SAFETY: groups, then units, that end at or before `len`.
+    // SAFETY: registers, then units, that end at or before `len`.
     unsafe {
-        while len - at >= GROUP {
-            match unit {
-                2 => some::<U, { GROUP / 2 }>(dst.add(at), src.add(at)),
-                4 => some::<U, { GROUP / 4 }>(dst.add(at), src.add(at)),
-                8 => some::<U, { GROUP / 8 }>(dst.add(at), src.add(at)),
-                _ => some::<U, { GROUP / 16 }>(dst.add(at), src.add(at)),
-            }
-            at += GROUP;
+        while len - at >= 64 {
+            I::reverse::<UNIT, 64>(dst.add(at), src.add(at));
+            at += 64;
+        }
+        if len - at >= 32 {
+            I::reverse::<UNIT, 32>(dst.add(at), src.add(at));
+            at += 32;
+        }
+        if len - at >= 16 {
+            I::reverse::<UNIT, 16>(dst.add(at), src.add(at));
+            at += 16;
         }
         while at < len {
-            some::<U, 1>(dst.add(at), src.add(at));
-            at += unit;
+            one::<U>(dst.add(at), src.add(at));
+            at += UNIT;
         }
     }
 }
@@ -166,7 +190,7 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
             let mut from = Strided::new(src.cast_mut(), ss);
             while n >= gathered {
                 I::gather::<UNIT>(buffer.as_mut_ptr(), &from);
-                dense::<U>(dst, buffer.as_ptr(), gathered * UNIT);
+                dense::<I, U, UNIT>(dst, buffer.as_ptr(), gathered * UNIT);
                 from.advance(gathered);
                 dst = dst.wrapping_add(gathered * UNIT);
                 src = src.wrapping_offset(gathered as isize * ss);
@@ -175,7 +199,7 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
         } else if ss == UNIT as isize && fits(scattered) {
             let mut to = Strided::new(dst, ds);
             while n >= scattered {
-                dense::<U>(buffer.as_mut_ptr(), src, scattered * UNIT);
+                dense::<I, U, UNIT>(buffer.as_mut_ptr(), src, scattered * UNIT);
                 I::scatter::<UNIT>(&to, buffer.as_ptr());
                 to.advance(scattered);
                 src = src.wrapping_add(scattered * UNIT);
@@ -184,7 +208,7 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
             }
         }
         for _ in 0..n {
-            some::<U, 1>(dst, src);
+            one::<U>(dst, src);
             (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
         }
     }
@@ -207,10 +231,22 @@ unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
         if len == UNIT {
             return single::<I, U, UNIT>(dst, src, n, (ds, ss));
         }
-        for _ in 0..n {
-            dense::<U>(dst, src, len);
-            (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
+        // Blocks of one register: nothing is asked of each.
+        macro_rules! registers {
+            ($($len:literal)*) => {
+                match len {
+                    $($len => for _ in 0..n {
+                        I::reverse::<UNIT, $len>(dst, src);
+                        (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
+                    },)*
+                    _ => for _ in 0..n {
+                        dense::<I, U, UNIT>(dst, src, len);
+                        (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
+                    },
+                }
+            };
         }
+        registers! { 16 32 64 }
     }
 }
 

@@ -13,6 +13,7 @@ mod growth;
 mod hand;
 mod huge;
 mod instructions;
+mod kinds;
 mod layouts;
 mod loops;
 pub(crate) mod machine;
@@ -78,6 +79,9 @@ pub(crate) struct Args {
     /// Measure what commits take as datatypes grow: time and memory an argument
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     growth: bool,
+    /// Measure external32 beside the native pack of the same layout and beside memcpy
+    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
+    kinds: bool,
     /// Measure packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, against the whole message
     #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "growth"])]
     pieces: bool,
@@ -158,6 +162,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         return write(args, &machine, "-instructions", &text, None);
     }
     let tasks = select(args)?;
+    if args.kinds {
+        let text = kinds::run(level, args.quick)?;
+        return write(args, &machine, "-kinds", &text, None);
+    }
     if args.pieces {
         let text = pieces::run(tasks.iter().map(|t| &t.entry), level, args.quick)?;
         return write(args, &machine, "-pieces", &text, None);

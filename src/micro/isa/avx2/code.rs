@@ -5,11 +5,12 @@
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_castpd_si128, _mm_castsi128_pd, _mm_cvtsi32_si128, _mm_insert_epi32, _mm_loadh_pd,
-    _mm_loadl_epi64, _mm_loadu_si128, _mm_storeh_pd, _mm_storel_epi64, _mm_storeu_si128, _mm256_and_si256,
-    _mm256_blend_epi32, _mm256_castps_si256, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32,
-    _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_maskstore_epi32,
-    _mm256_permute4x64_epi64, _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_set1_epi32,
-    _mm256_setr_epi32, _mm256_shuffle_ps, _mm256_storeu_si256,
+    _mm_loadl_epi64, _mm_loadu_si128, _mm_shuffle_epi8, _mm_storeh_pd, _mm_storel_epi64, _mm_storeu_si128,
+    _mm256_and_si256, _mm256_blend_epi32, _mm256_broadcastsi128_si256, _mm256_castps_si256,
+    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32, _mm256_extracti128_si256,
+    _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_maskstore_epi32, _mm256_permute4x64_epi64,
+    _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi8,
+    _mm256_shuffle_ps, _mm256_storeu_si256,
 };
 
 use super::{Avx2, transpose};
@@ -17,6 +18,7 @@ use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
 use crate::micro::permute::masked::{self, masked_permute};
 use crate::micro::permute::{Function, Granule};
+use crate::micro::swap::places;
 use crate::micro::{Direction, transpose::in_pieces};
 
 impl Code for Avx2 {
@@ -101,6 +103,24 @@ impl Code for Avx2 {
                 let high = _mm256_loadu_si256(src.add(64 * i + 32).cast());
                 _mm256_stream_si256(dst.add(64 * i).cast(), low);
                 _mm256_stream_si256(dst.add(64 * i + 32).cast(), high);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
+        let places = const { places::<UNIT>() };
+        // SAFETY: rows of 32 bytes and a last one of 16, that are inside `LEN`; the places are 16 bytes.
+        unsafe {
+            let places = _mm_loadu_si128(places.as_ptr().cast());
+            for at in (0..LEN / 32 * 32).step_by(32) {
+                let row = _mm256_loadu_si256(src.add(at).cast());
+                let row = _mm256_shuffle_epi8(row, _mm256_broadcastsi128_si256(places));
+                _mm256_storeu_si256(dst.add(at).cast(), row);
+            }
+            if LEN % 32 == 16 {
+                let row = _mm_shuffle_epi8(_mm_loadu_si128(src.add(LEN - 16).cast()), places);
+                _mm_storeu_si128(dst.add(LEN - 16).cast(), row);
             }
         }
     }

@@ -8,10 +8,11 @@ use std::arch::x86_64::{
     __m256i, __m512i, _bzhi_u32, _bzhi_u64, _mm_loadu_si128, _mm_mask_storeu_epi8, _mm_storeu_si128,
     _mm256_castsi128_si256, _mm256_castsi256_si128, _mm256_inserti128_si256, _mm256_loadu_si256,
     _mm256_mask_storeu_epi8, _mm256_maskz_loadu_epi32, _mm256_permutex2var_epi32, _mm256_storeu_si256,
-    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti32x4_epi32, _mm512_inserti64x4,
-    _mm512_loadu_si512, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi8,
-    _mm512_maskz_loadu_epi32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64, _mm512_permutexvar_epi8,
-    _mm512_permutexvar_epi32, _mm512_set_epi32, _mm512_set_epi64, _mm512_storeu_si512,
+    _mm512_broadcast_i32x4, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti32x4_epi32,
+    _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi32,
+    _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64,
+    _mm512_permutexvar_epi8, _mm512_permutexvar_epi32, _mm512_set_epi32, _mm512_set_epi64,
+    _mm512_shuffle_epi8, _mm512_storeu_si512,
 };
 
 use super::{Avx2, Avx512, permute, transpose};
@@ -20,6 +21,7 @@ use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
 use crate::micro::permute::masked::{self, masked_permute};
 use crate::micro::permute::{Function, Granule};
+use crate::micro::swap::places;
 
 impl Code for Avx512 {
     #[inline(always)]
@@ -100,6 +102,21 @@ impl Code for Avx512 {
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
         // SAFETY: as promised by the caller.
         unsafe { Avx2::stream(dst, src, lines) }
+    }
+
+    #[inline(always)]
+    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
+        if LEN != 64 {
+            // SAFETY: as promised by the caller.
+            return unsafe { Avx2::reverse::<UNIT, LEN>(dst, src) };
+        }
+        let places = const { places::<UNIT>() };
+        // SAFETY: a row of 64 bytes; the places are 16.
+        unsafe {
+            let places = _mm512_broadcast_i32x4(_mm_loadu_si128(places.as_ptr().cast()));
+            let row = _mm512_shuffle_epi8(_mm512_loadu_si512(src.cast()), places);
+            _mm512_storeu_si512(dst.cast(), row);
+        }
     }
 
     fn permute(granule: Granule, direction: Direction) -> Option<Function> {

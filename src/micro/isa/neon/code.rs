@@ -27,6 +27,7 @@ use super::{Neon, permute, transpose};
 use crate::micro::cursor::{Cursor, Dense, Strided};
 use crate::micro::isa::Code;
 use crate::micro::permute::{Function, Granule};
+use crate::micro::swap::places;
 use crate::micro::{Direction, block, transpose::in_pieces};
 
 impl Code for Neon {
@@ -110,6 +111,18 @@ impl Code for Neon {
 
     /// Nothing: such stores are ordered as others are.
     fn fence() {}
+
+    #[inline(always)]
+    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
+        let places = const { places::<UNIT>() };
+        // SAFETY: rows of 16 bytes inside `LEN`; the places are 16.
+        unsafe {
+            let places = vld1q_u8(places.as_ptr());
+            for at in (0..LEN).step_by(16) {
+                vst1q_u8(dst.add(at), vqtbl1q_u8(vld1q_u8(src.add(at)), places));
+            }
+        }
+    }
 
     fn permute(granule: Granule, direction: Direction) -> Option<Function> {
         (granule == Granule::Byte && direction == Direction::Pack).then_some(permute::pack)
