@@ -21,6 +21,7 @@ mod prefix;
 pub mod signature;
 mod text;
 pub mod typemap;
+mod wire;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -414,7 +415,7 @@ impl Datatype {
         self.0.signature
     }
 
-    /// 128-bit hash of the combiner tree: equal for equal types, stable between processes.
+    /// 128-bit hash of the combiner tree: equal for equal types, the same in every process and on every machine.
     pub fn structural_hash(&self) -> u128 {
         self.0.hash.whole()
     }

@@ -19,8 +19,10 @@ mod panics;
 mod random;
 mod reserved;
 mod shrink;
+mod streams;
 mod surfaces;
 pub mod targets;
+mod wire;
 
 pub use c_program::c_program;
 pub use case::{Case, Mismatch, pattern, seeds};
@@ -34,3 +36,4 @@ pub use random::{Failure, Progress, Summary, check_random};
 pub use reserved::RangeCase;
 pub use shrink::shrink;
 pub use surfaces::check_text;
+pub use wire::check_wire;
