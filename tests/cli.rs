@@ -129,7 +129,7 @@ fn wire_forms_go_to_files_and_back() {
     let file = folder.join("cli.ddtw").display().to_string();
     let t = "struct([1,2],[0,8],[int,resized(-4,8,int)])";
     let said = good(&["wire", t, "-o", &file]);
-    assert!(said.contains(" bytes, 3 nodes, 9 arguments, hash "), "{said}");
+    assert!(said.contains(" bytes, 3 nodes, 10 arguments, hash "), "{said}");
     let back = good(&["wire", "--read", &file]);
     let tree = |text: &str| text.trim().parse::<ddtc::datatype::Datatype>().unwrap();
     assert_eq!(tree(&back), tree(t));
