@@ -312,12 +312,8 @@ fn wire_forms_are_read_in_bounded_memory() {
     let chain = (0..100_000).fold(parse("int"), |t, _| t.dup());
     let dimensions = |n: usize| format!("{:?}", vec![2; n]);
     let (n, one) = (60, vec![1; 60]);
-    let darray = format!(
-        "darray(1, 0, {}, {}, {:?}, {one:?}, C, int)",
-        dimensions(n),
-        format!("[{}]", vec!["cyclic"; n].join(",")),
-        one
-    );
+    let cyclic = vec!["cyclic"; n].join(",");
+    let darray = format!("darray(1, 0, {}, [{cyclic}], {one:?}, {one:?}, C, int)", dimensions(n));
     let arrays = format!("subarray({}, {one:?}, {one:?}, Fortran, int)", dimensions(n));
     let mut types = vec![chain, parse(&darray), parse(&arrays)];
     types.extend(

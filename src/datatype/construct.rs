@@ -298,14 +298,14 @@ fn structure(
     call.same_length("types", types.len(), "blocklengths", blocklengths.len())?;
     let mut placing = Placing::new();
     // Up to the copies of one type in a row that come last.
-    let mut before = Totals::NOTHING;
+    let (mut before, mut recent) = (Totals::NOTHING, prefix::Recent::new(types.len()));
     let (mut previous, mut copies) = (None::<&Datatype>, 0i64);
     let mut members = room(call.0, types.len().saturating_sub(1) / prefix::STEP)?;
     for (i, ((&length, &displacement), child)) in
         blocklengths.iter().zip(displacements).zip(types).enumerate()
     {
         if i > 0 && i % prefix::STEP == 0 {
-            before = previous.take().map_or(before, |t| before.then(t, copies));
+            before = previous.take().map_or(before, |t| before.then(&mut recent, t, copies));
             members.push(before);
         }
         if length < 0 {
@@ -321,12 +321,12 @@ fn structure(
         match previous {
             Some(t) if t.id() == child.id() => copies = copies.saturating_add(length),
             _ => {
-                before = previous.map_or(before, |t| before.then(t, copies));
+                before = previous.map_or(before, |t| before.then(&mut recent, t, copies));
                 (previous, copies) = (Some(child), length);
             }
         }
     }
-    let signature = previous.map_or(before, |t| before.then(t, copies)).signature;
+    let signature = previous.map_or(before, |t| before.then(&mut recent, t, copies)).signature;
     let extreme = displacements.iter().copied().max_by_key(|d| d.unsigned_abs()).unwrap_or(0);
     let layout = placing.finish().map_err(|_| call.overflow("displacements", extreme))?;
     let extra = (!members.is_empty()).then_some(Extra::Members(members));

@@ -6,7 +6,7 @@
 //!
 //! Source: MPI 5.0 sections 5.1 (type map, type signature) and 5.1.11 (elements of a message).
 
-use super::signature::Signature;
+use super::signature::{Known, Signature};
 use super::{Combiner, Datatype, Named};
 
 /// Members of a struct between two sums that it keeps: half a byte a member, and a search that ends in as many steps.
@@ -23,10 +23,31 @@ impl Totals {
     pub(crate) const NOTHING: Totals = Totals { bytes: 0, signature: Signature::EMPTY };
 
     /// This, then `copies` of `t`. Sums that do not fit are those of a struct that is refused.
-    pub(crate) fn then(&self, t: &Datatype, copies: i64) -> Totals {
+    pub(crate) fn then<'a>(&self, recent: &mut Recent<'a>, t: &'a Datatype, copies: i64) -> Totals {
         Totals {
             bytes: self.bytes.wrapping_add(t.size().wrapping_mul(copies)),
-            signature: self.signature.then(&t.signature().repeat(copies)),
+            signature: self.signature.then_known(&recent.signature(t, copies)),
+        }
+    }
+}
+
+/// Signatures of the blocks that a long struct had last: members are often of few types and lengths, and the hash of copies costs ten
+/// times what putting it behind another does.
+pub(crate) struct Recent<'a>(Vec<Option<(&'a Datatype, i64, Known)>>);
+
+impl<'a> Recent<'a> {
+    /// For a struct of so many members.
+    pub(crate) fn new(members: usize) -> Recent<'a> {
+        Recent(if members > STEP { vec![None; STEP] } else { Vec::new() })
+    }
+
+    fn signature(&mut self, t: &'a Datatype, copies: i64) -> Known {
+        let known = || Known::of(t.signature().repeat(copies));
+        let mixed = (t.id() as u64 ^ (copies as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        match self.0.get_mut((mixed >> 58) as usize) {
+            Some(Some((recent, n, known))) if recent.id() == t.id() && *n == copies => *known,
+            Some(place) => place.insert((t, copies, known())).2,
+            None => known(),
         }
     }
 }

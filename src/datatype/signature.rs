@@ -119,10 +119,15 @@ impl Signature {
     /// element has a byte and sizes are checked.
     #[must_use]
     pub fn then(&self, next: &Signature) -> Signature {
-        let hash = match self.length {
-            0 => next.hash(),
-            _ => add(multiply(self.hash(), power(next.length)), next.hash()),
-        };
+        match self.length {
+            0 => *next,
+            _ => self.then_known(&Known::of(*next)),
+        }
+    }
+
+    /// The same for a sequence that is put behind others often.
+    pub(crate) fn then_known(&self, Known { signature: next, power }: &Known) -> Signature {
+        let hash = add(multiply(self.hash(), *power), next.hash());
         Signature::new(self.length.saturating_add(next.length), hash)
             .or_untyped(self.has_untyped() || next.has_untyped())
     }
@@ -151,6 +156,19 @@ impl Signature {
             }
         }
         Signature::new(self.length.saturating_mul(times), hash).or_untyped(self.has_untyped())
+    }
+}
+
+/// A sequence with what a hash is multiplied by when it follows.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    signature: Signature,
+    power: u128,
+}
+
+impl Known {
+    pub(crate) fn of(signature: Signature) -> Known {
+        Known { signature, power: power(signature.length) }
     }
 }
 

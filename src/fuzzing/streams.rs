@@ -14,11 +14,14 @@ const CUTS: usize = 256;
 /// Members of the longest struct that is compared with it.
 const MEMBERS: usize = 300;
 
+fn is_untyped(n: Named) -> bool {
+    matches!(n.class(), Class::Byte | Class::Packed)
+}
+
 /// The comparison of two lists by its definition.
 fn by_definition(a: &[Named], b: &[Named]) -> Match {
-    let untyped = |n: Named| matches!(n.class(), Class::Byte | Class::Packed);
     match a.iter().zip(b).position(|(a, b)| a != b) {
-        Some(i) if untyped(a[i]) || untyped(b[i]) => Match::Unknown { index: i as i64 },
+        Some(i) if is_untyped(a[i]) || is_untyped(b[i]) => Match::Unknown { index: i as i64 },
         Some(i) => Match::Mismatch { index: i as i64 },
         None if a.len() < b.len() => Match::FirstIsPrefix,
         None if a.len() > b.len() => Match::SecondIsPrefix,
@@ -54,11 +57,12 @@ pub(super) fn check(t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
             format!("{bytes} bytes have {got:?}, not {expected:?} elements\n{t}")
         })?;
     }
-    let mut signature = Signature::EMPTY;
+    let (mut signature, mut untyped) = (Signature::EMPTY, false);
     let hashes: Vec<u64> = std::iter::once(1)
         .chain(list.iter().map(|&element| {
             signature = signature.then(&Signature::of(element));
-            if signature.has_untyped() { 0 } else { (signature.hash() as u64).max(1) }
+            untyped |= is_untyped(element);
+            if untyped { 0 } else { (signature.hash() as u64).max(1) }
         }))
         .collect();
     for elements in some(list.len(), cuts) {
