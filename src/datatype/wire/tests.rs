@@ -174,27 +174,4 @@ fn widths_are_the_fewest_that_hold_all() {
     ] {
         assert_eq!(bytes(&[0, 0, value, 0]), one + 4 * (width - 1), "{value}");
     }
-    // 10^5 blocks anywhere below 2^31: hardly more than the arguments of the constructor that takes ints.
-    let places: Vec<i64> = (0..100_000).map(|i| i * 21_000 + i % 7).collect();
-    let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 9).collect();
-    let t = Datatype::hindexed(&lengths, &places, &Datatype::named(Named::Char)).unwrap();
-    assert!(t.wire_size().unwrap() < 4 * 200_000);
-}
-
-#[test]
-fn a_deep_chain_and_a_dag_on_a_small_stack() {
-    let run = || {
-        let mut chain = t("int");
-        for i in 0..300_000 {
-            chain = if i % 2 == 0 { chain.dup() } else { Datatype::contiguous(1, &chain).unwrap() };
-        }
-        let form = chain.to_wire().unwrap();
-        assert!(form.len() < 3 * 300_000, "{}", form.len());
-        assert_eq!(Datatype::from_wire(&form), Ok(chain));
-        let dag = crate::corpus::datatype("@dag(40)").unwrap();
-        let form = dag.to_wire().unwrap();
-        assert!(form.len() < 40 * 60, "{}", form.len());
-        assert_eq!(Datatype::from_wire(&form).unwrap().nodes().count(), dag.nodes().count());
-    };
-    std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
 }
