@@ -1,6 +1,7 @@
 /* Wire forms and signatures: a type goes to bytes and back, and what is no form is refused with nothing made. */
 #include <ddtc/mpi.h>
 #include "check.h"
+#include "integers.h"
 
 /* An equal type comes back: the same text, bounds, flag of large counts. */
 static void there_and_back(MPI_Datatype t)
@@ -78,6 +79,16 @@ int main(void)
     OK(MPI_Type_create_f90_real(6, MPI_UNDEFINED, &f90));
     there_and_back(f90);
     there_and_back(MPI_LONG_DOUBLE);
+    /* What was written once is read by every library of that version. */
+    OK(ddtc_type_from_wire(integers, sizeof integers, &stale));
+    OK(MPI_Type_vector(2, 1, 3, MPI_INTEGER, &kept));
+    char forms[2][57];
+    for (result = 0; result < 2; result++) {
+        OK(ddtc_type_to_wire(result ? kept : stale, forms[result], 57, &size));
+        BYTES(forms[result], integers, 57);
+    }
+    OK(MPI_Type_free(&stale));
+    OK(MPI_Type_free(&kept));
 
     compared(3, t, 18, s, DDTC_SIGNATURE_EQUAL, -1);
     compared(1, s, 1, t, DDTC_SIGNATURE_FIRST_IS_PREFIX, -1);
