@@ -38,18 +38,38 @@ fn bad(arguments: &[&str]) -> String {
 #[test]
 fn without_a_verb_there_is_help() {
     let text = good(&[]);
-    for verb in
-        ["explain", "lower", "normalize", "schedule", "legalize", "emit", "bench", "check", "corpus", "tune"]
-    {
+    for verb in [
+        "explain",
+        "lower",
+        "normalize",
+        "schedule",
+        "legalize",
+        "emit",
+        "bench",
+        "check",
+        "corpus",
+        "tune",
+        "wire",
+    ] {
         assert!(text.contains(&format!("  {verb} ")), "{verb}\n{text}");
     }
 }
 
 #[test]
 fn the_help_of_every_verb_has_an_example() {
-    for verb in
-        ["explain", "lower", "normalize", "schedule", "legalize", "emit", "bench", "check", "corpus", "tune"]
-    {
+    for verb in [
+        "explain",
+        "lower",
+        "normalize",
+        "schedule",
+        "legalize",
+        "emit",
+        "bench",
+        "check",
+        "corpus",
+        "tune",
+        "wire",
+    ] {
         let text = good(&[verb, "--help"]);
         assert!(text.contains("Example") && text.contains("ddtc "), "{verb}\n{text}");
     }
@@ -101,6 +121,24 @@ fn one_stage_is_printed_alone() {
         .map(|d| if d == "pack" { good(&["schedule", t]) } else { good(&["schedule", "--unpack", t]) })
         .into();
     assert_ne!(texts[0], texts[1]);
+}
+
+#[test]
+fn wire_forms_go_to_files_and_back() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join("cli.ddtw").display().to_string();
+    let t = "struct([1,2],[0,8],[int,resized(-4,8,int)])";
+    let said = good(&["wire", t, "-o", &file]);
+    assert!(said.contains(" bytes, 3 nodes, 10 arguments, hash "), "{said}");
+    let back = good(&["wire", "--read", &file]);
+    let tree = |text: &str| text.trim().parse::<ddtc::datatype::Datatype>().unwrap();
+    assert_eq!(tree(&back), tree(t));
+    assert!(good(&["wire", "indexed_1to8.L"]).contains(" bytes, "));
+    std::fs::write(&file, "ddtw").unwrap();
+    assert!(bad(&["wire", "--read", &file]).contains("cli.ddtw: from_wire: byte 4 = the end"));
+    assert!(bad(&["wire", "--read", "/nowhere/at/all"]).contains("/nowhere/at/all"));
+    assert!(bad(&["wire", t, "-o", "/nowhere/at/all"]).contains("/nowhere/at/all"));
+    bad(&["wire"]);
 }
 
 #[test]

@@ -149,3 +149,24 @@ fn a_million_members() {
     assert_eq!(t.signature(), Datatype::contiguous(n as i64, &int()).unwrap().signature());
     assert_eq!(t.nodes().count(), 2);
 }
+
+#[test]
+fn wire_forms_of_deep_shared_and_long_types() {
+    on_a_small_stack(|| {
+        let deep = chain(300_000);
+        let form = deep.to_wire().unwrap();
+        assert!(form.len() < 10 * 300_000, "{}", form.len());
+        assert_eq!(Datatype::from_wire(&form), Ok(deep));
+        let dag = doubling(40);
+        let form = dag.to_wire().unwrap();
+        assert!(form.len() < 40 * 60, "{}", form.len());
+        assert_eq!(Datatype::from_wire(&form).unwrap().nodes().count(), 41);
+    });
+    // 10^5 blocks anywhere below 2^31: a byte of length and four of place each.
+    let places: Vec<i64> = (0..100_000).map(|i| i * 21_000 + i % 7).collect();
+    let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 9).collect();
+    let t = Datatype::hindexed(&lengths, &places, &int()).unwrap();
+    let form = t.to_wire().unwrap();
+    assert_eq!(Datatype::from_wire(&form), Ok(t));
+    assert!(form.len() < 5 * 100_000 + 200, "{}", form.len());
+}

@@ -248,6 +248,32 @@ fn random_growth_takes_bounded_memory() {
     }
 }
 
+/// Writing a form without memory is an error; so is reading one, where what is asked for first, beside each table, is refused.
+#[test]
+fn wire_forms_without_memory_are_errors() {
+    let _alone = alone();
+    let t = corpus::datatype("indexed(@fill(1000000, 300), @sum(@uniform(1000000, 2, 6, 91)), int)").unwrap();
+    let form = t.to_wire().unwrap();
+    for refused in [0, 2] {
+        UNTIL_REFUSED.set(Some(refused));
+        let read = Datatype::from_wire(&form);
+        assert_eq!(UNTIL_REFUSED.take(), None);
+        assert_eq!(read.unwrap_err().class(), ErrorClass::NoMem);
+    }
+    let wide = corpus::datatype("@children(300000)").unwrap();
+    let mut refusals = 0;
+    loop {
+        UNTIL_REFUSED.set(Some(refusals));
+        let written = wide.to_wire();
+        match UNTIL_REFUSED.take() {
+            None => assert_eq!(written.unwrap_err().class(), ErrorClass::NoMem),
+            Some(_) => break assert!(written.is_ok()),
+        }
+        refusals += 1;
+    }
+    assert!(refusals > 3, "{refusals}");
+}
+
 /// Where there is no memory for what grows with the arguments, the commit is refused, or goes without a kernel; nothing aborts.
 #[test]
 fn memory_that_is_refused_is_an_error() {
@@ -276,6 +302,49 @@ fn memory_that_is_refused_is_an_error() {
         }
         println!("{text}: {refusals} large allocations, {walked} without a kernel");
         assert!(refusals > 0, "{text}: {refusals} large allocations");
+    }
+}
+
+/// Reading a wire form takes memory by its length: dimensions of darrays, which stand for nodes in five bytes, are the worst.
+#[test]
+fn wire_forms_are_read_in_bounded_memory() {
+    let _alone = alone();
+    let chain = (0..100_000).fold(parse("int"), |t, _| t.dup());
+    let dimensions = |n: usize| format!("{:?}", vec![2; n]);
+    let (n, one) = (60, vec![1; 60]);
+    let cyclic = vec!["cyclic"; n].join(",");
+    let darray = format!("darray(1, 0, {}, [{cyclic}], {one:?}, {one:?}, C, int)", dimensions(n));
+    let arrays = format!("subarray({}, {one:?}, {one:?}, Fortran, int)", dimensions(n));
+    // Every dimension is two loops, what is left of a block, and a struct of both.
+    let all = |value: &str| format!("[{}]", vec![value; 16].join(","));
+    let worst =
+        format!("darray(65536, 0, {}, {}, {}, {}, C, char)", all("14"), all("cyclic"), all("3"), all("2"));
+    let worst: Vec<Datatype> = (0..300).map(|_| parse(&worst)).collect();
+    let worst = Datatype::structure(&vec![1; 300], &vec![0; 300], &worst).unwrap();
+    let mut types = vec![chain, parse(&darray), parse(&arrays), worst];
+    types.extend(
+        ["@wide(100000, 100)", "@deep(20000)", "@children(10000)"].map(|t| corpus::datatype(t).unwrap()),
+    );
+    types.extend((0..100).map(|seed| growing(&mut Choices::from_seed(seed), 400)));
+    for t in types {
+        let form = t.to_wire().unwrap();
+        let (back, peak, kept, _) = allocated(|| Datatype::from_wire(&form).unwrap());
+        assert!(
+            peak <= 256 * form.len() + 4096,
+            "{peak} at most, {kept} kept, {} of {:.200}",
+            form.len(),
+            t.to_string()
+        );
+        println!("{} bytes: {peak} at most, {:.1} a byte", form.len(), peak as f64 / form.len() as f64);
+        assert_eq!(back.arguments(), t.arguments());
+        // Sizes that lie ask for nothing.
+        let mut lie = form;
+        let (end, at) = (lie.len() - 8, lie.len() - 9);
+        lie[at] ^= 0x41;
+        let checksum = xxhash_rust::xxh3::xxh3_64(&lie[..end]);
+        lie[end..].copy_from_slice(&checksum.to_le_bytes());
+        let (refused, peak, kept, _) = allocated(|| Datatype::from_wire(&lie).map(drop));
+        assert!(peak <= 256 * lie.len() + 4096 && kept < 1024, "{refused:?}: {peak} at most, {kept} kept");
     }
 }
 

@@ -361,6 +361,33 @@ int ddtc_type_get_name(ddtc_datatype datatype, char *name, int *resultlen);
 /* The text notation. In: room in `text`; out: its length with NUL. `text` may be null. */
 int ddtc_type_print(ddtc_datatype datatype, char *text, ddtc_count *length);
 
+/* ---- Between processes -------------------------------------------------------------------------------------------- */
+
+/* The wire form: a datatype as bytes that any machine reads, for the target of a one-sided operation. Attributes, names and commits are
+ * no part of it. to_wire writes at `wire`, where `room` bytes are, and sets `size`; less room is DDTC_ERR_TRUNCATE. */
+int ddtc_type_wire_size(ddtc_datatype datatype, ddtc_count *size);
+int ddtc_type_to_wire(ddtc_datatype datatype, void *wire, ddtc_count room, ddtc_count *size);
+/* A new type, not committed, with equal envelope, contents, bounds and kernel; a predefined one is its handle. The `size` bytes may be anybody's:
+ * time and memory are linear in them. A form without its end is DDTC_ERR_TRUNCATE, one of another version
+ * DDTC_ERR_UNSUPPORTED_OPERATION, one with a named or f90 type of another size on this machine DDTC_ERR_TYPE; refused arguments have their
+ * constructor's class; all else that is no form is DDTC_ERR_ARG. */
+int ddtc_type_from_wire(const void *wire, ddtc_count size, ddtc_datatype *newtype);
+
+/* How the signature of count1 of type1 stands to that of count2 of type2. A pair type is two elements. `index` is the first element that
+ * differs, from 0, or -1. UNKNOWN: it differs, but is MPI_BYTE or MPI_PACKED in one of the two. */
+enum {
+    DDTC_SIGNATURE_EQUAL = 0,
+    DDTC_SIGNATURE_FIRST_IS_PREFIX = 1,
+    DDTC_SIGNATURE_SECOND_IS_PREFIX = 2,
+    DDTC_SIGNATURE_MISMATCH = 3,
+    DDTC_SIGNATURE_UNKNOWN = 4
+};
+int ddtc_signature_compare(ddtc_count count1, ddtc_datatype type1, ddtc_count count2, ddtc_datatype type2, int *result,
+                           ddtc_count *index);
+/* A hash of the first `elements` basic elements of `count` instances: the same for equal sequences on every machine. 0 where one of them is
+ * MPI_BYTE or MPI_PACKED, and compares with everything. More elements than there are: DDTC_ERR_TRUNCATE. */
+int ddtc_signature_hash(ddtc_count count, ddtc_datatype datatype, ddtc_count elements, uint64_t *hash);
+
 /* ---- Addresses (MPI 5.0, 5.1.5, 5.1.12) ------------------------------------------------------------------------- */
 int ddtc_get_address(const void *location, ddtc_aint *address);
 ddtc_aint ddtc_aint_add(ddtc_aint base, ddtc_aint displacement);

@@ -18,6 +18,7 @@ mod construct;
 mod decode;
 mod embed;
 mod errors;
+mod exchange;
 mod external;
 mod fortran;
 mod handlers;

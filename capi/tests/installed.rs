@@ -143,6 +143,7 @@ macro_rules! c_programs {
 
 c_programs! {
     constructors decode badinput attributes windows addresses embed allocator threads tool kinds status external environment
+    exchange
 }
 
 /// Not sanitized: the sanitizer's own allocator may be locked in the child of a process with threads (gcc 12).

@@ -6,16 +6,17 @@
 use super::bounds::{Layout, Overflow, Placing, run};
 use super::combiner::Combiner;
 use super::named::{Class, Named};
+use super::prefix::{self, Totals};
 use super::signature::Signature;
-use super::{Datatype, array};
+use super::{Datatype, Extra, array};
+use crate::column::room;
 use crate::error::{Error, ErrorClass, Result};
 
 /// What a new node derives from its arguments.
 pub(crate) struct Derived {
     pub(crate) layout: Layout,
     pub(crate) signature: Signature,
-    /// Equivalent tree of simpler constructors.
-    pub(crate) expansion: Option<Datatype>,
+    pub(crate) extra: Option<Extra>,
 }
 
 /// Errors of one constructor call.
@@ -64,7 +65,7 @@ impl Call {
 /// Validates and derives.
 pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
     let call = Call(combiner.text_name());
-    let simple = |layout, signature| Ok(Derived { layout, signature, expansion: None });
+    let simple = |layout, signature| Ok(Derived { layout, signature, extra: None });
     match combiner {
         Combiner::Named(n) => simple(Layout::of(*n), Signature::of(*n)),
         Combiner::Dup { oldtype } => simple(*oldtype.layout(), oldtype.signature()),
@@ -101,8 +102,7 @@ pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
             simple(layout, signature)
         }
         Combiner::Struct { blocklengths, displacements, types, .. } => {
-            let (layout, signature) = structure(&call, blocklengths, displacements, types)?;
-            simple(layout, signature)
+            structure(&call, blocklengths, displacements, types)
         }
         Combiner::Resized { lb, extent, oldtype } | Combiner::Bounds { lb, extent, oldtype } => {
             let layout =
@@ -130,7 +130,8 @@ pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
 }
 
 fn expanded(tree: Datatype) -> Result<Derived> {
-    Ok(Derived { layout: *tree.layout(), signature: tree.signature(), expansion: Some(tree) })
+    let (layout, signature) = (*tree.layout(), tree.signature());
+    Ok(Derived { layout, signature, extra: Some(Extra::Expansion(tree)) })
 }
 
 /// `count` blocks of `blocklength` copies, blocks `stride` bytes apart; neither is negative.
@@ -292,16 +293,21 @@ fn structure(
     blocklengths: &[i64],
     displacements: &[i64],
     types: &[Datatype],
-) -> Result<(Layout, Signature)> {
+) -> Result<Derived> {
     call.same_length("displacements", displacements.len(), "blocklengths", blocklengths.len())?;
     call.same_length("types", types.len(), "blocklengths", blocklengths.len())?;
     let mut placing = Placing::new();
-    let mut signature = Signature::EMPTY;
-    // Copies of one type in a row.
+    // Up to the copies of one type in a row that come last.
+    let (mut before, mut recent) = (Totals::NOTHING, prefix::Recent::new(types.len()));
     let (mut previous, mut copies) = (None::<&Datatype>, 0i64);
+    let mut members = room(call.0, types.len().saturating_sub(1) / prefix::STEP)?;
     for (i, ((&length, &displacement), child)) in
         blocklengths.iter().zip(displacements).zip(types).enumerate()
     {
+        if i > 0 && i % prefix::STEP == 0 {
+            before = previous.take().map_or(before, |t| before.then(&mut recent, t, copies));
+            members.push(before);
+        }
         if length < 0 {
             return Err(call.negative_entry("blocklengths", i, length));
         }
@@ -315,15 +321,16 @@ fn structure(
         match previous {
             Some(t) if t.id() == child.id() => copies = copies.saturating_add(length),
             _ => {
-                signature = previous.map_or(signature, |t| signature.then(&t.signature().repeat(copies)));
+                before = previous.map_or(before, |t| before.then(&mut recent, t, copies));
                 (previous, copies) = (Some(child), length);
             }
         }
     }
-    signature = previous.map_or(signature, |t| signature.then(&t.signature().repeat(copies)));
+    let signature = previous.map_or(before, |t| before.then(&mut recent, t, copies)).signature;
     let extreme = displacements.iter().copied().max_by_key(|d| d.unsigned_abs()).unwrap_or(0);
     let layout = placing.finish().map_err(|_| call.overflow("displacements", extreme))?;
-    Ok((layout, signature))
+    let extra = (!members.is_empty()).then_some(Extra::Members(members));
+    Ok(Derived { layout, signature, extra })
 }
 
 /// The type that a Fortran processor like gfortran on this target gives `selected_real_kind(p, r)`.

@@ -1,7 +1,7 @@
 //! Structural hash of one node: its combiner's name, numbers and children's hashes, through XXH3-128.
 //!
 //! Arrays are hashed as bytes in one call, so 10^6 blocks cost their memory traffic. The hash finds candidates; equality always
-//! compares (`compare`), because XXH3 withstands accidents, not attacks. Stable between processes of one byte order.
+//! compares (`compare`), because XXH3 withstands accidents, not attacks. The same on every machine.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
@@ -17,7 +17,11 @@ impl Hasher {
     /// Length first, so that neighbouring arrays cannot trade elements.
     fn array(&mut self, values: &[i64]) {
         self.number(values.len() as i64);
-        self.0.update(bytemuck::cast_slice(values));
+        if cfg!(target_endian = "little") {
+            self.0.update(bytemuck::cast_slice(values));
+        } else {
+            values.iter().for_each(|&value| self.number(value));
+        }
     }
 
     fn optional(&mut self, value: Option<i64>) {
@@ -85,7 +89,7 @@ pub(crate) fn structural(combiner: &Combiner) -> u128 {
     let mut hashes = [0u128; 32];
     let mut filled = 0;
     for child in combiner.children() {
-        hashes[filled] = child.structural_hash();
+        hashes[filled] = child.structural_hash().to_le();
         filled += 1;
         if filled == hashes.len() {
             h.0.update(bytemuck::cast_slice(&hashes));

@@ -15,10 +15,13 @@ mod compare;
 mod construct;
 pub mod contents;
 mod hash;
+pub mod matching;
 pub mod named;
+mod prefix;
 pub mod signature;
 mod text;
 pub mod typemap;
+mod wire;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -28,6 +31,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use combiner::{Combiner, Distribution, Order};
 pub use contents::{CombinerKind, Constants, Contents, Envelope};
+pub use matching::{Match, compare as compare_signatures, signature_hash};
 pub use named::{Class, FortranKinds, Language, Named};
 pub use signature::Signature;
 pub use typemap::TypeMap;
@@ -41,12 +45,20 @@ struct Node {
     layout: Layout,
     signature: Signature,
     hash: Halves,
-    expansion: Option<Datatype>,
+    extra: Option<Arc<Extra>>,
     depth: u32,
     /// Built by a large-count constructor.
     large: bool,
     /// Arguments over the DAG plus one; 0 = not asked yet, or too many to be kept.
     arguments: AtomicU32,
+}
+
+/// What few nodes have.
+enum Extra {
+    /// The equivalent tree of simpler constructors.
+    Expansion(Datatype),
+    /// What comes before every so many members of a long struct.
+    Members(Vec<prefix::Totals>),
 }
 
 /// A program may hold millions of nodes: what one takes is kept in sight.
@@ -80,7 +92,7 @@ static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
             layout,
             signature,
             hash,
-            expansion: None,
+            extra: None,
             depth: 0,
             large: false,
             arguments: AtomicU32::new(1),
@@ -132,7 +144,7 @@ impl Datatype {
             layout: derived.layout,
             signature: derived.signature,
             hash,
-            expansion: derived.expansion,
+            extra: derived.extra.map(Arc::new),
             depth,
             large,
             arguments: AtomicU32::new(0),
@@ -148,7 +160,7 @@ impl Datatype {
             layout: self.0.layout,
             signature: self.0.signature,
             hash,
-            expansion: None,
+            extra: None,
             depth: self.0.depth.saturating_add(1),
             large: false,
             arguments: AtomicU32::new(0),
@@ -318,7 +330,7 @@ impl Datatype {
             layout: node.layout,
             signature: node.signature,
             hash: node.hash,
-            expansion: node.expansion.clone(),
+            extra: node.extra.clone(),
             depth: node.depth,
             large: true,
             arguments: AtomicU32::new(node.arguments.load(Ordering::Relaxed)),
@@ -338,7 +350,18 @@ impl Datatype {
     /// An equivalent tree of dup, contiguous, vector, indexed, struct and resized kinds over named types and `oldtype`, for the
     /// constructors that have one: subarray, darray, f90 types and value_index. Same type map and bounds.
     pub fn expansion(&self) -> Option<&Datatype> {
-        self.0.expansion.as_ref()
+        match self.0.extra.as_deref() {
+            Some(Extra::Expansion(tree)) => Some(tree),
+            _ => None,
+        }
+    }
+
+    /// Of a long struct: what comes before every [`prefix::STEP`]th member, but the first.
+    fn totals(&self) -> &[prefix::Totals] {
+        match self.0.extra.as_deref() {
+            Some(Extra::Members(totals)) => totals,
+            _ => &[],
+        }
     }
 
     /// Bytes of data in the type map.
@@ -392,7 +415,7 @@ impl Datatype {
         self.0.signature
     }
 
-    /// 128-bit hash of the combiner tree: equal for equal types, stable between processes.
+    /// 128-bit hash of the combiner tree: equal for equal types, the same in every process and on every machine.
     pub fn structural_hash(&self) -> u128 {
         self.0.hash.whole()
     }
@@ -497,7 +520,9 @@ pub(crate) fn postorder(root: &Datatype) -> Vec<&Datatype> {
 
 /// What a dying node hands over instead of dropping it in place.
 fn unlink(node: &mut Node, into: &mut Vec<Datatype>) {
-    into.extend(node.expansion.take());
+    if let Some(Extra::Expansion(tree)) = node.extra.take().and_then(Arc::into_inner) {
+        into.push(tree);
+    }
     let combiner = std::mem::replace(&mut node.combiner, Combiner::Named(Named::Byte));
     match combiner {
         Combiner::Named(_)
@@ -530,7 +555,7 @@ fn unlink(node: &mut Node, into: &mut Vec<Datatype>) {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        if self.depth <= 1 && self.expansion.is_none() {
+        if self.depth <= 1 && self.extra.is_none() {
             return;
         }
         let mut dying = Vec::new();

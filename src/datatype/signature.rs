@@ -4,13 +4,17 @@
 //! takes one multiplication for each set bit of n, so concatenation and n-fold repetition cost O(log n): a type that would unfold
 //! to 2^40 elements costs no more than its constructors. Equal sequences have equal signatures however they were built.
 //!
+//! The base is a constant, so that every process computes the same. Two different sequences of n elements that were not made for it have equal
+//! hashes with a probability of at most n / 2^127; whoever wants a collision can compute one. So a hash decides what is said about
+//! signatures, and never which bytes are moved.
+//!
 //! Source: MPI 5.0 section 5.1 (type signature), Karp-Rabin fingerprints.
 
 use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use super::named::Named;
+use super::named::{Class, Named};
 
 const P: u128 = (1 << 127) - 1;
 /// Base of the polynomial: 127 bits without structure (digits of pi after the point, hexadecimal).
@@ -63,9 +67,13 @@ fn power(length: i64) -> u128 {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
     length: i64,
-    /// Low and high half: a node keeps one of these, and 128-bit alignment would cost it 8 bytes more.
+    /// Low and high half: a node keeps one of these, and 128-bit alignment would cost it 8 bytes more. Its bit 127, which no
+    /// residue has, says that an element is `MPI_BYTE` or `MPI_PACKED`.
     hash: [u64; 2],
 }
+
+/// The bit of the high half.
+const UNTYPED: u64 = 1 << 63;
 
 impl Signature {
     /// The empty sequence.
@@ -80,7 +88,9 @@ impl Signature {
         if let [(part, 0)] = named.parts()
             && *part == named
         {
-            return Signature::new(1, xxh3_128_with_seed(named.text_name().as_bytes(), 0x6464_7463) % P);
+            let symbol = xxh3_128_with_seed(named.text_name().as_bytes(), 0x6464_7463) % P;
+            let untyped = matches!(named.class(), Class::Byte | Class::Packed);
+            return Signature::new(1, symbol).or_untyped(untyped);
         }
         named.parts().iter().fold(Signature::EMPTY, |s, &(part, _)| s.then(&Signature::of(part)))
     }
@@ -90,20 +100,36 @@ impl Signature {
         self.length
     }
 
-    /// Hash of the sequence: stable between processes and builds.
+    /// Hash of the sequence, below 2^127: the same in every process, build and version.
     pub fn hash(&self) -> u128 {
-        u128::from(self.hash[1]) << 64 | u128::from(self.hash[0])
+        u128::from(self.hash[1] & !UNTYPED) << 64 | u128::from(self.hash[0])
+    }
+
+    /// Whether an element is `MPI_BYTE` or `MPI_PACKED`, of which a signature does not say what it holds.
+    pub fn has_untyped(&self) -> bool {
+        self.hash[1] & UNTYPED != 0
+    }
+
+    fn or_untyped(mut self, untyped: bool) -> Signature {
+        self.hash[1] |= if untyped { UNTYPED } else { 0 };
+        self
     }
 
     /// This sequence followed by `next`. Saturates at `i64::MAX` elements, which no constructible type reaches: every
     /// element has a byte and sizes are checked.
     #[must_use]
     pub fn then(&self, next: &Signature) -> Signature {
-        let hash = match self.length {
-            0 => next.hash(),
-            _ => add(multiply(self.hash(), power(next.length)), next.hash()),
-        };
+        match self.length {
+            0 => *next,
+            _ => self.then_known(&Known::of(*next)),
+        }
+    }
+
+    /// The same for a sequence that is put behind others often.
+    pub(crate) fn then_known(&self, Known { signature: next, power }: &Known) -> Signature {
+        let hash = add(multiply(self.hash(), *power), next.hash());
         Signature::new(self.length.saturating_add(next.length), hash)
+            .or_untyped(self.has_untyped() || next.has_untyped())
     }
 
     /// This sequence `times` times; empty for `times <= 0`.
@@ -129,13 +155,27 @@ impl Signature {
                 doubled_power = multiply(doubled_power, doubled_power);
             }
         }
-        Signature::new(self.length.saturating_mul(times), hash)
+        Signature::new(self.length.saturating_mul(times), hash).or_untyped(self.has_untyped())
+    }
+}
+
+/// A sequence with what a hash is multiplied by when it follows.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    signature: Signature,
+    power: u128,
+}
+
+impl Known {
+    pub(crate) fn of(signature: Signature) -> Known {
+        Known { signature, power: power(signature.length) }
     }
 }
 
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Signature({} elements, {:032x})", self.length, self.hash())
+        let untyped = if self.has_untyped() { ", untyped" } else { "" };
+        write!(f, "Signature({} elements, {:032x}{untyped})", self.length, self.hash())
     }
 }
 
@@ -170,6 +210,10 @@ mod tests {
         assert_eq!(i.repeat(1 << 40), i.repeat(1 << 39).repeat(2));
         assert_eq!(Signature::of(Named::DoubleInt), d.then(&i));
         assert_eq!(Signature::of(Named::Lb), Signature::EMPTY);
+        let byte = Signature::of(Named::Byte);
+        assert!(byte.has_untyped() && Signature::of(Named::Packed).has_untyped() && !id.has_untyped());
+        assert!(id.then(&byte).repeat(9).then(&i).has_untyped() && i.then(&byte).has_untyped());
+        assert!(!byte.repeat(0).has_untyped() && !byte.repeat(0).then(&id).has_untyped());
         for &n in Named::ALL {
             for &m in Named::ALL {
                 if n < m && n.parts().len() == 1 {

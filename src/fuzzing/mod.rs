@@ -19,9 +19,11 @@ mod panics;
 mod random;
 mod reserved;
 mod shrink;
+mod streams;
 mod surfaces;
 pub mod targets;
 mod values;
+mod wire;
 
 pub use c_program::c_program;
 pub use case::{Case, Mismatch, pattern, seeds};
@@ -35,3 +37,4 @@ pub use random::{Failure, Progress, Summary, check_random};
 pub use reserved::RangeCase;
 pub use shrink::shrink;
 pub use surfaces::check_text;
+pub use wire::check_wire;

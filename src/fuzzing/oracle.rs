@@ -10,7 +10,7 @@ use super::guard::{Edge, Rig, noted};
 use super::hostile::round_trip;
 use super::panics::caught;
 use super::reserved::RangeCase;
-use super::values;
+use super::{streams, values, wire};
 use crate::datatype::Datatype;
 use crate::emit::{self, Emitter, X64};
 use crate::engine::{Config, Engine, Mode};
@@ -162,6 +162,8 @@ impl Oracle {
     fn all(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
         text(t)?;
         round_trip(t)?;
+        wire::round_trip(t)?;
+        streams::check(t, count, &mut Choices::from_seed(t.structural_hash() as u64))?;
         let case = Case::new(t, count)?;
         let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
         lowered.verify().map_err(|e| Mismatch::new("lower", format!("{e}\n{lowered}")))?;

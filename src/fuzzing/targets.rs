@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use super::{
-    Budget, Choices, Failure, Oracle, check_cache, check_growth, check_hostile, check_text, datatype,
-    growing, instances,
+    Budget, Choices, Failure, Oracle, check_cache, check_growth, check_hostile, check_text, check_wire,
+    datatype, growing, instances,
 };
 use crate::target::Level;
 
@@ -12,8 +12,14 @@ use crate::target::Level;
 pub type Target = fn(&[u8]);
 
 /// Name and function of every target.
-pub const TARGETS: [(&str, Target); 5] =
-    [("parse", parse), ("hostile", hostile), ("engines", engines), ("ranges", ranges), ("cache", cache)];
+pub const TARGETS: [(&str, Target); 6] = [
+    ("parse", parse),
+    ("hostile", hostile),
+    ("engines", engines),
+    ("ranges", ranges),
+    ("cache", cache),
+    ("wire", wire),
+];
 
 thread_local! {
     static ORACLE: RefCell<Oracle> = RefCell::new(Oracle::new(&levels()));
@@ -64,6 +70,11 @@ pub fn ranges(data: &[u8]) {
 /// Threads that commit, use and drop the same few datatypes in a cache too small for them.
 pub fn cache(data: &[u8]) {
     check_cache(&mut Choices::from_bytes(data)).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+}
+
+/// Any bytes, changed forms and random datatypes: read or refused, and what was read is written and read as itself.
+pub fn wire(data: &[u8]) {
+    check_wire(data).unwrap_or_else(|mismatch| panic!("{mismatch}"));
 }
 
 #[cfg(test)]

@@ -1,76 +1,11 @@
 //! Basic elements and the packed bytes that they have (MPI 5.0 sections 3.2.5 and 13.3).
 
-use crate::datatype::{Combiner, Datatype};
+use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
-
-/// A way to measure the beginning of a packed stream.
-struct Measure {
-    instance: fn(&Datatype) -> i64,
-    /// Of one basic element, by its size in bytes.
-    element: fn(i64) -> i64,
-}
-
-const BYTES: Measure = Measure { instance: Datatype::size, element: |size| size };
-/// A pair counts as two, as its type map says.
-const ELEMENTS: Measure = Measure { instance: |t| t.signature().length(), element: |_| 1 };
-
-/// What the beginning of packed instances of `t` that is `left` in one measure is in the other; none where it ends inside an
-/// element, does not fit, or `t` has no data. Time: O(depth + members of the structs on the way).
-fn convert(t: &Datatype, mut left: i64, from: &Measure, to: &Measure) -> Option<i64> {
-    let mut total = 0i64;
-    let mut node = t;
-    loop {
-        if left == 0 {
-            return Some(total);
-        }
-        if node.size() == 0 {
-            return None;
-        }
-        // Packed order of every constructor with one child is child after child.
-        let whole = (from.instance)(node);
-        total = total.checked_add((left / whole).checked_mul((to.instance)(node))?)?;
-        left %= whole;
-        if left == 0 {
-            return Some(total);
-        }
-        if let Some(simpler) = node.expansion() {
-            node = simpler;
-            continue;
-        }
-        match node.combiner() {
-            Combiner::Named(named) => {
-                for &(_, size) in named.pieces() {
-                    let element = (from.element)(size);
-                    if left < element {
-                        break;
-                    }
-                    left -= element;
-                    total = total.checked_add((to.element)(size))?;
-                }
-                return (left == 0).then_some(total);
-            }
-            Combiner::Struct { blocklengths, types, .. } => {
-                let mut next = None;
-                for (&length, child) in blocklengths.iter().zip(types.iter()) {
-                    // No larger than that of the node, which fits.
-                    let block = length * (from.instance)(child);
-                    if left < block {
-                        next = Some(child);
-                        break;
-                    }
-                    left -= block;
-                    total = total.checked_add(length.checked_mul((to.instance)(child))?)?;
-                }
-                node = next?;
-            }
-            combiner => node = combiner.children().next()?,
-        }
-    }
-}
 
 /// Basic elements in the first `bytes` packed bytes of instances of `t`; none where that ends inside an element.
 pub fn elements(t: &Datatype, bytes: u64) -> Option<i64> {
-    convert(t, i64::try_from(bytes).ok()?, &BYTES, &ELEMENTS)
+    t.elements_before(i64::try_from(bytes).ok()?)
 }
 
 /// The packed bytes that the first `count` basic elements of instances of `t` have: what a status must hold so that
@@ -86,8 +21,7 @@ pub fn elements_size(t: &Datatype, count: i64) -> Result<i64> {
     if count > 0 && t.size() == 0 {
         return Err(refuse(ErrorClass::Count, "must be 0 for a datatype without data"));
     }
-    // A number of elements never ends inside one.
-    convert(t, count, &ELEMENTS, &BYTES).ok_or_else(|| {
+    t.bytes_before(count).ok_or_else(|| {
         refuse(ErrorClass::ValueTooLarge, "elements must have no more bytes than 64 bits count")
     })
 }

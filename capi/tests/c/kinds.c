@@ -1,6 +1,7 @@
 /* Fortran's default kinds as a runtime sets them, before any datatype is used. */
 #include <ddtc.h>
 #include "check.h"
+#include "integers.h"
 
 static void size(ddtc_datatype t, int bytes)
 {
@@ -41,6 +42,8 @@ int main(void)
     OK(ddtc_get_elements(t, 16, &ni));
     EQ(ni, 2);
     OK(ddtc_type_free(&t));
+    /* A type from a process with other kinds is refused: it means other bytes here. */
+    FAILS(DDTC_ERR_TYPE, "must have the 8 bytes", ddtc_type_from_wire(integers, sizeof integers, &t));
 
     /* LOGICAL as other compilers store it. */
     OK(ddtc_set_fortran_booleans(-1, 0));

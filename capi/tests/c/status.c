@@ -31,6 +31,29 @@ static void counts(MPI_Datatype t, int per)
     EQ(got, 39);
 }
 
+/* Every number of bytes of two instances of a type with a char, a double with an int, and a float: 17 bytes in 4 elements. */
+static void cuts(MPI_Datatype t)
+{
+    static const int ends[] = {0, 1, 9, 13, 17, 18, 26, 30, 34};
+    MPI_Status status = {0};
+    int bytes, i = 0, got;
+    MPI_Count large;
+    for (bytes = 0; bytes <= 34; bytes++) {
+        i += i + 1 < LENGTH(ends) && bytes == ends[i + 1];
+        OK(MPI_Status_set_elements(&status, MPI_BYTE, bytes));
+        OK(MPI_Get_elements(&status, t, &got));
+        EQ(got, bytes == ends[i] ? i : MPI_UNDEFINED);
+        OK(MPI_Get_elements_c(&status, t, &large));
+        EQ(large, bytes == ends[i] ? i : MPI_UNDEFINED);
+        OK(MPI_Get_elements_x(&status, t, &large));
+        EQ(large, bytes == ends[i] ? i : MPI_UNDEFINED);
+        OK(MPI_Get_count(&status, t, &got));
+        EQ(got, bytes % 17 ? MPI_UNDEFINED : bytes / 17);
+        OK(MPI_Get_count_c(&status, t, &large));
+        EQ(large, bytes % 17 ? MPI_UNDEFINED : bytes / 17);
+    }
+}
+
 int main(void)
 {
     MPI_Datatype t, v, empty;
@@ -41,6 +64,10 @@ int main(void)
     OK(MPI_Init(NULL, NULL));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 
+    OK(MPI_Type_create_struct(3, (int[]){1, 1, 1}, (MPI_Aint[]){40, 8, 0},
+                              (MPI_Datatype[]){MPI_CHAR, MPI_DOUBLE_INT, MPI_FLOAT}, &t));
+    cuts(t);
+    OK(MPI_Type_free(&t));
     OK(MPI_Type_contiguous(10, MPI_INT, &t));
     counts(t, 10);
     OK(MPI_Type_free(&t));

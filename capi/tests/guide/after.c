@@ -54,6 +54,36 @@ int main(void)
     FAILS(DDTC_ERR_ARG, "committed", runtime_send(rows, 1, &t));
     t.packing = held;
 
+    /* A type that another process described packs the same bytes; a named one needs no object. */
+    struct my_type learned = {NULL};
+    void *wire;
+    ddtc_count size;
+    OK(runtime_describe(row, &wire, &size));
+    OK(runtime_learn(wire, size, &learned));
+    memset(eager_slot, 0, sizeof eager_slot);
+    OK(runtime_send(rows, 3, &learned));
+    BYTES(eager_slot, packed, 48);
+    runtime_free(&learned);
+    FAILS(DDTC_ERR_TRUNCATE, "byte", runtime_learn(wire, size - 1, &learned));
+    free(wire);
+    OK(runtime_describe(DDTC_TYPE_DOUBLE, &wire, &size));
+    OK(runtime_learn(wire, size, &learned));
+    runtime_free(&learned);
+    free(wire);
+
+    /* Signatures: what was sent, as doubles and as integers, against what is received. */
+    struct my_signature sent;
+    int fits;
+    OK(runtime_sign(3, row, &sent));
+    EQ(sent.elements, 6);
+    OK(runtime_check(7, DDTC_TYPE_DOUBLE, &sent, &fits));
+    EQ(fits, 1);
+    OK(runtime_check(7, DDTC_TYPE_INT, &sent, &fits));
+    EQ(fits, 0);
+    OK(runtime_check(48, DDTC_TYPE_BYTE, &sent, &fits));
+    EQ(fits, 1);
+    FAILS(DDTC_ERR_TRUNCATE, "elements", runtime_check(5, DDTC_TYPE_DOUBLE, &sent, &fits));
+
     runtime_free(&t);
     OK(ddtc_type_free(&row));
     OK(ddtc_type_free(&pair));

@@ -1,5 +1,5 @@
 //! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
-//! `explain`, `preload` and `tune`.
+//! `explain`, `preload`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod bench;
@@ -9,6 +9,7 @@ mod explain;
 mod preload;
 mod tree;
 mod tune;
+mod wire;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -62,6 +63,8 @@ enum Verb {
     Preload(preload::Args),
     /// Measure which messages gain under the preload library, and write its table
     Tune(tune::Args),
+    /// Write the wire form of a datatype into a file, or read one
+    Wire(wire::Args),
 }
 
 fn main() -> ExitCode {
@@ -98,6 +101,7 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Corpus(args) => corpus::run(&args),
         Verb::Preload(args) => preload::run(&args),
         Verb::Tune(args) => tune::run(&args),
+        Verb::Wire(args) => wire::run(&args),
     }
 }
 

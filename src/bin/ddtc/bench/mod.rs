@@ -23,6 +23,7 @@ mod pieces;
 mod result;
 mod svg;
 mod table;
+mod wire;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -82,6 +83,9 @@ pub(crate) struct Args {
     /// Measure external32 beside the native pack of the same layout and beside memcpy
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     kinds: bool,
+    /// Measure wire forms out and in, comparisons of signatures, and elements of messages cut short
+    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth"])]
+    wire: bool,
     /// Measure packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, against the whole message
     #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "growth"])]
     pieces: bool,
@@ -152,6 +156,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if args.growth {
         let text = growth::run()?;
         return write(args, &machine, "-growth", &text, None);
+    }
+    if args.wire {
+        let text = wire::run(args.quick)?;
+        return write(args, &machine, "-wire", &text, None);
     }
     if args.huge {
         let text = huge::run(level, args.quick)?;

@@ -1,0 +1,46 @@
+//! `ddtc wire`: the wire form of a datatype into a file, and a datatype from one.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use ddtc::datatype::Datatype;
+
+/// Arguments of `ddtc wire`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc wire indexed_1to8.L                              how large its form is\n  \
+    ddtc wire 'vector(3, 2, 4, int)' -o vector.ddtw       writes it\n  \
+    ddtc wire --read vector.ddtw                          prints the datatype")]
+pub(crate) struct Args {
+    /// A datatype in text notation, or the name of an entry of the corpus
+    #[arg(value_name = "TYPE", required_unless_present = "read")]
+    datatype: Option<String>,
+    /// Write the form into this file
+    #[arg(short, long, value_name = "FILE", conflicts_with = "read")]
+    output: Option<PathBuf>,
+    /// Read a form and print its datatype
+    #[arg(long, value_name = "FILE", conflicts_with = "datatype")]
+    read: Option<PathBuf>,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// What the notation or a constructor refuses; a file that cannot be read or written, or holds no form.
+pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    if let Some(path) = &args.read {
+        let named = |e: &dyn Error| format!("{}: {e}", path.display());
+        let form = fs::read(path).map_err(|e| named(&e))?;
+        println!("{}", Datatype::from_wire(&form).map_err(|e| named(&e))?);
+        return Ok(());
+    }
+    let (t, _) = crate::datatype(args.datatype.as_deref().unwrap_or_default())?;
+    let form = t.to_wire()?;
+    if let Some(path) = &args.output {
+        fs::write(path, &form).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    let (nodes, arguments) = (t.nodes().count(), t.arguments());
+    println!("{} bytes, {nodes} nodes, {arguments} arguments, hash {:032x}", form.len(), t.structural_hash());
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Oracles of the wire form: any bytes are read or refused, and a datatype that was written reads back as the same one.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::case::{Check, Mismatch, ensure};
+use super::choices::Choices;
+use super::generate::{Budget, datatype};
+use super::panics::caught;
+use crate::datatype::Datatype;
+use crate::error::Result;
+
+/// Where a form has its length, and its hash, which the nodes follow; bytes of its checksum.
+const LENGTH: usize = 8;
+const HASH: usize = 16;
+const NODES: usize = 32;
+const CHECKSUM: usize = 8;
+
+/// What a datatype is beside its combiners, over its nodes.
+fn facts(t: &Datatype) -> Vec<(bool, [i64; 6], u64)> {
+    let facts = |t: &Datatype| {
+        let numbers = [t.size(), t.lb(), t.ub(), t.true_lb(), t.true_ub(), t.alignment()];
+        (t.is_large_count(), numbers, t.signature().hash() as u64)
+    };
+    t.nodes().map(facts).collect()
+}
+
+/// The wire form of `t` has the length that was said and reads back as the same datatype: contents, bounds, flags and sharing.
+///
+/// # Errors
+/// What is not so.
+pub(super) fn round_trip(t: &Datatype) -> Check {
+    let failed = Mismatch::error("wire");
+    let form = t.to_wire().map_err(&failed)?;
+    let said = t.wire_size().map_err(&failed)?;
+    ensure(said == form.len(), "wire", || format!("{said} bytes are said, {} written\n{t}", form.len()))?;
+    let back = Datatype::from_wire(&form).map_err(&failed)?;
+    ensure(back == *t && back.structural_hash() == t.structural_hash(), "wire", || {
+        format!("{t}\nreads back as\n{back}")
+    })?;
+    ensure(facts(&back) == facts(t), "wire", || {
+        format!("{t} reads back with other bounds, flags or sharing")
+    })?;
+    let again = back.to_wire().map_err(&failed)?;
+    ensure(again == form, "wire", || format!("{t} is written in two ways"))
+}
+
+/// Gives a form the length and the checksum that it has, so that what is between them is read.
+fn seal(form: &mut Vec<u8>) {
+    let end = form.len().max(NODES + CHECKSUM) - CHECKSUM;
+    form.resize(end, 0);
+    form[LENGTH..LENGTH + 8].copy_from_slice(&((end + CHECKSUM) as u64).to_le_bytes());
+    let checksum = xxh3_64(form);
+    form.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// The hash that a reader found where another one stands: its error says it.
+fn hash_of(refused: &Result<Datatype>) -> Option<u128> {
+    let error = refused.as_ref().err().filter(|e| e.argument() == format!("byte {HASH}"))?;
+    u128::from_str_radix(error.rule().strip_prefix("must be ")?.get(..32)?, 16).ok()
+}
+
+/// Reads a form whose length, checksum and hash are made right, whatever its nodes are; what is read must be written and read as itself.
+fn check_nodes(mut form: Vec<u8>) -> Check {
+    seal(&mut form);
+    let mut read = Datatype::from_wire(&form);
+    if let Some(hash) = hash_of(&read) {
+        form[HASH..NODES].copy_from_slice(&hash.to_le_bytes());
+        seal(&mut form);
+        read = Datatype::from_wire(&form);
+        ensure(read.is_ok(), "wire", || format!("{read:?}, though its hash is right"))?;
+    }
+    read.map_or(Ok(()), |t| round_trip(&t))
+}
+
+/// Reads `data` as a form, then as the nodes of one, then a valid form with a few bytes of it changed.
+///
+/// # Errors
+/// A panic, a datatype that does not read back, a form that is accepted though its checksum is wrong.
+pub fn check_wire(data: &[u8]) -> std::result::Result<(), Mismatch> {
+    caught(|| {
+        Datatype::from_wire(data).map_or(Ok(()), |t| round_trip(&t))?;
+        let frame = Datatype::from(crate::datatype::Named::Int).to_wire().map_err(Mismatch::error("wire"))?;
+        let mut nodes = frame[..NODES].to_vec();
+        nodes.extend_from_slice(data);
+        nodes.extend_from_slice(&[0; CHECKSUM]);
+        check_nodes(nodes)?;
+        let mut c = Choices::from_bytes(data);
+        let t = datatype(&mut c, &Budget::small());
+        round_trip(&t)?;
+        let mut form = t.to_wire().map_err(Mismatch::error("wire"))?;
+        for _ in 0..1 + c.below(4) {
+            let at = NODES + c.below((form.len() - NODES - CHECKSUM) as u64) as usize;
+            match c.below(4) {
+                0 => form[at] = c.byte(),
+                1 => form[at] ^= 1 << c.below(8),
+                2 => form.insert(at, c.byte()),
+                _ => drop(form.remove(at)),
+            }
+        }
+        ensure(
+            Datatype::from_wire(&form).is_err() || form == t.to_wire().unwrap_or_default(),
+            "wire",
+            || format!("a changed form of {t} is accepted"),
+        )?;
+        check_nodes(form)
+    })
+    .unwrap_or_else(|panic| Err(Mismatch::new("wire", format!("panic: {panic}\n{data:?}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_bytes_and_changed_forms() {
+        let mut read = 0;
+        for seed in 0..4000 {
+            let mut c = Choices::from_seed(seed);
+            let data: Vec<u8> = (0..c.below(300)).map(|_| c.byte()).collect();
+            check_wire(&data).unwrap_or_else(|m| panic!("seed {seed}: {m}"));
+            // Changed arguments that make another type must be among them, or nothing is checked behind the hash.
+            let mut form = datatype(&mut c, &Budget::small()).to_wire().unwrap();
+            let at = NODES + c.below((form.len() - NODES - CHECKSUM) as u64) as usize;
+            form[at] ^= 1;
+            seal(&mut form);
+            read += u32::from(hash_of(&Datatype::from_wire(&form)).is_some());
+        }
+        assert!(read > 400, "{read}");
+    }
+}
