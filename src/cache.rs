@@ -23,6 +23,7 @@ use crate::kind::Direction;
 use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
 use crate::process::{Awaited, Guard, Mutex, Once};
+use crate::segments::Runs;
 
 /// Most shapes whose code is kept for sharing (about 1 KiB each).
 const MAX_SHAPES: usize = 1024;
@@ -111,6 +112,8 @@ pub struct Layout {
     moved: [AtomicU64; 2],
     /// A slot for each node, once a range was asked for.
     parts: Once<Box<[PartSlot]>>,
+    /// Where segments begin, once they were asked for.
+    runs: Once<Box<Runs>>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
     /// Bytes of the nest.
@@ -120,8 +123,8 @@ pub struct Layout {
 impl Layout {
     fn new(nest: LoopNest<Normal>, hash: u64) -> Layout {
         let bytes = nest.bytes_stored() + size_of::<Layout>();
-        let (served, moved, parts) = Default::default();
-        Layout { nest, served, moved, parts, hash, bytes }
+        let (served, moved, parts, runs) = Default::default();
+        Layout { nest, served, moved, parts, runs, hash, bytes }
     }
 
     /// The canonical nest.
@@ -147,6 +150,18 @@ impl Layout {
         (n <= MAX_PARTS).then(|| self.parts.get_or_init(slots))?.get(i)
     }
 
+    /// Where its segments begin, if [`Layout::keep_runs`] was told.
+    #[inline]
+    pub(crate) fn runs(&self) -> Option<&Runs> {
+        self.runs.get().map(Box::as_ref)
+    }
+
+    /// Keeps where its segments begin, unless somebody else has.
+    pub(crate) fn keep_runs(&self, runs: Runs) -> &Runs {
+        let runs = Box::new(runs);
+        self.runs.get_or_init(|| runs)
+    }
+
     /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`. Exactly one is: the others need not wait.
     pub(crate) fn moves(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
         reaches(&self.moved[direction as usize], bytes, threshold)
@@ -155,7 +170,8 @@ impl Layout {
     /// Bytes of nest, code and tables.
     fn bytes(&self) -> usize {
         let kernels = Direction::BOTH.iter().filter_map(|&d| self.served(d)?.kernel());
-        self.bytes + kernels.map(|k| k.code().len() + k.context_bytes()).sum::<usize>()
+        let runs = self.runs().map_or(0, Runs::bytes_stored);
+        self.bytes + runs + kernels.map(|k| k.code().len() + k.context_bytes()).sum::<usize>()
     }
 }
 

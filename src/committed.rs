@@ -5,6 +5,7 @@
 #![allow(unsafe_code)] // The raw-pointer surface: it hands the caller's promise to kernels and to the walker's memory handle.
 
 mod definition;
+mod segments;
 
 use std::fmt;
 use std::ops::Range;

@@ -19,6 +19,31 @@ pub fn for_each(t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize, Named)) 
     Ok(())
 }
 
+/// The segments of `count` instances from packed byte `offset` on, the one that it lies in without the bytes before it: `f(displacement,
+/// length)` for every basic value, joined with those before it that it lies just behind of, until `f` returns false.
+///
+/// # Errors
+/// As [`for_each`].
+pub fn segments(t: &Datatype, count: u64, offset: u64, f: &mut dyn FnMut(i64, u64) -> bool) -> Result<()> {
+    span(t, count)?;
+    let mut map = TypeMap::instances(t, count);
+    let mut inside = map.skip_bytes(offset) as i64;
+    let mut open: Option<(i64, i64)> = None;
+    for (basic, displacement) in map {
+        let (from, to) = (displacement.wrapping_add(inside), displacement.wrapping_add(basic.size()));
+        inside = 0;
+        open = match open {
+            Some((start, end)) if end == from => Some((start, to)),
+            Some((start, end)) if !f(start, end.wrapping_sub(start) as u64) => return Ok(()),
+            _ => Some((from, to)),
+        };
+    }
+    if let Some((start, end)) = open {
+        f(start, end.wrapping_sub(start) as u64);
+    }
+    Ok(())
+}
+
 /// Packs `count` instances whose displacement 0 is `user[origin]` into the start of `packed`.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use crate::kind::Direction;
 use crate::micro::{Argument, Buffers, Role};
 use crate::nest::{Node, Offsets};
 use crate::plan::Op;
-use crate::segment::packed_bytes;
+use crate::interval::packed_bytes;
 use crate::target::cost;
 use crate::walk::{Parts, Rows};
 use crate::{calls, normalize, schedule};

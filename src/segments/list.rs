@@ -1,0 +1,265 @@
+//! Listing: the runs `[lo, hi)` of a nest into a caller's array, by one descent to the first and the last of them.
+//!
+//! At every node the runs have a head, whole iterations, and a tail. Whole iterations of a loop are the same runs at constant distance, so
+//! only two of them are gone through and the others are copied from these. Nothing is compared with the end of the array on
+//! the way, since the number of runs is known beforehand; a store past its end cannot be written.
+
+use smallvec::SmallVec;
+
+use super::runs::{Joints, Runs, iterations};
+use super::{Segment, Segments};
+use crate::column::Column;
+use crate::error::{Error, ErrorClass, Result};
+use crate::interval::packed_bytes;
+use crate::nest::{Body, LoopNest, Node, Normal};
+
+/// Steps kept without allocating.
+const INLINE_STEPS: usize = 16;
+
+/// What is still to be listed, last things first.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Runs `[lo, hi)` of one iteration of a body, which is at user offset `at`.
+    Part { body: Body, at: i64, lo: u64, hi: u64 },
+    /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at `at`.
+    Whole { i: usize, at: i64, from: u64, to: u64 },
+    /// `times` iterations more, of which the last two are listed: `runs` segments each, `step` bytes apart.
+    Again { times: u64, runs: u64, step: i64, touching: bool },
+}
+
+/// A list under construction.
+struct List<'a> {
+    nest: &'a LoopNest<Normal>,
+    runs: &'a Runs,
+    count: u64,
+    /// Breaks in all instances: those of the node that carries the count.
+    breaks: u64,
+    out: &'a mut [Segment],
+    /// Segments written; the last one may still grow.
+    n: usize,
+}
+
+/// Writes segments `lo ..` of `segments`, which has them, to all of `out`, which is not empty.
+pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut [Segment]) -> Result<()> {
+    let Segments { nest, runs, count, base, len, .. } = *segments;
+    let hi = lo + out.len() as u64;
+    let mut list = List { nest, runs, count, breaks: len - 1, out, n: 0 };
+    let mut steps: SmallVec<[Step; INLINE_STEPS]> = SmallVec::new();
+    let mut next = Some(Step::Part { body: nest.root(), at: base, lo, hi });
+    while let Some(step) = next {
+        // A step leaves at most two others behind.
+        if steps.len() + 2 > steps.capacity() {
+            steps.try_reserve(2).map_err(|_| {
+                let rule = "there must be memory for the levels of the datatype";
+                Error::new(ErrorClass::NoMem, "segments", "levels", steps.len(), rule)
+            })?;
+        }
+        match step {
+            Step::Part { body, at, lo, hi } => list.part(body, at, lo, hi, &mut steps),
+            Step::Whole { i, at, from, to } => list.whole(i, at, from, to, &mut steps),
+            Step::Again { times, runs, step, touching } => list.again(times, runs, step, touching),
+        }
+        next = steps.pop();
+    }
+    Ok(())
+}
+
+impl List<'_> {
+    /// Runs `[lo, hi)`, at least one, of one iteration of a body at `at`.
+    #[inline]
+    fn part(
+        &mut self,
+        mut body: Body,
+        mut at: i64,
+        mut lo: u64,
+        mut hi: u64,
+        steps: &mut SmallVec<[Step; INLINE_STEPS]>,
+    ) {
+        loop {
+            let i = self.runs.first_node(body, lo);
+            if i + 1 < body.range().end {
+                let rest = self.runs.before(body, i + 1);
+                if rest < hi {
+                    let body = Body { start: i as u32 + 1, len: body.range().end as u32 - i as u32 - 1 };
+                    steps.push(Step::Part { body, at, lo: lo.saturating_sub(rest), hi: hi - rest });
+                }
+                hi = hi.min(self.runs.last(body, i) + 1);
+            }
+            let before = self.runs.before(body, i);
+            (lo, hi) = (lo - before, hi - before);
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            if self.breaks(i, node) == 0 {
+                return self.push(at.wrapping_add(runs.first), packed_bytes(node, self.count) as u64);
+            }
+            let start = at;
+            at = at.wrapping_add(node.at().user);
+            let n = iterations(node, self.count);
+            let (inner, apart) = (runs.inner, matches!(runs.joints, Joints::Apart));
+            match node {
+                Node::Blocks { user, len, .. } if apart => {
+                    return self.rows(at, user, |i| len.get(i) as u64, lo..hi);
+                }
+                Node::Blocks { user, len, .. } => {
+                    for i in runs.first_iteration(n, lo)..=runs.last_iteration(n, hi) {
+                        self.push(at.wrapping_add(user.get(i as usize)), len.get(i as usize) as u64);
+                    }
+                    return;
+                }
+                Node::Loop { step, .. } if inner == 0 => {
+                    let first = start.wrapping_add(runs.first).wrapping_add(step.user.wrapping_mul(lo as i64));
+                    return self.strided(first, step.user, step.packed as u64, hi - lo);
+                }
+                Node::Table { displacements, packed, body, .. } if inner == 0 => {
+                    let at = at.wrapping_add(self.runs.of(body.start as usize).first);
+                    let len = *packed as u64;
+                    if apart {
+                        return self.rows(at, displacements, |_| len, lo..hi);
+                    }
+                    for i in runs.first_iteration(n, lo)..=runs.last_iteration(n, hi) {
+                        self.push(at.wrapping_add(displacements.get(i as usize)), len);
+                    }
+                    return;
+                }
+                Node::Loop { .. } | Node::Table { .. } | Node::Copy { .. } => {}
+            }
+            let Some(inside) = node.body() else { return };
+            let a = runs.first_iteration(n, lo);
+            let before = runs.before(a);
+            (lo, hi) = (lo - before, hi - before);
+            // Whether anything lies in the next iteration too.
+            let all = inner + 1;
+            if a + 1 < n && hi > runs.before(a + 1) - before {
+                let b = runs.last_iteration(n, hi + before);
+                let tail = hi + before - runs.before(b);
+                let (from, to) = (a + u64::from(lo > 0), b + u64::from(tail >= all));
+                if tail < all {
+                    steps.push(Step::Part { body: inside, at: iteration(node, at, b), lo: 0, hi: tail });
+                }
+                if from < to {
+                    steps.push(Step::Whole { i, at, from, to });
+                }
+                if lo == 0 {
+                    return;
+                }
+            }
+            (body, at, hi) = (inside, iteration(node, at, a), hi.min(all));
+        }
+    }
+
+    /// Breaks inside a node.
+    #[inline]
+    fn breaks(&self, i: usize, node: &Node) -> u64 {
+        if node.carries_count() { self.breaks } else { self.runs.breaks(i) }
+    }
+
+    /// Whole iterations `[from, to)` of a node with breaks inside of them.
+    fn whole(&mut self, i: usize, at: i64, from: u64, to: u64, steps: &mut SmallVec<[Step; INLINE_STEPS]>) {
+        let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+        let Some(body) = node.body() else { return };
+        match node {
+            Node::Loop { step, .. } if to - from > 2 => {
+                let touching = matches!(runs.joints, Joints::Touching);
+                let each = runs.inner + u64::from(!touching);
+                steps.push(Step::Again { times: to - from - 2, runs: each, step: step.user, touching });
+                steps.push(Step::Part { body, at: iteration(node, at, from + 1), lo: 0, hi: runs.inner + 1 });
+            }
+            _ if to - from > 1 => steps.push(Step::Whole { i, at, from: from + 1, to }),
+            _ => {}
+        }
+        self.part(body, iteration(node, at, from), 0, runs.inner + 1, steps);
+    }
+
+    /// Iterations that repeat the last of two listed ones: each segment is the one `runs` before it, `step` bytes on. Where iterations
+    /// touch, the last segment of each but the last goes on into the next, and so is as long as the one before these.
+    fn again(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
+        let (n, runs) = (self.n, runs as usize);
+        let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
+        let left = self.out.len() - n;
+        let more = usize::try_from(times).unwrap_or(left).saturating_mul(runs).min(left);
+        let end = self.out[open].len;
+        if touching {
+            self.out[open].len = self.out[open - runs].len;
+        }
+        match &mut self.out[n - runs..n + more] {
+            [a, b, rest @ ..] if runs == 2 => {
+                // In registers: else every segment would wait for the one that was just stored.
+                let (mut a, mut b) = (*a, *b);
+                for pair in rest.chunks_mut(2) {
+                    (a.at, b.at) = (a.at.wrapping_add(step), b.at.wrapping_add(step));
+                    pair.iter_mut().zip([a, b]).for_each(|(place, segment)| *place = segment);
+                }
+            }
+            list => {
+                for k in runs..list.len() {
+                    let Segment { at, len } = list[k - runs];
+                    list[k] = Segment { at: at.wrapping_add(step), len };
+                }
+            }
+        }
+        self.n = n + more;
+        if touching {
+            self.out[self.n - 1].len = end;
+        }
+    }
+
+    /// A piece that continues the last segment, or is one.
+    #[inline]
+    fn push(&mut self, at: i64, len: u64) {
+        if let Some(last) = self.n.checked_sub(1).map(|last| &mut self.out[last])
+            && last.end() == at
+        {
+            last.len += len;
+        } else if let Some(place) = self.out.get_mut(self.n) {
+            *place = Segment { at, len };
+            self.n += 1;
+        }
+    }
+
+    /// The places of `n` pieces that touch nothing before them, which are taken.
+    #[inline]
+    fn places(&mut self, n: u64) -> &mut [Segment] {
+        let from = self.n;
+        let left = self.out.len() - from;
+        self.n += usize::try_from(n).unwrap_or(left).min(left);
+        &mut self.out[from..self.n]
+    }
+
+    /// `n` pieces of `len` bytes, at least one, that do not touch each other.
+    #[inline]
+    fn strided(&mut self, first: i64, step: i64, len: u64, n: u64) {
+        self.push(first, len);
+        for (place, i) in self.places(n - 1).iter_mut().zip(1..) {
+            *place = Segment { at: first.wrapping_add(step.wrapping_mul(i)), len };
+        }
+    }
+
+    /// Rows `range`, at least one, that do not touch each other.
+    #[inline]
+    fn rows(&mut self, at: i64, rows: &Column, len: impl Fn(usize) -> u64, range: std::ops::Range<u64>) {
+        let (from, n) = (range.start as usize, range.end - range.start);
+        self.push(at.wrapping_add(rows.get(from)), len(from));
+        let places = self.places(n - 1).iter_mut().zip(from + 1..);
+        match rows {
+            Column::I32(rows) => {
+                for ((place, i), &row) in places.zip(&rows[from + 1..]) {
+                    *place = Segment { at: at.wrapping_add(row.into()), len: len(i) };
+                }
+            }
+            Column::I64(rows) => {
+                for ((place, i), &row) in places.zip(&rows[from + 1..]) {
+                    *place = Segment { at: at.wrapping_add(row), len: len(i) };
+                }
+            }
+        }
+    }
+}
+
+/// The user offset of iteration `i` of a loop or table.
+#[inline]
+fn iteration(node: &Node, at: i64, i: u64) -> i64 {
+    match node {
+        Node::Loop { step, .. } => at.wrapping_add(step.user.wrapping_mul(i as i64)),
+        Node::Table { displacements, .. } => at.wrapping_add(displacements.get(i as usize)),
+        Node::Blocks { .. } | Node::Copy { .. } => at,
+    }
+}

@@ -1,0 +1,216 @@
+//! What is kept beside a nest so that its segments can be counted and found: per node, where segments begin.
+//!
+//! A **break** is a packed byte that does not lie just behind the one before it in user memory: there a new segment begins. Whether two
+//! neighbours of the stream touch depends on both of them alone, so breaks add up: over the nodes of a body, over the iterations of a loop,
+//! over the rows of a table. The runs of a node are the pieces that its breaks cut it into, one more than those; the first may go on with what
+//! stands before the node, the last with what stands behind it.
+
+use super::partition;
+use crate::column::{Column, room};
+use crate::error::Result;
+use crate::nest::{Body, LoopNest, Node, Normal};
+
+/// Which neighbouring iterations or rows of a node have a break between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Joints {
+    /// All.
+    Apart,
+    /// None: each begins where the one before it ends.
+    Touching,
+    /// Some: how many lie before each row.
+    Mixed(Column),
+}
+
+impl Joints {
+    /// Breaks between the first `i` iterations and iteration `i` that lie at no place inside an iteration.
+    #[inline]
+    fn before(&self, i: u64) -> u64 {
+        match self {
+            Joints::Apart => i,
+            Joints::Touching => 0,
+            Joints::Mixed(before) => before.get(i as usize) as u64,
+        }
+    }
+}
+
+/// The runs of one node, in the coordinates of the iteration that contains it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NodeRuns {
+    /// Breaks before its first byte and before its end, added up over the nodes of the nest: differences count within a body. They wrap,
+    /// since bodies that no iteration has together add up too.
+    before: u64,
+    last: u64,
+    /// Breaks inside one iteration or row.
+    pub(super) inner: u64,
+    /// User offset in bytes of its first byte, and of the end of its last one.
+    pub(super) first: i64,
+    end: i64,
+    /// What lies between its iterations or rows.
+    pub(super) joints: Joints,
+}
+
+impl NodeRuns {
+    /// Breaks before iteration `i`, those between it and the one before it included.
+    #[inline]
+    pub(super) fn before(&self, i: u64) -> u64 {
+        // Below the bytes of a stream.
+        i.wrapping_mul(self.inner).wrapping_add(self.joints.before(i))
+    }
+
+    /// The first of `n` iterations that has a part of run `run`.
+    #[inline]
+    pub(super) fn first_iteration(&self, n: u64, run: u64) -> u64 {
+        match &self.joints {
+            Joints::Apart if self.inner == 0 => run,
+            Joints::Apart => run / (self.inner + 1),
+            // A node without a break has one run, 0.
+            Joints::Touching if run == 0 => 0,
+            Joints::Touching => (run - 1) / self.inner,
+            Joints::Mixed(_) => partition(n, |i| self.before(i) + self.inner < run),
+        }
+    }
+
+    /// The last of `n` iterations that has a part of a run before `run`, which is at least 1.
+    #[inline]
+    pub(super) fn last_iteration(&self, n: u64, run: u64) -> u64 {
+        match &self.joints {
+            Joints::Apart if self.inner == 0 => run - 1,
+            Joints::Apart => (run - 1) / (self.inner + 1),
+            Joints::Touching => ((run - 1) / self.inner).min(n - 1),
+            Joints::Mixed(_) => partition(n, |i| self.before(i) < run) - 1,
+        }
+    }
+}
+
+/// The runs of all nodes of a nest: what depends on neither the number of instances nor their address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs(Vec<NodeRuns>);
+
+impl Runs {
+    /// Those of `nest`, in O(nodes + rows).
+    ///
+    /// # Errors
+    /// Class `NoMem`.
+    pub fn new(nest: &LoopNest<Normal>) -> Result<Runs> {
+        let mut runs: Runs = Runs(room("segments", nest.nodes().len())?);
+        for (i, node) in nest.nodes().iter().enumerate() {
+            let mut made = runs.node(node)?;
+            if let Some(left) = i.checked_sub(1).map(|i| &runs.0[i]) {
+                made.before = left.last.wrapping_add((left.end != made.first).into());
+            }
+            // Of one iteration, where it carries the count.
+            let n = if node.carries_count() { 1 } else { iterations(node, 1) };
+            made.last = made.before.wrapping_add(made.before(n.wrapping_sub(1))).wrapping_add(made.inner);
+            runs.0.push(made);
+        }
+        Ok(runs)
+    }
+
+    /// Bytes that they take.
+    pub fn bytes_stored(&self) -> usize {
+        let columns = self.0.iter().map(|runs| match &runs.joints {
+            Joints::Mixed(before) => before.bytes(),
+            Joints::Apart | Joints::Touching => 0,
+        });
+        size_of_val(&*self.0) + columns.sum::<usize>()
+    }
+
+    /// Those of node `i`.
+    #[inline]
+    pub(super) fn of(&self, i: usize) -> &NodeRuns {
+        &self.0[i]
+    }
+
+    /// Breaks of a body before its node `i`.
+    #[inline]
+    pub(super) fn before(&self, body: Body, i: usize) -> u64 {
+        self.0[i].before.wrapping_sub(self.0[body.start as usize].before)
+    }
+
+    /// Breaks of a body before the end of its node `i`: the number of that node's last run in it.
+    #[inline]
+    pub(super) fn last(&self, body: Body, i: usize) -> u64 {
+        self.0[i].last.wrapping_sub(self.0[body.start as usize].before)
+    }
+
+    /// Breaks inside node `i`, which carries no count.
+    #[inline]
+    pub(super) fn breaks(&self, i: usize) -> u64 {
+        self.0[i].last.wrapping_sub(self.0[i].before)
+    }
+
+    /// The first node of a body that has a part of run `run`.
+    #[inline]
+    pub(super) fn first_node(&self, body: Body, run: u64) -> usize {
+        let start = body.start as usize;
+        if body.len == 1 || run == 0 {
+            return start;
+        }
+        start + partition(body.len.into(), |k| self.last(body, start + k as usize) < run) as usize
+    }
+
+    /// What a node is by itself: nothing about its place among others.
+    fn node(&self, node: &Node) -> Result<NodeRuns> {
+        let at = node.at().user;
+        // First byte, end and breaks of one iteration.
+        let (first, end, inner) = match node.body() {
+            Some(body) => {
+                let last = body.range().end - 1;
+                (self.0[body.start as usize].first, self.0[last].end, self.last(body, last))
+            }
+            None => (0, 0, 0),
+        };
+        // The same of the whole node; sums are reachable displacements, and what is no byte's may wrap.
+        let (first, end, joints) = match node {
+            Node::Copy { n, .. } => (0, n.k as i64, Joints::Apart),
+            Node::Loop { trip, step, .. } => {
+                let last = step.user.wrapping_mul(trip.k.wrapping_sub(1) as i64);
+                let touching = first.wrapping_add(step.user) == end;
+                (first, end.wrapping_add(last), if touching { Joints::Touching } else { Joints::Apart })
+            }
+            Node::Table { displacements, .. } => {
+                let row = |i: usize| displacements.get(i);
+                let joints = joints(displacements.len(), |i| {
+                    row(i).wrapping_add(end) != row(i + 1).wrapping_add(first)
+                })?;
+                let last = row(displacements.len() - 1);
+                (first.wrapping_add(row(0)), end.wrapping_add(last), joints)
+            }
+            Node::Blocks { user, len, .. } => {
+                let end = |i: usize| user.get(i).wrapping_add(len.get(i));
+                let joints = joints(len.len(), |i| end(i) != user.get(i + 1))?;
+                (user.get(0), end(len.len() - 1), joints)
+            }
+        };
+        let (first, end) = (at.wrapping_add(first), at.wrapping_add(end));
+        Ok(NodeRuns { before: 0, last: 0, inner, first, end, joints })
+    }
+}
+
+/// Iterations or rows of a node.
+#[inline]
+pub(super) fn iterations(node: &Node, count: u64) -> u64 {
+    match node {
+        Node::Loop { trip, .. } => trip.at(count),
+        Node::Table { displacements, .. } => displacements.len() as u64,
+        Node::Blocks { len, .. } => len.len() as u64,
+        Node::Copy { .. } => 1,
+    }
+}
+
+/// The joints of `n` rows, of which `broken` tells whether there is a break between rows `i` and `i + 1`.
+fn joints(n: usize, broken: impl Fn(usize) -> bool + Clone) -> Result<Joints> {
+    let breaks = (0..n - 1).filter(|&i| broken(i)).count();
+    if breaks == n - 1 {
+        return Ok(Joints::Apart);
+    }
+    if breaks == 0 {
+        return Ok(Joints::Touching);
+    }
+    let mut before = 0;
+    let column = Column::build((0..n).map(move |i| {
+        before += i64::from(i > 0 && broken(i - 1));
+        before
+    }))?;
+    Ok(Joints::Mixed(column))
+}
