@@ -4,6 +4,8 @@
 //! that order, so the last of overlapping entries wins. Slow on purpose, in safe code, and without a line in common with
 //! lowering or anything behind it.
 
+use std::ops::Range;
+
 use crate::datatype::{Datatype, Named, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
 
@@ -19,29 +21,22 @@ pub fn for_each(t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize, Named)) 
     Ok(())
 }
 
-/// The segments of `count` instances from packed byte `offset` on, the one that it lies in without the bytes before it: `f(displacement,
-/// length)` for every basic value, joined with those before it that it lies just behind of, until `f` returns false.
+/// The segments of packed bytes `range` of `count` instances, as displacement and length: every basic value, joined with those before it that
+/// it lies just behind of. Those that the range begins or ends in are cut.
 ///
 /// # Errors
-/// As [`for_each`].
-pub fn segments(t: &Datatype, count: u64, offset: u64, f: &mut dyn FnMut(i64, u64) -> bool) -> Result<()> {
+/// As [`for_each`], and for a range past the end of the stream.
+pub fn segments(t: &Datatype, count: u64, range: Range<u64>) -> Result<Vec<(i64, u64)>> {
     span(t, count)?;
-    let mut map = TypeMap::instances(t, count);
-    let mut inside = map.skip_bytes(offset) as i64;
-    let mut open: Option<(i64, i64)> = None;
-    for (basic, displacement) in map {
-        let (from, to) = (displacement.wrapping_add(inside), displacement.wrapping_add(basic.size()));
-        inside = 0;
-        open = match open {
-            Some((start, end)) if end == from => Some((start, to)),
-            Some((start, end)) if !f(start, end.wrapping_sub(start) as u64) => return Ok(()),
-            _ => Some((from, to)),
-        };
-    }
-    if let Some((start, end)) = open {
-        f(start, end.wrapping_sub(start) as u64);
-    }
-    Ok(())
+    let mut list: Vec<(i64, u64)> = Vec::new();
+    pieces(t, count, range.start, (range.end - range.start) as usize, &mut |displacement, _, len| {
+        match list.last_mut() {
+            Some((at, bytes)) if at.wrapping_add(*bytes as i64) == displacement => *bytes += len as u64,
+            _ => list.push((displacement, len as u64)),
+        }
+        Ok(())
+    })?;
+    Ok(list)
 }
 
 /// Packs `count` instances whose displacement 0 is `user[origin]` into the start of `packed`.

@@ -170,7 +170,9 @@ impl<'l> Segments<'l> {
             let k = runs.first_iteration(iterations(node, self.count), run);
             run -= runs.before(k);
             match node {
-                Node::Loop { step, body: inner, .. } => (body, packed) = (*inner, packed + k as i64 * step.packed),
+                Node::Loop { step, body: inner, .. } => {
+                    (body, packed) = (*inner, packed + k as i64 * step.packed)
+                }
                 Node::Table { packed: piece, body: inner, .. } => {
                     (body, packed) = (*inner, packed + k as i64 * piece);
                 }
@@ -214,7 +216,13 @@ impl<'l> Segments<'l> {
     /// All segments from `index` on, one after the other, for less than starting again for each costs. An index past [`Segments::len`] has none.
     pub fn cursor(&self, index: u64) -> Cursor<'l> {
         let left = self.len.saturating_sub(index);
-        Cursor { segments: *self, next: self.len - left, listed: [Segment::default(); LISTED], given: 0, end: 0 }
+        Cursor {
+            segments: *self,
+            next: self.len - left,
+            listed: [Segment::default(); LISTED],
+            given: 0,
+            end: 0,
+        }
     }
 }
 

@@ -13,10 +13,10 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::interval::{Cover, Interval, packed_bytes};
 use crate::kind::Direction;
 use crate::micro::Buffers;
 use crate::nest::{Body, LoopNest, Node, Normal, Offsets, Quantity};
-use crate::interval::{Cover, Interval, packed_bytes};
 
 pub use range::{Parts, Plain, Rows, range};
 

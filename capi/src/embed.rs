@@ -35,7 +35,7 @@ fn direction(call: &'static str, value: c_int) -> Result<Direction> {
 ///
 /// # Safety
 /// `pointer` must be null or such a pointer that was not released as often as retained.
-unsafe fn committed<'a>(call: &'static str, pointer: *const Committed) -> Result<&'a Committed> {
+pub(crate) unsafe fn committed<'a>(call: &'static str, pointer: *const Committed) -> Result<&'a Committed> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_ref() }
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "committed", "NULL", "must not be a null pointer"))
@@ -43,7 +43,12 @@ unsafe fn committed<'a>(call: &'static str, pointer: *const Committed) -> Result
 
 /// Whether there is anything to move between `user` and its packed form; checks the count and the span.
 #[inline]
-fn has_data(call: &'static str, committed: &Committed, user: *const c_void, count: u64) -> Result<bool> {
+pub(crate) fn has_data(
+    call: &'static str,
+    committed: &Committed,
+    user: *const c_void,
+    count: u64,
+) -> Result<bool> {
     if let Some(bytes) = committed.plain_size(user.addr(), count) {
         return Ok(bytes > 0);
     }

@@ -25,4 +25,5 @@ mod introspect;
 mod numbered;
 mod pack;
 mod query;
+mod segments;
 mod tool;

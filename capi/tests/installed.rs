@@ -142,7 +142,7 @@ macro_rules! c_programs {
 }
 
 c_programs! {
-    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status environment
+    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status environment segments
 }
 
 /// Not sanitized: the sanitizer's own allocator may be locked in the child of a process with threads (gcc 12).

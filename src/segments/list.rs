@@ -106,7 +106,8 @@ impl List<'_> {
                     return;
                 }
                 Node::Loop { step, .. } if inner == 0 => {
-                    let first = start.wrapping_add(runs.first).wrapping_add(step.user.wrapping_mul(lo as i64));
+                    let first =
+                        start.wrapping_add(runs.first).wrapping_add(step.user.wrapping_mul(lo as i64));
                     return self.strided(first, step.user, step.packed as u64, hi - lo);
                 }
                 Node::Table { displacements, packed, body, .. } if inner == 0 => {

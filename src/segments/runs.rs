@@ -42,9 +42,8 @@ pub(super) struct NodeRuns {
     last: u64,
     /// Breaks inside one iteration or row.
     pub(super) inner: u64,
-    /// User offset in bytes of its first byte, and of the end of its last one.
+    /// User offset of its first byte.
     pub(super) first: i64,
-    end: i64,
     /// What lies between its iterations or rows.
     pub(super) joints: Joints,
 }
@@ -92,16 +91,18 @@ impl Runs {
     /// # Errors
     /// Class `NoMem`.
     pub fn new(nest: &LoopNest<Normal>) -> Result<Runs> {
-        let mut runs: Runs = Runs(room("segments", nest.nodes().len())?);
-        for (i, node) in nest.nodes().iter().enumerate() {
-            let mut made = runs.node(node)?;
-            if let Some(left) = i.checked_sub(1).map(|i| &runs.0[i]) {
-                made.before = left.last.wrapping_add((left.end != made.first).into());
+        let n = nest.nodes().len();
+        let (mut runs, mut ends) = (Runs(room("segments", n)?), room("segments", n)?);
+        for node in nest.nodes() {
+            let (mut made, end) = runs.node(node, &ends)?;
+            if let (Some(left), Some(end)) = (runs.0.last(), ends.last()) {
+                made.before = left.last.wrapping_add((*end != made.first).into());
             }
             // Of one iteration, where it carries the count.
             let n = if node.carries_count() { 1 } else { iterations(node, 1) };
             made.last = made.before.wrapping_add(made.before(n.wrapping_sub(1))).wrapping_add(made.inner);
             runs.0.push(made);
+            ends.push(end);
         }
         Ok(runs)
     }
@@ -149,14 +150,14 @@ impl Runs {
         start + partition(body.len.into(), |k| self.last(body, start + k as usize) < run) as usize
     }
 
-    /// What a node is by itself: nothing about its place among others.
-    fn node(&self, node: &Node) -> Result<NodeRuns> {
+    /// What a node is by itself, but for its place among others, and the user offset of its end; `ends` has those of the nodes before it.
+    fn node(&self, node: &Node, ends: &[i64]) -> Result<(NodeRuns, i64)> {
         let at = node.at().user;
         // First byte, end and breaks of one iteration.
         let (first, end, inner) = match node.body() {
             Some(body) => {
                 let last = body.range().end - 1;
-                (self.0[body.start as usize].first, self.0[last].end, self.last(body, last))
+                (self.0[body.start as usize].first, ends[last], self.last(body, last))
             }
             None => (0, 0, 0),
         };
@@ -182,8 +183,8 @@ impl Runs {
                 (user.get(0), end(len.len() - 1), joints)
             }
         };
-        let (first, end) = (at.wrapping_add(first), at.wrapping_add(end));
-        Ok(NodeRuns { before: 0, last: 0, inner, first, end, joints })
+        let first = at.wrapping_add(first);
+        Ok((NodeRuns { before: 0, last: 0, inner, first, joints }, at.wrapping_add(end)))
     }
 }
 

@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use super::{iteration, walk_body};
 use crate::column::Column;
+use crate::interval::Interval;
 use crate::micro::Buffers;
 use crate::nest::{Body, LoopNest, Node, Normal, Offsets};
-use crate::interval::Interval;
 
 /// What moves whole parts of a range faster than the walker does.
 pub trait Parts {
@@ -72,7 +72,8 @@ impl<P: Parts> Driver<'_, P> {
     fn body(&self, mut body: Body, mut at: Offsets, mut from: i64, mut to: i64, mut depth: u32) {
         loop {
             if depth > MAX_DEPTH {
-                let interval = Interval { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
+                let interval =
+                    Interval { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
                 return walk_body(self.nest, self.memory, self.count, (body, at), interval);
             }
             if body.len != 1 {

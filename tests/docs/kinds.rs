@@ -3,13 +3,13 @@
 
 use ddtc::datatype::{Datatype, Named};
 use ddtc::interp;
+use ddtc::interval::{Interval, packed_bytes};
 use ddtc::kind::Direction;
 use ddtc::lower::{self, Bytes, External32, Leaves, Native};
 use ddtc::nest::{
     Body, Byte, Class, Layout, Leaf, LoopNest, Lowered, Node, Normal, Number, Offsets, Phase, Value, Visit,
 };
 use ddtc::normalize;
-use ddtc::interval::{Interval, packed_bytes};
 
 use crate::text::{blocks, read};
 
