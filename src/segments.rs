@@ -61,10 +61,7 @@ impl<'l> Segments<'l> {
             return Err(Error::new(ErrorClass::Count, "segments", "count", count, rule));
         };
         let len = match nest.body(nest.root()) {
-            [root] if bytes > 0 => {
-                let runs = runs.of(nest.root().start as usize);
-                runs.before(iterations(root, count) - 1) + runs.inner + 1
-            }
+            [root] if bytes > 0 => runs.of(nest.root().start as usize).breaks(iterations(root, count)) + 1,
             _ => 0,
         };
         Ok(Segments { nest, runs, count, base: origin, len, bytes })
@@ -160,7 +157,7 @@ impl<'l> Segments<'l> {
         }
         let (mut body, mut packed, mut run) = (self.nest.root(), 0, index);
         while run > 0 {
-            let i = self.runs.first_node(body, run);
+            let i = self.runs.first_node(self.nest, body, run);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
             run -= self.runs.before(body, i);
             packed += node.at().packed;

@@ -32,8 +32,6 @@ struct List<'a> {
     nest: &'a LoopNest<Normal>,
     runs: &'a Runs,
     count: u64,
-    /// Breaks in all instances: those of the node that carries the count.
-    breaks: u64,
     out: &'a mut [Segment],
     /// Segments written; the last one may still grow.
     n: usize,
@@ -41,9 +39,9 @@ struct List<'a> {
 
 /// Writes segments `lo ..` of `segments`, which has them, to all of `out`, which is not empty.
 pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut [Segment]) -> Result<()> {
-    let Segments { nest, runs, count, base, len, .. } = *segments;
+    let Segments { nest, runs, count, base, .. } = *segments;
     let hi = lo + out.len() as u64;
-    let mut list = List { nest, runs, count, breaks: len - 1, out, n: 0 };
+    let mut list = List { nest, runs, count, out, n: 0 };
     let mut steps: SmallVec<[Step; INLINE_STEPS]> = SmallVec::new();
     let mut next = Some(Step::Part { body: nest.root(), at: base, lo, hi });
     while let Some(step) = next {
@@ -76,24 +74,23 @@ impl List<'_> {
         steps: &mut SmallVec<[Step; INLINE_STEPS]>,
     ) {
         loop {
-            let i = self.runs.first_node(body, lo);
+            let i = self.runs.first_node(self.nest, body, lo);
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            let n = iterations(node, self.count);
+            let (before, breaks) = (self.runs.before(body, i), runs.breaks(n));
             if i + 1 < body.range().end {
                 let rest = self.runs.before(body, i + 1);
                 if rest < hi {
                     let body = Body { start: i as u32 + 1, len: body.range().end as u32 - i as u32 - 1 };
                     steps.push(Step::Part { body, at, lo: lo.saturating_sub(rest), hi: hi - rest });
                 }
-                hi = hi.min(self.runs.last(body, i) + 1);
+                hi = hi.min(before + breaks + 1);
             }
-            let before = self.runs.before(body, i);
             (lo, hi) = (lo - before, hi - before);
-            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
-            if self.breaks(i, node) == 0 {
-                return self.push(at.wrapping_add(runs.first), packed_bytes(node, self.count) as u64);
-            }
-            let start = at;
             at = at.wrapping_add(node.at().user);
-            let n = iterations(node, self.count);
+            if breaks == 0 {
+                return self.push(at, packed_bytes(node, self.count) as u64);
+            }
             let (inner, apart) = (runs.inner, matches!(runs.joints, Joints::Apart));
             match node {
                 Node::Blocks { user, len, .. } if apart => {
@@ -106,12 +103,10 @@ impl List<'_> {
                     return;
                 }
                 Node::Loop { step, .. } if inner == 0 => {
-                    let first =
-                        start.wrapping_add(runs.first).wrapping_add(step.user.wrapping_mul(lo as i64));
+                    let first = at.wrapping_add(step.user.wrapping_mul(lo as i64));
                     return self.strided(first, step.user, step.packed as u64, hi - lo);
                 }
-                Node::Table { displacements, packed, body, .. } if inner == 0 => {
-                    let at = at.wrapping_add(self.runs.of(body.start as usize).first);
+                Node::Table { displacements, packed, .. } if inner == 0 => {
                     let len = *packed as u64;
                     if apart {
                         return self.rows(at, displacements, |_| len, lo..hi);
@@ -147,12 +142,6 @@ impl List<'_> {
         }
     }
 
-    /// Breaks inside a node.
-    #[inline]
-    fn breaks(&self, i: usize, node: &Node) -> u64 {
-        if node.carries_count() { self.breaks } else { self.runs.breaks(i) }
-    }
-
     /// Whole iterations `[from, to)` of a node with breaks inside of them.
     fn whole(&mut self, i: usize, at: i64, from: u64, to: u64, steps: &mut SmallVec<[Step; INLINE_STEPS]>) {
         let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
@@ -181,16 +170,13 @@ impl List<'_> {
         if touching {
             self.out[open].len = self.out[open - runs].len;
         }
-        match &mut self.out[n - runs..n + more] {
-            [a, b, rest @ ..] if runs == 2 => {
-                // In registers: else every segment would wait for the one that was just stored.
-                let (mut a, mut b) = (*a, *b);
-                for pair in rest.chunks_mut(2) {
-                    (a.at, b.at) = (a.at.wrapping_add(step), b.at.wrapping_add(step));
-                    pair.iter_mut().zip([a, b]).for_each(|(place, segment)| *place = segment);
-                }
-            }
-            list => {
+        let list = &mut self.out[n - runs..n + more];
+        match runs {
+            1 => repeat::<1>(list, step),
+            2 => repeat::<2>(list, step),
+            3 => repeat::<3>(list, step),
+            4 => repeat::<4>(list, step),
+            _ => {
                 for k in runs..list.len() {
                     let Segment { at, len } = list[k - runs];
                     list[k] = Segment { at: at.wrapping_add(step), len };
@@ -253,6 +239,20 @@ impl List<'_> {
             }
         }
     }
+}
+
+/// The first `N` segments again and again, `step` bytes further each time. They are in registers: in memory, each would wait for the
+/// one `N` before it, which was just stored.
+fn repeat<const N: usize>(list: &mut [Segment], step: i64) {
+    let (groups, rest) = list.as_chunks_mut::<N>();
+    let Some((first, groups)) = groups.split_first_mut() else { return };
+    let mut group = *first;
+    let mut next = || {
+        group.iter_mut().for_each(|segment| segment.at = segment.at.wrapping_add(step));
+        group
+    };
+    groups.iter_mut().for_each(|place| *place = next());
+    rest.iter_mut().zip(next()).for_each(|(place, segment)| *place = segment);
 }
 
 /// The user offset of iteration `i` of a loop or table.

@@ -33,19 +33,23 @@ impl Joints {
     }
 }
 
-/// The runs of one node, in the coordinates of the iteration that contains it.
+/// The runs of one node. Its first byte is at its own offset: bodies and columns of normal nests begin at offset 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeRuns {
-    /// Breaks before its first byte and before its end, added up over the nodes of the nest: differences count within a body. They wrap,
-    /// since bodies that no iteration has together add up too.
+    /// Breaks before its first byte, added up over the nodes of the nest: differences count within a body. They wrap, since bodies
+    /// that no iteration has together add up too.
     before: u64,
-    last: u64,
     /// Breaks inside one iteration or row.
     pub(super) inner: u64,
-    /// User offset of its first byte.
-    pub(super) first: i64,
     /// What lies between its iterations or rows.
     pub(super) joints: Joints,
+}
+
+/// Where a node ends: user offset, and breaks before that, added up as those before its first byte.
+#[derive(Clone, Copy)]
+struct End {
+    at: i64,
+    last: u64,
 }
 
 impl NodeRuns {
@@ -54,6 +58,12 @@ impl NodeRuns {
     pub(super) fn before(&self, i: u64) -> u64 {
         // Below the bytes of a stream.
         i.wrapping_mul(self.inner).wrapping_add(self.joints.before(i))
+    }
+
+    /// Breaks inside all of `n` iterations: the number of the last run.
+    #[inline]
+    pub(super) fn breaks(&self, n: u64) -> u64 {
+        self.before(n.wrapping_sub(1)).wrapping_add(self.inner)
     }
 
     /// The first of `n` iterations that has a part of run `run`.
@@ -92,19 +102,42 @@ impl Runs {
     /// Class `NoMem`.
     pub fn new(nest: &LoopNest<Normal>) -> Result<Runs> {
         let n = nest.nodes().len();
-        let (mut runs, mut ends) = (Runs(room("segments", n)?), room("segments", n)?);
+        let (mut runs, mut ends): (_, Vec<End>) = (Runs(room("segments", n)?), room("segments", n)?);
         for node in nest.nodes() {
-            let (mut made, end) = runs.node(node, &ends)?;
-            if let (Some(left), Some(end)) = (runs.0.last(), ends.last()) {
-                made.before = left.last.wrapping_add((*end != made.first).into());
-            }
-            // Of one iteration, where it carries the count.
-            let n = if node.carries_count() { 1 } else { iterations(node, 1) };
-            made.last = made.before.wrapping_add(made.before(n.wrapping_sub(1))).wrapping_add(made.inner);
+            let at = node.at().user;
+            let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
+            // Sums are reachable displacements; what is no byte's may wrap. Of one iteration, where a node carries the count.
+            let (inner, joints, n, end) = match node {
+                Node::Copy { n, .. } => (0, Joints::Apart, 1, n.k as i64),
+                Node::Loop { trip, step, body, .. } => {
+                    let (inner, end) = runs.body(*body, &ends);
+                    let joints = if step.user == end { Joints::Touching } else { Joints::Apart };
+                    let n = if trip.per_count { 1 } else { trip.k };
+                    (inner, joints, n, end.wrapping_add(step.user.wrapping_mul(n.wrapping_sub(1) as i64)))
+                }
+                Node::Table { displacements, body, .. } => {
+                    let (inner, end) = runs.body(*body, &ends);
+                    let (n, row) = (displacements.len(), |i: usize| displacements.get(i));
+                    let joints = joints(n, |i| row(i).wrapping_add(end) != row(i + 1))?;
+                    (inner, joints, n as u64, row(n - 1).wrapping_add(end))
+                }
+                Node::Blocks { user, len, .. } => {
+                    let (n, end) = (len.len(), |i: usize| user.get(i).wrapping_add(len.get(i)));
+                    (0, joints(n, |i| end(i) != user.get(i + 1))?, n as u64, end(n - 1))
+                }
+            };
+            let made = NodeRuns { before, inner, joints };
+            ends.push(End { at: at.wrapping_add(end), last: before.wrapping_add(made.breaks(n)) });
             runs.0.push(made);
-            ends.push(end);
         }
         Ok(runs)
+    }
+
+    /// Breaks inside a body, and the user offset of its end.
+    #[inline]
+    fn body(&self, body: Body, ends: &[End]) -> (u64, i64) {
+        let end = ends[body.range().end - 1];
+        (end.last.wrapping_sub(self.0[body.start as usize].before), end.at)
     }
 
     /// Bytes that they take.
@@ -128,63 +161,18 @@ impl Runs {
         self.0[i].before.wrapping_sub(self.0[body.start as usize].before)
     }
 
-    /// Breaks of a body before the end of its node `i`: the number of that node's last run in it.
+    /// The first node of a body of `nest` that has a part of run `run`.
     #[inline]
-    pub(super) fn last(&self, body: Body, i: usize) -> u64 {
-        self.0[i].last.wrapping_sub(self.0[body.start as usize].before)
-    }
-
-    /// Breaks inside node `i`, which carries no count.
-    #[inline]
-    pub(super) fn breaks(&self, i: usize) -> u64 {
-        self.0[i].last.wrapping_sub(self.0[i].before)
-    }
-
-    /// The first node of a body that has a part of run `run`.
-    #[inline]
-    pub(super) fn first_node(&self, body: Body, run: u64) -> usize {
+    pub(super) fn first_node(&self, nest: &LoopNest<Normal>, body: Body, run: u64) -> usize {
         let start = body.start as usize;
         if body.len == 1 || run == 0 {
             return start;
         }
-        start + partition(body.len.into(), |k| self.last(body, start + k as usize) < run) as usize
-    }
-
-    /// What a node is by itself, but for its place among others, and the user offset of its end; `ends` has those of the nodes before it.
-    fn node(&self, node: &Node, ends: &[i64]) -> Result<(NodeRuns, i64)> {
-        let at = node.at().user;
-        // First byte, end and breaks of one iteration.
-        let (first, end, inner) = match node.body() {
-            Some(body) => {
-                let last = body.range().end - 1;
-                (self.0[body.start as usize].first, ends[last], self.last(body, last))
-            }
-            None => (0, 0, 0),
-        };
-        // The same of the whole node; sums are reachable displacements, and what is no byte's may wrap.
-        let (first, end, joints) = match node {
-            Node::Copy { n, .. } => (0, n.k as i64, Joints::Apart),
-            Node::Loop { trip, step, .. } => {
-                let last = step.user.wrapping_mul(trip.k.wrapping_sub(1) as i64);
-                let touching = first.wrapping_add(step.user) == end;
-                (first, end.wrapping_add(last), if touching { Joints::Touching } else { Joints::Apart })
-            }
-            Node::Table { displacements, .. } => {
-                let row = |i: usize| displacements.get(i);
-                let joints = joints(displacements.len(), |i| {
-                    row(i).wrapping_add(end) != row(i + 1).wrapping_add(first)
-                })?;
-                let last = row(displacements.len() - 1);
-                (first.wrapping_add(row(0)), end.wrapping_add(last), joints)
-            }
-            Node::Blocks { user, len, .. } => {
-                let end = |i: usize| user.get(i).wrapping_add(len.get(i));
-                let joints = joints(len.len(), |i| end(i) != user.get(i + 1))?;
-                (user.get(0), end(len.len() - 1), joints)
-            }
-        };
-        let first = at.wrapping_add(first);
-        Ok((NodeRuns { before: 0, last: 0, inner, first, joints }, at.wrapping_add(end)))
+        let i =
+            start + partition(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize - 1;
+        // Of several nodes, none carries the count.
+        let last = self.before(body, i) + self.of(i).breaks(iterations(&nest.nodes()[i], 1));
+        i + usize::from(last < run)
     }
 }
 
