@@ -117,13 +117,22 @@ impl Runs {
                 }
                 Node::Table { displacements, body, .. } => {
                     let (inner, end) = runs.body(*body, &ends);
-                    let (n, row) = (displacements.len(), |i: usize| displacements.get(i));
-                    let joints = joints(n, |i| row(i).wrapping_add(end) != row(i + 1))?;
-                    (inner, joints, n as u64, row(n - 1).wrapping_add(end))
+                    let n = displacements.len();
+                    let joints = match displacements {
+                        Column::I32(rows) => equal(rows, end)?,
+                        Column::I64(rows) => equal(rows, end)?,
+                    };
+                    (inner, joints, n as u64, displacements.get(n - 1).wrapping_add(end))
                 }
                 Node::Blocks { user, len, .. } => {
-                    let (n, end) = (len.len(), |i: usize| user.get(i).wrapping_add(len.get(i)));
-                    (0, joints(n, |i| end(i) != user.get(i + 1))?, n as u64, end(n - 1))
+                    let n = len.len();
+                    let joints = match (user, len) {
+                        (Column::I32(rows), Column::I32(len)) => listed(rows, len)?,
+                        (Column::I32(rows), Column::I64(len)) => listed(rows, len)?,
+                        (Column::I64(rows), Column::I32(len)) => listed(rows, len)?,
+                        (Column::I64(rows), Column::I64(len)) => listed(rows, len)?,
+                    };
+                    (0, joints, n as u64, user.get(n - 1).wrapping_add(len.get(n - 1)))
                 }
             };
             let made = NodeRuns { before, inner, joints };
@@ -187,18 +196,33 @@ pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     }
 }
 
-/// The joints of `n` rows, of which `broken` tells whether there is a break between rows `i` and `i + 1`.
-fn joints(n: usize, broken: impl Fn(usize) -> bool + Clone) -> Result<Joints> {
-    let breaks = (0..n - 1).filter(|&i| broken(i)).count();
-    if breaks == n - 1 {
+/// The joints of rows of which each ends `end` bytes behind its displacement.
+fn equal<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Joints> {
+    joints(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
+}
+
+/// The joints of rows of their own lengths.
+fn listed<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: &[L]) -> Result<Joints> {
+    joints(
+        rows.windows(2)
+            .zip(len)
+            .map(|(pair, &len)| pair[0].into().wrapping_add(len.into()) != pair[1].into()),
+    )
+}
+
+/// The joints that are breaks where `broken` says so, between neighbours in order.
+fn joints(broken: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Joints> {
+    let n = broken.len();
+    let breaks: usize = broken.clone().map(usize::from).sum();
+    if breaks == n {
         return Ok(Joints::Apart);
     }
     if breaks == 0 {
         return Ok(Joints::Touching);
     }
-    let mut before = 0;
-    let column = Column::build((0..n).map(move |i| {
-        before += i64::from(i > 0 && broken(i - 1));
+    let (mut broken, mut before) = (broken, 0);
+    let column = Column::build((0..n + 1).map(move |i| {
+        before += i64::from(i > 0 && broken.next() == Some(true));
         before
     }))?;
     Ok(Joints::Mixed(column))
