@@ -82,7 +82,8 @@ impl List<'_> {
                 let rest = self.runs.before(body, i + 1);
                 if rest < hi {
                     let body = Body { start: i as u32 + 1, len: body.range().end as u32 - i as u32 - 1 };
-                    steps.push(Step::Part { body, at, lo: lo.saturating_sub(rest), hi: hi - rest });
+                    // The first run is no later node's: none of them begins before it.
+                    steps.push(Step::Part { body, at, lo: 0, hi: hi - rest });
                 }
                 hi = hi.min(before + breaks + 1);
             }

@@ -83,7 +83,7 @@ fn by_hand() {
     for (text, count, expected) in cases {
         with(text, *count, |s| {
             assert_eq!(all(s), *expected, "{count} of {text}");
-            assert_eq!(s.len(), expected.len() as u64, "{count} of {text}");
+            check(s, expected, text);
         });
     }
 }
@@ -157,6 +157,51 @@ fn every_place_of_small_layouts() {
         }
     }
     assert!(checked > 100, "{checked}");
+}
+
+/// Nests that normalize would merge further: nothing here depends on it.
+#[test]
+fn nests_of_any_shape() {
+    for (text, count) in [
+        // Rows of which all touch, some, and none.
+        ("nest normal size 12 extent 40\nloop count step 40 12 {\ntable [0 4 8] packed 4 {\ncopy 4\n}\n}", 2),
+        (
+            "nest normal size 20 extent 40\nloop count step 40 20 {\ntable [0 4 20 24 36] packed 4 {\ncopy 4\n}\n}",
+            3,
+        ),
+        (
+            "nest normal size 20 extent 20\nloop count step 20 20 {\ntable [0 4 8 14 18] packed 4 {\ncopy 4\n}\n}",
+            3,
+        ),
+        (
+            "nest normal size 14 extent 30\nloop count step 30 14 {\nblocks [0:0:2 2:2:3 5:5:1 10:6:4 14:10:4]\n}",
+            3,
+        ),
+        ("nest normal size 9 extent 9\nloop count step 9 9 {\nblocks [0:0:2 2:2:3 5:5:4]\n}", 3),
+        // A loop that is one run, with one that is none on either side.
+        (
+            "nest normal size 20 extent 40\nloop count step 40 20 {\nloop 2 step 6 4 {\ncopy 4\n}\nloop 3 step 4 4 at 10 8 {\ncopy 4\n}\n}",
+            3,
+        ),
+        // Members of one run that touch, and rows of several runs of which some touch.
+        (
+            "nest normal size 12 extent 12\nloop count step 12 12 {\ncopy 4\ncopy 4 at 4 4\ncopy 4 at 8 8\n}",
+            4,
+        ),
+        (
+            "nest normal size 32 extent 90\nloop count step 90 32 {\ntable [0 9 18 30] packed 8 {\ncopy 2\nloop 2 step 4 2 at 1 2 {\ncopy 2\n}\ncopy 2 at 7 6\n}\n}",
+            3,
+        ),
+    ] {
+        let nest: LoopNest<Normal> = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+        let mut expected: Vec<(i64, u64)> = Vec::new();
+        nest.visit(count, |v| match expected.last_mut() {
+            Some((at, len)) if *at + *len as i64 == v.at.user => *len += v.n,
+            _ => expected.push((v.at.user, v.n)),
+        });
+        let runs = Runs::new(&nest).unwrap();
+        check(&Segments::new(&nest, &runs, count, 0).unwrap(), &expected, text);
+    }
 }
 
 #[test]
