@@ -72,6 +72,11 @@ impl<'l> Segments<'l> {
         Segments { base: self.base.wrapping_add(address), ..self }
     }
 
+    /// What is known about the layout.
+    pub fn runs(&self) -> &'l Runs {
+        self.runs
+    }
+
     /// How many there are.
     #[inline]
     pub fn len(&self) -> u64 {

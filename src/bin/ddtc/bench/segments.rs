@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use ddtc::committed::Committed;
 use ddtc::corpus;
-use ddtc::datatype::Datatype;
 use ddtc::datatype::c::{HostBounds, constructors};
+use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::fuzzing::Choices;
 use ddtc::segments::{Segment, Segments};
@@ -84,16 +84,29 @@ struct Host {
 /// # Errors
 /// Those of commits and of the compiler; a list that does not have the datatype's bytes.
 pub(crate) fn run(mpicc: Option<&OsStr>, quick: bool) -> Result<String, Box<dyn Error>> {
-    let types: Vec<Datatype> =
-        LAYOUTS.iter().map(|(_, text)| corpus::datatype(text)).collect::<ddtc::Result<_>>()?;
+    let types = layouts()?;
     let folder = ddtc::files::temporary_folder("ddtc-segments")?;
     let measured = measure(&types, mpicc, quick, &folder);
     fs::remove_dir_all(&folder)?;
     measured
 }
 
+/// [`LAYOUTS`], and a DAG of a node a level that unfolds to 2^40.
+fn layouts() -> ddtc::Result<Vec<(&'static str, Datatype)>> {
+    let mut all: Vec<(&str, Datatype)> = LAYOUTS
+        .iter()
+        .map(|(name, text)| Ok((*name, corpus::datatype(text)?)))
+        .collect::<ddtc::Result<_>>()?;
+    // No two distances make one loop.
+    let nested = (0..40).try_fold(Datatype::named(Named::Int), |t, level| {
+        Datatype::hvector(2, 1, t.extent() + 1 + level % 3, &t)
+    })?;
+    all.push(("40 loops", nested));
+    Ok(all)
+}
+
 fn measure(
-    types: &[Datatype],
+    types: &[(&'static str, Datatype)],
     mpicc: Option<&OsStr>,
     quick: bool,
     folder: &Path,
@@ -123,7 +136,7 @@ fn measure(
         "{:18} {:>14} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6} | {:>14} {:>12} {:>9} {:>12}",
         "", "", "ns", "ns", "10^6/s", "10^6/s", "ns", "ns", "", "ns", "10^6/s", "ns"
     );
-    for (i, ((name, _), t)) in LAYOUTS.iter().zip(types).enumerate() {
+    for (i, (name, t)) in types.iter().enumerate() {
         let host = |program: &PathBuf| run_host(program, i);
         let before = program.as_ref().map(host);
         let r = row(t, effort)?;
@@ -261,9 +274,9 @@ fn count(committed: &Committed) -> ddtc::Result<u64> {
 }
 
 /// Compiles the program of the MPI library.
-fn build(mpicc: &OsStr, types: &[Datatype], folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
+fn build(mpicc: &OsStr, types: &[(&str, Datatype)], folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let (mut out, mut rows) = (String::new(), String::new());
-    for (i, t) in types.iter().enumerate() {
+    for (i, (_, t)) in types.iter().enumerate() {
         let _ = writeln!(out, "static MPI_Datatype make_{i}(void) {{");
         let root = constructors(t, HostBounds::Resized, &mut out);
         let _ = writeln!(out, "    return {root};\n}}");
