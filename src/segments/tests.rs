@@ -20,9 +20,12 @@ fn all(segments: &Segments<'_>) -> Vec<(i64, u64)> {
     list[..n].iter().map(|s| (s.at, s.len)).collect()
 }
 
+/// Offsets and lengths.
+type List = &'static [(i64, u64)];
+
 #[test]
 fn by_hand() {
-    let cases: &[(&str, u64, &[(i64, u64)])] = &[
+    let cases: &[(&str, u64, List)] = &[
         ("int", 0, &[]),
         ("contiguous(0, int)", 3, &[]),
         ("int", 3, &[(0, 12)]),
