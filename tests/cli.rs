@@ -252,6 +252,8 @@ fn errors_say_what_is_wrong_and_where() {
     assert!(bad(&["bench", "no_such_layout"]).contains("no layout is called 'no_such_layout'"));
     assert!(bad(&["bench", "--break-even", "--library", "/nonexistent.so"]).contains("/nonexistent.so"));
     assert!(bad(&["bench", "--library", "x.so"]).contains("--break-even"));
+    assert!(bad(&["bench", "--mpicc", "mpicc"]).contains("--segments"));
+    assert!(bad(&["bench", "--segments", "--mpicc", "/nonexistent/mpicc"]).contains("--mpicc"));
     assert!(bad(&["bench", "--corpus", "/nonexistent/x.ddt"]).contains("/nonexistent/x.ddt"));
     assert!(bad(&["corpus", "no_such_entry"]).contains("no_such_entry"));
 }
@@ -311,6 +313,8 @@ fn bench_measures_layouts_types_and_files() {
 
 #[test]
 fn bench_times_commits() {
+    let text = good(&["bench", "--segments", "--quick"]);
+    assert!(text.contains("\nvector ") && text.contains("\n40 loops "), "{text}");
     let text = good(&["bench", "--commit", "--quick"]);
     for case in [
         "first in a process",

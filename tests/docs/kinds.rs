@@ -1,4 +1,4 @@
-//! The worked example of docs/IR.md: range, segments, external32, reduction and direct copy are the nest of one datatype under
+//! The worked example of docs/IR.md: range, positions, external32, reduction and direct copy are the nest of one datatype under
 //! another kind. Each evaluator is a few lines over `visit` or `interval`; each is compared with the type map.
 
 use ddtc::datatype::{Datatype, Named};
@@ -58,7 +58,7 @@ struct Place {
     rest: Piece,
 }
 
-/// Segments: the place of packed byte `position`, by division and binary search.
+/// Positions: the place of packed byte `position`, by division and binary search.
 fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     let byte = Interval { from: position, to: position + 1 };
     let mut path = Vec::new();
@@ -204,7 +204,7 @@ pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
         ["range", from, to] => {
             range(&nest, 2, Interval { from: number(from), to: number(to) }).iter().map(copy).collect()
         }
-        ["segments", positions @ ..] => positions
+        ["positions", positions @ ..] => positions
             .iter()
             .map(|p| {
                 let Place { path, rest } = locate(&nest, 2, number(p));
@@ -284,7 +284,7 @@ fn ranges_are_cut_leaves() {
 }
 
 #[test]
-fn segments_are_found_afresh() {
+fn positions_are_found_afresh() {
     let (example, other) = example();
     let more =
         ["vector(7, 3, 5, short)", "indexed_block(2, [0, 9, 4], vector(2, 1, 2, int))", "contiguous(9, int)"];
@@ -304,7 +304,7 @@ fn segments_are_found_afresh() {
                     got.extend_from_slice(&user[start..start + len]);
                 }
             }
-            assert_eq!(got, whole, "segments of {piece} bytes of {t}");
+            assert_eq!(got, whole, "pieces of {piece} bytes of {t}");
         }
     }
 }

@@ -87,13 +87,13 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     huge: bool,
     /// Measure how fast segments are counted, found and listed, and under an MPICH its own if --mpicc is given
-    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
+    #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
     segments: bool,
     /// Count after how many packs a commit under the preload library pays, against the bare MPI library's own packing
-    #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "huge", "segments", "instructions"])]
+    #[arg(long, group = "host", conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
     break_even: bool,
     /// The MPI library's compiler, for --break-even [default there: mpicc] and --segments
-    #[arg(long)]
+    #[arg(long, requires = "host")]
     mpicc: Option<OsString>,
     /// The preload library for --break-even, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE", requires = "break_even")]
