@@ -4,9 +4,11 @@
 //! only two of them are gone through and the others are copied from these. Nothing is compared with the end of the array on
 //! the way, since the number of runs is known beforehand; a store past its end cannot be written.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
-use super::runs::{Joints, Runs, iterations};
+use super::runs::{Joints, NodeRuns, Runs, iterations};
 use super::{Segment, Segments};
 use crate::column::Column;
 use crate::error::{Error, ErrorClass, Result};
@@ -35,129 +37,140 @@ struct List<'a> {
     out: &'a mut [Segment],
     /// Segments written; the last one may still grow.
     n: usize,
+    steps: SmallVec<[Step; INLINE_STEPS]>,
 }
 
 /// Writes segments `lo ..` of `segments`, which has them, to all of `out`, which is not empty.
 pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut [Segment]) -> Result<()> {
     let Segments { nest, runs, count, base, .. } = *segments;
     let hi = lo + out.len() as u64;
-    let mut list = List { nest, runs, count, out, n: 0 };
-    let mut steps: SmallVec<[Step; INLINE_STEPS]> = SmallVec::new();
-    let mut next = Some(Step::Part { body: nest.root(), at: base, lo, hi });
-    while let Some(step) = next {
-        // A step leaves at most two others behind.
-        if steps.len() + 2 > steps.capacity() {
-            steps.try_reserve(2).map_err(|_| {
-                let rule = "there must be memory for the levels of the datatype";
-                Error::new(ErrorClass::NoMem, "segments", "levels", steps.len(), rule)
-            })?;
-        }
+    let mut list = List { nest, runs, count, out, n: 0, steps: SmallVec::new() };
+    list.part(nest.root(), base, lo, hi)?;
+    while let Some(step) = list.steps.pop() {
         match step {
-            Step::Part { body, at, lo, hi } => list.part(body, at, lo, hi, &mut steps),
-            Step::Whole { i, at, from, to } => list.whole(i, at, from, to, &mut steps),
+            Step::Part { body, at, lo, hi } => list.part(body, at, lo, hi)?,
+            Step::Whole { i, at, from, to } => list.whole(i, at, from, to)?,
             Step::Again { times, runs, step, touching } => list.again(times, runs, step, touching),
         }
-        next = steps.pop();
     }
     Ok(())
 }
 
 impl List<'_> {
+    /// Leaves a step for later.
+    #[inline]
+    fn later(&mut self, step: Step) -> Result<()> {
+        if self.steps.len() == self.steps.capacity() {
+            self.steps.try_reserve(1).map_err(|_| {
+                let rule = "there must be memory for the levels of the datatype";
+                Error::new(ErrorClass::NoMem, "segments", "levels", self.steps.len(), rule)
+            })?;
+        }
+        self.steps.push(step);
+        Ok(())
+    }
+
     /// Runs `[lo, hi)`, at least one, of one iteration of a body at `at`.
     #[inline]
-    fn part(
-        &mut self,
-        mut body: Body,
-        mut at: i64,
-        mut lo: u64,
-        mut hi: u64,
-        steps: &mut SmallVec<[Step; INLINE_STEPS]>,
-    ) {
+    fn part(&mut self, mut body: Body, mut at: i64, mut lo: u64, mut hi: u64) -> Result<()> {
         loop {
             let i = self.runs.first_node(self.nest, body, lo);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
             let n = iterations(node, self.count);
             let (before, breaks) = (self.runs.before(body, i), runs.breaks(n));
+            // What later nodes have of it: no run begins before theirs.
+            let mut rest = None;
             if i + 1 < body.range().end {
-                let rest = self.runs.before(body, i + 1);
-                if rest < hi {
+                let first = self.runs.before(body, i + 1);
+                if first < hi {
                     let body = Body { start: i as u32 + 1, len: body.range().end as u32 - i as u32 - 1 };
-                    // The first run is no later node's: none of them begins before it.
-                    steps.push(Step::Part { body, at, lo: 0, hi: hi - rest });
+                    rest = Some((body, at, 0, hi - first));
                 }
                 hi = hi.min(before + breaks + 1);
             }
             (lo, hi) = (lo - before, hi - before);
             at = at.wrapping_add(node.at().user);
             if breaks == 0 {
-                return self.push(at, packed_bytes(node, self.count) as u64);
+                self.push(at, packed_bytes(node, self.count) as u64);
+            } else if runs.inner == 0 {
+                self.rows_of(node, runs, at, lo..hi);
             }
-            let (inner, apart) = (runs.inner, matches!(runs.joints, Joints::Apart));
-            match node {
-                Node::Blocks { user, len, .. } if apart => {
-                    return self.rows(at, user, |i| len.get(i) as u64, lo..hi);
-                }
-                Node::Blocks { user, len, .. } => {
-                    for i in runs.first_iteration(n, lo)..=runs.last_iteration(n, hi) {
-                        self.push(at.wrapping_add(user.get(i as usize)), len.get(i as usize) as u64);
-                    }
-                    return;
-                }
-                Node::Loop { step, .. } if inner == 0 => {
-                    let first = at.wrapping_add(step.user.wrapping_mul(lo as i64));
-                    return self.strided(first, step.user, step.packed as u64, hi - lo);
-                }
-                Node::Table { displacements, packed, .. } if inner == 0 => {
-                    let len = *packed as u64;
-                    if apart {
-                        return self.rows(at, displacements, |_| len, lo..hi);
-                    }
-                    for i in runs.first_iteration(n, lo)..=runs.last_iteration(n, hi) {
-                        self.push(at.wrapping_add(displacements.get(i as usize)), len);
-                    }
-                    return;
-                }
-                Node::Loop { .. } | Node::Table { .. } | Node::Copy { .. } => {}
+            if breaks == 0 || runs.inner == 0 {
+                let Some(rest) = rest else { return Ok(()) };
+                (body, at, lo, hi) = rest;
+                continue;
             }
-            let Some(inside) = node.body() else { return };
+            if let Some((body, at, lo, hi)) = rest {
+                self.later(Step::Part { body, at, lo, hi })?;
+            }
+            let Some(inside) = node.body() else { return Ok(()) };
             let a = runs.first_iteration(n, lo);
             let before = runs.before(a);
             (lo, hi) = (lo - before, hi - before);
             // Whether anything lies in the next iteration too.
-            let all = inner + 1;
+            let all = runs.inner + 1;
             if a + 1 < n && hi > runs.before(a + 1) - before {
                 let b = runs.last_iteration(n, hi + before);
                 let tail = hi + before - runs.before(b);
                 let (from, to) = (a + u64::from(lo > 0), b + u64::from(tail >= all));
                 if tail < all {
-                    steps.push(Step::Part { body: inside, at: iteration(node, at, b), lo: 0, hi: tail });
+                    self.later(Step::Part { body: inside, at: iteration(node, at, b), lo: 0, hi: tail })?;
                 }
                 if from < to {
-                    steps.push(Step::Whole { i, at, from, to });
+                    self.later(Step::Whole { i, at, from, to })?;
                 }
                 if lo == 0 {
-                    return;
+                    return Ok(());
                 }
             }
             (body, at, hi) = (inside, iteration(node, at, a), hi.min(all));
         }
     }
 
+    /// Runs `[lo, hi)` of a node at `at` whose rows or iterations are one run each.
+    #[inline]
+    fn rows_of(&mut self, node: &Node, runs: &NodeRuns, at: i64, Range { start: lo, end: hi }: Range<u64>) {
+        let apart = matches!(runs.joints, Joints::Apart);
+        match node {
+            Node::Loop { step, .. } => {
+                let first = at.wrapping_add(step.user.wrapping_mul(lo as i64));
+                self.strided(first, step.user, step.packed as u64, hi - lo);
+            }
+            Node::Table { displacements, packed, .. } if apart => {
+                self.rows(at, displacements, |_| *packed as u64, lo..hi);
+            }
+            Node::Blocks { user, len, .. } if apart => self.rows(at, user, |i| len.get(i) as u64, lo..hi),
+            Node::Table { displacements: user, .. } | Node::Blocks { user, .. } => {
+                let n = user.len() as u64;
+                for i in runs.first_iteration(n, lo)..=runs.last_iteration(n, hi) {
+                    let bytes = match node {
+                        Node::Blocks { len, .. } => len.get(i as usize),
+                        Node::Table { packed, .. } => *packed,
+                        Node::Loop { .. } | Node::Copy { .. } => return,
+                    };
+                    self.push(at.wrapping_add(user.get(i as usize)), bytes as u64);
+                }
+            }
+            Node::Copy { .. } => {}
+        }
+    }
+
     /// Whole iterations `[from, to)` of a node with breaks inside of them.
-    fn whole(&mut self, i: usize, at: i64, from: u64, to: u64, steps: &mut SmallVec<[Step; INLINE_STEPS]>) {
+    fn whole(&mut self, i: usize, at: i64, from: u64, to: u64) -> Result<()> {
         let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
-        let Some(body) = node.body() else { return };
+        let Some(body) = node.body() else { return Ok(()) };
         match node {
             Node::Loop { step, .. } if to - from > 2 => {
                 let touching = matches!(runs.joints, Joints::Touching);
                 let each = runs.inner + u64::from(!touching);
-                steps.push(Step::Again { times: to - from - 2, runs: each, step: step.user, touching });
-                steps.push(Step::Part { body, at: iteration(node, at, from + 1), lo: 0, hi: runs.inner + 1 });
+                self.later(Step::Again { times: to - from - 2, runs: each, step: step.user, touching })?;
+                let at = iteration(node, at, from + 1);
+                self.later(Step::Part { body, at, lo: 0, hi: runs.inner + 1 })?;
             }
-            _ if to - from > 1 => steps.push(Step::Whole { i, at, from: from + 1, to }),
+            _ if to - from > 1 => self.later(Step::Whole { i, at, from: from + 1, to })?,
             _ => {}
         }
-        self.part(body, iteration(node, at, from), 0, runs.inner + 1, steps);
+        self.part(body, iteration(node, at, from), 0, runs.inner + 1)
     }
 
     /// Iterations that repeat the last of two listed ones: each segment is the one `runs` before it, `step` bytes on. Where iterations
@@ -223,7 +236,7 @@ impl List<'_> {
 
     /// Rows `range`, at least one, that do not touch each other.
     #[inline]
-    fn rows(&mut self, at: i64, rows: &Column, len: impl Fn(usize) -> u64, range: std::ops::Range<u64>) {
+    fn rows(&mut self, at: i64, rows: &Column, len: impl Fn(usize) -> u64, range: Range<u64>) {
         let (from, n) = (range.start as usize, range.end - range.start);
         self.push(at.wrapping_add(rows.get(from)), len(from));
         let places = self.places(n - 1).iter_mut().zip(from + 1..);
