@@ -156,6 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     if args.segments {
         let text = segments::run(args.mpicc.as_deref(), args.quick)?;
+        let text = format!("# {machine}\n# {} {}\n{text}", machine::today(), machine::commit());
         return write(args, &machine, "-segments", &text, None);
     }
     if args.huge {
