@@ -7,10 +7,10 @@ mod external32;
 
 use std::ops::Range;
 
+use crate::interval::{Cover, Interval, at_most, packed_bytes};
 use crate::kind::Operation;
 use crate::micro::Buffers;
 use crate::nest::{Body, Leaf, LoopNest, Node, Normal, Offsets, Value};
-use crate::segment::{Cover, Segment, at_most, packed_bytes};
 
 /// A value that the other side cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn apply(
     range: Range<u64>,
 ) -> Result<(), Unfit> {
     let end = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
-    let segment = Segment { from: end(range.start), to: end(range.end) };
+    let interval = Interval { from: end(range.start), to: end(range.end) };
     let root = |body: Body| Pending::Nodes { nodes: nest.body(body), at: Offsets::ZERO };
     let mut stack = vec![root(nest.root())];
     let run = |at, n, step, units, value| match units {
@@ -91,29 +91,29 @@ pub fn apply(
                 continue;
             }
         };
-        let cover = segment.cover(at.packed, packed_bytes(node, count));
+        let cover = interval.cover(at.packed, packed_bytes(node, count));
         if cover == Cover::None {
             continue;
         }
         match node {
             Node::Copy { n, unit, .. } => {
-                let (at, units) = whole(segment, at, n.at(count), *unit);
+                let (at, units) = whole(interval, at, n.at(count), *unit);
                 run(at, 1, Offsets::ZERO, units, *unit)?;
             }
             Node::Blocks { user, packed, len, unit, .. } => {
                 // The rows from the first that ends inside.
-                let first = at_most(packed, segment.from - at.packed).saturating_sub(1);
+                let first = at_most(packed, interval.from - at.packed).saturating_sub(1);
                 for i in first..len.len() {
                     let at = at + Offsets::new(user.get(i), packed.get(i));
-                    if at.packed >= segment.to {
+                    if at.packed >= interval.to {
                         break;
                     }
-                    let (at, units) = whole(segment, at, len.get(i) as u64, *unit);
+                    let (at, units) = whole(interval, at, len.get(i) as u64, *unit);
                     run(at, 1, Offsets::ZERO, units, *unit)?;
                 }
             }
             Node::Loop { trip, step, body, .. } => {
-                let touched = segment.pieces(at.packed, step.packed, trip.at(count));
+                let touched = interval.pieces(at.packed, step.packed, trip.at(count));
                 if let ([Node::Copy { at: inner, n, unit }], Cover::All) = (nest.body(*body), cover) {
                     run(at + *inner, trip.at(count), *step, n.at(count), *unit)?;
                 } else {
@@ -121,7 +121,7 @@ pub fn apply(
                 }
             }
             Node::Table { displacements, packed, .. } => {
-                let touched = segment.pieces(at.packed, *packed, displacements.len() as u64);
+                let touched = interval.pieces(at.packed, *packed, displacements.len() as u64);
                 stack.push(Pending::Iterate { node, next: touched.start, end: touched.end, at });
             }
         }
@@ -140,11 +140,11 @@ fn iteration(node: &Node<Value>, at: Offsets, i: u64) -> Offsets {
     }
 }
 
-/// Of `n` values from `at` on those that lie whole inside `segment`: where they begin, and how many.
-fn whole(segment: Segment, at: Offsets, n: u64, value: Value) -> (Offsets, u64) {
+/// Of `n` values from `at` on those that lie whole inside `interval`: where they begin, and how many.
+fn whole(interval: Interval, at: Offsets, n: u64, value: Value) -> (Offsets, u64) {
     let unit = value.packed();
-    let before = (segment.from - at.packed).max(0);
+    let before = (interval.from - at.packed).max(0);
     let first = (before / unit + i64::from(before % unit != 0)).min(n as i64);
-    let last = ((segment.to - at.packed).max(0) / unit).min(n as i64);
+    let last = ((interval.to - at.packed).max(0) / unit).min(n as i64);
     (at + value.span(first), (last - first).max(0) as u64)
 }

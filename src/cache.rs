@@ -24,6 +24,7 @@ use crate::kind::{Direction, Operation};
 use crate::nest::{Byte, Leaf, LoopNest, Normal};
 use crate::plan::Shape;
 use crate::process::{Awaited, Guard, Mutex, Once};
+use crate::segments::Runs;
 
 pub use shelf::Cached;
 use shelf::State;
@@ -123,6 +124,8 @@ pub struct Layout<L = Byte> {
     moved: [AtomicU64; 2],
     /// A slot for each node, once a range was asked for.
     parts: Once<Box<[PartSlot]>>,
+    /// Where segments begin, once they were asked for.
+    runs: Once<Box<Runs>>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
     /// Bytes of the nest.
@@ -132,8 +135,8 @@ pub struct Layout<L = Byte> {
 impl<L: Leaf> Layout<L> {
     fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> Layout<L> {
         let bytes = nest.bytes_stored() + size_of::<Layout<L>>();
-        let (served, moved, parts) = Default::default();
-        Layout { nest, operation, served, moved, parts, hash, bytes }
+        let (served, moved, parts, runs) = Default::default();
+        Layout { nest, operation, served, moved, parts, runs, hash, bytes }
     }
 
     /// The canonical nest.
@@ -174,7 +177,8 @@ impl<L: Leaf> Layout<L> {
         let parts = slots.iter().filter_map(|slot| slot.part.get());
         let own = |column: &&Column| !self.kernels().any(|kernel| kernel.shared(column).is_some());
         let columns = parts.flat_map(Part::columns).filter(own).map(Column::bytes).sum::<usize>();
-        self.bytes + kernels + size_of_val(slots) + columns
+        let runs = self.runs.get().map_or(0, |runs| runs.bytes_stored());
+        self.bytes + kernels + size_of_val(slots) + columns + runs
     }
 }
 
@@ -184,6 +188,18 @@ impl Layout {
         let n = self.nest.nodes().len();
         let slots = || (0..n).map(|_| PartSlot::default()).collect();
         (n <= MAX_PARTS).then(|| self.parts.get_or_init(slots))?.get(i)
+    }
+
+    /// Where its segments begin, if [`Layout::keep_runs`] was told.
+    #[inline]
+    pub(crate) fn runs(&self) -> Option<&Runs> {
+        self.runs.get().map(Box::as_ref)
+    }
+
+    /// Keeps where its segments begin, unless somebody else has.
+    pub(crate) fn keep_runs(&self, runs: Runs) -> &Runs {
+        let runs = Box::new(runs);
+        self.runs.get_or_init(|| runs)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod applied;
 mod definition;
+mod segments;
 
 use std::fmt;
 use std::ops::Range;

@@ -26,6 +26,7 @@ use crate::normalize::Normalized;
 use crate::plan::{Legal, Plan};
 use crate::process::Once;
 use crate::schedule::Planned;
+use crate::segments::Runs;
 use crate::target::Target;
 use crate::{decode, emit, interp, legalize, load, lower, normalize, schedule, walk};
 
@@ -283,6 +284,22 @@ impl Engine {
                 walk::range(layout.nest(), memory, count, range, &Compiled { engine: self, layout });
             }
         }
+    }
+
+    /// Where the segments of `layout` begin, found out if nobody has.
+    ///
+    /// # Errors
+    /// Class `NoMem`.
+    #[inline]
+    pub(crate) fn runs<'l>(&self, layout: &'l Arc<Layout>) -> Result<&'l Runs> {
+        layout.runs().map_or_else(|| self.find_runs(layout), Ok)
+    }
+
+    #[cold]
+    fn find_runs<'l>(&self, layout: &'l Arc<Layout>) -> Result<&'l Runs> {
+        let runs = layout.keep_runs(Runs::new(layout.nest())?);
+        self.0.cache.settle(layout);
+        Ok(runs)
     }
 
     /// The oracle: `f(displacement, position in the range, length)` for every basic piece of the packed range, by the definition of

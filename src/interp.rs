@@ -6,6 +6,8 @@
 
 pub mod external32;
 
+use std::ops::Range;
+
 use crate::datatype::{Datatype, Named, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
 
@@ -19,6 +21,24 @@ pub fn for_each(t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize, Named)) 
         f(displacement, basic.size() as usize, basic);
     }
     Ok(())
+}
+
+/// The segments of packed bytes `range` of `count` instances, as displacement and length: every basic value, joined with those before it that
+/// it lies just behind of. Those that the range begins or ends in are cut.
+///
+/// # Errors
+/// As [`for_each`], and for a range past the end of the stream.
+pub fn segments(t: &Datatype, count: u64, range: Range<u64>) -> Result<Vec<(i64, u64)>> {
+    span(t, count)?;
+    let mut list: Vec<(i64, u64)> = Vec::new();
+    pieces(t, count, range.start, (range.end - range.start) as usize, &mut |displacement, _, len| {
+        match list.last_mut() {
+            Some((at, bytes)) if at.wrapping_add(*bytes as i64) == displacement => *bytes += len as u64,
+            _ => list.push((displacement, len as u64)),
+        }
+        Ok(())
+    })?;
+    Ok(list)
 }
 
 /// Packs `count` instances whose displacement 0 is `user[origin]` into the start of `packed`.

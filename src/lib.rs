@@ -44,7 +44,7 @@
 //! | [`process`] | forks and limits: locks that a child never finds taken |
 //! | [`datatype`] | data: the MPI type, free of any MPI library |
 //! | [`column`](mod@column), [`kind`], [`target`] | data: integer tables; kernel kinds; CPU levels and cost constants |
-//! | [`nest`], [`plan`], [`segment`] | data: what moves; how it moves; which part of it |
+//! | [`nest`], [`plan`], [`interval`], [`segments`] | data: what moves; how it moves; which part of the stream; where it lies in memory |
 //! | [`micro`], [`arena`], [`kernel`] | data, unsafe: precompiled inner loops; executable memory; code with its context |
 //! | [`decode`], [`lower`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | passes: the stages, in order |
 //! | [`walk`], [`apply`], [`interp`] | executors: production fallback and ranges; leaf operations on values; oracle |
@@ -81,6 +81,7 @@ pub mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod interp;
+pub mod interval;
 pub mod kernel;
 pub mod kind;
 pub mod legalize;
@@ -95,7 +96,7 @@ pub mod plan;
 pub mod policy;
 pub mod process;
 pub mod schedule;
-pub mod segment;
+pub mod segments;
 pub mod target;
 pub mod tool;
 pub mod walk;

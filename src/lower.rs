@@ -14,9 +14,9 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::column::{Column, more_room, room};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
+use crate::interval::packed_bytes;
 use crate::kind::Operation;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
-use crate::segment::packed_bytes;
 
 /// What the leaves of a nest count, by the leaf operation that it is lowered for.
 pub trait Leaves: Copy {

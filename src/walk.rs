@@ -13,10 +13,10 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::interval::{Cover, Interval, packed_bytes};
 use crate::kind::Direction;
 use crate::micro::Buffers;
 use crate::nest::{Body, LoopNest, Node, Normal, Offsets, Quantity};
-use crate::segment::{Cover, Segment, packed_bytes};
 
 pub use range::{Parts, Plain, Rows, range};
 
@@ -49,24 +49,24 @@ struct Lane {
 ///
 /// Bytes outside `range` are touched on neither side. The range may start and end inside an element.
 pub fn walk(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range<u64>) {
-    let segment = Segment {
+    let interval = Interval {
         from: i64::try_from(range.start).unwrap_or(i64::MAX),
         to: i64::try_from(range.end).unwrap_or(i64::MAX),
     };
-    walk_body(nest, memory, count, (nest.root(), Offsets::ZERO), segment);
+    walk_body(nest, memory, count, (nest.root(), Offsets::ZERO), interval);
 }
 
-/// Moves what lies in `segment` of one iteration of a body, which is at the given offset.
+/// Moves what lies in `interval` of one iteration of a body, which is at the given offset.
 fn walk_body(
     nest: &LoopNest<Normal>,
     memory: &Buffers,
     count: u64,
     (body, at): (Body, Offsets),
-    segment: Segment,
+    interval: Interval,
 ) {
     let mut stack: SmallVec<[Pending<'_>; INLINE_DEPTH]> = SmallVec::new();
     stack.push(Pending::Nodes { nodes: nest.body(body), at });
-    let walker = Walker { nest, memory, count, segment };
+    let walker = Walker { nest, memory, count, interval };
     while let Some(top) = stack.last_mut() {
         match top {
             Pending::Nodes { nodes, at } => {
@@ -80,7 +80,7 @@ fn walk_body(
                     // Nothing will be left of this frame.
                     stack.pop();
                 }
-                match segment.cover(at.packed, packed_bytes(node, count)) {
+                match interval.cover(at.packed, packed_bytes(node, count)) {
                     Cover::None => {}
                     Cover::All => walker.whole(node, at, &mut stack),
                     Cover::Part => walker.part(node, at, &mut stack),
@@ -121,7 +121,7 @@ struct Walker<'a> {
     nest: &'a LoopNest<Normal>,
     memory: &'a Buffers,
     count: u64,
-    segment: Segment,
+    interval: Interval,
 }
 
 impl<'a> Walker<'a> {
@@ -227,8 +227,8 @@ impl<'a> Walker<'a> {
         match node {
             Node::Copy { n, .. } => self.clipped(at, n.at(self.count) as i64),
             Node::Blocks { user, packed, len, .. } => {
-                let from = (self.segment.from - at.packed).max(0);
-                let to = (self.segment.to - at.packed).min(packed_bytes(node, 1));
+                let from = (self.interval.from - at.packed).max(0);
+                let to = (self.interval.to - at.packed).min(packed_bytes(node, 1));
                 range::rows(self.memory, [user, packed, len], None, at, from, to);
             }
             Node::Loop { .. } | Node::Table { .. } => {
@@ -238,9 +238,9 @@ impl<'a> Walker<'a> {
                     Node::Table { displacements, packed, .. } => (displacements.len() as u64, *packed),
                     Node::Blocks { .. } | Node::Copy { .. } => return,
                 };
-                let touched = self.segment.pieces(at.packed, piece, n);
+                let touched = self.interval.pieces(at.packed, piece, n);
                 let cut = |i: u64| {
-                    self.segment.cover(at.packed.wrapping_add(piece.wrapping_mul(i as i64)), piece)
+                    self.interval.cover(at.packed.wrapping_add(piece.wrapping_mul(i as i64)), piece)
                         != Cover::All
                 };
                 let nodes = self.nest.body(body);
@@ -264,7 +264,7 @@ impl<'a> Walker<'a> {
     }
 
     fn clipped(&self, at: Offsets, len: i64) {
-        let (at, len) = self.segment.clip(at, len);
+        let (at, len) = self.interval.clip(at, len);
         self.memory.copy(at.user, at.packed, len as u64);
     }
 }

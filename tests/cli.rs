@@ -35,45 +35,63 @@ fn bad(arguments: &[&str]) -> String {
     error
 }
 
+const VERBS: [&str; 12] = [
+    "explain",
+    "lower",
+    "normalize",
+    "schedule",
+    "legalize",
+    "emit",
+    "bench",
+    "check",
+    "corpus",
+    "segments",
+    "tune",
+    "wire",
+];
+
 #[test]
 fn without_a_verb_there_is_help() {
     let text = good(&[]);
-    for verb in [
-        "explain",
-        "lower",
-        "normalize",
-        "schedule",
-        "legalize",
-        "emit",
-        "bench",
-        "check",
-        "corpus",
-        "tune",
-        "wire",
-    ] {
+    for verb in VERBS {
         assert!(text.contains(&format!("  {verb} ")), "{verb}\n{text}");
     }
 }
 
 #[test]
 fn the_help_of_every_verb_has_an_example() {
-    for verb in [
-        "explain",
-        "lower",
-        "normalize",
-        "schedule",
-        "legalize",
-        "emit",
-        "bench",
-        "check",
-        "corpus",
-        "tune",
-        "wire",
-    ] {
+    for verb in VERBS {
         let text = good(&[verb, "--help"]);
         assert!(text.contains("Example") && text.contains("ddtc "), "{verb}\n{text}");
     }
     assert!(good(&["--help"]).contains("Examples:"));
+}
+
+#[test]
+fn segments_are_listed() {
+    let rows = |text: &str| -> Vec<Vec<i64>> {
+        let numbers = |line: &str| line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        text.lines().skip(1).map(numbers).collect()
+    };
+    let text = good(&["segments", "vector(3, 1, 2, int)", "--count", "2"]);
+    assert!(text.starts_with("5 segments, 24 B\n"), "{text}");
+    let all = [[0, 0, 0, 4], [1, 4, 8, 4], [2, 8, 16, 8], [3, 16, 28, 4], [4, 20, 36, 4]];
+    assert_eq!(rows(&text), all);
+    let some = good(&["segments", "vector(3, 1, 2, int)", "--count", "2", "--from", "1", "--limit", "2"]);
+    assert_eq!(rows(&some), [&all[1][..], &all[2], &[2]]);
+    // Whatever the number, a few are found at once.
+    let text = good(&["segments", "@dag(40)", "--from", "500000000000", "--limit", "2"]);
+    assert_eq!(rows(&text).len(), 3);
+    assert!(good(&["segments", "contiguous(0, int)"]).starts_with("0 segments"));
+    for (arguments, part) in [
+        (&["segments", "int", "--from", "2"][..], "index = 2: must not lie past the 1 segments"),
+        (&["segments", "vector(3, 1, 2, int)", "--count", "9000000000000000000"], "count"),
+        (&["segments", "resized(0, 9000000000000000000, int)", "--count", "3"], "must fit 64 bits"),
+        (&["segments", "int", "--count=-1"], "--count"),
+    ] {
+        let error = bad(arguments);
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[test]
@@ -253,6 +271,8 @@ fn errors_say_what_is_wrong_and_where() {
     assert!(bad(&["bench", "no_such_layout"]).contains("no layout is called 'no_such_layout'"));
     assert!(bad(&["bench", "--break-even", "--library", "/nonexistent.so"]).contains("/nonexistent.so"));
     assert!(bad(&["bench", "--library", "x.so"]).contains("--break-even"));
+    assert!(bad(&["bench", "--mpicc", "mpicc"]).contains("--segments"));
+    assert!(bad(&["bench", "--segments", "--mpicc", "/nonexistent/mpicc"]).contains("--mpicc"));
     assert!(bad(&["bench", "--corpus", "/nonexistent/x.ddt"]).contains("/nonexistent/x.ddt"));
     assert!(bad(&["corpus", "no_such_entry"]).contains("no_such_entry"));
 }
@@ -312,6 +332,8 @@ fn bench_measures_layouts_types_and_files() {
 
 #[test]
 fn bench_times_commits() {
+    let text = good(&["bench", "--segments", "--quick"]);
+    assert!(text.contains("\nvector ") && text.contains("\n40 loops "), "{text}");
     let text = good(&["bench", "--commit", "--quick"]);
     for case in [
         "first in a process",

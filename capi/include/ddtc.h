@@ -607,6 +607,35 @@ int ddtc_applied_size(const ddtc_applied *applied, ddtc_count count, ddtc_count 
 int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, ddtc_count count, ddtc_count offset,
                        void *packed, ddtc_count max_bytes, ddtc_count *bytes);
 
+/* Segments: the contiguous pieces of user memory that `count` instances consist of, in the order in which they are packed; pieces that touch in
+ * that order are one. Their number and bytes are those of the packed stream cut at every place where memory does not go on, so each has a
+ * first packed byte. struct iovec is that of <sys/uio.h>. Nothing is listed to count or to find: from any segment or byte a call starts in
+ * O(depth + log blocks), and keeps nothing; the first one of a layout costs O(its arguments). DDTC_ERR_COUNT if the packed bytes do not fit
+ * 63 bits, DDTC_ERR_VALUE_TOO_LARGE if a displacement does not fit 64. Arrays have room for `max` and may be null if that is 0.
+ *   segments          those from index `first` on, as many as fit or are left: *len, 0 at the end
+ *   segments_from     the same from packed byte `offset` on, the first without its bytes before that; *bytes in all of them
+ *   segments_within   of those from `first` on, the longest prefix of whole ones in at most max_bytes bytes (-1: all): *len, *bytes
+ *   segment_at        the segment that packed byte `offset` lies in, and its bytes before that; at the end of the stream their number, and 0
+ *   segment_offset    the first packed byte of segment `index`; at their number the size of the stream
+ * A null `user` is MPI_BOTTOM; the span is checked as for a pack. */
+struct iovec;
+int ddtc_committed_segments(const ddtc_committed *committed, const void *user, ddtc_count count, ddtc_count first,
+                            struct iovec *iov, ddtc_count max, ddtc_count *len);
+int ddtc_committed_segments_from(const ddtc_committed *committed, const void *user, ddtc_count count, ddtc_count offset,
+                                 struct iovec *iov, ddtc_count max, ddtc_count *len, ddtc_count *bytes);
+int ddtc_committed_segments_within(const ddtc_committed *committed, ddtc_count count, ddtc_count first,
+                                   ddtc_count max_bytes, ddtc_count *len, ddtc_count *bytes);
+int ddtc_committed_segment_at(const ddtc_committed *committed, ddtc_count count, ddtc_count offset, ddtc_count *index,
+                              ddtc_count *skip);
+int ddtc_committed_segment_offset(const ddtc_committed *committed, ddtc_count count, ddtc_count index, ddtc_count *offset);
+/* The same of one instance of a committed handle, with displacements for addresses, in the manner of MPICH's MPIX_Type_iov_len and
+ * MPIX_Type_iov (whose MPIX_Iov is a struct iovec in memory): whole segments within max_iov_bytes (-1: all), and those from index
+ * iov_offset on. */
+int ddtc_type_iov_len(ddtc_datatype datatype, ddtc_count max_iov_bytes, ddtc_count *iov_len,
+                      ddtc_count *actual_iov_bytes);
+int ddtc_type_iov(ddtc_datatype datatype, ddtc_count iov_offset, struct iovec *iov, ddtc_count max_iov_len,
+                  ddtc_count *actual_iov_len);
+
 /* A runtime's own types: `host` is whatever names one there. All functions return 0 or a code that stops the decoding.
  *   envelope, contents  as the _c forms, with values of the standard ABI; types built by small constructors have no large counts
  *   named               the predefined handle of this header

@@ -43,7 +43,12 @@ pub(crate) unsafe fn committed<'a>(call: &'static str, pointer: *const Committed
 
 /// Whether there is anything to move between `user` and its packed form; checks the count and the span.
 #[inline]
-fn has_data(call: &'static str, committed: &Committed, user: *const c_void, count: u64) -> Result<bool> {
+pub(crate) fn has_data(
+    call: &'static str,
+    committed: &Committed,
+    user: *const c_void,
+    count: u64,
+) -> Result<bool> {
     if let Some(bytes) = committed.plain_size(user.addr(), count) {
         return Ok(bytes > 0);
     }

@@ -27,4 +27,5 @@ mod introspect;
 mod numbered;
 mod pack;
 mod query;
+mod segments;
 mod tool;

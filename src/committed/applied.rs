@@ -10,11 +10,11 @@ use crate::calls;
 use crate::datatype::Datatype;
 use crate::engine::Mode;
 use crate::error::{Error, ErrorClass, Result};
+use crate::interval;
 use crate::kernel::Kernel;
 use crate::kind::{Direction, Kind, Operation};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
-use crate::segment;
 
 /// What packs and unpacks the values of a datatype under one operation. Cloning shares it; it keeps its kernels alive.
 #[derive(Clone)]
@@ -281,7 +281,7 @@ impl Applied {
         if offset > total {
             return refuse(format!("must not lie past the {total} packed bytes of {count} instances"));
         }
-        let boundary = |at: u64| if at == total { at } else { segment::boundary(self.nest(), count, at) };
+        let boundary = |at: u64| if at == total { at } else { interval::boundary(self.nest(), count, at) };
         if boundary(offset) != offset {
             return refuse(format!("must lie between two values, as {} does", boundary(offset)));
         }

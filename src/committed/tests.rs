@@ -4,8 +4,10 @@ use super::Committed;
 use crate::cache::PlacedLayout;
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
+use crate::error::ErrorClass;
 use crate::interp;
 use crate::kind::Direction;
+use crate::segments::Segment;
 
 /// Types whose entries have the same bytes in another order. In the last two they share bytes, so the last writer differs too.
 const PAIRS: [(&str, &str); 4] = [
@@ -110,4 +112,50 @@ fn check_mode_leaves_overlap_alone() {
         c.unpack(&stream, &mut user, 0, 3).unwrap();
         assert_eq!(engine.counters().mismatches, 0, "{text}");
     }
+}
+
+/// Segments through a committed type: offsets with its origin, what is refused, levels by the thousand, the cost on the layout.
+#[test]
+fn segments() {
+    let engine = Engine::new(Config { mode: Mode::Interpret, ..Config::default() });
+    let committed = |text: &str| engine.commit(&crate::corpus::datatype(text).unwrap()).unwrap();
+    let c = committed("hindexed([1, 2], [-100, 64], int)");
+    let mut list = [Segment::default(); 4];
+    let s = c.segments(2).unwrap();
+    assert_eq!(s.fill(0, &mut list), Ok(3));
+    // The extent is 172, from -100 to 72: where the first instance ends the second one begins.
+    assert_eq!(list.map(|s| (s.at, s.len)), [(-100, 4), (64, 12), (236, 8), (0, 0)]);
+    assert_eq!(s.based(1000).fill(1, &mut list), Ok(2));
+    assert_eq!(list[0], Segment { at: 1064, len: 12 });
+
+    let refused = |text: &str, count: u64| committed(text).segments(count).unwrap_err().class();
+    assert_eq!(refused("vector(2, 1, 2, int)", 1 << 60), ErrorClass::Count);
+    assert_eq!(refused("resized(0, 4611686018427387904, int)", 3), ErrorClass::ValueTooLarge);
+    assert_eq!(refused("resized(0, -4611686018427387904, int)", 4), ErrorClass::ValueTooLarge);
+    assert_eq!(committed("resized(0, -4611686018427387904, int)").segments(3).unwrap().len(), 3);
+    assert_eq!(
+        committed("resized(0, 4611686018427387904, contiguous(0, int))").segments(9).unwrap().len(),
+        0
+    );
+
+    for text in ["@chain(20000)", "@deep(20000)", "@tangle(50)"] {
+        let c = committed(text);
+        let s = c.segments(2).unwrap();
+        for at in [0, s.bytes() / 3, s.bytes() - 1] {
+            let n = s.fill_from(at, &mut list).unwrap();
+            let expected = interp::segments(c.datatype(), 2, at..s.bytes().min(at + 40)).unwrap();
+            let listed: Vec<(i64, u64)> = list[..n].iter().map(|s| (s.at, s.len)).collect();
+            assert_eq!(listed[..n - 1], expected[..n - 1], "{text} from {at}");
+        }
+    }
+
+    // Kept beside the layout, and counted.
+    let c = committed("hindexed_block(1, [0, 9, 40, 49, 90], vector(2, 1, 2, char))");
+    let before = engine.counters().cached_bytes;
+    let first = std::ptr::from_ref(c.segments(1).unwrap().runs());
+    assert!(engine.counters().cached_bytes > before);
+    let same = committed("hindexed_block(1, [0, 9, 40, 49, 90], vector(2, 1, 2, byte))");
+    let before = engine.counters().cached_bytes;
+    assert!(std::ptr::eq(first, same.segments(3).unwrap().runs()));
+    assert_eq!(engine.counters().cached_bytes, before);
 }

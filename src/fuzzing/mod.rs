@@ -18,6 +18,7 @@ mod oracle;
 mod panics;
 mod random;
 mod reserved;
+mod segments;
 mod shrink;
 mod streams;
 mod surfaces;

@@ -10,7 +10,7 @@ use super::guard::{Edge, Rig, noted};
 use super::hostile::round_trip;
 use super::panics::caught;
 use super::reserved::RangeCase;
-use super::{streams, values, wire};
+use super::{segments, streams, values, wire};
 use crate::datatype::Datatype;
 use crate::emit::{self, Emitter, X64};
 use crate::engine::{Config, Engine, Mode};
@@ -132,6 +132,13 @@ impl Oracle {
                         no_fallback(engine)?;
                     }
                 }
+                let segments = walked.2.as_ref().ok().map(|committed| committed.segments(count));
+                let Some(segments) = segments else { continue };
+                let segments = segments.map_err(Mismatch::error("segments"))?;
+                segments::ends(&segments)?;
+                for offset in [range.start, range.start / 3 + range.end * 2 / 3, range.end - 1] {
+                    segments::place(&segments, t, count, offset, 4000)?;
+                }
             }
             Ok(true)
         })
@@ -156,7 +163,10 @@ impl Oracle {
             .collect();
         let edge = cuts.pick(&Edge::BOTH);
         let note = format!("; ranges {pieces:?}\n; counts {count}\n{t}\n");
-        noted(&note, || case.ranges(&committed, &mut self.rig, &pieces, edge))
+        noted(&note, || {
+            case.ranges(&committed, &mut self.rig, &pieces, edge)?;
+            case.segments(&committed.segments(count).map_err(Mismatch::error("segments"))?, cuts)
+        })
     }
 
     fn all(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
@@ -192,6 +202,7 @@ impl Oracle {
         let walked = self.walker.commit(t).map_err(Mismatch::error("commit"))?;
         case.committed("walk", &walked, &mut self.rig)?;
         case.slices(&walked)?;
+        case.segments(&walked.segments(count).map_err(Mismatch::error("segments"))?, cuts)?;
         for pieces in &pieces {
             case.ranges(&walked, &mut self.rig, pieces, Edge::Back)?;
         }

@@ -16,7 +16,7 @@ use crate::lower::External32;
 use crate::nest::{LoopNest, Normal, Value};
 use crate::plan::{self, Plan};
 use crate::target::{Arch, Level, Target};
-use crate::{legalize, lower, normalize, schedule, segment};
+use crate::{interval, legalize, lower, normalize, schedule};
 
 /// A case in external32: a stream that every value fits, and user memory before and after it was unpacked.
 pub(super) struct Values<'a> {
@@ -122,7 +122,7 @@ impl<'a> Values<'a> {
     fn pieces(&self, c: &mut Choices<'_>) -> Vec<Range<usize>> {
         let (n, count) = (self.stream.len() as u64, self.case.count());
         let mut cuts: Vec<u64> = (0..1 + c.below(4)).map(|_| c.below(n + 1)).collect();
-        cuts.iter_mut().filter(|at| **at < n).for_each(|at| *at = segment::boundary(&self.nest, count, *at));
+        cuts.iter_mut().filter(|at| **at < n).for_each(|at| *at = interval::boundary(&self.nest, count, *at));
         cuts.extend([0, n]);
         cuts.sort_unstable();
         let mut pieces: Vec<_> = cuts.windows(2).map(|w| w[0] as usize..w[1] as usize).collect();

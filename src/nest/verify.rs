@@ -4,13 +4,13 @@
 //! 2. the root body is empty or has one node, and that node alone carries the instance count;
 //! 3. trips, lengths and tables are not negative; columns of one `Blocks` have one length; rows are not empty;
 //! 4. the packed bytes of one instance add up to `size`;
-//! 5. phase `Normal`: no empty node, no unit loop alone in a body, no foldable copy, bodies start at offset (0, 0);
+//! 5. phase `Normal`: no empty node, no unit loop alone in a body, no foldable copy, bodies and rows start at offset (0, 0);
 //! 6. phase `Normal`: a unit loop (left where inlining would cost too much) covers in a packed stream what its body does.
 //!
 //! A verifier error is always a fault of ddtc.
 
 use super::{Body, Leaf, LoopNest, Node, Normal, Offsets, Phase, Side, Stream};
-use crate::column::room;
+use crate::column::{Column, room};
 use crate::error::{Error, Result};
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
@@ -29,6 +29,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         let normal = P::NAME == Normal::NAME;
         // Packed bytes of each node for one iteration of what contains it (and one instance).
         let mut sizes: Vec<i128> = room("verify nest", self.nodes().len())?;
+        let moved = |column: &Column| column.iter().next().is_some_and(|first| first != 0);
         let body_size = |sizes: &[i128], b: Body| sizes[b.range()].iter().sum::<i128>();
         for (i, node) in self.nodes().iter().enumerate() {
             let is_root = self.root().range().contains(&i);
@@ -64,6 +65,9 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                     i128::from(trip.k) * inner
                 }
                 Node::Table { displacements, body, .. } => {
+                    if normal && moved(displacements) {
+                        return fail(i, "its rows do not start at offset 0");
+                    }
                     if normal && displacements.len() < 2 {
                         return fail(i, "table of fewer than two rows");
                     }
@@ -75,6 +79,9 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                     }
                     if len.iter().any(|l| l <= 0) {
                         return fail(i, "row that is not positive");
+                    }
+                    if normal && (moved(user) || moved(packed)) {
+                        return fail(i, "its rows do not start at offset 0");
                     }
                     if normal && len.len() < 2 {
                         return fail(i, "blocks of fewer than two rows");

@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use super::{iteration, walk_body};
 use crate::column::Column;
+use crate::interval::Interval;
 use crate::micro::Buffers;
 use crate::nest::{Body, LoopNest, Node, Normal, Offsets};
-use crate::segment::Segment;
 
 /// What moves whole parts of a range faster than the walker does.
 pub trait Parts {
@@ -72,8 +72,9 @@ impl<P: Parts> Driver<'_, P> {
     fn body(&self, mut body: Body, mut at: Offsets, mut from: i64, mut to: i64, mut depth: u32) {
         loop {
             if depth > MAX_DEPTH {
-                let segment = Segment { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
-                return walk_body(self.nest, self.memory, self.count, (body, at), segment);
+                let interval =
+                    Interval { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
+                return walk_body(self.nest, self.memory, self.count, (body, at), interval);
             }
             if body.len != 1 {
                 return self.members(body, at, from, to, depth);
@@ -135,9 +136,9 @@ impl<P: Parts> Driver<'_, P> {
             }
             _ if self.parts.run(self.memory, i, at, range.clone()) => {}
             _ => {
-                let segment = Segment { from: start(range.start), to: start(range.end) };
+                let interval = Interval { from: start(range.start), to: start(range.end) };
                 let only = Body { start: i as u32, len: 1 };
-                walk_body(self.nest, self.memory, self.count, (only, at - node.at()), segment);
+                walk_body(self.nest, self.memory, self.count, (only, at - node.at()), interval);
             }
         }
     }

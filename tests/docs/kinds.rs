@@ -1,15 +1,15 @@
-//! The worked example of docs/IR.md: range, segments, external32, reduction and direct copy are the nest of one datatype under
-//! another kind. Each evaluator is a few lines over `visit` or `segment`; each is compared with the type map.
+//! The worked example of docs/IR.md: range, positions, external32, reduction and direct copy are the nest of one datatype under
+//! another kind. Each evaluator is a few lines over `visit` or `interval`; each is compared with the type map.
 
 use ddtc::datatype::{Datatype, Named};
 use ddtc::interp;
+use ddtc::interval::{Interval, packed_bytes};
 use ddtc::kind::Direction;
 use ddtc::lower::{self, Bytes, External32, Leaves, Native};
 use ddtc::nest::{
     Body, Byte, Class, Layout, Leaf, LoopNest, Lowered, Node, Normal, Number, Offsets, Phase, Value, Visit,
 };
 use ddtc::normalize;
-use ddtc::segment::{Segment, packed_bytes};
 
 use crate::text::{blocks, read};
 
@@ -43,10 +43,10 @@ fn visits<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, count: u64) -> Vec<Visit<L>>
     found
 }
 
-/// Range: the leaf copies, cut to a segment of the stream.
-fn range(nest: &LoopNest<Normal>, count: u64, segment: Segment) -> Vec<Piece> {
+/// Range: the leaf copies, cut to an interval of the stream.
+fn range(nest: &LoopNest<Normal>, count: u64, interval: Interval) -> Vec<Piece> {
     let pieces = visits(nest, count).into_iter().map(|v| {
-        let (at, len) = segment.clip(v.at, v.n as i64);
+        let (at, len) = interval.clip(v.at, v.n as i64);
         Piece { at, len }
     });
     pieces.filter(|p| p.len > 0).collect()
@@ -58,9 +58,9 @@ struct Place {
     rest: Piece,
 }
 
-/// Segments: the place of packed byte `position`, by division and binary search.
+/// Positions: the place of packed byte `position`, by division and binary search.
 fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
-    let byte = Segment { from: position, to: position + 1 };
+    let byte = Interval { from: position, to: position + 1 };
     let mut path = Vec::new();
     let mut at = Offsets::ZERO;
     let mut body: Body = nest.root();
@@ -202,9 +202,9 @@ pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
     match words {
         ["visit"] => visits(&nest, 2).iter().map(|v| copy(&Piece { at: v.at, len: v.n as i64 })).collect(),
         ["range", from, to] => {
-            range(&nest, 2, Segment { from: number(from), to: number(to) }).iter().map(copy).collect()
+            range(&nest, 2, Interval { from: number(from), to: number(to) }).iter().map(copy).collect()
         }
-        ["segments", positions @ ..] => positions
+        ["positions", positions @ ..] => positions
             .iter()
             .map(|p| {
                 let Place { path, rest } = locate(&nest, 2, number(p));
@@ -274,7 +274,7 @@ fn ranges_are_cut_leaves() {
     let n = whole.len();
     for (from, to) in (0..n).flat_map(|from| (from..=n).map(move |to| (from, to))) {
         let mut got = vec![0xee; to - from];
-        for p in range(&nest, COUNT, Segment { from: from as i64, to: to as i64 }) {
+        for p in range(&nest, COUNT, Interval { from: from as i64, to: to as i64 }) {
             for i in 0..p.len {
                 got[(p.at.packed + i) as usize - from] = user[(p.at.user + i) as usize];
             }
@@ -284,7 +284,7 @@ fn ranges_are_cut_leaves() {
 }
 
 #[test]
-fn segments_are_found_afresh() {
+fn positions_are_found_afresh() {
     let (example, other) = example();
     let more =
         ["vector(7, 3, 5, short)", "indexed_block(2, [0, 9, 4], vector(2, 1, 2, int))", "contiguous(9, int)"];
@@ -304,7 +304,7 @@ fn segments_are_found_afresh() {
                     got.extend_from_slice(&user[start..start + len]);
                 }
             }
-            assert_eq!(got, whole, "segments of {piece} bytes of {t}");
+            assert_eq!(got, whole, "pieces of {piece} bytes of {t}");
         }
     }
 }

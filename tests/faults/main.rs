@@ -13,8 +13,8 @@ use std::fmt::Display;
 use ddtc::arena::Arena;
 use ddtc::datatype::Datatype;
 use ddtc::emit::{self, Emitter as _, emit};
-use ddtc::fuzzing::Case;
 use ddtc::fuzzing::guard::{Edge, Rig, Subject};
+use ddtc::fuzzing::{Case, Choices};
 use ddtc::kernel::{Context, Kernel, Text};
 use ddtc::kind::Direction;
 use ddtc::legalize::legalize;
@@ -25,6 +25,7 @@ use ddtc::nest::{self, LoopNest};
 use ddtc::normalize::{Normalized, normalize};
 use ddtc::plan::{self, Field, Legal, Op, Operand, Plan};
 use ddtc::schedule::schedule;
+use ddtc::segments::{Runs, Segments};
 use ddtc::target::{Level, Target};
 
 use nests::{Faulty, meaning, nest_faults};
@@ -95,6 +96,35 @@ fn lower_and_normalize() {
         assert!(case.nest("faulty", &nest, origin + 1).is_err(), "{text}");
     }
     assert!(n > 400, "{n} faults");
+}
+
+/// What is kept about where segments begin, made from a nest with a fault, beside the sound nest: whatever differs is noticed.
+#[test]
+fn segments() {
+    let (mut n, mut silent) = (0, 0);
+    for text in TYPES {
+        let t = parse(text);
+        let case = Case::new(&t, COUNT).unwrap();
+        let Normalized { nest, origin, .. } = normal(&t);
+        let sound = Runs::new(&nest).unwrap();
+        let judged = |runs: &Runs, origin| {
+            let judge = || {
+                case.segments(&Segments::new(&nest, runs, COUNT, origin).unwrap(), &mut Choices::from_seed(7))
+            };
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(judge)).is_ok_and(|judged| judged.is_ok())
+        };
+        assert!(judged(&sound, origin) && !judged(&sound, origin + 1), "{text}");
+        for (what, faulty) in nest_faults(&nest) {
+            let Ok(runs) = Runs::new(&faulty) else { continue };
+            if runs == sound {
+                silent += 1;
+                continue;
+            }
+            assert!(!judged(&runs, origin), "not caught: {what}\n{text}\n{nest}\n{sound:?}\n{runs:?}");
+            n += 1;
+        }
+    }
+    assert!(n > 20 && n + silent > 200, "{n} faults, {silent} without effect");
 }
 
 /// Sound plans of all types, with the case and the origin.

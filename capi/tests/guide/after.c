@@ -47,6 +47,11 @@ int main(void)
     BYTES(packed, ((unsigned char[]){0x3f, 0xe0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}), 16);
     OK(ddtc_applied_release(t.external));
 
+    /* Gathered: the network takes 500 bytes at a time, of lists of 64 segments of 8 bytes. */
+    ddtc_count at = 0;
+    for (int calls = 1; at < 16 * ROWS; calls++) EQ(at = runtime_gather(&t, rows, ROWS, at), calls * 500 < 16 * ROWS ? calls * 500 : 16 * ROWS);
+    BYTES(sent, packed, 16 * ROWS);
+
     /* Errors come back. */
     FAILS(DDTC_ERR_COUNT, "count", runtime_send(rows, -1, &t));
     const ddtc_committed *held = t.packing;

@@ -1,5 +1,5 @@
 //! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
-//! `explain`, `preload`, `tune` and `wire`.
+//! `explain`, `preload`, `segments`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod bench;
@@ -7,6 +7,7 @@ mod check;
 mod corpus;
 mod explain;
 mod preload;
+mod segments;
 mod tree;
 mod tune;
 mod wire;
@@ -59,6 +60,8 @@ enum Verb {
     Check(check::Args),
     /// List or print the entries of the corpus
     Corpus(corpus::Args),
+    /// List the contiguous pieces of memory that a datatype consists of
+    Segments(segments::Args),
     /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
     Preload(preload::Args),
     /// Measure which messages gain under the preload library, and write its table
@@ -99,6 +102,7 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Bench(args) => bench::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Corpus(args) => corpus::run(&args),
+        Verb::Segments(args) => segments::run(&args),
         Verb::Preload(args) => preload::run(&args),
         Verb::Tune(args) => tune::run(&args),
         Verb::Wire(args) => wire::run(&args),

@@ -21,6 +21,7 @@ mod measure;
 mod native;
 mod pieces;
 mod result;
+mod segments;
 mod svg;
 mod table;
 mod wire;
@@ -54,6 +55,7 @@ pub(crate) use table::bytes as bytes_in_words;
     ddtc bench WRF_x_vec vec_8B.L         some layouts\n  \
     ddtc bench 'vector(100, 3, 7, int)'   a type of your own (no hand-written loop)\n  \
     ddtc bench --runs 5 --record          medians of five runs, recorded below benches/record\n  \
+    ddtc bench --segments --mpicc mpicc   lists of segments, beside MPICH's own\n  \
     ddtc bench --break-even --mpicc mpicc when compiling pays under this MPI library")]
 pub(crate) struct Args {
     /// Layouts: a name, a name without its size, a part of names, or a datatype in text notation; all if none is given
@@ -92,12 +94,15 @@ pub(crate) struct Args {
     /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     huge: bool,
+    /// Measure how fast segments are counted, found and listed, and under an MPICH its own if --mpicc is given
+    #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
+    segments: bool,
     /// Count after how many packs a commit under the preload library pays, against the bare MPI library's own packing
-    #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
+    #[arg(long, group = "host", conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
     break_even: bool,
-    /// The MPI library's compiler, for --break-even
-    #[arg(long, default_value = "mpicc", requires = "break_even")]
-    mpicc: OsString,
+    /// The MPI library's compiler, for --break-even [default there: mpicc] and --segments
+    #[arg(long, requires = "host")]
+    mpicc: Option<OsString>,
     /// The preload library for --break-even, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE", requires = "break_even")]
     library: Option<PathBuf>,
@@ -161,6 +166,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         let text = wire::run(args.quick)?;
         return write(args, &machine, "-wire", &text, None);
     }
+    if args.segments {
+        let text = segments::run(args.mpicc.as_deref(), args.quick)?;
+        let text = format!("# {machine}\n# {} {}\n{text}", machine::today(), machine::commit());
+        return write(args, &machine, "-segments", &text, None);
+    }
     if args.huge {
         let text = huge::run(level, args.quick)?;
         return write(args, &machine, "-huge", &text, None);
@@ -198,7 +208,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 fn even(args: &Args, machine: &Machine, level: Level, tasks: &[Task]) -> Result<(), Box<dyn Error>> {
     let entries: Vec<CorpusEntry> = tasks.iter().map(|t| t.entry.clone()).collect();
     let setting = break_even::Setting {
-        mpicc: args.mpicc.clone(),
+        mpicc: args.mpicc.clone().unwrap_or_else(|| "mpicc".into()),
         library: crate::preload::library(args.library.as_deref())?,
         launch: args.launch.clone(),
         level,

@@ -1,4 +1,4 @@
-//! Segments: which part of a node lies inside a range of the packed stream.
+//! Intervals: which part of a node lies inside a range of the packed stream.
 //!
 //! Packed order is type-map order, so every node of a pack or unpack nest covers one interval of the stream, and the
 //! iterations of a loop cover equal pieces of it. A position is found by division and binary search, never by counting.
@@ -8,14 +8,14 @@ use crate::nest::{Leaf, LoopNest, Node, Normal, Offsets};
 
 /// A range `[from, to)` of the packed stream, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct Interval {
     /// First byte.
     pub from: i64,
     /// One past the last byte.
     pub to: i64,
 }
 
-/// How an interval of the stream lies with respect to a segment.
+/// How an interval of the stream lies with respect to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
     /// Nothing of it is inside.
@@ -26,7 +26,7 @@ pub enum Cover {
     Part,
 }
 
-impl Segment {
+impl Interval {
     /// How the `len` bytes from packed offset `start` lie.
     #[inline]
     pub fn cover(self, start: i64, len: i64) -> Cover {
@@ -83,7 +83,7 @@ pub fn at_most(column: &Column, limit: i64) -> usize {
 /// The last boundary between units of `count` instances of `nest` that is not past `position` in the packed stream: found as any position is.
 pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) -> u64 {
     let position = i64::try_from(position).unwrap_or(i64::MAX);
-    let byte = Segment { from: position, to: position.saturating_add(1) };
+    let byte = Interval { from: position, to: position.saturating_add(1) };
     let (mut body, mut at) = (nest.root(), 0);
     loop {
         let inside =
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn pieces_are_those_touched() {
-        let s = Segment { from: 10, to: 25 };
+        let s = Interval { from: 10, to: 25 };
         assert_eq!(s.pieces(0, 8, 100), 1..4);
         assert_eq!(s.pieces(10, 5, 3), 0..3);
         assert_eq!(s.pieces(30, 5, 3), 0..0);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn clipping_keeps_the_inside() {
-        let s = Segment { from: 10, to: 25 };
+        let s = Interval { from: 10, to: 25 };
         assert_eq!(s.clip(Offsets::new(100, 8), 8), (Offsets::new(102, 10), 6));
         assert_eq!(s.clip(Offsets::new(0, 20), 100), (Offsets::new(0, 20), 5));
         assert_eq!(s.cover(10, 15), Cover::All);

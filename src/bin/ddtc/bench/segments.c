@@ -1,0 +1,58 @@
+/* MPIX_Type_iov_len and MPIX_Type_iov of this MPI library, on the layouts of layouts.h.
+ *
+ *   segments INDEX      prints "SEGMENTS BYTES LEN LIST MIDDLE" of the layout, in nanoseconds: MPIX_Type_iov_len of all; segments by
+ *                       MPIX_Type_iov into an array of 1024, the first 2^20 at most, each; one segment in the middle
+ *
+ * Each figure is the least of some rounds; a round repeats its call until 200 us have passed, or is one call that takes longer. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "layouts.h"
+
+enum { ARRAY = 1024, MOST = 1 << 20, ROUNDS = 9 };
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+
+static MPI_Datatype t;
+static MPI_Count size, all, bytes, listed;
+static MPIX_Iov iov[ARRAY];
+
+static void len(void) { MPIX_Type_iov_len(t, size, &all, &bytes); }
+static void list(void)
+{
+    MPI_Count n;
+    for (listed = 0; listed < all && listed < MOST; listed += n) {
+        MPIX_Type_iov(t, listed, iov, ARRAY, &n);
+        if (n <= 0) { fprintf(stderr, "%lld of %lld segments\n", (long long)listed, (long long)all); exit(1); }
+    }
+}
+static void middle(void) { MPI_Count n; MPIX_Type_iov(t, all / 2, iov, 1, &n); }
+
+/* Nanoseconds of a call; one that takes a second is not called again. */
+static double least(void (*call)(void))
+{
+    double start = now(), best;
+    call();
+    best = now() - start;
+    for (int round = 0; round < ROUNDS && best < 1e9; round++) {
+        long n = 0;
+        double time = 0;
+        for (start = now(); time < 2e5; time = now() - start) call(), n++;
+        if (time / n < best) best = time / n;
+    }
+    return best;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    if (argc < 2) return 2;
+    t = make[atoi(argv[1])]();
+    MPI_Type_commit(&t);
+    MPI_Type_size_x(t, &size);
+    double first = least(len), each = least(list), one = least(middle);
+    printf("segments %lld %lld %.1f %.3f %.1f\n", (long long)all, (long long)bytes, first, each / listed, one);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,287 @@
+//! Segments: the contiguous pieces of user memory that some instances of a layout consist of, in type-map order.
+//!
+//! What a runtime hands to `writev` or to a network card. Neighbours of the stream that touch in user memory are one segment, across blocks,
+//! iterations and instances; what lies in descending order never touches, since a piece has to end where the next one begins. Overlapping
+//! entries are listed as often as the type map has them. There is no segment without a byte.
+//!
+//! Segments cut the packed stream as they cut user memory, so each has a first packed byte. All that depends on neither count nor address is
+//! in [`Runs`], made once in O(nodes + rows); after that any question is answered in O(depth + log rows), and nothing is kept between two.
+
+mod list;
+mod runs;
+
+use crate::error::{Error, ErrorClass, Result};
+use crate::nest::{LoopNest, Node, Normal};
+
+pub use runs::Runs;
+
+use runs::iterations;
+
+/// A contiguous piece of user memory. In memory it is POSIX's `struct iovec`, where addresses and sizes have 64 bits.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Segment {
+    /// First byte: bytes from displacement 0 of instance 0, or an address, where [`Segments::based`] was told one.
+    pub at: i64,
+    /// Bytes, at least one.
+    pub len: u64,
+}
+
+impl Segment {
+    /// Where the byte after the last one would be.
+    #[inline]
+    pub fn end(self) -> i64 {
+        self.at.wrapping_add_unsigned(self.len)
+    }
+}
+
+/// The segments of some instances of a layout, counted from 0 in type-map order. Nothing is listed before somebody asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Segments<'l> {
+    nest: &'l LoopNest<Normal>,
+    runs: &'l Runs,
+    count: u64,
+    /// User offset or address of offset 0 of the nest.
+    base: i64,
+    /// Segments, and packed bytes.
+    len: u64,
+    bytes: u64,
+}
+
+impl<'l> Segments<'l> {
+    /// Those of `count` instances of `nest`, whose `runs` they are, with offset 0 of the nest at user offset `origin`. All user offsets fit 64 bits,
+    /// which is the caller's to know.
+    ///
+    /// # Errors
+    /// Class `Count` if the packed bytes do not fit 63 bits; segments are no more than these.
+    pub fn new(nest: &'l LoopNest<Normal>, runs: &'l Runs, count: u64, origin: i64) -> Result<Segments<'l>> {
+        let bytes = (nest.size() as u64).checked_mul(count).filter(|&bytes| i64::try_from(bytes).is_ok());
+        let Some(bytes) = bytes else {
+            let rule = "count times the size of the datatype must fit 63 bits";
+            return Err(Error::new(ErrorClass::Count, "segments", "count", count, rule));
+        };
+        let len = match nest.body(nest.root()) {
+            [root] if bytes > 0 => runs.of(nest.root().start as usize).breaks(iterations(root, count)) + 1,
+            _ => 0,
+        };
+        Ok(Segments { nest, runs, count, base: origin, len, bytes })
+    }
+
+    /// The same with everything `address` bytes further: with the address of displacement 0 of instance 0, [`Segment::at`] is an address.
+    pub fn based(self, address: i64) -> Segments<'l> {
+        Segments { base: self.base.wrapping_add(address), ..self }
+    }
+
+    /// What is known about the layout.
+    pub fn runs(&self) -> &'l Runs {
+        self.runs
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is none: no instance, or a datatype of size 0.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Packed bytes of all.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Writes segments `index ..` to the start of `out`, as many as fit or are left, and returns how many.
+    ///
+    /// # Errors
+    /// Class `Arg` for an index past [`Segments::len`], `NoMem` where the levels of a very deep datatype find no room. Nothing is written then.
+    pub fn fill(&self, index: u64, out: &mut [Segment]) -> Result<usize> {
+        if index > self.len {
+            return Err(past("index", index, self.len, "segments"));
+        }
+        let n = usize::try_from(self.len - index).unwrap_or(usize::MAX).min(out.len());
+        if n > 0 {
+            list::list(self, index, &mut out[..n])?;
+        }
+        Ok(n)
+    }
+
+    /// The same from packed byte `offset` on: the first one without its bytes before that.
+    ///
+    /// # Errors
+    /// As [`Segments::fill`], for an offset past [`Segments::bytes`].
+    pub fn fill_from(&self, offset: u64, out: &mut [Segment]) -> Result<usize> {
+        let (index, within) = self.find(offset)?;
+        let n = self.fill(index, out)?;
+        if let Some(first) = out[..n].first_mut() {
+            *first = Segment { at: first.at.wrapping_add_unsigned(within), len: first.len - within };
+        }
+        Ok(n)
+    }
+
+    /// The longest sequence of whole segments from `index` on that holds at most `max_bytes` bytes: how many they are, and their bytes.
+    ///
+    /// # Errors
+    /// Class `Arg` for an index past [`Segments::len`].
+    pub fn within(&self, index: u64, max_bytes: u64) -> Result<(u64, u64)> {
+        let start = self.start(index)?;
+        let limit = start.saturating_add(max_bytes);
+        if limit >= self.bytes {
+            return Ok((self.len - index, self.bytes - start));
+        }
+        // The segment of the first byte that is too many is not whole.
+        let end = self.index(limit);
+        Ok((end - index, self.start(end)? - start))
+    }
+
+    /// The segment that packed byte `offset` lies in, and how many bytes of it lie before that. The end of the stream is byte 0 of
+    /// the segment after the last one.
+    ///
+    /// # Errors
+    /// Class `Arg` for an offset past [`Segments::bytes`].
+    pub fn find(&self, offset: u64) -> Result<(u64, u64)> {
+        if offset >= self.bytes {
+            let end = (offset == self.bytes).then_some((self.len, 0));
+            return end.ok_or_else(|| past("offset", offset, self.bytes, "packed bytes"));
+        }
+        let index = self.index(offset);
+        Ok((index, offset - self.start(index)?))
+    }
+
+    /// The first packed byte of segment `index`; for [`Segments::len`], the end of the stream.
+    ///
+    /// # Errors
+    /// Class `Arg` for an index past [`Segments::len`].
+    pub fn start(&self, index: u64) -> Result<u64> {
+        if index >= self.len {
+            let end = (index == self.len).then_some(self.bytes);
+            return end.ok_or_else(|| past("index", index, self.len, "segments"));
+        }
+        let (mut body, mut packed, mut run) = (self.nest.root(), 0, index);
+        while run > 0 {
+            let i = self.runs.first_node(self.nest, body, run);
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            run -= self.runs.before(body, i);
+            packed += node.at().packed;
+            if run == 0 {
+                break;
+            }
+            let k = runs.first_iteration(iterations(node, self.count), run);
+            run -= runs.before(k);
+            match node {
+                Node::Loop { step, body: inner, .. } => {
+                    (body, packed) = (*inner, packed + k as i64 * step.packed)
+                }
+                Node::Table { packed: piece, body: inner, .. } => {
+                    (body, packed) = (*inner, packed + k as i64 * piece);
+                }
+                Node::Blocks { packed: starts, .. } => {
+                    packed += starts.get(k as usize);
+                    break;
+                }
+                Node::Copy { .. } => break,
+            }
+        }
+        Ok(packed as u64)
+    }
+
+    /// The segment of a packed byte of the stream: the number of breaks up to it.
+    fn index(&self, offset: u64) -> u64 {
+        let (mut body, mut rest, mut index) = (self.nest.root(), offset as i64, 0);
+        loop {
+            let start = body.start as usize;
+            let k = match body.len {
+                1 => 0,
+                n => partition(n.into(), |k| self.nest.nodes()[start + k as usize].at().packed <= rest) - 1,
+            };
+            let i = start + k as usize;
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            index += self.runs.before(body, i);
+            rest -= node.at().packed;
+            let (k, piece, inner) = match node {
+                Node::Loop { step, body, .. } => (rest / step.packed, step.packed, *body),
+                Node::Table { packed, body, .. } => (rest / packed, *packed, *body),
+                Node::Blocks { packed, .. } => {
+                    let row = partition(packed.len() as u64, |k| packed.get(k as usize) <= rest) - 1;
+                    return index + runs.before(row);
+                }
+                Node::Copy { .. } => return index,
+            };
+            index += runs.before(k as u64);
+            (body, rest) = (inner, rest - k * piece);
+        }
+    }
+
+    /// All segments from `index` on, one after the other, for less than starting again for each costs. An index past [`Segments::len`] has none.
+    pub fn cursor(&self, index: u64) -> Cursor<'l> {
+        let left = self.len.saturating_sub(index);
+        Cursor {
+            segments: *self,
+            next: self.len - left,
+            listed: [Segment::default(); LISTED],
+            given: 0,
+            end: 0,
+        }
+    }
+}
+
+/// Segments that a [`Cursor`] lists at once.
+const LISTED: usize = 64;
+
+/// Segments in order: [`Segments::cursor`].
+#[derive(Clone, Debug)]
+pub struct Cursor<'l> {
+    segments: Segments<'l>,
+    /// The segment after those listed.
+    next: u64,
+    listed: [Segment; LISTED],
+    /// Those of `listed` that are still to be given.
+    given: usize,
+    end: usize,
+}
+
+impl Iterator for Cursor<'_> {
+    /// An error is one of memory, for a very deep datatype; the cursor stays where it is.
+    type Item = Result<Segment>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Segment>> {
+        if self.given == self.end {
+            match self.segments.fill(self.next, &mut self.listed) {
+                Ok(n) => (self.given, self.end, self.next) = (0, n, self.next + n as u64),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let segment = self.listed[..self.end].get(self.given)?;
+        self.given += 1;
+        Some(Ok(*segment))
+    }
+}
+
+/// The number of leading indices below `n` for which `before` holds.
+#[inline]
+fn partition(n: u64, before: impl Fn(u64) -> bool) -> u64 {
+    let (mut from, mut n) = (0, n);
+    while n > 0 {
+        let half = n / 2;
+        if before(from + half) {
+            from += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    from
+}
+
+#[cold]
+fn past(argument: &'static str, value: u64, end: u64, of: &str) -> Error {
+    let rule = format!("must not lie past the {end} {of}");
+    Error::new(ErrorClass::Arg, "segments", argument, value, rule)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! Listing: the runs `[lo, hi)` of a nest into a caller's array, by one descent to the first and the last of them.
+//!
+//! At every node the runs have a head, whole iterations, and a tail. Whole iterations of a loop are the same runs at constant distance, so
+//! only two of them are gone through and the others are copied from these. Nothing is compared with the end of the array on
+//! the way, since the number of runs is known beforehand; a store past its end cannot be written.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::runs::{Joints, NodeRuns, Runs, iterations};
+use super::{Segment, Segments};
+use crate::column::Column;
+use crate::error::{Error, ErrorClass, Result};
+use crate::interval::packed_bytes;
+use crate::nest::{Body, LoopNest, Node, Normal};
+
+/// Steps kept without allocating.
+const INLINE_STEPS: usize = 16;
+
+/// What is still to be listed, last things first.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Runs `[lo, hi)` of one iteration of a body, which is at user offset `at`.
+    Part { body: Body, at: i64, lo: u64, hi: u64 },
+    /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at `at`.
+    Whole { i: usize, at: i64, from: u64, to: u64 },
+    /// `times` iterations more, of which the last two are listed: `runs` segments each, `step` bytes apart.
+    Again { times: u64, runs: u64, step: i64, touching: bool },
+}
+
+/// A list under construction.
+struct List<'a> {
+    nest: &'a LoopNest<Normal>,
+    runs: &'a Runs,
+    count: u64,
+    out: &'a mut [Segment],
+    /// Segments written; the last one may still grow.
+    n: usize,
+    steps: SmallVec<[Step; INLINE_STEPS]>,
+}
+
+/// Writes segments `lo ..` of `segments`, which has them, to all of `out`, which is not empty.
+pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut [Segment]) -> Result<()> {
+    let Segments { nest, runs, count, base, .. } = *segments;
+    let hi = lo + out.len() as u64;
+    let mut list = List { nest, runs, count, out, n: 0, steps: SmallVec::new() };
+    list.part(nest.root(), base, lo, hi)?;
+    while let Some(step) = list.steps.pop() {
+        match step {
+            Step::Part { body, at, lo, hi } => list.part(body, at, lo, hi)?,
+            Step::Whole { i, at, from, to } => list.whole(i, at, from, to)?,
+            Step::Again { times, runs, step, touching } => list.again(times, runs, step, touching),
+        }
+    }
+    Ok(())
+}
+
+impl List<'_> {
+    /// Leaves a step for later.
+    #[inline]
+    fn later(&mut self, step: Step) -> Result<()> {
+        if self.steps.len() == self.steps.capacity() {
+            self.steps.try_reserve(1).map_err(|_| {
+                let rule = "there must be memory for the levels of the datatype";
+                Error::new(ErrorClass::NoMem, "segments", "levels", self.steps.len(), rule)
+            })?;
+        }
+        self.steps.push(step);
+        Ok(())
+    }
+
+    /// Runs `[lo, hi)`, at least one, of one iteration of a body at `at`.
+    #[inline]
+    fn part(&mut self, mut body: Body, mut at: i64, mut lo: u64, mut hi: u64) -> Result<()> {
+        loop {
+            let i = self.runs.first_node(self.nest, body, lo);
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            let n = iterations(node, self.count);
+            let (before, breaks) = (self.runs.before(body, i), runs.breaks(n));
+            // What later nodes have of it: no run begins before theirs.
+            let mut rest = None;
+            if i + 1 < body.range().end {
+                let first = self.runs.before(body, i + 1);
+                if first < hi {
+                    let body = Body { start: i as u32 + 1, len: body.range().end as u32 - i as u32 - 1 };
+                    rest = Some((body, at, 0, hi - first));
+                }
+                hi = hi.min(before + breaks + 1);
+            }
+            (lo, hi) = (lo - before, hi - before);
+            at = at.wrapping_add(node.at().user);
+            if breaks == 0 {
+                self.push(at, packed_bytes(node, self.count) as u64);
+            } else if runs.inner == 0 {
+                self.rows_of(node, runs, at, lo..hi);
+            }
+            if breaks == 0 || runs.inner == 0 {
+                let Some(rest) = rest else { return Ok(()) };
+                (body, at, lo, hi) = rest;
+                continue;
+            }
+            if let Some((body, at, lo, hi)) = rest {
+                self.later(Step::Part { body, at, lo, hi })?;
+            }
+            let Some(inside) = node.body() else { return Ok(()) };
+            let a = runs.first_iteration(n, lo);
+            let before = runs.before(a);
+            (lo, hi) = (lo - before, hi - before);
+            // Whether anything lies in the next iteration too.
+            let all = runs.inner + 1;
+            if a + 1 < n && hi > runs.before(a + 1) - before {
+                let b = runs.last_iteration(n, hi + before);
+                let tail = hi + before - runs.before(b);
+                let (from, to) = (a + u64::from(lo > 0), b + u64::from(tail >= all));
+                if tail < all {
+                    self.later(Step::Part { body: inside, at: iteration(node, at, b), lo: 0, hi: tail })?;
+                }
+                if from < to {
+                    self.later(Step::Whole { i, at, from, to })?;
+                }
+                if lo == 0 {
+                    return Ok(());
+                }
+            }
+            (body, at, hi) = (inside, iteration(node, at, a), hi.min(all));
+        }
+    }
+
+    /// Runs `[lo, hi)` of a node at `at` whose rows or iterations are one run each.
+    #[inline]
+    fn rows_of(&mut self, node: &Node, runs: &NodeRuns, at: i64, Range { start: lo, end: hi }: Range<u64>) {
+        let apart = matches!(runs.joints, Joints::Apart);
+        match node {
+            Node::Loop { step, .. } => {
+                let first = at.wrapping_add(step.user.wrapping_mul(lo as i64));
+                self.strided(first, step.user, step.packed as u64, hi - lo);
+            }
+            Node::Table { displacements, packed, .. } if apart => {
+                self.rows(at, displacements, |_| *packed as u64, lo..hi);
+            }
+            Node::Blocks { user, len, .. } if apart => self.rows(at, user, |i| len.get(i) as u64, lo..hi),
+            Node::Table { displacements: user, .. } | Node::Blocks { user, .. } => {
+                let n = user.len() as u64;
+                for i in runs.first_iteration(n, lo)..=runs.last_iteration(n, hi) {
+                    let bytes = match node {
+                        Node::Blocks { len, .. } => len.get(i as usize),
+                        Node::Table { packed, .. } => *packed,
+                        Node::Loop { .. } | Node::Copy { .. } => return,
+                    };
+                    self.push(at.wrapping_add(user.get(i as usize)), bytes as u64);
+                }
+            }
+            Node::Copy { .. } => {}
+        }
+    }
+
+    /// Whole iterations `[from, to)` of a node with breaks inside of them.
+    fn whole(&mut self, i: usize, at: i64, from: u64, to: u64) -> Result<()> {
+        let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+        let Some(body) = node.body() else { return Ok(()) };
+        match node {
+            Node::Loop { step, .. } if to - from > 2 => {
+                let touching = matches!(runs.joints, Joints::Touching);
+                let each = runs.inner + u64::from(!touching);
+                self.later(Step::Again { times: to - from - 2, runs: each, step: step.user, touching })?;
+                let at = iteration(node, at, from + 1);
+                self.later(Step::Part { body, at, lo: 0, hi: runs.inner + 1 })?;
+            }
+            _ if to - from > 1 => self.later(Step::Whole { i, at, from: from + 1, to })?,
+            _ => {}
+        }
+        self.part(body, iteration(node, at, from), 0, runs.inner + 1)
+    }
+
+    /// Iterations that repeat the last of two listed ones: each segment is the one `runs` before it, `step` bytes on. Where iterations
+    /// touch, the last segment of each but the last goes on into the next, and so is as long as the one before these.
+    fn again(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
+        let (n, runs) = (self.n, runs as usize);
+        let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
+        let left = self.out.len() - n;
+        let more = usize::try_from(times).unwrap_or(left).saturating_mul(runs).min(left);
+        let end = self.out[open].len;
+        if touching {
+            self.out[open].len = self.out[open - runs].len;
+        }
+        let list = &mut self.out[n - runs..n + more];
+        match runs {
+            1 => repeat::<1>(list, step),
+            2 => repeat::<2>(list, step),
+            3 => repeat::<3>(list, step),
+            4 => repeat::<4>(list, step),
+            _ => {
+                for k in runs..list.len() {
+                    let Segment { at, len } = list[k - runs];
+                    list[k] = Segment { at: at.wrapping_add(step), len };
+                }
+            }
+        }
+        self.n = n + more;
+        if touching {
+            self.out[self.n - 1].len = end;
+        }
+    }
+
+    /// A piece that continues the last segment, or is one.
+    #[inline]
+    fn push(&mut self, at: i64, len: u64) {
+        if let Some(last) = self.n.checked_sub(1).map(|last| &mut self.out[last])
+            && last.end() == at
+        {
+            last.len += len;
+        } else if let Some(place) = self.out.get_mut(self.n) {
+            *place = Segment { at, len };
+            self.n += 1;
+        }
+    }
+
+    /// The places of `n` pieces that touch nothing before them, which are taken.
+    #[inline]
+    fn places(&mut self, n: u64) -> &mut [Segment] {
+        let from = self.n;
+        let left = self.out.len() - from;
+        self.n += usize::try_from(n).unwrap_or(left).min(left);
+        &mut self.out[from..self.n]
+    }
+
+    /// `n` pieces of `len` bytes, at least one, that do not touch each other.
+    #[inline]
+    fn strided(&mut self, first: i64, step: i64, len: u64, n: u64) {
+        self.push(first, len);
+        for (place, i) in self.places(n - 1).iter_mut().zip(1..) {
+            *place = Segment { at: first.wrapping_add(step.wrapping_mul(i)), len };
+        }
+    }
+
+    /// Rows `range`, at least one, that do not touch each other.
+    #[inline]
+    fn rows(&mut self, at: i64, rows: &Column, len: impl Fn(usize) -> u64, range: Range<u64>) {
+        let (from, n) = (range.start as usize, range.end - range.start);
+        self.push(at.wrapping_add(rows.get(from)), len(from));
+        let places = self.places(n - 1).iter_mut().zip(from + 1..);
+        match rows {
+            Column::I32(rows) => {
+                for ((place, i), &row) in places.zip(&rows[from + 1..]) {
+                    *place = Segment { at: at.wrapping_add(row.into()), len: len(i) };
+                }
+            }
+            Column::I64(rows) => {
+                for ((place, i), &row) in places.zip(&rows[from + 1..]) {
+                    *place = Segment { at: at.wrapping_add(row), len: len(i) };
+                }
+            }
+        }
+    }
+}
+
+/// The first `N` segments again and again, `step` bytes further each time. They are in registers: in memory, each would wait for the
+/// one `N` before it, which was just stored.
+fn repeat<const N: usize>(list: &mut [Segment], step: i64) {
+    let (groups, rest) = list.as_chunks_mut::<N>();
+    let Some((first, groups)) = groups.split_first_mut() else { return };
+    let mut group = *first;
+    let mut next = || {
+        group.iter_mut().for_each(|segment| segment.at = segment.at.wrapping_add(step));
+        group
+    };
+    groups.iter_mut().for_each(|place| *place = next());
+    rest.iter_mut().zip(next()).for_each(|(place, segment)| *place = segment);
+}
+
+/// The user offset of iteration `i` of a loop or table.
+#[inline]
+fn iteration(node: &Node, at: i64, i: u64) -> i64 {
+    match node {
+        Node::Loop { step, .. } => at.wrapping_add(step.user.wrapping_mul(i as i64)),
+        Node::Table { displacements, .. } => at.wrapping_add(displacements.get(i as usize)),
+        Node::Blocks { .. } | Node::Copy { .. } => at,
+    }
+}
