@@ -9,10 +9,7 @@ use crate::kind::{Direction, Kind};
 use crate::micro::{Call, Table, strided, swap};
 use crate::nest::{Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Value};
 use crate::plan::{Op, Plan, Scheduled};
-use crate::target::Target;
-
-/// Most runs of a loop that goes run by run: memory is gone through once for each.
-const MAX_RUNS: usize = 8;
+use crate::target::{Target, cost};
 
 impl Planned for Value {
     fn plan(nest: &LoopNest<Normal, Value>, kind: Kind, target: Target) -> Result<Plan<Scheduled>, Refusal> {
@@ -92,7 +89,7 @@ impl Scheduler<'_> {
         for node in self.nest.body(body) {
             match node {
                 Node::Copy { at, n, unit } => runs.push(Run { at: *at, n: *n, value: *unit }),
-                Node::Blocks { at, user, packed, len, unit } if len.len() <= MAX_RUNS => {
+                Node::Blocks { at, user, packed, len, unit } if len.len() <= cost::VALUE_RUNS => {
                     runs.extend((0..len.len()).map(|i| Run {
                         at: *at + Offsets::new(user.get(i), packed.get(i)),
                         n: Quantity::fixed(len.get(i) as u64),
@@ -102,7 +99,7 @@ impl Scheduler<'_> {
                 _ => return None,
             }
         }
-        (runs.len() <= MAX_RUNS).then_some(runs)
+        (runs.len() <= cost::VALUE_RUNS).then_some(runs)
     }
 
     fn body(&mut self, body: Body, depth: usize) -> Result<Vec<Op>, Refusal> {

@@ -9,17 +9,19 @@ mod plans;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ddtc::arena::Arena;
 use ddtc::datatype::Datatype;
 use ddtc::emit::{self, Emitter as _, emit};
 use ddtc::fuzzing::guard::{Edge, Rig, Subject};
 use ddtc::fuzzing::{Case, Choices};
+use ddtc::interp::external32;
 use ddtc::kernel::{Context, Kernel, Text};
-use ddtc::kind::Direction;
+use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::legalize::legalize;
 use ddtc::load::load;
-use ddtc::lower::{Bytes, lower};
+use ddtc::lower::{Bytes, Values, lower};
 use ddtc::micro::{Argument, Role};
 use ddtc::nest::{self, LoopNest};
 use ddtc::normalize::{Normalized, normalize};
@@ -374,6 +376,58 @@ fn code_bytes() {
         assert!(found || !cfg!(target_arch = "x86_64"), "the constant is not in the code");
         if found {
             assert!(run_caught(&case, Subject::Kernel(&faulty, origin), direction, &mut rig));
+        }
+    }
+}
+
+/// Plans of values: every number of the plan changed, judged by the interpreter's own conversion; and what the verifier alone can see.
+#[test]
+fn plans_of_values() {
+    let kinds = Direction::BOTH.map(|direction| Kind { direction, operation: Operation::External32 });
+    for text in [
+        "resized(0, 40, struct([1, 3, 2], [0, 8, 24], [int, short, double]))",
+        "hvector(4, 1, 300, vector(5, 3, 7, double))",
+        "indexed_block(2, [0, 5, 9, 30, 33, 60, 100], int)",
+    ] {
+        let t = parse(text);
+        let lowered = lower(&t, Values(Operation::External32)).unwrap();
+        let Normalized { nest, origin, .. } = normalize(&lowered, t.arguments()).unwrap();
+        let span = (t.true_ub() + (COUNT as i64 - 1) * t.extent()) as usize;
+        let stream: Vec<u8> = (0..nest.size() as usize * COUNT as usize).map(|i| (i * 37) as u8).collect();
+        let mut after = vec![0x55; span];
+        external32::unpack(&t, COUNT, &stream, &mut after, 0).unwrap();
+        for kind in kinds {
+            let plan = schedule(&nest, kind, Target::new(Level::Baseline)).unwrap();
+            plan.verify().unwrap();
+            let right = |plan: &Plan<_>| {
+                let pack = kind.direction == Direction::Pack;
+                let mut user = if pack { after.clone() } else { vec![0x55; span] };
+                let mut packed = if pack { vec![0; stream.len()] } else { stream.clone() };
+                plan.eval(COUNT, &mut user, origin as usize, &mut packed);
+                user == after && packed == stream
+            };
+            assert!(right(&plan), "{text}\n{plan}");
+            let faults = plan_faults(&plan);
+            assert!(faults.len() >= 8, "{text}: {} faults", faults.len());
+            for (what, faulty) in faults {
+                let caught = faulty.verify().is_err()
+                    || catch_unwind(AssertUnwindSafe(|| !right(&faulty))).unwrap_or(true);
+                assert!(caught, "{text}: {what}\n{faulty}");
+            }
+            // The same calls in a plan of bytes, and a move of bytes among them.
+            let (ops, tables) = (plan.ops().to_vec(), plan.tables().to_vec());
+            let bytes = Plan::<plan::Scheduled>::new(
+                ops.clone(),
+                plan.root(),
+                tables.clone(),
+                kind.direction,
+                plan.target(),
+            );
+            assert!(bytes.verify().unwrap_err().to_string().contains("another operation"));
+            let mut ops = ops;
+            ops[0] = Op::Move { at: nest::Offsets::ZERO, len: 4 };
+            let moved = Plan::<plan::Scheduled>::new(ops, plan.root(), tables, kind, plan.target());
+            assert!(moved.verify().unwrap_err().to_string().contains("move of bytes"));
         }
     }
 }

@@ -90,9 +90,8 @@ fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
 
 pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
     let mut out = Vec::new();
-    let rebuilt = |ops: Vec<Op>, tables: Vec<Table>| {
-        Plan::new(ops, plan.root(), tables, plan.direction(), plan.target())
-    };
+    let rebuilt =
+        |ops: Vec<Op>, tables: Vec<Table>| Plan::new(ops, plan.root(), tables, plan.kind(), plan.target());
     // Behind a guard only one side runs at this count.
     let dead: Vec<std::ops::Range<usize>> = plan
         .ops()
