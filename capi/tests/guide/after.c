@@ -38,12 +38,12 @@ int main(void)
     BYTES(slots, packed, 16 * ROWS);
 
     /* In external32: a double of 0.5 is 3f e0 and zeros. */
-    ddtc_count size;
+    ddtc_count stream;
     OK(runtime_open_external(&t));
-    OK(ddtc_applied_size(t.external, 2, &size));
-    EQ(size, 32);
-    OK(ddtc_applied_range(t.external, DDTC_PACK, rows + 1, 1, 0, packed, sizeof packed, &size));
-    EQ(size, 16);
+    OK(ddtc_applied_size(t.external, 2, &stream));
+    EQ(stream, 32);
+    OK(ddtc_applied_range(t.external, DDTC_PACK, rows + 1, 1, 0, packed, sizeof packed, &stream));
+    EQ(stream, 16);
     BYTES(packed, ((unsigned char[]){0x3f, 0xe0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}), 16);
     OK(ddtc_applied_release(t.external));
 
