@@ -39,12 +39,13 @@ int main(void)
 
     /* In external32: a double of 0.5 is 3f e0 and zeros. */
     ddtc_count stream;
+    unsigned char external[64];
     OK(runtime_open_external(&t));
     OK(ddtc_applied_size(t.external, 2, &stream));
     EQ(stream, 32);
-    OK(ddtc_applied_range(t.external, DDTC_PACK, rows + 1, 1, 0, packed, sizeof packed, &stream));
+    OK(ddtc_applied_range(t.external, DDTC_PACK, rows + 1, 1, 0, external, sizeof external, &stream));
     EQ(stream, 16);
-    BYTES(packed, ((unsigned char[]){0x3f, 0xe0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}), 16);
+    BYTES(external, ((unsigned char[]){0x3f, 0xe0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}), 16);
     OK(ddtc_applied_release(t.external));
 
     /* Gathered: the network takes 500 bytes at a time, of lists of 64 segments of 8 bytes. */
