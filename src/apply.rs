@@ -7,7 +7,7 @@ mod external32;
 
 use std::ops::Range;
 
-use crate::interval::{Cover, Interval, at_most, packed_bytes};
+use crate::interval::{Cover, Interval, packed_bytes};
 use crate::kind::Operation;
 use crate::micro::Buffers;
 use crate::nest::{Body, Leaf, LoopNest, Node, Normal, Offsets, Value};
@@ -84,7 +84,7 @@ pub fn apply(
                     stack.pop();
                     continue;
                 }
-                let at = iteration(node, *at, *next);
+                let at = node.iteration(*at, *next);
                 *next += 1;
                 let body = node.body().unwrap_or_default();
                 stack.push(Pending::Nodes { nodes: nest.body(body), at });
@@ -102,7 +102,8 @@ pub fn apply(
             }
             Node::Blocks { user, packed, len, unit, .. } => {
                 // The rows from the first that ends inside.
-                let first = at_most(packed, interval.from - at.packed).saturating_sub(1);
+                let first =
+                    packed.partition_point(|start| start <= interval.from - at.packed).saturating_sub(1);
                 for i in first..len.len() {
                     let at = at + Offsets::new(user.get(i), packed.get(i));
                     if at.packed >= interval.to {
@@ -127,17 +128,6 @@ pub fn apply(
         }
     }
     Ok(())
-}
-
-/// The offset of iteration `i`.
-fn iteration(node: &Node<Value>, at: Offsets, i: u64) -> Offsets {
-    match node {
-        Node::Loop { step, .. } => at.step(*step, i as i64),
-        Node::Table { displacements, packed, .. } => {
-            at + Offsets::new(displacements.get(i as usize), packed.wrapping_mul(i as i64))
-        }
-        Node::Blocks { .. } | Node::Copy { .. } => at,
-    }
 }
 
 /// Of `n` values from `at` on those that lie whole inside `interval`: where they begin, and how many.

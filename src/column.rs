@@ -53,6 +53,14 @@ impl Column {
         self.len() == 0
     }
 
+    /// The number of leading entries of an ascending column for which `before` holds.
+    pub fn partition_point(&self, before: impl Fn(i64) -> bool) -> usize {
+        match self {
+            Column::I32(entries) => entries.partition_point(|&entry| before(entry.into())),
+            Column::I64(entries) => entries.partition_point(|&entry| before(entry)),
+        }
+    }
+
     /// Entry `i`.
     ///
     /// # Panics

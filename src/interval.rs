@@ -3,7 +3,6 @@
 //! Packed order is type-map order, so every node of a pack or unpack nest covers one interval of the stream, and the
 //! iterations of a loop cover equal pieces of it. A position is found by division and binary search, never by counting.
 
-use crate::column::Column;
 use crate::nest::{Leaf, LoopNest, Node, Normal, Offsets};
 
 /// A range `[from, to)` of the packed stream, in bytes.
@@ -70,16 +69,6 @@ pub fn packed_bytes<L: Leaf>(node: &Node<L>, count: u64) -> i64 {
     }
 }
 
-/// How many entries of an ascending column are at most `limit`.
-pub fn at_most(column: &Column, limit: i64) -> usize {
-    let (mut low, mut high) = (0, column.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if column.get(middle) <= limit { low = middle + 1 } else { high = middle }
-    }
-    low
-}
-
 /// The last boundary between units of `count` instances of `nest` that is not past `position` in the packed stream: found as any position is.
 pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) -> u64 {
     let position = i64::try_from(position).unwrap_or(i64::MAX);
@@ -95,7 +84,7 @@ pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) 
         let (step, inner) = match node {
             Node::Copy { unit, .. } => return leaf(at, unit),
             Node::Blocks { packed, unit, .. } => {
-                let row = at_most(packed, position - at).saturating_sub(1);
+                let row = packed.partition_point(|start| start <= position - at).saturating_sub(1);
                 return leaf(at + packed.get(row), unit);
             }
             Node::Loop { step, body, .. } => (step.packed, *body),

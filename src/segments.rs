@@ -205,8 +205,8 @@ impl<'l> Segments<'l> {
                 Node::Loop { step, body, .. } => (rest / step.packed, step.packed, *body),
                 Node::Table { packed, body, .. } => (rest / packed, *packed, *body),
                 Node::Blocks { packed, .. } => {
-                    let row = partition(packed.len() as u64, |k| packed.get(k as usize) <= rest) - 1;
-                    return index + runs.before(row);
+                    let row = packed.partition_point(|start| start <= rest) - 1;
+                    return index + runs.before(row as u64);
                 }
                 Node::Copy { .. } => return index,
             };

@@ -96,24 +96,12 @@ fn walk_body(
                     stack.pop();
                     continue;
                 }
-                let here = iteration(node, *at, *next);
+                let here = node.iteration(*at, *next);
                 *next += 1;
                 let Some(body) = node.body() else { continue };
                 stack.push(Pending::Nodes { nodes: nest.body(body), at: here });
             }
         }
-    }
-}
-
-/// The offset of iteration `i`.
-#[inline]
-fn iteration(node: &Node, at: Offsets, i: u64) -> Offsets {
-    match node {
-        Node::Loop { step, .. } => at.step(*step, i as i64),
-        Node::Table { displacements, packed, .. } => {
-            at + Offsets::new(displacements.get(i as usize), packed.wrapping_mul(i as i64))
-        }
-        Node::Blocks { .. } | Node::Copy { .. } => at,
     }
 }
 
@@ -251,13 +239,13 @@ impl<'a> Walker<'a> {
                 to -= u64::from(tail.is_some());
                 // The stack runs backwards: tail, middle, head.
                 if let Some(i) = tail {
-                    stack.push(Pending::Nodes { nodes, at: iteration(node, at, i) });
+                    stack.push(Pending::Nodes { nodes, at: node.iteration(at, i) });
                 }
                 if from < to {
                     stack.push(Pending::Whole { node, from, to, at });
                 }
                 if let Some(i) = head {
-                    stack.push(Pending::Nodes { nodes, at: iteration(node, at, i) });
+                    stack.push(Pending::Nodes { nodes, at: node.iteration(at, i) });
                 }
             }
         }

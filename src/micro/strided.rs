@@ -54,7 +54,8 @@ pub fn any_length(direction: Direction, level: Level, len: Quantity) -> Call {
     with(micro(u64::MAX, direction, level), Quantity::fixed(1), Offsets::ZERO, len)
 }
 
-fn with(callee: Micro, n: Quantity, step: Offsets, len: Quantity) -> Call {
+/// A call of `callee`, which takes what this family takes.
+pub(super) fn with(callee: Micro, n: Quantity, step: Offsets, len: Quantity) -> Call {
     let arguments = [
         (Role::Iterations, Argument::Number(n)),
         (Role::UserStep, Argument::Step(step.user)),

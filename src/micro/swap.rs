@@ -5,7 +5,7 @@
 
 use super::cursor::{Cursor, Strided};
 use super::isa::{Code, by_length, for_each_code, with_code};
-use super::{Actual, Argument, Call, Direction, Family, Micro, Role, Transform, strided};
+use super::{Actual, Call, Direction, Family, Micro, Role, Transform, strided};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
@@ -48,13 +48,7 @@ pub fn call(
     unit: i64,
 ) -> Option<Call> {
     let unit = *UNITS.iter().find(|&&u| i64::from(u) == unit)?;
-    let arguments = [
-        (Role::Iterations, Argument::Number(n)),
-        (Role::UserStep, Argument::Step(step.user)),
-        (Role::PackedStep, Argument::Step(step.packed)),
-        (Role::Length, Argument::Number(len)),
-    ];
-    Some(Call::new(Micro::new(&FAMILY, direction, level).with_variant(unit), arguments))
+    Some(strided::with(Micro::new(&FAMILY, direction, level).with_variant(unit), n, step, len))
 }
 
 /// The meaning: every unit's bytes, the last first.

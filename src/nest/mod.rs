@@ -270,6 +270,18 @@ impl<L: Leaf> Node<L> {
         }
     }
 
+    /// The offset of iteration `i`, where that of iteration 0 of a loop, or that which the rows of a table are relative to, is `at`.
+    #[inline]
+    pub fn iteration(&self, at: Offsets, i: u64) -> Offsets {
+        match self {
+            Node::Loop { step, .. } => at.step(*step, i as i64),
+            Node::Table { displacements, packed, .. } => {
+                at + Offsets::new(displacements.get(i as usize), packed.wrapping_mul(i as i64))
+            }
+            Node::Blocks { .. } | Node::Copy { .. } => at,
+        }
+    }
+
     /// Rows of the node's own columns.
     pub fn rows(&self) -> usize {
         match self {

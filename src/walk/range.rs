@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{iteration, walk_body};
+use super::walk_body;
 use crate::column::Column;
 use crate::interval::Interval;
 use crate::micro::Buffers;
@@ -92,11 +92,11 @@ impl<P: Parts> Driver<'_, P> {
             };
             let cut = Cut::new(from, to, piece);
             if !cut.is_one() {
-                let part = |i, from, to| self.body(inner, iteration(node, at, i), from, to, depth + 1);
+                let part = |i, from, to| self.body(inner, node.iteration(at, i), from, to, depth + 1);
                 return cut.each(part, |range| self.iterations(i, node, (inner, piece), at, range));
             }
             // All lies inside one iteration: there is nothing to come back to.
-            (body, at) = (inner, iteration(node, at, cut.first));
+            (body, at) = (inner, node.iteration(at, cut.first));
             (from, to) = (cut.skip, cut.skip + cut.len);
             depth += 1;
         }
@@ -250,8 +250,8 @@ pub(super) fn rows(
         }
     };
     // The row that holds byte `from`, and the first one that begins at or after `to`.
-    let mut first = partition(packed, |start| start <= from) - 1;
-    let mut end = partition(packed, |start| start < to);
+    let mut first = packed.partition_point(|start| start <= from) - 1;
+    let mut end = packed.partition_point(|start| start < to);
     let skip = from - packed.get(first);
     if skip > 0 {
         part(first, skip, len.get(first).min(to - packed.get(first)));
@@ -273,13 +273,5 @@ pub(super) fn rows(
     whole(columns, first..end);
     if is_cut {
         part(end, 0, tail);
-    }
-}
-
-/// The number of leading entries of an ascending column for which `before` holds.
-fn partition(column: &Column, before: impl Fn(i64) -> bool) -> usize {
-    match column {
-        Column::I32(entries) => entries.partition_point(|&entry| before(entry.into())),
-        Column::I64(entries) => entries.partition_point(|&entry| before(entry)),
     }
 }
