@@ -303,8 +303,8 @@ pub(super) trait Code: Isa {
         Baseline::prefetch::<WRITE>(address)
     }
 
-    /// The function for permutations of `granule`, if there is one.
-    fn permute(_granule: Granule, _direction: Direction) -> Option<permute::Function> {
+    /// The function for permutations of `granule`, in which units are reversed or not, if there is one.
+    fn permute(_granule: Granule, _swaps: bool, _direction: Direction) -> Option<permute::Function> {
         None
     }
 }

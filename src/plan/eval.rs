@@ -31,8 +31,10 @@ impl Machine<'_> {
             Direction::Unpack => (&self.packed[p], &mut self.user[u]),
         };
         to.copy_from_slice(from);
-        if let Transform::Reversed(unit) = transform {
-            to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse);
+        match transform {
+            Transform::Copied => {}
+            Transform::Reversed(unit) => to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse),
+            Transform::Mirrored => to.reverse(),
         }
     }
 }

@@ -189,19 +189,22 @@ impl Code for Avx2 {
         }
     }
 
-    fn permute(granule: Granule, direction: Direction) -> Option<Function> {
-        match (granule, direction) {
-            (Granule::Byte, _) => None,
-            (Granule::Word, Direction::Pack) => Some(words::<true>),
-            (Granule::Word, Direction::Unpack) => Some(words::<false>),
+    fn permute(granule: Granule, swaps: bool, direction: Direction) -> Option<Function> {
+        match (granule, swaps, direction) {
+            (Granule::Byte, ..) => None,
+            (Granule::Word, false, Direction::Pack) => Some(words::<true>),
+            (Granule::Word, false, Direction::Unpack) => Some(words::<false>),
+            (Granule::Word, true, Direction::Pack) => Some(swapped_words::<true>),
+            (Granule::Word, true, Direction::Unpack) => Some(swapped_words::<false>),
         }
     }
 }
 
-masked_permute!(words, Words, "avx2,bmi1,bmi2");
+masked_permute!(words, Words<false>, "avx2,bmi1,bmi2");
+masked_permute!(swapped_words, Words<true>, "avx2,bmi1,bmi2");
 
-/// Eight words of 4 bytes.
-struct Words;
+/// Eight words of 4 bytes, shuffled inside themselves or not.
+struct Words<const SWAPPED: bool>;
 
 /// The sign bits of eight lanes from eight bits.
 #[inline]
@@ -212,10 +215,11 @@ fn spread(mask: u64) -> __m256i {
 }
 
 // SAFETY of the functions: the callers promise the instructions and the lanes, and masked accesses touch only lanes in the mask.
-impl masked::Lanes for Words {
+impl<const SWAPPED: bool> masked::Lanes for Words<SWAPPED> {
     const UNIT: u64 = 4;
     const BYTES: u64 = 32;
     type Vector = __m256i;
+    type Places = (__m256i, __m256i);
 
     #[inline(always)]
     unsafe fn load(p: *const u8, mask: u64) -> __m256i {
@@ -238,9 +242,17 @@ impl masked::Lanes for Words {
         unsafe { store_32(p, v) }
     }
     #[inline(always)]
-    unsafe fn permute(v: __m256i, lanes: __m256i) -> __m256i {
+    unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> (__m256i, __m256i) {
+        // SAFETY: as above, of 64 bytes each.
+        unsafe { (load_32(lanes.as_ptr()), load_32(within.as_ptr())) }
+    }
+    #[inline(always)]
+    unsafe fn permute(v: __m256i, (lanes, within): (__m256i, __m256i)) -> __m256i {
         // SAFETY: as above.
-        unsafe { _mm256_permutevar8x32_epi32(v, lanes) }
+        unsafe {
+            let v = _mm256_permutevar8x32_epi32(v, lanes);
+            if SWAPPED { _mm256_shuffle_epi8(v, within) } else { v }
+        }
     }
 }
 

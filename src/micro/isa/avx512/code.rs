@@ -154,18 +154,21 @@ impl Code for Avx512 {
         }
     }
 
-    fn permute(granule: Granule, direction: Direction) -> Option<Function> {
-        Some(match (granule, direction) {
-            (Granule::Byte, Direction::Pack) => bytes::<true>,
-            (Granule::Byte, Direction::Unpack) => bytes::<false>,
-            (Granule::Word, Direction::Pack) => words::<true>,
-            (Granule::Word, Direction::Unpack) => words::<false>,
+    fn permute(granule: Granule, swaps: bool, direction: Direction) -> Option<Function> {
+        Some(match (granule, swaps, direction) {
+            (Granule::Byte, _, Direction::Pack) => bytes::<true>,
+            (Granule::Byte, _, Direction::Unpack) => bytes::<false>,
+            (Granule::Word, false, Direction::Pack) => words::<true>,
+            (Granule::Word, false, Direction::Unpack) => words::<false>,
+            (Granule::Word, true, Direction::Pack) => swapped_words::<true>,
+            (Granule::Word, true, Direction::Unpack) => swapped_words::<false>,
         })
     }
 }
 
 masked_permute!(bytes, Bytes, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi");
 masked_permute!(words, Words, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
+masked_permute!(swapped_words, SwappedWords, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
 
 /// 64 bytes; needs VBMI.
 struct Bytes;
@@ -173,14 +176,18 @@ struct Bytes;
 /// Sixteen words of 4 bytes.
 struct Words;
 
+/// The same, shuffled inside themselves.
+struct SwappedWords;
+
 macro_rules! lanes {
-    ($lanes:ident, $unit:literal, $mask:ty, $load:ident, $store:ident, $permute:ident) => {
+    ($lanes:ident, $unit:literal, $mask:ty, $load:ident, $store:ident, $permute:ident $(, $shuffle:ident)?) => {
         // SAFETY of the functions: the callers promise the instructions and the lanes, and masked accesses touch only lanes in the
         // mask.
         impl masked::Lanes for $lanes {
             const UNIT: u64 = $unit;
             const BYTES: u64 = 64;
             type Vector = __m512i;
+            type Places = [__m512i; 2];
 
             #[inline(always)]
             unsafe fn load(p: *const u8, mask: u64) -> __m512i {
@@ -203,9 +210,18 @@ macro_rules! lanes {
                 unsafe { store_first::<BYTES>(p, v) }
             }
             #[inline(always)]
-            unsafe fn permute(v: __m512i, lanes: __m512i) -> __m512i {
+            unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> [__m512i; 2] {
+                // SAFETY: as above, of 64 bytes each.
+                unsafe { [lanes, within].map(|places| _mm512_loadu_si512(places.as_ptr().cast())) }
+            }
+            #[inline(always)]
+            unsafe fn permute(v: __m512i, [lanes, _within]: [__m512i; 2]) -> __m512i {
                 // SAFETY: as above.
-                unsafe { $permute(lanes, v) }
+                unsafe {
+                    let v = $permute(lanes, v);
+                    $(let v = $shuffle(v, _within);)?
+                    v
+                }
             }
         }
     };
@@ -213,6 +229,10 @@ macro_rules! lanes {
 
 lanes!(Bytes, 1, u64, _mm512_maskz_loadu_epi8, _mm512_mask_storeu_epi8, _mm512_permutexvar_epi8);
 lanes!(Words, 4, u16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32, _mm512_permutexvar_epi32);
+lanes! {
+    SwappedWords, 4, u16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32, _mm512_permutexvar_epi32,
+    _mm512_shuffle_epi8
+}
 
 /// Stores the first `BYTES` bytes of a register: 32, 48 or all.
 ///
