@@ -20,6 +20,7 @@ mod cursor;
 mod family;
 mod isa;
 pub mod permute;
+pub mod resize;
 pub mod rows;
 mod run_time_length;
 pub mod stream;
