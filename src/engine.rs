@@ -34,6 +34,8 @@ pub use config::{Config, Mode};
 pub use counters::Counters;
 pub use explain::{Explanation, Stage};
 
+pub(crate) use values::Place;
+
 use counters::Tally;
 use explain::Trace;
 use parts::Compiled;
