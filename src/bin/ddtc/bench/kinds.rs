@@ -13,7 +13,7 @@ use ddtc::target::Level;
 use super::measure::{Effort, interleaved};
 
 /// Layouts of about so many packed bytes.
-fn layouts() -> Vec<(String, String)> {
+pub(super) fn layouts() -> Vec<(String, String)> {
     let sizes = [("16 KiB", 16 << 10), ("256 KiB", 256 << 10), ("4 MiB", 4 << 20)];
     type Form = (&'static str, fn(i64) -> String);
     let forms: [Form; 9] = [
@@ -38,7 +38,7 @@ fn layouts() -> Vec<(String, String)> {
 }
 
 /// User memory of values that fit and are no rare ones: small integers, long doubles between 1 and 2.
-fn values(t: &Datatype) -> Vec<u8> {
+pub(super) fn values(t: &Datatype) -> Vec<u8> {
     let long_doubles = t.type_map().next().is_some_and(|(basic, _)| basic == Named::LongDouble);
     let byte = |i: usize| match (long_doubles, i % 16) {
         (true, 8) => 0xff,
