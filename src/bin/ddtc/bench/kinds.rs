@@ -16,7 +16,7 @@ use super::measure::{Effort, interleaved};
 pub(super) fn layouts() -> Vec<(String, String)> {
     let sizes = [("16 KiB", 16 << 10), ("256 KiB", 256 << 10), ("4 MiB", 4 << 20)];
     type Form = (&'static str, fn(i64) -> String);
-    let forms: [Form; 9] = [
+    let forms: [Form; 10] = [
         ("doubles", |n| format!("contiguous({}, double)", n / 8)),
         ("floats", |n| format!("contiguous({}, float)", n / 4)),
         ("doubles by 16 B", |n| format!("vector({}, 1, 2, double)", n / 8)),
@@ -26,6 +26,12 @@ pub(super) fn layouts() -> Vec<(String, String)> {
         ("structs", |n| {
             format!(
                 "contiguous({}, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))",
+                n / 24
+            )
+        }),
+        ("wide structs", |n| {
+            format!(
+                "contiguous({}, resized(0, 128, struct([1, 1, 3], [0, 64, 100], [int, double, float])))",
                 n / 24
             )
         }),
