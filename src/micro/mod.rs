@@ -19,6 +19,7 @@ mod constant_length;
 mod cursor;
 mod family;
 mod isa;
+pub mod pairs;
 pub mod permute;
 pub mod resize;
 pub mod rows;
@@ -76,8 +77,15 @@ impl fmt::Display for Width {
 }
 
 /// All families.
-pub const FAMILIES: &[&Family] =
-    &[&strided::FAMILY, &rows::FAMILY, &blocks::FAMILY, &permute::FAMILY, &transpose::FAMILY, &swap::FAMILY];
+pub const FAMILIES: &[&Family] = &[
+    &strided::FAMILY,
+    &rows::FAMILY,
+    &pairs::FAMILY,
+    &blocks::FAMILY,
+    &permute::FAMILY,
+    &transpose::FAMILY,
+    &swap::FAMILY,
+];
 
 /// A micro-kernel by identity: plain data that plans, keys and logs can hold.
 ///

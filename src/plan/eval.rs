@@ -116,7 +116,7 @@ mod tests {
         let around = Op::Loop {
             at: Offsets::new(2, 2),
             trip: Quantity::fixed(1),
-            step: Offsets::ZERO,
+            step: Offsets::new(1, 1),
             unroll: 1,
             body: body(2),
         };

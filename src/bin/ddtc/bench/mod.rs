@@ -9,6 +9,7 @@ mod bytes;
 mod commit;
 mod compile;
 mod csource;
+mod direct;
 mod external;
 mod growth;
 mod hand;
@@ -187,7 +188,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             return write(args, &machine, "-external32", &text, None);
         }
         let text = kinds::run(level, args.quick)?;
-        return write(args, &machine, "-kinds", &text, None);
+        write(args, &machine, "-kinds", &text, None)?;
+        let text = direct::run(level, args.quick)?;
+        return write(args, &machine, "-direct", &text, None);
     }
     if args.pieces {
         let text = pieces::run(tasks.iter().map(|t| &t.entry), level, args.quick)?;
