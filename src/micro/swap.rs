@@ -133,6 +133,9 @@ pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
     places
 }
 
+/// Bytes from which a block is written by whole lines: a store that crosses them goes to both.
+const ALIGNED: usize = 512;
+
 /// Swaps `len` bytes of units that lie one after the other.
 ///
 /// # Safety
@@ -140,8 +143,19 @@ pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
 #[inline(always)]
 unsafe fn dense<I: Code, U: Unit, const UNIT: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
-    // SAFETY: registers, then units, that end at or before `len`.
+    // SAFETY: registers, then units, that end at or before `len`; two of them may overlap where the first whole line begins.
     unsafe {
+        let before = (dst as usize).wrapping_neg() % 64;
+        if len >= ALIGNED && before > 0 && before.is_multiple_of(UNIT) {
+            I::reverse::<UNIT, 64>(dst, src);
+            at = before;
+        }
+        while len - at >= 256 {
+            for row in 0..4 {
+                I::reverse::<UNIT, 64>(dst.add(at + 64 * row), src.add(at + 64 * row));
+            }
+            at += 256;
+        }
         while len - at >= 64 {
             I::reverse::<UNIT, 64>(dst.add(at), src.add(at));
             at += 64;
