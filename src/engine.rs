@@ -35,6 +35,8 @@ pub use config::{Config, Mode};
 pub use counters::Counters;
 pub use explain::{Explanation, Stage};
 
+pub(crate) use values::Place;
+
 use counters::Tally;
 use explain::Trace;
 use parts::Compiled;

@@ -322,6 +322,8 @@ pub enum Transform {
     Copied,
     /// In units of so many bytes, which end on the other side in reverse order.
     Reversed(u8),
+    /// They end in reverse order: a block is one unit, of whatever size.
+    Mirrored,
 }
 
 impl Transform {
@@ -329,7 +331,7 @@ impl Transform {
     pub fn operation(self) -> Operation {
         match self {
             Transform::Copied => Operation::Bytes,
-            Transform::Reversed(_) => Operation::External32,
+            Transform::Reversed(_) | Transform::Mirrored => Operation::External32,
         }
     }
 }

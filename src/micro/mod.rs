@@ -21,6 +21,7 @@ mod family;
 mod isa;
 pub mod pairs;
 pub mod permute;
+pub mod resize;
 pub mod rows;
 mod run_time_length;
 pub mod stream;

@@ -32,8 +32,10 @@ impl Machine<'_> {
             Direction::Unpack => (&self.packed[p], &mut self.user[u]),
         };
         to.copy_from_slice(from);
-        if let Transform::Reversed(unit) = transform {
-            to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse);
+        match transform {
+            Transform::Copied => {}
+            Transform::Reversed(unit) => to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse),
+            Transform::Mirrored => to.reverse(),
         }
     }
 }
@@ -128,7 +130,7 @@ mod tests {
         let around = Op::Loop {
             at: Offsets::new(2, 2),
             trip: Quantity::fixed(1),
-            step: Offsets::ZERO,
+            step: Offsets::new(1, 1),
             unroll: 1,
             body: body(2),
         };

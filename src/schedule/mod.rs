@@ -325,7 +325,8 @@ impl<S: Side> Scheduler<'_, S> {
         if len.len() > cost::PERMUTED_ROWS {
             return None;
         }
-        let row = |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 };
+        let row =
+            |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64, unit: 1 };
         let parts: Vec<Part> = (0..len.len()).map(row).collect();
         let permutation = Permutation::new(&parts, step.user, self.target)?;
         // With AVX2 plain moves are faster unless several instances share a window.

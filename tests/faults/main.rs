@@ -397,8 +397,9 @@ fn plans_of_values() {
         let stream: Vec<u8> = (0..nest.size() as usize * COUNT as usize).map(|i| (i * 37) as u8).collect();
         let mut after = vec![0x55; span];
         external32::unpack(&t, COUNT, &stream, &mut after, 0).unwrap();
-        for kind in kinds {
-            let plan = schedule(&nest, kind, Target::new(Level::Baseline)).unwrap();
+        let targets = ["baseline", "avx512+vbmi"].map(|target| target.parse::<Target>().unwrap());
+        for (kind, target) in kinds.into_iter().flat_map(|kind| targets.map(|target| (kind, target))) {
+            let plan = schedule(&nest, kind, target).unwrap();
             plan.verify().unwrap();
             let right = |plan: &Plan<_>| {
                 let pack = kind.direction == Direction::Pack;
@@ -409,7 +410,7 @@ fn plans_of_values() {
             };
             assert!(right(&plan), "{text}\n{plan}");
             let faults = plan_faults(&plan);
-            assert!(faults.len() >= 8, "{text}: {} faults", faults.len());
+            assert!(faults.len() >= 7, "{text}: {} faults", faults.len());
             for (what, faulty) in faults {
                 let caught = faulty.verify().is_err()
                     || catch_unwind(AssertUnwindSafe(|| !right(&faulty))).unwrap_or(true);
