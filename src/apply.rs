@@ -4,6 +4,7 @@
 //! values, and loops over one run, to the operation. Nothing here knows what an operation is; each has a file and a line in `run`.
 
 mod external32;
+mod reduce;
 
 use std::ops::Range;
 
@@ -41,6 +42,7 @@ fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
             Ok(())
         }
         Operation::External32 => external32::run(memory, run),
+        Operation::Reduce(op) => reduce::run(op, memory, run),
     }
 }
 

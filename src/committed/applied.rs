@@ -151,10 +151,14 @@ impl Applied {
         packed: *mut u8,
         range: Range<u64>,
     ) -> Result<()> {
+        let kind = Kind { direction, operation: self.operation() };
+        if let Kind { direction: Direction::Pack, operation: Operation::Reduce(op) } = kind {
+            let rule = "a reduction combines what is unpacked with what is there: there is nothing to pack";
+            return Err(Error::new(ErrorClass::Op, "pack", "operation", op.mpi_name(), rule));
+        }
         if range.is_empty() {
             return Ok(());
         }
-        let kind = Kind { direction, operation: self.operation() };
         let bytes = range.end - range.start;
         if calls::counting() {
             calls::count(kind, bytes);

@@ -4,8 +4,10 @@
 //! then calls of micro-kernels by offset.
 
 use super::blocks::{self, Widths};
-use super::{Direction, Width, block, rows, stream, strided, swap};
+use super::{Direction, Width, block, reduce, rows, stream, strided, swap};
 use crate::column::Column;
+use crate::kind::Op;
+use crate::nest::{Leaf, Offsets, Value};
 use crate::target::Level;
 
 /// Longest block in bytes that [`Buffers::copy`] moves in line; longer ones are a call of the C library's `memcpy`.
@@ -16,6 +18,29 @@ const STREAMED: u64 = 4 << 10;
 
 /// Most bytes of a value that [`Buffers::convert`] moves.
 pub const LONGEST_VALUE: usize = 16;
+
+/// Most bytes of a value that [`Buffers::combine`] combines.
+const LONGEST_COMBINED: usize = 64;
+
+/// Blocks of values that are combined with those in user memory: block `i` of `n` at `at + i * step`, of `units` values that lie one after the
+/// other.
+#[derive(Clone, Copy, Debug)]
+pub struct Combined {
+    /// The operation.
+    pub op: Op,
+    /// The value.
+    pub value: Value,
+    /// Of the first block.
+    pub at: Offsets,
+    /// Number of blocks.
+    pub n: u64,
+    /// From one block to the next.
+    pub step: Offsets,
+    /// Values of a block.
+    pub units: u64,
+    /// Bytes of a value on the packed side: without padding inside in a stream, as in user memory in a second layout.
+    pub packed: i64,
+}
 
 /// The user buffer and the packed buffer of one call, and which way bytes go.
 ///
@@ -158,6 +183,59 @@ impl Buffers {
         // SAFETY: a block of the destination, in the same way.
         unsafe { std::ptr::copy_nonoverlapping(new.as_ptr(), dst, to) };
         Ok(())
+    }
+
+    /// Combines values of the packed side with those in user memory, in order, whatever the direction of the handle says.
+    pub fn combine(&self, run: &Combined) {
+        let Combined { op, value, at, n, step, units, packed } = *run;
+        // A pair comes alone, and what has padding on one side has no runs.
+        let alone = value.user() != value.packed() || reduce::is_pair(value);
+        let inner = Offsets::new(value.user(), packed);
+        match reduce::function(op, value, self.level) {
+            Some(f) if !alone => {
+                let (user, src) = (self.user(at.user), self.packed(at.packed));
+                // SAFETY: the blocks are valid by the contract of `new`, and so is the level.
+                unsafe { f(user, src, n, step.user, step.packed, units * packed as u64) };
+            }
+            Some(f) if units == 1 => {
+                let (user, src) = (self.user(at.user), self.packed(at.packed));
+                // SAFETY: the same.
+                unsafe { f(user, src, n, step.user, step.packed, packed as u64) };
+            }
+            Some(f) => {
+                for i in 0..n as i64 {
+                    let at = at.step(step, i);
+                    let (user, src) = (self.user(at.user), self.packed(at.packed));
+                    // SAFETY: the same.
+                    unsafe { f(user, src, units, inner.user, inner.packed, packed as u64) };
+                }
+            }
+            None => {
+                for i in 0..n as i64 {
+                    let at = at.step(step, i);
+                    (0..units as i64).for_each(|k| self.combine_one(op, value, at.step(inner, k), packed));
+                }
+            }
+        }
+    }
+
+    /// Combines one value by the meaning of the operation.
+    fn combine_one(&self, op: Op, value: Value, at: Offsets, packed: i64) {
+        let (mut new, mut old) = ([0; LONGEST_COMBINED], [0; LONGEST_COMBINED]);
+        let (new, old) = (&mut new[..packed as usize], &mut old[..value.user() as usize]);
+        let (user, src) = (self.user(at.user), self.packed(at.packed));
+        // SAFETY: one value on both sides, valid by the contract of `new`; it fits, and nobody else has the arrays.
+        unsafe {
+            std::ptr::copy_nonoverlapping(src, new.as_mut_ptr(), new.len());
+            std::ptr::copy_nonoverlapping(user, old.as_mut_ptr(), old.len());
+        }
+        reduce::meaning::combine(op, value, new, old);
+        for (start, end) in reduce::meaning::written(op, value) {
+            // SAFETY: bytes of the value in user memory, padding left out.
+            unsafe {
+                std::ptr::copy_nonoverlapping(old[start..end].as_ptr(), user.wrapping_add(start), end - start)
+            };
+        }
     }
 
     /// Moves blocks of `len` bytes, in order: for every entry `first + i` below `first + n` of `column`, the block at

@@ -20,6 +20,7 @@ mod cursor;
 mod family;
 mod isa;
 pub mod permute;
+pub mod reduce;
 pub mod rows;
 mod run_time_length;
 pub mod stream;
@@ -75,8 +76,15 @@ impl fmt::Display for Width {
 }
 
 /// All families.
-pub const FAMILIES: &[&Family] =
-    &[&strided::FAMILY, &rows::FAMILY, &blocks::FAMILY, &permute::FAMILY, &transpose::FAMILY, &swap::FAMILY];
+pub const FAMILIES: &[&Family] = &[
+    &strided::FAMILY,
+    &rows::FAMILY,
+    &blocks::FAMILY,
+    &permute::FAMILY,
+    &transpose::FAMILY,
+    &swap::FAMILY,
+    &reduce::FAMILY,
+];
 
 /// A micro-kernel by identity: plain data that plans, keys and logs can hold.
 ///
