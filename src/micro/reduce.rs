@@ -10,13 +10,15 @@ mod cells;
 pub mod meaning;
 mod real;
 
+use std::marker::PhantomData;
+
 use super::isa::{Code, for_each_code, with_code};
 use super::{Actual, Call, Direction, Family, Micro, Role, Transform, strided};
 use crate::kind::Op;
 use crate::nest::{Leaf, Offsets, Quantity, Value};
 use crate::target::Level;
 use cells::{
-    Band, Bor, Bxor, Cell, Combine, Held, Land, Lanes, Lor, Lxor, Max, Maxloc, Min, Minloc, Pair, Prod, Sum,
+    Band, Bor, Bxor, Cell, Combine, Held, Land, Lor, Lxor, Max, Maxloc, Min, Minloc, Pair, Plain, Prod, Sum,
 };
 
 /// As [`strided::Function`], for blocks of `len` bytes of whole values. A pair comes alone, of as many bytes as it has on the side of the source.
@@ -122,42 +124,75 @@ unsafe fn one<T: Held, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) 
     unsafe { O::combine(T::packed(src, len), T::user(dst)).put(dst) }
 }
 
-/// Combines a row of values: loads all of them, and stores all of them.
-///
-/// # Safety
-/// As [`one`], for the whole row; its values are apart.
-#[inline(always)]
-unsafe fn row<T: Lanes, A: Copy + AsRef<[T]> + AsMut<[T]>, O: Combine<T>>(dst: *mut u8, src: *const u8) {
-    // SAFETY: as promised by the caller; every pattern of bits is such a row.
-    unsafe {
-        let (new, mut old) = (src.cast::<A>().read_unaligned(), dst.cast::<A>().read_unaligned());
-        for (old, new) in old.as_mut().iter_mut().zip(new.as_ref()) {
-            *old = O::combine(*new, *old);
+/// Functions that combine so many values that lie one after the other: they load all of them, and store all of them. Written out, so that all stay
+/// in registers whatever surrounds them.
+macro_rules! rows_of {
+    ($($name:ident $n:literal: $($k:literal)*;)*) => {$(
+        /// # Safety
+        /// As [`one`], for all of the values; they are apart.
+        #[inline(always)]
+        unsafe fn $name<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8) {
+            // SAFETY: as promised by the caller; every pattern of bits is such a row.
+            unsafe {
+                let (new, old) = (src.cast::<[T; $n]>().read_unaligned(), dst.cast::<[T; $n]>().read_unaligned());
+                dst.cast::<[T; $n]>().write_unaligned([$(O::combine(new[$k], old[$k])),*]);
+            }
         }
-        dst.cast::<A>().write_unaligned(old);
+    )*};
+}
+rows_of! {
+    two 2: 0 1;
+    three 3: 0 1 2;
+    four 4: 0 1 2 3;
+    eight 8: 0 1 2 3 4 5 6 7;
+    sixteen 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
+}
+
+/// What an operation makes of a vector of values.
+pub(super) trait Vector {
+    /// Bytes of a value: 4 or 8.
+    const SIZE: usize;
+
+    /// Every value of one vector with that of the other.
+    fn combine(new: [u8; 64], old: [u8; 64]) -> [u8; 64];
+}
+
+/// Vectors of numbers under an operation.
+struct Rows<T, O>(PhantomData<(T, O)>);
+
+impl<T: Plain, O: Combine<T>> Vector for Rows<T, O> {
+    const SIZE: usize = size_of::<T>();
+
+    #[inline(always)]
+    fn combine(new: [u8; 64], mut old: [u8; 64]) -> [u8; 64] {
+        let (dst, src) = (old.as_mut_ptr(), new.as_ptr());
+        // SAFETY: 64 bytes on both sides, which are eight or sixteen numbers.
+        unsafe {
+            match size_of::<T>() {
+                4 => sixteen::<T, O>(dst, src),
+                _ => eight::<T, O>(dst, src),
+            }
+        }
+        old
     }
 }
 
 /// Combines `len` bytes of values that lie one after the other.
 ///
 /// # Safety
-/// As [`row`].
+/// As [`eight`].
 #[inline(always)]
-unsafe fn dense<T: Lanes, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) {
+unsafe fn dense<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
     // SAFETY: rows, then values, that end at or before `len`.
     unsafe {
         while len - at >= 64 {
-            row::<T, T::Of64, O>(dst.add(at), src.add(at));
+            match size_of::<T>() {
+                4 => sixteen::<T, O>(dst.add(at), src.add(at)),
+                _ => eight::<T, O>(dst.add(at), src.add(at)),
+            }
             at += 64;
-        }
-        if len - at >= 32 {
-            row::<T, T::Of32, O>(dst.add(at), src.add(at));
-            at += 32;
-        }
-        if len - at >= 16 {
-            row::<T, T::Of16, O>(dst.add(at), src.add(at));
-            at += 16;
+            small();
         }
         while at < len {
             one::<T, O>(dst.add(at), src.add(at), T::RUN);
@@ -170,12 +205,12 @@ unsafe fn dense<T: Lanes, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usiz
 /// Any blocks of numbers that rows are made of.
 ///
 /// # Safety
-/// As [`each`].
+/// As [`each`]; the machine has the instructions of `I`.
 #[inline(always)]
-unsafe fn rows<T: Lanes, O: Combine<T>>(
+unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
     mut dst: *mut u8,
     mut src: *const u8,
-    n: usize,
+    mut n: usize,
     (ds, ss): (isize, isize),
     len: usize,
 ) {
@@ -184,16 +219,33 @@ unsafe fn rows<T: Lanes, O: Combine<T>>(
             for _ in 0..n {
                 $($what)*;
                 (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
+                small();
             }
         };
     }
     // SAFETY: the same blocks, one after the other. Blocks of one row: nothing is asked of each.
     unsafe {
-        match len {
-            _ if len == T::RUN => blocks! { one::<T, O>(dst, src, len) },
-            16 => blocks! { row::<T, T::Of16, O>(dst, src) },
-            32 => blocks! { row::<T, T::Of32, O>(dst, src) },
-            64 => blocks! { row::<T, T::Of64, O>(dst, src) },
+        let done = I::combine_near::<Rows<T, O>>(dst, src, n, (ds, ss), len);
+        (dst, src) = (dst.wrapping_offset(done as isize * ds), src.wrapping_offset(done as isize * ss));
+        n -= done;
+        match len / size_of::<T>() {
+            1 => {
+                while n >= 4 {
+                    for k in 0..4 {
+                        one::<T, O>(dst.wrapping_offset(k * ds), src.wrapping_offset(k * ss), len);
+                    }
+                    (dst, src) = (dst.wrapping_offset(4 * ds), src.wrapping_offset(4 * ss));
+                    n -= 4;
+                    small();
+                }
+                blocks! { one::<T, O>(dst, src, len) }
+            }
+            // The rest of the code's budget goes to instruction sets that have wider registers.
+            _ if I::WIDE < 32 => blocks! { dense::<T, O>(dst, src, len) },
+            2 => blocks! { two::<T, O>(dst, src) },
+            3 => blocks! { three::<T, O>(dst, src) },
+            4 => blocks! { four::<T, O>(dst, src) },
+            8 => blocks! { eight::<T, O>(dst, src) },
             _ => blocks! { dense::<T, O>(dst, src, len) },
         }
     }
@@ -288,7 +340,7 @@ macro_rules! functions {
                 /// # Safety
                 /// As [`each`], on a machine of this instruction set.
                 $(#[$feature])?
-                unsafe extern "C" fn entry<T: Lanes, O: Combine<T>>(
+                unsafe extern "C" fn entry<T: Plain, O: Combine<T>>(
                     dst: *mut u8,
                     src: *const u8,
                     n: u64,
@@ -298,7 +350,7 @@ macro_rules! functions {
                 ) {
                     let strides = (dst_stride as isize, src_stride as isize);
                     // SAFETY: as promised by the caller.
-                    unsafe { rows::<T, O>(dst, src, n as usize, strides, len as usize) }
+                    unsafe { rows::<$isa, T, O>(dst, src, n as usize, strides, len as usize) }
                 }
                 hot!(chosen entry op cell None)
             }

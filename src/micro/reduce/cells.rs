@@ -144,13 +144,6 @@ impl<T: Plain> Held for T {
     }
 }
 
-/// Numbers of which rows of 16, 32 and 64 bytes go at once.
-pub(super) trait Lanes: Plain {
-    type Of16: Copy + AsRef<[Self]> + AsMut<[Self]>;
-    type Of32: Copy + AsRef<[Self]> + AsMut<[Self]>;
-    type Of64: Copy + AsRef<[Self]> + AsMut<[Self]>;
-}
-
 /// A pair whose index lies `AT` bytes behind its first byte.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<V, I, const AT: usize>(V, I);
@@ -234,17 +227,6 @@ macro_rules! reals {
     )*};
 }
 reals! { f32 f64 }
-
-macro_rules! lanes {
-    ($($t:ty)*) => {$(
-        impl Lanes for $t {
-            type Of16 = [$t; 16 / size_of::<$t>()];
-            type Of32 = [$t; 32 / size_of::<$t>()];
-            type Of64 = [$t; 64 / size_of::<$t>()];
-        }
-    )*};
-}
-lanes! { i32 i64 u32 u64 f32 f64 }
 
 macro_rules! locations {
     ($($op:ident $better:tt)*) => {$(

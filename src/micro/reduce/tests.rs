@@ -66,7 +66,7 @@ fn every_function_every_stride_between_guard_pages() {
             let (dst_len, src_len) = (units * user, units * packed);
             // Apart, backwards, over each other by whole values and by bytes, all in one place.
             for ds in [dst_len, dst_len + 3, 2 * dst_len, -dst_len, user, 0, 1] {
-                for (ss, n) in [(src_len, 9), (src_len + 8, 4), (-src_len, 3), (0, 2)] {
+                for (ss, n) in [(src_len, 9), (src_len, 20), (src_len + 8, 4), (-src_len, 3), (0, 2)] {
                     let ((d_span, d), (s_span, s)) =
                         (span(n, ds, dst_len as u64), span(n, ss, src_len as u64));
                     let (before, source) = (numbers(d_span, 1), numbers(s_span, 2));
@@ -79,25 +79,27 @@ fn every_function_every_stride_between_guard_pages() {
                             meaning::combine(op, value, new, &mut want[to..to + user as usize]);
                         }
                     }
-                    let back = n % 2 == 0;
-                    let (dst, src) = (areas.0.edge(back, d_span), areas.1.edge(back, s_span));
-                    dst.copy_from_slice(&before);
-                    src.copy_from_slice(&source);
-                    let (to, from) = (dst.as_mut_ptr().wrapping_add(d), src.as_ptr().wrapping_add(s));
-                    // SAFETY: the areas span all blocks.
-                    unsafe { f(to, from, n, ds, ss, src_len as u64) };
-                    let got = dst.to_vec();
-                    let what = || format!("{op} of {n} blocks of {units} {value} by ({ds}, {ss}) at {level}");
-                    // Where values lie across each other, what is no number spreads.
-                    let apart = ds % user == 0;
-                    let same = if apart {
-                        want.chunks(user as usize)
-                            .zip(got.chunks(user as usize))
-                            .all(|(a, b)| alike(op, value, a, b))
-                    } else {
-                        want == got || is_real(value) && matches!(op, Op::Sum | Op::Prod)
-                    };
-                    assert!(same, "{}\n{want:x?}\n{got:x?}", what());
+                    for back in [false, true] {
+                        let (dst, src) = (areas.0.edge(back, d_span), areas.1.edge(back, s_span));
+                        dst.copy_from_slice(&before);
+                        src.copy_from_slice(&source);
+                        let (to, from) = (dst.as_mut_ptr().wrapping_add(d), src.as_ptr().wrapping_add(s));
+                        // SAFETY: the areas span all blocks.
+                        unsafe { f(to, from, n, ds, ss, src_len as u64) };
+                        let got = dst.to_vec();
+                        let what =
+                            || format!("{op} of {n} blocks of {units} {value} by ({ds}, {ss}) at {level}");
+                        // Where values lie across each other, what is no number spreads.
+                        let apart = ds % user == 0;
+                        let same = if apart {
+                            want.chunks(user as usize)
+                                .zip(got.chunks(user as usize))
+                                .all(|(a, b)| alike(op, value, a, b))
+                        } else {
+                            want == got || is_real(value) && matches!(op, Op::Sum | Op::Prod)
+                        };
+                        assert!(same, "{}\n{want:x?}\n{got:x?}", what());
+                    }
                 }
             }
         }
@@ -127,4 +129,25 @@ fn padding_inside_is_left_alone() {
     // SAFETY: the same.
     unsafe { f(user.as_mut_ptr(), other.as_ptr(), 1, 0, 0, 8) };
     assert_eq!(user, pair(5, [9, 9], 0));
+}
+/// Code of all operations, by the symbols of this program: 64 KiB as it is released, and what that comes to without optimization between functions.
+#[test]
+fn code_has_a_budget() {
+    let budget = if cfg!(debug_assertions) { 320 << 10 } else { 64 << 10 };
+    let program = std::env::current_exe().unwrap();
+    let output = std::process::Command::new("nm").args(["-S", "-C"]).arg(program).output().expect("nm");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ours = |line: &&str| {
+        !line.contains("tests::")
+            && (line.contains("micro::reduce::Functions>::of::entry")
+                || line.contains("micro::reduce::alone"))
+    };
+    let sizes = text.lines().filter(ours).filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (words.len() > 3).then(|| usize::from_str_radix(words[1], 16).unwrap())
+    });
+    let (functions, bytes) = sizes.fold((0, 0), |(n, sum), size| (n + 1, sum + size));
+    // Equal functions may have become one.
+    assert!(functions > LIST.len() / 2, "{functions} functions");
+    assert!(bytes <= budget, "{functions} functions of {bytes} bytes");
 }
