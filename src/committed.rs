@@ -6,6 +6,7 @@
 
 mod applied;
 mod definition;
+mod reduced;
 mod segments;
 
 use std::fmt;
@@ -28,6 +29,7 @@ use crate::nest::{LoopNest, Normal};
 
 pub use applied::Applied;
 use definition::Call;
+pub use reduced::ByFunction;
 
 /// A committed datatype. Cloning shares it; it keeps its kernels alive.
 #[derive(Clone)]

@@ -290,11 +290,68 @@ fn all_operations_on_all_types() {
                 let got = unpacked(&shape, op, &packed, &before, 2);
                 let wrong = (0..span).find(|&i| got[i] != want[i] && !loose[i]);
                 assert_eq!(wrong, None, "{op} of {shape}\n{packed:x?}\n{before:x?}\n{want:x?}\n{got:x?}");
+                between(&t, op, &pattern(3, span), &before);
             }
             pairs += 1;
         }
     }
     assert!(pairs > 300, "{pairs} pairs of operation and type");
+}
+
+/// From a buffer of the same layout: as packing that one and unpacking with the operation.
+fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
+    let mut packed = vec![0; 2 * t.size() as usize];
+    ddtc::interp::pack(t, 2, from, 0, &mut packed).unwrap();
+    let (mut want, mut got) = (before.to_vec(), before.to_vec());
+    let loose = reduce::unpack(op, t, 2, &packed, &mut want, 0);
+    for level in Level::available() {
+        got.copy_from_slice(before);
+        let engine = Engine::new(Config { level, ..Config::default() });
+        let applied = engine.commit(t).unwrap().with(Operation::Reduce(op)).unwrap();
+        // SAFETY: both buffers hold all bytes of two instances.
+        unsafe { applied.combine_raw(from.as_ptr(), got.as_mut_ptr(), 2) }.unwrap();
+        let wrong = (0..got.len()).find(|&i| got[i] != want[i] && !loose[i]);
+        assert_eq!(wrong, None, "{op} of {t} at {level}");
+    }
+}
+
+/// A function gets every element once, in order, in aligned arrays of the type, whether memory has them so or not.
+#[test]
+fn functions_get_aligned_arrays() {
+    for (text, element) in [
+        ("vector(3, 700, 701, int)", Named::Int),
+        ("hvector(3, 700, 2811, int)", Named::Int),
+        ("vector(40, 1, 2, double_int)", Named::DoubleInt),
+        ("contiguous(30, short_int)", Named::ShortInt),
+    ] {
+        let t: Datatype = text.parse().unwrap();
+        let by = ddtc::commit(&t).unwrap().by_function().unwrap().unwrap();
+        assert_eq!(by.element(), element);
+        let packed: Vec<u8> = (0..=t.size()).map(|i| (i * 7) as u8).collect();
+        let mut user = vec![0xee; t.true_ub() as usize];
+        let (mut rows, alignment) = (0, element.alignment() as usize);
+        // SAFETY: the buffers hold one instance, the stream from its second byte on; rows are copied as they are told to be.
+        unsafe {
+            let f = &mut |new: *const u8, old: *mut u8, n: u64| {
+                assert!(new.addr().is_multiple_of(alignment) && old.addr().is_multiple_of(alignment));
+                for i in 0..n as usize {
+                    for &(at, size) in element.pieces() {
+                        let at = i * element.extent() as usize + at as usize;
+                        std::ptr::copy_nonoverlapping(new.add(at), old.add(at), size as usize);
+                    }
+                }
+                rows += n;
+            };
+            by.unpack_raw(packed.as_ptr().add(1), user.as_mut_ptr(), 1, f).unwrap();
+        }
+        assert_eq!(rows as i64 * element.size(), t.size(), "{text}");
+        let mut want = vec![0xee; user.len()];
+        ddtc::interp::unpack(&t, 1, &packed[1..], &mut want, 0).unwrap();
+        assert!(user == want, "{text}");
+    }
+    assert!(committed("contiguous(0, int)").by_function().unwrap().is_none());
+    let error = committed("struct([1, 1], [0, 8], [int, long])").by_function().unwrap_err();
+    assert_eq!((error.class(), error.value()), (ErrorClass::Op, "1 (MPI_LONG at displacement 8)"));
 }
 
 #[test]
@@ -311,4 +368,6 @@ fn calls_are_counted_as_one_class() {
     let kind = Kind { direction: Direction::Unpack, operation: Operation::Reduce(Op::Prod) }.index();
     // Other tests may reduce meanwhile, too.
     assert!(after.calls[kind] >= before.calls[kind] + 2 && after.bytes[kind] >= before.bytes[kind] + 24);
+    let report = ddtc::tool::report();
+    assert!(report.contains("ddtc_reduce_calls") && report.contains("ddtc_reduce_bytes"), "{report}");
 }

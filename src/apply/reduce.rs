@@ -3,14 +3,14 @@
 //! Micro-kernels do it where there is one for the operation and the value, and the same arithmetic value by value where there is none: x87's format,
 //! binary16 and binary128, and pairs that no named type is.
 
-use super::{Run, Unfit};
+use super::{Packed, Run, Unfit};
 use crate::kind::{Direction, Op};
 use crate::micro::Buffers;
 use crate::micro::buffers::Combined;
 use crate::nest::{Class, Leaf, Offsets};
 
-/// Does it to a run.
-pub(super) fn run(op: Op, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
+/// Does it to a run, whose packed side is as `side` says.
+pub(super) fn run(op: Op, memory: &Buffers, run: &Run, side: Packed) -> Result<(), Unfit> {
     if memory.direction() == Direction::Pack {
         return Err(Unfit { at: Offsets::ZERO, rule: "a value that is combined while packing" });
     }
@@ -22,7 +22,7 @@ pub(super) fn run(op: Op, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
             memory.strided(at.user, at.packed, n, (step.user, step.packed), len);
         }
         (_, Class::Native(_) | Class::Pair(_)) => {
-            memory.combine(&Combined { op, value, at, n, step, units, packed: value.packed() });
+            memory.combine(&Combined { op, value, at, n, step, units, packed: run.packed(side) });
         }
         (_, Class::Swap | Class::Resize(_)) => {
             return Err(Unfit { at: Offsets::ZERO, rule: "a value that a reduction has not" });

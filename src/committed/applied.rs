@@ -56,6 +56,16 @@ impl Applied {
         &self.0.committed
     }
 
+    /// What serves it.
+    pub(super) fn layout(&self) -> &Arc<Layout<Value>> {
+        &self.0.layout
+    }
+
+    /// Bytes between the buffer address and where the nest begins.
+    pub(super) fn origin(&self) -> isize {
+        self.0.origin
+    }
+
     fn datatype(&self) -> &Datatype {
         self.0.committed.datatype()
     }

@@ -7,9 +7,10 @@ use crate::apply::{self, Unfit};
 use crate::cache::{Layout, PlacedLayout};
 use crate::datatype::{Datatype, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
-use crate::kind::{Kind, Operation};
+use crate::kind::{Kind, Op, Operation};
 use crate::lower::{Leaves, Values};
 use crate::micro::Buffers;
+use crate::micro::buffers::Element;
 use crate::nest::{Leaf, Value};
 
 impl Engine {
@@ -38,6 +39,33 @@ impl Engine {
         let kind = Kind { direction: memory.direction(), operation };
         apply::apply(layout.nest(), operation, memory, count, range)
             .map_err(|unfit| refused(t, layout.nest().size(), kind, unfit))
+    }
+}
+
+impl Engine {
+    /// Combines `count` instances of the layout on the packed side of `memory` with the user's.
+    ///
+    /// # Errors
+    /// Only faults of ddtc.
+    pub(crate) fn combine(&self, layout: &Layout<Value>, op: Op, memory: &Buffers, count: u64) -> Result<()> {
+        apply::combine(layout.nest(), op, memory, count)
+            .map_err(|unfit| Error::internal("reduce", unfit.rule))
+    }
+
+    /// Hands the values of a range to `f`, as arrays of elements.
+    ///
+    /// # Errors
+    /// Only faults of ddtc.
+    pub(crate) fn hand_on(
+        &self,
+        layout: &Layout<Value>,
+        element: Element,
+        memory: &Buffers,
+        count: u64,
+        f: &mut dyn FnMut(*const u8, *mut u8, u64),
+    ) -> Result<()> {
+        apply::hand_on(layout.nest(), element, memory, count, f)
+            .map_err(|unfit| Error::internal("reduce", unfit.rule))
     }
 }
 

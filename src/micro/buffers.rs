@@ -42,6 +42,37 @@ pub struct Combined {
     pub packed: i64,
 }
 
+/// Blocks of values that are handed to somebody: block `i` of `n` at `at + i * step`, of `units` values one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Handed {
+    /// The value.
+    pub value: Value,
+    /// Of the first block.
+    pub at: Offsets,
+    /// Number of blocks.
+    pub n: u64,
+    /// From one block to the next.
+    pub step: Offsets,
+    /// Values of a block.
+    pub units: u64,
+}
+
+/// The element of an array as a compiler has it, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Element {
+    /// From one element to the next.
+    pub extent: usize,
+    /// Its alignment, at most 16.
+    pub alignment: usize,
+}
+
+/// Bytes of a row of elements that is copied to where it is aligned.
+const STAGE: usize = 4096;
+
+/// As any element is aligned.
+#[repr(align(64))]
+struct Stage([u8; STAGE]);
+
 /// The user buffer and the packed buffer of one call, and which way bytes go.
 ///
 /// Offsets are in bytes: user offsets from the buffer address of the call (displacement 0 of instance 0), packed offsets
@@ -235,6 +266,61 @@ impl Buffers {
             unsafe {
                 std::ptr::copy_nonoverlapping(old[start..end].as_ptr(), user.wrapping_add(start), end - start)
             };
+        }
+    }
+
+    /// Calls `f(packed values, user values, number)` for rows of values, in order. Both are arrays of elements: where they lie so in memory, aligned,
+    /// those themselves, else copies; what `f` makes of the user's values is written back, but for padding.
+    ///
+    /// # Panics
+    /// If an element has more than a few dozen bytes.
+    pub fn hand_on(&self, run: &Handed, element: Element, f: &mut dyn FnMut(*const u8, *mut u8, u64)) {
+        let Handed { value, at, n, step, units } = *run;
+        let Element { extent, alignment } = element;
+        let (user_len, packed_len) = (value.user() as usize, value.packed() as usize);
+        let in_place = user_len == extent && packed_len == extent;
+        let aligned = |p: *mut u8| p.addr().is_multiple_of(alignment);
+        for i in 0..n as i64 {
+            let block = at.step(step, i);
+            let (user, packed) = (self.user(block.user), self.packed(block.packed));
+            if in_place && aligned(user) && aligned(packed) {
+                f(packed, user, units);
+                continue;
+            }
+            let (mut new, mut old) = (Stage([0; STAGE]), Stage([0; STAGE]));
+            let at_once = (STAGE / extent) as u64;
+            let mut first = 0;
+            while first < units {
+                let m = at_once.min(units - first);
+                let place = |k: u64| block + value.span((first + k) as i64);
+                for k in 0..m {
+                    let (from, to) = (place(k), k as usize * extent);
+                    let (user, packed) = (self.user(from.user), self.packed(from.packed));
+                    let tail = reduce::meaning::written(Op::Minloc, value)[1];
+                    let index = tail.1 - tail.0;
+                    // SAFETY: one value on both sides, valid by the contract of `new`, goes to an element of its own; the index of a pair to
+                    // where it lies in memory.
+                    unsafe {
+                        let (new, old) = (new.0[to..].as_mut_ptr(), old.0[to..].as_mut_ptr());
+                        std::ptr::copy_nonoverlapping(user, old, user_len);
+                        std::ptr::copy_nonoverlapping(packed, new, packed_len - index);
+                        let (source, target) = (packed.add(packed_len - index), new.add(user_len - index));
+                        std::ptr::copy_nonoverlapping(source, target, index);
+                    }
+                }
+                f(new.0.as_ptr(), old.0.as_mut_ptr(), m);
+                for k in 0..m {
+                    let (user, from) = (self.user(place(k).user), k as usize * extent);
+                    for (start, end) in reduce::meaning::written(Op::Minloc, value) {
+                        let made = &old.0[from + start..from + end];
+                        // SAFETY: bytes of the value in user memory, padding left out.
+                        unsafe {
+                            std::ptr::copy_nonoverlapping(made.as_ptr(), user.wrapping_add(start), made.len())
+                        };
+                    }
+                }
+                first += m;
+            }
         }
     }
 

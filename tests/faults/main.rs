@@ -6,6 +6,7 @@
 
 mod nests;
 mod plans;
+mod reductions;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -115,7 +115,7 @@ fn numbers(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| match i % 4 {
             3 => 0x3f,
-            2 => 0x80 | (i * 7 + seed) as u8 % 64,
+            2 => 0x80 | ((i * 7 + seed) as u8 % 64),
             _ => (i * 31 + seed * 17 + i / 251) as u8,
         })
         .collect()
