@@ -4,11 +4,12 @@
 //! built differently. Target and mode belong to the engine that owns the cache, so neither is part of the key; the leaf operation is, since
 //! the nest depends on it. Hashes only select: trees and nests are compared, so a collision costs time and never a wrong byte.
 //!
-//! Beside it, code by the shape of its plan: layouts that differ only in what a context holds share code.
+//! Beside them pairs of layouts, for copies from the one to the other: by the addresses of both, which are held weakly. And code by the shape of its plan: layouts that differ only in what a context holds share code.
 //!
 //! A byte capacity bounds what is kept beyond need: past it the least recently used layouts that no committed type holds are
 //! dropped. What committed types hold is never dropped.
 
+mod pairs;
 mod shelf;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use crate::plan::Shape;
 use crate::process::{Awaited, Guard, Mutex, Once};
 use crate::segments::Runs;
 
+pub use pairs::{Joint, JointNest};
 pub use shelf::Cached;
 use shelf::State;
 
@@ -286,6 +288,30 @@ impl Cache {
         let mut state = self.state();
         let (shelf, totals) = L::shelf(&mut state);
         shelf.settle(totals, layout);
+        state.evict(self.capacity);
+    }
+
+    /// What copies from the first of `layouts` to the second, if that is known.
+    pub fn joint(&self, layouts: [&Arc<Layout>; 2]) -> Option<Arc<Joint>> {
+        let mut state = self.state();
+        let (pairs, totals) = state.pairs();
+        pairs.get(totals, layouts)
+    }
+
+    /// Remembers `joint` for `layouts`, or returns what somebody else did. It keeps neither of them.
+    pub fn keep_joint(&self, layouts: [&Arc<Layout>; 2], joint: Joint) -> Arc<Joint> {
+        let mut state = self.state();
+        let (pairs, totals) = state.pairs();
+        let joint = pairs.insert(totals, layouts, joint);
+        state.evict(self.capacity);
+        joint
+    }
+
+    /// As [`Cache::settle`], after the pair of `layouts` got its kernel.
+    pub fn settle_joint(&self, layouts: [&Arc<Layout>; 2]) {
+        let mut state = self.state();
+        let (pairs, totals) = state.pairs();
+        pairs.settle(totals, layouts);
         state.evict(self.capacity);
     }
 

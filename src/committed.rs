@@ -6,6 +6,7 @@
 
 mod applied;
 mod definition;
+mod direct;
 mod reduced;
 mod segments;
 
@@ -29,6 +30,7 @@ use crate::nest::{LoopNest, Normal};
 
 pub use applied::Applied;
 use definition::Call;
+pub use direct::Direct;
 pub use reduced::ByFunction;
 
 /// A committed datatype. Cloning shares it; it keeps its kernels alive.

@@ -6,6 +6,7 @@
 mod config;
 mod counters;
 mod explain;
+mod joint;
 mod parts;
 mod values;
 
@@ -21,7 +22,7 @@ use crate::kernel::{CompiledCode, Kernel, Text};
 use crate::kind::{Direction, Kind, Operation};
 use crate::lower::{Bytes, Leaves};
 use crate::micro::Buffers;
-use crate::nest::{LoopNest, Normal};
+use crate::nest::{LoopNest, Normal, Side};
 use crate::normalize::Normalized;
 use crate::plan::{Legal, Plan};
 use crate::process::Once;
@@ -34,12 +35,15 @@ pub use config::{Config, Mode};
 pub use counters::Counters;
 pub use explain::{Explanation, Stage};
 
+pub(crate) use values::Place;
+
 use counters::Tally;
 use explain::Trace;
 use parts::Compiled;
 
 /// The names of the stages, in order: modules, log lines, timing labels, filetest commands and CLI verbs.
-pub const STAGES: [&str; 7] = ["decode", "lower", "normalize", "schedule", "legalize", "emit", "load"];
+pub const STAGES: [&str; 8] =
+    ["decode", "lower", "refine", "normalize", "schedule", "legalize", "emit", "load"];
 
 /// A datatype compiler with its own caches. Cloning shares it.
 #[derive(Clone)]
@@ -153,9 +157,9 @@ impl Engine {
     }
 
     /// Canonical nest to a plan that `emission` takes, with one line on it; `Ok(Err(_))` is a refusal by design.
-    fn plan<L: Planned>(
+    fn plan<L: Planned<S>, S: Side>(
         &self,
-        nest: &LoopNest<Normal, L>,
+        nest: &LoopNest<Normal, L, S>,
         kind: Kind,
         emission: &emit::Emission,
         trace: &mut Trace,
@@ -191,9 +195,9 @@ impl Engine {
     }
 
     /// Canonical nest to kernel, with one line on it; `Ok(Err(_))` is a refusal by design.
-    pub(crate) fn kernel<L: Planned>(
+    pub(crate) fn kernel<L: Planned<S>, S: Side>(
         &self,
-        nest: &LoopNest<Normal, L>,
+        nest: &LoopNest<Normal, L, S>,
         kind: Kind,
         trace: &mut Trace,
     ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
@@ -243,7 +247,7 @@ impl Engine {
         served
     }
 
-    fn compile<L: Planned>(&self, nest: &LoopNest<Normal, L>, kind: Kind) -> Tier {
+    fn compile<L: Planned<S>, S: Side>(&self, nest: &LoopNest<Normal, L, S>, kind: Kind) -> Tier {
         let start = Instant::now();
         let mut made = self.kernel(nest, kind, &mut Trace::silent());
         if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {

@@ -14,6 +14,14 @@ pub struct Interval {
     pub to: i64,
 }
 
+/// The greatest common divisor: the longest pieces that two lengths are made of. That of 0 and another is the other.
+pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// How an interval of the stream lies with respect to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {

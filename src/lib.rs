@@ -21,6 +21,7 @@
 //! MPI_Datatype (envelope, contents) | constructors | text
 //!   [decode]     -> Datatype             combiner tree: exactly the constructor arguments
 //!   [lower]      -> LoopNest<Lowered>    loops and tables over copies; every node has a user and a packed address
+//!   [refine]     -> LoopNest<Lowered, Layout>   two normal nests as one: from layout to layout without a stream between
 //!   [normalize]  -> LoopNest<Normal>     canonical meaning; with the kernel kind it is the cache key
 //!   [schedule]   -> Plan<Scheduled>      per direction and CPU level: order, unrolling, micro-kernels; the only cost model
 //!   [legalize]   -> Plan<Legal>          only accesses that the target has
@@ -46,7 +47,7 @@
 //! | [`column`](mod@column), [`kind`], [`target`] | data: integer tables; kernel kinds; CPU levels and cost constants |
 //! | [`nest`], [`plan`], [`interval`], [`segments`] | data: what moves; how it moves; which part of the stream; where it lies in memory |
 //! | [`micro`], [`arena`], [`kernel`] | data, unsafe: precompiled inner loops; executable memory; code with its context |
-//! | [`decode`], [`lower`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | passes: the stages, in order |
+//! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | passes: the stages, in order |
 //! | [`walk`], [`apply`], [`interp`] | executors: production fallback and ranges; leaf operations on values; oracle |
 //! | [`cache`], [`engine`] | equal layouts share kernels; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
@@ -95,13 +96,14 @@ pub mod object;
 pub mod plan;
 pub mod policy;
 pub mod process;
+pub mod refine;
 pub mod schedule;
 pub mod segments;
 pub mod target;
 pub mod tool;
 pub mod walk;
 
-pub use committed::{Applied, Committed};
+pub use committed::{Applied, Committed, Direct};
 pub use datatype::{Combiner, Datatype, Distribution, Named, Order};
 pub use engine::{Config, Counters, Engine, Mode};
 pub use error::{Error, ErrorClass, Result};

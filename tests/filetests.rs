@@ -27,8 +27,9 @@ use ddtc::emit::{self, Emitter};
 use ddtc::fuzzing::check_datatype;
 use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::lower::{Bytes, Leaves, Values};
-use ddtc::nest::{Leaf, LoopNest, Lowered, Normal, Visit};
+use ddtc::nest::{Byte, Leaf, LoopNest, Lowered, Normal, Visit};
 use ddtc::plan::{Plan, Scheduled};
+use ddtc::refine::{self, Refined};
 use ddtc::schedule::Planned;
 use ddtc::target::{Arch, Level, Target};
 use ddtc::{legalize, lower, normalize, schedule};
@@ -36,7 +37,7 @@ use libtest_mimic::{Arguments, ColorSetting, Trial};
 use similar::{ChangeTag, TextDiff};
 
 /// The folders of `tests/filetests`: stages, and `engines`, whose cases go through all of them.
-const STAGES: [&str; 6] = ["emit", "engines", "legalize", "lower", "normalize", "schedule"];
+const STAGES: [&str; 7] = ["emit", "engines", "legalize", "lower", "normalize", "refine", "schedule"];
 
 /// What the directives of a file, or of one case, say.
 #[derive(Clone)]
@@ -52,6 +53,8 @@ struct Settings {
     arguments: u64,
     /// What happens to a leaf.
     operation: Operation,
+    /// The layout that bytes go to; empty for a packed stream.
+    to: String,
 }
 
 struct Case {
@@ -90,6 +93,7 @@ impl Settings {
             ["operation", operation] => {
                 self.operation = operation.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
             }
+            ["to", ref text @ ..] if !text.is_empty() => self.to = text.join(" "),
             [_, ref rest @ ..] if rest.len() < 2 || rest.iter().all(|word| word.parse::<f64>().is_ok()) => {
                 return Err(format!("'{line}' is no directive, and too short for a comment"));
             }
@@ -110,6 +114,7 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
         templates: false,
         arguments: 1000,
         operation: Operation::Bytes,
+        to: String::new(),
     };
     if lines.first().map(|l| l.trim()) != Some(&format!("; test {stage}")) {
         return Err(format!("the first line must be '; test {stage}', after the folder"));
@@ -200,7 +205,30 @@ fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64)
     (made.nest, made.origin)
 }
 
+/// The two layouts of a case as one nest.
+fn joint(case: &Case) -> Result<Refined<Byte>, refine::Refusal> {
+    let (from, _) = normal(case, Bytes);
+    let to = Case {
+        input: case.settings.to.clone(),
+        expected: None,
+        name: case.name.clone(),
+        settings: case.settings.clone(),
+    };
+    let refined = refine::refine(&from, &normal(&to, Bytes).0).unwrap();
+    if let Ok(refined) = &refined {
+        refined.nest.verify().unwrap_or_else(|e| panic!("{e}\n{}", refined.nest));
+    }
+    refined
+}
+
 fn each(case: &Case, one: impl Fn(Result<Plan<Scheduled>, schedule::Refusal>) -> String) -> String {
+    if !case.settings.to.is_empty() {
+        let Ok(refined) = joint(case) else { return "through a buffer\n".to_owned() };
+        let nest = normalize::normalize(&refined.nest, case.settings.arguments).unwrap().nest;
+        nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
+        let directions = case.settings.directions.iter();
+        return directions.map(|&d| one(schedule::schedule(&nest, d, case.settings.target))).collect();
+    }
     match case.settings.operation {
         Operation::Bytes => each_of(case, Bytes, one),
         operation => each_of(case, Values(operation), one),
@@ -243,6 +271,12 @@ fn run(stage: &str, case: &Case) -> String {
         "lower" | "normalize" => match case.settings.operation {
             Operation::Bytes => nest(stage, case, Bytes),
             operation => nest(stage, case, Values(operation)),
+        },
+        "refine" => match joint(case) {
+            Ok(Refined { nest, period, still }) => {
+                format!("{nest}period {period}{}\n", if still { ", still" } else { "" })
+            }
+            Err(refusal) => format!("through a buffer: {}\n", refusal.reason),
         },
         "schedule" => each(case, |plan| match plan {
             Ok(plan) => {
@@ -516,7 +550,7 @@ mod runner {
         let (right, wrong): (Vec<_>, Vec<_>) = trials.iter().partition(|(_, found)| found.is_ok());
         let names = |list: Vec<&(String, _)>| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(names(right), ["lower/one"]);
-        let missing = ["engines", "legalize", "normalize", "schedule"];
+        let missing = ["engines", "legalize", "normalize", "refine", "schedule"];
         assert_eq!(
             names(wrong),
             [&["normalized", "emit"], &missing[..2], &["lower/two.txt"], &missing[2..]].concat()

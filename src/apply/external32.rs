@@ -1,9 +1,11 @@
 //! external32 (MPI 5.0, 14.5.2): big-endian, two's complement, IEEE formats, sizes of table 14.2.
 //!
-//! Values of one size on both sides are swapped by micro-kernels. The others are converted one by one: integers keep their value or are
-//! refused; floating point is rounded to nearest, ties to even, and what is too large becomes an infinity. A NaN keeps its sign, whether it
+//! Values of one size on both sides are swapped by micro-kernels. The others are converted one by one, by loops for the classes that there are
+//! on usual machines, which are chosen once for a run: integers keep their value or are refused; floating point is rounded to nearest, ties to even, and what is too large becomes an infinity. A NaN keeps its sign, whether it
 //! is quiet, and the leading bits of its payload; where these are all zero it becomes quiet, since it would be an infinity. Of x87's
 //! encodings that its processors refuse (unnormal numbers, pseudo-infinities, pseudo-NaNs) the value is their default NaN.
+
+mod loops;
 
 use rustc_apfloat::ieee::{Double, Half, Quad, Single, X87DoubleExtended};
 use rustc_apfloat::{Float, FloatConvert, Round};
@@ -28,23 +30,37 @@ pub(super) fn run(memory: &Buffers, run: &Run) -> Result<(), Unfit> {
             Ok(())
         }
         Class::Resize(number) => {
-            for i in 0..n as i64 {
-                let block = at.step(step, i);
-                for k in 0..units as i64 {
-                    let at = block + value.span(k);
-                    let lengths = (unit as usize, value.packed() as usize);
-                    let convert = |old: &[u8], new: &mut [u8]| resized(number, memory.direction(), old, new);
-                    memory
-                        .convert((at.user, at.packed), lengths, convert)
-                        .map_err(|rule| Unfit { at, rule })?;
-                }
-            }
-            Ok(())
+            let Some(convert) = loops::of(number, value, memory.direction()) else {
+                return one_by_one(memory, run, number);
+            };
+            let (at, steps) = ((at.user, at.packed), (step.user, step.packed));
+            let done = convert(memory, at, n, steps, units);
+            if done == n * units { Ok(()) } else { Err(unfit(run, done)) }
         }
         Class::Native(_) | Class::Pair(_) => {
             Err(Unfit { at: Offsets::ZERO, rule: "a value that external32 has not" })
         }
     }
+}
+
+/// What is said of the value of a run that does not fit.
+#[cold]
+fn unfit(run: &Run, value: u64) -> Unfit {
+    let (block, k) = (value / run.units, value % run.units);
+    Unfit { at: run.at.step(run.step, block as i64) + run.value.span(k as i64), rule: UNFIT }
+}
+
+const UNFIT: &str = "must fit the size that external32 has for it";
+
+/// Values of a class that has no loop of its own.
+fn one_by_one(memory: &Buffers, run: &Run, number: Number) -> Result<(), Unfit> {
+    let lengths = (run.value.user() as usize, run.value.packed() as usize);
+    for value in 0..run.n * run.units {
+        let at = unfit(run, value).at;
+        let convert = |old: &[u8], new: &mut [u8]| resized(number, memory.direction(), old, new);
+        memory.convert((at.user, at.packed), lengths, convert).map_err(|rule| Unfit { at, rule })?;
+    }
+    Ok(())
 }
 
 /// `bytes` as a number: of this machine's order in the user's buffer, big-endian in the packed stream.
@@ -97,7 +113,7 @@ fn integer(bits: u128, from: u32, to: u32, signed: bool) -> Result<u128, &'stati
         false => value << (128 - size) >> (128 - size),
     };
     let value = extended(bits, from);
-    if extended(value, to) == value { Ok(value) } else { Err("must fit the size that external32 has for it") }
+    if extended(value, to) == value { Ok(value) } else { Err(UNFIT) }
 }
 
 /// A format of floating point: bits of the exponent, bits behind the point, and its arithmetic.

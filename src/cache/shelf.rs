@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
+use super::pairs::{self, Pairs};
 use super::{CacheCounters, Layout, PlacedLayout};
 use crate::datatype::Datatype;
 use crate::kind::Operation;
@@ -23,6 +24,7 @@ type Key = (u128, Operation);
 pub struct State {
     bytes: Shelf<Byte>,
     values: Shelf<Value>,
+    pairs: Pairs,
     pub(super) totals: Totals,
     /// Bytes up to which looking for something to drop is in vain: the last search left that much, all of it in use.
     pub(super) searched: usize,
@@ -34,6 +36,23 @@ pub struct Totals {
     clock: u64,
     pub(super) bytes: usize,
     pub(super) counters: CacheCounters,
+}
+
+impl Totals {
+    /// The next moment.
+    pub(super) fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+}
+
+/// Something that may be dropped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Free {
+    /// A layout, by its hash and address.
+    Layout(u64, usize),
+    /// A pair of layouts.
+    Pair(pairs::Key),
 }
 
 /// The layouts of one sort of leaves.
@@ -86,7 +105,7 @@ impl<L: Leaf> Shelf<L> {
         t: &Datatype,
         operation: Operation,
     ) -> Option<PlacedLayout<L>> {
-        totals.clock += 1;
+        totals.tick();
         let (known, placed) = self.types.get(&(t.structural_hash(), operation))?;
         if known != t {
             return None;
@@ -108,7 +127,7 @@ impl<L: Leaf> Shelf<L> {
         origin: i64,
     ) -> PlacedLayout<L> {
         let hash = hash_of(&nest);
-        totals.clock += 1;
+        totals.tick();
         let bucket = self.nests.entry(hash).or_default();
         let known = bucket.iter().position(|h| h.layout.operation == operation && h.layout.nest == nest);
         let i = match known {
@@ -188,6 +207,11 @@ impl<L: Leaf> Shelf<L> {
 }
 
 impl State {
+    /// Pairs of layouts, and what holds for all that is held.
+    pub(super) fn pairs(&mut self) -> (&mut Pairs, &mut Totals) {
+        (&mut self.pairs, &mut self.totals)
+    }
+
     /// Layouts held.
     pub(super) fn layouts(&self) -> usize {
         let count = |n: usize, held: usize| n + held;
@@ -200,16 +224,24 @@ impl State {
         if self.totals.bytes <= capacity.max(self.searched) {
             return;
         }
-        let mut free: Vec<(u64, u64, usize)> = self.bytes.free().chain(self.values.free()).collect();
+        let layouts = self.bytes.free().chain(self.values.free());
+        let layouts = layouts.map(|(used, hash, address)| (used, Free::Layout(hash, address)));
+        let pairs = self.pairs.free().map(|(used, key)| (used, Free::Pair(key)));
+        let mut free: Vec<(u64, Free)> = layouts.chain(pairs).collect();
         free.sort_unstable();
-        for (_, hash, address) in free {
+        for (_, free) in free {
             // A quarter is freed at once, so that a full cache does not search at every commit.
             if self.totals.bytes <= capacity - capacity / 4 {
                 break;
             }
-            // An address is that of one layout.
-            if !self.bytes.drop_one(&mut self.totals, hash, address) {
-                self.values.drop_one(&mut self.totals, hash, address);
+            match free {
+                Free::Pair(key) => self.pairs.drop_one(&mut self.totals, key),
+                // An address is that of one layout.
+                Free::Layout(hash, address) => {
+                    if !self.bytes.drop_one(&mut self.totals, hash, address) {
+                        self.values.drop_one(&mut self.totals, hash, address);
+                    }
+                }
             }
         }
         // Many committed types may need more than the capacity: they are not searched through at every commit.

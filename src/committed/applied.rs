@@ -1,10 +1,13 @@
 //! A committed datatype under a leaf operation other than that of bytes: looked up once, kept by the caller, compiled by its first call.
 
+mod definition;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::Committed;
+use super::definition::Call;
 use crate::cache::{Layout, PlacedLayout, Tier};
 use crate::calls;
 use crate::datatype::Datatype;
@@ -173,21 +176,28 @@ impl Applied {
         if calls::counting() {
             calls::count(kind, bytes);
         }
-        let user = user.wrapping_offset(self.0.origin);
+        let moved = user.wrapping_offset(self.0.origin);
         let whole = bytes == self.packed_size(count)?;
         let kernel = whole.then(|| self.kernel_for(direction, bytes)).flatten();
         let by = if kernel.is_some() { "kernel" } else { "values" };
         tracing::trace!(target: "ddtc", %kind, bytes, by, "call");
-        if let Some(kernel) = kernel {
-            // SAFETY: the kernel was made for this nest, and the caller vouches for its memory.
-            unsafe { kernel.call(user, packed, count) };
-            return Ok(());
-        }
         let engine = self.0.committed.engine();
-        let start = packed.wrapping_sub(range.start as usize);
-        // SAFETY: only values of this nest inside the range are moved, which the caller vouches for.
-        let memory = unsafe { Buffers::new(user, start, direction, engine.config().level) };
-        engine.apply(self.datatype(), &self.0.layout, &memory, count, range)
+        let done = if let Some(kernel) = kernel {
+            // SAFETY: the kernel was made for this nest, and the caller vouches for its memory.
+            unsafe { kernel.call(moved, packed, count) };
+            Ok(())
+        } else {
+            let start = packed.wrapping_sub(range.start as usize);
+            // SAFETY: only values of this nest inside the range are moved, which the caller vouches for.
+            let memory = unsafe { Buffers::new(moved, start, direction, engine.config().level) };
+            engine.apply(self.datatype(), &self.0.layout, &memory, count, range.clone())
+        };
+        // What a reduction found is gone: there is nothing to compare with.
+        if !engine.config().check || self.operation() != Operation::External32 {
+            return done;
+        }
+        // SAFETY: as the caller promises, just after the call.
+        unsafe { self.0.compare(&Call { direction, user, packed, count, range }, done) }
     }
 
     /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0. Returns the bytes
@@ -307,3 +317,6 @@ const _: () = {
     const fn shared<T: Send + Sync + Clone>() {}
     shared::<Applied>();
 };
+
+#[cfg(test)]
+mod tests;

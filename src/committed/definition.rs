@@ -18,7 +18,7 @@ pub(super) struct Call {
 }
 
 /// Parts of a call whose bytes have a digest each, so that a difference can be placed.
-const PARTS: usize = 64;
+pub(super) const PARTS: usize = 64;
 
 impl Inner {
     /// `f(user, packed, displacement, position in the range, length)` for every basic piece of a call, in packing order.
@@ -129,7 +129,7 @@ impl Inner {
 
 impl Call {
     /// The part that byte `at` of the range is in.
-    fn part(&self, at: usize) -> usize {
+    pub(super) fn part(&self, at: usize) -> usize {
         let len = u128::from(self.range.end - self.range.start);
         (at as u128 * PARTS as u128 / len) as usize
     }

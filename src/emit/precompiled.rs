@@ -4,7 +4,7 @@ use crate::kernel::{Code, Form};
 use crate::kind::Direction;
 use crate::micro::{Argument, Role, strided};
 use crate::nest::Quantity;
-use crate::plan::{Body, Legal, Offsets, Op, Plan};
+use crate::plan::{Body, Legal, Moving, Offsets, Op, Plan};
 
 /// The precompiled code for `plan`, whose target this machine runs.
 pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
@@ -27,8 +27,11 @@ pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
                 Form::Lone { packed_first, sixth: at == 5 }
             }
         }
-        ([Op::Loop { at: Offsets::ZERO, trip: Quantity { per_count: true, k }, body, .. }], None)
-            if parameters.len() == 6 && *body == only(0) && plan.root() == only(1) =>
+        ([Op::Loop { at: Offsets::ZERO, trip: Quantity { per_count: true, k }, step, body, .. }], None)
+            if parameters.len() == 6
+                && *body == only(0)
+                && plan.root() == only(1)
+                && Moving::of(*step) == Some(Moving::Packed) =>
         {
             Form::Repeated { packed_first, single: *k == 1 }
         }

@@ -5,9 +5,11 @@ use std::ops::Range;
 use super::Engine;
 use crate::apply::{self, Unfit};
 use crate::cache::{Layout, PlacedLayout};
-use crate::datatype::{Datatype, TypeMap};
+use crate::datatype::{Datatype, Named, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
-use crate::kind::{Kind, Op, Operation};
+use crate::interp::external32;
+pub(crate) use crate::interp::external32::Place;
+use crate::kind::{Direction, Kind, Op, Operation};
 use crate::lower::{Leaves, Values};
 use crate::micro::Buffers;
 use crate::micro::buffers::Element;
@@ -39,6 +41,22 @@ impl Engine {
         let kind = Kind { direction: memory.direction(), operation };
         apply::apply(layout.nest(), operation, memory, count, range)
             .map_err(|unfit| refused(t, layout.nest().size(), kind, unfit))
+    }
+
+    /// The oracle: the values of a packed range of instances of `t`, of which one has `size` bytes in external32, by the definition of the type map.
+    pub(crate) fn places<'t>(
+        &self,
+        t: &'t Datatype,
+        size: i64,
+        range: Range<u64>,
+    ) -> impl Iterator<Item = Place> + use<'t> {
+        external32::places(t, size as u64, range)
+    }
+
+    /// The error for a value that does not fit, as a call should return it.
+    pub(crate) fn unfit(&self, direction: Direction, place: &Place) -> Error {
+        let entry = (place.basic, i128::from(place.displacement));
+        unfit(direction, place.element as i128, Some(entry), external32::UNFIT)
     }
 }
 
@@ -81,12 +99,17 @@ fn refused(t: &Datatype, size: i64, kind: Kind, Unfit { at, rule }: Unfit) -> Er
     });
     let before = before.count();
     let element = i128::from(instance) * i128::from(t.signature().length()) + before as i128;
-    let value = match TypeMap::new(t).nth(before) {
-        Some((basic, displacement)) => {
-            let displacement = i128::from(instance) * i128::from(t.extent()) + i128::from(displacement);
-            format!("{element} ({basic:?} at displacement {displacement})")
-        }
+    let entry = TypeMap::new(t).nth(before).map(|(basic, displacement)| {
+        (basic, i128::from(instance) * i128::from(t.extent()) + i128::from(displacement))
+    });
+    unfit(kind.direction, element, entry, rule)
+}
+
+/// The error for a value of basic element `element`, whose type and displacement `entry` has.
+fn unfit(direction: Direction, element: i128, entry: Option<(Named, i128)>, rule: &'static str) -> Error {
+    let value = match entry {
+        Some((basic, displacement)) => format!("{element} ({basic:?} at displacement {displacement})"),
         None => element.to_string(),
     };
-    Error::new(ErrorClass::Conversion, kind.direction.name(), "element", value, rule)
+    Error::new(ErrorClass::Conversion, direction.name(), "element", value, rule)
 }

@@ -2,7 +2,10 @@
 //!
 //! The second opinion on everything that compiled code, micro-kernels and the executor of values do; no line in common with them.
 
+use std::ops::Range;
+
 use crate::datatype::{Class, Datatype, Named, TypeMap};
+use crate::kind::Direction;
 
 /// A number as such: `(-1)^negative * digits * 2^exponent`, or none.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -170,6 +173,61 @@ fn converted(
         }
         _ => (bits <= limit(to)).then_some(bits),
     }
+}
+
+/// What must hold for a value that does not fit.
+pub const UNFIT: &str = "must fit the size that external32 has for it";
+
+/// One value of a packed stream: part of a basic element, or all of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its basic type; a complex number is two values.
+    pub basic: Named,
+    /// The number of its basic element among those of all instances.
+    pub element: u128,
+    /// Displacement of that element in bytes, from displacement 0 of the first instance.
+    pub displacement: i64,
+    /// Offset of the value in that element, in bytes.
+    pub within: i64,
+    /// Its first byte in the packed stream.
+    pub at: u64,
+    /// Its bytes in user memory.
+    pub user: usize,
+    /// Its bytes in the stream.
+    pub packed: usize,
+    x87: bool,
+}
+
+impl Place {
+    /// What its bytes at the source of `direction` are at the destination; none if it does not fit.
+    pub fn converted(&self, direction: Direction, bytes: &[u8]) -> Option<Vec<u8>> {
+        match direction {
+            Direction::Pack => outward(self.basic, bytes, self.packed, self.x87),
+            Direction::Unpack => inward(self.basic, bytes, self.user, self.x87),
+        }
+    }
+}
+
+/// The values that lie whole in bytes `range` of a packed stream of instances of `t`, of which one has `size` bytes there, in packing order.
+pub fn places(t: &Datatype, size: u64, range: Range<u64>) -> impl Iterator<Item = Place> {
+    let instance = range.start.checked_div(size).unwrap_or(0);
+    let count = range.end.div_ceil(size.max(1));
+    let mut map = TypeMap::instances(t, count);
+    map.skip_bytes(instance * t.size() as u64);
+    let first = u128::from(instance) * t.signature().length() as u128;
+    let mut next = instance * size;
+    let values = map.zip(first..).flat_map(move |((basic, displacement), element)| {
+        let (n, user, packed, x87) = values(basic);
+        let at = next;
+        next += (n * packed) as u64;
+        (0..n).map(move |k| {
+            let (within, at) = ((k * user) as i64, at + (k * packed) as u64);
+            Place { basic, element, displacement, within, at, user, packed, x87 }
+        })
+    });
+    values
+        .skip_while(move |place| place.at < range.start)
+        .take_while(move |place| place.at + place.packed as u64 <= range.end)
 }
 
 /// What packing or unpacking came to: whether all values fit, and if not the number of the first that does not among the basic

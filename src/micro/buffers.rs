@@ -4,7 +4,8 @@
 //! then calls of micro-kernels by offset.
 
 use super::blocks::{self, Widths};
-use super::{Direction, Width, block, reduce, rows, stream, strided, swap};
+use super::resize::{Blocks, Conversion};
+use super::{Direction, Width, block, reduce, resize, rows, stream, strided, swap};
 use crate::column::Column;
 use crate::kind::Op;
 use crate::nest::{Leaf, Offsets, Value};
@@ -188,6 +189,24 @@ impl Buffers {
                 Direction::Unpack => f(user, packed, n, user_stride, packed_stride, len),
             }
         }
+    }
+
+    /// Moves `n` blocks of `units` values, in order, each converted, up to the first that does not fit: how many those are.
+    pub fn resized<C: Conversion>(
+        &self,
+        (user, packed): (i64, i64),
+        n: u64,
+        (user_stride, packed_stride): (i64, i64),
+        units: u64,
+    ) -> u64 {
+        let (user, packed) = (self.user(user), self.packed(packed));
+        let ((dst, dst_stride), (src, src_stride)) = match self.direction {
+            Direction::Pack => ((packed, packed_stride), (user, user_stride)),
+            Direction::Unpack => ((user, user_stride), (packed, packed_stride)),
+        };
+        let blocks = Blocks { dst, src, n, dst_stride, src_stride, units };
+        // SAFETY: the blocks are valid by the contract of `new`, and so is the level.
+        unsafe { resize::function::<C>(self.level)(&blocks) }
     }
 
     /// Moves one value of so many bytes on each side, as `convert` makes the bytes of the one side from those of the other; nothing is

@@ -126,7 +126,7 @@ pub(super) unsafe fn pack<I: Code, const LEN: usize>(dst: *mut u8, mut src: impl
 /// A store that crosses lines goes to both, and where the destination is misaligned every store of 64 bytes does and every other
 /// one of 32: 2000 blocks of 24 B in L2 8 B off 3250 instead of 1620 ns (Sapphire Rapids).
 #[inline(always)]
-fn misaligned<I: Isa, const LEN: usize>(dst: *mut u8) -> usize {
+pub(super) fn misaligned<I: Isa, const LEN: usize>(dst: *mut u8) -> usize {
     let align = const { by_length(I::ALIGNED, LEN) };
     if align == 0 || (dst as usize).is_multiple_of(align) {
         return 0;

@@ -329,6 +329,8 @@ pub enum Transform {
     Reversed(u8),
     /// Values, combined with those at their destination.
     Combined(Op, Value),
+    /// They end in reverse order: a block is one unit, of whatever size.
+    Mirrored,
 }
 
 impl Transform {
@@ -345,7 +347,7 @@ impl Transform {
     fn operation(self) -> Operation {
         match self {
             Transform::Copied => Operation::Bytes,
-            Transform::Reversed(_) => Operation::External32,
+            Transform::Reversed(_) | Transform::Mirrored => Operation::External32,
             Transform::Combined(op, _) => Operation::Reduce(op),
         }
     }

@@ -270,6 +270,44 @@ pub(super) trait Code: Isa {
         unsafe { swap::by_units::<UNIT, LEN>(dst, src) }
     }
 
+    /// Swaps eight units of `UNIT` bytes to a dense destination.
+    ///
+    /// # Safety
+    /// Eight blocks of `UNIT` bytes remain in `src`, readable, and are writable at `dst`, without overlap.
+    #[inline(always)]
+    unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
+        for u in 0..8 {
+            // SAFETY: unit `u` of those.
+            unsafe { swap::by_units::<UNIT, UNIT>(dst.add(u * UNIT), src.at(u)) }
+        }
+    }
+
+    /// Swaps eight units of `UNIT` bytes from a dense source.
+    ///
+    /// # Safety
+    /// Eight blocks of `UNIT` bytes remain in `dst`, writable, and are readable at `src`, without overlap.
+    #[inline(always)]
+    unsafe fn scatter_reversed<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
+        // SAFETY: as promised by the caller.
+        unsafe { swap::scatter::<UNIT>(dst, src) }
+    }
+
+    /// Swaps the first of `n` blocks of `len` bytes, units of `UNIT`, that are so short and so near to each other that a vector holds several;
+    /// returns how many. `strides` are of the destination and of the source.
+    ///
+    /// # Safety
+    /// As [`Code::copy_near`] with blocks of `len` bytes, a multiple of the unit.
+    #[inline(always)]
+    unsafe fn reverse_near<const UNIT: usize>(
+        _dst: *mut u8,
+        _src: *const u8,
+        _n: usize,
+        _len: usize,
+        _strides: (isize, isize),
+    ) -> usize {
+        0
+    }
+
     /// Orders the streamed lines before whatever is stored next.
     #[inline(always)]
     fn fence() {
@@ -282,8 +320,8 @@ pub(super) trait Code: Isa {
         Baseline::prefetch::<WRITE>(address)
     }
 
-    /// The function for permutations of `granule`, if there is one.
-    fn permute(_granule: Granule, _direction: Direction) -> Option<permute::Function> {
+    /// The function for permutations of `granule`, in which units are reversed or not, if there is one.
+    fn permute(_granule: Granule, _swaps: bool, _direction: Direction) -> Option<permute::Function> {
         None
     }
 }

@@ -19,8 +19,10 @@ mod constant_length;
 mod cursor;
 mod family;
 mod isa;
+pub mod pairs;
 pub mod permute;
 pub mod reduce;
+pub mod resize;
 pub mod rows;
 mod run_time_length;
 pub mod stream;
@@ -79,6 +81,7 @@ impl fmt::Display for Width {
 pub const FAMILIES: &[&Family] = &[
     &strided::FAMILY,
     &rows::FAMILY,
+    &pairs::FAMILY,
     &blocks::FAMILY,
     &permute::FAMILY,
     &transpose::FAMILY,

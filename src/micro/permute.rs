@@ -4,11 +4,14 @@
 //! the other way round through a mask. As many instances as fit share a vector. Loads and the last stores are masked too, so
 //! nothing outside the instances is touched and no remainder is left to other code. Bytes are permuted with AVX-512 VBMI,
 //! 4-byte words with AVX-512 or AVX2 (vectors of 32 bytes). NEON looks bytes up in tables, and only packs: it has no masks.
+//!
+//! Parts may have units, whose bytes end in reverse order. Where bytes are permuted, that is another table; words are shuffled inside
+//! themselves once they are in their places.
 
 use std::fmt;
 
 use super::isa::{Code, Isa, Permuting, with_code, with_isa};
-use super::{Argument, Call, Direction, Family, Micro, Role};
+use super::{Argument, Call, Direction, Family, Micro, Role, Transform};
 use crate::nest::{Offsets, Quantity};
 use crate::target::{Level, Target};
 
@@ -17,21 +20,24 @@ use crate::target::{Level, Target};
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
 
 /// Instances of one small layout: instance `i` at `a + i * (user-step, its size)`, each moved as the parts of the permutation say, in order.
-/// The variant is the granule.
+/// The variant is the granule, and whether units are reversed.
 pub static FAMILY: Family = Family {
     name: "permute",
     directed: true,
     parameters: |_| &[Role::User, Role::Packed, Role::Iterations, Role::UserStep, Role::Permutation],
-    variant: |number, f| write!(f, ".{}", Granule::of_number(number)),
-    transform: Family::copied,
+    variant: |number, f| {
+        let (granule, swaps) = of_number(number);
+        write!(f, ".{granule}{}", if swaps { ".swap" } else { "" })
+    },
+    transform: |number| if of_number(number).1 { Transform::Mirrored } else { Transform::Copied },
     address: |micro| {
-        let function = function(Granule::of_number(micro.variant()), micro.direction(), micro.level());
+        let function = function(of_number(micro.variant()), micro.direction(), micro.level());
         function.map_or(0, |function| function as usize)
     },
     check: |call| {
         let permutation = call.permutation();
-        let made_for = (permutation.granule() as u8, permutation.level())
-            == (call.callee().variant(), call.callee().level());
+        let made_for =
+            (permutation.number(), permutation.level()) == (call.callee().variant(), call.callee().level());
         if !made_for || permutation.stride != call.step(Role::UserStep) {
             return Err("permutation made for another micro-kernel or step");
         }
@@ -45,7 +51,12 @@ pub static FAMILY: Family = Family {
         let step = Offsets::new(call.step(Role::UserStep), permutation.size() as i64);
         for i in 0..call.number(Role::Iterations) as i64 {
             for part in permutation.parts.iter() {
-                f(Offsets::ZERO.step(step, i) + Offsets::new(part.user, part.packed as i64), part.len);
+                let at = Offsets::ZERO.step(step, i) + Offsets::new(part.user, part.packed as i64);
+                // Blocks that are mirrored are units.
+                let len = if permutation.swaps() { part.unit.into() } else { part.len };
+                for k in 0..part.len / len {
+                    f(at + Offsets::new((k * len) as i64, (k * len) as i64), len);
+                }
             }
         }
     },
@@ -61,7 +72,7 @@ pub fn micro(permutation: &Permutation, direction: Direction) -> Micro {
         direction == Direction::Pack || permutation.unpacks(),
         "a mask has no order for overlapping parts"
     );
-    Micro::new(&FAMILY, direction, permutation.level()).with_variant(permutation.granule() as u8)
+    Micro::new(&FAMILY, direction, permutation.level()).with_variant(permutation.number())
 }
 
 /// The call that moves `n` instances of `permute`, which is table `table` of the plan.
@@ -84,8 +95,10 @@ pub struct Part {
     pub user: i64,
     /// Offset from the instance's first packed byte, in bytes.
     pub packed: u64,
-    /// Bytes.
+    /// Bytes, a multiple of the unit.
     pub len: u64,
+    /// Bytes of the units whose bytes end in reverse order, a power of two; 1 where all stay as they are.
+    pub unit: u8,
 }
 
 /// What a permutation's code permutes.
@@ -97,10 +110,9 @@ pub enum Granule {
     Word = 1,
 }
 
-impl Granule {
-    fn of_number(number: u8) -> Granule {
-        if number == 0 { Granule::Byte } else { Granule::Word }
-    }
+/// What is permuted, and whether units are reversed, of the number of a variant.
+fn of_number(number: u8) -> (Granule, bool) {
+    (if number & 1 == 0 { Granule::Byte } else { Granule::Word }, number & 2 != 0)
 }
 
 impl fmt::Display for Granule {
@@ -120,6 +132,10 @@ pub(super) struct Table {
     pub(super) pack: [u8; 64],
     /// For every lane of the user's vector the lane of the packed side that it comes from.
     pub(super) unpack: [u8; 64],
+    /// For every byte of the packed side, once its word is there, the place in the 16 bytes around it that it comes from: for words with units.
+    pub(super) pack_within: [u8; 64],
+    /// The same for the user's vector.
+    pub(super) unpack_within: [u8; 64],
     /// Lanes of the user's vector that are mapped when it is full.
     pub(super) mapped: u64,
     /// Instances in a full vector.
@@ -139,6 +155,7 @@ pub struct Permutation {
     parts: Box<[Part]>,
     stride: i64,
     granule: Granule,
+    swaps: bool,
     level: Level,
     /// No byte of a vector is mapped twice, and the level stores under masks.
     unpacks: bool,
@@ -146,8 +163,8 @@ pub struct Permutation {
 
 impl Permutation {
     /// The permutation of instances made of `parts`, `stride` bytes apart; none where it has no code for `target`:
-    /// a span of more than one vector, packed bytes that are not `0..size` in some order, or offsets that are no multiples
-    /// of the granule; without masks also less than two instances in a vector.
+    /// a span of more than one vector, packed bytes that are not `0..size` in some order, or words that are not whole words of the user's
+    /// vector; without masks also less than two instances in a vector.
     pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Permutation> {
         let level = target.level();
         let Permuting { vector, masked } = with_isa!(level, I => I::PERMUTATION)?;
@@ -166,29 +183,45 @@ impl Permutation {
             Granule::Byte => 1,
             Granule::Word => 4,
         };
-        let mut table = Table { pack: [0; 64], unpack: [0; 64], mapped: 0, instances, size, lowest, span };
+        let none = [0; 64];
+        let mut table = Table {
+            pack: none,
+            unpack: none,
+            pack_within: none,
+            unpack_within: none,
+            mapped: 0,
+            instances,
+            size,
+            lowest,
+            span,
+        };
+        let swaps = parts.iter().any(|part| part.unit > 1);
         let mut disjoint = true;
-        let mut set = |at: u64, from: u64| -> Option<()> {
-            // A lane is whole or not at all.
-            if at.is_multiple_of(unit) {
-                let bit = 1u64 << (at / unit);
+        for i in 0..instances {
+            for (k, word) in bytes.chunks(unit).enumerate() {
+                // Bytes of the user's vector that the lane comes from: those of one lane, each once.
+                let at = |user: &i64| (i as i64).wrapping_mul(stride).wrapping_add(user - lowest) as usize;
+                let (lane, to) = (at(&word[0]) / unit, i as usize * size as usize / unit + k);
+                let whole = word.iter().fold(0u8, |seen, user| seen | 1 << (at(user) % unit));
+                let moved = word.iter().enumerate().any(|(k, user)| at(user) % unit != k);
+                let torn = word.iter().any(|user| at(user) / unit != lane) || whole != (1u8 << unit) - 1;
+                // Words are shuffled inside themselves only where units are reversed.
+                if torn || moved && !swaps {
+                    return None;
+                }
+                let bit = 1u64 << lane;
                 disjoint &= table.mapped & bit == 0;
                 table.mapped |= bit;
-                put(&mut table.pack, from, at / unit, unit)?;
-                put(&mut table.unpack, at, from / unit, unit)?;
-            }
-            (at % unit == from % unit).then_some(())
-        };
-        for i in 0..instances {
-            for (k, user) in bytes.iter().enumerate() {
-                let at = i.wrapping_mul(stride as u64).wrapping_add((user - lowest) as u64);
-                set(at, i * size + k as u64)?;
+                put(&mut table.pack, to, lane, unit);
+                put(&mut table.unpack, lane, to, unit);
+                for (k, user) in word.iter().enumerate() {
+                    let (packed, user) = (to * unit + k, at(user));
+                    table.pack_within[packed] = (to * unit % 16 + user % unit) as u8;
+                    table.unpack_within[user] = (lane * unit % 16 + k) as u8;
+                }
             }
         }
-        if !size.is_multiple_of(unit) || !span.is_multiple_of(unit) {
-            return None;
-        }
-        if unit > 1 && !whole(&bytes, unit as i64) {
+        if !size.is_multiple_of(unit as u64) || !span.is_multiple_of(unit as u64) {
             return None;
         }
         // A vector that is read as it is must be worth more than one instance, and the gaps in it short.
@@ -196,7 +229,7 @@ impl Permutation {
             return None;
         }
         let unpacks = disjoint && masked;
-        Some(Permutation { table, parts: parts.into(), stride, granule, level, unpacks })
+        Some(Permutation { table, parts: parts.into(), stride, granule, swaps, level, unpacks })
     }
 
     /// Bytes of one instance, packed.
@@ -219,6 +252,16 @@ impl Permutation {
         self.granule
     }
 
+    /// Whether units are reversed.
+    pub fn swaps(&self) -> bool {
+        self.swaps
+    }
+
+    /// The number of the variant that moves it.
+    fn number(&self) -> u8 {
+        self.granule as u8 | u8::from(self.swaps) << 1
+    }
+
     /// The level of the code.
     pub fn level(&self) -> Level {
         self.level
@@ -235,42 +278,38 @@ impl fmt::Display for Permutation {
         write!(f, "permutation of")?;
         for part in &self.parts {
             write!(f, " {}:{}:{}", part.user, part.packed, part.len)?;
+            if self.swaps {
+                write!(f, "/{}", part.unit)?;
+            }
         }
         write!(f, " every {}", self.stride)
     }
 }
 
 /// Writes a lane index: one byte for bytes, 4 bytes for words.
-fn put(lanes: &mut [u8; 64], at: u64, value: u64, unit: u64) -> Option<()> {
-    let start = (at / unit * unit) as usize;
-    let lane = lanes.get_mut(start..start + unit as usize)?;
-    lane.fill(0);
+fn put(lanes: &mut [u8; 64], at: usize, value: usize, unit: usize) {
     // Little-endian, as the machines that run this are.
-    lane[0] = value as u8;
-    Some(())
+    lanes[at * unit] = value as u8;
 }
 
-/// User offset of every packed byte of an instance, if the parts are at most `limit` bytes and make exactly `0..size`.
+/// User offset of every packed byte of an instance, if the parts are at most `limit` bytes of whole units and make exactly `0..size`.
 fn bytes_of(parts: &[Part], limit: u64) -> Option<Vec<i64>> {
     let mut bytes: Vec<Option<i64>> = Vec::new();
     for part in parts {
+        let unit = u64::from(part.unit);
         let end = part.packed.checked_add(part.len).filter(|&e| e <= limit)? as usize;
+        if !unit.is_power_of_two() || !part.len.is_multiple_of(unit) {
+            return None;
+        }
         bytes.resize(bytes.len().max(end), None);
         for k in 0..part.len {
             let byte = &mut bytes[(part.packed + k) as usize];
-            if byte.replace(part.user.checked_add(k as i64)?).is_some() {
+            if byte.replace(part.user.checked_add((k ^ (unit - 1)) as i64)?).is_some() {
                 return None;
             }
         }
     }
     bytes.into_iter().collect()
-}
-
-/// Whether packed bytes come in aligned runs of `unit` that are runs in the user's buffer too, all at one phase.
-fn whole(bytes: &[i64], unit: i64) -> bool {
-    bytes.chunks(unit as usize).all(|run| {
-        run.iter().enumerate().all(|(k, &b)| b == run[0] + k as i64) && (run[0] - bytes[0]) % unit == 0
-    })
 }
 
 /// The meaning: the same bytes one by one.
@@ -288,7 +327,8 @@ pub unsafe fn twin(
     for i in 0..n {
         for part in parts {
             for k in 0..part.len {
-                let u = user.wrapping_offset((i as i64 * stride + part.user + k as i64) as isize);
+                let from = (k ^ (u64::from(part.unit) - 1)) as i64;
+                let u = user.wrapping_offset((i as i64 * stride + part.user + from) as isize);
                 let p = packed.wrapping_add((i * size + part.packed + k) as usize);
                 // SAFETY: byte `k` of a part of instance `i`.
                 unsafe {
@@ -305,9 +345,9 @@ pub unsafe fn twin(
 #[cfg(target_arch = "x86_64")]
 pub(super) mod masked;
 
-/// The function for permutations of `granule` at `level`; none where there is none.
-pub fn function(granule: Granule, direction: Direction, level: Level) -> Option<Function> {
-    with_code!(level, I => I::permute(granule, direction))
+/// The function for permutations of a granule, and whether units are reversed, at `level`; none where there is none.
+pub fn function((granule, swaps): (Granule, bool), direction: Direction, level: Level) -> Option<Function> {
+    with_code!(level, I => I::permute(granule, swaps, direction))
 }
 
 #[cfg(test)]

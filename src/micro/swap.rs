@@ -1,11 +1,12 @@
 //! Swap: strided blocks of units of 2, 4, 8 or 16 bytes, the bytes of every unit reversed: external32 on a little-endian machine.
 //!
-//! Long blocks go by registers of whole units. Blocks of one unit are first gathered, or last scattered, as `strided` does it, through a
-//! register's worth of memory that never leaves the first-level cache.
+//! Long blocks go by registers of whole units. Short blocks near to each other go as `strided` moves them, by a permutation that reverses too. Other
+//! single units are gathered and scattered eight by eight, through full vectors where the instruction set does that.
 
-use super::cursor::{Cursor, Strided};
-use super::isa::{Code, by_length, for_each_code, with_code};
-use super::{Actual, Call, Direction, Family, Micro, Role, Transform, strided};
+use super::constant_length::misaligned;
+use super::cursor::{Cursor, Dense, Strided};
+use super::isa::{Baseline, Code, for_each_code, with_code};
+use super::{Actual, Call, Direction, Family, Micro, Role, Transform, block as bytes, strided};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
@@ -74,9 +75,6 @@ pub unsafe extern "C" fn twin<const UNIT: usize>(
     }
 }
 
-/// Bytes for a group of blocks of one unit: eight of the longest.
-const BUFFER: usize = 128;
-
 /// An unsigned integer of a unit's size.
 trait Unit: Copy {
     fn swapped(self) -> Self;
@@ -135,6 +133,9 @@ pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
     places
 }
 
+/// Bytes from which a block is written by whole lines: a store that crosses them goes to both.
+const ALIGNED: usize = 512;
+
 /// Swaps `len` bytes of units that lie one after the other.
 ///
 /// # Safety
@@ -142,8 +143,19 @@ pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
 #[inline(always)]
 unsafe fn dense<I: Code, U: Unit, const UNIT: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
-    // SAFETY: registers, then units, that end at or before `len`.
+    // SAFETY: registers, then units, that end at or before `len`; two of them may overlap where the first whole line begins.
     unsafe {
+        let before = (dst as usize).wrapping_neg() % 64;
+        if len >= ALIGNED && before > 0 && before.is_multiple_of(UNIT) {
+            I::reverse::<UNIT, 64>(dst, src);
+            at = before;
+        }
+        while len - at >= 256 {
+            for row in 0..4 {
+                I::reverse::<UNIT, 64>(dst.add(at + 64 * row), src.add(at + 64 * row));
+            }
+            at += 256;
+        }
         while len - at >= 64 {
             I::reverse::<UNIT, 64>(dst.add(at), src.add(at));
             at += 64;
@@ -163,48 +175,105 @@ unsafe fn dense<I: Code, U: Unit, const UNIT: usize>(dst: *mut u8, src: *const u
     }
 }
 
+/// Swaps one block of units of `unit` bytes; of one byte copies it.
+///
+/// # Safety
+/// `len` bytes, whole units, are readable at `src` and writable at `dst`, without overlap.
+#[inline(always)]
+pub(super) unsafe fn block(dst: *mut u8, src: *const u8, len: usize, unit: usize) {
+    // SAFETY: the block, or units of it.
+    unsafe {
+        match unit {
+            1 => bytes::run_time::<16>(dst, src, len),
+            2 => dense::<Baseline, u16, 2>(dst, src, len),
+            4 => dense::<Baseline, u32, 4>(dst, src, len),
+            8 => dense::<Baseline, u64, 8>(dst, src, len),
+            _ => dense::<Baseline, u128, 16>(dst, src, len),
+        }
+    }
+}
+
+/// Swaps eight units of `UNIT` bytes from a dense source, short ones by words of 8 bytes: in a swapped word the first unit is the highest.
+///
+/// # Safety
+/// As [`Code::scatter_reversed`].
+#[inline(always)]
+pub(super) unsafe fn scatter<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
+    let units = if UNIT < 8 { 8 / UNIT } else { 1 };
+    // SAFETY: unit `u` of those, or the 8 bytes of `units` of them.
+    unsafe {
+        for first in (0..8).step_by(units) {
+            let src = src.add(first * UNIT);
+            if UNIT >= 8 {
+                by_units::<UNIT, UNIT>(dst.at(first), src);
+                continue;
+            }
+            let word = src.cast::<[u8; 8]>().read();
+            let word = u64::from_be_bytes(word);
+            for u in 0..units {
+                let unit = word >> (8 * UNIT * (units - 1 - u));
+                match UNIT {
+                    2 => dst.at(first + u).cast::<u16>().write_unaligned(unit as u16),
+                    _ => dst.at(first + u).cast::<u32>().write_unaligned(unit as u32),
+                }
+            }
+        }
+    }
+}
+
 /// Swaps `n` blocks of one unit, `UNIT` bytes.
 ///
 /// # Safety
 /// As [`twin`] with `len = UNIT`; the machine has the instructions of `I`.
 #[inline(always)]
 unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
-    mut dst: *mut u8,
-    mut src: *const u8,
+    dst: *mut u8,
+    src: *const u8,
     mut n: usize,
     (ds, ss): (isize, isize),
 ) {
-    let mut buffer = [0_u8; BUFFER];
-    let (gathered, scattered) = const { (by_length(I::GATHERED, UNIT), by_length(I::SCATTERED, UNIT)) };
-    // Whether an instruction set moves blocks of this length in groups, and a group fits the buffer.
-    let fits = |blocks: usize| blocks > 0 && blocks * UNIT <= BUFFER;
-    // SAFETY: blocks that remain, a group of them at a time, then one by one; the buffer holds a group.
+    // Only read: a cursor is an address.
+    let src = src.cast_mut();
+    // SAFETY: blocks that remain, eight by eight and one by one.
     unsafe {
-        if ds == UNIT as isize && fits(gathered) {
-            let mut from = Strided::new(src.cast_mut(), ss);
-            while n >= gathered {
-                I::gather::<UNIT>(buffer.as_mut_ptr(), &from);
-                dense::<I, U, UNIT>(dst, buffer.as_ptr(), gathered * UNIT);
-                from.advance(gathered);
-                dst = dst.wrapping_add(gathered * UNIT);
-                src = src.wrapping_offset(gathered as isize * ss);
-                n -= gathered;
+        if ds == UNIT as isize {
+            let (mut to, mut from) = (Dense::<UNIT>(dst), Strided::new(src, ss));
+            let first = if n > 8 { misaligned::<I, UNIT>(dst) } else { 0 };
+            few::<U>(&mut to, &mut from, first);
+            n -= first;
+            while n >= 8 {
+                I::gather_reversed::<UNIT>(to.0, &from);
+                to.advance(8);
+                from.advance(8);
+                n -= 8;
             }
-        } else if ss == UNIT as isize && fits(scattered) {
-            let mut to = Strided::new(dst, ds);
-            while n >= scattered {
-                dense::<I, U, UNIT>(buffer.as_mut_ptr(), src, scattered * UNIT);
-                I::scatter::<UNIT>(&to, buffer.as_ptr());
-                to.advance(scattered);
-                src = src.wrapping_add(scattered * UNIT);
-                dst = dst.wrapping_offset(scattered as isize * ds);
-                n -= scattered;
+            few::<U>(&mut to, &mut from, n);
+        } else if ss == UNIT as isize {
+            let (mut to, mut from) = (Strided::new(dst, ds), Dense::<UNIT>(src));
+            while n >= 8 {
+                I::scatter_reversed::<UNIT>(&to, from.0);
+                to.advance(8);
+                from.advance(8);
+                n -= 8;
             }
+            few::<U>(&mut to, &mut from, n);
+        } else {
+            few::<U>(&mut Strided::new(dst, ds), &mut Strided::new(src, ss), n);
         }
-        for _ in 0..n {
-            one::<U>(dst, src);
-            (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
-        }
+    }
+}
+
+/// Swaps `n` units, the ones after which the cursors then stand.
+///
+/// # Safety
+/// They remain on either side, readable in `src` and writable in `dst`, without overlap between the sides.
+#[inline(always)]
+unsafe fn few<U: Unit>(dst: &mut impl Cursor, src: &mut impl Cursor, n: usize) {
+    for _ in 0..n {
+        // SAFETY: the first of those that remain.
+        unsafe { one::<U>(dst.at(0), src.at(0)) };
+        dst.advance(1);
+        src.advance(1);
     }
 }
 
@@ -214,33 +283,84 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
 /// As [`twin`]; the machine has the instructions of `I`.
 #[inline(always)]
 unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
-    mut dst: *mut u8,
-    mut src: *const u8,
+    dst: *mut u8,
+    src: *const u8,
     n: usize,
     (ds, ss): (isize, isize),
     len: usize,
 ) {
-    // SAFETY: the same blocks, or one after the other.
+    // SAFETY: the first of the same blocks.
+    let done = unsafe { I::reverse_near::<UNIT>(dst, src, n, len, (ds, ss)) };
+    let after = |stride: isize| (done as isize).wrapping_mul(stride);
+    let (mut dst, mut src, n) = (dst.wrapping_offset(after(ds)), src.wrapping_offset(after(ss)), n - done);
+    // SAFETY: those that remain, or one after the other.
     unsafe {
         if len == UNIT {
             return single::<I, U, UNIT>(dst, src, n, (ds, ss));
         }
-        // Blocks of one register: nothing is asked of each.
-        macro_rules! registers {
-            ($($len:literal)*) => {
-                match len {
-                    $($len => for _ in 0..n {
-                        I::reverse::<UNIT, $len>(dst, src);
-                        (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
-                    },)*
-                    _ => for _ in 0..n {
-                        dense::<I, U, UNIT>(dst, src, len);
-                        (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
-                    },
+        match len {
+            16 => registers::<I, UNIT, 16>(dst, src, n, (ds, ss)),
+            32 => registers::<I, UNIT, 32>(dst, src, n, (ds, ss)),
+            64 => registers::<I, UNIT, 64>(dst, src, n, (ds, ss)),
+            _ => {
+                for _ in 0..n {
+                    dense::<I, U, UNIT>(dst, src, len);
+                    (dst, src) = (dst.wrapping_offset(ds), src.wrapping_offset(ss));
                 }
-            };
+            }
         }
-        registers! { 16 32 64 }
+    }
+}
+
+/// Swaps `n` blocks of `LEN` bytes, 16, 32 or 64: nothing is asked of each.
+///
+/// # Safety
+/// As [`twin`] with `len = LEN`; the machine has the instructions of `I`.
+#[inline(always)]
+unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    (ds, ss): (isize, isize),
+) {
+    // Only read: a cursor is an address.
+    let (src, len) = (src.cast_mut(), LEN as isize);
+    // SAFETY: the same blocks.
+    unsafe {
+        if ds == len {
+            each::<I, UNIT, LEN>(Dense::<LEN>(dst), Strided::new(src, ss), n);
+        } else if ss == len {
+            each::<I, UNIT, LEN>(Strided::new(dst, ds), Dense::<LEN>(src), n);
+        } else {
+            each::<I, UNIT, LEN>(Strided::new(dst, ds), Strided::new(src, ss), n);
+        }
+    }
+}
+
+/// Swaps `n` blocks of `LEN` bytes, 16, 32 or 64.
+///
+/// # Safety
+/// They remain on either side, readable in `src` and writable in `dst`, without overlap between the sides; the machine has the instructions of `I`.
+#[inline(always)]
+unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
+    mut dst: impl Cursor,
+    mut src: impl Cursor,
+    n: usize,
+) {
+    // SAFETY: block `u` of four that remain, or the first.
+    unsafe {
+        for _ in 0..n / 4 {
+            for u in 0..4 {
+                I::reverse::<UNIT, LEN>(dst.at(u), src.at(u));
+            }
+            dst.advance(4);
+            src.advance(4);
+        }
+        for _ in 0..n % 4 {
+            I::reverse::<UNIT, LEN>(dst.at(0), src.at(0));
+            dst.advance(1);
+            src.advance(1);
+        }
     }
 }
 
@@ -305,19 +425,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_unit_every_stride_between_guard_pages() {
+    /// All levels and units: blocks of so many units, at strides that `strides` gives for a length, in bytes, on one side, so many of them.
+    fn between_guard_pages(units: &[i64], strides: impl Fn(i64) -> Vec<i64>, counts: &[u64]) {
         let twins: [Function; 4] = [twin::<2>, twin::<4>, twin::<8>, twin::<16>];
         let mut areas = (Guarded::new(300 << 10), Guarded::new(300 << 10));
         for (level, (unit, twin)) in
             Level::available().flat_map(|level| UNITS.into_iter().zip(twins).map(move |u| (level, u)))
         {
             let f = function(unit.into(), level).unwrap();
-            for units in [1, 2, 3, 5, 8, 9, 31, 32, 33, 64, 67] {
+            for units in units {
                 let len = i64::from(unit) * units;
-                let sides = [len, len + 1, 2 * len, len + 8, -len, -len - 3, len / 2, 1, 0, 4500];
-                for (ds, ss) in sides.map(|s| (len, s)).into_iter().chain(sides.map(|s| (s, len))) {
-                    for n in [0, 1, 2, 7, 8, 9, 16, 17, 33] {
+                let sides = strides(len);
+                let packing = sides.iter().map(|&s| (len, s));
+                for (ds, ss) in packing.chain(sides.iter().map(|&s| (s, len))) {
+                    for &n in counts {
                         let len = len as u64;
                         let ((dst_len, d), (src_len, s)) = (span(n, ds, len), span(n, ss, len));
                         check(
@@ -335,5 +456,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_unit_every_stride_between_guard_pages() {
+        let strides = |len: i64| vec![len, len + 1, 2 * len, len + 8, -len, -len - 3, len / 2, 1, 0, 4500];
+        between_guard_pages(
+            &[1, 2, 3, 5, 8, 9, 31, 32, 33, 64, 67],
+            strides,
+            &[0, 1, 2, 7, 8, 9, 16, 17, 33],
+        );
+    }
+
+    #[test]
+    fn short_blocks_near_to_each_other() {
+        let strides = |len: i64| (len..=66).chain([-len - 1, 128]).collect();
+        between_guard_pages(&[1, 2, 3, 4, 5, 6, 7], strides, &[31, 32, 40, 65, 127, 128, 140]);
+    }
+
+    #[test]
+    fn many_single_units() {
+        let strides = |len: i64| vec![len + 1, 2 * len, 4 * len + 2, 100, 256, -len, len / 2];
+        between_guard_pages(&[1], strides, &[255, 256, 257, 520, 1100]);
     }
 }

@@ -1,18 +1,19 @@
-//! Does unpacking write any user byte twice? Asked by schedules that want to reorder an unpack.
+//! Is any byte of a side written twice? Asked by schedules that want another order than that of the type map.
 //!
 //! Source: interval nesting by sorted stride. A set of byte ranges repeated at a stride no smaller than the set's width does
 //! not overlap itself; applied from the smallest stride to the largest it decides perfectly nested loops in any order.
 
-use super::{Leaf, LoopNest, Node, Phase, Side};
+use super::{Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side, Stream};
 use crate::column::room;
 use crate::error::Result;
+use crate::kind::Direction;
 
-/// What is known about overlap of the user bytes of a nest.
+/// What is known about overlap of the bytes of a nest on one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disjoint {
-    /// No two entries share a user byte, for every instance count up to this one.
+    /// No two entries share a byte, for every instance count up to this one.
     UpTo(u64),
-    /// Some user byte certainly belongs to two entries (already at one instance, or at two).
+    /// Some byte certainly belongs to two entries (already at one instance, or at two).
     No,
     /// Neither could be shown.
     Unknown,
@@ -36,19 +37,59 @@ struct Shape {
     loops: Vec<(i128, Option<u64>)>,
 }
 
+impl Shape {
+    /// The shape of a loop at `at` around it.
+    fn repeat(&mut self, at: i128, step: i64, trip: Quantity) {
+        self.lo += at;
+        self.hi += at;
+        if !trip.is(1) {
+            self.loops.push((i128::from(step), (!trip.per_count).then_some(trip.k)));
+        }
+    }
+}
+
+/// The side that is asked about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Face {
+    User,
+    Packed,
+}
+
+impl Face {
+    fn of(self, at: Offsets) -> i64 {
+        match self {
+            Face::User => at.user,
+            Face::Packed => at.packed,
+        }
+    }
+}
+
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Whether the user bytes of `count` instances are pairwise disjoint, and up to which count.
     ///
     /// Cost: O(nodes), O(rows log rows) for tables. Unknown where there is no memory for sorting rows.
     pub fn disjoint(&self) -> Disjoint {
-        self.shapes().map_or(Disjoint::Unknown, |shapes| self.judged(&shapes))
+        self.disjoint_on(Face::User)
+    }
+
+    /// The same of the bytes that a transfer in `direction` writes. A stream has every byte once.
+    pub fn disjoint_when(&self, direction: Direction) -> Disjoint {
+        match direction {
+            Direction::Unpack => self.disjoint(),
+            Direction::Pack if S::NAME == Stream::NAME => Disjoint::UpTo(u64::MAX),
+            Direction::Pack => self.disjoint_on(Face::Packed),
+        }
+    }
+
+    fn disjoint_on(&self, face: Face) -> Disjoint {
+        self.shapes(face).map_or(Disjoint::Unknown, |shapes| self.judged(&shapes))
     }
 
     /// The shape of every node. What moves nothing has none: it overlaps nothing, wherever it lies and however often it is repeated.
-    fn shapes(&self) -> Result<Vec<Option<Shape>>> {
+    fn shapes(&self, face: Face) -> Result<Vec<Option<Shape>>> {
         let mut shapes = room("disjoint", self.nodes().len())?;
         for node in self.nodes() {
-            let shape = self.node_shape(node, &shapes)?;
+            let shape = self.node_shape(face, node, &shapes)?;
             shapes.push(shape);
         }
         Ok(shapes)
@@ -66,19 +107,28 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         }
     }
 
-    fn node_shape(&self, node: &Node<L>, shapes: &[Option<Shape>]) -> Result<Option<Shape>> {
-        let at = i128::from(node.at().user);
+    fn node_shape(&self, face: Face, node: &Node<L>, shapes: &[Option<Shape>]) -> Result<Option<Shape>> {
+        let at = i128::from(face.of(node.at()));
         Ok(match node {
             Node::Copy { n, unit, .. } => {
                 // A dense run of any count never overlaps itself: the count is inside the run.
-                let width = i128::from(n.k) * i128::from(unit.user());
+                let width = i128::from(n.k) * i128::from(face.of(unit.span(1)));
                 (width > 0).then(|| Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() })
             }
-            Node::Blocks { user, len, unit, .. } => {
-                let width = i128::from(unit.user());
+            Node::Blocks { user, packed, len, unit, .. } => {
+                let width = i128::from(face.of(unit.span(1)));
                 let end = |u: i64, l: i64| i128::from(u) + i128::from(l) * width;
-                let rows = user.iter().zip(len.iter()).map(|(u, l)| (i128::from(u), end(u, l)));
+                let places = if face == Face::User { user } else { packed };
+                let rows = places.iter().zip(len.iter()).map(|(u, l)| (i128::from(u), end(u, l)));
                 ranges(at, rows)?
+            }
+            Node::Table { displacements, packed, body, .. } if face == Face::Packed => {
+                let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| !displacements.is_empty())
+                else {
+                    return Ok(None);
+                };
+                b.repeat(at, *packed, Quantity::fixed(displacements.len() as u64));
+                Some(b)
             }
             Node::Table { displacements, body, .. } => {
                 let Some(leaf) = body_shape(&shapes[body.range()]).as_ref().map(fold) else {
@@ -100,11 +150,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| trip.k > 0) else {
                     return Ok(None);
                 };
-                b.lo += at;
-                b.hi += at;
-                if !trip.is(1) {
-                    b.loops.push((i128::from(step.user), (!trip.per_count).then_some(trip.k)));
-                }
+                b.repeat(at, face.of(*step), *trip);
                 Some(b)
             }
         })

@@ -16,6 +16,12 @@ mod sealed {
 
 /// What a leaf counts.
 pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 'static {
+    /// Whether moving a unit twice is moving it once.
+    const IDEMPOTENT: bool;
+
+    /// The same unit where the packed side is memory too.
+    fn in_memory(self) -> Self;
+
     /// Bytes of one unit in user memory.
     fn user(self) -> i64;
 
@@ -50,6 +56,12 @@ impl fmt::Display for Byte {
 }
 
 impl Leaf for Byte {
+    const IDEMPOTENT: bool = true;
+
+    fn in_memory(self) -> Byte {
+        self
+    }
+
     #[inline(always)]
     fn user(self) -> i64 {
         1
@@ -221,6 +233,13 @@ impl fmt::Display for Value {
 }
 
 impl Leaf for Value {
+    /// It may be added.
+    const IDEMPOTENT: bool = false;
+
+    fn in_memory(self) -> Value {
+        Value { packed: self.user, ..self }
+    }
+
     fn user(self) -> i64 {
         self.user.into()
     }

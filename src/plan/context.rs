@@ -7,7 +7,7 @@
 //! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of the callee's parameters. Precompiled code
 //! relies on it.
 
-use super::{Legal, Op, Plan};
+use super::{Legal, Moving, Op, Plan};
 use crate::micro::{Argument, Micro, Role, Table};
 
 /// A constant of an operation.
@@ -25,7 +25,7 @@ pub enum Field {
     UserStep,
     /// Packed step of a loop or table loop.
     PackedStep,
-    /// Packed bytes of all iterations of a loop; of one instance, where the trip carries the count.
+    /// Bytes of all iterations of a loop on the side that moves ([`Moving`]); of one instance, where the trip carries the count.
     Bytes,
     /// Address of the column of a table loop.
     Rows,
@@ -78,7 +78,8 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
         Op::Loop { trip, step, .. } => {
             f(Field::UserStep, Word::Constant(step.user));
             f(Field::PackedStep, Word::Constant(step.packed));
-            f(Field::Bytes, Word::Constant(step.packed.wrapping_mul(trip.k as i64)));
+            let moved = Moving::of(*step).map_or(0, |moving| moving.choose(step.user, step.packed));
+            f(Field::Bytes, Word::Constant(moved.wrapping_mul(trip.k as i64)));
         }
         Op::Table { table, packed, .. } => {
             f(Field::PackedStep, Word::Constant(*packed));

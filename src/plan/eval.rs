@@ -16,6 +16,7 @@ struct Machine<'a> {
     user: &'a mut [u8],
     origin: i64,
     packed: &'a mut [u8],
+    packed_origin: i64,
 }
 
 impl Machine<'_> {
@@ -29,15 +30,18 @@ impl Machine<'_> {
             return self.combine(at, len, op, value);
         }
         let u = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
-        let p = usize::try_from(at.packed).expect("packed offset inside the slice");
+        let p = usize::try_from(self.packed_origin + at.packed).expect("packed offset inside the slice");
         let (u, p) = (u..u + len as usize, p..p + len as usize);
         let (from, to) = match self.direction {
             Direction::Pack => (&self.user[u], &mut self.packed[p]),
             Direction::Unpack => (&self.packed[p], &mut self.user[u]),
         };
         to.copy_from_slice(from);
-        if let Transform::Reversed(unit) = transform {
-            to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse);
+        match transform {
+            // A combination was dealt with above.
+            Transform::Copied | Transform::Combined(..) => {}
+            Transform::Reversed(unit) => to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse),
+            Transform::Mirrored => to.reverse(),
         }
     }
 }
@@ -48,7 +52,8 @@ impl Machine<'_> {
         for k in 0..len as i64 / value.packed() {
             let at = at + value.span(k);
             let user = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
-            let packed = usize::try_from(at.packed).expect("packed offset inside the slice");
+            let packed =
+                usize::try_from(self.packed_origin + at.packed).expect("packed offset inside the slice");
             let new = &self.packed[packed..packed + value.packed() as usize];
             meaning::combine(op, value, new, &mut self.user[user..user + value.user() as usize]);
         }
@@ -66,7 +71,20 @@ impl<P: Phase> Plan<P> {
     /// # Panics
     /// If the plan touches a byte outside the slices.
     pub fn eval(&self, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
-        let mut machine = Machine { direction: self.direction(), user, origin: origin as i64, packed };
+        self.eval_between(count, (user, origin as i64), (packed, 0));
+    }
+
+    /// The same between two slices with the indices of user and packed offset 0, which may lie outside them.
+    ///
+    /// # Panics
+    /// As [`Plan::eval`].
+    pub fn eval_between(
+        &self,
+        count: u64,
+        (user, origin): (&mut [u8], i64),
+        (packed, packed_origin): (&mut [u8], i64),
+    ) {
+        let mut machine = Machine { direction: self.direction(), user, origin, packed, packed_origin };
         let mut stack = vec![Pending::Ops { ops: self.body(self.root()), at: Offsets::ZERO }];
         while let Some(top) = stack.last_mut() {
             match top {
@@ -132,7 +150,7 @@ mod tests {
         let around = Op::Loop {
             at: Offsets::new(2, 2),
             trip: Quantity::fixed(1),
-            step: Offsets::ZERO,
+            step: Offsets::new(1, 1),
             unroll: 1,
             body: body(2),
         };

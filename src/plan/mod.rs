@@ -123,6 +123,30 @@ impl Op {
     }
 }
 
+/// The side whose address tells when a loop is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moving {
+    /// The packed one, which always moves along a stream.
+    Packed,
+    /// The user's, where a second layout has several iterations in one place.
+    User,
+}
+
+impl Moving {
+    /// That of a loop of steps `step`; none where neither moves.
+    pub fn of(step: Offsets) -> Option<Moving> {
+        if step.packed != 0 { Some(Moving::Packed) } else { (step.user != 0).then_some(Moving::User) }
+    }
+
+    /// The step, or address, of that side.
+    pub fn choose<T>(self, user: T, packed: T) -> T {
+        match self {
+            Moving::Packed => packed,
+            Moving::User => user,
+        }
+    }
+}
+
 /// A plan in phase `P` for one kind and target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan<P> {

@@ -1,6 +1,6 @@
 //! Shapes: what the code of a plan without moves depends on. Plans of one shape share code.
 
-use super::{Body, Legal, Offsets, Op, Plan};
+use super::{Body, Legal, Moving, Offsets, Op, Plan};
 use crate::micro::Role;
 use crate::target::Target;
 
@@ -24,6 +24,7 @@ struct ShapeOp {
 enum ShapeKind {
     Loop {
         counted: bool,
+        moving: Option<Moving>,
         body: Body,
     },
     Table {
@@ -49,7 +50,9 @@ impl Plan<Legal> {
         let ops = self.ops.iter().map(|op| {
             let kind = match op {
                 Op::Move { .. } => return None,
-                Op::Loop { trip, body, .. } => ShapeKind::Loop { counted: trip.per_count, body: *body },
+                Op::Loop { trip, step, body, .. } => {
+                    ShapeKind::Loop { counted: trip.per_count, moving: Moving::of(*step), body: *body }
+                }
                 Op::Table { table, body, .. } => {
                     ShapeKind::Table { width: self.column(*table)?.width(), body: *body }
                 }

@@ -2,7 +2,7 @@
 //!
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. table loops name columns;
-//! 3. unroll factors and trips are at least 1;
+//! 3. unroll factors and trips are at least 1, and a loop moves on one side at least;
 //! 4. straight-line moves are of bytes, and at most [`MAX_MOVES`](super::MAX_MOVES) of them are in the whole plan, and as many legal ones
 //!    as those can become;
 //! 5. phase `Legal`: every move is a power of two of at most 64 bytes;
@@ -11,7 +11,7 @@
 //!    (`Call::verify`): each of its role's kind, something to move, the count in one of them at most, the length that it is made for, and
 //!    what its family asks.
 
-use super::{Legal, MAX_MOVED, MAX_MOVES, Op, Phase, Plan};
+use super::{Legal, MAX_MOVED, MAX_MOVES, Moving, Op, Phase, Plan};
 use crate::error::{Error, Result};
 use crate::kind::Operation;
 
@@ -33,9 +33,12 @@ impl<P: Phase> Plan<P> {
                 return fail(i, "its body does not lie before it");
             }
             match op {
-                Op::Loop { unroll, trip, .. } => {
+                Op::Loop { unroll, trip, step, .. } => {
                     if *unroll == 0 || trip.k == 0 {
                         return fail(i, "loop of unroll 0 or trip 0");
+                    }
+                    if Moving::of(*step).is_none() {
+                        return fail(i, "loop that moves on neither side");
                     }
                 }
                 Op::Guard { then, otherwise, .. } => {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::column::{Column, room};
 use crate::error::Result;
+use crate::interval::gcd;
 use crate::target::cost;
 
 /// Pieces of a row that are written at once.
@@ -21,9 +22,20 @@ pub(super) fn piece(packed: &Column, len: &Column) -> Option<u64> {
         }
         _ => divisor(packed.iter().zip(len.iter())),
     }?;
-    let (rows, pieces) = (len.len() as u64, total / divisor);
-    (pieces <= rows * cost::MAX_PIECES && pieces * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW)
-        .then_some(divisor)
+    pays(divisor, total, len.len()).then_some(divisor)
+}
+
+/// The same where neither side is dense: the longest piece that all lengths are multiples of.
+pub(super) fn common(len: &Column) -> Option<u64> {
+    let total = len.iter().fold(0, |sum, l| sum + l as u64);
+    let divisor = len.iter().fold(0, |divisor, l| gcd(divisor, l as u64));
+    (divisor >= cost::MIN_PIECE && pays(divisor, total, len.len())).then_some(divisor)
+}
+
+/// Whether rows of `total` bytes in all are better moved in pieces of `divisor` bytes.
+fn pays(divisor: u64, total: u64, rows: usize) -> bool {
+    let (rows, pieces) = (rows as u64, total / divisor);
+    pieces <= rows * cost::MAX_PIECES && pieces * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW
 }
 
 /// The greatest common divisor of all lengths of `rows` (packed offset, length) if it is long enough for a piece, and their sum; `None` also if the packed side has
@@ -98,13 +110,6 @@ pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[
     order.chunks_mut(cost::BUCKET).for_each(|bucket| bucket.sort_by_key(class));
     let sorted = |column: &Column| Column::build(order.iter().map(|&i| column.get(i as usize)));
     Ok([sorted(user)?, sorted(packed)?, sorted(len)?])
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! Nests that would not fit a kernel are refused, and are walked instead: code generation stays bounded for any type.
 
 mod irregular;
+mod lanes;
 mod values;
 
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use crate::column::Column;
 use crate::error::Error;
 use crate::kind::{Direction, Kind};
 use crate::micro::permute::{Part, Permutation};
-use crate::micro::{Call, Repeated, Table, blocks, permute, rows, strided, transpose};
-use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity};
+use crate::micro::{Call, Repeated, Table, Width, blocks, pairs, permute, rows, strided, transpose};
+use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Side, Stream};
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
@@ -37,34 +38,43 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Leaves that there are plans for.
-pub trait Planned: Leaf {
+/// Leaves that there are plans for, onto a packed side `S`.
+pub trait Planned<S = Stream>: Leaf {
     /// As [`schedule`].
     ///
     /// # Errors
     /// As [`schedule`].
-    fn plan(nest: &LoopNest<Normal, Self>, kind: Kind, target: Target) -> Result<Plan<Scheduled>, Refusal>;
+    fn plan(nest: &LoopNest<Normal, Self, S>, kind: Kind, target: Target)
+    -> Result<Plan<Scheduled>, Refusal>;
 }
 
 /// Plans `nest` for `kind` on `target`.
 ///
 /// # Errors
 /// A [`Refusal`] when the nest is too deep or too large for one kernel, or has leaves that no micro-kernel moves.
-pub fn schedule<L: Planned>(
-    nest: &LoopNest<Normal, L>,
+pub fn schedule<L: Planned<S>, S>(
+    nest: &LoopNest<Normal, L, S>,
     kind: impl Into<Kind>,
     target: Target,
 ) -> Result<Plan<Scheduled>, Refusal> {
     L::plan(nest, kind.into(), target)
 }
 
-impl Planned for Byte {
-    fn plan(nest: &LoopNest<Normal>, kind: Kind, target: Target) -> Result<Plan<Scheduled>, Refusal> {
+impl<S: Side> Planned<S> for Byte {
+    fn plan(
+        nest: &LoopNest<Normal, Byte, S>,
+        kind: Kind,
+        target: Target,
+    ) -> Result<Plan<Scheduled>, Refusal> {
         bytes(nest, kind.direction, target)
     }
 }
 
-fn bytes(nest: &LoopNest<Normal>, direction: Direction, target: Target) -> Result<Plan<Scheduled>, Refusal> {
+fn bytes<S: Side>(
+    nest: &LoopNest<Normal, Byte, S>,
+    direction: Direction,
+    target: Target,
+) -> Result<Plan<Scheduled>, Refusal> {
     let mut s = Scheduler {
         nest,
         direction,
@@ -80,8 +90,8 @@ fn bytes(nest: &LoopNest<Normal>, direction: Direction, target: Target) -> Resul
     Ok(Plan::new(s.ops, root, s.tables, direction, target))
 }
 
-struct Scheduler<'a> {
-    nest: &'a LoopNest<Normal>,
+struct Scheduler<'a, S> {
+    nest: &'a LoopNest<Normal, Byte, S>,
     direction: Direction,
     target: Target,
     level: Level,
@@ -91,7 +101,7 @@ struct Scheduler<'a> {
     budget: usize,
 }
 
-impl Scheduler<'_> {
+impl<S: Side> Scheduler<'_, S> {
     fn seal(&mut self, list: Vec<Op>) -> Body {
         let body = Body { start: self.ops.len() as u32, len: list.len() as u32 };
         self.ops.extend(list);
@@ -157,7 +167,7 @@ impl Scheduler<'_> {
         if let Some(op) = self.permuted(node, here) {
             return self.push(out, op);
         }
-        if self.transposed(node, here, out)? {
+        if self.reordered(node, here, out)? {
             return Ok(());
         }
         let wide = u64::from(self.level.widest_access());
@@ -182,19 +192,7 @@ impl Scheduler<'_> {
                         self.push(out, Op::Call { at, call })
                     });
                 }
-                if let Some(piece) = irregular::piece(packed, len) {
-                    let call = self.rows(&irregular::pieces(user, len, piece)?, piece as i64, piece);
-                    return self.push(out, Op::Call { at: here, call });
-                }
-                let columns = if self.buckets(len.len()) {
-                    irregular::bucketed(user, packed, len)?
-                } else {
-                    [user, packed, len].map(Column::clone)
-                };
-                let columns = columns.each_ref();
-                let tables = columns.map(|column| self.column(column));
-                let call = blocks::call(self.direction, self.level, columns, tables);
-                self.push(out, Op::Call { at: here, call })
+                self.irregular(here, [user, packed, len], out)
             }
             Node::Table { displacements, packed, body, .. } => {
                 if let [Node::Copy { n: Quantity { k, per_count: false }, .. }] = nest.body(*body) {
@@ -208,6 +206,10 @@ impl Scheduler<'_> {
             }
             // What normalization could not afford to inline is inlined here, if the kernel has room for it.
             Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
+            // Between two layouts entries may be the same on both sides: once is enough.
+            Node::Loop { trip, step: Offsets::ZERO, body, .. } if !trip.per_count => {
+                self.list(*body, here, depth + 1, out)
+            }
             Node::Loop { trip, step, body, .. } => {
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
                     if self.written_loop(*trip, *n) || depth >= 2 && self.written_row(*trip, *step, *n) {
@@ -228,6 +230,52 @@ impl Scheduler<'_> {
         }
     }
 
+    /// Blocks without a pattern that a nest can say, at `at`.
+    fn irregular(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
+        let [user, packed, len] = columns;
+        // Several sequences one after the other are another order.
+        if let Some(lanes) = lanes::lanes(user, packed, len)
+            && lanes.len() <= self.budget
+            && self.nest.disjoint_when(self.direction).holds(1)
+        {
+            return lanes.into_iter().try_for_each(|lane| {
+                let call = self.strided(Quantity::fixed(lane.trip), lane.step, Quantity::fixed(lane.len));
+                self.push(out, Op::Call { at: at + lane.at, call })
+            });
+        }
+        if let Some(piece) = irregular::piece(packed, len) {
+            let call = self.rows(&irregular::pieces(user, len, piece)?, piece as i64, piece);
+            return self.push(out, Op::Call { at, call });
+        }
+        if let Some(dense) = lanes::dense(packed, len).filter(|dense| dense.len() <= self.budget) {
+            return dense.into_iter().try_for_each(|rows| {
+                let base = Offsets::new(user.get(rows.start), packed.get(rows.start));
+                let user = lanes::part(user, rows.clone(), base.user)?;
+                let packed = lanes::part(packed, rows.clone(), base.packed)?;
+                let len = lanes::part(len, rows, 0)?;
+                self.irregular(at + base, [&user, &packed, &len], out)
+            });
+        }
+        if let Some(piece) = irregular::common(len) {
+            let [user, packed] =
+                [irregular::pieces(user, len, piece)?, irregular::pieces(packed, len, piece)?];
+            if [&user, &packed].iter().all(|column| Width::of(column) == Width::I32) {
+                let tables = [self.column(&user), self.column(&packed)];
+                let call = pairs::call(self.direction, self.level, user.len(), tables, piece);
+                return self.push(out, Op::Call { at, call });
+            }
+        }
+        let columns = if self.buckets(len.len()) {
+            irregular::bucketed(user, packed, len)?
+        } else {
+            [user, packed, len].map(Column::clone)
+        };
+        let columns = columns.each_ref();
+        let tables = columns.map(|column| self.column(column));
+        let call = blocks::call(self.direction, self.level, columns, tables);
+        self.push(out, Op::Call { at, call })
+    }
+
     /// What the kernel may still write out.
     fn left(&self) -> Weight {
         let Weight { moves, bytes } = self.written;
@@ -245,7 +293,7 @@ impl Scheduler<'_> {
         // Disjointness last: it takes as long as sorting all rows.
         matches!(self.level, Level::Baseline | Level::Avx2)
             && rows >= cost::BUCKETED_ROWS
-            && (self.direction == Direction::Pack || self.nest.disjoint().holds(1))
+            && self.nest.disjoint_when(self.direction).holds(1)
     }
 
     /// Whether a loop over blocks is a loop of its own rather than a call: short ones of blocks that are whole vectors.
@@ -277,7 +325,8 @@ impl Scheduler<'_> {
         if len.len() > cost::PERMUTED_ROWS {
             return None;
         }
-        let row = |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 };
+        let row =
+            |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64, unit: 1 };
         let parts: Vec<Part> = (0..len.len()).map(row).collect();
         let permutation = Permutation::new(&parts, step.user, self.target)?;
         // With AVX2 plain moves are faster unless several instances share a window.
@@ -291,43 +340,84 @@ impl Scheduler<'_> {
         Some(Op::Call { at, call: permute::call(self.direction, *trip, (&permutation, table)) })
     }
 
-    /// Two loops around one small element, the outer of which has the smaller stride: a transpose. Unpacking in another order
-    /// needs disjoint entries; where that depends on the instance count, the plan asks at run time.
-    fn transposed(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<bool, Refusal> {
+    /// Two loops around one small element in an order that suits neither side, or one of them only: a transpose, or the other order. That
+    /// needs disjoint entries where it writes; where that depends on the instance count, the plan asks at run time.
+    fn reordered(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<bool, Refusal> {
         let nest = self.nest;
         let Node::Loop { trip: outer, step: o, body, .. } = node else { return Ok(false) };
-        let [Node::Loop { trip: inner, step: i, body: element, .. }] = nest.body(*body) else {
+        let [Node::Loop { trip: inner, step: i, body: element, at: inside, .. }] = nest.body(*body) else {
             return Ok(false);
         };
         let [Node::Copy { n: len, .. }] = nest.body(*element) else { return Ok(false) };
-        let few = |t: &Quantity| !t.per_count && t.k < cost::TRANSPOSED_TRIP;
-        let near = o.user.unsigned_abs() <= cost::TRANSPOSED_STRIDE;
-        if few(outer) || few(inner) || !near || i.user.unsigned_abs() <= o.user.unsigned_abs() {
-            return Ok(false);
-        }
-        let (trips, steps) = ([*outer, *inner], [*o, *i]);
-        let Some(call) = transpose::call(self.direction, self.level, trips, steps, len.k) else {
+        let (outer, inner) = ((*outer, *o), (*inner, *i));
+        debug_assert_eq!(*inside, Offsets::ZERO);
+        let Some(then) = self.transpose(outer, inner, len.k).or_else(|| self.exchange(outer, inner, *len))
+        else {
             return Ok(false);
         };
-        let limit = match (self.direction, nest.disjoint()) {
-            (Direction::Pack, _) => u64::MAX,
-            (Direction::Unpack, Disjoint::UpTo(limit)) => limit,
-            (Direction::Unpack, _) => 0,
+        let limit = match nest.disjoint_when(self.direction) {
+            Disjoint::UpTo(limit) => limit,
+            Disjoint::No | Disjoint::Unknown => 0,
         };
         if limit == 0 {
             return Ok(false);
         }
-        let op = Op::Call { at, call };
         if limit == u64::MAX {
+            let op = self.ordered(then, at);
             self.push(out, op)?;
             return Ok(true);
         }
-        let row = Op::Call { at: Offsets::ZERO, call: self.strided(*inner, *i, *len) };
+        let row = Op::Call { at: Offsets::ZERO, call: self.strided(inner.0, inner.1, *len) };
         let body = self.seal(vec![row]);
+        let op = self.ordered(then, at);
         let then = self.seal(vec![op]);
-        let otherwise = self.seal(vec![Op::Loop { at, trip: *outer, step: *o, unroll: 1, body }]);
+        let otherwise = self.seal(vec![Op::Loop { at, trip: outer.0, step: outer.1, unroll: 1, body }]);
         self.push(out, Op::Guard { limit, then, otherwise })?;
         Ok(true)
+    }
+
+    /// What was chosen instead of two loops, at `at`.
+    fn ordered(&mut self, chosen: Reordered, at: Offsets) -> Op {
+        match chosen {
+            Reordered::Transpose(call) => Op::Call { at, call },
+            Reordered::Exchanged { outer: (trip, step), row } => {
+                let body = self.seal(vec![Op::Call { at: Offsets::ZERO, call: row }]);
+                Op::Loop { at, trip, step, unroll: 1, body }
+            }
+        }
+    }
+
+    /// Two loops as a transpose: the one runs along the packed side, the other along the user's, both at small strides.
+    fn transpose(&self, outer: Repeat, inner: Repeat, len: u64) -> Option<Reordered> {
+        // Along a stream the inner loop always runs; between two layouts the outer one may.
+        let (outer, inner) = if outer.1.packed.unsigned_abs() < inner.1.packed.unsigned_abs() {
+            (inner, outer)
+        } else {
+            (outer, inner)
+        };
+        let few = |t: &Quantity| !t.per_count && t.k < cost::TRANSPOSED_TRIP;
+        let near = [outer.1.user, inner.1.packed].iter().all(|s| s.unsigned_abs() <= cost::TRANSPOSED_STRIDE);
+        let crossed = inner.1.user.unsigned_abs() > outer.1.user.unsigned_abs()
+            && inner.1.packed.unsigned_abs() < outer.1.packed.unsigned_abs();
+        if few(&outer.0) || few(&inner.0) || !near || !crossed {
+            return None;
+        }
+        transpose::call(self.direction, self.level, [outer.0, inner.0], [outer.1, inner.1], len)
+            .map(Reordered::Transpose)
+    }
+
+    /// Two loops between layouts in the other order: that of both memories.
+    fn exchange(&self, outer: Repeat, inner: Repeat, len: Quantity) -> Option<Reordered> {
+        let shorter = |side: fn(Offsets) -> i64| side(outer.1).unsigned_abs() < side(inner.1).unsigned_abs();
+        if !shorter(|step| step.user) || !shorter(|step| step.packed) || len.per_count {
+            return None;
+        }
+        let dense = outer.1 == Offsets::new(len.k as i64, len.k as i64);
+        let row = match outer.0.times(len) {
+            Some(len) if dense => strided::any_length(self.direction, self.level, len),
+            _ => self.strided(outer.0, outer.1, len),
+        };
+        Some(Reordered::Exchanged { outer: inner, row })
     }
 
     /// Writes out every copy of `node` as a move.
@@ -361,6 +451,17 @@ impl Scheduler<'_> {
             }
         }
     }
+}
+
+/// A loop: trip and steps.
+type Repeat = (Quantity, Offsets);
+
+/// Two loops around an element, otherwise.
+enum Reordered {
+    /// One call for both.
+    Transpose(Call),
+    /// The inner loop around a row of the outer one.
+    Exchanged { outer: Repeat, row: Call },
 }
 
 /// What writing out copies takes.
@@ -402,7 +503,13 @@ impl std::ops::AddAssign for Weight {
 }
 
 /// What writing out `node` takes; `None` past `limit`, for long copies and for the instance count.
-fn weight(nest: &LoopNest<Normal>, node: &Node, level: Level, limit: Weight, depth: usize) -> Option<Weight> {
+fn weight<S: Side>(
+    nest: &LoopNest<Normal, Byte, S>,
+    node: &Node,
+    level: Level,
+    limit: Weight,
+    depth: usize,
+) -> Option<Weight> {
     if depth > MAX_DEPTH {
         return None;
     }

@@ -64,7 +64,12 @@ fn patterns_have_few_rows() {
         let [Node::Blocks { user, packed, len, .. }] = nest.body(*body) else { panic!("{nest}") };
         assert_eq!(len.len(), rows, "{nest}");
         let parts: Vec<Part> = (0..rows)
-            .map(|i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64 })
+            .map(|i| Part {
+                user: user.get(i),
+                packed: packed.get(i) as u64,
+                len: len.get(i) as u64,
+                unit: 1,
+            })
             .collect();
         for (target, permutes) in
             [(Target::new(Level::Avx512), false), (Target::new(Level::Avx512).with_vbmi(), true)]

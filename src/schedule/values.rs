@@ -1,11 +1,14 @@
 //! Plans of nests of values: the same loops, around calls that do what the operation does to the values of a block.
 //!
 //! Small bodies are not written out: a plan of calls alone has no constant in its code, so all layouts of one shape share it. A loop over
-//! a few runs goes run by run where the order is free, each with one call.
+//! a few runs goes run by run where the order is free, each with one call, or as one permutation of small instances.
+
+use std::sync::Arc;
 
 use super::{MAX_DEPTH, MAX_OPS, Planned, Refusal};
 use crate::column::Column;
 use crate::kind::{Direction, Kind, Op as Reduction, Operation};
+use crate::micro::permute::{self, Part, Permutation};
 use crate::micro::{Call, Table, reduce, strided, swap};
 use crate::nest::{Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Value};
 use crate::plan::{Op, Plan, Scheduled};
@@ -66,7 +69,10 @@ impl Scheduler<'_> {
     }
 
     fn column(&mut self, column: &Column) -> u32 {
-        let table = Table::Column(column.clone());
+        self.table(Table::Column(column.clone()))
+    }
+
+    fn table(&mut self, table: Table) -> u32 {
         let known = self.tables.iter().position(|t| *t == table);
         known.unwrap_or_else(|| {
             self.tables.push(table);
@@ -125,13 +131,37 @@ impl Scheduler<'_> {
         self.push(out, Op::Call { at: run.at, call })
     }
 
+    /// A loop over a few runs of small values as one call that swaps an instance, or several, by one permutation.
+    fn permuted(&mut self, runs: &[Run], trip: Quantity, step: Offsets) -> Option<Call> {
+        let small = runs.len() < 2 || !trip.per_count && trip.k < cost::PERMUTED_TRIP;
+        if small || runs.iter().any(|run| run.n.per_count || run.value.class() != Class::Swap) {
+            return None;
+        }
+        let parts: Option<Vec<Part>> = runs
+            .iter()
+            .map(|Run { at, n, value }| {
+                let (unit, packed) = (value.user(), u64::try_from(at.packed).ok()?);
+                let len = n.k.checked_mul(unit as u64)?;
+                Some(Part { user: at.user, packed, len, unit: unit as u8 })
+            })
+            .collect();
+        let permutation = Permutation::new(&parts?, step.user, self.target)?;
+        let legal = self.kind.direction == Direction::Pack || permutation.unpacks();
+        if !legal || permutation.size() as i64 != step.packed {
+            return None;
+        }
+        let permutation = Arc::new(permutation);
+        let table = self.table(Table::Permutation(Arc::clone(&permutation)));
+        Some(permute::call(self.kind.direction, trip, (&permutation, table)))
+    }
+
     /// The runs of a body that has few of them, and nothing else.
     fn runs(&self, body: Body) -> Option<Vec<Run>> {
         let mut runs = Vec::new();
         for node in self.nest.body(body) {
             match node {
                 Node::Copy { at, n, unit } => runs.push(Run { at: *at, n: *n, value: *unit }),
-                Node::Blocks { at, user, packed, len, unit } if len.len() <= cost::VALUE_RUNS => {
+                Node::Blocks { at, user, packed, len, unit } if len.len() <= cost::PERMUTED_ROWS => {
                     runs.extend((0..len.len()).map(|i| Run {
                         at: *at + Offsets::new(user.get(i), packed.get(i)),
                         n: Quantity::fixed(len.get(i) as u64),
@@ -141,7 +171,7 @@ impl Scheduler<'_> {
                 _ => return None,
             }
         }
-        (runs.len() <= cost::VALUE_RUNS).then_some(runs)
+        (runs.len() <= cost::PERMUTED_ROWS).then_some(runs)
     }
 
     fn body(&mut self, body: Body, depth: usize) -> Result<Vec<Op>, Refusal> {
@@ -191,8 +221,12 @@ impl Scheduler<'_> {
                 self.push(out, Op::Table { at, table, packed: *packed, body })
             }
             Node::Loop { trip, step, body, .. } => {
-                let runs = self.runs(*body).filter(|runs| self.free || runs.len() == 1);
-                let runs = runs.filter(|runs| !runs.iter().any(|run| self.one_by_one(run)));
+                let runs = self.runs(*body);
+                if let Some(call) = runs.as_ref().and_then(|runs| self.permuted(runs, *trip, *step)) {
+                    return self.push(out, Op::Call { at, call });
+                }
+                let few = |runs: &Vec<Run>| runs.len() == 1 || self.free && runs.len() <= cost::VALUE_RUNS;
+                let runs = runs.filter(few).filter(|runs| !runs.iter().any(|run| self.one_by_one(run)));
                 if let Some(runs) = runs
                     && !runs.iter().any(|run| run.n.per_count && trip.per_count)
                 {

@@ -5,10 +5,10 @@ use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
 use ddtc::lower::{Bytes, External32, Leaves, Native};
 use ddtc::micro::FAMILIES;
-use ddtc::nest::{Byte, Layout, Leaf, LoopNest, Lowered, Normal, Phase, Side};
+use ddtc::nest::{Leaf, LoopNest, Lowered, Normal, Phase, Side};
 use ddtc::plan::{Plan, Scheduled};
 use ddtc::target::Target;
-use ddtc::{legalize, lower, normalize, schedule};
+use ddtc::{legalize, lower, normalize, refine, schedule};
 
 use crate::kinds;
 use crate::text::{Block, blocks, files, hold, read, with_blocks};
@@ -17,8 +17,6 @@ use crate::text::{Block, blocks, files, hold, read, with_blocks};
 pub(crate) enum Source {
     Datatype(Datatype),
     Nest(LoopNest<Lowered>),
-    /// Onto a second layout.
-    Direct(LoopNest<Lowered, Byte, Layout>),
 }
 
 /// The text of a nest that verifies and reads back.
@@ -77,10 +75,6 @@ fn wanted(block: &Block, source: &mut Option<Source>) -> Option<String> {
             *source = Some(Source::Datatype(block.text.parse().unwrap()));
             return None;
         }
-        ["nest", "input", "direct"] => {
-            *source = Some(Source::Direct(block.text.parse().unwrap()));
-            return None;
-        }
         ["nest", "input", ..] => {
             let nest: LoopNest<Lowered> = block.text.parse().unwrap();
             *source = Some(Source::Nest(nest));
@@ -91,10 +85,11 @@ fn wanted(block: &Block, source: &mut Option<Source>) -> Option<String> {
             format!("{}\n", map.collect::<Vec<_>>().join(" "))
         }
         ["nest", "lowered"] => text(&from?.lowered()),
-        ["nest", "normal"] => match from? {
-            Source::Direct(nest) => normal_text(nest),
-            other => normal_text(&other.lowered()),
-        },
+        ["nest", "normal"] => normal_text(&from?.lowered()),
+        ["nest", "refine", ref other @ ..] => {
+            let other = Source::Datatype(other.join(" ").parse().unwrap()).normal();
+            text(&refine::refine(&from?.normal(), &other).unwrap().unwrap().nest)
+        }
         ["nest", "normal", "native"] => from?.normal_of(Native),
         ["nest", "normal", "external32"] => from?.normal_of(External32),
         ["kind", ..] => kinds::shown(&words[1..], from?.datatype()),

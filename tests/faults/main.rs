@@ -4,6 +4,7 @@
 //! judged by evaluation or refused by its verifier; code and contexts made from faulty data run in a child process, because
 //! what they do is anything: a wrong byte or a crash.
 
+mod layouts;
 mod nests;
 mod plans;
 mod reductions;
@@ -397,8 +398,9 @@ fn plans_of_values() {
         let stream: Vec<u8> = (0..nest.size() as usize * COUNT as usize).map(|i| (i * 37) as u8).collect();
         let mut after = vec![0x55; span];
         external32::unpack(&t, COUNT, &stream, &mut after, 0).unwrap();
-        for kind in kinds {
-            let plan = schedule(&nest, kind, Target::new(Level::Baseline)).unwrap();
+        let targets = ["baseline", "avx512+vbmi"].map(|target| target.parse::<Target>().unwrap());
+        for (kind, target) in kinds.into_iter().flat_map(|kind| targets.map(|target| (kind, target))) {
+            let plan = schedule(&nest, kind, target).unwrap();
             plan.verify().unwrap();
             let right = |plan: &Plan<_>| {
                 let pack = kind.direction == Direction::Pack;
@@ -409,7 +411,7 @@ fn plans_of_values() {
             };
             assert!(right(&plan), "{text}\n{plan}");
             let faults = plan_faults(&plan);
-            assert!(faults.len() >= 8, "{text}: {} faults", faults.len());
+            assert!(faults.len() >= 7, "{text}: {} faults", faults.len());
             for (what, faulty) in faults {
                 let caught = faulty.verify().is_err()
                     || catch_unwind(AssertUnwindSafe(|| !right(&faulty))).unwrap_or(true);

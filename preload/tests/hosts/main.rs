@@ -2,6 +2,7 @@
 
 mod clients;
 mod corpus;
+mod external;
 mod faults;
 mod messages;
 mod programs;

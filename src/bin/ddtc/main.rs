@@ -46,6 +46,8 @@ enum Verb {
     Explain(explain::Args),
     /// Print the loop nest that a datatype is lowered to
     Lower(explain::StageArgs),
+    /// Print the loop nest that joins a datatype and another one, for a copy from the one to the other
+    Refine(explain::StageArgs),
     /// Print the canonical loop nest of a datatype
     Normalize(explain::StageArgs),
     /// Print the plan that the schedule chooses for a datatype
@@ -95,6 +97,7 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
     match verb {
         Verb::Explain(args) => explain::run(&args),
         Verb::Lower(args) => explain::stage("lower", &args),
+        Verb::Refine(args) => explain::stage("refine", &args),
         Verb::Normalize(args) => explain::stage("normalize", &args),
         Verb::Schedule(args) => explain::stage("schedule", &args),
         Verb::Legalize(args) => explain::stage("legalize", &args),

@@ -1,6 +1,6 @@
-//! Loops: rotated, two bumped pointers, the packed one compared with its end.
+//! Loops: rotated, two bumped pointers, one of them compared with its end.
 //!
-//! The packed pointer always advances, so it serves as the loop counter. Trips that carry the instance count are guarded
+//! The packed pointer advances along any stream, so it serves as the loop counter; where a second layout has it stay, the other one does. Trips that carry the instance count are guarded
 //! once at the top; constant trips never are, because empty loops do not reach a plan.
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -8,7 +8,21 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, types};
 
 use super::{Builder, Pointers};
 use crate::error::{Error, Result};
-use crate::plan::{Body, Field, Offsets, Quantity};
+use crate::plan::{Body, Field, Moving, Offsets, Quantity};
+
+impl Pointers {
+    /// The one that is compared with its end.
+    fn counter(self, moving: Moving) -> Value {
+        moving.choose(self.user, self.packed)
+    }
+}
+
+/// The side that counts and the bytes of an iteration on it.
+fn counted(step: Offsets) -> Result<(Moving, i64)> {
+    let moving =
+        Moving::of(step).ok_or_else(|| Error::internal("emit", "loop that moves on neither side"))?;
+    Ok((moving, moving.choose(step.user, step.packed)))
+}
 
 impl Builder<'_, '_> {
     /// `trip` iterations of `body` from `start`, `unroll` at a time.
@@ -20,9 +34,7 @@ impl Builder<'_, '_> {
         unroll: u32,
         body: Body,
     ) -> Result<()> {
-        if step.packed == 0 {
-            return Err(Error::internal("emit", "loop that does not advance in the packed stream"));
-        }
+        let (moving, bytes) = counted(step)?;
         if trip.per_count {
             return self.run_time_loop(start, trip, step, unroll, body);
         }
@@ -35,8 +47,8 @@ impl Builder<'_, '_> {
                 here = self.moved(here, Offsets::ZERO.step(step, i64::from(unroll)));
             }
             _ => {
-                let bytes = step.packed.wrapping_mul((rounds * u64::from(unroll)) as i64);
-                let end = self.b.ins().iadd_imm_s(here.packed, bytes);
+                let bytes = bytes.wrapping_mul((rounds * u64::from(unroll)) as i64);
+                let end = self.b.ins().iadd_imm_s(here.counter(moving), bytes);
                 here = self.rotated(here, end, step, unroll, body)?;
             }
         }
@@ -53,14 +65,15 @@ impl Builder<'_, '_> {
     ) -> Result<()> {
         let k = self.constant(trip.k as i64);
         let n = if trip.k == 1 { self.count } else { self.b.ins().imul(k, self.count) };
-        let bytes = self.b.ins().imul_imm_s(n, step.packed);
-        let end = self.b.ins().iadd(start.packed, bytes);
+        let (moving, once) = counted(step)?;
+        let bytes = self.b.ins().imul_imm_s(n, once);
+        let end = self.b.ins().iadd(start.counter(moving), bytes);
         if unroll == 1 {
             self.guarded(start, end, step, 1, body)?;
             return Ok(());
         }
         let rest = self.b.ins().band_imm_u(n, i64::from(unroll) - 1);
-        let rest_bytes = self.b.ins().imul_imm_s(rest, step.packed);
+        let rest_bytes = self.b.ins().imul_imm_s(rest, once);
         let main_end = self.b.ins().isub(end, rest_bytes);
         let here = self.guarded(start, main_end, step, unroll, body)?;
         self.guarded(here, end, step, 1, body)?;
@@ -79,7 +92,8 @@ impl Builder<'_, '_> {
         let (enter, done) = (self.b.create_block(), self.b.create_block());
         let user = self.b.append_block_param(done, types::I64);
         let packed = self.b.append_block_param(done, types::I64);
-        let some = self.b.ins().icmp(IntCC::NotEqual, start.packed, end);
+        let (moving, _) = counted(step)?;
+        let some = self.b.ins().icmp(IntCC::NotEqual, start.counter(moving), end);
         let skip = [BlockArg::Value(start.user), BlockArg::Value(start.packed)];
         self.b.ins().brif(some, enter, &[], done, &skip);
         self.b.switch_to_block(enter);
@@ -106,7 +120,8 @@ impl Builder<'_, '_> {
         let here = Pointers { user, packed };
         self.iterations(here, step, unroll, body)?;
         let next = self.moved(here, Offsets::ZERO.step(step, i64::from(unroll)));
-        let more = self.b.ins().icmp(IntCC::NotEqual, next.packed, end);
+        let (moving, _) = counted(step)?;
+        let more = self.b.ins().icmp(IntCC::NotEqual, next.counter(moving), end);
         let again = [BlockArg::Value(next.user), BlockArg::Value(next.packed)];
         self.b.ins().brif(more, head, &again, done, &[]);
         self.b.switch_to_block(done);
@@ -122,28 +137,35 @@ impl Builder<'_, '_> {
         &mut self,
         i: usize,
         start: Pointers,
-        counted: bool,
+        (trip, step): (Quantity, Offsets),
         body: Body,
     ) -> Result<()> {
+        let (moving, _) = counted(step)?;
         let mut bytes = self.value(i, Field::Bytes)?;
-        if counted {
+        if trip.per_count {
             bytes = self.b.ins().imul(bytes, self.count);
         }
-        let end = self.b.ins().iadd(start.packed, bytes);
-        if counted {
+        let end = self.b.ins().iadd(start.counter(moving), bytes);
+        if trip.per_count {
             let (enter, done) = (self.b.create_block(), self.b.create_block());
-            let some = self.b.ins().icmp(IntCC::NotEqual, start.packed, end);
+            let some = self.b.ins().icmp(IntCC::NotEqual, start.counter(moving), end);
             self.b.ins().brif(some, enter, &[], done, &[]);
             self.b.switch_to_block(enter);
-            self.parametric_rotated(i, start, end, body)?;
+            self.parametric_rotated(i, start, (moving, end), body)?;
             self.b.ins().jump(done, &[]);
             self.b.switch_to_block(done);
             return Ok(());
         }
-        self.parametric_rotated(i, start, end, body)
+        self.parametric_rotated(i, start, (moving, end), body)
     }
 
-    fn parametric_rotated(&mut self, i: usize, start: Pointers, end: Value, body: Body) -> Result<()> {
+    fn parametric_rotated(
+        &mut self,
+        i: usize,
+        start: Pointers,
+        (moving, end): (Moving, Value),
+        body: Body,
+    ) -> Result<()> {
         let (head, done) = (self.b.create_block(), self.b.create_block());
         let user = self.b.append_block_param(head, types::I64);
         let packed = self.b.append_block_param(head, types::I64);
@@ -154,7 +176,8 @@ impl Builder<'_, '_> {
         let (user_step, packed_step) = (self.value(i, Field::UserStep)?, self.value(i, Field::PackedStep)?);
         let next_user = self.b.ins().iadd(user, user_step);
         let next_packed = self.b.ins().iadd(packed, packed_step);
-        let more = self.b.ins().icmp(IntCC::NotEqual, next_packed, end);
+        let next = Pointers { user: next_user, packed: next_packed };
+        let more = self.b.ins().icmp(IntCC::NotEqual, next.counter(moving), end);
         let again = [BlockArg::Value(next_user), BlockArg::Value(next_packed)];
         self.b.ins().brif(more, head, &again, done, &[]);
         self.b.switch_to_block(done);

@@ -210,7 +210,7 @@ impl Builder<'_, '_> {
             Op::Move { .. } => Ok(()),
             Op::Loop { trip, step, unroll, body, .. } => {
                 if self.operands.parametric() {
-                    self.parametric_loop(i, start, trip.per_count, *body)
+                    self.parametric_loop(i, start, (*trip, *step), *body)
                 } else {
                     self.counted_loop(start, *trip, *step, *unroll, *body)
                 }

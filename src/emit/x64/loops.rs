@@ -1,19 +1,19 @@
-//! Loops: rotated, two bumped pointers, the packed one compared with its end.
+//! Loops: rotated, two bumped pointers, one of them compared with its end.
 //!
-//! The packed pointer always advances, so it serves as the loop counter. Trips that carry the instance count are guarded once
+//! The packed pointer advances along any stream, so it serves as the loop counter; where a second layout has it stay, the other one does. Trips that carry the instance count are guarded once
 //! at the top; constant trips never are, because empty loops do not reach a plan.
 
 use super::inst::{Inst, Math, Mem, Operand, Reg, When};
 use super::{Function, Location, Pointers};
 use crate::error::{Error, Result};
-use crate::plan::{Body, Field, Offsets, Op, Operand as Constant, Quantity};
+use crate::plan::{Body, Field, Moving, Offsets, Op, Operand as Constant, Quantity};
 
 impl Function<'_> {
     /// Emits the loop or table `i` of the plan.
     pub(super) fn repeated(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         match &self.plan.ops()[i] {
-            Op::Loop { step, .. } if step.packed == 0 => {
-                Err(Error::internal("emit", "loop that does not advance in the packed stream"))
+            Op::Loop { step, .. } if Moving::of(*step).is_none() => {
+                Err(Error::internal("emit", "loop that moves on neither side"))
             }
             Op::Loop { trip, step, body, .. } if self.operands.parametric() => {
                 // Not unrolled: a body without moves gains nothing by it.
@@ -78,9 +78,9 @@ impl Function<'_> {
         let end = self.alloc(reserve);
         let unroll = u64::from(once.unroll);
         let (rounds, rest) = (k / unroll, k % unroll);
-        let bytes = once.step.packed.wrapping_mul((rounds * unroll) as i64);
+        let bytes = once.counted().wrapping_mul((rounds * unroll) as i64);
         let to = if let Location::Reg(r) = end { r } else { Reg::RAX };
-        self.moved(here.packed, bytes, to);
+        self.moved(once.counter(here), bytes, to);
         self.put(end, to);
         self.rotated(i, here, end, once)?;
         self.iterations(here, Offsets::ZERO, once, rest as u32)
@@ -98,12 +98,12 @@ impl Function<'_> {
         let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
-        // rax: iterations; r10: their packed bytes.
+        // rax: iterations; r10: their bytes on the side that moves.
         self.get_into(self.count, Reg::RAX);
         self.multiply(Reg::RAX, Reg::RAX, trip.k as i64);
-        self.multiply(Reg::R10, Reg::RAX, once.step.packed);
-        let packed = self.operand(here.packed);
-        self.code.push(Inst::Math(Math::Add, Reg::R10, packed));
+        self.multiply(Reg::R10, Reg::RAX, once.counted());
+        let start = self.operand(once.counter(here));
+        self.code.push(Inst::Math(Math::Add, Reg::R10, start));
         self.put(end, Reg::R10);
         if once.unroll == 1 {
             return self.guarded(i, here, end, once);
@@ -113,7 +113,7 @@ impl Function<'_> {
         }
         let main_end = self.alloc(reserve);
         self.code.push(Inst::Math(Math::And, Reg::RAX, Operand::Imm(once.unroll as i32 - 1)));
-        self.multiply(Reg::RAX, Reg::RAX, once.step.packed);
+        self.multiply(Reg::RAX, Reg::RAX, once.counted());
         self.code.push(Inst::Math(Math::Sub, Reg::R10, Operand::Reg(Reg::RAX)));
         self.put(main_end, Reg::R10);
         self.guarded(i, here, main_end, once)?;
@@ -134,17 +134,17 @@ impl Function<'_> {
         }
     }
 
-    /// Turns of loop `i` until the packed pointer is at `end`, or none.
+    /// Turns of loop `i` until the pointer that counts is at `end`, or none.
     fn guarded(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
         let done = self.label();
-        self.compare(here.packed, end);
+        self.compare(once.counter(here), end);
         self.code.push(Inst::Jump(When::Equal, done));
         self.rotated(i, here, end, once)?;
         self.code.push(Inst::Here(done));
         Ok(())
     }
 
-    /// Turns of loop `i` until the packed pointer is at `end`, at least one.
+    /// Turns of loop `i` until the pointer that counts is at `end`, at least one.
     fn rotated(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
         let head = self.label();
         self.code.push(Inst::Here(head));
@@ -152,7 +152,7 @@ impl Function<'_> {
         let next = Offsets::ZERO.step(once.step, i64::from(once.unroll));
         self.advance(i, Field::UserStep, next.user, here.user);
         self.advance(i, Field::PackedStep, next.packed, here.packed);
-        self.compare(here.packed, end);
+        self.compare(once.counter(here), end);
         self.code.push(Inst::Jump(When::NotEqual, head));
         Ok(())
     }
@@ -185,8 +185,8 @@ impl Function<'_> {
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
         self.number(i, Field::Bytes, trip, Reg::RAX)?;
-        let packed = self.operand(here.packed);
-        self.code.push(Inst::Math(Math::Add, Reg::RAX, packed));
+        let start = self.operand(once.counter(here));
+        self.code.push(Inst::Math(Math::Add, Reg::RAX, start));
         self.put(end, Reg::RAX);
         if trip.per_count { self.guarded(i, here, end, once) } else { self.rotated(i, here, end, once) }
     }
@@ -251,4 +251,20 @@ pub(super) struct LoopBody {
     step: Offsets,
     unroll: u32,
     body: Body,
+}
+
+impl LoopBody {
+    fn moving(self) -> Moving {
+        Moving::of(self.step).unwrap_or(Moving::Packed)
+    }
+
+    /// The pointer that is compared with its end.
+    fn counter(self, here: Pointers) -> Location {
+        self.moving().choose(here.user, here.packed)
+    }
+
+    /// What that advances by in an iteration, in bytes.
+    fn counted(self) -> i64 {
+        self.moving().choose(self.step.user, self.step.packed)
+    }
 }

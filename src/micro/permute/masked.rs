@@ -10,6 +10,8 @@ pub(in crate::micro) trait Lanes {
     const BYTES: u64;
     /// A vector.
     type Vector: Copy;
+    /// Where its lanes come from.
+    type Places: Copy;
 
     /// # Safety
     /// The machine has the instructions; lanes in `mask` are readable at `p`.
@@ -27,7 +29,10 @@ pub(in crate::micro) trait Lanes {
     unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: Self::Vector);
     /// # Safety
     /// The machine has the instructions.
-    unsafe fn permute(v: Self::Vector, lanes: Self::Vector) -> Self::Vector;
+    unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> Self::Places;
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn permute(v: Self::Vector, places: Self::Places) -> Self::Vector;
 }
 
 /// The lowest `bytes` bytes, at least one lane, as lanes.
@@ -51,8 +56,14 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
 ) {
     // SAFETY: `words` of a permutation is a table, word by word. A copy, which no store can be thought to change.
     let table = unsafe { table.cast::<Table>().read() };
-    // SAFETY: the instructions are there, and either table has 64 bytes.
-    let lanes = unsafe { L::load_all(if PACK { table.pack.as_ptr() } else { table.unpack.as_ptr() }) };
+    // SAFETY: the instructions are there.
+    let lanes = unsafe {
+        if PACK {
+            L::places(&table.pack, &table.pack_within)
+        } else {
+            L::places(&table.unpack, &table.unpack_within)
+        }
+    };
     let step = table.instances * table.size;
     // Steps before which a vector of packed bytes is left: the packed side is loaded or stored whole, and what a store writes in
     // excess is written again by what follows.

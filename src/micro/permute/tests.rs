@@ -7,13 +7,23 @@ use crate::target::{Level, Target};
 
 /// Parts of the given user offsets and lengths, packed in this order.
 fn parts(list: &[(i64, u64)]) -> Vec<Part> {
+    swapped(&list.iter().map(|&(user, len)| (user, len, 1)).collect::<Vec<_>>())
+}
+
+/// The same with their units.
+fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
     let mut packed = 0;
     list.iter()
-        .map(|&(user, len)| {
+        .map(|&(user, len, unit)| {
             packed += len;
-            Part { user, packed: packed - len, len }
+            Part { user, packed: packed - len, len, unit }
         })
         .collect()
+}
+
+/// What moves it.
+fn code(permutation: &Permutation) -> (Granule, bool) {
+    (permutation.granule(), permutation.swaps())
 }
 
 /// All permutations that the machine has for the layout.
@@ -21,12 +31,11 @@ fn permutations(parts: &[Part], stride: i64) -> Vec<Permutation> {
     Target::available().filter_map(|target| Permutation::new(parts, stride, target)).collect()
 }
 
-fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -> usize {
-    let parts = parts(list);
+fn check_all(areas: &mut (Guarded, Guarded), parts: &[Part], stride: i64) -> usize {
     let size: u64 = parts.iter().map(|p| p.len).sum();
     let lowest = parts.iter().map(|p| p.user).min().unwrap();
     let highest = parts.iter().map(|p| p.user + p.len as i64).max().unwrap();
-    let permutations = permutations(&parts, stride);
+    let permutations = permutations(parts, stride);
     for permutation in &permutations {
         for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 65] {
             let reach = (n as i64 - 1).max(0) * stride;
@@ -37,7 +46,7 @@ fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -
                 if direction == Direction::Unpack && !permutation.unpacks() {
                     continue;
                 }
-                let f = function(permutation.granule(), direction, permutation.level()).unwrap();
+                let f = function(code(permutation), direction, permutation.level()).unwrap();
                 let (user_first, packed_len) = (direction == Direction::Unpack, (n * size) as usize);
                 let lens = if user_first { (user_len, packed_len) } else { (packed_len, user_len) };
                 let places = |dst: *mut u8, src: *mut u8| {
@@ -53,8 +62,8 @@ fn check_all(areas: &mut (Guarded, Guarded), list: &[(i64, u64)], stride: i64) -
                         unsafe { f(user, packed, n, stride, permutation.as_ptr().cast()) }
                     },
                     // SAFETY: the areas span all instances.
-                    |dst, src| unsafe { twin(direction, places(dst, src), n, stride, &parts) },
-                    || format!("{direction} {n} of {list:?} by {stride}: {permutation:?}"),
+                    |dst, src| unsafe { twin(direction, places(dst, src), n, stride, parts) },
+                    || format!("{direction} {n} of {parts:?} by {stride}: {permutation:?}"),
                 );
             }
         }
@@ -80,7 +89,7 @@ fn structs_between_guard_pages() {
         (&[(4, 4)], &[0, -4]),
     ] {
         for &stride in strides {
-            found += check_all(&mut areas, list, stride);
+            found += check_all(&mut areas, &parts(list), stride);
         }
     }
     assert_eq!(found > 0, Level::detect() != Level::Baseline);
@@ -91,9 +100,71 @@ fn every_single_part_and_stride() {
     let mut areas = (Guarded::new(64 << 10), Guarded::new(64 << 10));
     for len in 1..=40 {
         for stride in len as i64..=len as i64 + 34 {
-            check_all(&mut areas, &[(0, len)], stride);
+            check_all(&mut areas, &parts(&[(0, len)]), stride);
         }
     }
+}
+
+#[test]
+fn structs_with_units_between_guard_pages() {
+    let mut areas = (Guarded::new(500 << 10), Guarded::new(500 << 10));
+    let mut found = [0, 0];
+    for (list, strides) in [
+        (&[(0, 4, 4), (8, 8, 8), (16, 12, 4)][..], &[32, 28, 40, 64, 100, 4160, -32][..]),
+        (&[(0, 8, 8), (8, 8, 2), (16, 16, 16)], &[32, 40, 96]),
+        (&[(0, 2, 2), (2, 1, 1), (3, 1, 1), (4, 4, 4)], &[8, 12, 20]),
+        (&[(0, 1, 1), (2, 2, 2), (8, 8, 8)], &[16, 24]),
+        (&[(8, 8, 8), (0, 4, 4)], &[16]),
+        (&[(16, 16, 16), (0, 4, 1)], &[32, 33]),
+        (&[(0, 8, 8), (0, 8, 2)], &[8]),
+        (&[(2, 2, 2), (0, 2, 2)], &[4, 6]),
+        (&[(0, 8, 4)], &[8, 12, 16, 24]),
+        (&[(-8, 16, 8)], &[4, 24]),
+    ] {
+        for &stride in strides {
+            let parts = swapped(list);
+            check_all(&mut areas, &parts, stride);
+            for permutation in permutations(&parts, stride) {
+                found[permutation.granule() as usize] += 1;
+            }
+        }
+    }
+    let x86 = Level::detect().includes(Level::Avx2);
+    assert_eq!(found[Granule::Word as usize] > 20, x86, "{found:?}");
+    assert_eq!(found[Granule::Byte as usize] > 0, Target::available().any(Target::permutes_bytes));
+}
+
+#[test]
+fn units_by_hand() {
+    let parts = swapped(&[(0, 2, 2), (2, 2, 1), (8, 4, 4)]);
+    let user: Vec<u8> = (0..24).collect();
+    let (mut n, wanted) = (0, [1, 0, 2, 3, 11, 10, 9, 8, 13, 12, 14, 15, 23, 22, 21, 20]);
+    for permutation in permutations(&parts, 12) {
+        n += 1;
+        assert_eq!(permutation.to_string(), "permutation of 0:0:2/2 2:2:2/1 8:4:4/4 every 12");
+        let (mut packed, f) = ([0; 16], code(&permutation));
+        let f = function(f, Direction::Pack, permutation.level()).unwrap();
+        // SAFETY: two instances of 12 bytes, packed 8 bytes each.
+        unsafe {
+            f(user.as_ptr().cast_mut(), packed.as_mut_ptr(), 2, 12, permutation.as_ptr().cast());
+        }
+        assert_eq!(packed, wanted, "{permutation:?}");
+        let micro = super::micro(&permutation, Direction::Pack);
+        let (granule, level) = (permutation.granule(), permutation.level());
+        assert_eq!(micro.to_string(), format!("permute.{granule}.swap.pack.{level}"));
+    }
+    assert_eq!(n, Target::available().filter(|t| t.level() != Level::Baseline).count());
+}
+
+#[test]
+fn words_are_whole() {
+    let new = |parts: &[Part]| Permutation::new(parts, 16, Target::new(Level::Avx2)).is_some();
+    assert!(new(&swapped(&[(0, 2, 2), (2, 2, 2), (8, 8, 8)])), "two units in a word");
+    assert!(new(&swapped(&[(2, 2, 2), (0, 2, 2)])), "in the other order");
+    assert!(!new(&parts(&[(2, 2), (0, 2)])), "words that are not shuffled stay as they are");
+    assert!(!new(&swapped(&[(0, 2, 2), (4, 2, 2)])), "halves of two words");
+    assert!(!new(&swapped(&[(0, 2, 2), (0, 2, 2)])), "one half twice");
+    assert!(!new(&swapped(&[(0, 6, 4)])), "a unit cut");
 }
 
 #[test]
@@ -103,11 +174,17 @@ fn what_does_not_fit_is_refused() {
     assert!(Permutation::new(&parts(&[(0, 4), (100, 4)]), 200, target).is_none(), "wider than a vector");
     assert!(Permutation::new(&[], 8, target).is_none());
     assert!(
-        Permutation::new(&[Part { user: 0, packed: 4, len: 4 }], 8, target).is_none(),
+        Permutation::new(&[Part { user: 0, packed: 4, len: 4, unit: 1 }], 8, target).is_none(),
         "a hole in the packed side"
     );
-    assert!(Permutation::new(&[Part { user: i64::MAX, packed: 0, len: 4 }], 8, target).is_none(), "overflow");
-    assert!(Permutation::new(&[Part { user: 0, packed: u64::MAX, len: 4 }], 8, target).is_none(), "overflow");
+    assert!(
+        Permutation::new(&[Part { user: i64::MAX, packed: 0, len: 4, unit: 1 }], 8, target).is_none(),
+        "overflow"
+    );
+    assert!(
+        Permutation::new(&[Part { user: 0, packed: u64::MAX, len: 4, unit: 1 }], 8, target).is_none(),
+        "overflow"
+    );
     assert!(Permutation::new(&parts(&[(i64::MIN, 4), (i64::MAX - 4, 4)]), 8, target).is_none(), "overflow");
     assert!(Permutation::new(&parts(&[(0, 4)]), 8, Target::new(Level::Baseline)).is_none());
 }
@@ -136,6 +213,6 @@ fn neon_reads_whole_vectors_and_does_not_unpack() {
     for (stride, why) in [(40, "one in a vector"), (-32, "backwards"), (8, "interleaved"), (5000, "far")] {
         assert!(neon(&[(0, 4), (8, 8), (20, 12)], stride).is_none(), "{why}");
     }
-    assert_eq!(function(Granule::Byte, Direction::Pack, Level::Neon).is_some(), Level::Neon.runs());
-    assert!(function(Granule::Byte, Direction::Unpack, Level::Neon).is_none());
+    assert_eq!(function((Granule::Byte, false), Direction::Pack, Level::Neon).is_some(), Level::Neon.runs());
+    assert!(function((Granule::Byte, false), Direction::Unpack, Level::Neon).is_none());
 }

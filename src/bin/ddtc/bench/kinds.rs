@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use ddtc::datatype::Datatype;
+use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine};
 use ddtc::interp::external32;
 use ddtc::kind::{Direction, Operation};
@@ -13,10 +13,10 @@ use ddtc::target::Level;
 use super::measure::{Effort, interleaved};
 
 /// Layouts of about so many packed bytes.
-fn layouts() -> Vec<(String, String)> {
+pub(super) fn layouts() -> Vec<(String, String)> {
     let sizes = [("16 KiB", 16 << 10), ("256 KiB", 256 << 10), ("4 MiB", 4 << 20)];
     type Form = (&'static str, fn(i64) -> String);
-    let forms: [Form; 8] = [
+    let forms: [Form; 10] = [
         ("doubles", |n| format!("contiguous({}, double)", n / 8)),
         ("floats", |n| format!("contiguous({}, float)", n / 4)),
         ("doubles by 16 B", |n| format!("vector({}, 1, 2, double)", n / 8)),
@@ -29,11 +29,32 @@ fn layouts() -> Vec<(String, String)> {
                 n / 24
             )
         }),
+        ("wide structs", |n| {
+            format!(
+                "contiguous({}, resized(0, 128, struct([1, 1, 3], [0, 64, 100], [int, double, float])))",
+                n / 24
+            )
+        }),
         ("longs", |n| format!("contiguous({}, long)", n / 8)),
+        ("long doubles", |n| format!("contiguous({}, long_double)", n / 16)),
     ];
     let rows =
         forms.iter().flat_map(|(name, form)| sizes.map(|(size, n)| (format!("{name}, {size}"), form(n))));
     rows.collect()
+}
+
+/// User memory of values that fit and are no rare ones: small integers, long doubles between 1 and 2.
+pub(super) fn values(t: &Datatype) -> Vec<u8> {
+    let long_doubles = t.type_map().next().is_some_and(|(basic, _)| basic == Named::LongDouble);
+    let byte = |i: usize| match (long_doubles, i % 16) {
+        (true, 8) => 0xff,
+        (true, 9) => 0x3f,
+        (true, 10..) => 0,
+        (true, 7) => 0x80 | (i / 61) as u8,
+        (false, k) if k % 8 > 2 => 0,
+        _ => (i / 61) as u8,
+    };
+    (0..t.true_ub() as usize).map(byte).collect()
 }
 
 /// Measures, prints a table and returns the record.
@@ -52,18 +73,17 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let committed = engine.commit(&t)?;
         let applied = committed.with(Operation::External32)?;
         let payload = committed.packed_size(1)? as usize;
-        // Bytes of small values, so that a long fits.
-        let mut user: Vec<u8> =
-            (0..t.true_ub() as usize).map(|i| if i % 8 < 3 { (i / 61) as u8 } else { 0 }).collect();
+        let mut user = values(&t);
         let (mut native, mut external) = (vec![0u8; payload], vec![0u8; applied.packed_size(1)? as usize]);
         applied.pack(&user, 0, 1, &mut external)?;
         if external32::pack(&t, 1, &user, 0) != (external.clone(), Ok(())) {
             return Err(format!("{name}: the packed bytes differ").into());
         }
         committed.pack(&user, 0, 1, &mut native)?;
-        let before = user.clone();
+        let mut wanted = user.clone();
+        let fit = external32::unpack(&t, 1, &external, &mut wanted, 0);
         applied.unpack(&external, &mut user, 0, 1)?;
-        if user != before {
+        if fit.is_err() || user != wanted {
             return Err(format!("{name}: the unpacked bytes differ").into());
         }
         let (source, mut target) = (native.clone(), vec![0u8; payload]);

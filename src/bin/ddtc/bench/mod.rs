@@ -9,6 +9,8 @@ mod bytes;
 mod commit;
 mod compile;
 mod csource;
+mod direct;
+mod external;
 mod growth;
 mod hand;
 mod huge;
@@ -83,8 +85,9 @@ pub(crate) struct Args {
     /// Measure what commits take as datatypes grow: time and memory an argument
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     growth: bool,
-    /// Measure external32 beside the native pack of the same layout and beside memcpy, and reductions beside C loops
-    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
+    /// Measure external32 beside the native pack of the same layout and beside memcpy; beside an MPI library's own if --mpicc is given; reductions
+    /// beside C loops
+    #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     kinds: bool,
     /// Measure wire forms out and in, comparisons of signatures, and elements of messages cut short
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth"])]
@@ -101,7 +104,7 @@ pub(crate) struct Args {
     /// Count after how many packs a commit under the preload library pays, against the bare MPI library's own packing
     #[arg(long, group = "host", conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
     break_even: bool,
-    /// The MPI library's compiler, for --break-even [default there: mpicc] and --segments
+    /// The MPI library's compiler, for --break-even [default there: mpicc], --segments and --kinds
     #[arg(long, requires = "host")]
     mpicc: Option<OsString>,
     /// The preload library for --break-even, if it is not next to this program or in ../lib
@@ -182,8 +185,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let tasks = select(args)?;
     if args.kinds {
+        if let Some(mpicc) = &args.mpicc {
+            let text = external::run(level, args.quick, mpicc)?;
+            return write(args, &machine, "-external32", &text, None);
+        }
         let text = kinds::run(level, args.quick)?;
         write(args, &machine, "-kinds", &text, None)?;
+        let text = direct::run(level, args.quick)?;
+        write(args, &machine, "-direct", &text, None)?;
         let text = reductions::run(level, args.quick)?;
         return write(args, &machine, "-reductions", &text, None);
     }

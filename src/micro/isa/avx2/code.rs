@@ -7,13 +7,13 @@ use std::arch::x86_64::{
     __m128i, __m256i, _mm_castpd_si128, _mm_castsi128_pd, _mm_cvtsi32_si128, _mm_insert_epi32, _mm_loadh_pd,
     _mm_loadl_epi64, _mm_loadu_si128, _mm_shuffle_epi8, _mm_storeh_pd, _mm_storel_epi64, _mm_storeu_si128,
     _mm256_and_si256, _mm256_blend_epi32, _mm256_broadcastsi128_si256, _mm256_castps_si256,
-    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32, _mm256_extracti128_si256,
-    _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_maskstore_epi32, _mm256_permute4x64_epi64,
-    _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi8,
-    _mm256_shuffle_ps, _mm256_storeu_si256,
+    _mm256_castsi128_si256, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32,
+    _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_maskstore_epi32,
+    _mm256_permute4x64_epi64, _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_set1_epi32,
+    _mm256_setr_epi32, _mm256_shuffle_epi8, _mm256_shuffle_ps, _mm256_storeu_si256,
 };
 
-use super::{Avx2, transpose};
+use super::{Avx2, Baseline, transpose};
 use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
 use crate::micro::permute::masked::{self, masked_permute};
@@ -31,15 +31,15 @@ impl Code for Avx2 {
             let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
             match LEN {
                 4 => {
-                    gather_4x4(dst, four(0));
-                    gather_4x4(dst.add(16), four(4));
+                    gather_4x4::<1>(dst, four(0));
+                    gather_4x4::<1>(dst.add(16), four(4));
                 }
                 8 => {
-                    gather_4x8(dst, four(0));
-                    gather_4x8(dst.add(32), four(4));
+                    gather_4x8::<1>(dst, four(0));
+                    gather_4x8::<1>(dst.add(32), four(4));
                 }
                 12 => gather_4x12(dst, four(0)),
-                16 => gather_4x16(dst, four(0)),
+                16 => gather_4x16::<1>(dst, four(0)),
                 24 => gather_4x24(dst, four(0)),
                 40 => gather_4x40(dst, four(0)),
                 48 => gather_2x48(dst, [at(0), at(1)]),
@@ -54,10 +54,10 @@ impl Code for Avx2 {
         unsafe {
             let a = [dst.at(0), dst.at(1), dst.at(2), dst.at(3)];
             match LEN {
-                8 => scatter_4x8(a, src),
+                8 => scatter_4x8::<1>(a, src),
                 16 => {
-                    scatter_2x16([a[0], a[1]], src);
-                    scatter_2x16([a[2], a[3]], src.add(32));
+                    scatter_2x16::<1>([a[0], a[1]], src);
+                    scatter_2x16::<1>([a[2], a[3]], src.add(32));
                 }
                 _ => unreachable!(),
             }
@@ -74,7 +74,7 @@ impl Code for Avx2 {
         match LEN {
             // SAFETY: as promised by the caller, at the strides that the function asks for.
             4 | 8 if strides == (LEN as isize, 2 * LEN as isize) => unsafe {
-                pack_halves::<LEN>(dst, src, n)
+                pack_halves::<LEN, 1>(dst, src, n)
             },
             _ => 0,
         }
@@ -114,9 +114,7 @@ impl Code for Avx2 {
         unsafe {
             let places = _mm_loadu_si128(places.as_ptr().cast());
             for at in (0..LEN / 32 * 32).step_by(32) {
-                let row = _mm256_loadu_si256(src.add(at).cast());
-                let row = _mm256_shuffle_epi8(row, _mm256_broadcastsi128_si256(places));
-                _mm256_storeu_si256(dst.add(at).cast(), row);
+                store_32(dst.add(at), reversed::<UNIT>(load_32(src.add(at))));
             }
             if LEN % 32 == 16 {
                 let row = _mm_shuffle_epi8(_mm_loadu_si128(src.add(LEN - 16).cast()), places);
@@ -125,19 +123,88 @@ impl Code for Avx2 {
         }
     }
 
-    fn permute(granule: Granule, direction: Direction) -> Option<Function> {
-        match (granule, direction) {
-            (Granule::Byte, _) => None,
-            (Granule::Word, Direction::Pack) => Some(words::<true>),
-            (Granule::Word, Direction::Unpack) => Some(words::<false>),
+    #[inline(always)]
+    unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
+        // SAFETY: eight blocks remain, and each helper takes four and writes their bytes.
+        unsafe {
+            // Written out, as in `gather`.
+            let at = |i: usize| src.at(i).cast_const();
+            let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
+            match UNIT {
+                4 => {
+                    gather_4x4::<4>(dst, four(0));
+                    gather_4x4::<4>(dst.add(16), four(4));
+                }
+                8 => {
+                    gather_4x8::<8>(dst, four(0));
+                    gather_4x8::<8>(dst.add(32), four(4));
+                }
+                16 => {
+                    gather_4x16::<16>(dst, four(0));
+                    gather_4x16::<16>(dst.add(64), four(4));
+                }
+                _ => Baseline::gather_reversed::<UNIT>(dst, src),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scatter_reversed<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
+        // SAFETY: eight blocks remain on either side.
+        unsafe {
+            let four = |from: usize| [dst.at(from), dst.at(from + 1), dst.at(from + 2), dst.at(from + 3)];
+            match UNIT {
+                8 => {
+                    scatter_4x8::<8>(four(0), src);
+                    scatter_4x8::<8>(four(4), src.add(32));
+                }
+                16 => {
+                    for pair in 0..4 {
+                        scatter_2x16::<16>([dst.at(2 * pair), dst.at(2 * pair + 1)], src.add(32 * pair));
+                    }
+                }
+                _ => Baseline::scatter_reversed::<UNIT>(dst, src),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn reverse_near<const UNIT: usize>(
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        len: usize,
+        strides: (isize, isize),
+    ) -> usize {
+        if strides != (len as isize, 2 * len as isize) {
+            return 0;
+        }
+        // SAFETY: as promised by the caller, at the strides that the function asks for.
+        unsafe {
+            match len {
+                4 if UNIT <= 4 => pack_halves::<4, UNIT>(dst, src, n),
+                8 if UNIT <= 8 => pack_halves::<8, UNIT>(dst, src, n),
+                _ => 0,
+            }
+        }
+    }
+
+    fn permute(granule: Granule, swaps: bool, direction: Direction) -> Option<Function> {
+        match (granule, swaps, direction) {
+            (Granule::Byte, ..) => None,
+            (Granule::Word, false, Direction::Pack) => Some(words::<true>),
+            (Granule::Word, false, Direction::Unpack) => Some(words::<false>),
+            (Granule::Word, true, Direction::Pack) => Some(swapped_words::<true>),
+            (Granule::Word, true, Direction::Unpack) => Some(swapped_words::<false>),
         }
     }
 }
 
-masked_permute!(words, Words, "avx2,bmi1,bmi2");
+masked_permute!(words, Words<false>, "avx2,bmi1,bmi2");
+masked_permute!(swapped_words, Words<true>, "avx2,bmi1,bmi2");
 
-/// Eight words of 4 bytes.
-struct Words;
+/// Eight words of 4 bytes, shuffled inside themselves or not.
+struct Words<const SWAPPED: bool>;
 
 /// The sign bits of eight lanes from eight bits.
 #[inline]
@@ -148,10 +215,11 @@ fn spread(mask: u64) -> __m256i {
 }
 
 // SAFETY of the functions: the callers promise the instructions and the lanes, and masked accesses touch only lanes in the mask.
-impl masked::Lanes for Words {
+impl<const SWAPPED: bool> masked::Lanes for Words<SWAPPED> {
     const UNIT: u64 = 4;
     const BYTES: u64 = 32;
     type Vector = __m256i;
+    type Places = (__m256i, __m256i);
 
     #[inline(always)]
     unsafe fn load(p: *const u8, mask: u64) -> __m256i {
@@ -174,9 +242,17 @@ impl masked::Lanes for Words {
         unsafe { store_32(p, v) }
     }
     #[inline(always)]
-    unsafe fn permute(v: __m256i, lanes: __m256i) -> __m256i {
+    unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> (__m256i, __m256i) {
+        // SAFETY: as above, of 64 bytes each.
+        unsafe { (load_32(lanes.as_ptr()), load_32(within.as_ptr())) }
+    }
+    #[inline(always)]
+    unsafe fn permute(v: __m256i, (lanes, within): (__m256i, __m256i)) -> __m256i {
         // SAFETY: as above.
-        unsafe { _mm256_permutevar8x32_epi32(v, lanes) }
+        unsafe {
+            let v = _mm256_permutevar8x32_epi32(v, lanes);
+            if SWAPPED { _mm256_shuffle_epi8(v, within) } else { v }
+        }
     }
 }
 
@@ -223,13 +299,13 @@ unsafe fn store_32(p: *mut u8, v: __m256i) {
     unsafe { _mm256_storeu_si256(p.cast(), v) }
 }
 
-/// Four blocks of 4 bytes.
+/// Four blocks of 4 bytes, their units of `UNIT` reversed.
 ///
 /// # Safety
 /// Each block of `a` is readable, 16 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn gather_4x4(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x4<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller.
     unsafe {
         let word = |i: usize| a[i].cast::<i32>().read_unaligned();
@@ -237,45 +313,45 @@ unsafe fn gather_4x4(dst: *mut u8, a: [*const u8; 4]) {
         let v = _mm_insert_epi32::<1>(v, word(1));
         let v = _mm_insert_epi32::<2>(v, word(2));
         let v = _mm_insert_epi32::<3>(v, word(3));
-        _mm_storeu_si128(dst.cast(), v);
+        _mm_storeu_si128(dst.cast(), _mm256_castsi256_si128(reversed::<UNIT>(_mm256_castsi128_si256(v))));
     }
 }
 
-/// Four blocks of 8 bytes.
+/// Four blocks of 8 bytes, their units of `UNIT` reversed.
 ///
 /// # Safety
 /// Each block of `a` is readable, 32 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn gather_4x8(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x8<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller.
-    unsafe { store_32(dst, _mm256_set_m128i(load_8_8(a[2], a[3]), load_8_8(a[0], a[1]))) }
+    unsafe { store_32(dst, reversed::<UNIT>(_mm256_set_m128i(load_8_8(a[2], a[3]), load_8_8(a[0], a[1])))) }
 }
 
-/// Four blocks of 16 bytes.
+/// Four blocks of 16 bytes, their units of `UNIT` reversed.
 ///
 /// # Safety
 /// Each block of `a` is readable, 64 bytes are writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
+unsafe fn gather_4x16<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
     // SAFETY: as promised by the caller.
     unsafe {
-        store_32(dst, _mm256_set_m128i(load_16(a[1]), load_16(a[0])));
-        store_32(dst.add(32), _mm256_set_m128i(load_16(a[3]), load_16(a[2])));
+        store_32(dst, reversed::<UNIT>(_mm256_set_m128i(load_16(a[1]), load_16(a[0]))));
+        store_32(dst.add(32), reversed::<UNIT>(_mm256_set_m128i(load_16(a[3]), load_16(a[2]))));
     }
 }
 
-/// Four blocks of 8 bytes from one load.
+/// Four blocks of 8 bytes from one load, their units of `UNIT` reversed.
 ///
 /// # Safety
 /// 32 bytes are readable at `src`, each block of `a` is writable, without overlap with them.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn scatter_4x8(a: [*mut u8; 4], src: *const u8) {
+unsafe fn scatter_4x8<const UNIT: usize>(a: [*mut u8; 4], src: *const u8) {
     // SAFETY: as promised by the caller.
     unsafe {
-        let v = load_32(src);
+        let v = reversed::<UNIT>(load_32(src));
         let (low, high) = (_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
         _mm_storel_epi64(a[0].cast(), low);
         _mm_storeh_pd(a[1].cast(), _mm_castsi128_pd(low));
@@ -284,28 +360,38 @@ unsafe fn scatter_4x8(a: [*mut u8; 4], src: *const u8) {
     }
 }
 
-/// Two blocks of 16 bytes from one load.
+/// Two blocks of 16 bytes from one load, their units of `UNIT` reversed.
 ///
 /// # Safety
 /// 32 bytes are readable at `src`, each block of `a` is writable, without overlap with them.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn scatter_2x16(a: [*mut u8; 2], src: *const u8) {
+unsafe fn scatter_2x16<const UNIT: usize>(a: [*mut u8; 2], src: *const u8) {
     // SAFETY: as promised by the caller.
     unsafe {
-        let v = load_32(src);
+        let v = reversed::<UNIT>(load_32(src));
         _mm_storeu_si128(a[0].cast(), _mm256_castsi256_si128(v));
         _mm_storeu_si128(a[1].cast(), _mm256_extracti128_si256::<1>(v));
     }
 }
 
-/// Packs every other element of `LEN` bytes, 4 or 8, from whole vectors; returns how many of `n`.
+/// Every unit of `UNIT` bytes in reverse order; as it is where that is 1.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn reversed<const UNIT: usize>(v: __m256i) -> __m256i {
+    let places = const { places::<UNIT>() };
+    // SAFETY: the places are 16 bytes.
+    let places = unsafe { load_16(places.as_ptr()) };
+    if UNIT == 1 { v } else { _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(places)) }
+}
+
+/// Packs every other element of `LEN` bytes, 4 or 8, from whole vectors, its units of `UNIT` reversed; returns how many of `n`.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes readable at `src` by `2 * LEN`, `n * LEN` bytes writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
+unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
     let group = 32 / LEN;
     let steps = n.saturating_sub(1) / group;
     for i in 0..steps {
@@ -323,7 +409,7 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
                     _mm256_castsi256_ps(high),
                 ))
             };
-            store_32(dst.add(32 * i), _mm256_permute4x64_epi64::<0b11_01_10_00>(picked));
+            store_32(dst.add(32 * i), reversed::<UNIT>(_mm256_permute4x64_epi64::<0b11_01_10_00>(picked)));
         }
     }
     steps * group

@@ -83,15 +83,12 @@ impl Code for Avx512 {
         // SAFETY: as promised by the caller; a dense side is what each function asks for.
         unsafe {
             match LEN {
-                4 | 8 | 16 | 32 if ds == len && ss == 2 * len => {
-                    pack_halves::<LEN>(dst, src, n);
-                    n
-                }
+                4 | 8 | 16 | 32 if ds == len && ss == 2 * len => pack_halves::<LEN, 1>(dst, src, n),
                 1..permute::LONGEST if ds == len && (len..permute::SHORT).contains(&ss) => {
-                    permute::pack(dst, src, n, LEN, ss)
+                    permute::pack(dst, src, n, (LEN, 1), ss)
                 }
                 1..permute::LONGEST if ss == len && (len..permute::SHORT).contains(&ds) => {
-                    permute::unpack(dst, src, n, LEN, ds)
+                    permute::unpack(dst, src, n, (LEN, 1), ds)
                 }
                 _ => 0,
             }
@@ -123,27 +120,68 @@ impl Code for Avx512 {
             // SAFETY: as promised by the caller.
             return unsafe { Avx2::reverse::<UNIT, LEN>(dst, src) };
         }
-        let places = const { places::<UNIT>() };
-        // SAFETY: a row of 64 bytes; the places are 16.
+        // SAFETY: a row of 64 bytes.
+        unsafe { _mm512_storeu_si512(dst.cast(), reversed::<UNIT>(_mm512_loadu_si512(src.cast()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
+        // SAFETY: as promised by the caller.
+        unsafe { Avx2::gather_reversed::<UNIT>(dst, src) }
+    }
+
+    #[inline(always)]
+    unsafe fn scatter_reversed<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
+        // SAFETY: as promised by the caller.
+        unsafe { Avx2::scatter_reversed::<UNIT>(dst, src) }
+    }
+
+    #[inline(always)]
+    unsafe fn reverse_near<const UNIT: usize>(
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        len: usize,
+        (ds, ss): (isize, isize),
+    ) -> usize {
+        let dense = len as isize;
+        // SAFETY: as promised by the caller; a dense side is what each function asks for.
         unsafe {
-            let places = _mm512_broadcast_i32x4(_mm_loadu_si128(places.as_ptr().cast()));
-            let row = _mm512_shuffle_epi8(_mm512_loadu_si512(src.cast()), places);
-            _mm512_storeu_si512(dst.cast(), row);
+            if ds == dense && ss == 2 * dense {
+                match len {
+                    4 if UNIT <= 4 => return pack_halves::<4, UNIT>(dst, src, n),
+                    8 if UNIT <= 8 => return pack_halves::<8, UNIT>(dst, src, n),
+                    16 => return pack_halves::<16, UNIT>(dst, src, n),
+                    _ => {}
+                }
+            }
+            if UNIT >= permute::LONGEST || len >= permute::LONGEST {
+                0
+            } else if ds == dense && (dense..permute::SHORT).contains(&ss) {
+                permute::pack(dst, src, n, (len, UNIT), ss)
+            } else if ss == dense && (dense..permute::SHORT).contains(&ds) {
+                permute::unpack(dst, src, n, (len, UNIT), ds)
+            } else {
+                0
+            }
         }
     }
 
-    fn permute(granule: Granule, direction: Direction) -> Option<Function> {
-        Some(match (granule, direction) {
-            (Granule::Byte, Direction::Pack) => bytes::<true>,
-            (Granule::Byte, Direction::Unpack) => bytes::<false>,
-            (Granule::Word, Direction::Pack) => words::<true>,
-            (Granule::Word, Direction::Unpack) => words::<false>,
+    fn permute(granule: Granule, swaps: bool, direction: Direction) -> Option<Function> {
+        Some(match (granule, swaps, direction) {
+            (Granule::Byte, _, Direction::Pack) => bytes::<true>,
+            (Granule::Byte, _, Direction::Unpack) => bytes::<false>,
+            (Granule::Word, false, Direction::Pack) => words::<true>,
+            (Granule::Word, false, Direction::Unpack) => words::<false>,
+            (Granule::Word, true, Direction::Pack) => swapped_words::<true>,
+            (Granule::Word, true, Direction::Unpack) => swapped_words::<false>,
         })
     }
 }
 
 masked_permute!(bytes, Bytes, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi");
 masked_permute!(words, Words, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
+masked_permute!(swapped_words, SwappedWords, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
 
 /// 64 bytes; needs VBMI.
 struct Bytes;
@@ -151,14 +189,18 @@ struct Bytes;
 /// Sixteen words of 4 bytes.
 struct Words;
 
+/// The same, shuffled inside themselves.
+struct SwappedWords;
+
 macro_rules! lanes {
-    ($lanes:ident, $unit:literal, $mask:ty, $load:ident, $store:ident, $permute:ident) => {
+    ($lanes:ident, $unit:literal, $mask:ty, $load:ident, $store:ident, $permute:ident $(, $shuffle:ident)?) => {
         // SAFETY of the functions: the callers promise the instructions and the lanes, and masked accesses touch only lanes in the
         // mask.
         impl masked::Lanes for $lanes {
             const UNIT: u64 = $unit;
             const BYTES: u64 = 64;
             type Vector = __m512i;
+            type Places = [__m512i; 2];
 
             #[inline(always)]
             unsafe fn load(p: *const u8, mask: u64) -> __m512i {
@@ -181,9 +223,18 @@ macro_rules! lanes {
                 unsafe { store_first::<BYTES>(p, v) }
             }
             #[inline(always)]
-            unsafe fn permute(v: __m512i, lanes: __m512i) -> __m512i {
+            unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> [__m512i; 2] {
+                // SAFETY: as above, of 64 bytes each.
+                unsafe { [lanes, within].map(|places| _mm512_loadu_si512(places.as_ptr().cast())) }
+            }
+            #[inline(always)]
+            unsafe fn permute(v: __m512i, [lanes, _within]: [__m512i; 2]) -> __m512i {
                 // SAFETY: as above.
-                unsafe { $permute(lanes, v) }
+                unsafe {
+                    let v = $permute(lanes, v);
+                    $(let v = $shuffle(v, _within);)?
+                    v
+                }
             }
         }
     };
@@ -191,6 +242,10 @@ macro_rules! lanes {
 
 lanes!(Bytes, 1, u64, _mm512_maskz_loadu_epi8, _mm512_mask_storeu_epi8, _mm512_permutexvar_epi8);
 lanes!(Words, 4, u16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32, _mm512_permutexvar_epi32);
+lanes! {
+    SwappedWords, 4, u16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32, _mm512_permutexvar_epi32,
+    _mm512_shuffle_epi8
+}
 
 /// Stores the first `BYTES` bytes of a register: 32, 48 or all.
 ///
@@ -244,21 +299,31 @@ unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Packs every other element of `LEN` bytes, 4, 8, 16 or 32, from whole vectors: all `n` of them.
+/// Every unit of `UNIT` bytes in reverse order; as it is where that is 1.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn reversed<const UNIT: usize>(v: __m512i) -> __m512i {
+    let places = const { places::<UNIT>() };
+    // SAFETY: the places are 16 bytes.
+    let places = _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(places.as_ptr().cast()) });
+    if UNIT == 1 { v } else { _mm512_shuffle_epi8(v, places) }
+}
+
+/// Packs every other element of `LEN` bytes, 4, 8, 16 or 32, from whole vectors, its units of `UNIT` reversed: all `n` of them.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes readable at `src` by `2 * LEN`, `n * LEN` bytes writable at `dst`, without overlap.
 #[inline]
-#[target_feature(enable = "bmi2,avx512f")]
-unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) {
+#[target_feature(enable = "bmi2,avx512f,avx512bw")]
+unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
     let pick = |low, high| {
         let even_words = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-        match LEN {
+        reversed::<UNIT>(match LEN {
             4 => _mm512_permutex2var_epi32(low, even_words, high),
             8 => _mm512_permutex2var_epi64(low, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), high),
             16 => _mm512_permutex2var_epi64(low, _mm512_set_epi64(13, 12, 9, 8, 5, 4, 1, 0), high),
             _ => _mm512_permutex2var_epi64(low, _mm512_set_epi64(11, 10, 9, 8, 3, 2, 1, 0), high),
-        }
+        })
     };
     let group = 64 / LEN;
     // The gap after the last block may be beyond the end of everything.
@@ -284,6 +349,7 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
             _mm512_mask_storeu_epi32(d.cast(), words(to) as u16, pick(low, high));
         }
     }
+    n
 }
 
 /// Where word `8 * store + lane` of four blocks of `k` words comes from when block `with` is merged in: lanes of that block

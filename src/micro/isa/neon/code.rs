@@ -124,7 +124,7 @@ impl Code for Neon {
         }
     }
 
-    fn permute(granule: Granule, direction: Direction) -> Option<Function> {
+    fn permute(granule: Granule, _swaps: bool, direction: Direction) -> Option<Function> {
         (granule == Granule::Byte && direction == Direction::Pack).then_some(permute::pack)
     }
 }

@@ -1,0 +1,154 @@
+//! external32 by MPI libraries themselves: a third opinion on the bytes of every named type and of some structures.
+//!
+//! What the interpreter computes from the standard's text is compared with what a bare host packs and unpacks. Where they differ one of
+//! them is wrong: faults of the host are in `known_faults`, whose entries here are `external32.TYPE`; any other difference fails.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use ddtc::datatype::c::{HostBounds, constructors};
+use ddtc::datatype::{Datatype, Named};
+use ddtc::interp::external32;
+
+use crate::faults::{Left, Symptom, known};
+use crate::setup::{Host, hosts, lossy};
+
+/// Structures, strides, values that change their size, and values of every swapped size.
+const LAYOUTS: [(&str, &str); 9] = [
+    ("doubles", "contiguous(9, double)"),
+    ("floats_by_16", "vector(9, 1, 4, float)"),
+    ("shorts_by_16", "vector(9, 1, 8, short)"),
+    ("blocks", "indexed([1, 3, 2], [0, 5, 20], int)"),
+    ("struct", "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))"),
+    ("struct_char", "resized(0, 24, struct([3, 1, 1], [0, 4, 8], [char, short, double]))"),
+    ("struct_long", "resized(0, 32, struct([1, 1, 2], [0, 8, 16], [int, long, unsigned_long]))"),
+    ("struct_complex", "resized(0, 32, struct([1, 1], [0, 8], [float, double_complex]))"),
+    ("backwards", "hvector(5, 1, -12, resized(0, 8, hindexed([1], [48], double)))"),
+];
+const COUNT: u64 = 3;
+
+/// Whether `known_faults` may have this entry.
+pub(crate) fn has(entry: &str) -> bool {
+    let Some(name) = entry.strip_prefix("external32.") else { return false };
+    LAYOUTS.iter().any(|layout| layout.0 == name) || Named::ALL.iter().any(|named| named.mpi_name() == name)
+}
+
+struct Entry {
+    datatype: Datatype,
+    /// What the program is asked for, and the name in `known_faults`.
+    asked: String,
+    name: String,
+    user: Vec<u8>,
+    stream: Vec<u8>,
+}
+
+impl Entry {
+    /// Values that come from a pattern, so that all of them fit.
+    fn new(asked: String, name: &str, t: &Datatype) -> Entry {
+        let span = (t.true_ub() + (COUNT as i64 - 1) * t.extent()) as usize;
+        let pattern: Vec<u8> = (0..4 * span + 64).map(|i| (i * 37 + i / 11 + 9) as u8).collect();
+        let mut user = vec![0; span];
+        external32::unpack(t, COUNT, &pattern, &mut user, 0).unwrap();
+        let (stream, fit) = external32::pack(t, COUNT, &user, 0);
+        fit.unwrap();
+        Entry { datatype: t.clone(), asked, name: format!("external32.{name}"), user, stream }
+    }
+
+    /// Whether this is the memory that the stream unpacks to, but for the padding of x87's long doubles, which is nobody's.
+    fn unpacked(&self, user: &str) -> bool {
+        let byte =
+            |i: usize| user.get(2 * i..2 * i + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let Some(bytes) = (0..user.len() / 2).map(byte).collect::<Option<Vec<u8>>>() else { return false };
+        let padded = self.datatype.type_map().any(|(basic, _)| {
+            matches!(basic, Named::LongDouble | Named::CLongDoubleComplex | Named::CxxLongDoubleComplex)
+        });
+        let again = || external32::pack(&self.datatype, COUNT, &bytes, 0) == (self.stream.clone(), Ok(()));
+        bytes == self.user || padded && bytes.len() == self.user.len() && again()
+    }
+}
+
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// A header with the layouts, whose name changes with them.
+fn header(types: &[Datatype]) -> String {
+    let (mut out, mut rows) = (String::from("#include <mpi.h>\n"), String::new());
+    for (i, t) in types.iter().enumerate() {
+        let _ = writeln!(out, "static MPI_Datatype make_{i}(void) {{");
+        let root = constructors(t, HostBounds::Resized, &mut out);
+        let _ = writeln!(out, "    return {root};\n}}");
+        let _ = write!(rows, "make_{i}, ");
+    }
+    let _ = writeln!(out, "static MPI_Datatype (*const make[])(void) = {{{rows}}};");
+    let hash = out.bytes().fold(5381_u64, |hash, byte| hash.wrapping_mul(33) ^ u64::from(byte));
+    let file = hosts().join(format!("bin/external32-{hash:016x}.h"));
+    fs::write(&file, out).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn hosts_agree_with_the_definition_of_external32() {
+    let types: Vec<Datatype> = LAYOUTS.iter().map(|(_, text)| text.parse().unwrap()).collect();
+    let named = Named::ALL.iter().filter(|named| !named.is_marker());
+    let mut entries: Vec<Entry> = named
+        .map(|&named| Entry::new(named.mpi_name().to_owned(), named.mpi_name(), &Datatype::named(named)))
+        .collect();
+    entries.extend(
+        LAYOUTS.iter().zip(&types).enumerate().map(|(i, ((name, _), t))| Entry::new(i.to_string(), name, t)),
+    );
+    let header = header(&types);
+    // MPICH 5.0.2 stops the process at types that its conversion does not know.
+    for host in [Host::OpenMpi] {
+        let program = host.compile("external32", &["-include", &header]);
+        let mut command = host.run(program).command;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let lines: String = entries.iter().fold(String::new(), |mut out, e| {
+            let _ = writeln!(out, "{} {COUNT} {} {}", e.asked, digits(&e.user), digits(&e.stream));
+            out
+        });
+        let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        assert!(output.status.success(), "{host:?}: {}\n{}", output.status, lossy(&output.stderr));
+        let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
+        let text = lossy(&output.stdout);
+        let mut said = text.lines();
+        for entry in &entries {
+            let line =
+                said.next().unwrap_or_else(|| panic!("{host:?} said nothing of {}\n{text}", entry.name));
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(words[0], entry.asked, "{host:?}: {line}");
+            if words[1..] == ["absent"] {
+                continue;
+            }
+            asked += 1;
+            let wanted = ["0", &digits(&entry.stream), "0", &digits(&entry.user)];
+            if words.len() != 5 || words[1..4] != wanted[..3] || !entry.unpacked(words[4]) {
+                wrong.insert(entry.name.clone());
+                if !known(host, &entry.name, Symptom::Bytes) {
+                    let _ = writeln!(
+                        differences,
+                        "{}\n  host       {:?}\n  definition {wanted:?}",
+                        entry.name,
+                        &words[1..]
+                    );
+                }
+            }
+        }
+        assert!(asked >= 40, "{host:?} has only {asked} types");
+        Left::name_wrong(host, &wrong);
+        assert!(
+            differences.is_empty(),
+            "{host:?} or the interpreter is wrong (MPI 5.0, 14.5.2); a fault of the host belongs in known_faults:\n{differences}"
+        );
+    }
+}

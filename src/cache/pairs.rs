@@ -1,0 +1,143 @@
+//! Pairs of layouts: what copies from the one to the other, found by both without keeping either alive.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
+
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+
+use super::shelf::Totals;
+use super::{Layout, Tier, reaches};
+use crate::kind::Direction;
+use crate::nest::{self, Byte, LoopNest, Normal};
+use crate::process::Awaited;
+
+/// The nest from one layout to another.
+#[derive(Debug)]
+pub struct JointNest {
+    /// One instance is a joint period.
+    pub nest: LoopNest<Normal, Byte, nest::Layout>,
+    /// Pack where the source is the user side, unpack where the target is.
+    pub direction: Direction,
+    /// Offsets in bytes that its normalization took out: of the source, of the target.
+    pub origins: [i64; 2],
+    /// Bytes of the stream in a joint period, not 0.
+    pub period: u64,
+    /// Whether one period does what any number does.
+    pub still: bool,
+}
+
+/// A pair of layouts, and how bytes get from the first to the second.
+#[derive(Debug)]
+pub struct Joint {
+    nest: Result<JointNest, &'static str>,
+    served: Awaited<Tier>,
+    moved: AtomicU64,
+}
+
+impl Joint {
+    /// A pair whose joint nest is `nest`, or that goes through a buffer for a reason.
+    pub fn new(nest: Result<JointNest, &'static str>) -> Joint {
+        Joint { nest, served: Awaited::default(), moved: AtomicU64::new(0) }
+    }
+
+    /// The joint nest, or why there is none.
+    pub fn nest(&self) -> Result<&JointNest, &'static str> {
+        self.nest.as_ref().map_err(|reason| *reason)
+    }
+
+    /// How it is served, once that is decided.
+    pub fn served(&self) -> Option<&Tier> {
+        self.served.get()
+    }
+
+    /// The same, deciding it with `compile` if nobody has.
+    pub fn serve(&self, compile: impl FnOnce() -> Tier) -> &Tier {
+        self.served.get_or_init(compile)
+    }
+
+    /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`.
+    pub(crate) fn moves(&self, bytes: u64, threshold: u64) -> bool {
+        reaches(&self.moved, bytes, threshold)
+    }
+
+    /// Bytes of nest, code and tables.
+    fn bytes(&self) -> usize {
+        let nest = self.nest.as_ref().map_or(0, |joint| joint.nest.bytes_stored());
+        let kernel = self.served().and_then(Tier::kernel);
+        nest + kernel.map_or(0, |kernel| kernel.code().len() + kernel.context_bytes())
+    }
+}
+
+/// Addresses of two layouts.
+pub(super) type Key = [usize; 2];
+
+/// Pairs by the addresses of their layouts.
+#[derive(Debug, Default)]
+pub(super) struct Pairs(HashMap<Key, Held, Xxh3DefaultBuilder>);
+
+#[derive(Debug)]
+struct Held {
+    /// Held weakly: no layout has the address of one that is gone while somebody remembers that.
+    layouts: [Weak<Layout>; 2],
+    joint: Arc<Joint>,
+    last_used: u64,
+    /// What `Totals::bytes` counts for it.
+    counted: usize,
+}
+
+/// What an entry takes beside the joint: itself, and the room of two layouts that may be gone.
+const ENTRY: usize = size_of::<(Key, Held)>() + size_of::<Joint>() + 2 * size_of::<Layout>();
+
+fn key(layouts: [&Arc<Layout>; 2]) -> Key {
+    layouts.map(|layout| Arc::as_ptr(layout) as usize)
+}
+
+impl Pairs {
+    pub(super) fn get(&mut self, totals: &mut Totals, layouts: [&Arc<Layout>; 2]) -> Option<Arc<Joint>> {
+        let held = self.0.get_mut(&key(layouts))?;
+        held.last_used = totals.tick();
+        Some(Arc::clone(&held.joint))
+    }
+
+    /// Remembers `joint`, or returns what somebody else did.
+    pub(super) fn insert(
+        &mut self,
+        totals: &mut Totals,
+        layouts: [&Arc<Layout>; 2],
+        joint: Joint,
+    ) -> Arc<Joint> {
+        let last_used = totals.tick();
+        let held = self.0.entry(key(layouts)).or_insert_with(|| {
+            let counted = ENTRY + joint.bytes();
+            totals.bytes += counted;
+            Held { layouts: layouts.map(Arc::downgrade), joint: Arc::new(joint), last_used, counted }
+        });
+        Arc::clone(&held.joint)
+    }
+
+    /// Counts the pair of `layouts` anew, if it is held.
+    pub(super) fn settle(&mut self, totals: &mut Totals, layouts: [&Arc<Layout>; 2]) {
+        if let Some(held) = self.0.get_mut(&key(layouts)) {
+            let now = ENTRY + held.joint.bytes();
+            totals.bytes = totals.bytes - held.counted + now;
+            held.counted = now;
+        }
+    }
+
+    /// Pairs that nobody else holds, and when each was used last: those of a layout that is gone, never.
+    pub(super) fn free(&self) -> impl Iterator<Item = (u64, Key)> {
+        let alone = self.0.iter().filter(|(_, held)| Arc::strong_count(&held.joint) == 1);
+        alone.map(|(&key, held)| {
+            let gone = held.layouts.iter().any(|layout| layout.strong_count() == 0);
+            (if gone { 0 } else { held.last_used }, key)
+        })
+    }
+
+    pub(super) fn drop_one(&mut self, totals: &mut Totals, key: Key) {
+        if let Some(held) = self.0.remove(&key) {
+            totals.bytes -= held.counted;
+            totals.counters.evictions += 1;
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! From one layout to another without a packed stream between them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Committed;
+use super::definition::Call;
+use crate::cache::{Joint, Tier};
+use crate::datatype::{Match, TypeMap, compare_signatures};
+use crate::error::{Error, ErrorClass, Result};
+use crate::interval::gcd;
+use crate::kind::Direction;
+use crate::nest::{self, Byte, LoopNest, Normal};
+
+/// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.
+const BUFFER: u64 = 16 << 10;
+
+/// What copies instances of one datatype to instances of another in one pass. Cloning shares it; it keeps both datatypes and its kernel alive.
+#[derive(Clone)]
+pub struct Direct(Arc<Inner>);
+
+struct Inner {
+    from: Committed,
+    to: Committed,
+    joint: Arc<Joint>,
+    /// Whether both signatures are the beginning of one, however many instances there are.
+    alike: bool,
+}
+
+impl fmt::Debug for Direct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Direct").field("from", &self.0.from).field("to", &self.0.to).finish()
+    }
+}
+
+impl Committed {
+    /// What copies instances of this datatype to instances of `to`: the bytes end where packing and unpacking them would put them.
+    ///
+    /// Known to the cache of this datatype's engine, which keeps neither layout for it. Nothing of this is paid by who does not ask.
+    ///
+    /// # Errors
+    /// Class `NoMem`.
+    pub fn direct(&self, to: &Committed) -> Result<Direct> {
+        let joint = self.0.engine.joint([&self.0.layout, &to.0.layout])?;
+        let alike = alike(self, to);
+        Ok(Direct(Arc::new(Inner { from: self.clone(), to: to.clone(), joint, alike })))
+    }
+}
+
+/// Whether the signatures agree over the least number of instances that are equally long, and so over any number.
+fn alike(from: &Committed, to: &Committed) -> bool {
+    let (a, b) = (from.datatype(), to.datatype());
+    let lengths = [a.signature().length(), b.signature().length()];
+    let gcd = gcd(lengths[0].unsigned_abs(), lengths[1].unsigned_abs()) as i64;
+    gcd > 0 && compare_signatures(lengths[1] / gcd, a, lengths[0] / gcd, b) == Ok(Match::Equal)
+}
+
+impl Direct {
+    /// The datatype that is read.
+    pub fn from(&self) -> &Committed {
+        &self.0.from
+    }
+
+    /// The datatype that is written.
+    pub fn to(&self) -> &Committed {
+        &self.0.to
+    }
+
+    /// The joint nest from memory to memory, one instance of which is a joint period; none where the bytes go through a buffer.
+    pub fn nest(&self) -> Option<&LoopNest<Normal, Byte, nest::Layout>> {
+        self.0.joint.nest().ok().map(|joint| &joint.nest)
+    }
+
+    /// Bytes of the stream in a joint period: so many at a time the kernel copies, and what is left goes through a buffer. None where all does.
+    pub fn period(&self) -> Option<u64> {
+        self.0.joint.nest().ok().map(|joint| joint.period)
+    }
+
+    /// One line on how it is served.
+    pub fn schedule(&self) -> String {
+        match (self.0.joint.nest(), self.0.joint.served()) {
+            (Err(reason), _) => format!("through a buffer: {reason}"),
+            (Ok(_), None) => "not compiled yet: through a buffer".to_owned(),
+            (Ok(_), Some(Tier::Kernel { schedule, .. })) => schedule.to_string(),
+            (Ok(_), Some(Tier::Walk { reason, .. })) => format!("through a buffer: {reason}"),
+        }
+    }
+
+    /// Copies `from_count` instances at `src` to instances at `dst`, of which there are `to_count`; returns the bytes that were copied. Addresses are those of
+    /// calls of MPI: displacement 0 of instance 0.
+    ///
+    /// Where the memories overlap, all is read before anything is written, through a buffer as long as the message.
+    ///
+    /// # Errors
+    /// Class `Count` or `Truncate` for counts: the target must have room for all instances of the source. Class `Type` for the first element whose basic
+    /// type is another on the other side; `MPI_BYTE` and `MPI_PACKED` match any. Class `NoMem` where overlapping memories need a buffer that is not to be
+    /// had. Nothing is written then.
+    ///
+    /// # Safety
+    /// The mapped bytes of all instances at `src` must be readable, those of the elements at `dst` that are filled writable; nobody may write the
+    /// ones or touch the others during the call.
+    pub unsafe fn copy_raw(
+        &self,
+        src: *const u8,
+        from_count: u64,
+        dst: *mut u8,
+        to_count: u64,
+    ) -> Result<u64> {
+        let bytes = self.bytes(from_count, to_count)?;
+        // SAFETY: as the caller promises.
+        unsafe { self.bytes_raw(src, from_count, dst, to_count, bytes)? };
+        Ok(bytes)
+    }
+
+    /// Copies the first `bytes` bytes of the stream of the source, whatever they are.
+    ///
+    /// # Errors
+    /// Class `NoMem`, with nothing written.
+    ///
+    /// # Safety
+    /// As [`Direct::copy_raw`]; both streams have so many bytes.
+    pub(crate) unsafe fn bytes_raw(
+        &self,
+        src: *const u8,
+        from_count: u64,
+        dst: *mut u8,
+        to_count: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        if overlap(hull(&self.0.from, src as usize, from_count), hull(&self.0.to, dst as usize, to_count)) {
+            // SAFETY: as the caller promises.
+            return unsafe { self.staged(src, from_count, dst, to_count, 0..bytes, bytes) };
+        }
+        // SAFETY: as the caller promises; the memories are apart.
+        let done = unsafe { self.joint(src, dst, bytes) };
+        // SAFETY: as above.
+        unsafe {
+            self.staged(src, from_count, dst, to_count, done..bytes, BUFFER)?;
+            if done > 0 && self.0.from.0.engine.config().check {
+                self.check(src, from_count, dst, to_count, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what a call of `bytes` bytes did with the definition; a difference is counted, logged, and put right.
+    ///
+    /// # Errors
+    /// Class `NoMem` where there is no memory for the stream.
+    ///
+    /// # Safety
+    /// As [`Direct::copy_raw`], just after the call; the memories do not overlap.
+    unsafe fn check(
+        &self,
+        src: *const u8,
+        from_count: u64,
+        dst: *mut u8,
+        to_count: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        let mut stream: Vec<u8> = crate::column::room("copy", bytes as usize)?;
+        let packed = stream.as_mut_ptr();
+        let call = |direction, user, count| Call { direction, user, packed, count, range: 0..bytes };
+        let (read, written) =
+            (call(Direction::Pack, src.cast_mut(), from_count), call(Direction::Unpack, dst, to_count));
+        // SAFETY: as the caller promises; the stream has room for all, and the first fills what the second reads.
+        unsafe {
+            self.0.from.0.define(&read);
+            self.0.to.0.compare(&written);
+        }
+        Ok(())
+    }
+
+    /// Copies `from_count` instances in `src` to instances in `dst`, of which there are `to_count`; the origins are the indices of displacement 0 of
+    /// instance 0. Returns the bytes that were copied.
+    ///
+    /// # Errors
+    /// As [`Direct::copy_raw`]; class `Buffer` where an instance leaves its slice.
+    pub fn copy(
+        &self,
+        src: (&[u8], usize),
+        from_count: u64,
+        dst: (&mut [u8], usize),
+        to_count: u64,
+    ) -> Result<u64> {
+        self.0.from.span("copy", ("src", src.0.len()), src.1, from_count)?;
+        self.0.to.span("copy", ("dst", dst.0.len()), dst.1, to_count)?;
+        let (from, to) = (src.0.as_ptr().wrapping_add(src.1), dst.0.as_mut_ptr().wrapping_add(dst.1));
+        // SAFETY: all instances lie inside the slices, as just checked; the borrows keep them apart.
+        unsafe { self.copy_raw(from, from_count, to, to_count) }
+    }
+
+    /// Checks both counts and the signatures, and returns the bytes to copy.
+    fn bytes(&self, from_count: u64, to_count: u64) -> Result<u64> {
+        let Inner { from, to, alike, .. } = &*self.0;
+        let (bytes, room) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
+        if !alike {
+            self.compare(from_count, to_count)?;
+        }
+        if bytes > room {
+            let rule = format!("instances of the target must have room for the {bytes} bytes of the source");
+            return Err(Error::new(ErrorClass::Truncate, "copy", "to_count", to_count, rule));
+        }
+        Ok(bytes)
+    }
+
+    /// The first element that is of another type on the other side.
+    #[cold]
+    fn compare(&self, from_count: u64, to_count: u64) -> Result<()> {
+        let (a, b) = (self.0.from.datatype(), self.0.to.datatype());
+        let Match::Mismatch { index } = compare_signatures(from_count as i64, a, to_count as i64, b)? else {
+            return Ok(());
+        };
+        let named = |t: &crate::datatype::Datatype| {
+            let own = index % t.signature().length().max(1);
+            TypeMap::new(t).nth(own as usize).map_or_else(String::new, |(basic, _)| basic.to_string())
+        };
+        let value = format!("{index} ({} to {})", named(a), named(b));
+        let rule = "source and target must have the same basic types in the same order";
+        Err(Error::new(ErrorClass::Type, "copy", "element", value, rule))
+    }
+
+    /// Copies as many whole joint periods as there are in `bytes` bytes by the kernel, if there is one; returns the bytes copied.
+    ///
+    /// # Safety
+    /// As [`Direct::copy_raw`]; the memories do not overlap.
+    unsafe fn joint(&self, src: *const u8, dst: *mut u8, bytes: u64) -> u64 {
+        let Inner { from, to, joint, .. } = &*self.0;
+        let layouts = [&from.0.layout, &to.0.layout];
+        let Some((nest, tier)) = from.0.engine.serve_joint(layouts, joint, bytes) else { return 0 };
+        let (periods, Some(kernel)) = (bytes / nest.period, tier.kernel()) else { return 0 };
+        if periods == 0 {
+            return 0;
+        }
+        let [of_from, of_to] = nest.origins;
+        let src = src.cast_mut().wrapping_offset(from.0.origin).wrapping_offset(of_from as isize);
+        let dst = dst.wrapping_offset(to.0.origin).wrapping_offset(of_to as isize);
+        let (user, packed) = if nest.direction == Direction::Pack { (src, dst) } else { (dst, src) };
+        // SAFETY: the kernel was made for the joint nest of both layouts, whose instances are joint periods; it reads and writes what the caller
+        // vouches for.
+        unsafe { kernel.call(user, packed, if nest.still { 1 } else { periods }) };
+        periods * nest.period
+    }
+
+    /// Copies bytes `range` of the stream through a buffer of at most `most` bytes.
+    ///
+    /// # Errors
+    /// Class `NoMem`, with nothing written.
+    ///
+    /// # Safety
+    /// As [`Direct::copy_raw`]; the memories do not overlap, or `most` is all.
+    unsafe fn staged(
+        &self,
+        src: *const u8,
+        from_count: u64,
+        dst: *mut u8,
+        to_count: u64,
+        range: std::ops::Range<u64>,
+        most: u64,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let len = (range.end - range.start).min(most) as usize;
+        let mut buffer: Vec<u8> = crate::column::room("copy", len)?;
+        let room = buffer.as_mut_ptr();
+        let mut at = range.start;
+        while at < range.end {
+            let piece = at..range.end.min(at + len as u64);
+            at = piece.end;
+            // SAFETY: the piece fits the buffer, and lies inside the stream of both; the rest is as the caller promises. The first call fills
+            // what the second reads.
+            unsafe {
+                self.0.from.range_raw(Direction::Pack, src.cast_mut(), from_count, room, piece.clone());
+                self.0.to.range_raw(Direction::Unpack, dst, to_count, room, piece);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first address and that behind the last of `count` instances at `address`.
+fn hull(committed: &Committed, address: usize, count: u64) -> (i128, i128) {
+    let t = committed.datatype();
+    let last = (i128::from(count) - 1) * i128::from(t.extent());
+    let address = address as i128;
+    (address + i128::from(t.true_lb()) + last.min(0), address + i128::from(t.true_ub()) + last.max(0))
+}
+
+fn overlap(a: (i128, i128), b: (i128, i128)) -> bool {
+    a.0 < b.1 && b.0 < a.1
+}
+
+const _: () = {
+    const fn shared<T: Send + Sync + Clone>() {}
+    shared::<Direct>();
+};
+
+#[cfg(test)]
+mod tests;

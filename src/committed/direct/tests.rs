@@ -1,0 +1,202 @@
+use super::*;
+use crate::datatype::Datatype;
+use crate::engine::{Config, Engine, Mode};
+use crate::fuzzing::{self, Budget, Choices};
+use crate::interp;
+use crate::target::Level;
+
+fn t(text: &str) -> Datatype {
+    text.parse().unwrap()
+}
+
+/// User memory for `count` instances: its size in bytes, and the index of displacement 0.
+fn memory(t: &Datatype, count: u64) -> (usize, usize) {
+    let last = (count as i64 - 1).max(0) * t.extent();
+    let low = (t.true_lb() + last.min(0)).min(0);
+    let high = (t.true_ub() + last.max(0)).max(0);
+    ((high - low) as usize, (-low) as usize)
+}
+
+/// Copies `counts` instances and compares with packing and unpacking by the definition.
+fn check(engine: &Engine, types: [&Datatype; 2], counts: [u64; 2]) -> Direct {
+    let [from, to] = types.map(|t| engine.commit(t).unwrap());
+    let direct = from.direct(&to).unwrap();
+    let ((from_len, from_at), (to_len, to_at)) = (memory(types[0], counts[0]), memory(types[1], counts[1]));
+    let source: Vec<u8> = (0..from_len).map(|i| (i * 7 + i / 251) as u8).collect();
+    let mut stream = vec![0; (counts[0] * types[0].size() as u64) as usize];
+    interp::pack(types[0], counts[0], &source, from_at, &mut stream).unwrap();
+    let mut want = vec![0xa5; to_len];
+    let mut got = want.clone();
+    interp::unpack_range(types[1], counts[1], &stream, &mut want, to_at, 0).unwrap();
+    // SAFETY: both have so many bytes, and memory for all instances.
+    unsafe {
+        let (src, dst) = (source.as_ptr().wrapping_add(from_at), got.as_mut_ptr().wrapping_add(to_at));
+        direct.bytes_raw(src, counts[0], dst, counts[1], stream.len() as u64).unwrap();
+    }
+    assert!(got == want, "{} {}\nto {} {}\n{}", counts[0], types[0], counts[1], types[1], direct.schedule());
+    direct
+}
+
+#[test]
+fn corpus_by_kernels() {
+    for level in Level::available() {
+        for native in [true, false] {
+            let engine = Engine::new(Config { level, native, ..Config::default() });
+            let entries = crate::corpus::application();
+            for (i, from) in entries.iter().enumerate() {
+                for to in [from, &entries[(i * 7 + 3) % entries.len()]] {
+                    let (a, b) = (&from.datatype, &to.datatype);
+                    if a.size() == 0 || b.size() == 0 || from.count * a.size() as u64 > 1 << 19 {
+                        continue;
+                    }
+                    let counts = [from.count, (from.count * a.size() as u64).div_ceil(b.size() as u64)];
+                    let direct = check(&engine, [a, b], counts);
+                    if native && from.name == to.name {
+                        assert!(direct.0.joint.nest().is_ok(), "{}: {}", from.name, direct.schedule());
+                    }
+                }
+            }
+            let counters = engine.counters();
+            assert_eq!((counters.fallbacks, counters.mismatches), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn random_pairs() {
+    let engines: Vec<Engine> = Level::available()
+        .flat_map(|level| {
+            [true, false].map(|native| Engine::new(Config { level, native, ..Config::default() }))
+        })
+        .collect();
+    let mut kernels = 0;
+    for seed in 0..1000 {
+        let mut choices = Choices::from_seed(seed);
+        let from = fuzzing::datatype(&mut choices, &Budget::small());
+        let to = fuzzing::datatype(&mut choices, &Budget::small());
+        if from.size() == 0 || to.size() == 0 {
+            continue;
+        }
+        let n = choices.below(4) + 1;
+        let counts = [n, (n * from.size() as u64).div_ceil(to.size() as u64)];
+        let engine = &engines[seed as usize % engines.len()];
+        let direct = check(engine, [&from, &to], counts);
+        kernels += usize::from(direct.0.joint.served().is_some_and(|tier| tier.kernel().is_some()));
+    }
+    assert!(kernels > 400, "{kernels} kernels");
+}
+
+#[test]
+fn counts_and_signatures_are_checked() {
+    let engine = Engine::new(Config::default());
+    let commit = |text: &str| engine.commit(&t(text)).unwrap();
+    let direct = commit("vector(3, 1, 2, int)").direct(&commit("contiguous(2, int)")).unwrap();
+    let source: Vec<u8> = (0..20).collect();
+    let mut target = [0xa5; 16];
+    // Room for two of three elements.
+    let refused = direct.copy((&source, 0), 1, (&mut target[..8], 0), 1).unwrap_err();
+    assert_eq!((refused.class(), refused.argument()), (ErrorClass::Truncate, "to_count"), "{refused}");
+    assert_eq!(target, [0xa5; 16]);
+    assert_eq!(direct.copy((&source, 0), 1, (&mut target, 0), 2).unwrap(), 12);
+    assert_eq!(target, [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 0xa5, 0xa5, 0xa5, 0xa5]);
+    let refused = direct.copy((&source[..19], 0), 1, (&mut target, 0), 2).unwrap_err();
+    assert_eq!(refused.class(), ErrorClass::Buffer, "{refused}");
+
+    // The first element that differs is named, though it is in a later instance.
+    let from = commit("struct([2, 1], [0, 8], [int, double])");
+    let direct =
+        from.direct(&commit("struct([2, 1, 2, 1], [0, 8, 16, 24], [int, double, int, long])")).unwrap();
+    let source: Vec<u8> = (0..32).collect();
+    let mut target = [0xa5; 32];
+    assert_eq!(direct.copy((&source, 0), 1, (&mut target, 0), 1).unwrap(), 16);
+    let refused = direct.copy((&source, 0), 2, (&mut target, 0), 1).unwrap_err();
+    assert_eq!((refused.class(), refused.argument()), (ErrorClass::Type, "element"));
+    assert!(refused.to_string().contains("5 (double to long)"), "{refused}");
+    // Bytes hold anything.
+    let direct = commit("double").direct(&commit("contiguous(8, byte)")).unwrap();
+    assert_eq!(direct.copy((&source, 0), 1, (&mut target, 0), 1).unwrap(), 8);
+}
+
+/// Memories that lie in each other: read before anything is written.
+#[test]
+fn overlapping_memories() {
+    for mode in [Mode::Commit, Mode::Lazy, Mode::Interpret, Mode::Off] {
+        let engine = Engine::new(Config { mode, ..Config::default() });
+        let commit = |text: &str| engine.commit(&t(text)).unwrap();
+        let (row, column) = (commit("contiguous(4, int)"), commit("vector(4, 1, 4, int)"));
+        let matrix: Vec<u8> = (0..64).collect();
+        for shift in [0, 3, 16, 20] {
+            let mut memory = matrix.clone();
+            memory.resize(96, 0);
+            let mut want = memory.clone();
+            let base = memory.as_mut_ptr();
+            // SAFETY: a column of 52 bytes from byte 0 on, and a row of 16 from byte `shift` on, within 96.
+            unsafe { column.direct(&row).unwrap().copy_raw(base, 1, base.wrapping_add(shift), 1).unwrap() };
+            for i in 0..4 {
+                want[shift + 4 * i..][..4].copy_from_slice(&matrix[16 * i..][..4]);
+            }
+            assert_eq!(memory, want, "{mode:?}, row at {shift}");
+        }
+        // Interlaced, so that no byte is shared: even elements become odd ones.
+        let mut memory = matrix.clone();
+        let even = commit("vector(8, 1, 2, int)");
+        let base = memory.as_mut_ptr();
+        // SAFETY: both lie within 64 bytes.
+        unsafe { even.direct(&even).unwrap().copy_raw(base, 1, base.wrapping_add(4), 1).unwrap() };
+        for i in 0..8 {
+            assert_eq!(memory[8 * i + 4..8 * i + 8], matrix[8 * i..8 * i + 4], "{mode:?}");
+        }
+    }
+}
+
+/// The cache knows a pair as long as both layouts live, and keeps neither.
+#[test]
+fn pairs_keep_no_layout() {
+    let engine = Engine::new(Config { cache_bytes: 1 << 20, ..Config::default() });
+    let commit = |text: &str| engine.commit(&t(text)).unwrap();
+    let (a, b) = (commit("vector(3, 1, 2, int)"), commit("vector(3, 1, 5, int)"));
+    let (first, again) = (a.direct(&b).unwrap(), a.direct(&b).unwrap());
+    assert!(Arc::ptr_eq(&first.0.joint, &again.0.joint));
+    assert!(!Arc::ptr_eq(&first.0.joint, &b.direct(&a).unwrap().0.joint));
+    let layouts = [&a, &b].map(|committed| Arc::downgrade(&committed.0.layout));
+    drop((first, again, a, b));
+    // Other layouts push them out, and their pair after them.
+    for i in 0..4000_i64 {
+        let places: Vec<i64> = (0..32).map(|k| 100 * k + i % (k + 1)).collect();
+        let t = Datatype::indexed_block(1 + i / 2000, &places, &t("int")).unwrap();
+        let committed = engine.commit(&t).unwrap();
+        committed.direct(&committed).unwrap();
+    }
+    assert!(layouts.iter().all(|layout| layout.strong_count() == 0));
+    let counters = engine.counters();
+    assert!(counters.cached_bytes <= 2 << 20, "{counters:?}");
+}
+
+/// What a wrong kernel does is found in check mode, and put right.
+#[test]
+fn check_mode_compares() {
+    let engine = Engine::new(Config { check: true, ..Config::default() });
+    for (from, to) in
+        [("vector(40, 1, 2, int)", "vector(20, 2, 3, int)"), ("vector(4, 3, 0, int)", "vector(4, 3, 1, int)")]
+    {
+        check(&engine, [&t(from), &t(to)], [3, 3]);
+    }
+    assert_eq!(engine.counters().mismatches, 0);
+}
+
+/// Found by random types: a loop over entries that are the same on both sides moves on neither.
+#[test]
+fn entries_that_repeat_themselves() {
+    for level in Level::available() {
+        for native in [true, false] {
+            let engine = Engine::new(Config { level, native, ..Config::default() });
+            for text in [
+                "hindexed_block(4, [1, 1, 0], indexed([1, 1, 1, 1], [1, 1, 0, 1400], packed))",
+                "hvector(1, 5, 8192, hindexed_block(5, [1, 1, 2, 3, 4], indexed([1, 1, 1, 1], [-1592, -1528, -1463, -1400], packed)))",
+            ] {
+                check(&engine, [&t(text), &t(text)], [2, 2]);
+            }
+            assert_eq!(engine.counters().fallbacks, 0);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Copies from layout to layout: the joint nest of a pair, made by the first who asks, compiled by the first call that gains by it.
+
+use std::sync::Arc;
+
+use super::{Engine, Mode};
+use crate::cache::{Joint, JointNest, Layout, Tier};
+use crate::error::Result;
+use crate::kind::Direction;
+use crate::nest::{self, Byte, LoopNest, Normal};
+use crate::normalize::{self, Normalized};
+use crate::refine::{self, Refined};
+
+use super::explain::Trace;
+
+impl Engine {
+    /// What copies from the first of `layouts` to the second.
+    ///
+    /// # Errors
+    /// Class `NoMem`.
+    pub(crate) fn joint(&self, layouts: [&Arc<Layout>; 2]) -> Result<Arc<Joint>> {
+        if let Some(joint) = self.0.cache.joint(layouts) {
+            return Ok(joint);
+        }
+        let nest = self.join(layouts.map(|layout| layout.nest()), &mut Trace::silent())?;
+        Ok(self.0.cache.keep_joint(layouts, Joint::new(nest)))
+    }
+
+    /// The joint nest of two normal ones, or why there is none.
+    pub(super) fn join(
+        &self,
+        [from, to]: [&LoopNest<Normal>; 2],
+        trace: &mut Trace,
+    ) -> Result<std::result::Result<JointNest, &'static str>> {
+        let direction = direction(from, to);
+        let (user, packed) = sides(direction, from, to);
+        let Refined { nest, period, still } = match trace.stage("refine", || refine::refine(user, packed))? {
+            Ok(refined) => refined,
+            Err(refusal) => return Ok(Err(refusal.reason)),
+        };
+        if period == 0 {
+            return Ok(Err("nothing is moved"));
+        }
+        self.check(|| nest.verify())?;
+        let entries = nest.nodes().iter().map(|node| 1 + node.rows() as u64).sum();
+        let Normalized { nest, origin, packed_origin, .. } =
+            trace.stage("normalize", || normalize::normalize(&nest, entries))?;
+        self.check(|| nest.verify())?;
+        let (of_from, of_to) = sides(direction, origin, packed_origin);
+        Ok(Ok(JointNest { nest, direction, origins: [of_from, of_to], period, still }))
+    }
+
+    /// How `joint`, that of `layouts`, serves a call of `bytes` bytes: none where the bytes go through a buffer.
+    pub(crate) fn serve_joint<'j>(
+        &self,
+        layouts: [&Arc<Layout>; 2],
+        joint: &'j Joint,
+        bytes: u64,
+    ) -> Option<(&'j JointNest, &'j Tier)> {
+        let nest = joint.nest().ok()?;
+        let served = match self.config().mode {
+            Mode::Off | Mode::Interpret => None,
+            Mode::Lazy if !joint.moves(bytes, self.config().lazy_threshold) => joint.served(),
+            Mode::Lazy | Mode::Commit => {
+                let mut compiled = false;
+                let served = joint.serve(|| {
+                    compiled = true;
+                    self.compile(&nest.nest, nest.direction.into())
+                });
+                if compiled {
+                    self.0.cache.settle_joint(layouts);
+                }
+                Some(served)
+            }
+        };
+        served.map(|tier| (nest, tier))
+    }
+}
+
+/// Which side is whose: tables stand on the user side, so the layout with more rows is that; of two without, the one of more nodes, for what
+/// is dense serves best as the packed one.
+fn direction(from: &LoopNest<Normal>, to: &LoopNest<Normal>) -> Direction {
+    let weight = |nest: &LoopNest<Normal>| {
+        let rows: usize = nest.nodes().iter().map(|node| node.rows()).sum();
+        (rows, nest.nodes().len())
+    };
+    if weight(from) >= weight(to) { Direction::Pack } else { Direction::Unpack }
+}
+
+/// Two things of source and target as those of user and packed side, or back.
+fn sides<T>(direction: Direction, first: T, second: T) -> (T, T) {
+    match direction {
+        Direction::Pack => (first, second),
+        Direction::Unpack => (second, first),
+    }
+}
+
+impl super::explain::Shown for std::result::Result<Refined<Byte>, refine::Refusal> {
+    fn shown(&self) -> String {
+        match self {
+            Ok(refined) => refined.nest.to_string(),
+            Err(refusal) => format!("through a buffer: {}\n", refusal.reason),
+        }
+    }
+}
+
+impl super::explain::Shown for Normalized<Byte, nest::Layout> {
+    fn shown(&self) -> String {
+        self.nest.to_string()
+    }
+}

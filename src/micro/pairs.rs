@@ -1,0 +1,239 @@
+//! Pairs: `n` blocks of `len` bytes at listed offsets on both sides.
+//!
+//! What two tables with nothing in common come to when bytes go straight from the one layout to the other. As in [`super::rows`] it is latency that bounds the
+//! loop; that all blocks have one length saves the branch that [`super::blocks`] mispredicts.
+
+use super::cursor::{Listed, Offset};
+use super::isa::{Code, Isa, for_each_code, has, serving, with_code};
+use super::{Argument, Call, Direction, Family, Micro, Role, Width, constant_length, run_time_length};
+use crate::nest::{Offsets, Quantity};
+use crate::target::Level;
+
+/// `(dst, src, n, dst_rows, src_rows, len)`: block `i` of `len` bytes goes from `src + src_rows[i]` to `dst + dst_rows[i]`, in order; both columns have `n`
+/// entries of 4 bytes. An instance made for one length does not read the argument.
+pub type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, *const u8, *const u8, u64);
+
+/// Equal blocks at listed offsets on both sides: one per row, at `a + (user row i, packed row i)`, in order. Columns of 4-byte offsets only.
+pub static FAMILY: Family = Family {
+    name: "pairs",
+    directed: false,
+    parameters: |direction| {
+        use Role::{Iterations, Length, Packed, PackedOffsets, User, UserOffsets};
+        match direction {
+            Direction::Pack => &[Packed, User, Iterations, PackedOffsets, UserOffsets, Length],
+            Direction::Unpack => &[User, Packed, Iterations, UserOffsets, PackedOffsets, Length],
+        }
+    },
+    variant: Family::plain,
+    transform: Family::copied,
+    address: |micro| get(micro.made_for().unwrap_or(0) as u16, micro.level()) as usize,
+    check: |call| {
+        let columns = [Role::UserOffsets, Role::PackedOffsets].map(|role| call.column(role));
+        if columns.iter().any(|c| c.len() as u64 != call.number(Role::Iterations)) {
+            return Err("another number of rows than its columns have");
+        }
+        if columns.iter().any(|c| Width::of(c) != Width::I32) {
+            return Err("micro-kernel made for columns of another width");
+        }
+        Ok(())
+    },
+    blocks: |call, f| {
+        let [user, packed] = [Role::UserOffsets, Role::PackedOffsets].map(|role| call.column(role));
+        for (user, packed) in user.iter().zip(packed.iter()) {
+            f(Offsets::new(user, packed), call.number(Role::Length));
+        }
+    },
+    takes: Family::nothing,
+};
+
+/// The call that moves a block of `len` bytes for every one of the `n` rows of two columns of 4-byte offsets, user and packed, which are `tables` of
+/// the plan.
+pub fn call(direction: Direction, level: Level, n: usize, tables: [u32; 2], len: u64) -> Call {
+    let (made_for, level) = choose(len, level);
+    let arguments = [
+        (Role::Iterations, Argument::Number(Quantity::fixed(n as u64))),
+        (Role::UserOffsets, Argument::Table(tables[0])),
+        (Role::PackedOffsets, Argument::Table(tables[1])),
+        (Role::Length, Argument::Number(Quantity::fixed(len))),
+    ];
+    Call::new(Micro::new(&FAMILY, direction, level).with_length(made_for), arguments)
+}
+
+/// The meaning: the same bytes one by one.
+///
+/// # Safety
+/// Both columns have `n` entries of 4 bytes; every byte of every block is readable at its source and writable at its destination; the sides
+/// do not overlap.
+pub unsafe extern "C" fn twin(
+    dst: *mut u8,
+    src: *const u8,
+    n: u64,
+    dst_rows: *const u8,
+    src_rows: *const u8,
+    len: u64,
+) {
+    for i in 0..n as usize {
+        // SAFETY: entry `i` of `n`, then byte `k` of block `i`.
+        unsafe {
+            let (to, from) = (i32::load(dst_rows, i), i32::load(src_rows, i));
+            for k in 0..len as isize {
+                dst.wrapping_offset(to + k).write(src.wrapping_offset(from + k).read());
+            }
+        }
+    }
+}
+
+/// Both sides as cursors.
+fn sides(
+    (dst, src): (*mut u8, *const u8),
+    (dst_rows, src_rows): (*const u8, *const u8),
+) -> (Listed<i32>, Listed<i32>) {
+    // Only read: a cursor is an address, the loops know which one they write.
+    (Listed { base: dst, next: dst_rows.cast() }, Listed { base: src.cast_mut(), next: src_rows.cast() })
+}
+
+/// The C functions of one instruction set.
+trait Functions: Code {
+    /// The function made for blocks of `LEN` bytes, or that of the instruction set below where this one has no code for them.
+    fn made_for<const LEN: usize>() -> Function;
+    /// The function for blocks of any length.
+    fn any() -> Function;
+}
+
+macro_rules! functions {
+    ($isa:ty, $(#[$feature:meta])?) => {
+        impl Functions for $isa {
+            #[inline(always)]
+            fn made_for<const LEN: usize>() -> Function {
+                if const { !has(<$isa>::MADE_FOR.rows, LEN) } {
+                    return <<$isa as Isa>::Below as Functions>::made_for::<LEN>();
+                }
+                /// # Safety
+                /// As [`twin`] with `len = LEN`, on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry<const LEN: usize>(
+                    dst: *mut u8,
+                    src: *const u8,
+                    n: u64,
+                    dst_rows: *const u8,
+                    src_rows: *const u8,
+                    _len: u64,
+                ) {
+                    let (dst, src) = sides((dst, src), (dst_rows, src_rows));
+                    // SAFETY: as promised by the caller.
+                    unsafe { constant_length::each::<$isa, LEN>(dst, src, n as usize) }
+                }
+                entry::<LEN>
+            }
+
+            #[inline(always)]
+            fn any() -> Function {
+                /// # Safety
+                /// As [`twin`], on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe extern "C" fn entry(
+                    dst: *mut u8,
+                    src: *const u8,
+                    n: u64,
+                    dst_rows: *const u8,
+                    src_rows: *const u8,
+                    len: u64,
+                ) {
+                    let (dst, src) = sides((dst, src), (dst_rows, src_rows));
+                    // SAFETY: as promised by the caller.
+                    unsafe { run_time_length::any::<$isa>(dst, src, n as usize, len as usize) }
+                }
+                entry
+            }
+        }
+    };
+}
+
+for_each_code!(functions);
+
+/// The lengths with instances of their own, and the lookup of them.
+macro_rules! lengths {
+    ($($len:literal)*) => {
+        /// Lengths in bytes that have instances of their own, ascending.
+        pub const LENGTHS: &[u16] = &[$($len),*];
+
+        /// The function for `len` (0: for any length).
+        fn lookup<I: Functions>(len: u16) -> Function {
+            match len {
+                $($len => I::made_for::<$len>(),)*
+                _ => I::any(),
+            }
+        }
+    };
+}
+
+lengths! { 4 8 12 16 24 32 48 64 }
+
+/// The function made for `len` (0: for any length) at `level`, or below it where that is as good.
+fn get(len: u16, level: Level) -> Function {
+    with_code!(level, I => lookup::<I>(len))
+}
+
+/// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
+fn choose(len: u64, level: Level) -> (u16, Level) {
+    let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
+    (made_for, serving(level, made_for, |isa| isa.rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Column;
+    use crate::micro::testing::{Guarded, check};
+
+    #[test]
+    fn three_blocks_by_hand() {
+        let (to, from): (Column, Column) = (vec![4, 0, 2].into(), vec![0, 6, 1].into());
+        for level in Level::available() {
+            let (mut dst, src) = ([0_u8; 6], *b"abcdefgh");
+            // SAFETY: blocks of 2 bytes within 6 and 8 bytes.
+            unsafe { get(0, level)(dst.as_mut_ptr(), src.as_ptr(), 3, to.as_ptr(), from.as_ptr(), 2) };
+            assert_eq!(&dst, b"ghbcab", "{level}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_overlapping_blocks_wins() {
+        let (to, from): (Column, Column) = (vec![0, 2, 0].into(), vec![0, 8, 16].into());
+        for level in Level::available() {
+            let (mut dst, src) = ([0_u8; 10], std::array::from_fn::<u8, 24, _>(|i| i as u8));
+            // SAFETY: blocks of 8 bytes within 10 and 24 bytes.
+            unsafe { get(8, level)(dst.as_mut_ptr(), src.as_ptr(), 3, to.as_ptr(), from.as_ptr(), 8) };
+            assert_eq!(dst, [16, 17, 18, 19, 20, 21, 22, 23, 14, 15], "{level}");
+        }
+    }
+
+    #[test]
+    fn every_length_between_guard_pages() {
+        let mut areas = (Guarded::new(64 << 10), Guarded::new(64 << 10));
+        for level in Level::available() {
+            for len in 0..=300_u64 {
+                for n in [0_usize, 1, 2, 7, 9, 17] {
+                    let room = n * (len as usize + 3);
+                    let column = |factor: usize| -> Column {
+                        (0..n).map(|i| (i * factor % n.max(1) * (len as usize + 3)) as i64).collect()
+                    };
+                    let (to, from) = (column(5), column(11));
+                    let (made_for, _) = choose(len, level);
+                    let span = room.max(3) - 3;
+                    check(
+                        &mut areas,
+                        (span, span),
+                        // SAFETY: the areas span all blocks.
+                        |dst, src| unsafe {
+                            get(made_for, level)(dst, src, n as u64, to.as_ptr(), from.as_ptr(), len)
+                        },
+                        // SAFETY: the same.
+                        |dst, src| unsafe { twin(dst, src, n as u64, to.as_ptr(), from.as_ptr(), len) },
+                        || format!("{level}: {n} blocks of {len}"),
+                    );
+                }
+            }
+        }
+    }
+}

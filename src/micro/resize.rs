@@ -1,0 +1,229 @@
+//! Resize: values that have another size, or another form, on the other side, converted one after the other until one does not fit.
+//!
+//! What a conversion is its user says, as a type: a value fits or not, and becomes another one. The loops are here, so that they have the
+//! instructions of their level. Dense values go in groups, which are asked together whether they fit and are then converted together: no branch
+//! depends on a value, and integers of any sign become vectors.
+
+use super::isa::{Code, for_each_code, with_code};
+use crate::target::Level;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Bits as they stand in memory: unsigned integers, which any bytes are.
+pub trait Bits: sealed::Sealed + Copy {}
+
+macro_rules! bits {
+    ($($t:ty)*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Bits for $t {}
+    )*};
+}
+bits! { u16 u32 u64 u128 }
+
+/// What becomes of one value.
+pub trait Conversion {
+    /// Its bits at the source.
+    type From: Bits;
+    /// Its bits at the destination.
+    type To: Bits;
+
+    /// Whether every value fits, so that none is asked.
+    const ALWAYS: bool = false;
+
+    /// Whether the other side can hold it.
+    fn fits(value: Self::From) -> bool;
+
+    /// What it is there, if it fits; anything if it does not.
+    fn converted(value: Self::From) -> Self::To;
+}
+
+/// Blocks of dense values at constant strides, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks {
+    /// Of the destination.
+    pub dst: *mut u8,
+    /// Of the source.
+    pub src: *const u8,
+    /// Number of blocks.
+    pub n: u64,
+    /// From one block to the next in the destination.
+    pub dst_stride: i64,
+    /// The same in the source.
+    pub src_stride: i64,
+    /// Values of a block.
+    pub units: u64,
+}
+
+/// Converts the values of some blocks in order, up to the first that does not fit; returns how many those are.
+pub type Function = unsafe fn(&Blocks) -> u64;
+
+/// Values that are asked together.
+const GROUP: usize = 16;
+
+/// The meaning: value by value.
+///
+/// # Safety
+/// Every value of every block is readable at the source and writable at the destination; the sides do not overlap.
+#[cfg(test)]
+unsafe fn twin<C: Conversion>(blocks: &Blocks) -> u64 {
+    let mut done = 0;
+    for i in 0..blocks.n as i64 {
+        for k in 0..blocks.units as usize {
+            let src = blocks.src.wrapping_offset((i * blocks.src_stride) as isize);
+            let dst = blocks.dst.wrapping_offset((i * blocks.dst_stride) as isize);
+            // SAFETY: value `k` of block `i`.
+            unsafe {
+                let value = src.cast::<C::From>().wrapping_add(k).read_unaligned();
+                if !C::fits(value) {
+                    return done;
+                }
+                dst.cast::<C::To>().wrapping_add(k).write_unaligned(C::converted(value));
+            }
+            done += 1;
+        }
+    }
+    done
+}
+
+/// Converts `n` dense values up to the first that does not fit; returns how many.
+///
+/// # Safety
+/// They are readable at `src` and writable at `dst`, without overlap.
+#[inline(always)]
+unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -> usize {
+    let mut done = 0;
+    // SAFETY: each of the values, a group of values that remain, or the first of them.
+    unsafe {
+        if C::ALWAYS {
+            for k in 0..n {
+                dst.add(k).write_unaligned(C::converted(src.add(k).read_unaligned()));
+            }
+            return n;
+        }
+        while n - done >= GROUP {
+            let (dst, src) = (dst.add(done), src.add(done));
+            let mut fit = true;
+            for k in 0..GROUP {
+                fit &= C::fits(src.add(k).read_unaligned());
+            }
+            if !fit {
+                break;
+            }
+            for k in 0..GROUP {
+                dst.add(k).write_unaligned(C::converted(src.add(k).read_unaligned()));
+            }
+            done += GROUP;
+        }
+        while done < n {
+            let value = src.add(done).read_unaligned();
+            if !C::fits(value) {
+                break;
+            }
+            dst.add(done).write_unaligned(C::converted(value));
+            done += 1;
+        }
+    }
+    done
+}
+
+/// The functions of one instruction set.
+trait Functions: Code {
+    fn of<C: Conversion>() -> Function;
+}
+
+macro_rules! functions {
+    ($isa:ty, $(#[$feature:meta])?) => {
+        impl Functions for $isa {
+            #[inline(always)]
+            fn of<C: Conversion>() -> Function {
+                /// # Safety
+                /// As `twin`, on a machine of this instruction set.
+                $(#[$feature])?
+                unsafe fn entry<C: Conversion>(blocks: &Blocks) -> u64 {
+                    let Blocks { mut dst, mut src, n, dst_stride, src_stride, units } = *blocks;
+                    for i in 0..n {
+                        // SAFETY: the values of block `i`, which the caller promises.
+                        let done = unsafe { dense::<C>(dst.cast(), src.cast(), units as usize) } as u64;
+                        if done < units {
+                            return i * units + done;
+                        }
+                        dst = dst.wrapping_offset(dst_stride as isize);
+                        src = src.wrapping_offset(src_stride as isize);
+                    }
+                    n * units
+                }
+                entry::<C>
+            }
+        }
+    };
+}
+
+for_each_code!(functions);
+
+/// The function for a conversion.
+#[inline]
+pub fn function<C: Conversion>(level: Level) -> Function {
+    with_code!(level, I => <I as Functions>::of::<C>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::micro::testing::{Guarded, fill};
+
+    /// Half a value, if it is even and not too large; numbers of a pattern rarely are neither.
+    struct Half;
+
+    impl Conversion for Half {
+        type From = u64;
+        type To = u32;
+
+        fn fits(value: u64) -> bool {
+            value < 1 << 33 && value.is_multiple_of(2)
+        }
+
+        fn converted(value: u64) -> u32 {
+            (value / 2) as u32
+        }
+    }
+
+    #[test]
+    fn values_until_one_does_not_fit() {
+        let mut areas = (Guarded::new(64 << 10), Guarded::new(64 << 10));
+        for level in Level::available() {
+            let f = function::<Half>(level);
+            for (n, units) in [(1, 0), (1, 1), (1, 15), (1, 16), (1, 70), (3, 5), (40, 1), (2, 33)] {
+                for (dst_gap, src_gap) in [(0, 0), (0, 4), (12, 0)] {
+                    for unfit in (0..=n * units).step_by(1 + (n * units) as usize / 37) {
+                        for back in [false, true] {
+                            let (dst_stride, src_stride) =
+                                ((4 * units + dst_gap) as i64, (8 * units + src_gap) as i64);
+                            let span = |stride: i64, len: u64| ((n - 1) * stride as u64 + len) as usize;
+                            let src = areas.1.edge(back, span(src_stride, 8 * units));
+                            for value in 0..n * units {
+                                let at = (value / units) as usize * src_stride as usize
+                                    + (value % units) as usize * 8;
+                                let bits =
+                                    if value == unfit { 1 << (value % 64) | 1 } else { value * 0x3_0402 };
+                                src[at..at + 8].copy_from_slice(&bits.to_ne_bytes());
+                            }
+                            let src = src.as_ptr();
+                            let mut run = |f: Function| {
+                                let dst = areas.0.edge(back, span(dst_stride, 4 * units));
+                                fill(dst, 7);
+                                let blocks =
+                                    Blocks { dst: dst.as_mut_ptr(), src, n, dst_stride, src_stride, units };
+                                // SAFETY: the areas span all blocks.
+                                (unsafe { f(&blocks) }, dst.to_vec())
+                            };
+                            let (done, bytes) = run(f);
+                            assert_eq!((done, &bytes), (unfit, &run(twin::<Half>).1), "{level} {n} {units}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Refinement: two nests over one packed stream become one nest from memory to memory.
+//!
+//! Both streams are cut where either is cut, and structure is kept: loops whose iterations are equal pieces of the stream, or become equal when
+//! several of them are taken together, stay loops; rows of a table stay rows. What has no common structure is unfolded row by row.
+//! One instance of the nest made is the **joint period**: the least common multiple of the bytes that one iteration of either root moves. So its count is known
+//! at run time, as that of any nest.
+//!
+//! Every copy made and every node taken apart is paid for from a budget: where the joint nest would explode it is refused, and the bytes go through a buffer.
+//!
+//! Source: docs/IR.md, "Other kinds"; common refinement of two partitions of an interval.
+
+mod item;
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+
+use crate::column::{Column, more_room};
+use crate::error::{Error, Result};
+use crate::interval::gcd;
+use crate::nest::{Body, Layout, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
+use item::{Item, Key};
+
+/// Most levels of loops that are joined; a kernel has fewer.
+const MAX_DEPTH: usize = 64;
+
+/// Steps that two small nests may take. Large ones may take [`STEPS_A_ROW`] for each of their rows more.
+const STEPS: u64 = 1 << 14;
+
+/// Copies and nodes for each row or node of both nests: cuts add as many rows as there are on both sides, and what is taken apart counts once more.
+const STEPS_A_ROW: u64 = 4;
+
+/// Two nests as one.
+#[derive(Clone, Debug)]
+pub struct Refined<L> {
+    /// From the memory of the first, its user side, to that of the second, its packed side. One instance is a joint period.
+    pub nest: LoopNest<Lowered, L, Layout>,
+    /// Bytes of the stream in a joint period; 0 where nothing is moved.
+    pub period: u64,
+    /// Whether every period moves the same bytes between the same places, so that one does what any number does.
+    pub still: bool,
+}
+
+/// Why two nests are not joined. Not a failure: the bytes go through a buffer by design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Reason, for reports.
+    pub reason: &'static str,
+}
+
+/// Joins `user` and `packed`, which is to be the packed side: `Ok(Err(_))` is a refusal by design.
+///
+/// # Errors
+/// Class `NoMem` where there is no memory for rows.
+pub fn refine<L: Leaf>(
+    user: &LoopNest<Normal, L>,
+    packed: &LoopNest<Normal, L>,
+) -> Result<std::result::Result<Refined<L>, Refusal>> {
+    let entries = |nest: &LoopNest<Normal, L>| nest.nodes().iter().map(|n| 1 + n.rows() as u64).sum::<u64>();
+    let left = STEPS + STEPS_A_ROW * (entries(user) + entries(packed));
+    let mut join = Join { nests: [user, packed], nodes: Vec::new(), known: HashMap::default(), left };
+    match join.roots() {
+        Ok(refined) => Ok(Ok(refined)),
+        Err(Stop::Refused(reason)) => Ok(Err(Refusal { reason })),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+/// Why joining ends early.
+enum Stop {
+    Refused(&'static str),
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// What is joined: the nest under construction, and what was made of pairs of chunks.
+struct Join<'n, L> {
+    nests: [&'n LoopNest<Normal, L>; 2],
+    nodes: Vec<Node<L>>,
+    known: HashMap<[Key<L>; 2], Body, Xxh3DefaultBuilder>,
+    left: u64,
+}
+
+/// The items of a side, the next one last.
+type Stack<'n, L> = Vec<Item<'n, L>>;
+
+impl<'n, L: Leaf> Join<'n, L> {
+    fn roots(&mut self) -> std::result::Result<Refined<L>, Stop> {
+        let [Some(user), Some(packed)] = self.nests.map(root) else {
+            return Ok(Refined {
+                nest: LoopNest::new(Vec::new(), Body::default(), 0, 0),
+                period: 0,
+                still: true,
+            });
+        };
+        let common = self.common(&user, &packed)?;
+        let chunks = [user, packed].map(|root| {
+            let granules = common / root.granule();
+            root.cut(granules).0
+        });
+        let steps = [0, 1].map(|side| stride(&chunks[side]));
+        let [Some(user_step), Some(packed_step)] = steps else {
+            return Err(Error::internal("refine", "a root of rows").into());
+        };
+        let node = if let [Item::Run { n, unit, .. }, Item::Run { .. }] = &chunks {
+            Node::Copy { at: Offsets::ZERO, n: Quantity::counted(*n), unit: unit.in_memory() }
+        } else {
+            let body = self.chunks(chunks, 0)?;
+            let still = (user_step, packed_step) == (0, 0);
+            // A loop must move, and of this one a single iteration is ever done.
+            let step = Offsets::new(user_step, if still { common as i64 } else { packed_step });
+            Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body }
+        };
+        let root = self.seal(vec![node])?;
+        let size = self.moved(root);
+        let nest = LoopNest::new(std::mem::take(&mut self.nodes), root, size, user_step);
+        Ok(Refined { nest, period: common, still: (user_step, packed_step) == (0, 0) })
+    }
+
+    /// Bytes that one instance of the root moves.
+    fn moved(&self, root: Body) -> i64 {
+        let mut sizes: Vec<i64> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let inside =
+                |body: Body| sizes[body.range()].iter().fold(0, |sum: i64, size| sum.wrapping_add(*size));
+            sizes.push(match node {
+                Node::Loop { trip, body, .. } => inside(*body).wrapping_mul(trip.k as i64),
+                Node::Table { displacements, body, .. } => {
+                    inside(*body).wrapping_mul(displacements.len() as i64)
+                }
+                Node::Blocks { len, unit, .. } => len.iter().sum::<i64>().wrapping_mul(unit.packed()),
+                Node::Copy { n, unit, .. } => unit.packed().wrapping_mul(n.k as i64),
+            });
+        }
+        sizes[root.range()].iter().sum()
+    }
+
+    /// The least number of bytes that is whole granules of both.
+    fn common(&self, user: &Item<'n, L>, packed: &Item<'n, L>) -> std::result::Result<u64, Stop> {
+        let (a, b) = (user.granule(), packed.granule());
+        (a / gcd(a, b))
+            .checked_mul(b)
+            .filter(|&c| c <= i64::MAX as u64)
+            .ok_or(Stop::Refused("the joint period of both layouts is longer than any message"))
+    }
+
+    fn spend(&mut self, steps: u64) -> std::result::Result<(), Stop> {
+        self.left = self.left.checked_sub(steps).ok_or(Stop::Refused("the joint nest has too many rows"))?;
+        Ok(())
+    }
+
+    fn seal(&mut self, list: Vec<Node<L>>) -> Result<Body> {
+        let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
+        more_room("refine", &mut self.nodes, list.len())?;
+        self.nodes.extend(list);
+        Ok(body)
+    }
+
+    /// The joint body of a chunk of either side, at 0 on both.
+    fn chunks(&mut self, chunks: [Item<'n, L>; 2], depth: usize) -> std::result::Result<Body, Stop> {
+        let [(user, user_key), (packed, packed_key)] = chunks.map(Item::moved_to_zero);
+        let key = user_key.zip(packed_key).map(|(user, packed)| [user, packed]);
+        self.known(key, [vec![user], vec![packed]], depth)
+    }
+
+    fn known(
+        &mut self,
+        key: Option<[Key<L>; 2]>,
+        stacks: [Stack<'n, L>; 2],
+        depth: usize,
+    ) -> std::result::Result<Body, Stop> {
+        if let Some(body) = key.and_then(|key| self.known.get(&key)) {
+            return Ok(*body);
+        }
+        let mut out = List::new();
+        self.stacks(stacks, depth + 1, &mut out)?;
+        let list = out.finish()?;
+        let body = self.seal(list)?;
+        if let Some(key) = key {
+            self.known.insert(key, body);
+        }
+        Ok(body)
+    }
+
+    /// Joins equally long streams.
+    fn stacks(
+        &mut self,
+        [mut user, mut packed]: [Stack<'n, L>; 2],
+        depth: usize,
+        out: &mut List<L>,
+    ) -> std::result::Result<(), Stop> {
+        if depth > MAX_DEPTH {
+            return Err(Stop::Refused("loops nested deeper than are joined"));
+        }
+        loop {
+            let (x, y) = match (user.pop(), packed.pop()) {
+                (Some(x), Some(y)) => (x, y),
+                (None, None) => return Ok(()),
+                _ => return Err(Error::internal("refine", "streams of different length").into()),
+            };
+            self.spend(1)?;
+            match (x, y) {
+                (Item::Run { at, n, unit }, Item::Run { at: to, n: m, unit: other }) => {
+                    if unit != other {
+                        return Err(Error::internal("refine", "values of different classes").into());
+                    }
+                    let both = n.min(m);
+                    out.run(Offsets::new(at, to), both, unit.in_memory())?;
+                    let rest = |at: i64, n: u64| {
+                        let at = at.wrapping_add((both as i64).wrapping_mul(unit.user()));
+                        (n > both).then_some(Item::Run { at, n: n - both, unit })
+                    };
+                    user.extend(rest(at, n));
+                    packed.extend(rest(to, m));
+                }
+                (x @ Item::Blocks { .. }, y) => {
+                    x.open(self.nests[0], &mut user);
+                    packed.push(y);
+                }
+                (x, y @ Item::Blocks { .. }) => {
+                    user.push(x);
+                    y.open(self.nests[1], &mut packed);
+                }
+                (x, y) => {
+                    let common = self.common(&x, &y)?;
+                    let k = x.bytes().min(y.bytes()) / common;
+                    if k == 0 {
+                        // No whole period fits: the side of the longer pieces is taken apart.
+                        if x.granule() >= y.granule() {
+                            x.open(self.nests[0], &mut user);
+                            packed.push(y);
+                        } else {
+                            user.push(x);
+                            y.open(self.nests[1], &mut packed);
+                        }
+                        continue;
+                    }
+                    let cut = |item: Item<'n, L>, stack: &mut Stack<'n, L>| {
+                        let (head, rest) = item.clone().cut(k * (common / item.granule()));
+                        stack.extend((rest.bytes() > 0).then_some(rest));
+                        head
+                    };
+                    let heads = [cut(x, &mut user), cut(y, &mut packed)];
+                    if k == 1 && !heads.iter().any(|head| head.granule() == common && !is_run(head)) {
+                        // One period of several iterations on both sides, which share no smaller one.
+                        let [x, y] = heads;
+                        if x.granule() >= y.granule() {
+                            x.open(self.nests[0], &mut user);
+                            packed.push(y);
+                        } else {
+                            user.push(x);
+                            y.open(self.nests[1], &mut packed);
+                        }
+                    } else if k == 1 {
+                        let [x, y] = heads;
+                        open_single(x, self.nests[0], common, &mut user);
+                        open_single(y, self.nests[1], common, &mut packed);
+                    } else {
+                        self.periods(heads, (k, common), depth, out)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// `k` periods of `common` bytes.
+    fn periods(
+        &mut self,
+        heads: [Item<'n, L>; 2],
+        (k, common): (u64, u64),
+        depth: usize,
+        out: &mut List<L>,
+    ) -> std::result::Result<(), Stop> {
+        // Several rows a period differ from period to period.
+        if heads.iter().any(|head| head.step().is_none() && head.granule() != common) {
+            let [mut user, mut packed] = heads;
+            for _ in 0..k {
+                let (x, rest) = user.clone().cut(common / user.granule());
+                let (y, other) = packed.clone().cut(common / packed.granule());
+                let (mut xs, mut ys) = (Vec::new(), Vec::new());
+                open_single(x, self.nests[0], common, &mut xs);
+                open_single(y, self.nests[1], common, &mut ys);
+                self.stacks([xs, ys], depth + 1, out)?;
+                (user, packed) = (rest, other);
+            }
+            return Ok(());
+        }
+        let chunk = |head: &Item<'n, L>, nest: &'n LoopNest<Normal, L>| {
+            let body = match head {
+                Item::Loop { body, .. } | Item::Table { body, .. } if head.granule() == common => Some(*body),
+                _ => None,
+            };
+            match body {
+                Some(body) => (Item::body(nest, body, 0), Some(Key::Body(body))),
+                None => {
+                    let (item, key) = head.clone().cut(common / head.granule()).0.moved_to_zero();
+                    (vec![item], key)
+                }
+            }
+        };
+        let (user, user_key) = chunk(&heads[0], self.nests[0]);
+        let (packed, packed_key) = chunk(&heads[1], self.nests[1]);
+        let key = user_key.zip(packed_key).map(|(user, packed)| [user, packed]);
+        let body = self.known(key, [user, packed], depth)?;
+        let steps = [0, 1].map(|side| {
+            let granules = (common / heads[side].granule()) as i64;
+            heads[side].step().map(|step| step.wrapping_mul(granules))
+        });
+        let at = Offsets::new(heads[0].at(), heads[1].at());
+        match (&heads, steps) {
+            // The same bytes between the same places: once is enough.
+            (_, [Some(0), Some(0)]) => {
+                let trip = if L::IDEMPOTENT { 1 } else { k };
+                out.node(Node::Loop { at, trip: Quantity::fixed(trip), step: Offsets::ZERO, body })
+            }
+            (_, [Some(user), Some(packed)]) => {
+                let step = Offsets::new(user, packed);
+                out.node(Node::Loop { at, trip: Quantity::fixed(k), step, body })
+            }
+            ([Item::Table { displacements, rows, .. }, _], [None, Some(packed)]) => {
+                self.spend(rows.len() as u64)?;
+                let displacements = part(displacements, rows.clone())?;
+                out.node(Node::Table { at, displacements, packed, body })
+            }
+            _ => self.scattered(&heads, steps, body, out),
+        }
+    }
+
+    /// Rows on the packed side: every one by itself.
+    fn scattered(
+        &mut self,
+        heads: &[Item<'n, L>; 2],
+        steps: [Option<i64>; 2],
+        body: Body,
+        out: &mut List<L>,
+    ) -> std::result::Result<(), Stop> {
+        let place = |side: usize, i: usize| match (&heads[side], steps[side]) {
+            (Item::Table { at, displacements, rows, .. }, _) => {
+                at.wrapping_add(displacements.get(rows.start + i))
+            }
+            (item, step) => item.at().wrapping_add(step.unwrap_or(0).wrapping_mul(i as i64)),
+        };
+        let rows = heads.iter().find_map(|head| match head {
+            Item::Table { rows, .. } => Some(rows.len()),
+            _ => None,
+        });
+        for i in 0..rows.unwrap_or(0) {
+            self.spend(1)?;
+            let at = Offsets::new(place(0, i), place(1, i));
+            match &self.nodes[body.range()] {
+                [Node::Copy { at: inner, n, unit }] => out.run(at + *inner, n.k, *unit)?,
+                _ => out.node(Node::Loop { at, trip: Quantity::fixed(1), step: Offsets::ZERO, body })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One period of `head`: where that is one iteration, its body.
+fn open_single<'n, L: Leaf>(
+    head: Item<'n, L>,
+    nest: &'n LoopNest<Normal, L>,
+    common: u64,
+    stack: &mut Stack<'n, L>,
+) {
+    if head.granule() == common { head.open(nest, stack) } else { stack.push(head) }
+}
+
+fn is_run<L>(item: &Item<'_, L>) -> bool {
+    matches!(item, Item::Run { .. })
+}
+
+/// The root of `nest`, cut to no count: as many iterations or units as anybody asks for.
+fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
+    nest.body(nest.root())
+        .first()
+        .map(|node| Item::of(node, 0, u64::MAX / 2))
+        .filter(|item| item.granule() > 0)
+}
+
+/// Bytes in memory that a chunk of a root steps by.
+fn stride<L: Leaf>(chunk: &Item<'_, L>) -> Option<i64> {
+    let granules = (chunk.bytes() / chunk.granule()) as i64;
+    chunk.step().map(|step| step.wrapping_mul(granules))
+}
+
+/// Some rows of a column.
+fn part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> {
+    if rows == (0..column.len()) {
+        return Ok(column.clone());
+    }
+    Column::build(rows.map(|i| column.get(i)))
+}
+
+/// A body under construction: runs that follow each other become columns.
+struct List<L> {
+    nodes: Vec<Node<L>>,
+    /// User offset, packed offset and units of runs of `unit`.
+    runs: Vec<[i64; 3]>,
+    unit: Option<L>,
+}
+
+impl<L: Leaf> List<L> {
+    fn new() -> List<L> {
+        List { nodes: Vec::new(), runs: Vec::new(), unit: None }
+    }
+
+    fn run(&mut self, at: Offsets, n: u64, unit: L) -> std::result::Result<(), Stop> {
+        if self.unit != Some(unit) {
+            self.flush()?;
+            self.unit = Some(unit);
+        }
+        if let Some([user, packed, len]) = self.runs.last_mut() {
+            let end = Offsets::new(*user, *packed) + unit.span(*len);
+            if end == at {
+                *len += n as i64;
+                return Ok(());
+            }
+        }
+        more_room("refine", &mut self.runs, 1)?;
+        self.runs.push([at.user, at.packed, n as i64]);
+        Ok(())
+    }
+
+    fn node(&mut self, node: Node<L>) -> std::result::Result<(), Stop> {
+        self.flush()?;
+        more_room("refine", &mut self.nodes, 1)?;
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    /// What was put last is over.
+    fn flush(&mut self) -> Result<()> {
+        let (Some(unit), Some(first)) = (self.unit.take(), self.runs.first()) else { return Ok(()) };
+        let node = if self.runs.len() == 1 {
+            Node::units(Offsets::new(first[0], first[1]), first[2] as u64, unit)
+        } else {
+            let column = |i: usize| Column::build(self.runs.iter().map(|run| run[i]));
+            Node::Blocks { at: Offsets::ZERO, user: column(0)?, packed: column(1)?, len: column(2)?, unit }
+        };
+        self.runs.clear();
+        more_room("refine", &mut self.nodes, 1)?;
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<Node<L>>> {
+        self.flush()?;
+        Ok(self.nodes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! What is left of a stream: nodes and parts of nodes, each at an address of its own side.
+
+use std::ops::Range;
+
+use crate::column::Column;
+use crate::nest::{Body, Leaf, LoopNest, Node, Normal};
+
+/// A node of a normal nest over a stream, or whole iterations, rows or units of one.
+#[derive(Clone, Debug)]
+pub(super) enum Item<'n, L> {
+    /// `n` units at `at`.
+    Run { at: i64, n: u64, unit: L },
+    /// `trip` iterations of `body`, `step` bytes apart in memory; each is `bytes` of the stream.
+    Loop { at: i64, trip: u64, step: i64, bytes: u64, body: Body },
+    /// `body` at `at` and the displacements of `rows`; each is `bytes` of the stream.
+    Table { at: i64, displacements: &'n Column, rows: Range<usize>, bytes: u64, body: Body },
+    /// The `rows` of blocks.
+    Blocks { at: i64, columns: [&'n Column; 3], rows: Range<usize>, unit: L },
+}
+
+/// Which chunk of a side an inner nest was made for, wherever it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key<L> {
+    Body(Body),
+    Run(u64, L),
+    Loop(Body, u64, i64),
+}
+
+impl<'n, L: Leaf> Item<'n, L> {
+    /// `node`, in a body at `base`; of its trip or length so many iterations or units.
+    pub(super) fn of(node: &'n Node<L>, base: i64, n: u64) -> Item<'n, L> {
+        let at = base.wrapping_add(node.at().user);
+        match node {
+            Node::Copy { unit, .. } => Item::Run { at, n, unit: *unit },
+            Node::Loop { step, body, .. } => {
+                Item::Loop { at, trip: n, step: step.user, bytes: step.packed as u64, body: *body }
+            }
+            Node::Table { displacements, packed, body, .. } => Item::Table {
+                at,
+                displacements,
+                rows: 0..displacements.len(),
+                bytes: *packed as u64,
+                body: *body,
+            },
+            Node::Blocks { user, packed, len, unit, .. } => {
+                Item::Blocks { at, columns: [user, packed, len], rows: 0..len.len(), unit: *unit }
+            }
+        }
+    }
+
+    /// The nodes of `body` at `base`, the last one first.
+    pub(super) fn body(nest: &'n LoopNest<Normal, L>, body: Body, base: i64) -> Vec<Item<'n, L>> {
+        let whole = |node: &Node<L>| match node {
+            Node::Copy { n, .. } => n.k,
+            Node::Loop { trip, .. } => trip.k,
+            Node::Table { .. } | Node::Blocks { .. } => 0,
+        };
+        nest.body(body).iter().rev().map(|node| Item::of(node, base, whole(node))).collect()
+    }
+
+    /// Its bytes of the stream.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Item::Run { n, unit, .. } => n * unit.packed() as u64,
+            Item::Loop { trip, bytes, .. } => trip * bytes,
+            Item::Table { rows, bytes, .. } => rows.len() as u64 * bytes,
+            Item::Blocks { columns: [_, packed, len], rows, unit, .. } => {
+                if rows.is_empty() {
+                    return 0;
+                }
+                let last = rows.end - 1;
+                let end = packed.get(last) + len.get(last) * unit.packed();
+                (end - packed.get(rows.start)) as u64
+            }
+        }
+    }
+
+    /// Bytes of the stream after each multiple of which it can be cut as it is; 0 where its parts differ.
+    pub(super) fn granule(&self) -> u64 {
+        match self {
+            Item::Run { unit, .. } => unit.packed() as u64,
+            Item::Loop { bytes, .. } | Item::Table { bytes, .. } => *bytes,
+            Item::Blocks { .. } => 0,
+        }
+    }
+
+    /// Bytes in memory from one granule to the next; none of rows.
+    pub(super) fn step(&self) -> Option<i64> {
+        match self {
+            Item::Run { unit, .. } => Some(unit.user()),
+            Item::Loop { step, .. } => Some(*step),
+            Item::Table { .. } | Item::Blocks { .. } => None,
+        }
+    }
+
+    /// The first `k` granules, and what is left.
+    pub(super) fn cut(self, k: u64) -> (Item<'n, L>, Item<'n, L>) {
+        let mut rest = self.clone();
+        let mut head = self;
+        match (&mut head, &mut rest) {
+            (Item::Run { n: first, .. }, Item::Run { at, n, unit }) => {
+                (*first, *n) = (k, *n - k);
+                *at = at.wrapping_add((k as i64).wrapping_mul(unit.user()));
+            }
+            (Item::Loop { trip: first, .. }, Item::Loop { at, trip, step, .. }) => {
+                (*first, *trip) = (k, *trip - k);
+                *at = at.wrapping_add((k as i64).wrapping_mul(*step));
+            }
+            (Item::Table { rows: first, .. }, Item::Table { rows, .. })
+            | (Item::Blocks { rows: first, .. }, Item::Blocks { rows, .. }) => {
+                first.end = first.start + k as usize;
+                rows.start = first.end;
+            }
+            _ => {}
+        }
+        (head, rest)
+    }
+
+    /// Puts what is left of it without its first iteration or row on `stack`, then that, taken apart. Runs stay as they are.
+    pub(super) fn open(self, nest: &'n LoopNest<Normal, L>, stack: &mut Vec<Item<'n, L>>) {
+        if let Item::Run { .. } = self {
+            return stack.push(self);
+        }
+        let (first, rest) = self.cut(1);
+        stack.extend((rest.bytes() > 0).then_some(rest));
+        match first {
+            Item::Loop { at, body, .. } => stack.extend(Item::body(nest, body, at)),
+            Item::Table { at, displacements, rows, body, .. } => {
+                stack.extend(Item::body(nest, body, at.wrapping_add(displacements.get(rows.start))));
+            }
+            Item::Blocks { at, columns: [user, _, len], rows, unit } => {
+                let at = at.wrapping_add(user.get(rows.start));
+                stack.push(Item::Run { at, n: len.get(rows.start) as u64, unit });
+            }
+            Item::Run { .. } => {}
+        }
+    }
+
+    /// Where it begins.
+    pub(super) fn at(&self) -> i64 {
+        match self {
+            Item::Run { at, .. }
+            | Item::Loop { at, .. }
+            | Item::Table { at, .. }
+            | Item::Blocks { at, .. } => *at,
+        }
+    }
+
+    /// The same at 0, with what tells it from others there; no key of rows.
+    pub(super) fn moved_to_zero(mut self) -> (Item<'n, L>, Option<Key<L>>) {
+        let key = match &self {
+            Item::Run { n, unit, .. } => Some(Key::Run(*n, *unit)),
+            Item::Loop { trip, step, body, .. } => Some(Key::Loop(*body, *trip, *step)),
+            Item::Table { .. } | Item::Blocks { .. } => None,
+        };
+        let (Item::Run { at, .. } | Item::Loop { at, .. } | Item::Table { at, .. } | Item::Blocks { at, .. }) =
+            &mut self;
+        *at = 0;
+        (self, key)
+    }
+}

@@ -1,0 +1,189 @@
+use super::*;
+use crate::datatype::Datatype;
+use crate::fuzzing::{self, Budget, Choices};
+use crate::interp;
+use crate::lower::{self, Bytes};
+use crate::nest::Byte;
+use crate::normalize;
+
+fn t(text: &str) -> Datatype {
+    text.parse().unwrap()
+}
+
+fn normal(t: &Datatype) -> (LoopNest<Normal>, i64) {
+    let normal = normalize::normalize(&lower::lower(t, Bytes).unwrap(), t.arguments()).unwrap();
+    (normal.nest, normal.origin)
+}
+
+fn refined(from: &str, to: &str) -> Refined<Byte> {
+    let refined = refine(&normal(&t(from)).0, &normal(&t(to)).0).unwrap().unwrap();
+    refined.nest.verify().unwrap_or_else(|e| panic!("{e}\n{}", refined.nest));
+    refined
+}
+
+/// User memory for `count` instances: its size in bytes, and the index of displacement 0.
+fn memory(t: &Datatype, count: u64) -> (usize, usize) {
+    let last = (count as i64 - 1).max(0) * t.extent();
+    let low = (t.true_lb() + last.min(0)).min(0);
+    let high = (t.true_ub() + last.max(0)).max(0);
+    ((high - low) as usize, (-low) as usize)
+}
+
+/// Compares `periods` joint periods with packing by the definition and unpacking that; false where both are not joined.
+fn check(from: &Datatype, to: &Datatype, periods: u64) -> bool {
+    let ((a, from_origin), (b, to_origin)) = (normal(from), normal(to));
+    let Ok(refined) = refine(&a, &b).unwrap() else { return false };
+    let at = |e| panic!("{e}\n{from}\n{to}\n{}", refined.nest);
+    refined.nest.verify().unwrap_or_else(at);
+    if refined.period == 0 {
+        assert!(from.size() == 0 || to.size() == 0);
+        return true;
+    }
+    let bytes = refined.period * periods;
+    let counts = [from, to].map(|t| bytes.div_ceil(t.size() as u64));
+    if counts.into_iter().zip([from, to]).any(|(n, t)| n * t.extent().unsigned_abs() > 1 << 22) {
+        return false;
+    }
+    let ((from_len, from_at), (to_len, to_at)) = (memory(from, counts[0]), memory(to, counts[1]));
+    let mut source: Vec<u8> = (0..from_len).map(|i| (i * 7 + i / 251) as u8).collect();
+    let mut stream = vec![0; (counts[0] * from.size() as u64) as usize];
+    interp::pack(from, counts[0], &source, from_at, &mut stream).unwrap();
+    let before = vec![0xa5; to_len];
+    let mut want = before.clone();
+    interp::unpack_range(to, counts[1], &stream[..bytes as usize], &mut want, to_at, 0).unwrap();
+    let normal = normalize::normalize(&refined.nest, from.arguments() + to.arguments()).unwrap();
+    normal.nest.verify().unwrap_or_else(at);
+    let periods = if refined.still { 1 } else { periods };
+    let places = [
+        (&refined.nest.to_string(), 0, 0, true),
+        (&normal.nest.to_string(), normal.origin, normal.packed_origin, false),
+    ];
+    for (text, user, packed, lowered) in places {
+        let mut got = before.clone();
+        let from_at = (from_at as i64 + from_origin + user) as usize;
+        let to_at = to_at as i64 + to_origin + packed;
+        let mut put = |v: crate::nest::Visit| {
+            for i in 0..v.n as i64 {
+                let (u, p) = (from_at as i64 + v.at.user + i, to_at + v.at.packed + i);
+                got[p as usize] = source[u as usize];
+            }
+        };
+        if lowered {
+            refined.nest.visit(periods, &mut put);
+        } else {
+            normal.nest.visit(periods, &mut put);
+        }
+        assert!(got == want, "{periods} periods from {from}\nto {to}\n{text}");
+    }
+    source.clear();
+    true
+}
+
+fn text(from: &str, to: &str) -> String {
+    let text = refined(from, to).nest.to_string();
+    let lines = text.lines().skip(1).map(str::trim).filter(|line| *line != "}");
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn equal_structure_stays() {
+    // Two blocks of two are four of one.
+    assert_eq!(
+        text("vector(4, 1, 2, double)", "vector(2, 2, 3, double)"),
+        "loop count step 56 40 {; loop 2 step 32 24 {; loop 2 step 16 8 {; copy 8"
+    );
+    // A dense side has any structure.
+    assert_eq!(
+        text("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", "byte"),
+        "loop count step 32 24 {; blocks [0:0:4 8:4:20]"
+    );
+    // One matrix by columns, the other by rows.
+    assert_eq!(
+        text(
+            "contiguous(8, resized(0, 16, vector(6, 1, 10, double_complex)))",
+            "vector(8, 6, 9, double_complex)"
+        ),
+        "loop count step 128 1104 {; loop 8 step 16 144 {; loop 6 step 160 16 {; copy 16"
+    );
+}
+
+#[test]
+fn a_period_is_the_least_common_multiple() {
+    let r = refined("vector(6, 1, 2, int)", "vector(4, 1, 3, int)");
+    assert_eq!((r.period, r.still, r.nest.size()), (48, false, 48));
+    // Where the one begins anew the other does not: the loops are cut there.
+    assert_eq!(
+        text("vector(6, 1, 2, int)", "vector(4, 1, 3, int)"),
+        "loop count step 88 120 {; loop 4 step 8 12 {; copy 4; loop 2 step 8 12 at 32 40 {; copy 4; \
+         loop 2 step 8 12 at 44 64 {; copy 4; loop 4 step 8 12 at 60 80 {; copy 4"
+    );
+    // The instances of a type that repeats itself are pieces of it.
+    assert_eq!(refined("contiguous(1000, resized(0, 8, int))", "vector(3, 1, 2, int)").period, 12);
+    assert_eq!(refined("vector(1000003, 1, 2, int)", "vector(7, 3, 5, int)").period, 4 * 21 * 1000003);
+}
+
+#[test]
+fn rows_stay_rows_on_the_user_side() {
+    assert_eq!(
+        text("indexed_block(1, [5, 0, 9], int)", "vector(3, 1, 2, int)"),
+        "loop count step 40 20 {; table [0 -20 16] packed 8 {; copy 4"
+    );
+    assert_eq!(
+        text("vector(3, 1, 2, int)", "indexed_block(1, [5, 0, 9], int)"),
+        "loop count step 20 40 {; blocks [0:0:4 8:-20:4 16:16:4]"
+    );
+    // Bodies that are more than a copy are shared by their rows.
+    let nest = refined(
+        "hvector(3, 1, 64, vector(2, 1, 2, int))",
+        "indexed_block(1, [5, 0, 9], vector(2, 1, 2, int))",
+    )
+    .nest;
+    assert_eq!(nest.nodes().len(), 6, "{nest}");
+}
+
+#[test]
+fn what_stays_in_place() {
+    let r = refined("vector(4, 1, 2, double)", "resized(0, 0, vector(2, 2, 3, double))");
+    assert_eq!(r.nest.to_string().lines().nth(1), Some("loop count step 56 0 {"));
+    assert!(!r.still);
+    let r = refined("resized(0, 0, vector(2, 1, 2, int))", "resized(0, 0, vector(2, 1, 5, int))");
+    assert!(r.still, "every period is the same");
+    // A loop that moves on neither side is done once.
+    assert_eq!(
+        text("hvector(5, 1, 0, vector(2, 1, 2, int))", "hvector(5, 1, 0, vector(2, 1, 3, int))"),
+        "loop count step 12 16 {; loop 1 step 0 0 {; loop 2 step 8 12 {; copy 4"
+    );
+    assert_eq!(refined("contiguous(0, int)", "int").period, 0);
+}
+
+#[test]
+fn rows_are_paid_for() {
+    // Two tables of 60,000 rows that share no period make as many rows as both have, and no more.
+    let table = |n: i64, len: i64| {
+        let places: Vec<i64> = (0..n).map(|i| 3 * len * i + i % 7).collect();
+        Datatype::indexed_block(len, &places, &t("int")).unwrap()
+    };
+    let (a, b) = (table(60_000, 2), table(40_000, 3));
+    let rows = refine(&normal(&a).0, &normal(&b).0).unwrap().unwrap();
+    assert!(rows.nest.nodes().iter().map(Node::rows).sum::<usize>() <= 100_000);
+    // Where no instances end together soon, both unfold again and again.
+    let (a, b) = (table(1009, 2), table(1013, 3));
+    let refused = refine(&normal(&a).0, &normal(&b).0).unwrap().map(|refined| refined.nest.nodes().len());
+    assert_eq!(refused, Err(Refusal { reason: "the joint nest has too many rows" }));
+}
+
+/// Random pairs: any two layouts share a stream of bytes.
+#[test]
+fn random_pairs() {
+    let (mut joined, mut tried) = (0, 0);
+    for seed in 0..400 {
+        let mut choices = Choices::from_seed(seed);
+        let from = fuzzing::datatype(&mut choices, &Budget::default());
+        let to = fuzzing::datatype(&mut choices, &Budget::default());
+        if from.size() > 0 && to.size() > 0 {
+            tried += 1;
+            joined += usize::from(check(&from, &to, 1) && check(&from, &to, 3));
+        }
+    }
+    assert!(joined * 2 > tried, "{joined} of {tried}");
+}

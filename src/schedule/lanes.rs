@@ -1,0 +1,108 @@
+//! Rows that interleave a few arithmetic sequences: an array of structs as a struct of arrays.
+//!
+//! Row `k` of every group of `p` rows lies a constant step behind row `k` of the group before it, but the steps of the `p` sequences differ, or the rows
+//! would be a loop around `p` rows. Each sequence is a strided loop, done one after the other, so entries must be disjoint where they are written.
+
+use super::Refusal;
+use crate::column::Column;
+use crate::nest::Offsets;
+
+/// Most sequences: each goes through the memory of all once more.
+const MOST: usize = 16;
+
+/// Fewest rows of a sequence: a call costs some 5 ns.
+const FEWEST: usize = 8;
+
+/// One sequence: `trip` blocks of `len` bytes from `at` on, `step` apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lane {
+    pub(super) at: Offsets,
+    pub(super) trip: u64,
+    pub(super) step: Offsets,
+    pub(super) len: u64,
+}
+
+/// The sequences that the rows of `user`, `packed` and `len` are, fewest first; none if they are not.
+pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<Lane>> {
+    let rows = len.len();
+    let place = |i: usize| Offsets::new(user.get(i), packed.get(i));
+    let most = MOST.min(rows / FEWEST);
+    (1..=most).filter(|p| rows.is_multiple_of(*p)).find_map(|p| {
+        let follows = |i: usize| {
+            // The row two groups before shows the step.
+            len.get(i) == len.get(i - p) && place(i) - place(i - p) == place(i - p) - place(i - 2 * p)
+        };
+        let same = (p..2 * p).all(|i| len.get(i) == len.get(i - p)) && (2 * p..rows).all(follows);
+        let lane = |k: usize| Lane {
+            at: place(k),
+            trip: (rows / p) as u64,
+            step: place(k + p) - place(k),
+            len: len.get(k) as u64,
+        };
+        same.then(|| (0..p).map(lane).collect())
+    })
+}
+
+/// The ranges of rows whose packed side is dense, where that breaks seldom enough for each to be a call; none where all of it is one.
+pub(super) fn dense(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
+    let rows = len.len();
+    let breaks = |i: &usize| packed.get(*i) != packed.get(i - 1) + len.get(i - 1);
+    let most = rows / (2 * FEWEST);
+    let starts: Vec<usize> = (1..rows).filter(breaks).take(most + 1).collect();
+    if starts.is_empty() || starts.len() > most {
+        return None;
+    }
+    let ends = starts.iter().copied().chain([rows]);
+    Some([0].into_iter().chain(starts.iter().copied()).zip(ends).map(|(from, to)| from..to).collect())
+}
+
+/// Some rows of a column, from `base` on.
+///
+/// # Errors
+/// If there is no memory.
+pub(super) fn part(column: &Column, rows: std::ops::Range<usize>, base: i64) -> Result<Column, Refusal> {
+    Ok(Column::build(rows.map(|i| column.get(i) - base))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(rows: &[[i64; 3]]) -> [Column; 3] {
+        [0, 1, 2].map(|k| Column::from(rows.iter().map(|row| row[k]).collect::<Vec<_>>()))
+    }
+
+    #[test]
+    fn an_array_of_structs_is_three_sequences() {
+        let rows: Vec<[i64; 3]> = (0..16)
+            .flat_map(|i| [[32 * i, 4 * i, 4], [32 * i + 8, 64 + 8 * i, 8], [32 * i + 16, 192 + 12 * i, 12]])
+            .collect();
+        let [user, packed, len] = columns(&rows);
+        let found = lanes(&user, &packed, &len).unwrap();
+        let lane = |user, at, step, len| Lane {
+            at: Offsets::new(user, at),
+            trip: 16,
+            step: Offsets::new(32, step),
+            len,
+        };
+        assert_eq!(found, [lane(0, 0, 4, 4), lane(8, 64, 8, 8), lane(16, 192, 12, 12)]);
+        // One row elsewhere, or of another length, and they are not.
+        for k in 0..3 {
+            let mut other = rows.clone();
+            other[31][k] += 1;
+            let [user, packed, len] = columns(&other);
+            assert_eq!(lanes(&user, &packed, &len), None, "column {k}");
+        }
+    }
+
+    #[test]
+    fn few_breaks_cut_rows_into_dense_ones() {
+        let rows: Vec<[i64; 3]> =
+            (0..40).map(|i| [100 * i, 8 * i + if i < 25 { 0 } else { 1000 }, 8]).collect();
+        let [_, packed, len] = columns(&rows);
+        assert_eq!(dense(&packed, &len), Some(vec![0..25, 25..40]));
+        let apart: Vec<[i64; 3]> = (0..40).map(|i| [100 * i, 9 * i, 8]).collect();
+        let [_, packed, len] = columns(&apart);
+        assert_eq!(dense(&packed, &len), None);
+    }
+}
