@@ -28,5 +28,6 @@ mod introspect;
 mod numbered;
 mod pack;
 mod query;
+mod reduce;
 mod segments;
 mod tool;

@@ -64,6 +64,8 @@ pub const CATEGORIES: [Category; 4] = [
             "ddtc_unpack_external32_calls",
             "ddtc_pack_external32_bytes",
             "ddtc_unpack_external32_bytes",
+            "ddtc_reduce_calls",
+            "ddtc_reduce_bytes",
         ],
         categories: &[],
     },

@@ -9,7 +9,7 @@ use super::{Kind, Value, at, invalid, ready};
 use crate::calls::{self, Counting, Totals};
 use crate::engine::Counters;
 use crate::error::{Error, ErrorClass, Result};
-use crate::kind::{Direction, Operation};
+use crate::kind::{Direction, Op, Operation};
 use crate::object::table::{Found, Table};
 use crate::object::{self, Handle, runtime};
 use crate::process::Mutex;
@@ -87,8 +87,14 @@ fn external32(direction: Direction) -> usize {
     crate::kind::Kind { direction, operation: Operation::External32 }.index()
 }
 
+/// Where reductions are counted, all of them together.
+fn reductions() -> usize {
+    let operation = Operation::Reduce(Op::Sum);
+    crate::kind::Kind { direction: Direction::Unpack, operation }.index()
+}
+
 /// All performance variables.
-pub const PERFORMANCE: [Performance; 21] = [
+pub const PERFORMANCE: [Performance; 23] = [
     variable("ddtc_commits", Class::Counter, |s| s.engine.commits, "Datatypes committed."),
     variable("ddtc_compiles", Class::Counter, |s| s.engine.compiles, "Kernels compiled."),
     variable("ddtc_compile_time", Class::Timer, |s| s.engine.compile_nanos, "Seconds spent compiling."),
@@ -149,6 +155,18 @@ pub const PERFORMANCE: [Performance; 21] = [
         Class::Aggregate,
         |s| s.calls.bytes[external32(Direction::Unpack)],
         "Bytes unpacked from external32.",
+    ),
+    variable(
+        "ddtc_reduce_calls",
+        Class::Counter,
+        |s| s.calls.calls[reductions()],
+        "Calls that combined values with those in user memory, by any operation.",
+    ),
+    variable(
+        "ddtc_reduce_bytes",
+        Class::Aggregate,
+        |s| s.calls.bytes[reductions()],
+        "Bytes combined with those in user memory.",
     ),
 ];
 

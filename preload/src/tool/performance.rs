@@ -19,10 +19,11 @@ use crate::requests::set_handle;
 use crate::wrap::missing;
 
 /// Our performance variables with their index in the engine. Its number of datatypes counts those of its own interface, which
-/// has none here, and no message is converted to external32.
+/// has none here, and no message is converted to external32 or reduced.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {
     static ALL: [Performance; PERFORMANCE.len()] = PERFORMANCE;
-    ALL.iter().enumerate().filter(|(_, p)| p.name != "ddtc_types" && !p.name.contains("external32"))
+    let never = |name: &str| name.contains("external32") || name.starts_with("ddtc_reduce_");
+    ALL.iter().enumerate().filter(move |(_, p)| p.name != "ddtc_types" && !never(p.name))
 }
 
 /// What is shown.

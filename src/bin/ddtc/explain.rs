@@ -2,8 +2,9 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
+use std::str::FromStr;
 
-use ddtc::datatype::Datatype;
+use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine, Explanation};
 use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::target::Target;
@@ -17,6 +18,7 @@ use crate::tree;
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc explain --unpack 'resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))'\n  \
     ddtc explain --kind external32 'vector(100, 1, 3, int)'\n  \
+    ddtc explain --kind sum:double 'vector(100, 1, 3, double)'\n  \
     ddtc explain --target neon FFT2D_scatter.S")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -41,19 +43,45 @@ pub(crate) struct StageArgs {
     /// The stages of unpack, not of pack
     #[arg(long)]
     unpack: bool,
-    /// What happens to a leaf: bytes or external32
+    /// What happens to a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc,
+    /// maxloc, replace or no_op; with a colon the basic type that all elements must have, as sum:double
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
-    kind: Operation,
+    kind: Asked,
     /// What to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
     /// machine, at the CPU level of DDTC_TARGET if that is set]
     #[arg(long, visible_alias = "level")]
     target: Option<Target>,
 }
 
+/// An operation, and the basic type that it is asked for with.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    operation: Operation,
+    basic: Option<Named>,
+}
+
+impl FromStr for Asked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Asked, String> {
+        let (operation, basic) = text.split_once(':').map_or((text, None), |(o, b)| (o, Some(b)));
+        let operation: Operation = operation.parse().map_err(|e: ddtc::Error| e.to_string())?;
+        let basic = match (operation, basic) {
+            (_, None) => None,
+            (Operation::Reduce(_), Some(name)) => {
+                Some(Named::from_name(name).ok_or_else(|| format!("'{name}' is no basic type"))?)
+            }
+            _ => return Err("a basic type goes with a reduction alone".to_owned()),
+        };
+        Ok(Asked { operation, basic })
+    }
+}
+
 impl StageArgs {
     fn kind(&self) -> Kind {
-        let direction = if self.unpack { Direction::Unpack } else { Direction::Pack };
-        Kind { direction, operation: self.kind }
+        let operation = self.kind.operation;
+        let unpack = self.unpack || matches!(operation, Operation::Reduce(_));
+        Kind { direction: if unpack { Direction::Unpack } else { Direction::Pack }, operation }
     }
 
     fn target(&self) -> Result<Target, Box<dyn Error>> {
@@ -66,9 +94,17 @@ impl StageArgs {
     /// Every stage, those too that precompiled code would spare a commit.
     fn explanation(&self, t: &Datatype, native: bool) -> Result<Explanation, Box<dyn Error>> {
         let target = self.target()?;
+        if let Some(basic) = self.kind.basic {
+            t.check_basic(self.kind.operation.name(), basic)?;
+        }
         let engine = Engine::new(Config { precompiled: false, native, ..Config::default() });
         // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
-        engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.kind(), target)?;
+        let other = if matches!(self.kind.operation, Operation::Reduce(_)) {
+            t.clone()
+        } else {
+            "vector(2, 1, 3, byte)".parse()?
+        };
+        engine.explain(&other, self.kind(), target)?;
         Ok(engine.explain(t, self.kind(), target)?)
     }
 }
