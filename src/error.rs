@@ -108,6 +108,13 @@ impl Error {
         Self::new(ErrorClass::Intern, stage, "", "", what)
     }
 
+    /// The same about `argument`: for a call that has two of what was refused.
+    #[must_use]
+    pub fn about(mut self, argument: &'static str) -> Self {
+        self.0.argument = Cow::Borrowed(argument);
+        self
+    }
+
     /// The MPI error class.
     pub fn class(&self) -> ErrorClass {
         self.0.class

@@ -607,6 +607,24 @@ int ddtc_applied_size(const ddtc_applied *applied, ddtc_count count, ddtc_count 
 int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, ddtc_count count, ddtc_count offset,
                        void *packed, ddtc_count max_bytes, ddtc_count *bytes);
 
+/* Copies of `incount` instances from one layout to another, which has `outcount` instances and may have room for more: the bytes end where
+ * packing and unpacking them would put them, and no packed stream lies between. Memories that overlap are read before anything is written, by way
+ * of a buffer as long as the message (DDTC_ERR_NO_MEM, with nothing written, if there is none). Signatures are compared: DDTC_ERR_TYPE names the first element that is of another basic
+ * type on the other side; MPI_BYTE and MPI_PACKED match any. DDTC_ERR_TRUNCATE if the target has no room. Both types must be committed.
+ *   copy               through handles
+ *   committed_direct   looked up once, kept by the caller, counted as a committed type is; holds both types
+ *   direct_period      so many bytes at a time go in one pass, and what is left through a small buffer; 0 where all does
+ *   direct_copy        *bytes: what was copied */
+int ddtc_copy(const void *inbuf, ddtc_count incount, ddtc_datatype intype, void *outbuf, ddtc_count outcount,
+              ddtc_datatype outtype);
+typedef struct ddtc_direct ddtc_direct;
+int ddtc_committed_direct(const ddtc_committed *from, const ddtc_committed *to, const ddtc_direct **direct);
+int ddtc_direct_retain(const ddtc_direct *direct);
+int ddtc_direct_release(const ddtc_direct *direct);
+int ddtc_direct_period(const ddtc_direct *direct, ddtc_count *bytes);
+int ddtc_direct_copy(const ddtc_direct *direct, const void *inbuf, ddtc_count incount, void *outbuf, ddtc_count outcount,
+                     ddtc_count *bytes);
+
 /* Segments: the contiguous pieces of user memory that `count` instances consist of, in the order in which they are packed; pieces that touch in
  * that order are one. Their number and bytes are those of the packed stream cut at every place where memory does not go on, so each has a
  * first packed byte. struct iovec is that of <sys/uio.h>. Nothing is listed to count or to find: from any segment or byte a call starts in

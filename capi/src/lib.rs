@@ -15,6 +15,7 @@ mod attributes;
 mod codes;
 mod config;
 mod construct;
+mod copy;
 mod decode;
 mod embed;
 mod errors;

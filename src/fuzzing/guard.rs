@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{Once, OnceLock};
 
-use crate::committed::{Applied, Committed};
+use crate::committed::{Applied, Committed, Direct};
 use crate::kernel::Kernel;
 use crate::kind::Direction;
 use crate::micro::Buffers;
@@ -192,7 +192,53 @@ pub struct Run<'a> {
     pub edge: Edge,
 }
 
+/// Memory of a copy from layout to layout.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// The bytes from the first to after the last mapped byte.
+    pub bytes: &'a [u8],
+    /// Displacement of the first of them.
+    pub low: i64,
+    /// Which of them are mapped.
+    pub mapped: &'a [bool],
+    /// Number of instances.
+    pub count: u64,
+}
+
+impl Pages {
+    /// Puts `side` at an edge and makes its whole pages of gaps inaccessible; returns the address of displacement 0 of instance 0, and the gaps.
+    fn put(&mut self, side: &Side<'_>, edge: Edge) -> (*mut u8, Vec<Range<usize>>) {
+        let start = self.grown(side.bytes.len()).edge(side.bytes.len(), edge);
+        // SAFETY: so many accessible bytes from `start`.
+        unsafe { ptr::copy_nonoverlapping(side.bytes.as_ptr(), start, side.bytes.len()) };
+        let holes = holes(start.addr() - self.start.addr(), side.mapped);
+        self.protect(&holes, false);
+        (start.wrapping_offset(-side.low as isize), holes)
+    }
+}
+
 impl Rig {
+    /// Copies the first `bytes` bytes of the stream from `source` to `target` and returns the bytes of that afterwards. Both are guarded as in
+    /// [`Rig::run`].
+    pub fn copy(
+        &mut self,
+        direct: &Direct,
+        source: Side<'_>,
+        target: Side<'_>,
+        bytes: u64,
+        edge: Edge,
+    ) -> Vec<u8> {
+        let (from, from_holes) = self.user.put(&source, edge);
+        let (to, to_holes) = self.packed.put(&target, edge);
+        // SAFETY: both memories have all mapped bytes of their instances, none of them on a protected page, and are apart.
+        unsafe { direct.bytes_raw(from, source.count, to, target.count, bytes) }.expect("a buffer");
+        self.user.protect(&from_holes, true);
+        self.packed.protect(&to_holes, true);
+        let start = to.wrapping_offset(target.low as isize);
+        // SAFETY: accessible again.
+        unsafe { std::slice::from_raw_parts(start, target.bytes.len()) }.to_vec()
+    }
+
     /// Moves the bytes of `run` with `subject` and returns the user and packed bytes afterwards.
     ///
     /// A byte touched outside the buffers or on a page without mapped bytes ends the process by a signal, after a note on

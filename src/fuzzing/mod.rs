@@ -10,6 +10,7 @@ mod c_program;
 mod case;
 mod choices;
 mod concurrent;
+mod direct;
 mod generate;
 mod growth;
 pub mod guard;

@@ -14,6 +14,7 @@ struct Machine<'a> {
     user: &'a mut [u8],
     origin: i64,
     packed: &'a mut [u8],
+    packed_origin: i64,
 }
 
 impl Machine<'_> {
@@ -24,7 +25,7 @@ impl Machine<'_> {
             return;
         }
         let u = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
-        let p = usize::try_from(at.packed).expect("packed offset inside the slice");
+        let p = usize::try_from(self.packed_origin + at.packed).expect("packed offset inside the slice");
         let (u, p) = (u..u + len as usize, p..p + len as usize);
         let (from, to) = match self.direction {
             Direction::Pack => (&self.user[u], &mut self.packed[p]),
@@ -50,7 +51,20 @@ impl<P: Phase> Plan<P> {
     /// # Panics
     /// If the plan touches a byte outside the slices.
     pub fn eval(&self, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
-        let mut machine = Machine { direction: self.direction(), user, origin: origin as i64, packed };
+        self.eval_between(count, (user, origin as i64), (packed, 0));
+    }
+
+    /// The same between two slices with the indices of user and packed offset 0, which may lie outside them.
+    ///
+    /// # Panics
+    /// As [`Plan::eval`].
+    pub fn eval_between(
+        &self,
+        count: u64,
+        (user, origin): (&mut [u8], i64),
+        (packed, packed_origin): (&mut [u8], i64),
+    ) {
+        let mut machine = Machine { direction: self.direction(), user, origin, packed, packed_origin };
         let mut stack = vec![Pending::Ops { ops: self.body(self.root()), at: Offsets::ZERO }];
         while let Some(top) = stack.last_mut() {
             match top {

@@ -206,6 +206,10 @@ impl<S: Side> Scheduler<'_, S> {
             }
             // What normalization could not afford to inline is inlined here, if the kernel has room for it.
             Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
+            // Between two layouts entries may be the same on both sides: once is enough.
+            Node::Loop { trip, step: Offsets::ZERO, body, .. } if !trip.per_count => {
+                self.list(*body, here, depth + 1, out)
+            }
             Node::Loop { trip, step, body, .. } => {
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
                     if self.written_loop(*trip, *n) || depth >= 2 && self.written_row(*trip, *step, *n) {

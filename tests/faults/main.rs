@@ -4,6 +4,7 @@
 //! judged by evaluation or refused by its verifier; code and contexts made from faulty data run in a child process, because
 //! what they do is anything: a wrong byte or a crash.
 
+mod layouts;
 mod nests;
 mod plans;
 

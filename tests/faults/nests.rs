@@ -1,7 +1,7 @@
 //! Faulty nests: one stride, trip, length, offset, row or order changed.
 
 use ddtc::column::Column;
-use ddtc::nest::{Byte, LoopNest, Node, Offsets, Phase, Quantity};
+use ddtc::nest::{Byte, LoopNest, Node, Offsets, Phase, Quantity, Side};
 
 /// A changed value and what was changed.
 pub(crate) type Faulty<T> = Vec<(String, T)>;
@@ -74,7 +74,7 @@ fn node_faults(node: &Node) -> Faulty<Node> {
     out
 }
 
-pub(crate) fn nest_faults<P: Phase>(nest: &LoopNest<P>) -> Faulty<LoopNest<P>> {
+pub(crate) fn nest_faults<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Faulty<LoopNest<P, Byte, S>> {
     let rebuilt = |nodes| LoopNest::new(nodes, nest.root(), nest.size(), nest.extent());
     let mut out = Vec::new();
     for (i, node) in nest.nodes().iter().enumerate() {
@@ -96,7 +96,7 @@ pub(crate) fn nest_faults<P: Phase>(nest: &LoopNest<P>) -> Faulty<LoopNest<P>> {
 }
 
 /// What a nest means for `COUNT` instances; faults that change nothing are none.
-pub(crate) fn meaning<P: Phase>(nest: &LoopNest<P>) -> Vec<(i64, i64)> {
+pub(crate) fn meaning<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Vec<(i64, i64)> {
     let mut out = Vec::new();
     nest.visit(super::COUNT, |v| out.extend((0..v.n as i64).map(|i| (v.at.user + i, v.at.packed + i))));
     out

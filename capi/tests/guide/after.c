@@ -48,6 +48,19 @@ int main(void)
     BYTES(external, ((unsigned char[]){0x3f, 0xe0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}), 16);
     OK(ddtc_applied_release(t.external));
 
+    /* To itself: rows into dense doubles. */
+    static double dense[2 * ROWS + 1];
+    struct my_type doubles = {NULL, NULL};
+    ddtc_count copied;
+    dense[2 * ROWS] = -1;
+    OK(ddtc_type_get_committed(DDTC_TYPE_DOUBLE, &doubles.packing));
+    OK(runtime_send_to_self(rows, ROWS, &t, dense, 2 * ROWS + 1, &doubles, &copied));
+    EQ(copied, 16 * ROWS);
+    BYTES(dense, packed, 16 * ROWS);
+    EQ(dense[2 * ROWS], -1);
+    FAILS(DDTC_ERR_TRUNCATE, "to_count", runtime_send_to_self(rows, ROWS, &t, dense, 2 * ROWS - 1, &doubles, &copied));
+    OK(ddtc_committed_release(doubles.packing));
+
     /* Gathered: the network takes 500 bytes at a time, of lists of 64 segments of 8 bytes. */
     ddtc_count at = 0;
     for (int calls = 1; at < 16 * ROWS; calls++) EQ(at = runtime_gather(&t, rows, ROWS, at), calls * 500 < 16 * ROWS ? calls * 500 : 16 * ROWS);

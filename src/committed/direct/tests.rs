@@ -183,3 +183,20 @@ fn check_mode_compares() {
     }
     assert_eq!(engine.counters().mismatches, 0);
 }
+
+/// Found by random types: a loop over entries that are the same on both sides moves on neither.
+#[test]
+fn entries_that_repeat_themselves() {
+    for level in Level::available() {
+        for native in [true, false] {
+            let engine = Engine::new(Config { level, native, ..Config::default() });
+            for text in [
+                "hindexed_block(4, [1, 1, 0], indexed([1, 1, 1, 1], [1, 1, 0, 1400], packed))",
+                "hvector(1, 5, 8192, hindexed_block(5, [1, 1, 2, 3, 4], indexed([1, 1, 1, 1], [-1592, -1528, -1463, -1400], packed)))",
+            ] {
+                check(&engine, [&t(text), &t(text)], [2, 2]);
+            }
+            assert_eq!(engine.counters().fallbacks, 0);
+        }
+    }
+}

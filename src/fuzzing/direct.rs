@@ -1,0 +1,258 @@
+//! What copies from layout to layout must satisfy: the joint nest, its plans and its kernels do what packing and unpacking by the type map does.
+
+use super::case::{Case, Check, Mismatch, ensure};
+use super::choices::Choices;
+use super::generate::{Budget, datatype};
+use super::guard::{Edge, Rig, Side};
+use crate::datatype::{Datatype, Named};
+use crate::emit::{self, Emitter, X64};
+use crate::engine::Engine;
+use crate::interp;
+use crate::kind::Direction;
+use crate::lower::Bytes;
+use crate::nest::{self, Byte, Disjoint, LoopNest, Normal, Visit};
+use crate::normalize::{self, Normalized};
+use crate::plan::{self, Plan};
+use crate::refine::{self, Refined};
+use crate::target::{Arch, Target};
+use crate::{legalize, lower, schedule};
+
+/// Most bytes of the stream that one check copies.
+const MOST: u64 = 64 << 10;
+
+/// A copy of the first `bytes` bytes of one case's stream to the memory of another's, and that memory afterwards.
+struct Pair<'a> {
+    from: &'a Case,
+    to: Case,
+    bytes: u64,
+    want: Vec<u8>,
+}
+
+/// The datatype that is written: any, the same in another frame, or bytes.
+fn partner(t: &Datatype, c: &mut Choices<'_>) -> Datatype {
+    let other = match c.below(6) {
+        0 => Ok(t.clone()),
+        1 => Datatype::vector(c.within(1, 3), c.within(1, 2), c.within(2, 4), t),
+        2 => Ok(Datatype::named(Named::Byte)),
+        3 => Datatype::resized(t.lb(), t.extent() / 2, t),
+        _ => Ok(datatype(c, &Budget::small())),
+    };
+    other.unwrap_or_else(|_| t.clone())
+}
+
+impl<'a> Pair<'a> {
+    /// A copy of all that `from` has, or of a part; none where memory for it would be large.
+    fn new(from: &'a Case, c: &mut Choices<'_>) -> Option<Pair<'a>> {
+        let all = from.packed_len() as u64;
+        let to = partner(from.datatype(), c);
+        if all == 0 || all > MOST || to.size() == 0 {
+            return None;
+        }
+        let to = Case::new(&to, all.div_ceil(to.size() as u64)).ok()?;
+        // An end anywhere: messages are whole elements, but a part goes by the same ways.
+        let bytes = if c.chance(64) { 1 + c.below(all) } else { all };
+        let (stream, mut want) =
+            (from.images(Direction::Pack)[1][1], to.images(Direction::Unpack)[0][0].to_vec());
+        let origin = to.low().wrapping_neg() as usize;
+        interp::unpack_range(to.datatype(), to.count(), &stream[..bytes as usize], &mut want, origin, 0)
+            .ok()?;
+        Some(Pair { from, to, bytes, want })
+    }
+
+    fn cases(&self) -> [&Case; 2] {
+        [self.from, &self.to]
+    }
+
+    fn shown(&self) -> String {
+        let [a, b] = self.cases().map(|case| format!("{} of {}", case.count(), case.datatype()));
+        format!("{} bytes from {a}\nto {b}", self.bytes)
+    }
+
+    /// Judges refinement, normalization, and the plans for every target, in both directions; returns whether there is a joint nest.
+    fn stages(&self, targets: &[Target], cranelift: &dyn Emitter) -> Check {
+        let normal = |case: &Case| -> Check<Normalized> {
+            let t = case.datatype();
+            let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
+            normalize::normalize(&lowered, t.arguments()).map_err(Mismatch::error("normalize"))
+        };
+        let (a, b) = (normal(self.from)?, normal(&self.to)?);
+        // Either may be the user side.
+        for direction in Direction::BOTH {
+            let (user, packed) = if direction == Direction::Pack { (&a, &b) } else { (&b, &a) };
+            let made = refine::refine(&user.nest, &packed.nest).map_err(Mismatch::error("refine"))?;
+            let Ok(Refined { nest, period, still }) = made else { continue };
+            nest.verify().map_err(|e| Mismatch::new("refine", format!("{e}\n{nest}")))?;
+            let periods = self.bytes / period;
+            if periods == 0 {
+                continue;
+            }
+            let count = if still { 1 } else { periods };
+            let joint = Joint {
+                pair: self,
+                direction,
+                origins: [user.origin, packed.origin],
+                done: periods * period,
+            };
+            let mut visits = Vec::new();
+            nest.visit(count, |v| visits.push(v));
+            joint.visits("refine", &visits, &nest)?;
+            let made = normalize::normalize(&nest, 1000).map_err(Mismatch::error("normalize"))?;
+            made.nest.verify().map_err(|e| Mismatch::new("normalize", format!("{e}\n{}", made.nest)))?;
+            let joint = Joint {
+                origins: [joint.origins[0] + made.origin, joint.origins[1] + made.packed_origin],
+                ..joint
+            };
+            visits.clear();
+            made.nest.visit(count, |v| visits.push(v));
+            joint.visits("normalize", &visits, &made.nest)?;
+            joint.disjoint(&visits, made.nest.disjoint_when(direction), count)?;
+            targets.iter().try_for_each(|&target| joint.plans(&made.nest, count, target, cranelift))?;
+        }
+        Ok(())
+    }
+
+    /// Judges an engine, with the pages around both memories and in their gaps guarded.
+    fn engine(&self, stage: &'static str, engine: &Engine, rig: &mut Rig) -> Check {
+        let commit = |case: &Case| engine.commit(case.datatype()).map_err(Mismatch::error("commit"));
+        let (from, to) = (commit(self.from)?, commit(&self.to)?);
+        let direct = from.direct(&to).map_err(Mismatch::error("commit"))?;
+        let [source, target] =
+            [(self.from, Direction::Pack), (&self.to, Direction::Unpack)].map(|(case, direction)| Side {
+                bytes: case.images(direction)[0][0],
+                low: case.low(),
+                mapped: case.mapped(),
+                count: case.count(),
+            });
+        for edge in Edge::BOTH {
+            let got = rig.copy(&direct, source, target, self.bytes, edge);
+            ensure(got == self.want, stage, || {
+                let first = got.iter().zip(&self.want).position(|(a, b)| a != b);
+                format!("a copy differs at byte {first:?}: {}\n{}", direct.schedule(), self.shown())
+            })
+            .map_err(|m| m.at(Direction::Pack, Some(engine.config().level)))?;
+        }
+        Ok(())
+    }
+}
+
+/// A nest from the one memory to the other, and what its whole periods copy.
+struct Joint<'a> {
+    pair: &'a Pair<'a>,
+    /// Pack where the source is the user side.
+    direction: Direction,
+    /// User and packed offset that are not in the nest.
+    origins: [i64; 2],
+    /// Bytes of the stream that it copies.
+    done: u64,
+}
+
+impl Joint<'_> {
+    /// Source and target as user and packed side.
+    fn sides<T>(&self, from: T, to: T) -> (T, T) {
+        if self.direction == Direction::Pack { (from, to) } else { (to, from) }
+    }
+
+    /// Indices in both memories of user and packed offset 0.
+    fn places(&self) -> (i64, i64) {
+        let (user, packed) = self.sides(self.pair.from.low(), self.pair.to.low());
+        (self.origins[0] - user, self.origins[1] - packed)
+    }
+
+    /// The memory that is written, when the whole periods are copied.
+    fn want(&self) -> Check<Vec<u8>> {
+        let Pair { from, to, .. } = self.pair;
+        let (stream, mut want) =
+            (from.images(Direction::Pack)[1][1], to.images(Direction::Unpack)[0][0].to_vec());
+        let origin = to.low().wrapping_neg() as usize;
+        interp::unpack_range(to.datatype(), to.count(), &stream[..self.done as usize], &mut want, origin, 0)
+            .map_err(Mismatch::error("interp"))?;
+        Ok(want)
+    }
+
+    fn judge(&self, stage: &'static str, got: &[u8], shown: &dyn std::fmt::Display) -> Check {
+        let want = self.want()?;
+        ensure(got == want, stage, || {
+            let first = got.iter().zip(&want).position(|(a, b)| a != b);
+            format!("byte {first:?} of the target differs\n{}\n{shown}", self.pair.shown())
+        })
+        .map_err(|m| m.at(self.direction, None))
+    }
+
+    /// Judges a nest by its leaf copies.
+    fn visits(&self, stage: &'static str, visits: &[Visit], shown: &dyn std::fmt::Display) -> Check {
+        let source = self.pair.from.images(Direction::Pack)[0][0];
+        let mut target = self.pair.to.images(Direction::Unpack)[0][0].to_vec();
+        let (user, packed) = self.places();
+        for v in visits {
+            for i in 0..v.n as i64 {
+                let (u, p) = ((user + v.at.user + i) as usize, (packed + v.at.packed + i) as usize);
+                let (from, to) = if self.direction == Direction::Pack { (u, p) } else { (p, u) };
+                target[to] = source[from];
+            }
+        }
+        self.judge(stage, &target, shown)
+    }
+
+    /// What a nest says about overlap where it writes is true.
+    fn disjoint(&self, visits: &[Visit], known: Disjoint, count: u64) -> Check {
+        let mut written: Vec<i64> = visits
+            .iter()
+            .flat_map(|v| {
+                let at = if self.direction == Direction::Pack { v.at.packed } else { v.at.user };
+                (0..v.n as i64).map(move |i| at + i)
+            })
+            .collect();
+        written.sort_unstable();
+        let twice = written.windows(2).any(|w| w[0] == w[1]);
+        ensure(!(known.holds(count) && twice), "disjoint", || {
+            format!("{known:?}, but {count} periods overlap\n{}", self.pair.shown())
+        })
+    }
+
+    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it.
+    fn plans(
+        &self,
+        nest: &LoopNest<Normal, Byte, nest::Layout>,
+        count: u64,
+        target: Target,
+        cranelift: &dyn Emitter,
+    ) -> Check {
+        let Ok(plan) = schedule::schedule(nest, self.direction, target) else { return Ok(()) };
+        let at = |stage| move |e| Mismatch::error(stage)(e).at(self.direction, Some(target.level()));
+        plan.verify().map_err(at("schedule"))?;
+        self.plan("schedule", &plan, count)?;
+        let legal = legalize::legalize(&plan, 8).map_err(at("legalize"))?;
+        legal.verify().map_err(at("legalize"))?;
+        self.plan("legalize", &legal, count)?;
+        let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
+        let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
+        for emitter in templates.into_iter().chain([cranelift]) {
+            emit::emit(emitter, &legal).map_err(at("emit"))?;
+        }
+        Ok(())
+    }
+
+    fn plan<P: plan::Phase>(&self, stage: &'static str, plan: &Plan<P>, count: u64) -> Check {
+        let source = self.pair.from.images(Direction::Pack)[0][0].to_vec();
+        let target = self.pair.to.images(Direction::Unpack)[0][0].to_vec();
+        let (mut user, mut packed) = self.sides(source, target);
+        let places = self.places();
+        plan.eval_between(count, (&mut user, places.0), (&mut packed, places.1));
+        let (_, got) = self.sides(user, packed);
+        self.judge(stage, &got, plan)
+    }
+}
+
+/// Copies what `case` has to another layout, in all engines.
+pub(super) fn check(
+    case: &Case,
+    engines: &[(&'static str, &Engine)],
+    targets: &[Target],
+    cranelift: &dyn Emitter,
+    rig: &mut Rig,
+    c: &mut Choices<'_>,
+) -> Check {
+    let Some(pair) = Pair::new(case, c) else { return Ok(()) };
+    pair.stages(targets, cranelift)?;
+    engines.iter().try_for_each(|(stage, engine)| pair.engine(stage, engine, rig))
+}
