@@ -174,7 +174,8 @@ fn reductions_are_explained() {
     let error = bad(&["explain", "--kind", "sum:double", "struct([1, 1], [0, 8], [double, int])"]);
     assert!(error.contains("element = 1 ") && error.contains("MPI_INT"), "{error}");
     assert!(bad(&["explain", "--kind", "sum", "char"]).contains("element = 0 "));
-    assert!(bad(&["explain", "--kind", "sum:real", "double"]).contains("real"));
+    assert!(bad(&["explain", "--kind", "sum:real", "double"]).contains("MPI_REAL"));
+    assert!(bad(&["explain", "--kind", "sum:reel", "double"]).contains("'reel'"));
     assert!(bad(&["explain", "--kind", "external32:int", "int"]).contains("reduction alone"));
 }
 

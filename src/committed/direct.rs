@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::definition::Call;
 use super::{Applied, Committed};
-use crate::cache::{Cached, Joint, Layout, PlacedLayout, Tier};
+use crate::cache::{Joint, Layout, PlacedLayout, Tier};
 use crate::datatype::{Match, TypeMap, compare_signatures};
+use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::gcd;
 use crate::kind::{Direction, Op, Operation};
-use crate::nest::{self, Leaf, Value};
-use crate::schedule::Planned;
+use crate::nest::{Leaf, Value};
 
 /// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.
 const BUFFER: u64 = 16 << 10;
@@ -33,7 +33,7 @@ enum Way {
     /// It is what was there.
     Copied(Arc<Joint>),
     /// It is combined with what was there.
-    Combined { from: PlacedLayout<Value>, to: Applied, joint: Arc<Joint<Value>> },
+    Combined { op: Op, from: PlacedLayout<Value>, to: Applied, joint: Arc<Joint<Value>> },
 }
 
 impl fmt::Debug for Direct {
@@ -63,7 +63,7 @@ impl Committed {
         let applied = to.with(Operation::Reduce(op))?;
         let from = self.0.engine.values(self.datatype(), Operation::Reduce(op))?;
         let joint = self.0.engine.joint([&from.layout, applied.layout()])?;
-        Ok(self.direct_by(to, Way::Combined { from, to: applied, joint }))
+        Ok(self.direct_by(to, Way::Combined { op, from, to: applied, joint }))
     }
 
     fn direct_by(&self, to: &Committed, way: Way) -> Direct {
@@ -105,10 +105,7 @@ impl Direct {
     pub fn operation(&self) -> Option<Op> {
         match &self.0.way {
             Way::Copied(_) => None,
-            Way::Combined { to, .. } => match to.operation() {
-                Operation::Reduce(op) => Some(op),
-                Operation::Bytes | Operation::External32 => None,
-            },
+            Way::Combined { op, .. } => Some(*op),
         }
     }
 
@@ -280,7 +277,7 @@ impl Direct {
                     let places = (src.wrapping_offset(from.0.origin), dst.wrapping_offset(to.0.origin));
                     self.periods([&from.0.layout, &to.0.layout], joint, places, bytes)
                 }
-                Way::Combined { from, to, joint } => {
+                Way::Combined { from, to, joint, .. } => {
                     let places =
                         (src.wrapping_offset(from.origin as isize), dst.wrapping_offset(to.origin()));
                     self.periods([&from.layout, to.layout()], joint, places, bytes)
@@ -293,7 +290,7 @@ impl Direct {
     ///
     /// # Safety
     /// As [`Direct::joint`].
-    unsafe fn periods<L: Cached + Planned<nest::Layout>>(
+    unsafe fn periods<L: Joined>(
         &self,
         layouts: [&Arc<Layout<L>>; 2],
         joint: &Joint<L>,

@@ -87,9 +87,9 @@ unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds:
 
 #[inline(always)]
 fn combined<V: Vector>(new: __m512i, old: __m512i) -> __m512i {
-    // SAFETY: bytes either way.
+    // SAFETY: a vector is 64 bytes, and any 64 bytes are one.
     unsafe {
-        let bytes = |v| std::mem::transmute::<__m512i, [u8; 64]>(v);
-        std::mem::transmute::<[u8; 64], __m512i>(V::combine(bytes(new), bytes(old)))
+        let bytes = |v: __m512i| (&raw const v).cast::<[u8; 64]>().read();
+        _mm512_loadu_si512(V::combine(bytes(new), bytes(old)).as_ptr().cast())
     }
 }
