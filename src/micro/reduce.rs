@@ -4,7 +4,7 @@
 //! a block, whose values are apart, by registers of whole values: no tail reaches back, no block is loaded before the one ahead of it is stored, and
 //! an element that several blocks name gets each contribution, in order. Strides are of both sides, so source and destination may be any layouts.
 //!
-//! There is code per operation and value, once for any block ([`LIST`]); what has none is combined value by value ([`meaning`]).
+//! There is code per operation and value, once for any block (`LIST`); what has none is combined value by value ([`meaning`]).
 
 mod cells;
 pub mod meaning;
@@ -150,7 +150,8 @@ rows_of! {
     sixteen 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
 }
 
-/// What an operation makes of a vector of values.
+/// What an operation makes of a vector of values. Only instruction sets with registers of 64 bytes ask.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
 pub(super) trait Vector {
     /// Bytes of a value: 4 or 8.
     const SIZE: usize;
