@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::definition::Call;
 use super::{Applied, Committed};
 use crate::cache::{Joint, Layout, PlacedLayout, Tier};
+use crate::calls;
 use crate::datatype::{Match, TypeMap, compare_signatures};
 use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
@@ -168,6 +169,9 @@ impl Direct {
     ) -> Result<()> {
         if bytes == 0 {
             return Ok(());
+        }
+        if calls::counting() {
+            calls::count_copy(bytes);
         }
         if overlap(hull(&self.0.from, src as usize, from_count), hull(&self.0.to, dst as usize, to_count)) {
             // SAFETY: as the caller promises.

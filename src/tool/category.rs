@@ -66,6 +66,8 @@ pub const CATEGORIES: [Category; 4] = [
             "ddtc_unpack_external32_bytes",
             "ddtc_reduce_calls",
             "ddtc_reduce_bytes",
+            "ddtc_copy_calls",
+            "ddtc_copy_bytes",
         ],
         categories: &[],
     },

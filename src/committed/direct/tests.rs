@@ -256,3 +256,18 @@ fn sums_by_hand() {
     let refused = commit("int").direct_reduce(&commit("float"), Op::Sum).unwrap();
     assert_eq!(refused.copy((&[0; 4], 0), 1, (&mut [0; 4], 0), 1).unwrap_err().class(), ErrorClass::Type);
 }
+
+#[test]
+fn calls_are_counted() {
+    let engine = Engine::new(Config::default());
+    let int = engine.commit(&t("int")).unwrap();
+    let direct = int.direct(&int).unwrap();
+    let counting = calls::Counting::start();
+    let before = calls::totals();
+    let mut target = [0; 12];
+    direct.copy((&[1; 12], 0), 3, (&mut target, 0), 3).unwrap();
+    let after = calls::totals();
+    drop(counting);
+    // Other tests may count too.
+    assert!(after.copies > before.copies && after.copied >= before.copied + 12);
+}
