@@ -656,12 +656,16 @@ int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, d
  * type on the other side; MPI_BYTE and MPI_PACKED match any. DDTC_ERR_TRUNCATE if the target has no room. Both types must be committed.
  *   copy               through handles
  *   committed_direct   looked up once, kept by the caller, counted as a committed type is; holds both types
+ *   committed_direct_reduce   the same, but what gets there is combined with what was there, target = op(source, target), by one of MPI's operations:
+ *                      DDTC_ERR_OP names the first element that it is not defined for
  *   direct_period      so many bytes at a time go in one pass, and what is left through a small buffer; 0 where all does
  *   direct_copy        *bytes: what was copied */
 int ddtc_copy(const void *inbuf, ddtc_count incount, ddtc_datatype intype, void *outbuf, ddtc_count outcount,
               ddtc_datatype outtype);
 typedef struct ddtc_direct ddtc_direct;
 int ddtc_committed_direct(const ddtc_committed *from, const ddtc_committed *to, const ddtc_direct **direct);
+int ddtc_committed_direct_reduce(const ddtc_committed *from, const ddtc_committed *to, ddtc_op op,
+                                 const ddtc_direct **direct);
 int ddtc_direct_retain(const ddtc_direct *direct);
 int ddtc_direct_release(const ddtc_direct *direct);
 int ddtc_direct_period(const ddtc_direct *direct, ddtc_count *bytes);

@@ -13,6 +13,11 @@ use crate::schedule::Planned;
 
 use super::explain::Trace;
 
+/// Leaves of nests that are joined and have plans then.
+pub(crate) trait Joined: Cached + Planned<nest::Layout> {}
+
+impl<L: Cached + Planned<nest::Layout>> Joined for L {}
+
 impl Engine {
     /// What copies from the first of `layouts` to the second.
     ///
@@ -51,7 +56,7 @@ impl Engine {
     }
 
     /// How `joint`, that of `layouts`, serves a call of `bytes` bytes: none where the bytes go through a buffer.
-    pub(crate) fn serve_joint<'j, L: Cached + Planned<nest::Layout>>(
+    pub(crate) fn serve_joint<'j, L: Joined>(
         &self,
         layouts: [&Arc<Layout<L>>; 2],
         joint: &'j Joint<L>,

@@ -35,7 +35,7 @@ struct Reduction {
 }
 
 /// A type of the shape of `t` and an operation that is defined for it; `t` itself under one that is defined for anything, where none is found.
-fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype, Op) {
+pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype, Op) {
     let anything = c.pick(&[Op::Replace, Op::NoOp]);
     let op = c.pick(&Op::ALL);
     let taken: Vec<Named> = Named::ALL.iter().copied().filter(|&n| op.takes(n)).collect();

@@ -9,7 +9,7 @@ use super::{Offsets, Op, Phase, Plan};
 use crate::kind::{self, Direction};
 use crate::micro::Transform;
 use crate::micro::reduce::meaning;
-use crate::nest::{Leaf, Value};
+use crate::nest::{Class, Leaf, Value};
 
 struct Machine<'a> {
     direction: Direction,
@@ -49,12 +49,14 @@ impl Machine<'_> {
 impl Machine<'_> {
     /// Combines `len` packed bytes of values with those in user memory, one after the other.
     fn combine(&mut self, at: Offsets, len: u64, op: kind::Op, value: Value) {
-        for k in 0..len as i64 / value.packed() {
+        // A pair comes alone, with its padding from a second layout.
+        let unit = if matches!(value.class(), Class::Pair(_)) { len as i64 } else { value.packed() };
+        for k in 0..len as i64 / unit {
             let at = at + value.span(k);
             let user = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
             let packed =
                 usize::try_from(self.packed_origin + at.packed).expect("packed offset inside the slice");
-            let new = &self.packed[packed..packed + value.packed() as usize];
+            let new = &self.packed[packed..packed + unit as usize];
             meaning::combine(op, value, new, &mut self.user[user..user + value.user() as usize]);
         }
     }

@@ -10,13 +10,22 @@ use crate::column::Column;
 use crate::kind::{Direction, Kind, Op as Reduction, Operation};
 use crate::micro::permute::{self, Part, Permutation};
 use crate::micro::{Call, Table, reduce, strided, swap};
-use crate::nest::{Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Value};
+use crate::nest::{
+    Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Side, Stream, Value,
+};
 use crate::plan::{Op, Plan, Scheduled};
 use crate::target::{Target, cost};
 
-impl Planned for Value {
-    fn plan(nest: &LoopNest<Normal, Value>, kind: Kind, target: Target) -> Result<Plan<Scheduled>, Refusal> {
+impl<S: Side> Planned<S> for Value {
+    fn plan(
+        nest: &LoopNest<Normal, Value, S>,
+        kind: Kind,
+        target: Target,
+    ) -> Result<Plan<Scheduled>, Refusal> {
         match kind {
+            Kind { operation: Operation::External32, .. } if S::NAME != Stream::NAME => {
+                return Err(Refusal { reason: "external32 is a stream's representation" });
+            }
             Kind { direction: Direction::Pack, operation: Operation::Reduce(_) } => {
                 return Err(Refusal { reason: "values are combined while unpacking alone" });
             }
@@ -25,7 +34,7 @@ impl Planned for Value {
             }
             _ => {}
         }
-        let free = kind.direction == Direction::Pack || nest.disjoint() == Disjoint::UpTo(u64::MAX);
+        let free = nest.disjoint_when(kind.direction) == Disjoint::UpTo(u64::MAX);
         let mut s =
             Scheduler { nest, kind, target, free, ops: Vec::new(), tables: Vec::new(), left: MAX_OPS };
         let list = s.body(nest.root(), 0)?;
@@ -34,8 +43,8 @@ impl Planned for Value {
     }
 }
 
-struct Scheduler<'a> {
-    nest: &'a LoopNest<Normal, Value>,
+struct Scheduler<'a, S> {
+    nest: &'a LoopNest<Normal, Value, S>,
     kind: Kind,
     target: Target,
     /// Whether instances may be moved in any order.
@@ -52,7 +61,7 @@ struct Run {
     value: Value,
 }
 
-impl Scheduler<'_> {
+impl<S: Side> Scheduler<'_, S> {
     fn seal(&mut self, list: Vec<Op>) -> Body {
         let body = Body { start: self.ops.len() as u32, len: list.len() as u32 };
         self.ops.extend(list);
@@ -219,6 +228,10 @@ impl Scheduler<'_> {
                 let list = self.body(*body, depth + 1)?;
                 let body = self.seal(list);
                 self.push(out, Op::Table { at, table, packed: *packed, body })
+            }
+            // From layout to layout; a loop that moves on neither side has no end.
+            Node::Loop { trip, step: Offsets::ZERO, .. } if !trip.is(1) => {
+                Err(Refusal { reason: "values combined again and again in one place" })
             }
             Node::Loop { trip, step, body, .. } => {
                 let runs = self.runs(*body);
