@@ -251,6 +251,20 @@ fn sums_by_hand() {
         );
     }
     let commit = |text: &str| Engine::global().commit(&t(text)).unwrap();
+    // Only the beginning of the target's signature is the source's: nothing is joined, and one instance goes by the buffer.
+    let direct = commit("struct([1, 1], [0, 8], [int, double])")
+        .direct_reduce(&commit("struct([1, 1, 1], [0, 8, 16], [int, double, float])"), Op::Sum)
+        .unwrap();
+    assert!(direct.schedule().contains("values of different classes"), "{}", direct.schedule());
+    let (one, mut two) =
+        ([[1, 0, 0, 0, 0, 0, 0, 0], 1.5_f64.to_ne_bytes()].concat(), [2, 0, 0, 0, 0, 0, 0, 0].to_vec());
+    two.extend([2.25_f64.to_ne_bytes(), [7; 8]].concat());
+    assert_eq!(direct.copy((&one, 0), 1, (&mut two, 0), 1).unwrap(), 12);
+    assert_eq!(two, [[3, 0, 0, 0, 0, 0, 0, 0], 3.75_f64.to_ne_bytes(), [7; 8]].concat());
+    assert_eq!(
+        direct.copy((&one.repeat(2), 0), 2, (&mut two.repeat(2), 0), 2).unwrap_err().class(),
+        ErrorClass::Type
+    );
     let refused = commit("float").direct_reduce(&commit("float"), Op::Band).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Op, "element"), "{refused}");
     let refused = commit("int").direct_reduce(&commit("float"), Op::Sum).unwrap();
