@@ -130,7 +130,9 @@ fn padding_inside_is_left_alone() {
     unsafe { f(user.as_mut_ptr(), other.as_ptr(), 1, 0, 0, 8) };
     assert_eq!(user, pair(5, [9, 9], 0));
 }
-/// Code of all operations, by the symbols of this program: 64 KiB as it is released, and what that comes to without optimization between functions.
+
+/// Code of all operations, by the symbols of this program: 64 KiB as it is released, which `.ci/run` asks for by the profile `quick`, and what that comes to in
+/// the profile of other tests.
 #[test]
 fn code_has_a_budget() {
     let budget = if cfg!(debug_assertions) { 320 << 10 } else { 64 << 10 };
