@@ -35,7 +35,7 @@ fn bad(arguments: &[&str]) -> String {
     error
 }
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 13] = [
     "explain",
     "lower",
     "normalize",
@@ -45,6 +45,7 @@ const VERBS: [&str; 12] = [
     "bench",
     "check",
     "corpus",
+    "draw",
     "segments",
     "tune",
     "wire",

@@ -59,7 +59,9 @@ pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
         let (line, column) = mark.place(fold);
         let y = frame.y(line) + frame.high / 2.0;
         match all.iter_mut().find(|(l, c, _)| (*l, *c) == (line, column)) {
-            Some((.., label)) => label.text = format!("{} = {}", mark.name, label.text),
+            Some((.., label)) => {
+                label.text.insert_str(label.text.rfind(" = ").unwrap_or(0), &format!(" = {}", mark.name))
+            }
             None => {
                 let text = format!("{} = {}", mark.name, mark.at);
                 all.push((line, column, Label { y, paint: Paint::Bound, text }));
@@ -70,7 +72,9 @@ pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
         for k in shown(map.count) {
             let at = i128::from(map.datatype.lb()) + i128::from(k) * i128::from(map.datatype.extent());
             let line = fold.line(at).min(fold.lines.len().saturating_sub(1));
-            if k == 0 {
+            // Where lines have many rows, only those that begin in a line of their own.
+            let before = fold.line(at - i128::from(map.datatype.extent()));
+            if k == 0 || (fold.per > 1 && before == line) {
                 continue;
             }
             let y = frame.y(line) + frame.high / 2.0;
@@ -149,7 +153,7 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
             true => (frame.x(fold.column(low)), frame.x(fold.column(high - 1) + 1)),
             false => (frame.left, frame.right()),
         };
-        if fold.memory(first).is_none() || (first == last && to - from < 2.0) {
+        if fold.memory(first).is_none() || (first == last && !tall) || (first == last && to - from < 2.0) {
             continue;
         }
         let pad = 1.2;

@@ -108,7 +108,7 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     scene.words((16.0, 45.0), Anchor::Start, PLAIN, Paint::Pale, &facts);
     scene.description = format!("{facts}; {how}");
 
-    ruler(&mut scene, fold, &frame);
+    ruler(&mut scene, map, fold, &frame);
     lines(&mut scene, map, fold, &frame);
     let legend = match &blocks {
         Some(blocks) => {
@@ -177,21 +177,20 @@ pub(crate) fn how(map: &Map, fold: &Fold) -> String {
 }
 
 /// Steps of a ruler over `shown` bytes: a whole number of elements, about ten of them.
-pub(crate) fn ruler_step(map_element: i128, shown: i128, most: i128) -> i128 {
-    let mut step = map_element.max(1);
+pub(crate) fn ruler_step(element: i128, shown: i128, most: i128) -> i128 {
+    let mut step = element.max(1);
     while shown / step > most {
         step *= 2;
     }
     step
 }
 
-fn ruler(scene: &mut Scene, fold: &Fold, frame: &Frame) {
+fn ruler(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     let shown = fold.to - fold.from;
     // Labels do not touch: the longest is that of the last column.
     let widest = breadth(&format!("+{}", fold.to), SMALL) + 14.0;
     let most = ((PLOT / widest) as i128).clamp(1, 12);
-    let element = if shown % 3 == 0 && !(shown as u128).is_power_of_two() { shown_unit(shown) } else { 1 };
-    let step = ruler_step(element, shown, most);
+    let step = ruler_step(map.element(), shown, most);
     let y = frame.top - 8.0;
     scene.line(&[(frame.left, y), (frame.right(), y)], Paint::Pale, 0.8, false);
     for k in 0..=shown / step {
@@ -201,12 +200,6 @@ fn ruler(scene: &mut Scene, fold: &Fold, frame: &Frame) {
         let text = if column == 0 { "+0 B".to_owned() } else { format!("+{column}") };
         scene.words((x, y - 8.0), Anchor::Middle, SMALL, Paint::Pale, &text);
     }
-}
-
-/// The odd part of a row that a ruler can step by, so that its last mark is the end: rows of 96 bytes by threes.
-fn shown_unit(shown: i128) -> i128 {
-    let odd = shown >> shown.trailing_zeros();
-    if odd <= 15 { odd } else { 1 }
 }
 
 fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
@@ -227,7 +220,7 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
                 })
                 .collect();
             scene.line(&points, Paint::Pale, 0.8, false);
-            let text = format!("{} without a byte left out", in_bytes(rows * fold.width));
+            let text = format!("left out: {} without a byte", in_bytes(rows * fold.width));
             let w = breadth(&text, SMALL) + 12.0;
             let x = frame.left + (PLOT - w) / 2.0;
             scene.rect((x, middle - 7.0), (w, 14.0), Paint::Ground, String::new());

@@ -52,7 +52,7 @@ impl Paint {
             (Paint::Bound, true) => [64, 208, 180],
             (Paint::Scale(t), _) => scale(t),
             (Paint::OnScale(t), _) => {
-                if t < 0.62 {
+                if t < 0.5 {
                     [255, 255, 255]
                 } else {
                     [20, 20, 20]
