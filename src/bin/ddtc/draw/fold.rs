@@ -233,11 +233,9 @@ fn strides(t: &Datatype) -> Vec<i128> {
                 push(*count, i128::from(*stride) * i128::from(oldtype.extent()));
             }
             Combiner::Hvector { count, stride, .. } => push(*count, i128::from(*stride)),
-            Combiner::Contiguous { count, oldtype } => {
-                // Elements of a dense type are no structure.
-                if oldtype.size() != oldtype.extent() {
-                    push(*count, oldtype.extent().into());
-                }
+            // Elements of a dense type are no structure.
+            Combiner::Contiguous { count, oldtype } if oldtype.size() != oldtype.extent() => {
+                push(*count, oldtype.extent().into());
             }
             Combiner::Subarray { sizes, order, oldtype, .. }
             | Combiner::Darray { gsizes: sizes, order, oldtype, .. } => {

@@ -53,6 +53,8 @@ pub(crate) struct Map {
     pub(crate) shared: Vec<(i128, i128)>,
     /// All that the picture must hold: bounds and true bounds of all instances. In bytes, the second one behind the last.
     pub(crate) range: (i128, i128),
+    /// Names and sizes of its basic types.
+    basics: Vec<(&'static str, i128)>,
 }
 
 impl Map {
@@ -73,12 +75,13 @@ impl Map {
         let last = i128::from(t.extent()) * i128::from(count.saturating_sub(1));
         let range = (low + last.min(0), high + last.max(0));
         let (bytes, blocks) = (segments.bytes().into(), segments.len());
-        Ok(Map { datatype: t.clone(), count, bytes, blocks, pieces, listed, shared, range })
+        let basics = basics(t);
+        Ok(Map { datatype: t.clone(), count, bytes, blocks, pieces, listed, shared, range, basics })
     }
 
     /// The basic types of packed bytes `[packed, packed + len)`: `double, 3 float`; or those of the datatype, where that would take long.
     pub(crate) fn types(&self, packed: i128, len: i128) -> String {
-        let all = basics(&self.datatype);
+        let all = &self.basics;
         let size = all.first().map_or(1, |(_, size)| *size);
         if let [(name, _)] = &all[..] {
             return times((len / size).max(1), name);
@@ -107,7 +110,7 @@ impl Map {
 
     /// The size of the smallest basic type, in bytes, or 1: what a column of the picture is at least.
     pub(crate) fn element(&self) -> i128 {
-        basics(&self.datatype).iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
+        self.basics.iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
     }
 }
 

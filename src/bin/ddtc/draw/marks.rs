@@ -145,6 +145,7 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
         return String::new();
     }
     let tall = fold.per == 1;
+    let mut drawn = 0;
     for k in shown(count) {
         let offset = i128::from(k) * i128::from(t.extent());
         let (low, high) = (i128::from(t.lb().min(t.ub())) + offset, i128::from(t.lb().max(t.ub())) + offset);
@@ -177,10 +178,12 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
             ]
         };
         scene.line(&points, Paint::Ink, 0.9, true);
+        drawn += 1;
     }
-    match count > INSTANCES + 1 {
-        true => format!("dashed: instances 0 to {} and the last", INSTANCES - 1),
-        false => "dashed: instances".to_owned(),
+    match (drawn, count > INSTANCES + 1) {
+        (0, _) => String::new(),
+        (_, true) => format!("dashed: some of instances 0 to {} and the last", INSTANCES - 1),
+        (_, false) => "dashed: instances".to_owned(),
     }
 }
 
@@ -190,11 +193,10 @@ pub(crate) fn path(scene: &mut Scene, fold: &Fold, frame: &Frame, blocks: &[(usi
         return false;
     }
     // Below the numbers in the blocks.
-    let low = if frame.high >= 24.0 { 0.8 } else { 0.5 };
     let points: Vec<(f64, f64)> = blocks
         .iter()
         .map(|(_, (line, from, to))| {
-            ((frame.x(*from) + frame.x(*to)) / 2.0, frame.y(*line) + frame.high * low)
+            ((frame.x(*from) + frame.x(*to)) / 2.0, frame.y(*line) + frame.high * 0.86)
         })
         .collect();
     scene.line(&points, Paint::Ink, 0.9, false);

@@ -113,7 +113,7 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     let legend = match &blocks {
         Some(blocks) => {
             draw_blocks(&mut scene, map, fold, &frame, blocks);
-            how.clone()
+            if map.blocks > 0 { format!("{how}; numbers: first packed byte of a block") } else { how.clone() }
         }
         None => {
             let bins = Bins::new(map, fold, COLUMNS);
@@ -223,8 +223,10 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
             let text = format!("left out: {} without a byte", in_bytes(rows * fold.width));
             let w = breadth(&text, SMALL) + 12.0;
             let x = frame.left + (PLOT - w) / 2.0;
-            scene.rect((x, middle - 7.0), (w, 14.0), Paint::Ground, String::new());
-            scene.words((frame.left + PLOT / 2.0, middle + 3.7), Anchor::Middle, SMALL, Paint::Pale, &text);
+            let high = frame.high.min(14.0);
+            scene.rect((x, middle - high / 2.0), (w, high), Paint::Ground, String::new());
+            let (size, at) = (SMALL.min(high), (frame.left + PLOT / 2.0, middle + high.min(SMALL) * 0.35));
+            scene.words(at, Anchor::Middle, size, Paint::Pale, &text);
             labelled = None;
             continue;
         };
@@ -362,7 +364,7 @@ fn legend(scene: &mut Scene, map: &Map, (left, y): (f64, f64), how: &str, path: 
     }
     let mut notes = vec![how.to_owned()];
     if path {
-        notes.push("the line is the path of packing".to_owned());
+        notes.push("line: the path of packing".to_owned());
     }
     if !instances.is_empty() {
         notes.push(instances.to_owned());
