@@ -4,12 +4,14 @@
 //! values, and loops over one run, to the operation. Nothing here knows what an operation is; each has a file and a line in `run`.
 
 mod external32;
+mod reduce;
 
 use std::ops::Range;
 
 use crate::interval::{Cover, Interval, packed_bytes};
-use crate::kind::Operation;
+use crate::kind::{Op, Operation};
 use crate::micro::Buffers;
+use crate::micro::buffers::{Element, Handed};
 use crate::nest::{Body, Leaf, LoopNest, Node, Normal, Offsets, Value};
 
 /// A value that the other side cannot hold.
@@ -31,6 +33,28 @@ struct Run {
     value: Value,
 }
 
+/// What is on the packed side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packed {
+    /// The stream.
+    Stream,
+    /// A second buffer of the same layout.
+    Layout,
+}
+
+impl Run {
+    /// Bytes from a value to the next one on the packed side.
+    fn packed(&self, side: Packed) -> i64 {
+        if side == Packed::Layout { self.value.user() } else { self.value.packed() }
+    }
+
+    /// The same run where the packed side is as `side` says.
+    fn on(self, side: Packed) -> Run {
+        let moved = |o: Offsets| Offsets::new(o.user, if side == Packed::Layout { o.user } else { o.packed });
+        Run { at: moved(self.at), step: moved(self.step), ..self }
+    }
+}
+
 /// Does what `operation` does to a run, in order.
 fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     match operation {
@@ -41,6 +65,7 @@ fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
             Ok(())
         }
         Operation::External32 => external32::run(memory, run),
+        Operation::Reduce(op) => reduce::run(op, memory, run, Packed::Stream),
     }
 }
 
@@ -61,13 +86,52 @@ pub fn apply(
     count: u64,
     range: Range<u64>,
 ) -> Result<(), Unfit> {
+    runs(nest, count, range, &mut |one| run(operation, memory, &one))
+}
+
+/// Combines the values of `count` instances in the buffer on the packed side, which is laid out as the user's, with the user's own, in order: what
+/// `MPI_Reduce_local` does (MPI 5.0, 6.9.7).
+///
+/// # Errors
+/// As [`apply`]; none with the values that reductions have.
+pub fn combine(nest: &LoopNest<Normal, Value>, op: Op, memory: &Buffers, count: u64) -> Result<(), Unfit> {
+    let (side, all) = (Packed::Layout, 0..count.saturating_mul(nest.size() as u64));
+    runs(nest, count, all, &mut |one| reduce::run(op, memory, &one.on(side), side))
+}
+
+/// Hands the values of `count` instances to `f`, by runs that lie one after the other on both sides and are aligned for
+/// `element`, in order.
+///
+/// # Errors
+/// None.
+pub fn hand_on(
+    nest: &LoopNest<Normal, Value>,
+    element: Element,
+    memory: &Buffers,
+    count: u64,
+    f: &mut dyn FnMut(*const u8, *mut u8, u64),
+) -> Result<(), Unfit> {
+    runs(nest, count, 0..count.saturating_mul(nest.size() as u64), &mut |one| {
+        let Run { at, n, step, units, value } = one;
+        memory.hand_on(&Handed { value, at, n, step, units }, element, f);
+        Ok(())
+    })
+}
+
+/// Calls `run` with the whole values in a range of the packed stream, by runs, in order.
+fn runs(
+    nest: &LoopNest<Normal, Value>,
+    count: u64,
+    range: Range<u64>,
+    run: &mut dyn FnMut(Run) -> Result<(), Unfit>,
+) -> Result<(), Unfit> {
     let end = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
     let interval = Interval { from: end(range.start), to: end(range.end) };
     let root = |body: Body| Pending::Nodes { nodes: nest.body(body), at: Offsets::ZERO };
     let mut stack = vec![root(nest.root())];
-    let run = |at, n, step, units, value| match units {
+    let mut run = |at, n, step, units, value| match units {
         0 => Ok(()),
-        _ => run(operation, memory, &Run { at, n, step, units, value }),
+        _ => run(Run { at, n, step, units, value }),
     };
     while let Some(top) = stack.last_mut() {
         let (node, at) = match top {

@@ -292,25 +292,25 @@ impl Cache {
     }
 
     /// What copies from the first of `layouts` to the second, if that is known.
-    pub fn joint(&self, layouts: [&Arc<Layout>; 2]) -> Option<Arc<Joint>> {
+    pub fn joint<L: Cached>(&self, layouts: [&Arc<Layout<L>>; 2]) -> Option<Arc<Joint<L>>> {
         let mut state = self.state();
-        let (pairs, totals) = state.pairs();
+        let (pairs, totals) = L::pairs(&mut state);
         pairs.get(totals, layouts)
     }
 
     /// Remembers `joint` for `layouts`, or returns what somebody else did. It keeps neither of them.
-    pub fn keep_joint(&self, layouts: [&Arc<Layout>; 2], joint: Joint) -> Arc<Joint> {
+    pub fn keep_joint<L: Cached>(&self, layouts: [&Arc<Layout<L>>; 2], joint: Joint<L>) -> Arc<Joint<L>> {
         let mut state = self.state();
-        let (pairs, totals) = state.pairs();
+        let (pairs, totals) = L::pairs(&mut state);
         let joint = pairs.insert(totals, layouts, joint);
         state.evict(self.capacity);
         joint
     }
 
     /// As [`Cache::settle`], after the pair of `layouts` got its kernel.
-    pub fn settle_joint(&self, layouts: [&Arc<Layout>; 2]) {
+    pub fn settle_joint<L: Cached>(&self, layouts: [&Arc<Layout<L>>; 2]) {
         let mut state = self.state();
-        let (pairs, totals) = state.pairs();
+        let (pairs, totals) = L::pairs(&mut state);
         pairs.settle(totals, layouts);
         state.evict(self.capacity);
     }

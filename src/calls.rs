@@ -17,6 +17,10 @@ pub struct Totals {
     pub calls: [u64; Kind::COUNT],
     /// Packed bytes by the same.
     pub bytes: [u64; Kind::COUNT],
+    /// Calls that copied from layout to layout, or combined there.
+    pub copies: u64,
+    /// Bytes of their streams.
+    pub copied: u64,
     /// Parts of ranges that were moved by kernels rather than walked.
     pub parts: u64,
 }
@@ -27,6 +31,8 @@ impl Totals {
             self.calls[kind] = self.calls[kind].wrapping_add(shard.calls[kind].load(Relaxed));
             self.bytes[kind] = self.bytes[kind].wrapping_add(shard.bytes[kind].load(Relaxed));
         }
+        self.copies = self.copies.wrapping_add(shard.copies.load(Relaxed));
+        self.copied = self.copied.wrapping_add(shard.copied.load(Relaxed));
         self.parts = self.parts.wrapping_add(shard.parts.load(Relaxed));
     }
 }
@@ -35,7 +41,7 @@ impl Totals {
 static COUNTINGS: AtomicUsize = AtomicUsize::new(0);
 static SHARDS: Mutex<Shards> = Mutex::new(Shards {
     live: Vec::new(),
-    gone: Totals { calls: [0; Kind::COUNT], bytes: [0; Kind::COUNT], parts: 0 },
+    gone: Totals { calls: [0; Kind::COUNT], bytes: [0; Kind::COUNT], copies: 0, copied: 0, parts: 0 },
 });
 
 #[derive(Debug)]
@@ -50,6 +56,8 @@ struct Shards {
 struct Shard {
     calls: [AtomicU64; Kind::COUNT],
     bytes: [AtomicU64; Kind::COUNT],
+    copies: AtomicU64,
+    copied: AtomicU64,
     parts: AtomicU64,
 }
 
@@ -113,6 +121,15 @@ pub(crate) fn count(kind: Kind, bytes: u64) {
     let _ = OWN_SHARD.try_with(|own| {
         add(&own.0.calls[kind.index()], 1);
         add(&own.0.bytes[kind.index()], bytes);
+    });
+}
+
+/// Counts one call that copies `bytes` bytes from layout to layout. What of them goes through a buffer is counted as packed and unpacked too.
+#[cold]
+pub(crate) fn count_copy(bytes: u64) {
+    let _ = OWN_SHARD.try_with(|own| {
+        add(&own.0.copies, 1);
+        add(&own.0.copied, bytes);
     });
 }
 

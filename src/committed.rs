@@ -7,6 +7,7 @@
 mod applied;
 mod definition;
 mod direct;
+mod reduced;
 mod segments;
 
 use std::fmt;
@@ -30,6 +31,7 @@ use crate::nest::{LoopNest, Normal};
 pub use applied::Applied;
 use definition::Call;
 pub use direct::Direct;
+pub use reduced::ByFunction;
 
 /// A committed datatype. Cloning shares it; it keeps its kernels alive.
 #[derive(Clone)]

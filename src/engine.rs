@@ -34,6 +34,7 @@ use crate::{decode, emit, interp, legalize, load, lower, normalize, schedule, wa
 pub use config::{Config, Mode};
 pub use counters::Counters;
 pub use explain::{Explanation, Stage};
+pub(crate) use joint::Joined;
 
 pub(crate) use values::Place;
 

@@ -20,6 +20,8 @@ pub enum ErrorClass {
     Count = 2,
     /// Invalid datatype argument.
     Type = 3,
+    /// Invalid reduction operation.
+    Op = 10,
     /// Invalid argument of some other kind.
     Arg = 13,
     /// Data was longer than the space for it.

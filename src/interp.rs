@@ -5,6 +5,7 @@
 //! lowering or anything behind it.
 
 pub mod external32;
+pub mod reduce;
 
 use std::ops::Range;
 

@@ -3,10 +3,13 @@
 //! A kind is a transfer, the [`Direction`], with a leaf [`Operation`]. It is the key of what serves a layout, of the counters of calls,
 //! and of `ddtc explain`. Pack and unpack of bytes are the kinds of every commit; any other costs nothing until it is asked for.
 
+mod op;
+
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorClass};
+pub use op::Op;
 
 /// Transfer between the user's buffer and the packed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,17 +47,37 @@ pub enum Operation {
     Bytes,
     /// Its value is in external32 representation on the packed side (MPI 5.0, 14.5.2).
     External32,
+    /// The packed value is combined with the user's, which is where the result goes: unpacking alone has a meaning.
+    Reduce(Op),
 }
 
 impl Operation {
-    /// All operations, that of bytes first.
-    pub const ALL: [Operation; 2] = [Operation::Bytes, Operation::External32];
+    /// All operations but the reductions, that of bytes first.
+    pub const PLAIN: [Operation; 2] = [Operation::Bytes, Operation::External32];
+
+    /// How many classes of operations are counted apart: the plain ones, and all reductions together.
+    const CLASSES: usize = Operation::PLAIN.len() + 1;
+
+    /// All operations, that of bytes first, the reductions last.
+    pub fn all() -> impl Iterator<Item = Operation> {
+        Operation::PLAIN.into_iter().chain(Op::ALL.into_iter().map(Operation::Reduce))
+    }
+
+    /// Its class, below [`Operation::CLASSES`].
+    fn class(self) -> usize {
+        match self {
+            Operation::Bytes => 0,
+            Operation::External32 => 1,
+            Operation::Reduce(_) => Operation::CLASSES - 1,
+        }
+    }
 
     /// The word of text forms and of the command line.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Bytes => "bytes",
             Operation::External32 => "external32",
+            Operation::Reduce(op) => op.name(),
         }
     }
 }
@@ -69,8 +92,8 @@ impl FromStr for Operation {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Operation, Error> {
-        Operation::ALL.into_iter().find(|o| o.name() == text).ok_or_else(|| {
-            let names: Vec<_> = Operation::ALL.iter().map(|o| o.name()).collect();
+        Operation::all().find(|o| o.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Operation::all().map(Operation::name).collect();
             let rule = format!("must be one of {}", names.join(", "));
             Error::new(ErrorClass::Arg, "kind", "operation", text, rule)
         })
@@ -87,19 +110,12 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// How many there are.
-    pub const COUNT: usize = 2 * Operation::ALL.len();
+    /// How many are counted apart.
+    pub const COUNT: usize = 2 * Operation::CLASSES;
 
-    /// All kinds by [`Kind::index`]: pack and unpack of bytes first.
-    pub fn all() -> impl Iterator<Item = Kind> {
-        Operation::ALL
-            .into_iter()
-            .flat_map(|operation| Direction::BOTH.map(|direction| Kind { direction, operation }))
-    }
-
-    /// A number below [`Kind::COUNT`], for tables by kind.
+    /// A number below [`Kind::COUNT`], for tables by kind: pack and unpack of bytes first; all reductions have one.
     pub fn index(self) -> usize {
-        2 * self.operation as usize + self.direction as usize
+        2 * self.operation.class() + self.direction as usize
     }
 }
 
@@ -124,16 +140,21 @@ mod tests {
 
     #[test]
     fn kinds_are_numbered_in_order() {
-        assert!(Kind::all().map(Kind::index).eq(0..Kind::COUNT));
+        let all = Operation::PLAIN.into_iter().chain([Operation::Reduce(Op::Sum)]);
+        let kinds = all.flat_map(|operation| Direction::BOTH.map(|direction| Kind { direction, operation }));
+        assert!(kinds.map(Kind::index).eq(0..Kind::COUNT));
+        let reductions =
+            Op::ALL.map(|op| Kind { direction: Direction::Unpack, operation: Operation::Reduce(op) });
+        assert!(reductions.iter().all(|kind| kind.index() == Kind::COUNT - 1));
         assert_eq!(Kind::from(Direction::Unpack).index(), Direction::Unpack as usize);
     }
 
     #[test]
     fn operations_read_as_they_print() {
-        for operation in Operation::ALL {
+        for operation in Operation::all() {
             assert_eq!(operation.to_string().parse(), Ok(operation));
         }
         let error = "external64".parse::<Operation>().unwrap_err().to_string();
-        assert!(error.contains("bytes, external32"), "{error}");
+        assert!(error.contains("bytes, external32, sum") && error.contains("no_op"), "{error}");
     }
 }

@@ -15,7 +15,7 @@ use crate::column::{Column, more_room, room};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::packed_bytes;
-use crate::kind::Operation;
+use crate::kind::{Op, Operation};
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 
 /// What the leaves of a nest count, by the leaf operation that it is lowered for.
@@ -28,6 +28,19 @@ pub trait Leaves: Copy {
 
     /// The leaves of a basic type: offsets in bytes of the first unit on both sides, number, unit.
     fn of(self, named: Named) -> BasicLeaves<Self::Leaf>;
+
+    /// The leaf of an unnamed pair of a value and an index so many bytes behind it, where the two are one.
+    fn pair(self, _value: Named, _index: (Named, i64)) -> Option<Self::Leaf> {
+        None
+    }
+
+    /// Whether there is something to be done with every element of `t`.
+    ///
+    /// # Errors
+    /// The first element for which there is not.
+    fn check(self, _t: &Datatype) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What [`Leaves::of`] gives: two leaves at most.
@@ -57,7 +70,51 @@ impl Leaves for Values {
         match self.0 {
             Operation::Bytes => Native.of(named),
             Operation::External32 => External32.of(named),
+            Operation::Reduce(op) => Reduced(op).of(named),
         }
+    }
+
+    fn pair(self, value: Named, index: (Named, i64)) -> Option<Value> {
+        match self.0 {
+            Operation::Reduce(op) => Reduced(op).pair(value, index),
+            _ => None,
+        }
+    }
+
+    fn check(self, t: &Datatype) -> Result<()> {
+        match self.0 {
+            Operation::Reduce(op) => t.check_reduction(op),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Values as they are in memory, combined by an operation (MPI 5.0, 6.9.2 to 6.9.4).
+#[derive(Clone, Copy, Debug)]
+pub struct Reduced(pub Op);
+
+impl Leaves for Reduced {
+    type Leaf = Value;
+
+    fn of(self, named: Named) -> BasicLeaves<Value> {
+        if self.0.is_location() {
+            return Native.of(named);
+        }
+        let parts = named.parts().iter().scan(0, |packed, &(part, offset)| {
+            let (value, n) = Value::reduced(self.0, part);
+            let at = Offsets::new(offset, *packed);
+            *packed += part.size();
+            Some((at, n, value))
+        });
+        parts.collect()
+    }
+
+    fn pair(self, value: Named, (index, at): (Named, i64)) -> Option<Value> {
+        self.0.is_location().then(|| Value::pair(value, index, at))
+    }
+
+    fn check(self, t: &Datatype) -> Result<()> {
+        t.check_reduction(self.0)
     }
 }
 
@@ -112,12 +169,13 @@ struct Done<L> {
 /// Lowers `t` for a run-time number of instances.
 ///
 /// # Errors
-/// A size in external32 that does not fit in 64 bits; otherwise only faults of ddtc: a datatype that was built has a nest.
+/// A size in external32 that does not fit in 64 bits; of [`Leaves::check`]; otherwise only faults of ddtc: a datatype that was built has a nest.
 pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::Leaf>> {
     if t.size() > i64::MAX / V::GROWTH {
         let rule = "the size in external32 must fit in 64 bits";
         return Err(Error::new(ErrorClass::ValueTooLarge, "lower", "size", t.size(), rule));
     }
+    leaves.check(t)?;
     let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), alike: HashMap::default(), leaves };
     let mut stack = vec![(t, false)];
     while let Some((t, children_done)) = stack.pop() {
@@ -186,6 +244,11 @@ impl<V: Leaves> Lowering<'_, V> {
     }
 
     fn one(&mut self, t: &Datatype) -> Result<Done<V::Leaf>> {
+        if let Some((value, index)) = t.value_index_parts()
+            && let Some(unit) = self.leaves.pair(value, index)
+        {
+            return self.done(vec![Node::units(Offsets::ZERO, 1, unit)], None);
+        }
         if let Some(e) = t.expansion() {
             return self.of(e);
         }

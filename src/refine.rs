@@ -107,7 +107,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         let [Some(user_step), Some(packed_step)] = steps else {
             return Err(Error::internal("refine", "a root of rows").into());
         };
-        let node = if let [Item::Run { n, unit, .. }, Item::Run { .. }] = &chunks {
+        let node = if let [Item::Run { n, unit, .. }, Item::Run { unit: other, .. }] = &chunks {
+            same(*unit, *other)?;
             Node::Copy { at: Offsets::ZERO, n: Quantity::counted(*n), unit: unit.in_memory() }
         } else {
             let body = self.chunks(chunks, 0)?;
@@ -206,9 +207,7 @@ impl<'n, L: Leaf> Join<'n, L> {
             self.spend(1)?;
             match (x, y) {
                 (Item::Run { at, n, unit }, Item::Run { at: to, n: m, unit: other }) => {
-                    if unit != other {
-                        return Err(Error::internal("refine", "values of different classes").into());
-                    }
+                    same(unit, other)?;
                     let both = n.min(m);
                     out.run(Offsets::new(at, to), both, unit.in_memory())?;
                     let rest = |at: i64, n: u64| {
@@ -230,14 +229,8 @@ impl<'n, L: Leaf> Join<'n, L> {
                     let common = self.common(&x, &y)?;
                     let k = x.bytes().min(y.bytes()) / common;
                     if k == 0 {
-                        // No whole period fits: the side of the longer pieces is taken apart.
-                        if x.granule() >= y.granule() {
-                            x.open(self.nests[0], &mut user);
-                            packed.push(y);
-                        } else {
-                            user.push(x);
-                            y.open(self.nests[1], &mut packed);
-                        }
+                        // No whole period fits.
+                        self.open_longer([x, y], [&mut user, &mut packed]);
                         continue;
                     }
                     let cut = |item: Item<'n, L>, stack: &mut Stack<'n, L>| {
@@ -248,14 +241,7 @@ impl<'n, L: Leaf> Join<'n, L> {
                     let heads = [cut(x, &mut user), cut(y, &mut packed)];
                     if k == 1 && !heads.iter().any(|head| head.granule() == common && !is_run(head)) {
                         // One period of several iterations on both sides, which share no smaller one.
-                        let [x, y] = heads;
-                        if x.granule() >= y.granule() {
-                            x.open(self.nests[0], &mut user);
-                            packed.push(y);
-                        } else {
-                            user.push(x);
-                            y.open(self.nests[1], &mut packed);
-                        }
+                        self.open_longer(heads, [&mut user, &mut packed]);
                     } else if k == 1 {
                         let [x, y] = heads;
                         open_single(x, self.nests[0], common, &mut user);
@@ -265,6 +251,17 @@ impl<'n, L: Leaf> Join<'n, L> {
                     }
                 }
             }
+        }
+    }
+
+    /// Takes the side of the longer pieces apart.
+    fn open_longer(&self, [x, y]: [Item<'n, L>; 2], [user, packed]: [&mut Stack<'n, L>; 2]) {
+        if x.granule() >= y.granule() {
+            x.open(self.nests[0], user);
+            packed.push(y);
+        } else {
+            user.push(x);
+            y.open(self.nests[1], packed);
         }
     }
 
@@ -381,6 +378,11 @@ fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
         .first()
         .map(|node| Item::of(node, 0, u64::MAX / 2))
         .filter(|item| item.granule() > 0)
+}
+
+/// Values of two classes have no joint run. A beginning of both streams may still be alike.
+fn same<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
+    if unit == other { Ok(()) } else { Err(Stop::Refused("values of different classes")) }
 }
 
 /// Bytes in memory that a chunk of a root steps by.

@@ -35,9 +35,10 @@ fn bad(arguments: &[&str]) -> String {
     error
 }
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "explain",
     "lower",
+    "refine",
     "normalize",
     "schedule",
     "legalize",
@@ -140,6 +141,43 @@ fn one_stage_is_printed_alone() {
         .map(|d| if d == "pack" { good(&["schedule", t]) } else { good(&["schedule", "--unpack", t]) })
         .into();
     assert_ne!(texts[0], texts[1]);
+}
+
+#[test]
+fn copies_are_explained() {
+    let (from, to) = ("vector(6, 1, 2, int)", "copy:vector(4, 1, 3, int)");
+    let text = good(&["explain", "--target", "avx2", "--kind", to, from]);
+    let stages: Vec<&str> = text.lines().filter_map(|l| l.split_once(": ")).map(|(name, _)| name).collect();
+    let wanted = ["lower", "normalize", "lower", "normalize", "refine", "normalize", "schedule", "legalize"];
+    let shown: Vec<&str> = stages.into_iter().filter(|name| wanted.contains(name)).collect();
+    assert_eq!(shown[..wanted.len()], wanted, "{text}");
+    // A stage by itself is that of what joins both.
+    let nest = good(&["refine", "--kind", to, from]);
+    assert!(nest.starts_with("nest lowered layout size 48 extent 88\n"), "{nest}");
+    assert!(good(&["normalize", "--kind", to, from]).starts_with("nest normal layout"));
+    // Entries of the corpus have names; a matrix by columns becomes one by rows.
+    let plan = good(&["schedule", "--target", "avx2", "--kind", "copy:FFT2D_gather.S", "FFT2D_scatter.S"]);
+    assert!(plan.contains("transpose<16>.avx2"), "{plan}");
+    assert!(
+        good(&["explain", "--kind", "copy:int", "contiguous(0, int)"])
+            .contains("through a buffer: nothing is moved")
+    );
+    assert!(bad(&["refine", from]).contains("--kind: two datatypes are joined for a copy"));
+    assert!(bad(&["explain", "--kind", "copy", from]).contains("copy needs the datatype"));
+    assert!(bad(&["explain", "--kind", "copy:in", from]).contains("'in'"));
+    assert!(bad(&["explain", "--unpack", "--kind", to, from]).contains("--unpack"));
+}
+
+#[test]
+fn reductions_are_explained() {
+    let text = good(&["explain", "--target", "avx2", "--kind", "sum:double", "vector(100, 1, 3, double)"]);
+    assert!(text.contains("reduce.sum.float8.avx2"), "{text}");
+    let error = bad(&["explain", "--kind", "sum:double", "struct([1, 1], [0, 8], [double, int])"]);
+    assert!(error.contains("element = 1 ") && error.contains("MPI_INT"), "{error}");
+    assert!(bad(&["explain", "--kind", "sum", "char"]).contains("element = 0 "));
+    assert!(bad(&["explain", "--kind", "sum:real", "double"]).contains("MPI_REAL"));
+    assert!(bad(&["explain", "--kind", "sum:reel", "double"]).contains("'reel'"));
+    assert!(bad(&["explain", "--kind", "external32:int", "int"]).contains("reduction alone"));
 }
 
 #[test]

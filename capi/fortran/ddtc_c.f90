@@ -663,6 +663,22 @@ module ddtc_c
       type(c_ptr), value :: datatype
       integer(c_int64_t), intent(inout) :: size
     end function
+    integer(c_int) function ddtc_reduce_local(inbuf, inoutbuf, count, datatype, op) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: inbuf
+      type(c_ptr), value :: inoutbuf
+      integer(c_int), value :: count
+      type(c_ptr), value :: datatype
+      type(c_ptr), value :: op
+    end function
+    integer(c_int) function ddtc_reduce_local_c(inbuf, inoutbuf, count, datatype, op) bind(C)
+      import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
+      type(c_ptr), value :: inbuf
+      type(c_ptr), value :: inoutbuf
+      integer(c_int64_t), value :: count
+      type(c_ptr), value :: datatype
+      type(c_ptr), value :: op
+    end function
     integer(c_int) function ddtc_pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position) bind(C)
       import :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char
       character(kind=c_char), intent(in) :: datarep(*)

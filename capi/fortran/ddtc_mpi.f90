@@ -30,6 +30,20 @@ module ddtc_mpi
   integer, parameter :: MPI_COMM_WORLD = 257
   integer, parameter :: MPI_COMM_SELF = 258
   integer, parameter :: MPI_OP_NULL = 32
+  integer, parameter :: MPI_SUM = 33
+  integer, parameter :: MPI_MIN = 34
+  integer, parameter :: MPI_MAX = 35
+  integer, parameter :: MPI_PROD = 36
+  integer, parameter :: MPI_BAND = 40
+  integer, parameter :: MPI_BOR = 41
+  integer, parameter :: MPI_BXOR = 42
+  integer, parameter :: MPI_LAND = 48
+  integer, parameter :: MPI_LOR = 49
+  integer, parameter :: MPI_LXOR = 50
+  integer, parameter :: MPI_MINLOC = 56
+  integer, parameter :: MPI_MAXLOC = 57
+  integer, parameter :: MPI_REPLACE = 60
+  integer, parameter :: MPI_NO_OP = 61
   integer, parameter :: MPI_GROUP_NULL = 264
   integer, parameter :: MPI_GROUP_EMPTY = 265
   integer, parameter :: MPI_WIN_NULL = 272
@@ -288,7 +302,7 @@ module ddtc_mpi
     ddtc_set_fortran_booleans, ddtc_mpi_set, ddtc_mpi_get, ddtc_t_report, ddtc_pack, ddtc_unpack, &
     ddtc_pack_c, ddtc_unpack_c, ddtc_pack_size, ddtc_pack_size_c, ddtc_pack_external, ddtc_pack_external_c, &
     ddtc_unpack_external, ddtc_unpack_external_c, ddtc_pack_external_size, ddtc_pack_external_size_c, &
-    ddtc_get_address, ddtc_get_elements_c, &
+    ddtc_reduce_local, ddtc_reduce_local_c, ddtc_get_address, ddtc_get_elements_c, &
     ddtc_get_count_c, ddtc_elements_size, ddtc_error_add_class, ddtc_error_add_code, ddtc_error_add_string, &
     ddtc_error_remove_class, ddtc_error_remove_code, ddtc_error_remove_string, ddtc_errhandler_create, &
     ddtc_errhandler_free, ddtc_errhandler_set, ddtc_errhandler_get, ddtc_errhandler_call, ddtc_info_create, &
@@ -924,6 +938,36 @@ contains
     if (code == 0) code = ddtc_type_fromint(datatype, handle)
     if (code == 0) code = ddtc_pack_size_c(incount, handle, size)
     call finish(code, 'MPI_Pack_size_c', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Reduce_local(inbuf, inoutbuf, count, datatype, op, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, inoutbuf
+    type(*), intent(in) :: inbuf
+    type(*) :: inoutbuf
+    integer, intent(in) :: count
+    integer, intent(in) :: datatype, op
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle, operation
+    integer :: code
+    operation = transfer(int(op, c_intptr_t), operation)
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_reduce_local(buffer(inbuf), buffer(inoutbuf), count, handle, operation)
+    call finish(code, 'MPI_Reduce_local', ierror)
+  end subroutine
+
+  subroutine MPI_Reduce_local_c(inbuf, inoutbuf, count, datatype, op, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, inoutbuf
+    type(*), intent(in) :: inbuf
+    type(*) :: inoutbuf
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer, intent(in) :: datatype, op
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle, operation
+    integer :: code
+    operation = transfer(int(op, c_intptr_t), operation)
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_reduce_local_c(buffer(inbuf), buffer(inoutbuf), count, handle, operation)
+    call finish(code, 'MPI_Reduce_local_c', ierror)
   end subroutine
 
   subroutine MPI_Pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position, ierror)

@@ -54,6 +54,7 @@ enum {
     DDTC_ERR_BUFFER = 1,
     DDTC_ERR_COUNT = 2,
     DDTC_ERR_TYPE = 3,
+    DDTC_ERR_OP = 10,
     DDTC_ERR_ARG = 13,
     DDTC_ERR_TRUNCATE = 15,
     DDTC_ERR_OTHER = 16,
@@ -474,6 +475,46 @@ int ddtc_unpack_external_c(const char *datarep, const void *inbuf, ddtc_count in
 int ddtc_pack_external_size(const char *datarep, int incount, ddtc_datatype datatype, ddtc_aint *size);
 int ddtc_pack_external_size_c(const char *datarep, ddtc_count incount, ddtc_datatype datatype, ddtc_count *size);
 
+/* ---- Reductions (MPI 5.0, 6.9) -----------------------------------------------------------------------------------------
+ * inout[i] = in[i] op inout[i], element by element in the order of the type map, so that an element that a type names three times gets three
+ * contributions. Types are committed, and any layout of elements that the operation is defined for (tables of 6.9.2 to 6.9.4; REPLACE and
+ * NO_OP take all): DDTC_ERR_OP names the first element that it is not defined for, and nothing is written. Integers wrap; what is no number
+ * behaves as in a plain C loop. The two buffers do not overlap.
+ *
+ * reduce_local: `inbuf` is laid out as `inoutbuf`. unpack_reduce: `inbuf` is what pack makes, from *position on, which it moves on.
+ * An operation of the caller's own is called by reduce_local with its arguments, as MPI has it. unpack_reduce calls it on arrays of elements of the
+ * basic type, which must be one for all (else DDTC_ERR_OP), with its handle; arrays are aligned for that type, be they copies. It must not free
+ * datatypes or operations that are in use. */
+typedef struct MPI_ABI_Op *ddtc_op;
+typedef void ddtc_user_function(void *invec, void *inoutvec, int *len, ddtc_datatype *datatype);
+typedef void ddtc_user_c_function(void *invec, void *inoutvec, ddtc_count *len, ddtc_datatype *datatype);
+#define DDTC_OP_NULL ((ddtc_op)0x20)
+#define DDTC_SUM ((ddtc_op)0x21)
+#define DDTC_MIN ((ddtc_op)0x22)
+#define DDTC_MAX ((ddtc_op)0x23)
+#define DDTC_PROD ((ddtc_op)0x24)
+#define DDTC_BAND ((ddtc_op)0x28)
+#define DDTC_BOR ((ddtc_op)0x29)
+#define DDTC_BXOR ((ddtc_op)0x2a)
+#define DDTC_LAND ((ddtc_op)0x30)
+#define DDTC_LOR ((ddtc_op)0x31)
+#define DDTC_LXOR ((ddtc_op)0x32)
+#define DDTC_MINLOC ((ddtc_op)0x38)
+#define DDTC_MAXLOC ((ddtc_op)0x39)
+#define DDTC_REPLACE ((ddtc_op)0x3c)
+#define DDTC_NO_OP ((ddtc_op)0x3d)
+
+int ddtc_reduce_local(const void *inbuf, void *inoutbuf, int count, ddtc_datatype datatype, ddtc_op op);
+int ddtc_reduce_local_c(const void *inbuf, void *inoutbuf, ddtc_count count, ddtc_datatype datatype, ddtc_op op);
+int ddtc_unpack_reduce(const void *inbuf, int insize, int *position, void *outbuf, int outcount, ddtc_datatype datatype,
+                       ddtc_op op);
+int ddtc_unpack_reduce_c(const void *inbuf, ddtc_count insize, ddtc_count *position, void *outbuf, ddtc_count outcount,
+                         ddtc_datatype datatype, ddtc_op op);
+int ddtc_op_create(ddtc_user_function *function, int commute, ddtc_op *op);
+int ddtc_op_create_c(ddtc_user_c_function *function, int commute, ddtc_op *op);
+int ddtc_op_free(ddtc_op *op);
+int ddtc_op_commutative(ddtc_op op, int *commute);
+
 /* ---- Tool information interface (MPI 4.1, chapter 16) --------------------------------------------------------------
  * The functions of MPI_T with its arguments and error codes, between t_init_thread and t_finalize, which are counted; before
  * anything else and from any thread. Strings: at most *len - 1 characters and a NUL are written, *len returns the full length plus
@@ -596,11 +637,13 @@ int ddtc_committed_range(const ddtc_committed *committed, int direction, void *u
                          void *packed, ddtc_count max_bytes, ddtc_count *bytes);
 int ddtc_committed_kernel(const ddtc_committed *committed, int direction, ddtc_kernel *kernel);
 
-/* A committed type in external32 (see ddtc_pack_external): looked up once, kept by the caller, counted as a committed type is. A range
+/* A committed type in external32 (see ddtc_pack_external), or under one of MPI's operations (see ddtc_unpack_reduce), which unpacks alone (DDTC_PACK
+ * is DDTC_ERR_OP): looked up once, kept by the caller, counted as a committed type is. A range
  * begins between two values and moves whole ones: `bytes` may be less than max_bytes. What does not fit is DDTC_ERR_CONVERSION, and
  * the values before it are moved. */
 typedef struct ddtc_applied ddtc_applied;
 int ddtc_committed_external32(const ddtc_committed *committed, const ddtc_applied **applied);
+int ddtc_committed_reduce(const ddtc_committed *committed, ddtc_op op, const ddtc_applied **applied);
 int ddtc_applied_retain(const ddtc_applied *applied);
 int ddtc_applied_release(const ddtc_applied *applied);
 int ddtc_applied_size(const ddtc_applied *applied, ddtc_count count, ddtc_count *bytes);
@@ -613,12 +656,16 @@ int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, d
  * type on the other side; MPI_BYTE and MPI_PACKED match any. DDTC_ERR_TRUNCATE if the target has no room. Both types must be committed.
  *   copy               through handles
  *   committed_direct   looked up once, kept by the caller, counted as a committed type is; holds both types
+ *   committed_direct_reduce   the same, but what gets there is combined with what was there, target = op(source, target), by one of MPI's operations:
+ *                      DDTC_ERR_OP names the first element that it is not defined for
  *   direct_period      so many bytes at a time go in one pass, and what is left through a small buffer; 0 where all does
  *   direct_copy        *bytes: what was copied */
 int ddtc_copy(const void *inbuf, ddtc_count incount, ddtc_datatype intype, void *outbuf, ddtc_count outcount,
               ddtc_datatype outtype);
 typedef struct ddtc_direct ddtc_direct;
 int ddtc_committed_direct(const ddtc_committed *from, const ddtc_committed *to, const ddtc_direct **direct);
+int ddtc_committed_direct_reduce(const ddtc_committed *from, const ddtc_committed *to, ddtc_op op,
+                                 const ddtc_direct **direct);
 int ddtc_direct_retain(const ddtc_direct *direct);
 int ddtc_direct_release(const ddtc_direct *direct);
 int ddtc_direct_period(const ddtc_direct *direct, ddtc_count *bytes);

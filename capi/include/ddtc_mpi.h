@@ -77,6 +77,20 @@ typedef ddtc_t_event_instance MPI_T_event_instance;
 #define MPI_COMM_WORLD ((MPI_Comm)0x101)
 #define MPI_COMM_SELF ((MPI_Comm)0x102)
 #define MPI_OP_NULL ((MPI_Op)0x20)
+#define MPI_SUM ((MPI_Op)0x21)
+#define MPI_MIN ((MPI_Op)0x22)
+#define MPI_MAX ((MPI_Op)0x23)
+#define MPI_PROD ((MPI_Op)0x24)
+#define MPI_BAND ((MPI_Op)0x28)
+#define MPI_BOR ((MPI_Op)0x29)
+#define MPI_BXOR ((MPI_Op)0x2a)
+#define MPI_LAND ((MPI_Op)0x30)
+#define MPI_LOR ((MPI_Op)0x31)
+#define MPI_LXOR ((MPI_Op)0x32)
+#define MPI_MINLOC ((MPI_Op)0x38)
+#define MPI_MAXLOC ((MPI_Op)0x39)
+#define MPI_REPLACE ((MPI_Op)0x3c)
+#define MPI_NO_OP ((MPI_Op)0x3d)
 #define MPI_GROUP_NULL ((MPI_Group)0x108)
 #define MPI_GROUP_EMPTY ((MPI_Group)0x109)
 #define MPI_WIN_NULL ((MPI_Win)0x110)
@@ -986,6 +1000,14 @@ static inline int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_
     return ddtc_mpi_check_on(comm, ddtc_pack_size_c(incount, datatype, size), "MPI_Pack_size_c");
 }
 /* No communicator belongs to these: errors go to that of MPI_COMM_SELF, as all others without one. */
+static inline int MPI_Reduce_local(const void *inbuf, void *inoutbuf, int count, MPI_Datatype datatype, MPI_Op op)
+{
+    return ddtc_mpi_check(ddtc_reduce_local(inbuf, inoutbuf, count, datatype, op), "MPI_Reduce_local");
+}
+static inline int MPI_Reduce_local_c(const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op)
+{
+    return ddtc_mpi_check(ddtc_reduce_local_c(inbuf, inoutbuf, count, datatype, op), "MPI_Reduce_local_c");
+}
 static inline int MPI_Pack_external(const char datarep[], const void *inbuf, int incount, MPI_Datatype datatype,
     void *outbuf, MPI_Aint outsize, MPI_Aint *position)
 {

@@ -1,4 +1,4 @@
-//! Copies from layout to layout: through handles, and for runtimes that keep what a look-up gave.
+//! Copies and reductions from layout to layout: through handles, and for runtimes that keep what a look-up gave.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use ddtc::object;
 use crate::arguments::{Type, export, handle, natural, out};
 use crate::embed::{committed, has_data};
 use crate::pack::uncommitted;
+use crate::reduce::predefined;
 
 /// The committed type of the handle that is argument `name`.
 fn ready(call: &'static str, name: &'static str, datatype: Type) -> Result<Committed> {
@@ -60,6 +61,17 @@ export! {
         const CALL: &str = "committed_direct";
         let place = out(CALL, "direct", place)?;
         let direct = committed(CALL, from)?.direct(committed(CALL, to)?)?;
+        place.set(Arc::into_raw(Arc::new(direct)));
+        Ok(())
+    }
+
+    fn ddtc_committed_direct_reduce(
+        from: *const Committed, to: *const Committed, op: Type, place: *mut *const Direct,
+    ) {
+        const CALL: &str = "committed_direct_reduce";
+        let place = out(CALL, "direct", place)?;
+        let op = predefined(CALL, op)?;
+        let direct = committed(CALL, from)?.direct_reduce(committed(CALL, to)?, op)?;
         place.set(Arc::into_raw(Arc::new(direct)));
         Ok(())
     }

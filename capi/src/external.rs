@@ -11,6 +11,7 @@ use ddtc::object::{self, Object};
 use crate::arguments::{Number, Type, UNDEFINED, export, handle, natural, out};
 use crate::embed::{committed, direction};
 use crate::pack::{bad_position, check_span, null, uncommitted};
+use crate::reduce::predefined;
 
 /// Checks the name of the data representation (MPI 5.0, 5.3 has one).
 ///
@@ -150,6 +151,15 @@ export! {
         const CALL: &str = "committed_external32";
         let place = out(CALL, "applied", place)?;
         let applied = committed(CALL, pointer)?.with(Operation::External32)?;
+        place.set(Arc::into_raw(Arc::new(applied)));
+        Ok(())
+    }
+
+    fn ddtc_committed_reduce(pointer: *const Committed, op: Type, place: *mut *const Applied) {
+        const CALL: &str = "committed_reduce";
+        let place = out(CALL, "applied", place)?;
+        let op = predefined(CALL, op)?;
+        let applied = committed(CALL, pointer)?.with(Operation::Reduce(op))?;
         place.set(Arc::into_raw(Arc::new(applied)));
         Ok(())
     }

@@ -142,7 +142,7 @@ macro_rules! c_programs {
 }
 
 c_programs! {
-    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status external environment
+    constructors decode badinput attributes windows addresses embed allocator threads tool kinds status external reduce environment
     exchange segments copy
 }
 
@@ -536,7 +536,7 @@ fn the_embedding_guide_runs() {
     let guide = std::fs::read_to_string(guide).expect("EMBEDDING.md");
     let blocks: Vec<&str> =
         guide.split("```c\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
-    assert_eq!(blocks.len(), 8);
+    assert_eq!(blocks.len(), 9);
     installed();
     // tests/guide has what a runtime has of its own, before and after.
     let part = |name| std::fs::read_to_string(format!("{HERE}/tests/guide/{name}.c")).expect(name);

@@ -9,14 +9,14 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use super::shelf::Totals;
 use super::{Layout, Tier, reaches};
 use crate::kind::Direction;
-use crate::nest::{self, Byte, LoopNest, Normal};
+use crate::nest::{self, Byte, Leaf, LoopNest, Normal};
 use crate::process::Awaited;
 
 /// The nest from one layout to another.
 #[derive(Debug)]
-pub struct JointNest {
+pub struct JointNest<L = Byte> {
     /// One instance is a joint period.
-    pub nest: LoopNest<Normal, Byte, nest::Layout>,
+    pub nest: LoopNest<Normal, L, nest::Layout>,
     /// Pack where the source is the user side, unpack where the target is.
     pub direction: Direction,
     /// Offsets in bytes that its normalization took out: of the source, of the target.
@@ -29,20 +29,20 @@ pub struct JointNest {
 
 /// A pair of layouts, and how bytes get from the first to the second.
 #[derive(Debug)]
-pub struct Joint {
-    nest: Result<JointNest, &'static str>,
+pub struct Joint<L = Byte> {
+    nest: Result<JointNest<L>, &'static str>,
     served: Awaited<Tier>,
     moved: AtomicU64,
 }
 
-impl Joint {
+impl<L: Leaf> Joint<L> {
     /// A pair whose joint nest is `nest`, or that goes through a buffer for a reason.
-    pub fn new(nest: Result<JointNest, &'static str>) -> Joint {
+    pub fn new(nest: Result<JointNest<L>, &'static str>) -> Joint<L> {
         Joint { nest, served: Awaited::default(), moved: AtomicU64::new(0) }
     }
 
     /// The joint nest, or why there is none.
-    pub fn nest(&self) -> Result<&JointNest, &'static str> {
+    pub fn nest(&self) -> Result<&JointNest<L>, &'static str> {
         self.nest.as_ref().map_err(|reason| *reason)
     }
 
@@ -73,28 +73,38 @@ impl Joint {
 pub(super) type Key = [usize; 2];
 
 /// Pairs by the addresses of their layouts.
-#[derive(Debug, Default)]
-pub(super) struct Pairs(HashMap<Key, Held, Xxh3DefaultBuilder>);
+#[derive(Debug)]
+pub struct Pairs<L>(HashMap<Key, Held<L>, Xxh3DefaultBuilder>);
+
+impl<L> Default for Pairs<L> {
+    fn default() -> Self {
+        Pairs(HashMap::default())
+    }
+}
 
 #[derive(Debug)]
-struct Held {
+struct Held<L> {
     /// Held weakly: no layout has the address of one that is gone while somebody remembers that.
-    layouts: [Weak<Layout>; 2],
-    joint: Arc<Joint>,
+    layouts: [Weak<Layout<L>>; 2],
+    joint: Arc<Joint<L>>,
     last_used: u64,
     /// What `Totals::bytes` counts for it.
     counted: usize,
 }
 
-/// What an entry takes beside the joint: itself, and the room of two layouts that may be gone.
-const ENTRY: usize = size_of::<(Key, Held)>() + size_of::<Joint>() + 2 * size_of::<Layout>();
-
-fn key(layouts: [&Arc<Layout>; 2]) -> Key {
+fn key<L>(layouts: [&Arc<Layout<L>>; 2]) -> Key {
     layouts.map(|layout| Arc::as_ptr(layout) as usize)
 }
 
-impl Pairs {
-    pub(super) fn get(&mut self, totals: &mut Totals, layouts: [&Arc<Layout>; 2]) -> Option<Arc<Joint>> {
+impl<L: Leaf> Pairs<L> {
+    /// What an entry takes beside the joint: itself, and the room of two layouts that may be gone.
+    const ENTRY: usize = size_of::<(Key, Held<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<Layout<L>>();
+
+    pub(super) fn get(
+        &mut self,
+        totals: &mut Totals,
+        layouts: [&Arc<Layout<L>>; 2],
+    ) -> Option<Arc<Joint<L>>> {
         let held = self.0.get_mut(&key(layouts))?;
         held.last_used = totals.tick();
         Some(Arc::clone(&held.joint))
@@ -104,12 +114,12 @@ impl Pairs {
     pub(super) fn insert(
         &mut self,
         totals: &mut Totals,
-        layouts: [&Arc<Layout>; 2],
-        joint: Joint,
-    ) -> Arc<Joint> {
+        layouts: [&Arc<Layout<L>>; 2],
+        joint: Joint<L>,
+    ) -> Arc<Joint<L>> {
         let last_used = totals.tick();
         let held = self.0.entry(key(layouts)).or_insert_with(|| {
-            let counted = ENTRY + joint.bytes();
+            let counted = Self::ENTRY + joint.bytes();
             totals.bytes += counted;
             Held { layouts: layouts.map(Arc::downgrade), joint: Arc::new(joint), last_used, counted }
         });
@@ -117,9 +127,9 @@ impl Pairs {
     }
 
     /// Counts the pair of `layouts` anew, if it is held.
-    pub(super) fn settle(&mut self, totals: &mut Totals, layouts: [&Arc<Layout>; 2]) {
+    pub(super) fn settle(&mut self, totals: &mut Totals, layouts: [&Arc<Layout<L>>; 2]) {
         if let Some(held) = self.0.get_mut(&key(layouts)) {
-            let now = ENTRY + held.joint.bytes();
+            let now = Self::ENTRY + held.joint.bytes();
             totals.bytes = totals.bytes - held.counted + now;
             held.counted = now;
         }
@@ -134,10 +144,11 @@ impl Pairs {
         })
     }
 
-    pub(super) fn drop_one(&mut self, totals: &mut Totals, key: Key) {
-        if let Some(held) = self.0.remove(&key) {
-            totals.bytes -= held.counted;
-            totals.counters.evictions += 1;
-        }
+    /// Drops the pair of that key; false if there is none.
+    pub(super) fn drop_one(&mut self, totals: &mut Totals, key: Key) -> bool {
+        let Some(held) = self.0.remove(&key) else { return false };
+        totals.bytes -= held.counted;
+        totals.counters.evictions += 1;
+        true
     }
 }

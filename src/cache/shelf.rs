@@ -24,7 +24,8 @@ type Key = (u128, Operation);
 pub struct State {
     bytes: Shelf<Byte>,
     values: Shelf<Value>,
-    pairs: Pairs,
+    byte_pairs: Pairs<Byte>,
+    value_pairs: Pairs<Value>,
     pub(super) totals: Totals,
     /// Bytes up to which looking for something to drop is in vain: the last search left that much, all of it in use.
     pub(super) searched: usize,
@@ -84,17 +85,27 @@ struct Held<L> {
 pub trait Cached: Leaf {
     /// Where they stand.
     fn shelf(state: &mut State) -> (&mut Shelf<Self>, &mut Totals);
+    /// Where pairs of them stand.
+    fn pairs(state: &mut State) -> (&mut Pairs<Self>, &mut Totals);
 }
 
 impl Cached for Byte {
     fn shelf(state: &mut State) -> (&mut Shelf<Byte>, &mut Totals) {
         (&mut state.bytes, &mut state.totals)
     }
+
+    fn pairs(state: &mut State) -> (&mut Pairs<Byte>, &mut Totals) {
+        (&mut state.byte_pairs, &mut state.totals)
+    }
 }
 
 impl Cached for Value {
     fn shelf(state: &mut State) -> (&mut Shelf<Value>, &mut Totals) {
         (&mut state.values, &mut state.totals)
+    }
+
+    fn pairs(state: &mut State) -> (&mut Pairs<Value>, &mut Totals) {
+        (&mut state.value_pairs, &mut state.totals)
     }
 }
 
@@ -207,11 +218,6 @@ impl<L: Leaf> Shelf<L> {
 }
 
 impl State {
-    /// Pairs of layouts, and what holds for all that is held.
-    pub(super) fn pairs(&mut self) -> (&mut Pairs, &mut Totals) {
-        (&mut self.pairs, &mut self.totals)
-    }
-
     /// Layouts held.
     pub(super) fn layouts(&self) -> usize {
         let count = |n: usize, held: usize| n + held;
@@ -226,7 +232,8 @@ impl State {
         }
         let layouts = self.bytes.free().chain(self.values.free());
         let layouts = layouts.map(|(used, hash, address)| (used, Free::Layout(hash, address)));
-        let pairs = self.pairs.free().map(|(used, key)| (used, Free::Pair(key)));
+        let pairs =
+            self.byte_pairs.free().chain(self.value_pairs.free()).map(|(used, key)| (used, Free::Pair(key)));
         let mut free: Vec<(u64, Free)> = layouts.chain(pairs).collect();
         free.sort_unstable();
         for (_, free) in free {
@@ -235,8 +242,12 @@ impl State {
                 break;
             }
             match free {
-                Free::Pair(key) => self.pairs.drop_one(&mut self.totals, key),
-                // An address is that of one layout.
+                // An address is that of one layout, here and below.
+                Free::Pair(key) => {
+                    if !self.byte_pairs.drop_one(&mut self.totals, key) {
+                        self.value_pairs.drop_one(&mut self.totals, key);
+                    }
+                }
                 Free::Layout(hash, address) => {
                     if !self.bytes.drop_one(&mut self.totals, hash, address) {
                         self.values.drop_one(&mut self.totals, hash, address);

@@ -59,6 +59,16 @@ impl Applied {
         &self.0.committed
     }
 
+    /// What serves it.
+    pub(super) fn layout(&self) -> &Arc<Layout<Value>> {
+        &self.0.layout
+    }
+
+    /// Bytes between the buffer address and where the nest begins.
+    pub(super) fn origin(&self) -> isize {
+        self.0.origin
+    }
+
     fn datatype(&self) -> &Datatype {
         self.0.committed.datatype()
     }
@@ -154,10 +164,14 @@ impl Applied {
         packed: *mut u8,
         range: Range<u64>,
     ) -> Result<()> {
+        let kind = Kind { direction, operation: self.operation() };
+        if let Kind { direction: Direction::Pack, operation: Operation::Reduce(op) } = kind {
+            let rule = "a reduction combines what is unpacked with what is there: there is nothing to pack";
+            return Err(Error::new(ErrorClass::Op, "pack", "operation", op.mpi_name(), rule));
+        }
         if range.is_empty() {
             return Ok(());
         }
-        let kind = Kind { direction, operation: self.operation() };
         let bytes = range.end - range.start;
         if calls::counting() {
             calls::count(kind, bytes);
@@ -178,7 +192,8 @@ impl Applied {
             let memory = unsafe { Buffers::new(moved, start, direction, engine.config().level) };
             engine.apply(self.datatype(), &self.0.layout, &memory, count, range.clone())
         };
-        if !engine.config().check {
+        // What a reduction found is gone: there is nothing to compare with.
+        if !engine.config().check || self.operation() != Operation::External32 {
             return done;
         }
         // SAFETY: as the caller promises, just after the call.

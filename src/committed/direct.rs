@@ -1,16 +1,18 @@
-//! From one layout to another without a packed stream between them.
+//! From one layout to another without a packed stream between them: copies, and reductions.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::Committed;
 use super::definition::Call;
-use crate::cache::{Joint, Tier};
+use super::{Applied, Committed};
+use crate::cache::{Joint, Layout, PlacedLayout, Tier};
+use crate::calls;
 use crate::datatype::{Match, TypeMap, compare_signatures};
+use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::gcd;
-use crate::kind::Direction;
-use crate::nest::{self, Byte, LoopNest, Normal};
+use crate::kind::{Direction, Op, Operation};
+use crate::nest::{Leaf, Value};
 
 /// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.
 const BUFFER: u64 = 16 << 10;
@@ -22,9 +24,17 @@ pub struct Direct(Arc<Inner>);
 struct Inner {
     from: Committed,
     to: Committed,
-    joint: Arc<Joint>,
+    way: Way,
     /// Whether both signatures are the beginning of one, however many instances there are.
     alike: bool,
+}
+
+/// What happens to what gets there.
+enum Way {
+    /// It is what was there.
+    Copied(Arc<Joint>),
+    /// It is combined with what was there.
+    Combined { op: Op, from: PlacedLayout<Value>, to: Applied, joint: Arc<Joint<Value>> },
 }
 
 impl fmt::Debug for Direct {
@@ -41,9 +51,35 @@ impl Committed {
     /// # Errors
     /// Class `NoMem`.
     pub fn direct(&self, to: &Committed) -> Result<Direct> {
-        let joint = self.0.engine.joint([&self.0.layout, &to.0.layout])?;
+        let way = Way::Copied(self.0.engine.joint([&self.0.layout, &to.0.layout])?);
+        Ok(self.direct_by(to, way))
+    }
+
+    /// What combines instances of this datatype with instances of `to`, which is where the results go: `target = op(source, target)` for every value,
+    /// in the order of the type map (MPI 5.0, 6.9.5).
+    ///
+    /// # Errors
+    /// As [`Committed::direct`]; class `Op` for the first element that `op` is not defined for.
+    pub fn direct_reduce(&self, to: &Committed, op: Op) -> Result<Direct> {
+        let applied = to.with(Operation::Reduce(op))?;
+        let from = self.0.engine.values(self.datatype(), Operation::Reduce(op))?;
+        let joint = self.0.engine.joint([&from.layout, applied.layout()])?;
+        Ok(self.direct_by(to, Way::Combined { op, from, to: applied, joint }))
+    }
+
+    fn direct_by(&self, to: &Committed, way: Way) -> Direct {
         let alike = alike(self, to);
-        Ok(Direct(Arc::new(Inner { from: self.clone(), to: to.clone(), joint, alike })))
+        Direct(Arc::new(Inner { from: self.clone(), to: to.clone(), way, alike }))
+    }
+}
+
+/// One line on how `joint` is served.
+fn served<L: Leaf>(joint: &Joint<L>) -> String {
+    match (joint.nest(), joint.served()) {
+        (Err(reason), _) => format!("through a buffer: {reason}"),
+        (Ok(_), None) => "not compiled yet: through a buffer".to_owned(),
+        (Ok(_), Some(Tier::Kernel { schedule, .. })) => schedule.to_string(),
+        (Ok(_), Some(Tier::Walk { reason, .. })) => format!("through a buffer: {reason}"),
     }
 }
 
@@ -66,28 +102,32 @@ impl Direct {
         &self.0.to
     }
 
-    /// The joint nest from memory to memory, one instance of which is a joint period; none where the bytes go through a buffer.
-    pub fn nest(&self) -> Option<&LoopNest<Normal, Byte, nest::Layout>> {
-        self.0.joint.nest().ok().map(|joint| &joint.nest)
+    /// The operation that combines; none for a copy.
+    pub fn operation(&self) -> Option<Op> {
+        match &self.0.way {
+            Way::Copied(_) => None,
+            Way::Combined { op, .. } => Some(*op),
+        }
     }
 
-    /// Bytes of the stream in a joint period: so many at a time the kernel copies, and what is left goes through a buffer. None where all does.
+    /// Bytes of the stream in a joint period: so many at a time go by the kernel, and what is left through a buffer. None where all does.
     pub fn period(&self) -> Option<u64> {
-        self.0.joint.nest().ok().map(|joint| joint.period)
+        match &self.0.way {
+            Way::Copied(joint) => joint.nest().ok().map(|joint| joint.period),
+            Way::Combined { joint, .. } => joint.nest().ok().map(|joint| joint.period),
+        }
     }
 
     /// One line on how it is served.
     pub fn schedule(&self) -> String {
-        match (self.0.joint.nest(), self.0.joint.served()) {
-            (Err(reason), _) => format!("through a buffer: {reason}"),
-            (Ok(_), None) => "not compiled yet: through a buffer".to_owned(),
-            (Ok(_), Some(Tier::Kernel { schedule, .. })) => schedule.to_string(),
-            (Ok(_), Some(Tier::Walk { reason, .. })) => format!("through a buffer: {reason}"),
+        match &self.0.way {
+            Way::Copied(joint) => served(joint),
+            Way::Combined { joint, .. } => served(joint),
         }
     }
 
-    /// Copies `from_count` instances at `src` to instances at `dst`, of which there are `to_count`; returns the bytes that were copied. Addresses are those of
-    /// calls of MPI: displacement 0 of instance 0.
+    /// Copies `from_count` instances at `src` to instances at `dst`, of which there are `to_count`, or combines them; returns the bytes of the stream. Addresses are
+    /// those of calls of MPI: displacement 0 of instance 0.
     ///
     /// Where the memories overlap, all is read before anything is written, through a buffer as long as the message.
     ///
@@ -130,6 +170,9 @@ impl Direct {
         if bytes == 0 {
             return Ok(());
         }
+        if calls::counting() {
+            calls::count_copy(bytes);
+        }
         if overlap(hull(&self.0.from, src as usize, from_count), hull(&self.0.to, dst as usize, to_count)) {
             // SAFETY: as the caller promises.
             return unsafe { self.staged(src, from_count, dst, to_count, 0..bytes, bytes) };
@@ -139,7 +182,9 @@ impl Direct {
         // SAFETY: as above.
         unsafe {
             self.staged(src, from_count, dst, to_count, done..bytes, BUFFER)?;
-            if done > 0 && self.0.from.0.engine.config().check {
+            // What a reduction found is gone: there is nothing to compare with.
+            let checked = self.0.from.0.engine.config().check && matches!(self.0.way, Way::Copied(_));
+            if done > 0 && checked {
                 self.check(src, from_count, dst, to_count, bytes)?;
             }
         }
@@ -223,21 +268,49 @@ impl Direct {
         Err(Error::new(ErrorClass::Type, "copy", "element", value, rule))
     }
 
-    /// Copies as many whole joint periods as there are in `bytes` bytes by the kernel, if there is one; returns the bytes copied.
+    /// Copies or combines as many whole joint periods as there are in `bytes` bytes by the kernel, if there is one; returns the bytes done.
     ///
     /// # Safety
     /// As [`Direct::copy_raw`]; the memories do not overlap.
     unsafe fn joint(&self, src: *const u8, dst: *mut u8, bytes: u64) -> u64 {
-        let Inner { from, to, joint, .. } = &*self.0;
-        let layouts = [&from.0.layout, &to.0.layout];
-        let Some((nest, tier)) = from.0.engine.serve_joint(layouts, joint, bytes) else { return 0 };
+        let Inner { from, to, way, .. } = &*self.0;
+        // SAFETY: as the caller promises; the addresses are those that the nests of the layouts begin at.
+        unsafe {
+            match way {
+                Way::Copied(joint) => {
+                    let places = (src.wrapping_offset(from.0.origin), dst.wrapping_offset(to.0.origin));
+                    self.periods([&from.0.layout, &to.0.layout], joint, places, bytes)
+                }
+                Way::Combined { from, to, joint, .. } => {
+                    let places =
+                        (src.wrapping_offset(from.origin as isize), dst.wrapping_offset(to.origin()));
+                    self.periods([&from.layout, to.layout()], joint, places, bytes)
+                }
+            }
+        }
+    }
+
+    /// The same for one sort of leaves, from where both nests begin.
+    ///
+    /// # Safety
+    /// As [`Direct::joint`].
+    unsafe fn periods<L: Joined>(
+        &self,
+        layouts: [&Arc<Layout<L>>; 2],
+        joint: &Joint<L>,
+        (src, dst): (*const u8, *mut u8),
+        bytes: u64,
+    ) -> u64 {
+        let engine = &self.0.from.0.engine;
+        let Some((nest, tier)) = engine.serve_joint(layouts, joint, bytes) else { return 0 };
         let (periods, Some(kernel)) = (bytes / nest.period, tier.kernel()) else { return 0 };
-        if periods == 0 {
+        // Values that are combined again and again in one place go through the buffer.
+        if periods == 0 || nest.still && !L::IDEMPOTENT {
             return 0;
         }
         let [of_from, of_to] = nest.origins;
-        let src = src.cast_mut().wrapping_offset(from.0.origin).wrapping_offset(of_from as isize);
-        let dst = dst.wrapping_offset(to.0.origin).wrapping_offset(of_to as isize);
+        let src = src.cast_mut().wrapping_offset(of_from as isize);
+        let dst = dst.wrapping_offset(of_to as isize);
         let (user, packed) = if nest.direction == Direction::Pack { (src, dst) } else { (dst, src) };
         // SAFETY: the kernel was made for the joint nest of both layouts, whose instances are joint periods; it reads and writes what the caller
         // vouches for.
@@ -269,13 +342,22 @@ impl Direct {
         let room = buffer.as_mut_ptr();
         let mut at = range.start;
         while at < range.end {
-            let piece = at..range.end.min(at + len as u64);
+            let mut piece = at..range.end.min(at + len as u64);
+            if let Way::Combined { to, .. } = &self.0.way {
+                // No value is cut, and none is as long as the buffer.
+                piece = to.whole_values(to_count, at, piece.end - at)?;
+            }
             at = piece.end;
             // SAFETY: the piece fits the buffer, and lies inside the stream of both; the rest is as the caller promises. The first call fills
             // what the second reads.
             unsafe {
                 self.0.from.range_raw(Direction::Pack, src.cast_mut(), from_count, room, piece.clone());
-                self.0.to.range_raw(Direction::Unpack, dst, to_count, room, piece);
+                match &self.0.way {
+                    Way::Copied(_) => self.0.to.range_raw(Direction::Unpack, dst, to_count, room, piece),
+                    Way::Combined { to, .. } => {
+                        to.range_raw(Direction::Unpack, dst, to_count, room, piece)?
+                    }
+                }
             }
         }
         Ok(())

@@ -18,6 +18,7 @@ mod hash;
 pub mod matching;
 pub mod named;
 mod prefix;
+mod reducible;
 pub mod signature;
 mod text;
 pub mod typemap;

@@ -142,7 +142,7 @@ impl LocalArray {
 }
 
 /// Block `i` of a constructor: its child, how many copies, and the displacement of the first. `None` past the last block.
-fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)> {
+pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)> {
     let at = usize::try_from(i).ok()?;
     let one = |child, copies| if i == 0 { Some((child, copies, 0)) } else { None };
     match combiner {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kernel::Text;
 use crate::kind::{Kind, Operation};
 use crate::lower::{Bytes, Leaves, Values};
-use crate::nest::Leaf;
+use crate::nest::{Leaf, LoopNest, Normal, Side};
 use crate::schedule::Planned;
 use crate::target::Target;
 
@@ -137,6 +137,24 @@ impl Engine {
         }
     }
 
+    /// The same for a copy from `from` to `to`: the stages of both, and what joins them.
+    ///
+    /// # Errors
+    /// The error of the stage that failed.
+    pub fn explain_copy(&self, from: &Datatype, to: &Datatype, target: Target) -> Result<Explanation> {
+        let mut trace = Trace::collecting();
+        let [from, to] = [self.nest(from, Bytes, &mut trace)?, self.nest(to, Bytes, &mut trace)?];
+        let mut out = Explanation { origin: from.origin, ..Explanation::default() };
+        match self.join([&from.nest, &to.nest], &mut trace)? {
+            Err(reason) => {
+                out.refusal = Some(reason);
+                out.stages = trace.stages.unwrap_or_default();
+                Ok(out)
+            }
+            Ok(joint) => self.explain_nest(&joint.nest, joint.direction.into(), target, (trace, out)),
+        }
+    }
+
     fn explain_leaves<V: Leaves<Leaf: Planned>>(
         &self,
         t: &Datatype,
@@ -146,9 +164,20 @@ impl Engine {
     ) -> Result<Explanation> {
         let mut trace = Trace::collecting();
         let normalized = self.nest(t, leaves, &mut trace)?;
-        let mut out = Explanation { origin: normalized.origin, ..Explanation::default() };
+        let out = Explanation { origin: normalized.origin, ..Explanation::default() };
+        self.explain_nest(&normalized.nest, kind, target, (trace, out))
+    }
+
+    /// What follows normalization.
+    fn explain_nest<L: Planned<S>, S: Side>(
+        &self,
+        nest: &LoopNest<Normal, L, S>,
+        kind: Kind,
+        target: Target,
+        (mut trace, mut out): (Trace, Explanation),
+    ) -> Result<Explanation> {
         let emission = self.emission_for(target)?;
-        match self.plan(&normalized.nest, kind, &emission, &mut trace)? {
+        match self.plan(nest, kind, &emission, &mut trace)? {
             Err(refusal) => out.refusal = Some(refusal.reason),
             Ok((plan, summary)) => {
                 out.schedule = summary;

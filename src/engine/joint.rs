@@ -3,21 +3,27 @@
 use std::sync::Arc;
 
 use super::{Engine, Mode};
-use crate::cache::{Joint, JointNest, Layout, Tier};
+use crate::cache::{Cached, Joint, JointNest, Layout, Tier};
 use crate::error::Result;
-use crate::kind::Direction;
-use crate::nest::{self, Byte, LoopNest, Normal};
+use crate::kind::{Direction, Kind};
+use crate::nest::{self, Leaf, LoopNest, Normal};
 use crate::normalize::{self, Normalized};
 use crate::refine::{self, Refined};
+use crate::schedule::Planned;
 
 use super::explain::Trace;
+
+/// Leaves of nests that are joined and have plans then.
+pub(crate) trait Joined: Cached + Planned<nest::Layout> {}
+
+impl<L: Cached + Planned<nest::Layout>> Joined for L {}
 
 impl Engine {
     /// What copies from the first of `layouts` to the second.
     ///
     /// # Errors
     /// Class `NoMem`.
-    pub(crate) fn joint(&self, layouts: [&Arc<Layout>; 2]) -> Result<Arc<Joint>> {
+    pub(crate) fn joint<L: Cached>(&self, layouts: [&Arc<Layout<L>>; 2]) -> Result<Arc<Joint<L>>> {
         if let Some(joint) = self.0.cache.joint(layouts) {
             return Ok(joint);
         }
@@ -26,11 +32,11 @@ impl Engine {
     }
 
     /// The joint nest of two normal ones, or why there is none.
-    pub(super) fn join(
+    pub(super) fn join<L: Leaf>(
         &self,
-        [from, to]: [&LoopNest<Normal>; 2],
+        [from, to]: [&LoopNest<Normal, L>; 2],
         trace: &mut Trace,
-    ) -> Result<std::result::Result<JointNest, &'static str>> {
+    ) -> Result<std::result::Result<JointNest<L>, &'static str>> {
         let direction = direction(from, to);
         let (user, packed) = sides(direction, from, to);
         let Refined { nest, period, still } = match trace.stage("refine", || refine::refine(user, packed))? {
@@ -50,12 +56,12 @@ impl Engine {
     }
 
     /// How `joint`, that of `layouts`, serves a call of `bytes` bytes: none where the bytes go through a buffer.
-    pub(crate) fn serve_joint<'j>(
+    pub(crate) fn serve_joint<'j, L: Joined>(
         &self,
-        layouts: [&Arc<Layout>; 2],
-        joint: &'j Joint,
+        layouts: [&Arc<Layout<L>>; 2],
+        joint: &'j Joint<L>,
         bytes: u64,
-    ) -> Option<(&'j JointNest, &'j Tier)> {
+    ) -> Option<(&'j JointNest<L>, &'j Tier)> {
         let nest = joint.nest().ok()?;
         let served = match self.config().mode {
             Mode::Off | Mode::Interpret => None,
@@ -64,7 +70,8 @@ impl Engine {
                 let mut compiled = false;
                 let served = joint.serve(|| {
                     compiled = true;
-                    self.compile(&nest.nest, nest.direction.into())
+                    let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };
+                    self.compile(&nest.nest, kind)
                 });
                 if compiled {
                     self.0.cache.settle_joint(layouts);
@@ -77,13 +84,13 @@ impl Engine {
 }
 
 /// Which side is whose: tables stand on the user side, so the layout with more rows is that; of two without, the one of more nodes, for what
-/// is dense serves best as the packed one.
-fn direction(from: &LoopNest<Normal>, to: &LoopNest<Normal>) -> Direction {
-    let weight = |nest: &LoopNest<Normal>| {
+/// is dense serves best as the packed one. Where values are combined the user side is the one that is written.
+fn direction<L: Leaf>(from: &LoopNest<Normal, L>, to: &LoopNest<Normal, L>) -> Direction {
+    let weight = |nest: &LoopNest<Normal, L>| {
         let rows: usize = nest.nodes().iter().map(|node| node.rows()).sum();
         (rows, nest.nodes().len())
     };
-    if weight(from) >= weight(to) { Direction::Pack } else { Direction::Unpack }
+    if L::IDEMPOTENT && weight(from) >= weight(to) { Direction::Pack } else { Direction::Unpack }
 }
 
 /// Two things of source and target as those of user and packed side, or back.
@@ -94,7 +101,7 @@ fn sides<T>(direction: Direction, first: T, second: T) -> (T, T) {
     }
 }
 
-impl super::explain::Shown for std::result::Result<Refined<Byte>, refine::Refusal> {
+impl<L: Leaf> super::explain::Shown for std::result::Result<Refined<L>, refine::Refusal> {
     fn shown(&self) -> String {
         match self {
             Ok(refined) => refined.nest.to_string(),
@@ -103,7 +110,7 @@ impl super::explain::Shown for std::result::Result<Refined<Byte>, refine::Refusa
     }
 }
 
-impl super::explain::Shown for Normalized<Byte, nest::Layout> {
+impl<L: Leaf> super::explain::Shown for Normalized<L, nest::Layout> {
     fn shown(&self) -> String {
         self.nest.to_string()
     }

@@ -9,9 +9,10 @@ use crate::datatype::{Datatype, Named, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
 use crate::interp::external32;
 pub(crate) use crate::interp::external32::Place;
-use crate::kind::{Direction, Kind, Operation};
+use crate::kind::{Direction, Kind, Op, Operation};
 use crate::lower::{Leaves, Values};
 use crate::micro::Buffers;
+use crate::micro::buffers::Element;
 use crate::nest::{Leaf, Value};
 
 impl Engine {
@@ -56,6 +57,33 @@ impl Engine {
     pub(crate) fn unfit(&self, direction: Direction, place: &Place) -> Error {
         let entry = (place.basic, i128::from(place.displacement));
         unfit(direction, place.element as i128, Some(entry), external32::UNFIT)
+    }
+}
+
+impl Engine {
+    /// Combines `count` instances of the layout on the packed side of `memory` with the user's.
+    ///
+    /// # Errors
+    /// Only faults of ddtc.
+    pub(crate) fn combine(&self, layout: &Layout<Value>, op: Op, memory: &Buffers, count: u64) -> Result<()> {
+        apply::combine(layout.nest(), op, memory, count)
+            .map_err(|unfit| Error::internal("reduce", unfit.rule))
+    }
+
+    /// Hands the values of a range to `f`, as arrays of elements.
+    ///
+    /// # Errors
+    /// Only faults of ddtc.
+    pub(crate) fn hand_on(
+        &self,
+        layout: &Layout<Value>,
+        element: Element,
+        memory: &Buffers,
+        count: u64,
+        f: &mut dyn FnMut(*const u8, *mut u8, u64),
+    ) -> Result<()> {
+        apply::hand_on(layout.nest(), element, memory, count, f)
+            .map_err(|unfit| Error::internal("reduce", unfit.rule))
     }
 }
 

@@ -4,10 +4,11 @@ use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
 use super::generate::{Budget, datatype};
 use super::guard::{Edge, Rig, Side};
+use super::reductions;
 use crate::datatype::{Datatype, Named};
 use crate::emit::{self, Emitter, X64};
 use crate::engine::Engine;
-use crate::interp;
+use crate::interp::{self, reduce};
 use crate::kind::Direction;
 use crate::lower::Bytes;
 use crate::nest::{self, Byte, Disjoint, LoopNest, Normal, Visit};
@@ -252,7 +253,52 @@ pub(super) fn check(
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {
-    let Some(pair) = Pair::new(case, c) else { return Ok(()) };
-    pair.stages(targets, cranelift)?;
-    engines.iter().try_for_each(|(stage, engine)| pair.engine(stage, engine, rig))
+    if let Some(pair) = Pair::new(case, c) {
+        pair.stages(targets, cranelift)?;
+        engines.iter().try_for_each(|(stage, engine)| pair.engine(stage, engine, rig))?;
+    }
+    combined(case, engines, rig, c)
+}
+
+/// Combines what a type of the shape of the case's has with another layout of the same signature, in all engines.
+fn combined(case: &Case, engines: &[(&'static str, &Engine)], rig: &mut Rig, c: &mut Choices<'_>) -> Check {
+    let count = case.count().min(4);
+    let (t, op) = reductions::chosen(case.datatype(), count, c);
+    let twice = |t: &Datatype| Datatype::vector(2, 1, 3, t);
+    let sides = match c.below(4) {
+        0 => Ok((t.clone(), count, t.clone(), count)),
+        1 => twice(&t).map(|to| (t.clone(), 2 * count, to, count)),
+        2 => twice(&t).map(|from| (from, count, t.clone(), 2 * count)),
+        _ => Datatype::resized(t.lb(), t.extent() / 2, &t).map(|to| (t.clone(), count, to, count)),
+    };
+    let Ok((from, from_count, to, to_count)) = sides else { return Ok(()) };
+    let (Ok(from), Ok(to)) = (Case::new(&from, from_count), Case::new(&to, to_count)) else { return Ok(()) };
+    let stream = from.images(Direction::Pack)[1][1];
+    if stream.is_empty() || stream.len() as u64 > MOST {
+        return Ok(());
+    }
+    let (before, origin) = (to.images(Direction::Unpack)[0][0], to.low().wrapping_neg() as usize);
+    let mut want = before.to_vec();
+    let loose = reduce::unpack(op, to.datatype(), to_count, stream, &mut want, origin);
+    for (stage, engine) in engines {
+        let commit = |case: &Case| engine.commit(case.datatype()).map_err(Mismatch::error("commit"));
+        let (a, b) = (commit(&from)?, commit(&to)?);
+        let direct = a.direct_reduce(&b, op).map_err(Mismatch::error("commit"))?;
+        let side =
+            |case: &'_ Case, direction| (case.images(direction)[0][0].to_vec(), case.low(), case.count());
+        let (source, target) = (side(&from, Direction::Pack), side(&to, Direction::Unpack));
+        let source = Side { bytes: &source.0, low: source.1, mapped: from.mapped(), count: source.2 };
+        let target = Side { bytes: &target.0, low: target.1, mapped: to.mapped(), count: target.2 };
+        let got = rig.copy(&direct, source, target, stream.len() as u64, Edge::Back);
+        let differs = (0..got.len()).find(|&i| got[i] != want[i] && !loose[i]);
+        ensure(differs.is_none(), stage, || {
+            let (a, b) = (from.datatype(), to.datatype());
+            format!(
+                "{op}: byte {differs:?} differs: {}\n{from_count} of {a}\nwith {to_count} of {b}",
+                direct.schedule()
+            )
+        })
+        .map_err(|m| m.at(Direction::Unpack, Some(engine.config().level)))?;
+    }
+    Ok(())
 }

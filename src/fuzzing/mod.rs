@@ -18,6 +18,7 @@ mod hostile;
 mod oracle;
 mod panics;
 mod random;
+mod reductions;
 mod reserved;
 mod segments;
 mod shrink;

@@ -10,7 +10,7 @@ use super::guard::{Edge, Rig, noted};
 use super::hostile::round_trip;
 use super::panics::caught;
 use super::reserved::RangeCase;
-use super::{direct, segments, streams, values, wire};
+use super::{direct, reductions, segments, streams, values, wire};
 use crate::datatype::Datatype;
 use crate::emit::{self, Emitter, X64};
 use crate::engine::{Config, Engine, Mode};
@@ -219,6 +219,7 @@ impl Oracle {
         let engines = engines.into_iter().flat_map(|(stage, all)| all.iter().map(move |e| (stage, e)));
         let engines: Vec<_> = engines.chain([("apply", &self.walker)]).collect();
         values::check(case, &engines, &levels, cranelift, &mut self.rig, cuts)?;
+        reductions::check(case, &engines, &levels, cranelift, &mut self.rig, cuts)?;
         let targets: Vec<Target> = Target::available().filter(|t| levels.contains(&t.level())).collect();
         direct::check(case, &engines, &targets, cranelift, &mut self.rig, cuts)?;
         engines.iter().try_for_each(|(_, engine)| no_fallback(engine))

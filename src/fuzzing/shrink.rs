@@ -69,6 +69,33 @@ fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype
     done.remove(&root.id())
 }
 
+/// The same constructors over other named types; none where one refuses them. Value-index types and markers stay.
+pub(super) fn retyped(root: &Datatype, new: &dyn Fn(Named) -> Named) -> Option<Datatype> {
+    let mut done: HashMap<usize, Datatype> = HashMap::new();
+    let mut stack = vec![(root, false)];
+    while let Some((t, children_done)) = stack.pop() {
+        if done.contains_key(&t.id()) {
+            continue;
+        }
+        let made = match t.basic() {
+            Some(named) if !named.is_marker() => Datatype::named(new(named)),
+            _ if matches!(t.combiner(), Combiner::ValueIndex { .. }) => t.clone(),
+            _ if !children_done => {
+                stack.push((t, true));
+                stack.extend(t.combiner().children().map(|child| (child, false)));
+                continue;
+            }
+            _ => {
+                let children: Option<Vec<_>> =
+                    t.combiner().children().map(|child| done.get(&child.id()).cloned()).collect();
+                with_children(t.combiner(), &children?).ok()?
+            }
+        };
+        done.insert(t.id(), made);
+    }
+    done.remove(&root.id())
+}
+
 /// The same constructor over other children.
 fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype> {
     let mut combiner = combiner.clone();

@@ -9,7 +9,7 @@ use crate::kind::Direction;
 
 /// A number as such: `(-1)^negative * digits * 2^exponent`, or none.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Real {
+pub(super) enum Real {
     Finite {
         negative: bool,
         digits: u128,
@@ -27,13 +27,13 @@ enum Real {
 
 /// What a machine's bytes are, the last byte first.
 #[derive(Clone, Copy, PartialEq)]
-enum Format {
+pub(super) enum Format {
     /// Exponent bits and fraction bits.
     Ieee(i32, usize),
     X87,
 }
 
-fn format(size: usize, x87: bool) -> Format {
+pub(super) fn format(size: usize, x87: bool) -> Format {
     match size {
         _ if x87 => Format::X87,
         2 => Format::Ieee(5, 10),
@@ -51,7 +51,7 @@ fn payload(bits: u128, fraction: usize) -> [bool; 112] {
     payload
 }
 
-fn read(bits: u128, format: Format) -> Real {
+pub(super) fn read(bits: u128, format: Format) -> Real {
     let (width, fraction) = match format {
         Format::Ieee(width, fraction) => (width, fraction),
         Format::X87 => (15, 63),
@@ -76,7 +76,7 @@ fn read(bits: u128, format: Format) -> Real {
     Real::Finite { negative, digits, exponent: power.max(1) - bias - fraction as i32 }
 }
 
-fn write(real: Real, format: Format) -> u128 {
+pub(super) fn write(real: Real, format: Format) -> u128 {
     let (width, fraction) = match format {
         Format::Ieee(width, fraction) => (width, fraction),
         Format::X87 => (15, 63),
@@ -128,7 +128,7 @@ fn write(real: Real, format: Format) -> u128 {
 }
 
 /// Whether C's `long double` is x87's.
-const X87: bool = cfg!(all(target_arch = "x86_64", not(windows)));
+pub(super) const X87: bool = cfg!(all(target_arch = "x86_64", not(windows)));
 
 /// The basic types whose values an entry of a type map has: a complex number is two.
 fn values(basic: Named) -> (usize, usize, usize, bool) {

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use super::{Micro, Permutation};
 use crate::column::Column;
-use crate::kind::{Direction, Operation};
-use crate::nest::{Offsets, Quantity};
+use crate::kind::{Direction, Op, Operation};
+use crate::nest::{Offsets, Quantity, Value};
 use crate::target::Level;
 
 /// What an argument of a micro-kernel says. Steps, lengths and the entries of tables are in bytes.
@@ -269,6 +269,11 @@ impl Actual<'_> {
         n.at(self.count)
     }
 
+    /// Whether a number is a multiple of the instance count.
+    pub fn carries_count(&self, role: Role) -> bool {
+        self.call.carries_count(role)
+    }
+
     /// A distance in bytes.
     pub fn step(&self, role: Role) -> i64 {
         let Argument::Step(k) = self.argument(role) else { panic!("{} is no step", role.name()) };
@@ -322,16 +327,28 @@ pub enum Transform {
     Copied,
     /// In units of so many bytes, which end on the other side in reverse order.
     Reversed(u8),
+    /// Values, combined with those at their destination.
+    Combined(Op, Value),
     /// They end in reverse order: a block is one unit, of whatever size.
     Mirrored,
 }
 
 impl Transform {
+    /// Whether it may stand in a plan for `operation`: a copy only where values end as they were.
+    pub fn serves(self, operation: Operation) -> bool {
+        match (self, operation) {
+            (Transform::Copied, Operation::Reduce(op)) => op == Op::Replace,
+            (Transform::Copied, _) => true,
+            _ => self.operation() == operation,
+        }
+    }
+
     /// The operation that it belongs to.
-    pub fn operation(self) -> Operation {
+    fn operation(self) -> Operation {
         match self {
             Transform::Copied => Operation::Bytes,
             Transform::Reversed(_) | Transform::Mirrored => Operation::External32,
+            Transform::Combined(op, _) => Operation::Reduce(op),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 
 use super::cursor::Cursor;
 use super::permute::{self, Granule};
-use super::{Direction, block, swap, transpose};
+use super::{Direction, block, reduce, swap, transpose};
 use crate::target::Level;
 
 mod avx2;
@@ -218,6 +218,23 @@ pub(super) trait Code: Isa {
         _src: *const u8,
         _n: usize,
         _strides: (isize, isize),
+    ) -> usize {
+        0
+    }
+
+    /// Combines the first of `n` blocks of values that are so short and so near to each other that a vector holds several; returns how many.
+    /// `strides` are of the destination and of the source.
+    ///
+    /// # Safety
+    /// `n` blocks of `len` bytes of whole values readable from `src` on and from `dst` on, writable from `dst` on, without overlap between the
+    /// sides.
+    #[inline(always)]
+    unsafe fn combine_near<V: reduce::Vector>(
+        _dst: *mut u8,
+        _src: *const u8,
+        _n: usize,
+        _strides: (isize, isize),
+        _len: usize,
     ) -> usize {
         0
     }

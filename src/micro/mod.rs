@@ -21,6 +21,7 @@ mod family;
 mod isa;
 pub mod pairs;
 pub mod permute;
+pub mod reduce;
 pub mod resize;
 pub mod rows;
 mod run_time_length;
@@ -85,6 +86,7 @@ pub const FAMILIES: &[&Family] = &[
     &permute::FAMILY,
     &transpose::FAMILY,
     &swap::FAMILY,
+    &reduce::FAMILY,
 ];
 
 /// A micro-kernel by identity: plain data that plans, keys and logs can hold.

@@ -175,10 +175,11 @@ unsafe fn dense<I: Code, U: Unit, const UNIT: usize>(dst: *mut u8, src: *const u
     }
 }
 
-/// Swaps one block of units of `unit` bytes; of one byte copies it.
+/// Swaps one block of units of `unit` bytes; of one byte copies it. AVX-512 asks for those before an aligned one.
 ///
 /// # Safety
 /// `len` bytes, whole units, are readable at `src` and writable at `dst`, without overlap.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
 #[inline(always)]
 pub(super) unsafe fn block(dst: *mut u8, src: *const u8, len: usize, unit: usize) {
     // SAFETY: the block, or units of it.

@@ -8,6 +8,7 @@ use std::hash::Hash;
 
 use super::Offsets;
 use crate::datatype::{Class as Basic, Named};
+use crate::kind::Op;
 
 mod sealed {
     pub trait Sealed {}
@@ -160,15 +161,38 @@ pub struct Value {
 impl Value {
     /// The value that a basic type is natively; a pair is one value, its padding inside included.
     pub fn native(named: Named) -> Value {
-        let packed = named.size() as u8;
         match *named.parts() {
-            [(value, _), (index, at)] => {
-                let number = |n: Named| (Number::of(n), n.size() as u8);
-                let class = Class::Pair([number(value), number(index)]);
-                Value { class, user: (at + index.size()) as u8, packed }
-            }
-            _ => Value { class: Class::Native(Number::of(named)), user: packed, packed },
+            [(value, _), (index, at)] => Value::pair(value, index, at),
+            _ => Value::number(Number::of(named), named.size() as u8),
         }
+    }
+
+    /// A number of so many bytes on both sides.
+    pub fn number(number: Number, bytes: u8) -> Value {
+        Value { class: Class::Native(number), user: bytes, packed: bytes }
+    }
+
+    /// A value with an index `at` bytes behind its first byte; gapless on the packed side.
+    pub fn pair(value: Named, index: Named, at: i64) -> Value {
+        let number = |n: Named| (Number::of(n), n.size() as u8);
+        let class = Class::Pair([number(value), number(index)]);
+        Value { class, user: (at + index.size()) as u8, packed: (value.size() + index.size()) as u8 }
+    }
+
+    /// What a basic type that is no pair is to `op`, and how many of them: types that `op` treats alike are one class, so their runs merge. The sum
+    /// of complex numbers is that of their parts.
+    pub fn reduced(op: Op, named: Named) -> (Value, u64) {
+        let number = Number::of(named);
+        let (number, n) = match (op, number) {
+            (Op::Replace | Op::NoOp, _) => (Number::Bits, 1),
+            (Op::Sum, Number::Complex) => (Number::Float, 2),
+            (Op::Sum, Number::ExtendedComplex) => (Number::Extended, 2),
+            // What is no number is refused before it is lowered.
+            (Op::Min | Op::Max, number) => (number, 1),
+            (_, Number::Uint | Number::Logical | Number::Character | Number::Bits) => (Number::Int, 1),
+            (_, number) => (number, 1),
+        };
+        (Value::number(number, (named.size() / n) as u8), n as u64)
     }
 
     /// What a basic type that is no pair is in external32, and how many of them: a complex number is two.
@@ -227,11 +251,22 @@ impl Leaf for Value {
     /// Values are few: those of the basic types.
     fn from_text(text: &str) -> Option<Value> {
         let all = Named::ALL.iter().filter(|named| !named.is_marker());
-        let mut values = all.flat_map(|&named| {
+        let found = |value: &Value| value.to_string() == text;
+        let mut values = all.clone().flat_map(|&named| {
             let parts = named.parts().iter().map(|&(part, _)| Value::external32(part).0);
-            parts.chain([Value::native(named)])
+            let reduced = [Op::Sum, Op::Replace].map(|op| Value::reduced(op, named).0);
+            parts.chain([Value::native(named)]).chain(reduced)
         });
-        values.find(|value| value.to_string() == text)
+        let pair = || {
+            let behind = |value: Named, index: Named| {
+                let align = index.alignment();
+                Value::pair(value, index, (value.size() + align - 1) / align * align)
+            };
+            let mut pairs =
+                all.clone().flat_map(|&value| all.clone().map(move |&index| behind(value, index)));
+            pairs.find(found)
+        };
+        values.find(found).or_else(|| text.starts_with("pair_").then(pair).flatten())
     }
 }
 
@@ -282,6 +317,17 @@ mod tests {
     }
 
     #[test]
+    fn operations_tell_types_apart_where_they_must() {
+        let of = |op, named| Value::reduced(op, named);
+        assert_eq!(of(Op::Sum, Named::Int), of(Op::Sum, Named::Unsigned));
+        assert_ne!(of(Op::Min, Named::Int), of(Op::Min, Named::Unsigned));
+        assert_ne!(of(Op::Sum, Named::Int), of(Op::Sum, Named::Float));
+        assert_eq!(of(Op::Replace, Named::Int), of(Op::Replace, Named::Float));
+        assert_eq!(of(Op::Sum, Named::DoubleComplex), (Value::native(Named::Double), 2));
+        assert_eq!(of(Op::Prod, Named::DoubleComplex), (Value::native(Named::DoubleComplex), 1));
+    }
+
+    #[test]
     fn values_read_as_they_print() {
         for &named in Named::ALL.iter().filter(|n| !n.is_marker()) {
             for value in named.parts().iter().map(|p| Value::external32(p.0).0).chain([Value::native(named)])
@@ -289,6 +335,8 @@ mod tests {
                 assert_eq!(Value::from_text(&value.to_string()), Some(value), "{named}: {value}");
             }
         }
+        let pair = Value::pair(Named::Double, Named::Int64, 8);
+        assert_eq!(Value::from_text("pair_float8_int8_16"), Some(pair));
         assert_eq!((Value::from_text("swap3"), Value::from_text("")), (None, None));
         assert_eq!((Byte::from_text(""), Byte::from_text("swap4")), (Some(Byte), None));
     }

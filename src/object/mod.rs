@@ -11,6 +11,7 @@ mod attribute;
 mod elements;
 mod handle;
 mod recent;
+mod reduced;
 pub mod runtime;
 pub mod table;
 pub mod window;
@@ -70,6 +71,7 @@ pub struct Object {
 struct Extras {
     name: Option<Box<[u8]>>,
     attributes: Attributes,
+    reductions: reduced::Reductions,
 }
 
 /// Most bytes of a name: `MPI_MAX_OBJECT_NAME` of the standard ABI without the terminating NUL.

@@ -6,8 +6,10 @@
 //! caller's comparison.
 
 use super::{Offsets, Op, Phase, Plan};
-use crate::kind::Direction;
+use crate::kind::{self, Direction};
 use crate::micro::Transform;
+use crate::micro::reduce::meaning;
+use crate::nest::{Class, Leaf, Value};
 
 struct Machine<'a> {
     direction: Direction,
@@ -24,6 +26,9 @@ impl Machine<'_> {
         if len == 0 {
             return;
         }
+        if let Transform::Combined(op, value) = transform {
+            return self.combine(at, len, op, value);
+        }
         let u = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
         let p = usize::try_from(self.packed_origin + at.packed).expect("packed offset inside the slice");
         let (u, p) = (u..u + len as usize, p..p + len as usize);
@@ -33,9 +38,26 @@ impl Machine<'_> {
         };
         to.copy_from_slice(from);
         match transform {
-            Transform::Copied => {}
+            // A combination was dealt with above.
+            Transform::Copied | Transform::Combined(..) => {}
             Transform::Reversed(unit) => to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse),
             Transform::Mirrored => to.reverse(),
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Combines `len` packed bytes of values with those in user memory, one after the other.
+    fn combine(&mut self, at: Offsets, len: u64, op: kind::Op, value: Value) {
+        // A pair comes alone, with its padding from a second layout.
+        let unit = if matches!(value.class(), Class::Pair(_)) { len as i64 } else { value.packed() };
+        for k in 0..len as i64 / unit {
+            let at = at + value.span(k);
+            let user = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
+            let packed =
+                usize::try_from(self.packed_origin + at.packed).expect("packed offset inside the slice");
+            let new = &self.packed[packed..packed + unit as usize];
+            meaning::combine(op, value, new, &mut self.user[user..user + value.user() as usize]);
         }
     }
 }

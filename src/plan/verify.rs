@@ -64,8 +64,7 @@ impl<P: Phase> Plan<P> {
                     if call.callee().direction() != self.direction() {
                         return fail(i, "micro-kernel of the other direction");
                     }
-                    let does = call.callee().transform().operation();
-                    if does != Operation::Bytes && does != self.kind().operation {
+                    if !call.callee().transform().serves(self.kind().operation) {
                         return fail(i, "micro-kernel of another operation");
                     }
                     if !self.target().includes(call.callee().level()) {

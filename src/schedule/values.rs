@@ -7,16 +7,34 @@ use std::sync::Arc;
 
 use super::{MAX_DEPTH, MAX_OPS, Planned, Refusal};
 use crate::column::Column;
-use crate::kind::{Direction, Kind};
+use crate::kind::{Direction, Kind, Op as Reduction, Operation};
 use crate::micro::permute::{self, Part, Permutation};
-use crate::micro::{Call, Table, strided, swap};
-use crate::nest::{Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Value};
+use crate::micro::{Call, Table, reduce, strided, swap};
+use crate::nest::{
+    Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Side, Stream, Value,
+};
 use crate::plan::{Op, Plan, Scheduled};
 use crate::target::{Target, cost};
 
-impl Planned for Value {
-    fn plan(nest: &LoopNest<Normal, Value>, kind: Kind, target: Target) -> Result<Plan<Scheduled>, Refusal> {
-        let free = kind.direction == Direction::Pack || nest.disjoint() == Disjoint::UpTo(u64::MAX);
+impl<S: Side> Planned<S> for Value {
+    fn plan(
+        nest: &LoopNest<Normal, Value, S>,
+        kind: Kind,
+        target: Target,
+    ) -> Result<Plan<Scheduled>, Refusal> {
+        match kind {
+            Kind { operation: Operation::External32, .. } if S::NAME != Stream::NAME => {
+                return Err(Refusal { reason: "external32 is a stream's representation" });
+            }
+            Kind { direction: Direction::Pack, operation: Operation::Reduce(_) } => {
+                return Err(Refusal { reason: "values are combined while unpacking alone" });
+            }
+            Kind { operation: Operation::Reduce(Reduction::NoOp), .. } => {
+                return Ok(Plan::new(Vec::new(), Body::default(), Vec::new(), kind, target));
+            }
+            _ => {}
+        }
+        let free = nest.disjoint_when(kind.direction) == Disjoint::UpTo(u64::MAX);
         let mut s =
             Scheduler { nest, kind, target, free, ops: Vec::new(), tables: Vec::new(), left: MAX_OPS };
         let list = s.body(nest.root(), 0)?;
@@ -25,8 +43,8 @@ impl Planned for Value {
     }
 }
 
-struct Scheduler<'a> {
-    nest: &'a LoopNest<Normal, Value>,
+struct Scheduler<'a, S> {
+    nest: &'a LoopNest<Normal, Value, S>,
     kind: Kind,
     target: Target,
     /// Whether instances may be moved in any order.
@@ -43,7 +61,7 @@ struct Run {
     value: Value,
 }
 
-impl Scheduler<'_> {
+impl<S: Side> Scheduler<'_, S> {
     fn seal(&mut self, list: Vec<Op>) -> Body {
         let body = Body { start: self.ops.len() as u32, len: list.len() as u32 };
         self.ops.extend(list);
@@ -74,6 +92,9 @@ impl Scheduler<'_> {
     /// The call for a run in every one of `trip` iterations.
     fn call(&self, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
         let Run { n, value, .. } = *run;
+        if let Operation::Reduce(op) = self.kind.operation {
+            return self.combined(op, run, trip, step);
+        }
         let reason = "values that change their size or meaning are converted one by one";
         let Class::Swap = value.class() else { return Err(Refusal { reason }) };
         let unit = value.user();
@@ -87,6 +108,36 @@ impl Scheduler<'_> {
             _ => swap::call(direction, level, trip, step, len, unit)
                 .ok_or(Refusal { reason: "values of a size that no micro-kernel swaps" }),
         }
+    }
+
+    /// The call for a run in every iteration that combines values. Blocks go in order, so none of them need be apart.
+    fn combined(&self, op: Reduction, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
+        let Run { n, value, .. } = *run;
+        if op == Reduction::Replace {
+            let k = n.k.checked_mul(value.user() as u64).ok_or(Refusal { reason: "a run beyond 64 bits" })?;
+            return Ok(strided::call(
+                self.kind.direction,
+                self.target.level(),
+                trip,
+                step,
+                Quantity { k, ..n },
+            ));
+        }
+        reduce::call(op, self.target.level(), trip, step, n, value)
+            .ok_or(Refusal { reason: "values that no micro-kernel combines" })
+    }
+
+    /// Whether a run of such values is a call by itself: pairs come alone, a call for each or a loop of them.
+    fn one_by_one(&self, run: &Run) -> bool {
+        let reduced = matches!(self.kind.operation, Operation::Reduce(op) if op.is_location());
+        reduced && matches!(run.value.class(), Class::Pair(_)) && !run.n.is(1)
+    }
+
+    /// A run as the loop over its values.
+    fn apart(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
+        let one = Run { n: Quantity::fixed(1), ..*run };
+        let call = self.call(&one, run.n, run.value.span(1))?;
+        self.push(out, Op::Call { at: run.at, call })
     }
 
     /// A loop over a few runs of small values as one call that swaps an instance, or several, by one permutation.
@@ -149,7 +200,11 @@ impl Scheduler<'_> {
         let once = (Quantity::fixed(1), Offsets::ZERO);
         match node {
             Node::Copy { n, unit, .. } => {
-                let call = self.call(&Run { at, n: *n, value: *unit }, once.0, once.1)?;
+                let run = Run { at, n: *n, value: *unit };
+                if self.one_by_one(&run) {
+                    return self.apart(&run, out);
+                }
+                let call = self.call(&run, once.0, once.1)?;
                 self.push(out, Op::Call { at, call })
             }
             Node::Blocks { user, packed, len, unit, .. } => {
@@ -159,6 +214,10 @@ impl Scheduler<'_> {
                 for i in 0..len.len() {
                     let at = at + Offsets::new(user.get(i), packed.get(i));
                     let run = Run { at, n: Quantity::fixed(len.get(i) as u64), value: *unit };
+                    if self.one_by_one(&run) {
+                        self.apart(&run, out)?;
+                        continue;
+                    }
                     let call = self.call(&run, once.0, once.1)?;
                     self.push(out, Op::Call { at, call })?;
                 }
@@ -170,13 +229,17 @@ impl Scheduler<'_> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at, table, packed: *packed, body })
             }
+            // From layout to layout; a loop that moves on neither side has no end.
+            Node::Loop { trip, step: Offsets::ZERO, .. } if !trip.is(1) => {
+                Err(Refusal { reason: "values combined again and again in one place" })
+            }
             Node::Loop { trip, step, body, .. } => {
                 let runs = self.runs(*body);
                 if let Some(call) = runs.as_ref().and_then(|runs| self.permuted(runs, *trip, *step)) {
                     return self.push(out, Op::Call { at, call });
                 }
                 let few = |runs: &Vec<Run>| runs.len() == 1 || self.free && runs.len() <= cost::VALUE_RUNS;
-                let runs = runs.filter(few);
+                let runs = runs.filter(few).filter(|runs| !runs.iter().any(|run| self.one_by_one(run)));
                 if let Some(runs) = runs
                     && !runs.iter().any(|run| run.n.per_count && trip.per_count)
                 {

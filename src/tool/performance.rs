@@ -9,7 +9,7 @@ use super::{Kind, Value, at, invalid, ready};
 use crate::calls::{self, Counting, Totals};
 use crate::engine::Counters;
 use crate::error::{Error, ErrorClass, Result};
-use crate::kind::{Direction, Operation};
+use crate::kind::{Direction, Op, Operation};
 use crate::object::table::{Found, Table};
 use crate::object::{self, Handle, runtime};
 use crate::process::Mutex;
@@ -38,9 +38,16 @@ pub struct Performance {
     /// Its class.
     pub class: Class,
     raw: fn(&Snapshot) -> u64,
+    /// Whether messages may change it. Others tell of the library's own interface alone.
+    pub of_messages: bool,
 }
 
 impl Performance {
+    /// The same, of which a library under another MPI has nothing to tell.
+    const fn of_its_own_calls(self) -> Performance {
+        Performance { of_messages: false, ..self }
+    }
+
     /// Its type: seconds are doubles, all others unsigned.
     pub fn kind(&self) -> Kind {
         if self.class == Class::Timer { Kind::Double } else { Kind::UnsignedLongLong }
@@ -79,7 +86,7 @@ const fn variable(
     raw: fn(&Snapshot) -> u64,
     description: &'static str,
 ) -> Performance {
-    Performance { name, description, class, raw }
+    Performance { name, description, class, raw, of_messages: true }
 }
 
 /// Where calls in external32 are counted.
@@ -87,8 +94,14 @@ fn external32(direction: Direction) -> usize {
     crate::kind::Kind { direction, operation: Operation::External32 }.index()
 }
 
+/// Where reductions are counted, all of them together.
+fn reductions() -> usize {
+    let operation = Operation::Reduce(Op::Sum);
+    crate::kind::Kind { direction: Direction::Unpack, operation }.index()
+}
+
 /// All performance variables.
-pub const PERFORMANCE: [Performance; 21] = [
+pub const PERFORMANCE: [Performance; 25] = [
     variable("ddtc_commits", Class::Counter, |s| s.engine.commits, "Datatypes committed."),
     variable("ddtc_compiles", Class::Counter, |s| s.engine.compiles, "Kernels compiled."),
     variable("ddtc_compile_time", Class::Timer, |s| s.engine.compile_nanos, "Seconds spent compiling."),
@@ -115,7 +128,7 @@ pub const PERFORMANCE: [Performance; 21] = [
     ),
     variable("ddtc_cache_bytes", Class::Level, |s| s.engine.cached_bytes, "Bytes that the cache holds."),
     variable("ddtc_code_bytes", Class::Level, |s| s.engine.code_bytes, "Bytes of executable memory in use."),
-    variable("ddtc_types", Class::Level, |s| s.types, "Derived datatypes that live."),
+    variable("ddtc_types", Class::Level, |s| s.types, "Derived datatypes that live.").of_its_own_calls(),
     variable("ddtc_pack_calls", Class::Counter, |s| s.calls.calls[0], "Calls that packed."),
     variable("ddtc_unpack_calls", Class::Counter, |s| s.calls.calls[1], "Calls that unpacked."),
     variable("ddtc_pack_bytes", Class::Aggregate, |s| s.calls.bytes[0], "Bytes packed."),
@@ -131,25 +144,52 @@ pub const PERFORMANCE: [Performance; 21] = [
         Class::Counter,
         |s| s.calls.calls[external32(Direction::Pack)],
         "Calls that packed in external32.",
-    ),
+    )
+    .of_its_own_calls(),
     variable(
         "ddtc_unpack_external32_calls",
         Class::Counter,
         |s| s.calls.calls[external32(Direction::Unpack)],
         "Calls that unpacked from external32.",
-    ),
+    )
+    .of_its_own_calls(),
     variable(
         "ddtc_pack_external32_bytes",
         Class::Aggregate,
         |s| s.calls.bytes[external32(Direction::Pack)],
         "Bytes packed in external32.",
-    ),
+    )
+    .of_its_own_calls(),
     variable(
         "ddtc_unpack_external32_bytes",
         Class::Aggregate,
         |s| s.calls.bytes[external32(Direction::Unpack)],
         "Bytes unpacked from external32.",
-    ),
+    )
+    .of_its_own_calls(),
+    variable(
+        "ddtc_reduce_calls",
+        Class::Counter,
+        |s| s.calls.calls[reductions()],
+        "Calls that combined values with those in user memory, by any operation.",
+    )
+    .of_its_own_calls(),
+    variable(
+        "ddtc_reduce_bytes",
+        Class::Aggregate,
+        |s| s.calls.bytes[reductions()],
+        "Bytes combined with those in user memory.",
+    )
+    .of_its_own_calls(),
+    variable(
+        "ddtc_copy_calls",
+        Class::Counter,
+        |s| s.calls.copies,
+        "Calls that copied from layout to layout, or combined there.",
+    )
+    .of_its_own_calls(),
+    variable("ddtc_copy_bytes", Class::Aggregate, |s| s.calls.copied, "Bytes copied from layout to layout.")
+        .of_its_own_calls(),
 ];
 
 #[derive(Debug)]

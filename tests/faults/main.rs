@@ -7,6 +7,7 @@
 mod layouts;
 mod nests;
 mod plans;
+mod reductions;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

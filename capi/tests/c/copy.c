@@ -84,6 +84,41 @@ int main(void)
     EQ(bytes, 0);
     OK(ddtc_direct_release(direct));
 
+    /* Sums from rows into a column, from layout to layout; what is combined again in one place is not lost. */
+    int rows[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, sums[8][2];
+    ddtc_datatype pair, step, place;
+    const ddtc_committed *source, *target;
+    for (int i = 0; i < 16; i++) sums[i / 2][i % 2] = 100 * i;
+    OK(ddtc_type_vector(8, 1, 2, DDTC_TYPE_INT, &step));
+    OK(ddtc_type_contiguous(8, DDTC_TYPE_INT, &pair));
+    OK(ddtc_type_create_hvector(8, 1, 0, DDTC_TYPE_INT, &place));
+    OK(ddtc_type_commit(&step));
+    OK(ddtc_type_commit(&pair));
+    OK(ddtc_type_commit(&place));
+    OK(ddtc_type_get_committed(pair, &source));
+    OK(ddtc_type_get_committed(step, &target));
+    OK(ddtc_committed_direct_reduce(source, target, DDTC_SUM, &direct));
+    OK(ddtc_direct_copy(direct, rows, 1, sums, 1, &bytes));
+    EQ(bytes, 32);
+    for (int i = 0; i < 8; i++) {
+        EQ(sums[i][0], 200 * i + i + 1);
+        EQ(sums[i][1], 200 * i + 100);
+    }
+    OK(ddtc_direct_release(direct));
+    OK(ddtc_committed_release(target));
+    OK(ddtc_type_get_committed(place, &target));
+    OK(ddtc_committed_direct_reduce(source, target, DDTC_SUM, &direct));
+    OK(ddtc_direct_copy(direct, rows, 1, sums, 1, &bytes));
+    EQ(sums[0][0], 1 + 36);
+    OK(ddtc_direct_release(direct));
+    FAILS(DDTC_ERR_OP, "0 (", ddtc_committed_direct_reduce(source, target, DDTC_MINLOC, &direct));
+    FAILS(DDTC_ERR_OP, "op", ddtc_committed_direct_reduce(source, target, DDTC_OP_NULL, &direct));
+    OK(ddtc_committed_release(source));
+    OK(ddtc_committed_release(target));
+    OK(ddtc_type_free(&pair));
+    OK(ddtc_type_free(&step));
+    OK(ddtc_type_free(&place));
+
     /* Named types are committed. A signature that differs is refused before anything is written. */
     int four[4] = {1, 2, 3, 4}, into[5] = {0};
     OK(ddtc_copy(four, 4, DDTC_TYPE_INT, into, 5, DDTC_TYPE_INT));

@@ -186,6 +186,15 @@ program objects
   call check(value == 12 .and. all(back(1:5:2) == source(1:5:2)) .and. back(2) == 0, 37)
   call MPI_PACK_EXTERNAL('internal', source, 1, d, packed, 256_MPI_ADDRESS_KIND, value, code)
   call check(code == MPI_ERR_UNSUPPORTED_DATAREP, 38)
+
+  ! Sums of the elements that a type names, in both forms; an operation that is not defined for them.
+  back = 1
+  call MPI_REDUCE_LOCAL(source, back, 1, d, MPI_SUM, code)
+  call check(code == MPI_SUCCESS .and. all(back(1:5:2) == source(1:5:2) + 1) .and. back(2) == 1, 39)
+  call MPI_REDUCE_LOCAL_C(source, back, 1_MPI_COUNT_KIND, d, MPI_REPLACE, code)
+  call check(code == MPI_SUCCESS .and. all(back(1:5:2) == source(1:5:2)), 45)
+  call MPI_REDUCE_LOCAL(source, back, 1, d, MPI_MINLOC, code)
+  call check(code == MPI_ERR_OP, 46)
   call MPI_TYPE_FREE(d, code)
 
   ! Errors.

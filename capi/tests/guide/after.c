@@ -13,7 +13,7 @@ int main(void)
     OK(ddtc_allocator_is_set(&flag));
     EQ(flag, 1);
 
-    struct my_type t = {NULL, NULL};
+    struct my_type t = {NULL, NULL, NULL};
     FAILS(DDTC_ERR_ARG, "struct_size", runtime_commit(&t));
     ddtc_datatype pair, row;
     OK(ddtc_type_vector(2, 1, 2, DDTC_TYPE_DOUBLE, &pair));
@@ -48,9 +48,23 @@ int main(void)
     BYTES(external, ((unsigned char[]){0x3f, 0xe0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}), 16);
     OK(ddtc_applied_release(t.external));
 
+    /* Accumulated: in two packets, the first of which ends inside a double. */
+    double window[4] = {100, 200, 300, 400};
+    const double sums[2] = {0.25, 0.75};
+    ddtc_count taken;
+    OK(runtime_open_accumulate(&t, DDTC_SUM));
+    OK(runtime_accumulate(&t, window, 1, 0, sums, 13, &taken));
+    EQ(taken, 8);
+    OK(runtime_accumulate(&t, window, 1, 8, sums + 1, 8, &taken));
+    EQ(taken, 8);
+    BYTES(window, ((double[]){100.25, 200, 300.75, 400}), 32);
+    FAILS(DDTC_ERR_OP, "MPI_SUM", ddtc_applied_range(t.accumulate, DDTC_PACK, window, 1, 0, packed, 16, &taken));
+    OK(ddtc_applied_release(t.accumulate));
+    FAILS(DDTC_ERR_OP, "0 (MPI_DOUBLE at displacement 0)", runtime_open_accumulate(&t, DDTC_BXOR));
+
     /* To itself: rows into dense doubles. */
     static double dense[2 * ROWS + 1];
-    struct my_type doubles = {NULL, NULL};
+    struct my_type doubles = {NULL, NULL, NULL};
     ddtc_count copied;
     dense[2 * ROWS] = -1;
     OK(ddtc_type_get_committed(DDTC_TYPE_DOUBLE, &doubles.packing));

@@ -7,6 +7,7 @@ enum { EAGER = 1024, SLOT = 1000, SLOTS = 64 };
 struct my_type {
     const ddtc_committed *packing;
     const ddtc_applied *external;
+    const ddtc_applied *accumulate;
 };
 static const ddtc_introspect my_functions; /* of size 0: refused */
 static char eager_slot[EAGER], slots[SLOTS][SLOT];

@@ -18,11 +18,10 @@ use crate::host::Host;
 use crate::requests::set_handle;
 use crate::wrap::missing;
 
-/// Our performance variables with their index in the engine. Its number of datatypes counts those of its own interface, which
-/// has none here, and no message is converted to external32.
+/// Our performance variables with their index in the engine: those that messages may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {
     static ALL: [Performance; PERFORMANCE.len()] = PERFORMANCE;
-    ALL.iter().enumerate().filter(|(_, p)| p.name != "ddtc_types" && !p.name.contains("external32"))
+    ALL.iter().enumerate().filter(|(_, p)| p.of_messages)
 }
 
 /// What is shown.

@@ -6,4 +6,5 @@ mod external;
 mod faults;
 mod messages;
 mod programs;
+mod reduce;
 mod setup;

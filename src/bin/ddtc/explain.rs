@@ -2,8 +2,9 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
+use std::str::FromStr;
 
-use ddtc::datatype::Datatype;
+use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine, Explanation};
 use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::target::Target;
@@ -17,6 +18,8 @@ use crate::{draw, tree};
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc explain --unpack 'resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))'\n  \
     ddtc explain --kind external32 'vector(100, 1, 3, int)'\n  \
+    ddtc explain --kind sum:double 'vector(100, 1, 3, double)'\n  \
+    ddtc explain --kind copy:FFT2D_gather.S FFT2D_scatter.S\n  \
     ddtc explain --target neon FFT2D_scatter.S")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -44,19 +47,60 @@ pub(crate) struct StageArgs {
     /// The stages of unpack, not of pack
     #[arg(long)]
     unpack: bool,
-    /// What happens to a leaf: bytes or external32
+    /// What happens to a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc,
+    /// maxloc, replace or no_op; with a colon the basic type that all elements must have, as sum:double. copy:TYPE copies to another datatype
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
-    kind: Operation,
+    kind: Asked,
     /// What to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
     /// machine, at the CPU level of DDTC_TARGET if that is set]
     #[arg(long, visible_alias = "level")]
     target: Option<Target>,
 }
 
+/// What becomes of the datatype.
+#[derive(Clone, Debug)]
+enum Asked {
+    /// It is packed or unpacked under an operation; all elements must have the basic type, if there is one.
+    Transfer(Operation, Option<Named>),
+    /// It is copied to this datatype.
+    Copy(String),
+}
+
+impl FromStr for Asked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Asked, String> {
+        let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
+        if word == "copy" {
+            let target = rest.filter(|rest| !rest.trim().is_empty());
+            return target.map(|target| Asked::Copy(target.to_owned())).ok_or_else(|| {
+                "copy needs the datatype that is copied to, as copy:'vector(3, 1, 2, int)'".to_owned()
+            });
+        }
+        let operation: Operation = word.parse().map_err(|e: ddtc::Error| e.to_string())?;
+        let basic = match (operation, rest) {
+            (_, None) => None,
+            (Operation::Reduce(_), Some(name)) => {
+                Some(Named::from_name(name).ok_or_else(|| format!("'{name}' is no basic type"))?)
+            }
+            _ => return Err("a basic type goes with a reduction alone".to_owned()),
+        };
+        Ok(Asked::Transfer(operation, basic))
+    }
+}
+
 impl StageArgs {
-    fn kind(&self) -> Kind {
-        let direction = if self.unpack { Direction::Unpack } else { Direction::Pack };
-        Kind { direction, operation: self.kind }
+    /// What is explained, in words.
+    fn shown(&self) -> String {
+        match &self.kind {
+            Asked::Transfer(operation, _) => self.transfer(*operation).to_string(),
+            Asked::Copy(to) => format!("copy to {to}"),
+        }
+    }
+
+    fn transfer(&self, operation: Operation) -> Kind {
+        let unpack = self.unpack || matches!(operation, Operation::Reduce(_));
+        Kind { direction: if unpack { Direction::Unpack } else { Direction::Pack }, operation }
     }
 
     fn target(&self) -> Result<Target, Box<dyn Error>> {
@@ -71,8 +115,19 @@ impl StageArgs {
         let target = self.target()?;
         let engine = Engine::new(Config { precompiled: false, native, ..Config::default() });
         // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
-        engine.explain(&"vector(2, 1, 3, byte)".parse()?, self.kind(), target)?;
-        Ok(engine.explain(t, self.kind(), target)?)
+        engine.explain(&"vector(2, 1, 3, byte)".parse()?, Direction::Pack, target)?;
+        match &self.kind {
+            Asked::Transfer(operation, basic) => {
+                if let Some(basic) = *basic {
+                    t.check_basic(operation.name(), basic)?;
+                }
+                Ok(engine.explain(t, self.transfer(*operation), target)?)
+            }
+            Asked::Copy(_) if self.unpack => {
+                Err("--unpack: a copy goes from the datatype to the other one".into())
+            }
+            Asked::Copy(to) => Ok(engine.explain_copy(t, &crate::datatype(to)?.0, target)?),
+        }
     }
 }
 
@@ -105,6 +160,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     println!("origin: {} B between the buffer address and what the code starts from", explanation.origin);
     match explanation.refusal {
+        Some(reason) if matches!(args.stage.kind, Asked::Copy(_)) => println!("through a buffer: {reason}"),
         Some(reason) => println!("walked: {reason}"),
         None => {
             println!("schedule: {}", explanation.schedule);
@@ -114,7 +170,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             if args.clif && !explanation.listing.ir.is_empty() {
                 println!("\nCranelift IR\n{}", cut(&explanation.listing.ir));
             }
-            let (kind, code) = (args.stage.kind(), &explanation.code);
+            let (kind, code) = (args.stage.shown(), &explanation.code);
             if !code.is_empty() {
                 println!("\ncode for {kind}: {} B\n{}", code.len(), explanation.listing.code);
             }
@@ -148,11 +204,15 @@ fn cut(text: &str) -> String {
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
     let (t, _) = crate::datatype(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
-    let stage = explanation.stages.iter().find(|s| s.name == name);
+    // Of a copy the last one: that of what joins both.
+    let stage = explanation.stages.iter().rfind(|s| s.name == name);
     let target = args.target()?;
     let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);
     let stage = stage.ok_or_else(|| match missing {
         Some((_, why)) => format!("stage {name} is not shown for {target}: {why}"),
+        None if name == "refine" && !matches!(args.kind, Asked::Copy(_)) => {
+            "--kind: two datatypes are joined for a copy: copy:TYPE names the other one".to_owned()
+        }
         None => {
             let reason = explanation.refusal.unwrap_or("an earlier stage failed");
             format!("stage {name} is not reached: {reason}")

@@ -9,6 +9,13 @@ fn t(text: &str) -> Datatype {
     text.parse().unwrap()
 }
 
+fn joint(direct: &Direct) -> &Arc<Joint> {
+    match &direct.0.way {
+        Way::Copied(joint) => joint,
+        Way::Combined { .. } => panic!("a reduction"),
+    }
+}
+
 /// User memory for `count` instances: its size in bytes, and the index of displacement 0.
 fn memory(t: &Datatype, count: u64) -> (usize, usize) {
     let last = (count as i64 - 1).max(0) * t.extent();
@@ -52,7 +59,7 @@ fn corpus_by_kernels() {
                     let counts = [from.count, (from.count * a.size() as u64).div_ceil(b.size() as u64)];
                     let direct = check(&engine, [a, b], counts);
                     if native && from.name == to.name {
-                        assert!(direct.0.joint.nest().is_ok(), "{}: {}", from.name, direct.schedule());
+                        assert!(direct.period().is_some(), "{}: {}", from.name, direct.schedule());
                     }
                 }
             }
@@ -81,7 +88,7 @@ fn random_pairs() {
         let counts = [n, (n * from.size() as u64).div_ceil(to.size() as u64)];
         let engine = &engines[seed as usize % engines.len()];
         let direct = check(engine, [&from, &to], counts);
-        kernels += usize::from(direct.0.joint.served().is_some_and(|tier| tier.kernel().is_some()));
+        kernels += usize::from(joint(&direct).served().is_some_and(|tier| tier.kernel().is_some()));
     }
     assert!(kernels > 400, "{kernels} kernels");
 }
@@ -156,8 +163,8 @@ fn pairs_keep_no_layout() {
     let commit = |text: &str| engine.commit(&t(text)).unwrap();
     let (a, b) = (commit("vector(3, 1, 2, int)"), commit("vector(3, 1, 5, int)"));
     let (first, again) = (a.direct(&b).unwrap(), a.direct(&b).unwrap());
-    assert!(Arc::ptr_eq(&first.0.joint, &again.0.joint));
-    assert!(!Arc::ptr_eq(&first.0.joint, &b.direct(&a).unwrap().0.joint));
+    assert!(Arc::ptr_eq(joint(&first), joint(&again)));
+    assert!(!Arc::ptr_eq(joint(&first), joint(&b.direct(&a).unwrap())));
     let layouts = [&a, &b].map(|committed| Arc::downgrade(&committed.0.layout));
     drop((first, again, a, b));
     // Other layouts push them out, and their pair after them.
@@ -199,4 +206,82 @@ fn entries_that_repeat_themselves() {
             assert_eq!(engine.counters().fallbacks, 0);
         }
     }
+}
+
+#[test]
+fn sums_by_hand() {
+    for mode in [Mode::Commit, Mode::Lazy, Mode::Off] {
+        let engine = Engine::new(Config { mode, ..Config::default() });
+        let commit = |text: &str| engine.commit(&t(text)).unwrap();
+        let memory = |values: &[i32]| values.iter().flat_map(|v| v.to_ne_bytes()).collect::<Vec<u8>>();
+        let sum = |from: &str, to: &str, source: &[i32], counts: [u64; 2], target: &[i32]| {
+            let direct = commit(from).direct_reduce(&commit(to), Op::Sum).unwrap();
+            let mut target = memory(target);
+            direct.copy((&memory(source), 0), counts[0], (&mut target, 0), counts[1]).unwrap();
+            target.chunks(4).map(|v| i32::from_ne_bytes(v.try_into().unwrap())).collect::<Vec<i32>>()
+        };
+        assert_eq!(
+            sum(
+                "vector(3, 1, 2, int)",
+                "vector(3, 1, 3, int)",
+                &[1, 0, 2, 0, 3],
+                [1, 1],
+                &[10, 9, 9, 20, 9, 9, 30]
+            ),
+            [11, 9, 9, 22, 9, 9, 33]
+        );
+        // Each of three entries in one place gets its own.
+        assert_eq!(
+            sum("contiguous(3, int)", "hvector(3, 1, 0, int)", &[1, 2, 3, 4, 5, 6], [2, 2], &[10, 20]),
+            [16, 35]
+        );
+        // Entries in two places, over one another, again and again.
+        let want = sum(
+            "contiguous(12, int)",
+            "vector(4, 3, 0, int)",
+            &(1..=12).collect::<Vec<_>>(),
+            [1, 1],
+            &[0; 3],
+        );
+        assert_eq!(want, [1 + 4 + 7 + 10, 2 + 5 + 8 + 11, 3 + 6 + 9 + 12]);
+        // A rest that is no whole period.
+        assert_eq!(
+            sum("int", "vector(2, 1, 2, int)", &[1, 2, 3], [3, 2], &[10; 6]),
+            [11, 10, 12, 13, 10, 10]
+        );
+    }
+    let commit = |text: &str| Engine::global().commit(&t(text)).unwrap();
+    // Only the beginning of the target's signature is the source's: nothing is joined, and one instance goes by the buffer.
+    let direct = commit("struct([1, 1], [0, 8], [int, double])")
+        .direct_reduce(&commit("struct([1, 1, 1], [0, 8, 16], [int, double, float])"), Op::Sum)
+        .unwrap();
+    assert!(direct.schedule().contains("values of different classes"), "{}", direct.schedule());
+    let (one, mut two) =
+        ([[1, 0, 0, 0, 0, 0, 0, 0], 1.5_f64.to_ne_bytes()].concat(), [2, 0, 0, 0, 0, 0, 0, 0].to_vec());
+    two.extend([2.25_f64.to_ne_bytes(), [7; 8]].concat());
+    assert_eq!(direct.copy((&one, 0), 1, (&mut two, 0), 1).unwrap(), 12);
+    assert_eq!(two, [[3, 0, 0, 0, 0, 0, 0, 0], 3.75_f64.to_ne_bytes(), [7; 8]].concat());
+    assert_eq!(
+        direct.copy((&one.repeat(2), 0), 2, (&mut two.repeat(2), 0), 2).unwrap_err().class(),
+        ErrorClass::Type
+    );
+    let refused = commit("float").direct_reduce(&commit("float"), Op::Band).unwrap_err();
+    assert_eq!((refused.class(), refused.argument()), (ErrorClass::Op, "element"), "{refused}");
+    let refused = commit("int").direct_reduce(&commit("float"), Op::Sum).unwrap();
+    assert_eq!(refused.copy((&[0; 4], 0), 1, (&mut [0; 4], 0), 1).unwrap_err().class(), ErrorClass::Type);
+}
+
+#[test]
+fn calls_are_counted() {
+    let engine = Engine::new(Config::default());
+    let int = engine.commit(&t("int")).unwrap();
+    let direct = int.direct(&int).unwrap();
+    let counting = calls::Counting::start();
+    let before = calls::totals();
+    let mut target = [0; 12];
+    direct.copy((&[1; 12], 0), 3, (&mut target, 0), 3).unwrap();
+    let after = calls::totals();
+    drop(counting);
+    // Other tests may count too.
+    assert!(after.copies > before.copies && after.copied >= before.copied + 12);
 }

@@ -6,6 +6,8 @@ use crate::target::Level;
 #[cfg(target_arch = "x86_64")]
 mod code;
 #[cfg(target_arch = "x86_64")]
+mod combine;
+#[cfg(target_arch = "x86_64")]
 mod permute;
 #[cfg(target_arch = "x86_64")]
 mod transpose;

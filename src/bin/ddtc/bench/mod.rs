@@ -22,6 +22,7 @@ pub(crate) mod machine;
 mod measure;
 mod native;
 mod pieces;
+mod reductions;
 mod result;
 mod segments;
 mod svg;
@@ -84,7 +85,8 @@ pub(crate) struct Args {
     /// Measure what commits take as datatypes grow: time and memory an argument
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     growth: bool,
-    /// Measure external32 beside the native pack of the same layout and beside memcpy; beside an MPI library's own if --mpicc is given
+    /// Measure external32 beside the native pack of the same layout and beside memcpy; beside an MPI library's own if --mpicc is given; reductions
+    /// beside C loops
     #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     kinds: bool,
     /// Measure wire forms out and in, comparisons of signatures, and elements of messages cut short
@@ -190,7 +192,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         let text = kinds::run(level, args.quick)?;
         write(args, &machine, "-kinds", &text, None)?;
         let text = direct::run(level, args.quick)?;
-        return write(args, &machine, "-direct", &text, None);
+        write(args, &machine, "-direct", &text, None)?;
+        let text = reductions::run(level, args.quick)?;
+        return write(args, &machine, "-reductions", &text, None);
     }
     if args.pieces {
         let text = pieces::run(tasks.iter().map(|t| &t.entry), level, args.quick)?;

@@ -95,6 +95,19 @@ impl Symbol {
     }
 }
 
+impl Symbol {
+    /// Runs a loop that combines the packed bytes of one instance of `t` with those in user memory.
+    ///
+    /// # Panics
+    /// If a slice does not hold all bytes of the instance.
+    pub(crate) fn reduce(&self, user: &mut [u8], packed: &[u8], t: &Datatype) {
+        assert!(t.true_lb() >= 0 && t.true_ub() as usize <= user.len() && t.size() as usize <= packed.len());
+        let no_tables = Tables { pointers: Vec::new(), data: Vec::new() };
+        // SAFETY: `reductions` writes its loops over the bytes of one instance, which the slices hold, as just checked; it only reads `packed`.
+        unsafe { self.call(user.as_mut_ptr(), packed.as_ptr().cast_mut(), &no_tables) }
+    }
+}
+
 /// Index arrays as the C functions take them.
 #[derive(Debug)]
 pub(crate) struct Tables {

@@ -15,12 +15,13 @@ use std::arch::x86_64::{
     _mm512_shuffle_epi8, _mm512_storeu_si512,
 };
 
-use super::{Avx2, Avx512, permute, transpose};
+use super::{Avx2, Avx512, combine, permute, transpose};
 use crate::micro::Direction;
 use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
 use crate::micro::permute::masked::{self, masked_permute};
 use crate::micro::permute::{Function, Granule};
+use crate::micro::reduce;
 use crate::micro::swap::places;
 
 impl Code for Avx512 {
@@ -57,6 +58,18 @@ impl Code for Avx512 {
     unsafe fn copy_masked(dst: *mut u8, src: *const u8, len: usize) {
         // SAFETY: as promised by the caller.
         unsafe { copy_masked(dst, src, len) }
+    }
+
+    #[inline(always)]
+    unsafe fn combine_near<V: reduce::Vector>(
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        strides: (isize, isize),
+        len: usize,
+    ) -> usize {
+        // SAFETY: as promised by the caller.
+        unsafe { combine::near::<V>(dst, src, n, strides, len) }
     }
 
     #[inline(always)]

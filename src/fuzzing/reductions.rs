@@ -1,0 +1,225 @@
+//! What reductions must satisfy: compiled, applied and evaluated as by the interpreter's own version, overlapping entries included.
+
+use std::ops::Range;
+
+use super::case::{Case, Check, Mismatch, ensure, patterned, seeds};
+use super::choices::Choices;
+use super::guard::{Edge, Rig, Run, Subject};
+use super::shrink::retyped;
+use crate::committed::Applied;
+use crate::datatype::{Class, Datatype, Named};
+use crate::emit::{self, Emitter, X64};
+use crate::engine::Engine;
+use crate::error::ErrorClass;
+use crate::interp::reduce::{self, Loose};
+use crate::kind::{Direction, Kind, Op, Operation};
+use crate::lower::Reduced;
+use crate::nest::{LoopNest, Normal, Value};
+use crate::plan::{self, Plan};
+use crate::target::{Arch, Level, Target};
+use crate::{interval, legalize, lower, normalize, schedule};
+
+/// Most bytes of user memory that elements of another type may make of a case.
+const MOST: i64 = 1 << 20;
+
+/// A case under a reduction: the stream, user memory before and after, and which bytes of it nobody promises.
+struct Reduction {
+    op: Op,
+    case: Case,
+    nest: LoopNest<Normal, Value>,
+    moved: i64,
+    stream: Vec<u8>,
+    before: Vec<u8>,
+    after: Vec<u8>,
+    loose: Loose,
+}
+
+/// A type of the shape of `t` and an operation that is defined for it; `t` itself under one that is defined for anything, where none is found.
+pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype, Op) {
+    let anything = c.pick(&[Op::Replace, Op::NoOp]);
+    let op = c.pick(&Op::ALL);
+    let taken: Vec<Named> = Named::ALL.iter().copied().filter(|&n| op.takes(n)).collect();
+    let new = match c.below(4) {
+        // As it is.
+        0 => Some(t.clone()),
+        // Another type of its size for every type, by its place among them.
+        1 => {
+            let turn = c.below(97) as usize;
+            retyped(t, &|named| {
+                let same: Vec<Named> = taken.iter().copied().filter(|n| n.size() == named.size()).collect();
+                let list = if same.is_empty() { &taken } else { &same };
+                list[(named as usize + turn) % list.len()]
+            })
+        }
+        // One type.
+        _ => {
+            let one = c.pick(&taken);
+            retyped(t, &|_| one)
+        }
+    };
+    let small = |t: &Datatype| {
+        let (low, high) = (i128::from(t.true_lb()), i128::from(t.true_ub()));
+        high - low + i128::from(t.extent()).abs() * i128::from(count) < i128::from(MOST)
+    };
+    match new.filter(|new| small(new) && new.check_reduction(op).is_ok()) {
+        Some(new) => (new, op),
+        None => (t.clone(), anything),
+    }
+}
+
+/// Random bytes, or numbers of one magnitude where values of so many bytes lie one after the other: sums of those are rounded.
+fn bytes(seed: u64, len: usize, tame: Option<usize>) -> Vec<u8> {
+    let mut bytes = patterned(seed, len);
+    if let Some(size) = tame {
+        for last in bytes.chunks_exact_mut(size).filter_map(|value| value.last_mut()) {
+            *last = *last & 0x80 | 0x3f;
+        }
+    }
+    bytes
+}
+
+impl Reduction {
+    fn new(t: &Datatype, op: Op, count: u64, tame: bool) -> Check<Reduction> {
+        let case = Case::new(t, count)?;
+        let lowered = lower::lower(t, Reduced(op)).map_err(Mismatch::error("lower"))?;
+        lowered.verify().map_err(Mismatch::error("lower"))?;
+        let normal = normalize::normalize(&lowered, t.arguments()).map_err(Mismatch::error("normalize"))?;
+        normal.nest.verify().map_err(Mismatch::error("normalize"))?;
+        ensure(normal.nest.size() == t.size(), "lower", || "another packed size than that of bytes".into())?;
+        let size = t.type_map().next().map(|(basic, _)| match basic.class() {
+            Class::Complex => basic.size() as usize / 2,
+            _ => basic.size() as usize,
+        });
+        let size = size.filter(|_| tame);
+        let stream = bytes(seeds::PACKED, case.packed_len(), size);
+        let before = bytes(seeds::BEFORE, case.mapped().len(), size);
+        let mut after = before.clone();
+        let loose = reduce::unpack(op, t, count, &stream, &mut after, case.low().wrapping_neg() as usize);
+        Ok(Reduction { op, case, nest: normal.nest, moved: normal.origin, stream, before, after, loose })
+    }
+
+    fn kind(&self) -> Kind {
+        Kind { direction: Direction::Unpack, operation: Operation::Reduce(self.op) }
+    }
+
+    /// The first byte of user memory that is not as it must be.
+    fn wrong(&self, user: &[u8]) -> Option<usize> {
+        (0..user.len()).find(|&i| user[i] != self.after[i] && !self.loose[i])
+    }
+
+    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it.
+    fn plans(&self, target: Target, cranelift: &dyn Emitter) -> Check {
+        let Ok(plan) = schedule::schedule(&self.nest, self.kind(), target) else { return Ok(()) };
+        let at = |stage| move |e| Mismatch::error(stage)(e).at(Direction::Unpack, Some(target.level()));
+        plan.verify().map_err(at("schedule"))?;
+        self.plan("schedule", &plan)?;
+        let legal = legalize::legalize(&plan, 8).map_err(at("legalize"))?;
+        legal.verify().map_err(at("legalize"))?;
+        self.plan("legalize", &legal)?;
+        let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
+        let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
+        for emitter in templates.into_iter().chain([cranelift]) {
+            emit::emit(emitter, &legal).map_err(at("emit"))?;
+        }
+        Ok(())
+    }
+
+    fn plan<P: plan::Phase>(&self, stage: &'static str, plan: &Plan<P>) -> Check {
+        let (mut user, mut packed) = (self.before.clone(), self.stream.clone());
+        let origin = self.moved.wrapping_sub(self.case.low()) as usize;
+        plan.eval(self.case.count(), &mut user, origin, &mut packed);
+        let wrong = self.wrong(&user);
+        ensure(wrong.is_none() && packed == self.stream, stage, || {
+            format!("{}: another byte {wrong:?} than by definition\n{plan}", self.op)
+        })
+        .map_err(|m| m.at(Direction::Unpack, Some(plan.target().level())))
+    }
+
+    /// Judges an engine: whole calls with both edges guarded, ranges at boundaries, and that nothing is packed.
+    fn engine(&self, stage: &'static str, engine: &Engine, rig: &mut Rig, c: &mut Choices<'_>) -> Check {
+        let committed = engine.commit(self.case.datatype()).map_err(Mismatch::error("commit"))?;
+        let applied = committed.with(Operation::Reduce(self.op)).map_err(Mismatch::error("commit"))?;
+        let level = Some(engine.config().level);
+        let pieces = self.pieces(c);
+        for (edge, pieces) in [(Edge::Front, None), (Edge::Back, None), (Edge::Back, Some(&pieces[..]))] {
+            self.guarded(stage, &applied, rig, edge, pieces).map_err(|m| m.at(Direction::Unpack, level))?;
+        }
+        let refused = applied.pack(&[], 0, 0, &mut []);
+        ensure(refused.is_err_and(|e| e.class() == ErrorClass::Op), stage, || "packed".into())
+    }
+
+    /// The stream cut between values, in any order where that cannot show.
+    fn pieces(&self, c: &mut Choices<'_>) -> Vec<Range<usize>> {
+        let (n, count) = (self.stream.len() as u64, self.case.count());
+        let mut cuts: Vec<u64> = (0..1 + c.below(4)).map(|_| c.below(n + 1)).collect();
+        cuts.iter_mut().filter(|at| **at < n).for_each(|at| *at = interval::boundary(&self.nest, count, *at));
+        cuts.extend([0, n]);
+        cuts.sort_unstable();
+        let mut pieces: Vec<_> = cuts.windows(2).map(|w| w[0] as usize..w[1] as usize).collect();
+        if !self.case.overlaps() {
+            pieces.reverse();
+        }
+        pieces
+    }
+
+    fn guarded(
+        &self,
+        stage: &'static str,
+        applied: &Applied,
+        rig: &mut Rig,
+        edge: Edge,
+        pieces: Option<&[Range<usize>]>,
+    ) -> Check {
+        let run = Run {
+            direction: Direction::Unpack,
+            count: self.case.count(),
+            user: &self.before,
+            low: self.case.low(),
+            mapped: self.case.mapped(),
+            packed: &self.stream,
+            pieces,
+            edge,
+        };
+        let (user, packed) = rig.run(Subject::Applied(applied), &run);
+        let wrong = self.wrong(&user);
+        ensure(wrong.is_none() && packed == self.stream, stage, || {
+            let how = applied.schedule(Direction::Unpack);
+            format!("{} differs at user byte {wrong:?}; pieces {pieces:?}; {how}", self.op)
+        })
+    }
+}
+
+/// Checks a reduction on the case's type, or on one of its shape: the levels' engines, and the one that compiles nothing.
+pub(super) fn check(
+    case: &Case,
+    engines: &[(&'static str, &Engine)],
+    levels: &[Level],
+    cranelift: &dyn Emitter,
+    rig: &mut Rig,
+    c: &mut Choices<'_>,
+) -> Check {
+    let (t, op) = chosen(case.datatype(), case.count(), c);
+    one(&t, op, case.count(), c.chance(128), engines, levels, cranelift, rig, c).map_err(|mut m| {
+        m.detail = format!("{op} on\n{t}\n{}", m.detail);
+        m
+    })
+}
+
+#[allow(clippy::too_many_arguments)] // The parts of an oracle, once.
+fn one(
+    t: &Datatype,
+    op: Op,
+    count: u64,
+    tame: bool,
+    engines: &[(&'static str, &Engine)],
+    levels: &[Level],
+    cranelift: &dyn Emitter,
+    rig: &mut Rig,
+    c: &mut Choices<'_>,
+) -> Check {
+    let reduction = Reduction::new(t, op, count, tame)?;
+    for target in Target::available().filter(|t| levels.contains(&t.level())) {
+        reduction.plans(target, cranelift)?;
+    }
+    engines.iter().try_for_each(|(stage, engine)| reduction.engine(stage, engine, rig, c))
+}

@@ -1,0 +1,133 @@
+//! Predefined reduction operations (MPI 5.0, 6.9.2 and 6.9.4), and the two of one-sided communication (12.3.4).
+
+use std::fmt;
+
+/// What becomes of an element that is met by one from elsewhere: `user = op(packed, user)`, as `inoutvec[i] = invec[i] op inoutvec[i]` (6.9.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Sum; integers wrap.
+    Sum,
+    /// Product; integers wrap.
+    Prod,
+    /// The lesser one; the user's where neither is less, so where one is no number.
+    Min,
+    /// The greater one, in the same way.
+    Max,
+    /// Bitwise and.
+    Band,
+    /// Bitwise or.
+    Bor,
+    /// Bitwise exclusive or.
+    Bxor,
+    /// Logical and: 1 where both are not 0, else 0.
+    Land,
+    /// Logical or.
+    Lor,
+    /// Logical exclusive or.
+    Lxor,
+    /// Of two pairs that with the lesser value; of equal values the lesser index.
+    Minloc,
+    /// Of two pairs that with the greater value; of equal values the lesser index.
+    Maxloc,
+    /// The packed one.
+    Replace,
+    /// The user's.
+    NoOp,
+}
+
+impl Op {
+    /// All of them.
+    pub const ALL: [Op; 14] = [
+        Op::Sum,
+        Op::Prod,
+        Op::Min,
+        Op::Max,
+        Op::Band,
+        Op::Bor,
+        Op::Bxor,
+        Op::Land,
+        Op::Lor,
+        Op::Lxor,
+        Op::Minloc,
+        Op::Maxloc,
+        Op::Replace,
+        Op::NoOp,
+    ];
+
+    /// The word of text forms and of the command line: MPI's, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Sum => "sum",
+            Op::Prod => "prod",
+            Op::Min => "min",
+            Op::Max => "max",
+            Op::Band => "band",
+            Op::Bor => "bor",
+            Op::Bxor => "bxor",
+            Op::Land => "land",
+            Op::Lor => "lor",
+            Op::Lxor => "lxor",
+            Op::Minloc => "minloc",
+            Op::Maxloc => "maxloc",
+            Op::Replace => "replace",
+            Op::NoOp => "no_op",
+        }
+    }
+
+    /// MPI's name, as `MPI_SUM`.
+    pub fn mpi_name(self) -> String {
+        format!("MPI_{}", self.name().to_uppercase())
+    }
+
+    /// Its handle in the ABI of MPI 5.0 (section 20.4).
+    pub fn abi_value(self) -> u32 {
+        match self {
+            Op::Sum => 0x21,
+            Op::Min => 0x22,
+            Op::Max => 0x23,
+            Op::Prod => 0x24,
+            Op::Band => 0x28,
+            Op::Bor => 0x29,
+            Op::Bxor => 0x2a,
+            Op::Land => 0x30,
+            Op::Lor => 0x31,
+            Op::Lxor => 0x32,
+            Op::Minloc => 0x38,
+            Op::Maxloc => 0x39,
+            Op::Replace => 0x3c,
+            Op::NoOp => 0x3d,
+        }
+    }
+
+    /// The one of that handle.
+    pub fn from_abi(value: u64) -> Option<Op> {
+        Op::ALL.into_iter().find(|op| u64::from(op.abi_value()) == value)
+    }
+
+    /// Whether it is about pairs of a value and an index.
+    pub fn is_location(self) -> bool {
+        matches!(self, Op::Minloc | Op::Maxloc)
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_numbered_and_named() {
+        for (i, op) in Op::ALL.into_iter().enumerate() {
+            assert_eq!(op as usize, i);
+            assert_eq!(Op::from_abi(op.abi_value().into()), Some(op));
+        }
+        assert_eq!((Op::from_abi(0x20), Op::from_abi(0x25)), (None, None));
+        assert_eq!(Op::NoOp.mpi_name(), "MPI_NO_OP");
+    }
+}

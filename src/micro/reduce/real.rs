@@ -1,0 +1,121 @@
+//! Real numbers as an operation needs them: those that Rust has, and those of `rustc_apfloat` for formats that it has not.
+//!
+//! Every step is rounded to its format, to nearest, ties to even; nothing is contracted into a fused operation.
+
+use rustc_apfloat::Float;
+use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
+
+/// A real number of some format.
+pub(super) trait Real: Copy + PartialOrd {
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn no_number(self) -> bool;
+    fn infinite(self) -> bool;
+    /// 1 if it is infinite, else 0, with its sign.
+    fn boxed(self) -> Self;
+    /// A zero with its sign if it is no number, else itself.
+    fn zeroed(self) -> Self;
+    /// An infinity of the sign of a positive one times it.
+    fn endless(self) -> Self;
+}
+
+macro_rules! native {
+    ($($t:ident)*) => {$(
+        impl Real for $t {
+            #[inline(always)]
+            fn plus(self, other: $t) -> $t {
+                self + other
+            }
+            #[inline(always)]
+            fn minus(self, other: $t) -> $t {
+                self - other
+            }
+            #[inline(always)]
+            fn times(self, other: $t) -> $t {
+                self * other
+            }
+            #[inline(always)]
+            fn no_number(self) -> bool {
+                self.is_nan()
+            }
+            fn infinite(self) -> bool {
+                self.is_infinite()
+            }
+            fn boxed(self) -> $t {
+                $t::from(u8::from(self.is_infinite())).copysign(self)
+            }
+            fn zeroed(self) -> $t {
+                if self.is_nan() { $t::from(0_u8).copysign(self) } else { self }
+            }
+            fn endless(self) -> $t {
+                self * $t::INFINITY
+            }
+        }
+    )*};
+}
+native! { f32 f64 }
+
+macro_rules! soft {
+    ($($t:ident)*) => {$(
+        impl Real for $t {
+            fn plus(self, other: $t) -> $t {
+                (self + other).value
+            }
+            fn minus(self, other: $t) -> $t {
+                (self - other).value
+            }
+            fn times(self, other: $t) -> $t {
+                (self * other).value
+            }
+            fn no_number(self) -> bool {
+                self.is_nan()
+            }
+            fn infinite(self) -> bool {
+                self.is_infinite()
+            }
+            fn boxed(self) -> $t {
+                let one = $t::from_u128(u128::from(self.is_infinite())).value;
+                one.copy_sign(self)
+            }
+            fn zeroed(self) -> $t {
+                if self.is_nan() { $t::ZERO.copy_sign(self) } else { self }
+            }
+            fn endless(self) -> $t {
+                (self * $t::INFINITY).value
+            }
+        }
+    )*};
+}
+soft! { Half Quad X87DoubleExtended }
+
+/// The product of complex numbers as C has it (C23, Annex G.5.2): the plain formula, and where it gives no number at all though a factor or a part
+/// of the way is infinite, an infinity.
+#[inline(always)]
+pub(super) fn product<R: Real>(x: [R; 2], y: [R; 2]) -> [R; 2] {
+    let ([a, b], [c, d]) = (x, y);
+    let (ac, bd, ad, bc) = (a.times(c), b.times(d), a.times(d), b.times(c));
+    let plain = [ac.minus(bd), ad.plus(bc)];
+    if plain[0].no_number() && plain[1].no_number() { recovered(x, y, plain) } else { plain }
+}
+
+/// What the product is where the plain formula gives no number.
+#[cold]
+#[inline(never)]
+fn recovered<R: Real>([mut a, mut b]: [R; 2], [mut c, mut d]: [R; 2], plain: [R; 2]) -> [R; 2] {
+    let overflowed = [a.times(c), b.times(d), a.times(d), b.times(c)].iter().any(|part| part.infinite());
+    let mut again = false;
+    if a.infinite() || b.infinite() {
+        (a, b, c, d, again) = (a.boxed(), b.boxed(), c.zeroed(), d.zeroed(), true);
+    }
+    if c.infinite() || d.infinite() {
+        (c, d, a, b, again) = (c.boxed(), d.boxed(), a.zeroed(), b.zeroed(), true);
+    }
+    if !again && overflowed {
+        (a, b, c, d, again) = (a.zeroed(), b.zeroed(), c.zeroed(), d.zeroed(), true);
+    }
+    if !again {
+        return plain;
+    }
+    [a.times(c).minus(b.times(d)).endless(), a.times(d).plus(b.times(c)).endless()]
+}

@@ -1,0 +1,153 @@
+//! Every function against the meaning, between guard pages; the meaning by hand is in `tests/reduce.rs`.
+
+use super::*;
+use crate::micro::testing::{Guarded, span};
+
+/// All operations and values that there is code for, and the function at every level of the machine.
+fn functions() -> impl Iterator<Item = (Op, Value, Level, Function)> {
+    LIST.into_iter().flat_map(|(op, cell)| {
+        Level::available().map(move |level| (op, cell.value(), level, get(op, cell, level).unwrap()))
+    })
+}
+
+#[test]
+fn every_value_has_one_cell() {
+    for (i, &(op, cell)) in LIST.iter().enumerate() {
+        assert_eq!(Cell::of(cell.value()), Some(cell));
+        assert_eq!(LIST.iter().position(|&known| known == (op, cell)), Some(i), "{op} {cell:?} twice");
+        // Hot ones have code of their own at every level, and cold ones none.
+        for level in Level::available() {
+            let own = with_code!(level, I => <I as Functions>::of(op, cell));
+            assert_eq!(own.is_some(), is_hot(op, cell), "{op} {cell:?} at {level}");
+        }
+    }
+    // Every operation on every width of integers, and those that floating point has.
+    for size in [1, 2, 4, 8, 16] {
+        for op in Op::ALL.into_iter().filter(|op| !op.is_location() && *op < Op::Minloc) {
+            assert!(function(op, Value::number(crate::nest::Number::Int, size), Level::Baseline).is_some());
+        }
+    }
+}
+
+/// Bytes of small and large numbers, some equal, some none.
+fn numbers(len: usize, seed: usize) -> Vec<u8> {
+    (0..len)
+        .map(|i| match (i / 16 + seed) % 5 {
+            0 => 0,
+            1 => (i * 37 + seed * 101) as u8,
+            2 => [1, 0, 0, 0, 0, 0, 0xf0, 0x3f][i % 8],
+            3 => [0, 0, 0xc0, 0xff, 0, 0, 0xf8, 0xff][i % 8],
+            _ => (i * 91 % 7) as u8,
+        })
+        .collect()
+}
+
+/// Whether results may differ in the bits of what is no number.
+fn alike(op: Op, value: Value, a: &[u8], b: &[u8]) -> bool {
+    let nan = |bytes: &[u8]| match bytes.len() {
+        4 => f32::from_ne_bytes(bytes.try_into().unwrap()).is_nan(),
+        _ => f64::from_ne_bytes(bytes.try_into().unwrap()).is_nan(),
+    };
+    let part = match value.class() {
+        crate::nest::Class::Native(crate::nest::Number::Float) => value.user() as usize,
+        crate::nest::Class::Native(crate::nest::Number::Complex) => value.user() as usize / 2,
+        _ => return a == b,
+    };
+    let loose = matches!(op, Op::Sum | Op::Prod);
+    a == b || loose && a.chunks(part).zip(b.chunks(part)).all(|(a, b)| a == b || nan(a) && nan(b))
+}
+
+#[test]
+fn every_function_every_stride_between_guard_pages() {
+    let mut areas = (Guarded::new(64 << 10), Guarded::new(64 << 10));
+    for (op, value, level, f) in functions() {
+        let (user, packed) = (value.user(), value.packed());
+        for units in if is_pair(value) { vec![1] } else { vec![1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 35] } {
+            let (dst_len, src_len) = (units * user, units * packed);
+            // Apart, backwards, over each other by whole values and by bytes, all in one place.
+            for ds in [dst_len, dst_len + 3, 2 * dst_len, -dst_len, user, 0, 1] {
+                for (ss, n) in [(src_len, 9), (src_len, 20), (src_len + 8, 4), (-src_len, 3), (0, 2)] {
+                    let ((d_span, d), (s_span, s)) =
+                        (span(n, ds, dst_len as u64), span(n, ss, src_len as u64));
+                    let (before, source) = (numbers(d_span, 1), numbers(s_span, 2));
+                    let mut want = before.clone();
+                    for i in 0..n as i64 {
+                        for k in 0..units {
+                            let from = s as i64 + i * ss + k * packed;
+                            let to = (d as i64 + i * ds + k * user) as usize;
+                            let new = &source[from as usize..(from + packed) as usize];
+                            meaning::combine(op, value, new, &mut want[to..to + user as usize]);
+                        }
+                    }
+                    for back in [false, true] {
+                        let (dst, src) = (areas.0.edge(back, d_span), areas.1.edge(back, s_span));
+                        dst.copy_from_slice(&before);
+                        src.copy_from_slice(&source);
+                        let (to, from) = (dst.as_mut_ptr().wrapping_add(d), src.as_ptr().wrapping_add(s));
+                        // SAFETY: the areas span all blocks.
+                        unsafe { f(to, from, n, ds, ss, src_len as u64) };
+                        let got = dst.to_vec();
+                        let what =
+                            || format!("{op} of {n} blocks of {units} {value} by ({ds}, {ss}) at {level}");
+                        // Where values lie across each other, what is no number spreads.
+                        let apart = ds % user == 0;
+                        let same = if apart {
+                            want.chunks(user as usize)
+                                .zip(got.chunks(user as usize))
+                                .all(|(a, b)| alike(op, value, a, b))
+                        } else {
+                            want == got || is_real(value) && matches!(op, Op::Sum | Op::Prod)
+                        };
+                        assert!(same, "{}\n{want:x?}\n{got:x?}", what());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn is_real(value: Value) -> bool {
+    use crate::nest::{Class, Number};
+    matches!(value.class(), Class::Native(Number::Float | Number::Complex))
+}
+
+/// Padding inside a pair is neither read nor written on either side.
+#[test]
+fn padding_inside_is_left_alone() {
+    let value = Cell::Int2Int4.value();
+    let f = function(Op::Maxloc, value, Level::Baseline).unwrap();
+    let pair = |value: i16, padding: [u8; 2], index: i32| {
+        [&value.to_ne_bytes()[..], &padding, &index.to_ne_bytes()].concat()
+    };
+    let mut user = pair(3, [9, 9], 7);
+    let packed = [&5_i16.to_ne_bytes()[..], &1_i32.to_ne_bytes()].concat();
+    // SAFETY: one pair on both sides.
+    unsafe { f(user.as_mut_ptr(), packed.as_ptr(), 1, 0, 0, 6) };
+    assert_eq!(user, pair(5, [9, 9], 1));
+    // The same from a second layout, where the source has padding too; equal values take the lesser index.
+    let other = pair(5, [1, 1], 0);
+    // SAFETY: the same.
+    unsafe { f(user.as_mut_ptr(), other.as_ptr(), 1, 0, 0, 8) };
+    assert_eq!(user, pair(5, [9, 9], 0));
+}
+/// Code of all operations, by the symbols of this program: 64 KiB as it is released, and what that comes to without optimization between functions.
+#[test]
+fn code_has_a_budget() {
+    let budget = if cfg!(debug_assertions) { 320 << 10 } else { 64 << 10 };
+    let program = std::env::current_exe().unwrap();
+    let output = std::process::Command::new("nm").args(["-S", "-C"]).arg(program).output().expect("nm");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ours = |line: &&str| {
+        !line.contains("tests::")
+            && (line.contains("micro::reduce::Functions>::of::entry")
+                || line.contains("micro::reduce::alone"))
+    };
+    let sizes = text.lines().filter(ours).filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (words.len() > 3).then(|| usize::from_str_radix(words[1], 16).unwrap())
+    });
+    let (functions, bytes) = sizes.fold((0, 0), |(n, sum), size| (n + 1, sum + size));
+    // Equal functions may have become one.
+    assert!(functions > LIST.len() / 2, "{functions} functions");
+    assert!(bytes <= budget, "{functions} functions of {bytes} bytes");
+}

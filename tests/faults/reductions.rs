@@ -1,0 +1,117 @@
+//! Faults in plans of reductions, and the two ways in which a loop made for copies is wrong for them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ddtc::datatype::{Datatype, TypeMap};
+use ddtc::interp::reduce;
+use ddtc::kind::{Direction, Kind, Op, Operation};
+use ddtc::lower::{Reduced, lower};
+use ddtc::micro::strided;
+use ddtc::nest::Offsets;
+use ddtc::normalize::{Normalized, normalize};
+use ddtc::plan::{self, Plan, Quantity, Scheduled};
+use ddtc::schedule::schedule;
+use ddtc::target::{Level, Target};
+
+use super::plans::plan_faults;
+use super::{COUNT, parse};
+
+/// Bytes that no sum leaves as they are.
+fn numbers(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|i| (1 + (i * 37 + seed * 11) % 127) as u8).collect()
+}
+
+/// The stream, and user memory before and after, of `COUNT` instances from displacement 0 on.
+fn images(op: Op, t: &Datatype) -> [Vec<u8>; 3] {
+    let span = (t.true_ub() + (COUNT as i64 - 1) * t.extent()).max(t.true_ub()) as usize;
+    let (stream, before) = (numbers(COUNT as usize * t.size() as usize, 1), numbers(span, 2));
+    let mut after = before.clone();
+    reduce::unpack(op, t, COUNT, &stream, &mut after, 0);
+    [stream, before, after]
+}
+
+/// Every number of a plan changed; a copy where values are combined, and a combination where they are copied.
+#[test]
+fn plans_of_reductions() {
+    let mut n = 0;
+    for (text, op) in [
+        ("resized(0, 40, struct([1, 3, 2], [0, 8, 24], [int, short, long]))", Op::Sum),
+        ("hvector(4, 1, 300, vector(5, 3, 7, double))", Op::Sum),
+        ("indexed_block(2, [0, 5, 9, 30, 33, 60, 100], unsigned)", Op::Max),
+        ("vector(4, 3, 5, double_int)", Op::Minloc),
+    ] {
+        let t = parse(text);
+        let Normalized { nest, origin, .. } =
+            normalize(&lower(&t, Reduced(op)).unwrap(), t.arguments()).unwrap();
+        let [stream, before, after] = images(op, &t);
+        let kind = Kind { direction: Direction::Unpack, operation: Operation::Reduce(op) };
+        let plan: Plan<Scheduled> = schedule(&nest, kind, Target::new(Level::Baseline)).unwrap();
+        plan.verify().unwrap();
+        let right = |plan: &Plan<_>| {
+            let (mut user, mut packed) = (before.clone(), stream.clone());
+            plan.eval(COUNT, &mut user, origin as usize, &mut packed);
+            user == after && packed == stream
+        };
+        assert!(right(&plan), "{text}\n{plan}");
+        for (what, faulty) in plan_faults(&plan) {
+            let caught = faulty.verify().is_err()
+                || catch_unwind(AssertUnwindSafe(|| !right(&faulty))).unwrap_or(true);
+            assert!(caught, "{text}: {what}\n{faulty}");
+            n += 1;
+        }
+        // The same calls in a plan of bytes, and of another operation; a copy among them.
+        let remade = |ops: Vec<plan::Op>, kind: Kind| {
+            Plan::<Scheduled>::new(ops, plan.root(), plan.tables().to_vec(), kind, plan.target())
+        };
+        for other in [Operation::Bytes, Operation::External32, Operation::Reduce(Op::Prod)] {
+            let other = remade(plan.ops().to_vec(), Kind { operation: other, ..kind });
+            assert!(other.verify().unwrap_err().to_string().contains("another operation"), "{other}");
+        }
+        let call = strided::call(
+            kind.direction,
+            Level::Baseline,
+            Quantity::fixed(1),
+            Offsets::ZERO,
+            Quantity::fixed(4),
+        );
+        let mut ops = plan.ops().to_vec();
+        ops[0] = plan::Op::Call { at: Offsets::ZERO, call };
+        let copied = remade(ops, kind);
+        assert!(copied.verify().unwrap_err().to_string().contains("another operation"), "{copied}");
+    }
+    assert!(n > 40, "{n} faults");
+}
+
+/// What a loop makes of ints at `places`, which loads `at_once` of them before it stores any, and comes back over the last `again` of them.
+fn looped(stream: &[u8], before: &[u8], places: &[usize], at_once: usize, again: usize) -> Vec<u8> {
+    let mut user = before.to_vec();
+    let number = |bytes: &[u8], at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+    let all: Vec<(usize, usize)> = places.iter().copied().enumerate().collect();
+    let tail = &all[all.len() - again..];
+    for group in all.chunks(at_once).chain([tail]) {
+        let made: Vec<i32> =
+            group.iter().map(|&(i, at)| number(stream, 4 * i).wrapping_add(number(&user, at))).collect();
+        for (&(_, at), made) in group.iter().zip(made) {
+            user[at..at + 4].copy_from_slice(&made.to_ne_bytes());
+        }
+    }
+    user
+}
+
+/// A loop that loads ahead of its stores loses sums where entries overlap, and a tail that reaches back counts twice: the oracle sees both.
+#[test]
+fn loops_that_lose_sums() {
+    for (text, overlaps) in [
+        ("vector(4, 3, 0, int)", true),
+        ("vector(4, 3, 1, int)", true),
+        ("resized(0, 4, contiguous(3, int))", true),
+        ("vector(5, 3, 4, int)", false),
+    ] {
+        let t = parse(text);
+        let [stream, before, after] = images(Op::Sum, &t);
+        let places: Vec<usize> = TypeMap::instances(&t, COUNT).map(|(_, at)| at as usize).collect();
+        assert!(looped(&stream, &before, &places, 1, 0) == after, "{text}: one by one");
+        assert_eq!(looped(&stream, &before, &places, 8, 0) == after, !overlaps, "{text}: loads ahead");
+        assert!(looped(&stream, &before, &places, 1, 2) != after, "{text}: a tail that reaches back");
+    }
+}
