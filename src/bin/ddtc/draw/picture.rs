@@ -110,9 +110,10 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
 
     ruler(&mut scene, map, fold, &frame);
     lines(&mut scene, map, fold, &frame);
+    let mut numbers = Vec::new();
     let legend = match &blocks {
         Some(blocks) => {
-            draw_blocks(&mut scene, map, fold, &frame, blocks);
+            numbers = draw_blocks(&mut scene, map, fold, &frame, blocks);
             if map.blocks > 0 { format!("{how}; numbers: first packed byte of a block") } else { how.clone() }
         }
         None => {
@@ -125,6 +126,7 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     };
     let instances = marks::instances(&mut scene, map, fold, &frame);
     let path = blocks.as_ref().is_some_and(|blocks| marks::path(&mut scene, fold, &frame, blocks));
+    scene.shapes.append(&mut numbers);
     marks::bounds(&mut scene, map, fold, &frame);
     let bottom = marks::draw_labels(&mut scene, &frame, labels).max(frame.y(count));
     let y = bottom + 22.0;
@@ -259,7 +261,15 @@ pub(crate) fn in_bytes(n: i128) -> String {
     }
 }
 
-fn draw_blocks(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame, blocks: &[(usize, Part)]) {
+/// Draws each block; gives back the numbers in them, which lie on top of the path.
+fn draw_blocks(
+    scene: &mut Scene,
+    map: &Map,
+    fold: &Fold,
+    frame: &Frame,
+    blocks: &[(usize, Part)],
+) -> Vec<Shape> {
+    let mut numbers = Vec::new();
     let last = (map.bytes - 1).max(1) as f64;
     for &(i, (line, from, to)) in blocks {
         let piece = map.pieces[i];
@@ -281,7 +291,8 @@ fn draw_blocks(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame, blocks:
         if whole && frame.high >= 12.0 && breadth(&label, SMALL) + 8.0 <= w {
             let at = (x + 4.0, frame.y(line) + frame.high / 2.0 + 3.7);
             let Paint::Scale(t) = paint else { continue };
-            scene.words(at, Anchor::Start, SMALL, Paint::OnScale(t), &label);
+            let (anchor, paint) = (Anchor::Start, Paint::OnScale(t));
+            numbers.push(Shape::Words { x: at.0, y: at.1, anchor, size: SMALL, paint, text: label });
         }
     }
     for &(from, to) in map.shared.iter().take(SHARED) {
@@ -292,6 +303,7 @@ fn draw_blocks(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame, blocks:
             scene.rect((x, y), (w, 3.0), Paint::Ink, hover);
         }
     }
+    numbers
 }
 
 fn draw_cells(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame, bins: &Bins) {

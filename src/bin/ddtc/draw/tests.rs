@@ -142,3 +142,35 @@ fn endings_name_formats() {
         assert!(error.contains(name) && error.contains(".svg or .png"), "{error}");
     }
 }
+
+#[test]
+fn random_datatypes_have_pictures() {
+    let mut drawn = 0;
+    for seed in 0..400 {
+        let mut choices = ddtc::fuzzing::Choices::from_seed(seed);
+        let t = ddtc::fuzzing::datatype(&mut choices, &ddtc::fuzzing::Budget::default());
+        let count = choices.below(5);
+        let Ok(map) = Map::new(&t, count) else { continue };
+        let width = choices.chance(2).then(|| 1 + choices.below(100));
+        let fold = Fold::new(&map, width, picture::LINES);
+        for (lo, hi) in (0..fold.lines.len()).filter_map(|line| fold.memory(line)) {
+            assert!(lo < hi && fold.line(lo) == fold.line(hi - 1), "{seed}: {t}");
+        }
+        let bins = bins::Bins::new(&map, &fold, 20);
+        let cells = (0..fold.lines.len()).flat_map(|l| (0..bins.columns).map(move |c| (l, c)));
+        assert_eq!(cells.map(|(l, c)| bins.cell(l, c).bytes).sum::<i128>(), map.bytes, "{seed}: {t}");
+        let scene = picture::scene(&map, &fold, &t.to_string());
+        assert!(scene.shapes.len() <= picture::SHAPES, "{seed}: {t}");
+        let places = scene.shapes.iter().filter_map(|shape| match shape {
+            Shape::Rect { x, y, w, h, .. } => Some([*x, *y, x + w, y + h]),
+            _ => None,
+        });
+        for [x0, y0, x1, y1] in places {
+            let inside = x0 >= 0.0 && y0 >= 0.0 && x1 <= scene.width && y1 <= scene.height;
+            assert!(inside, "{seed}: {t}: {x0} {y0} {x1} {y1}");
+        }
+        assert!(roxmltree::Document::parse(&svg::write(&scene, Some(true))).is_ok(), "{seed}: {t}");
+        drawn += usize::from(!blocks(&scene).is_empty());
+    }
+    assert!(drawn > 200, "{drawn}");
+}
