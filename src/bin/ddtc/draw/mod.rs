@@ -1,6 +1,6 @@
 //! `ddtc draw`: pictures of layouts, as SVG, PNG or characters.
 //!
-//! A [`map::Map`] has the pieces, a [`fold::Fold`] lays memory out in rows, [`picture`] makes a [`scene::Scene`] of both, and `svg` and `png`
+//! A [`map::Map`] has the pieces, a [`fold::Fold`] lays memory out in rows, [`mod@picture`] makes a [`scene::Scene`] of both, and `svg` and `png`
 //! write it. Characters are written from map and fold.
 
 mod bins;
