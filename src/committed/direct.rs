@@ -1,12 +1,15 @@
 //! From one layout to another without a packed stream between them: copies, and reductions.
 
 use std::fmt;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::definition::Call;
 use super::{Applied, Committed};
 use crate::cache::{Joint, Layout, PlacedLayout, Tier};
 use crate::calls;
+use crate::column::room;
 use crate::datatype::{Match, TypeMap, compare_signatures};
 use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
@@ -173,19 +176,25 @@ impl Direct {
         if calls::counting() {
             calls::count_copy(bytes);
         }
+        let ends = Ends { src, from_count, dst, to_count };
         if overlap(hull(&self.0.from, src as usize, from_count), hull(&self.0.to, dst as usize, to_count)) {
-            // SAFETY: as the caller promises.
-            return unsafe { self.staged(src, from_count, dst, to_count, 0..bytes, bytes) };
+            let mut all: Vec<u8> = room("copy", bytes as usize)?;
+            // SAFETY: as the caller promises; all is read before anything is written.
+            return unsafe { self.staged(ends, 0..bytes, (all.as_mut_ptr(), bytes)) };
         }
-        // SAFETY: as the caller promises; the memories are apart.
-        let done = unsafe { self.joint(src, dst, bytes) };
-        // SAFETY: as above.
+        // What a reduction found is gone: there is nothing to compare with.
+        let checked = self.0.from.0.engine.config().check && matches!(self.0.way, Way::Copied(_));
+        // Before anything is written.
+        let mut stream: Vec<u8> = if checked { room("copy", bytes as usize)? } else { Vec::new() };
+        // SAFETY: as the caller promises; the memories are apart, and the stream has room for all where it is asked for.
         unsafe {
-            self.staged(src, from_count, dst, to_count, done..bytes, BUFFER)?;
-            // What a reduction found is gone: there is nothing to compare with.
-            let checked = self.0.from.0.engine.config().check && matches!(self.0.way, Way::Copied(_));
+            let done = self.joint(src, dst, bytes);
+            if done < bytes {
+                let mut piece = [MaybeUninit::<u8>::uninit(); BUFFER as usize];
+                self.staged(ends, done..bytes, (piece.as_mut_ptr().cast(), BUFFER))?;
+            }
             if done > 0 && checked {
-                self.check(src, from_count, dst, to_count, bytes)?;
+                self.check(ends, bytes, stream.as_mut_ptr());
             }
         }
         Ok(())
@@ -193,30 +202,17 @@ impl Direct {
 
     /// Compares what a call of `bytes` bytes did with the definition; a difference is counted, logged, and put right.
     ///
-    /// # Errors
-    /// Class `NoMem` where there is no memory for the stream.
-    ///
     /// # Safety
-    /// As [`Direct::copy_raw`], just after the call; the memories do not overlap.
-    unsafe fn check(
-        &self,
-        src: *const u8,
-        from_count: u64,
-        dst: *mut u8,
-        to_count: u64,
-        bytes: u64,
-    ) -> Result<()> {
-        let mut stream: Vec<u8> = crate::column::room("copy", bytes as usize)?;
-        let packed = stream.as_mut_ptr();
-        let call = |direction, user, count| Call { direction, user, packed, count, range: 0..bytes };
-        let (read, written) =
-            (call(Direction::Pack, src.cast_mut(), from_count), call(Direction::Unpack, dst, to_count));
-        // SAFETY: as the caller promises; the stream has room for all, and the first fills what the second reads.
+    /// As [`Direct::copy_raw`], just after the call; the memories do not overlap, and there are so many bytes at `stream`.
+    unsafe fn check(&self, ends: Ends, bytes: u64, stream: *mut u8) {
+        let call = |direction, user, count| Call { direction, user, packed: stream, count, range: 0..bytes };
+        let read = call(Direction::Pack, ends.src.cast_mut(), ends.from_count);
+        let written = call(Direction::Unpack, ends.dst, ends.to_count);
+        // SAFETY: as the caller promises; the first fills what the second reads.
         unsafe {
             self.0.from.0.define(&read);
             self.0.to.0.compare(&written);
         }
-        Ok(())
     }
 
     /// Copies `from_count` instances in `src` to instances in `dst`, of which there are `to_count`; the origins are the indices of displacement 0 of
@@ -241,11 +237,11 @@ impl Direct {
     /// Checks both counts and the signatures, and returns the bytes to copy.
     fn bytes(&self, from_count: u64, to_count: u64) -> Result<u64> {
         let Inner { from, to, alike, .. } = &*self.0;
-        let (bytes, room) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
+        let (bytes, most) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
         if !alike {
             self.compare(from_count, to_count)?;
         }
-        if bytes > room {
+        if bytes > most {
             let rule = format!("instances of the target must have room for the {bytes} bytes of the source");
             return Err(Error::new(ErrorClass::Truncate, "copy", "to_count", to_count, rule));
         }
@@ -318,31 +314,18 @@ impl Direct {
         periods * nest.period
     }
 
-    /// Copies bytes `range` of the stream through a buffer of at most `most` bytes.
+    /// Copies bytes `range` of the stream through a buffer, given with its length in bytes.
     ///
     /// # Errors
-    /// Class `NoMem`, with nothing written.
+    /// Only faults of ddtc.
     ///
     /// # Safety
-    /// As [`Direct::copy_raw`]; the memories do not overlap, or `most` is all.
-    unsafe fn staged(
-        &self,
-        src: *const u8,
-        from_count: u64,
-        dst: *mut u8,
-        to_count: u64,
-        range: std::ops::Range<u64>,
-        most: u64,
-    ) -> Result<()> {
-        if range.is_empty() {
-            return Ok(());
-        }
-        let len = (range.end - range.start).min(most) as usize;
-        let mut buffer: Vec<u8> = crate::column::room("copy", len)?;
-        let room = buffer.as_mut_ptr();
+    /// As [`Direct::copy_raw`]; the memories do not overlap, or the buffer holds the whole range.
+    unsafe fn staged(&self, ends: Ends, range: Range<u64>, (room, len): (*mut u8, u64)) -> Result<()> {
+        let Ends { src, from_count, dst, to_count } = ends;
         let mut at = range.start;
         while at < range.end {
-            let mut piece = at..range.end.min(at + len as u64);
+            let mut piece = at..range.end.min(at + len);
             if let Way::Combined { to, .. } = &self.0.way {
                 // No value is cut, and none is as long as the buffer.
                 piece = to.whole_values(to_count, at, piece.end - at)?;
@@ -362,6 +345,15 @@ impl Direct {
         }
         Ok(())
     }
+}
+
+/// Both ends of a call.
+#[derive(Clone, Copy)]
+struct Ends {
+    src: *const u8,
+    from_count: u64,
+    dst: *mut u8,
+    to_count: u64,
 }
 
 /// The first address and that behind the last of `count` instances at `address`.
