@@ -35,7 +35,7 @@ fn bad(arguments: &[&str]) -> String {
     error
 }
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "explain",
     "lower",
     "refine",
@@ -46,6 +46,7 @@ const VERBS: [&str; 13] = [
     "bench",
     "check",
     "corpus",
+    "draw",
     "segments",
     "tune",
     "wire",

@@ -10,7 +10,7 @@ use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::target::Target;
 
 use crate::bench::bytes_in_words;
-use crate::tree;
+use crate::{draw, tree};
 
 /// Arguments of `ddtc explain`.
 #[derive(clap::Args, Debug)]
@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// Emit through Cranelift, as on other machines, and print its IR too
     #[arg(long)]
     clif: bool,
+    /// Write the picture of the instances that `ddtc draw` makes into this file: .svg or .png
+    #[arg(long, value_name = "FILE")]
+    svg: Option<std::path::PathBuf>,
 }
 
 /// Arguments of the verbs that print one stage.
@@ -138,6 +141,9 @@ const MAX_TEXT: usize = 6000;
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = crate::datatype(&args.stage.datatype)?;
     let count = args.count.unwrap_or(count);
+    if let Some(path) = &args.svg {
+        draw::picture(path, &t, count, &args.stage.datatype)?;
+    }
     println!("{}", sizes(&t, count));
     println!("\ndatatype\n{}", tree::tree(&t));
     let explanation = args.stage.explanation(&t, !args.clif)?;

@@ -1,10 +1,11 @@
 //! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
-//! `explain`, `preload`, `segments`, `tune` and `wire`.
+//! `draw`, `explain`, `preload`, `segments`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod bench;
 mod check;
 mod corpus;
+mod draw;
 mod explain;
 mod preload;
 mod segments;
@@ -62,6 +63,8 @@ enum Verb {
     Check(check::Args),
     /// List or print the entries of the corpus
     Corpus(corpus::Args),
+    /// Draw the memory of a datatype: blocks in packed order, gaps, bounds, instances
+    Draw(draw::Args),
     /// List the contiguous pieces of memory that a datatype consists of
     Segments(segments::Args),
     /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
@@ -105,6 +108,7 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Bench(args) => bench::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Corpus(args) => corpus::run(&args),
+        Verb::Draw(args) => draw::run(&args),
         Verb::Segments(args) => segments::run(&args),
         Verb::Preload(args) => preload::run(&args),
         Verb::Tune(args) => tune::run(&args),

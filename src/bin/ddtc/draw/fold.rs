@@ -1,0 +1,317 @@
+//! How memory is folded into rows: the bytes of a row, what of each is shown, and which rows are left out or share a line.
+
+use ddtc::datatype::{Combiner, Datatype, Order};
+
+use super::map::Map;
+
+/// Most times that memory is left out of a picture.
+const BREAKS: usize = 6;
+/// Shown columns are cut to those that are used, if these are less than one in so many.
+const SPARSE: i128 = 200;
+/// Rows over columns beyond which a stride of the type is too narrow to fold by.
+const NARROW: i128 = 64;
+/// Nodes of a datatype that are asked for strides.
+const NODES: usize = 200;
+
+/// A line of the picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Rows `first .. first + rows` of memory.
+    Rows { first: i128, rows: i128 },
+    /// So many rows without a byte are left out.
+    Break { rows: i128 },
+}
+
+/// Memory as rows of equal length. Row 0 begins at displacement `origin`.
+#[derive(Clone, Debug)]
+pub(crate) struct Fold {
+    /// Bytes of a row.
+    pub(crate) width: i128,
+    pub(crate) origin: i128,
+    /// Bytes of each row that are shown: `[from, to)`.
+    pub(crate) from: i128,
+    pub(crate) to: i128,
+    /// From low to high displacements.
+    pub(crate) lines: Vec<Line>,
+    /// Most rows of memory in a line.
+    pub(crate) per: i128,
+}
+
+impl Fold {
+    /// `map` folded at `width` bytes, or where its structure shows, into about `max_lines` lines.
+    pub(crate) fn new(map: &Map, width: Option<u64>, max_lines: usize) -> Fold {
+        let (width, origin) = match width {
+            Some(width) => (i128::from(width.max(1)), 0),
+            None => chosen(map),
+        };
+        let mut fold = Fold { width, origin, from: 0, to: width, lines: Vec::new(), per: 1 };
+        let (from, to) = fold.used(map);
+        if (to - from) * SPARSE < width {
+            // Some room on both sides shows where the blocks end.
+            fold.from = (from - (to - from) / 2).max(0);
+            fold.to = (to + (to - from) / 2).min(width);
+        }
+        fold.lines(map, max_lines);
+        fold
+    }
+
+    /// The row of memory that displacement `at` lies in.
+    pub(crate) fn row(&self, at: i128) -> i128 {
+        (at - self.origin).div_euclid(self.width)
+    }
+
+    /// The place of displacement `at` in its row, in bytes.
+    pub(crate) fn column(&self, at: i128) -> i128 {
+        (at - self.origin).rem_euclid(self.width)
+    }
+
+    /// The displacement of the first byte of `row`.
+    pub(crate) fn start(&self, row: i128) -> i128 {
+        self.origin + row * self.width
+    }
+
+    /// The displacements of a line, but for a break.
+    pub(crate) fn memory(&self, line: usize) -> Option<(i128, i128)> {
+        match self.lines.get(line)? {
+            Line::Rows { first, rows } => Some((self.start(*first), self.start(first + rows))),
+            Line::Break { .. } => None,
+        }
+    }
+
+    /// The line that displacement `at` lies in, or the first one behind it.
+    pub(crate) fn line(&self, at: i128) -> usize {
+        let row = self.row(at);
+        let mut next = i128::MIN;
+        let passed = self.lines.iter().take_while(|line| {
+            next = match line {
+                Line::Rows { first, rows } => first + rows,
+                Line::Break { rows } => next + rows,
+            };
+            next <= row
+        });
+        passed.count()
+    }
+
+    /// The columns that bytes of `map` lie in.
+    fn used(&self, map: &Map) -> (i128, i128) {
+        let (mut from, mut to) = (self.width, 0);
+        for piece in &map.pieces {
+            let at = self.column(piece.at);
+            let end = at + piece.end() - piece.at;
+            if end > self.width {
+                return (0, self.width);
+            }
+            (from, to) = (from.min(at), to.max(end));
+        }
+        if from < to { (from, to) } else { (0, self.width) }
+    }
+
+    fn lines(&mut self, map: &Map, max_lines: usize) {
+        let (low, high) = map.range;
+        let ends = [low, (high - 1).max(low)].map(|at| (self.row(at), self.row(at) + 1));
+        let bounds =
+            [map.datatype.lb(), map.datatype.ub() - i64::from(map.datatype.ub() > map.datatype.lb())];
+        let mut used: Vec<(i128, i128)> = map
+            .pieces
+            .iter()
+            .map(|p| (self.row(p.at), self.row(p.end() - 1) + 1))
+            .chain(ends)
+            .chain(bounds.map(|at| (self.row(at.into()), self.row(at.into()) + 1)))
+            .collect();
+        used.sort_unstable();
+        used.dedup();
+        // Runs of rows that touch.
+        let mut runs: Vec<(i128, i128)> = Vec::new();
+        for (from, to) in used {
+            match runs.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => runs.push((from, to)),
+            }
+        }
+        let mut total = runs.last().map_or(0, |r| r.1) - runs.first().map_or(0, |r| r.0);
+        let mut gaps: Vec<(i128, i128)> = runs.windows(2).map(|w| (w[1].0 - w[0].1, w[0].1)).collect();
+        gaps.sort_unstable_by(|a, b| b.cmp(a));
+        let mut breaks = Vec::new();
+        for (rows, at) in gaps.into_iter().take(BREAKS) {
+            if total <= max_lines as i128 || rows < 4 || rows * 6 < total {
+                break;
+            }
+            total -= rows;
+            breaks.push((at, rows));
+        }
+        breaks.sort_unstable();
+        self.per = ceil(total, max_lines as i128).max(1);
+        let (mut row, end) = (runs.first().map_or(0, |r| r.0), runs.last().map_or(0, |r| r.1));
+        for (at, skipped) in breaks.into_iter().chain([(end, 0)]) {
+            while row < at {
+                let rows = self.per.min(at - row);
+                self.lines.push(Line::Rows { first: row, rows });
+                row += rows;
+            }
+            if skipped > 0 {
+                self.lines.push(Line::Break { rows: skipped });
+                row += skipped;
+            }
+        }
+    }
+}
+
+/// `a / b` rounded up.
+pub(crate) fn ceil(a: i128, b: i128) -> i128 {
+    a / b + i128::from(a % b > 0)
+}
+
+/// The bytes of a row, and the displacement where row 0 begins: a stride of the type that makes the picture about as wide as high, in
+/// elements; else a multiple of one; else what shows the pieces.
+fn chosen(map: &Map) -> (i128, i128) {
+    let (element, (low, high)) = (map.element(), map.range);
+    let span = (high - low).max(1);
+    let mut strides = strides(&map.datatype);
+    let inside = strides.contains(&i128::from(map.datatype.extent().unsigned_abs()));
+    let instances = (map.count > 1 && !inside).then(|| i128::from(map.datatype.extent().unsigned_abs()));
+    strides.extend(instances);
+    strides.retain(|stride| *stride > 0 && *stride < span);
+    strides.sort_unstable_by(|a, b| b.cmp(a));
+    strides.dedup();
+    let shape = |width: i128| {
+        let fold = Fold { width, origin: 0, from: 0, to: width, lines: Vec::new(), per: 1 };
+        let (from, to) = fold.used(map);
+        let cut = if (to - from) * SPARSE < width { to - from } else { width };
+        ((fold.row(high - 1) - fold.row(low) + 1), ceil(cut, element))
+    };
+    // The first ones, so that irregular types cost no more than others.
+    let shapes: Vec<(i128, i128, i128)> =
+        strides.iter().take(12).map(|&w| (w, shape(w).0, shape(w).1)).collect();
+    let off =
+        |&(_, rows, columns): &(i128, i128, i128)| (rows.max(columns) as f64 / rows.min(columns) as f64).ln();
+    let fits = |(width, rows, columns): &&(i128, i128, i128), own: bool| {
+        *rows <= columns * NARROW && own == (Some(*width) != instances)
+    };
+    // Strides inside of the type before the distance of instances: these may be interleaved.
+    let own = shapes.iter().any(|shape| fits(&shape, true));
+    let fit = shapes.iter().filter(|shape| fits(shape, own));
+    if let Some((width, ..)) = fit.min_by(|a, b| off(a).total_cmp(&off(b))) {
+        return (*width, 0);
+    }
+    if let Some((width, rows, columns)) = shapes.first() {
+        let wanted = (*rows as f64 / *columns as f64).sqrt();
+        return (width * power_of_two(wanted), 0);
+    }
+    let elements = ceil(span, element);
+    if elements <= 64 {
+        return (elements * element, low);
+    }
+    // What is far from everything is left out: a gap counts as eight pieces at most.
+    let mut shown = span;
+    if map.listed && map.blocks > 0 {
+        let mut ends: Vec<(i128, i128)> = map.pieces.iter().map(|p| (p.at, p.end())).collect();
+        ends.sort_unstable();
+        let most = 8 * (map.bytes / i128::from(map.blocks)).max(element);
+        let gaps: i128 = ends.windows(2).map(|w| (w[1].0 - w[0].1).clamp(0, most)).sum();
+        shown = shown.min(map.bytes + gaps + 2 * most);
+    }
+    let wide = ((shown as f64 / element as f64).sqrt() * 1.5).max(16.0);
+    (element * power_of_two(wide), 0)
+}
+
+/// The power of two that is nearest to `x` by ratio, at least 1.
+fn power_of_two(x: f64) -> i128 {
+    1 << (x.log2().round().clamp(0.0, 62.0) as u32)
+}
+
+/// Distances in bytes at which the type repeats: strides, rows and planes of arrays, extents of what is repeated.
+fn strides(t: &Datatype) -> Vec<i128> {
+    let mut all = Vec::new();
+    let mut push = |n: i64, stride: i128| {
+        if n > 1 {
+            all.push(stride.abs());
+        }
+    };
+    for node in t.nodes().take(NODES) {
+        match node.combiner() {
+            Combiner::Vector { count, stride, oldtype, .. } => {
+                push(*count, i128::from(*stride) * i128::from(oldtype.extent()));
+            }
+            Combiner::Hvector { count, stride, .. } => push(*count, i128::from(*stride)),
+            // Elements of a dense type are no structure.
+            Combiner::Contiguous { count, oldtype } if oldtype.size() != oldtype.extent() => {
+                push(*count, oldtype.extent().into());
+            }
+            Combiner::Subarray { sizes, order, oldtype, .. }
+            | Combiner::Darray { gsizes: sizes, order, oldtype, .. } => {
+                let mut stride = i128::from(oldtype.extent());
+                for i in 0..sizes.len().saturating_sub(1) {
+                    let size = sizes[if *order == Order::C { sizes.len() - 1 - i } else { i }];
+                    stride = stride.saturating_mul(size.into());
+                    push(2, stride);
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fold(text: &str, count: u64) -> Fold {
+        Fold::new(&Map::new(&ddtc::corpus::datatype(text).unwrap(), count).unwrap(), None, 48)
+    }
+
+    #[test]
+    fn rows_are_those_of_the_type() {
+        for (text, count, width, lines) in [
+            // A column of a matrix; the rows of an array, also from the end to the beginning.
+            ("vector(8, 1, 8, double)", 1, 64, 8),
+            ("vector(8, 1, -8, double)", 1, 64, 8),
+            ("subarray([24,19], [16,3], [4,9], C, float)", 1, 76, 24),
+            ("subarray([24,19], [16,3], [4,9], Fortran, float)", 1, 96, 19),
+            ("darray(4, 1, [16,16], [cyclic,cyclic], [2,2], [2,2], C, double)", 1, 128, 16),
+            ("resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))", 5, 32, 5),
+            // Nothing repeats: one row, from the first byte on.
+            ("struct([1,1,3], [8,16,24], [int,double,float])", 1, 32, 1),
+            // Every other double, 2048 times: 64 by 64 of them, two rows a line.
+            ("vector(2048, 1, 2, double)", 1, 512, 32),
+        ] {
+            let f = fold(text, count);
+            assert!(f.width == width && f.lines.len() == lines, "{text}: {} {}", f.width, f.lines.len());
+        }
+        let t = ddtc::corpus::datatype("vector(8, 1, 8, double)").unwrap();
+        assert_eq!(Fold::new(&Map::new(&t, 1).unwrap(), Some(100), 48).lines.len(), 5);
+    }
+
+    #[test]
+    fn displacements_below_zero_have_rows() {
+        let f = fold("vector(8, 1, -8, double)", 1);
+        assert_eq!((f.row(-448), f.column(-448), f.row(-1), f.column(-1)), (-7, 0, -1, 63));
+        assert_eq!((f.line(-448), f.line(0), f.memory(0)), (0, 7, Some((-448, -384))));
+    }
+
+    #[test]
+    fn empty_memory_is_left_out() {
+        let f = fold("hindexed([8,8], [0,1099511627776], double)", 1);
+        let [Line::Rows { first: 0, .. }, Line::Break { rows }, Line::Rows { .. }] = f.lines[..] else {
+            panic!("{:?}", f.lines)
+        };
+        assert_eq!(rows * f.width, (1 << 40) - f.width);
+        // Two columns of 2^40 bytes, of which only the beginning is shown.
+        let f = fold("vector(2, 1, 137438953472, double)", 1);
+        assert_eq!((f.width, f.from, f.to, f.lines.len()), (1 << 40, 0, 12, 2));
+        // The end of a cube.
+        let f = fold("subarray([256,256,256], [1,256,256], [254,0,0], C, double)", 1);
+        assert!(f.lines.iter().any(|line| matches!(line, Line::Break { .. })), "{:?}", f.lines);
+        assert!(f.lines.len() < 60);
+    }
+
+    #[test]
+    fn every_displacement_has_its_line() {
+        let f = fold("hindexed([8,80000], [-4096,1000000], double)", 2);
+        for line in 0..f.lines.len() {
+            if let Some((from, to)) = f.memory(line) {
+                assert_eq!((f.line(from), f.line(to - 1)), (line, line));
+            }
+        }
+    }
+}

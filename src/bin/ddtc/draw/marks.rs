@@ -1,0 +1,217 @@
+//! What is marked on the memory of a picture: bounds with their labels, borders of instances, the path of packing.
+
+use super::fold::{Fold, Line};
+use super::map::Map;
+use super::picture::{Frame, Part};
+use super::scene::{Anchor, Paint, Scene};
+
+/// Most blocks that a path is drawn through.
+const PATH: usize = 64;
+/// Instances with borders, but for the last one.
+const INSTANCES: u64 = 8;
+/// From label to label.
+const SPACING: f64 = 13.0;
+const SIZE: f64 = 10.5;
+
+/// Words beside a line of memory.
+pub(crate) struct Label {
+    /// The middle of the line.
+    y: f64,
+    paint: Paint,
+    pub(crate) text: String,
+}
+
+/// A bound: a place between two bytes. An upper one belongs to the byte before it.
+struct Mark {
+    name: &'static str,
+    at: i128,
+    upper: bool,
+    dashed: bool,
+}
+
+impl Mark {
+    fn byte(&self) -> i128 {
+        self.at - i128::from(self.upper)
+    }
+
+    /// Line and column.
+    fn place(&self, fold: &Fold) -> (usize, i128) {
+        let line = fold.line(self.byte()).min(fold.lines.len().saturating_sub(1));
+        (line, fold.column(self.byte()) + i128::from(self.upper))
+    }
+}
+
+fn marks(map: &Map) -> Vec<Mark> {
+    let t = &map.datatype;
+    let mark = |name, at: i64, upper, dashed| Mark { name, at: at.into(), upper, dashed };
+    // An empty extent has its upper bound where the lower one is.
+    let mut all = vec![mark("lb", t.lb(), false, false), mark("ub", t.ub(), t.ub() > t.lb(), false)];
+    if t.size() > 0 {
+        all.extend([mark("true lb", t.true_lb(), false, true), mark("true ub", t.true_ub(), true, true)]);
+    }
+    all
+}
+
+/// What is said beside the lines: bounds, from high to low lines, equal ones together.
+pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
+    let mut all: Vec<(usize, i128, Label)> = Vec::new();
+    for mark in marks(map) {
+        let (line, column) = mark.place(fold);
+        let y = frame.y(line) + frame.high / 2.0;
+        match all.iter_mut().find(|(l, c, _)| (*l, *c) == (line, column)) {
+            Some((.., label)) => {
+                label.text.insert_str(label.text.rfind(" = ").unwrap_or(0), &format!(" = {}", mark.name))
+            }
+            None => {
+                let text = format!("{} = {}", mark.name, mark.at);
+                all.push((line, column, Label { y, paint: Paint::Bound, text }));
+            }
+        }
+    }
+    if map.count > 1 && map.datatype.extent() != 0 {
+        for k in shown(map.count) {
+            let at = i128::from(map.datatype.lb()) + i128::from(k) * i128::from(map.datatype.extent());
+            let line = fold.line(at).min(fold.lines.len().saturating_sub(1));
+            // Where lines have many rows, only those that begin in a line of their own.
+            let before = fold.line(at - i128::from(map.datatype.extent()));
+            if k == 0 || (fold.per > 1 && before == line) {
+                continue;
+            }
+            let y = frame.y(line) + frame.high / 2.0;
+            let text = format!("instance {k} at {at}");
+            all.push((line, fold.column(at), Label { y, paint: Paint::Ink, text }));
+        }
+    }
+    all.sort_by_key(|(line, column, _)| (*line, *column));
+    all.into_iter().map(|(.., label)| label).collect()
+}
+
+/// The instances that have borders.
+fn shown(count: u64) -> impl Iterator<Item = u64> {
+    (0..count.min(INSTANCES)).chain((count > INSTANCES).then(|| count - 1))
+}
+
+/// Writes `labels` where there is room, each as near to its line as may be; gives back where they end.
+pub(crate) fn draw_labels(scene: &mut Scene, frame: &Frame, labels: Vec<Label>) -> f64 {
+    let mut places: Vec<f64> = labels.iter().map(|label| label.y).collect();
+    for i in 1..places.len() {
+        places[i] = places[i].max(places[i - 1] + SPACING);
+    }
+    // A group that was pushed down moves up again by half, as far as the one above it allows.
+    let mut end = places.len();
+    while end > 0 {
+        let mut start = end - 1;
+        while start > 0 && places[start] - places[start - 1] < SPACING + 0.1 {
+            start -= 1;
+        }
+        let pushed = places[end - 1] - labels[end - 1].y;
+        let free =
+            if start == 0 { places[0] - frame.top } else { places[start] - places[start - 1] - SPACING };
+        let up = (pushed / 2.0).min(free.max(0.0));
+        places[start..end].iter_mut().for_each(|y| *y -= up);
+        end = start;
+    }
+    let x = frame.right() + 20.0;
+    for (label, &y) in labels.iter().zip(&places) {
+        let points = [(frame.right() + 3.0, label.y), (frame.right() + 8.0, label.y), (x - 4.0, y)];
+        scene.line(&points, label.paint, 0.8, false);
+        scene.words((x, y + 3.7), Anchor::Start, SIZE, label.paint, &label.text);
+    }
+    places.last().map_or(0.0, |y| y + SPACING)
+}
+
+/// Brackets at the bounds of the first instance, dashed at the true ones.
+pub(crate) fn bounds(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
+    for mark in marks(map) {
+        let (line, column) = mark.place(fold);
+        if !matches!(fold.lines.get(line), Some(Line::Rows { .. })) {
+            continue;
+        }
+        let (x, y) = (frame.x(column), frame.y(line));
+        let (top, bottom) = (y - 2.5, y + frame.high + 2.5);
+        let serif = x + if mark.upper { -5.0 } else { 5.0 };
+        if mark.dashed {
+            scene.line(&[(x, top), (x, bottom)], Paint::Bound, 1.6, true);
+        } else {
+            scene.line(&[(serif, top), (x, top), (x, bottom), (serif, bottom)], Paint::Bound, 1.8, false);
+        }
+    }
+}
+
+/// Borders of instances; gives back what the legend says of them.
+pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) -> String {
+    let (t, count) = (&map.datatype, map.count);
+    if count < 2 || t.extent() == 0 {
+        return String::new();
+    }
+    let tall = fold.per == 1;
+    let mut drawn = 0;
+    for k in shown(count) {
+        let offset = i128::from(k) * i128::from(t.extent());
+        let (low, high) = (i128::from(t.lb().min(t.ub())) + offset, i128::from(t.lb().max(t.ub())) + offset);
+        let (first, last) = (fold.line(low), fold.line(high - 1).min(fold.lines.len().saturating_sub(1)));
+        let (from, to) = match tall {
+            true => (frame.x(fold.column(low)), frame.x(fold.column(high - 1) + 1)),
+            false => (frame.left, frame.right()),
+        };
+        if fold.memory(first).is_none() || (first == last && !tall) || (first == last && to - from < 2.0) {
+            continue;
+        }
+        let pad = 1.2;
+        let (top, bottom) = (frame.y(first) - pad, frame.y(last) + frame.high + pad);
+        let points = if first == last {
+            vec![(from, top), (to, top), (to, bottom), (from, bottom), (from, top)]
+        } else {
+            // Not from the beginning of the first row, not to the end of the last one.
+            let (below, above) = (frame.y(first) + frame.high + pad, frame.y(last) - pad);
+            let (left, right) = (frame.left, frame.right());
+            vec![
+                (from, top),
+                (right, top),
+                (right, above),
+                (to, above),
+                (to, bottom),
+                (left, bottom),
+                (left, below),
+                (from, below),
+                (from, top),
+            ]
+        };
+        scene.line(&points, Paint::Ink, 0.9, true);
+        drawn += 1;
+    }
+    match (drawn, count > INSTANCES + 1) {
+        (0, _) => String::new(),
+        (_, true) => format!("dashed: some of instances 0 to {} and the last", INSTANCES - 1),
+        (_, false) => "dashed: instances".to_owned(),
+    }
+}
+
+/// A line through the blocks in packed order, with arrows. Gives back whether there is one.
+pub(crate) fn path(scene: &mut Scene, fold: &Fold, frame: &Frame, blocks: &[(usize, Part)]) -> bool {
+    if blocks.len() < 2 || blocks.len() > PATH || fold.lines.is_empty() {
+        return false;
+    }
+    // Below the numbers in the blocks.
+    let points: Vec<(f64, f64)> = blocks
+        .iter()
+        .map(|(_, (line, from, to))| {
+            ((frame.x(*from) + frame.x(*to)) / 2.0, frame.y(*line) + frame.high * 0.86)
+        })
+        .collect();
+    scene.line(&points, Paint::Ink, 0.9, false);
+    for (i, pair) in points.windows(2).enumerate() {
+        let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+        let length = (x1 - x0).hypot(y1 - y0);
+        if length < 14.0 || (i + 2 < points.len() && blocks.len() > 32) {
+            continue;
+        }
+        let (dx, dy) = ((x1 - x0) / length, (y1 - y0) / length);
+        let wing = |side: f64| (x1 - 6.0 * dx - 3.0 * side * dy, y1 - 6.0 * dy + 3.0 * side * dx);
+        scene.line(&[wing(1.0), (x1, y1), wing(-1.0)], Paint::Ink, 1.1, false);
+    }
+    if let Some(&(x, y)) = points.first() {
+        scene.rect((x - 2.5, y - 2.5), (5.0, 5.0), Paint::Ink, "packing begins here".to_owned());
+    }
+    true
+}

@@ -1,0 +1,171 @@
+//! `ddtc draw`: pictures of layouts, as SVG, PNG or characters.
+//!
+//! A [`map::Map`] has the pieces, a [`fold::Fold`] lays memory out in rows, [`mod@picture`] makes a [`scene::Scene`] of both, and `svg` and `png`
+//! write it. Characters are written from map and fold.
+
+mod bins;
+mod chars;
+mod fold;
+mod letters;
+mod map;
+mod marks;
+mod picture;
+mod png;
+mod scene;
+mod svg;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write, stdout};
+use std::path::{Path, PathBuf};
+
+use ddtc::datatype::Datatype;
+
+use fold::Fold;
+use map::Map;
+
+/// Arguments of `ddtc draw`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc draw 'vector(8, 2, 8, double)'                       in the terminal\n  \
+    ddtc draw 'subarray([8,16], [4,6], [2,3], C, int)' --count 3 -o rows.svg\n  \
+    ddtc draw FFT2D_scatter.L -o scatter.png --dark\n  \
+    ddtc draw 'vector(100, 1, 3, int)' --width 48             rows of 48 bytes")]
+pub(crate) struct Args {
+    /// A datatype in text notation, or the name of an entry of the corpus
+    #[arg(value_name = "TYPE")]
+    datatype: String,
+    /// Instances [default: 1, or what the corpus gives the entry]
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Write the picture into this file: .svg or .png
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Bytes of memory in a row [default: what shows the structure of the type]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    width: Option<u64>,
+    /// Colours for a dark ground [default: light, and in SVG what the viewer prefers]
+    #[arg(long, requires = "output")]
+    dark: bool,
+    /// Only ASCII in the terminal [default: unless the locale is one of UTF-8]
+    #[arg(long, conflicts_with = "output")]
+    ascii: bool,
+    /// Colours in the terminal [default: if it is one, and NO_COLOR is not set]
+    #[arg(long, value_name = "WHEN", conflicts_with = "output", visible_alias = "color")]
+    colour: Option<When>,
+}
+
+/// When to use colours.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Always,
+    Never,
+}
+
+/// What a file's name says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Svg,
+    Png,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Format, String> {
+        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
+        match ending.as_str() {
+            "svg" => Ok(Format::Svg),
+            "png" => Ok(Format::Png),
+            _ => Err(format!("{}: a picture's name must end in .svg or .png", path.display())),
+        }
+    }
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; a name that ends in no known format; a
+/// file that cannot be written.
+pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let format = args.output.as_deref().map(Format::of).transpose()?;
+    let (t, count) = crate::datatype(&args.datatype)?;
+    let count = args.count.unwrap_or(count);
+    if let (Some(path), Some(format)) = (&args.output, format) {
+        let ground = args.dark.then_some(true);
+        return save(path, &file(&t, count, &args.datatype, args.width, format, ground)?);
+    }
+    let map = Map::new(&t, count)?;
+    let screen = console::Term::stdout();
+    let size = screen.size_checked().map(|(_, columns)| usize::from(columns)).filter(|_| screen.is_term());
+    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let terminal = chars::Terminal {
+        columns: size.or(told).unwrap_or(80).clamp(20, 400),
+        ascii: args.ascii || !utf8(),
+        colour: match args.colour {
+            Some(when) => when == When::Always,
+            None => screen.is_term() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+        },
+    };
+    let text = chars::write(&map, &args.datatype, args.width, terminal);
+    match stdout().lock().write_all(text.as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the picture of `count` instances of `t`, called `name`, into `path`, whole or not at all.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Result<(), Box<dyn Error>> {
+    let format = Format::of(path)?;
+    save(path, &file(t, count, name, None, format, None)?)
+}
+
+fn file(
+    t: &Datatype,
+    count: u64,
+    name: &str,
+    width: Option<u64>,
+    format: Format,
+    dark: Option<bool>,
+) -> Result<Vec<u8>, Box<dyn Error>> {
+    let map = Map::new(t, count)?;
+    let fold = Fold::new(&map, width, picture::LINES);
+    // The corpus gives its entries' instances, and the reader sees how many they are.
+    let scene = picture::scene(&map, &fold, name);
+    Ok(match format {
+        Format::Svg => svg::write(&scene, dark).into_bytes(),
+        Format::Png => png::write(&scene, dark.unwrap_or(false))?,
+    })
+}
+
+/// Writes beside `path` and gives the file its name when it is whole.
+fn save(path: &Path, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
+    let named = |e: std::io::Error| format!("{}: {e}", path.display());
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&beside)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&beside, path));
+    if let Err(error) = written {
+        // Left only where there is none, or not ours.
+        if error.kind() != ErrorKind::AlreadyExists {
+            let _ = fs::remove_file(&beside);
+        }
+        return Err(named(error).into());
+    }
+    Ok(())
+}
+
+/// Whether the locale of characters is one of UTF-8: the first of POSIX's three variables that is set.
+fn utf8() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let locale = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
