@@ -1,9 +1,10 @@
-//! Threads that commit, pack, unpack and drop datatypes of one engine, as choices say.
+//! Threads that commit, pack, unpack, copy between and drop datatypes of one engine, as choices say.
 //!
 //! The cache is smaller than what they use, so layouts are dropped and compiled again all the time. Every call is judged.
 
 use super::case::{Case, Check, Mismatch};
 use super::choices::Choices;
+use super::direct;
 use super::generate::{Budget, datatype};
 use super::guard::noted;
 use crate::committed::Committed;
@@ -63,6 +64,11 @@ fn work(engine: &Engine, cases: &[Case], mut c: Choices<'_>) -> Check {
             None => engine.commit(cases[i].datatype()).map_err(Mismatch::error("commit"))?,
         };
         noted(&cases[i].datatype().to_string(), || cases[i].slices(&committed))?;
+        if c.chance(96) {
+            let j = c.below(cases.len() as u64) as usize;
+            let to = engine.commit(cases[j].datatype()).map_err(Mismatch::error("commit"))?;
+            direct::copies((&cases[i], &committed), (&cases[j], &to))?;
+        }
         match c.below(3) {
             0 => held.push((i, committed)),
             1 => held.retain(|(k, _)| *k != i),

@@ -3,8 +3,9 @@
 use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
 use super::generate::{Budget, datatype};
-use super::guard::{Edge, Rig, Side};
+use super::guard::{self, Edge, Rig, Side};
 use super::reductions;
+use crate::committed::Committed;
 use crate::datatype::{Datatype, Named};
 use crate::emit::{self, Emitter, X64};
 use crate::engine::Engine;
@@ -27,6 +28,20 @@ struct Pair<'a> {
     to: Case,
     bytes: u64,
     want: Vec<u8>,
+}
+
+/// The memory of `to` after the first bytes of its stream were unpacked by the type map; none where a slice from displacement 0 on would be large.
+fn unpacked(to: &Case, stream: &[u8]) -> Option<Vec<u8>> {
+    let before = to.images(Direction::Unpack)[0][0];
+    let ahead = usize::try_from(to.low()).unwrap_or(0);
+    if ahead > 1 << 20 {
+        return None;
+    }
+    let mut memory = [&vec![0; ahead], before].concat();
+    let origin = to.low().min(0).unsigned_abs() as usize;
+    interp::unpack_range(to.datatype(), to.count(), stream, &mut memory, origin, 0).ok()?;
+    memory.drain(..ahead);
+    Some(memory)
 }
 
 /// The datatype that is written: any, the same in another frame, or bytes.
@@ -52,11 +67,7 @@ impl<'a> Pair<'a> {
         let to = Case::new(&to, all.div_ceil(to.size() as u64)).ok()?;
         // An end anywhere: messages are whole elements, but a part goes by the same ways.
         let bytes = if c.chance(64) { 1 + c.below(all) } else { all };
-        let (stream, mut want) =
-            (from.images(Direction::Pack)[1][1], to.images(Direction::Unpack)[0][0].to_vec());
-        let origin = to.low().wrapping_neg() as usize;
-        interp::unpack_range(to.datatype(), to.count(), &stream[..bytes as usize], &mut want, origin, 0)
-            .ok()?;
+        let want = unpacked(&to, &from.images(Direction::Pack)[1][1][..bytes as usize])?;
         Some(Pair { from, to, bytes, want })
     }
 
@@ -162,12 +173,8 @@ impl Joint<'_> {
     /// The memory that is written, when the whole periods are copied.
     fn want(&self) -> Check<Vec<u8>> {
         let Pair { from, to, .. } = self.pair;
-        let (stream, mut want) =
-            (from.images(Direction::Pack)[1][1], to.images(Direction::Unpack)[0][0].to_vec());
-        let origin = to.low().wrapping_neg() as usize;
-        interp::unpack_range(to.datatype(), to.count(), &stream[..self.done as usize], &mut want, origin, 0)
-            .map_err(Mismatch::error("interp"))?;
-        Ok(want)
+        unpacked(to, &from.images(Direction::Pack)[1][1][..self.done as usize])
+            .ok_or_else(|| Mismatch::new("interp", "part of what it unpacked before".to_owned()))
     }
 
     fn judge(&self, stage: &'static str, got: &[u8], shown: &dyn std::fmt::Display) -> Check {
@@ -258,6 +265,31 @@ pub(super) fn check(
         engines.iter().try_for_each(|(stage, engine)| pair.engine(stage, engine, rig))?;
     }
     combined(case, engines, rig, c)
+}
+
+/// Copies as much of what one case has as the other has room for; judges that.
+pub(super) fn copies((from, a): (&Case, &Committed), (to, b): (&Case, &Committed)) -> Check {
+    let direct = a.direct(b).map_err(Mismatch::error("commit"))?;
+    let bytes = from.packed_len().min(to.packed_len());
+    let [[source, _], [_, stream]] = from.images(Direction::Pack);
+    let mut got = to.images(Direction::Unpack)[0][0].to_vec();
+    let Some(want) = unpacked(to, &stream[..bytes]) else { return Ok(()) };
+    guard::copied(
+        &direct,
+        (source, from.low(), from.count()),
+        (&mut got, to.low(), to.count()),
+        bytes as u64,
+    );
+    ensure(got == want, "direct", || {
+        format!(
+            "{} of {}\nto {} of {}\n{}",
+            from.count(),
+            from.datatype(),
+            to.count(),
+            to.datatype(),
+            direct.schedule()
+        )
+    })
 }
 
 /// Combines what a type of the shape of the case's has with another layout of the same signature, in all engines.

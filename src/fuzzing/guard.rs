@@ -288,6 +288,15 @@ impl Rig {
     }
 }
 
+/// Copies the first `bytes` bytes of the stream between two memories, each from its first to after its last mapped byte, with the displacement of the first and the
+/// number of instances.
+pub(super) fn copied(direct: &Direct, source: (&[u8], i64, u64), target: (&mut [u8], i64, u64), bytes: u64) {
+    let from = source.0.as_ptr().wrapping_offset(-source.1 as isize);
+    let to = target.0.as_mut_ptr().wrapping_offset(-target.1 as isize);
+    // SAFETY: both have all mapped bytes of their instances, and borrows keep them apart.
+    unsafe { direct.bytes_raw(from, source.2, to, target.2, bytes) }.expect("a buffer");
+}
+
 /// Runs of whole pages, as offsets in the mapping, on which none of the bytes that start at offset `start` is mapped.
 fn holes(start: usize, mapped: &[bool]) -> Vec<Range<usize>> {
     let mut holes: Vec<Range<usize>> = Vec::new();
