@@ -99,19 +99,16 @@ impl<'n, L: Leaf> Join<'n, L> {
             });
         };
         let common = self.common(&user, &packed)?;
-        let chunks = [user, packed].map(|root| {
-            let granules = common / root.granule();
-            root.cut(granules).0
-        });
-        let steps = [0, 1].map(|side| stride(&chunks[side]));
+        let roots = [user, packed];
+        let steps = roots.each_ref().map(|root| stride(root, common));
         let [Some(user_step), Some(packed_step)] = steps else {
             return Err(Error::internal("refine", "a root of rows").into());
         };
-        let node = if let [Item::Run { n, unit, .. }, Item::Run { unit: other, .. }] = &chunks {
+        let node = if let [Item::Run { unit, .. }, Item::Run { unit: other, .. }] = &roots {
             same(*unit, *other)?;
-            Node::Copy { at: Offsets::ZERO, n: Quantity::counted(*n), unit: unit.in_memory() }
+            Node::Copy { at: Offsets::ZERO, n: Quantity::counted(1), unit: unit.in_memory() }
         } else {
-            let body = self.chunks(chunks, 0)?;
+            let body = self.chunk(&roots, common, 0)?;
             let still = (user_step, packed_step) == (0, 0);
             // A loop must move, and of this one a single iteration is ever done.
             let step = Offsets::new(user_step, if still { common as i64 } else { packed_step });
@@ -162,24 +159,29 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(body)
     }
 
-    /// The joint body of a chunk of either side, at 0 on both.
-    fn chunks(&mut self, chunks: [Item<'n, L>; 2], depth: usize) -> std::result::Result<Body, Stop> {
-        let [(user, user_key), (packed, packed_key)] = chunks.map(Item::moved_to_zero);
-        let key = user_key.zip(packed_key).map(|(user, packed)| [user, packed]);
-        self.known(key, [vec![user], vec![packed]], depth)
-    }
-
-    fn known(
+    /// What the first `common` bytes of both become, at 0 on both sides; made once of equal ones.
+    fn chunk(
         &mut self,
-        key: Option<[Key<L>; 2]>,
-        stacks: [Stack<'n, L>; 2],
+        heads: &[Item<'n, L>; 2],
+        common: u64,
         depth: usize,
     ) -> std::result::Result<Body, Stop> {
+        let chunk = |side: usize| match &heads[side] {
+            Item::Loop { body, .. } | Item::Table { body, .. } if heads[side].granule() == common => {
+                (Item::body(self.nests[side], *body, 0), Some(Key::Body(*body)))
+            }
+            head => {
+                let (item, key) = head.clone().cut(common / head.granule()).0.moved_to_zero();
+                (vec![item], key)
+            }
+        };
+        let ((user, user_key), (packed, packed_key)) = (chunk(0), chunk(1));
+        let key = user_key.zip(packed_key).map(|(user, packed)| [user, packed]);
         if let Some(body) = key.and_then(|key| self.known.get(&key)) {
             return Ok(*body);
         }
         let mut out = List::new();
-        self.stacks(stacks, depth + 1, &mut out)?;
+        self.stacks([user, packed], depth + 1, &mut out)?;
         let list = out.finish()?;
         let body = self.seal(list)?;
         if let Some(key) = key {
@@ -287,27 +289,8 @@ impl<'n, L: Leaf> Join<'n, L> {
             }
             return Ok(());
         }
-        let chunk = |head: &Item<'n, L>, nest: &'n LoopNest<Normal, L>| {
-            let body = match head {
-                Item::Loop { body, .. } | Item::Table { body, .. } if head.granule() == common => Some(*body),
-                _ => None,
-            };
-            match body {
-                Some(body) => (Item::body(nest, body, 0), Some(Key::Body(body))),
-                None => {
-                    let (item, key) = head.clone().cut(common / head.granule()).0.moved_to_zero();
-                    (vec![item], key)
-                }
-            }
-        };
-        let (user, user_key) = chunk(&heads[0], self.nests[0]);
-        let (packed, packed_key) = chunk(&heads[1], self.nests[1]);
-        let key = user_key.zip(packed_key).map(|(user, packed)| [user, packed]);
-        let body = self.known(key, [user, packed], depth)?;
-        let steps = [0, 1].map(|side| {
-            let granules = (common / heads[side].granule()) as i64;
-            heads[side].step().map(|step| step.wrapping_mul(granules))
-        });
+        let body = self.chunk(&heads, common, depth)?;
+        let steps = heads.each_ref().map(|head| stride(head, common));
         let at = Offsets::new(heads[0].at(), heads[1].at());
         match (&heads, steps) {
             // The same bytes between the same places: once is enough.
@@ -385,10 +368,10 @@ fn same<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
     if unit == other { Ok(()) } else { Err(Stop::Refused("values of different classes")) }
 }
 
-/// Bytes in memory that a chunk of a root steps by.
-fn stride<L: Leaf>(chunk: &Item<'_, L>) -> Option<i64> {
-    let granules = (chunk.bytes() / chunk.granule()) as i64;
-    chunk.step().map(|step| step.wrapping_mul(granules))
+/// Bytes in memory from one period of `common` bytes to the next; none of rows.
+fn stride<L: Leaf>(head: &Item<'_, L>, common: u64) -> Option<i64> {
+    let granules = (common / head.granule()) as i64;
+    head.step().map(|step| step.wrapping_mul(granules))
 }
 
 /// Some rows of a column.

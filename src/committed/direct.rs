@@ -10,7 +10,7 @@ use super::{Applied, Committed};
 use crate::cache::{Joint, Layout, PlacedLayout, Tier};
 use crate::calls;
 use crate::column::room;
-use crate::datatype::{Match, TypeMap, compare_signatures};
+use crate::datatype::{Match, Named, compare_signatures, element};
 use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::gcd;
@@ -238,7 +238,8 @@ impl Direct {
     fn bytes(&self, from_count: u64, to_count: u64) -> Result<u64> {
         let Inner { from, to, alike, .. } = &*self.0;
         let (bytes, most) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
-        if !alike {
+        // Nothing has no elements to differ in.
+        if bytes > 0 && !alike {
             self.compare(from_count, to_count)?;
         }
         if bytes > most {
@@ -255,10 +256,7 @@ impl Direct {
         let Match::Mismatch { index } = compare_signatures(from_count as i64, a, to_count as i64, b)? else {
             return Ok(());
         };
-        let named = |t: &crate::datatype::Datatype| {
-            let own = index % t.signature().length().max(1);
-            TypeMap::new(t).nth(own as usize).map_or_else(String::new, |(basic, _)| basic.to_string())
-        };
+        let named = |t| element(t, index).map_or("nothing", Named::mpi_name);
         let value = format!("{index} ({} to {})", named(a), named(b));
         let rule = "source and target must have the same basic types in the same order";
         Err(Error::new(ErrorClass::Type, "copy", "element", value, rule))

@@ -67,14 +67,17 @@ pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> 
         let middle = index + (differ - index) / 2;
         if same(middle) { index = middle } else { differ = middle }
     }
-    let untyped = |t| {
-        let element = prefix::descend(t, Unit::Elements, index, |_| ());
-        element.is_some_and(|(named, _): (Named, i64)| matches!(named.class(), Class::Byte | Class::Packed))
-    };
+    let untyped =
+        |t| element(t, index).is_some_and(|named| matches!(named.class(), Class::Byte | Class::Packed));
     Ok(match untyped(type1) || untyped(type2) {
         true => Match::Unknown { index },
         false => Match::Mismatch { index },
     })
+}
+
+/// The basic type of element `index`, from 0, of instances of `t`, in O(depth + log members); none of a type without elements.
+pub(crate) fn element(t: &Datatype, index: i64) -> Option<Named> {
+    prefix::descend(t, Unit::Elements, index, |_| ()).map(|(named, _)| named)
 }
 
 /// A hash in 64 bits of the first `elements` basic elements of `count` instances of `t`, the same for equal sequences in every process and

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use combiner::{Combiner, Distribution, Order};
 pub use contents::{CombinerKind, Constants, Contents, Envelope};
+pub(crate) use matching::element;
 pub use matching::{Match, compare as compare_signatures, signature_hash};
 pub use named::{Class, FortranKinds, Language, Named};
 pub use signature::Signature;

@@ -6,6 +6,7 @@ use super::case::{Case, Check, Mismatch, ensure, patterned, seeds};
 use super::choices::Choices;
 use super::guard::{Edge, Rig, Run, Subject};
 use super::shrink::retyped;
+use super::values;
 use crate::committed::Applied;
 use crate::datatype::{Class, Datatype, Named};
 use crate::emit::{self, Emitter, X64};
@@ -17,7 +18,7 @@ use crate::lower::Reduced;
 use crate::nest::{LoopNest, Normal, Value};
 use crate::plan::{self, Plan};
 use crate::target::{Arch, Level, Target};
-use crate::{interval, legalize, lower, normalize, schedule};
+use crate::{legalize, lower, normalize, schedule};
 
 /// Most bytes of user memory that elements of another type may make of a case.
 const MOST: i64 = 1 << 20;
@@ -140,26 +141,12 @@ impl Reduction {
         let committed = engine.commit(self.case.datatype()).map_err(Mismatch::error("commit"))?;
         let applied = committed.with(Operation::Reduce(self.op)).map_err(Mismatch::error("commit"))?;
         let level = Some(engine.config().level);
-        let pieces = self.pieces(c);
+        let pieces = values::pieces(&self.nest, &self.case, c);
         for (edge, pieces) in [(Edge::Front, None), (Edge::Back, None), (Edge::Back, Some(&pieces[..]))] {
             self.guarded(stage, &applied, rig, edge, pieces).map_err(|m| m.at(Direction::Unpack, level))?;
         }
         let refused = applied.pack(&[], 0, 0, &mut []);
         ensure(refused.is_err_and(|e| e.class() == ErrorClass::Op), stage, || "packed".into())
-    }
-
-    /// The stream cut between values, in any order where that cannot show.
-    fn pieces(&self, c: &mut Choices<'_>) -> Vec<Range<usize>> {
-        let (n, count) = (self.stream.len() as u64, self.case.count());
-        let mut cuts: Vec<u64> = (0..1 + c.below(4)).map(|_| c.below(n + 1)).collect();
-        cuts.iter_mut().filter(|at| **at < n).for_each(|at| *at = interval::boundary(&self.nest, count, *at));
-        cuts.extend([0, n]);
-        cuts.sort_unstable();
-        let mut pieces: Vec<_> = cuts.windows(2).map(|w| w[0] as usize..w[1] as usize).collect();
-        if !self.case.overlaps() {
-            pieces.reverse();
-        }
-        pieces
     }
 
     fn guarded(

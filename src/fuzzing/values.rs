@@ -108,7 +108,7 @@ impl<'a> Values<'a> {
         let committed = engine.commit(self.case.datatype()).map_err(Mismatch::error("commit"))?;
         let applied = committed.with(Operation::External32).map_err(Mismatch::error("commit"))?;
         let level = Some(engine.config().level);
-        let pieces = self.pieces(c);
+        let pieces = pieces(&self.nest, self.case, c);
         for direction in self.directions() {
             for (edge, pieces) in [(Edge::Front, None), (Edge::Back, None), (Edge::Back, Some(&pieces[..]))] {
                 self.guarded(stage, &applied, rig, (direction, edge), pieces)
@@ -116,20 +116,6 @@ impl<'a> Values<'a> {
             }
         }
         self.unfit(stage, &applied).map_err(|m| m.at(Direction::Pack, level))
-    }
-
-    /// The stream cut between values, in any order where that cannot show.
-    fn pieces(&self, c: &mut Choices<'_>) -> Vec<Range<usize>> {
-        let (n, count) = (self.stream.len() as u64, self.case.count());
-        let mut cuts: Vec<u64> = (0..1 + c.below(4)).map(|_| c.below(n + 1)).collect();
-        cuts.iter_mut().filter(|at| **at < n).for_each(|at| *at = interval::boundary(&self.nest, count, *at));
-        cuts.extend([0, n]);
-        cuts.sort_unstable();
-        let mut pieces: Vec<_> = cuts.windows(2).map(|w| w[0] as usize..w[1] as usize).collect();
-        if !self.case.overlaps() {
-            pieces.reverse();
-        }
-        pieces
     }
 
     fn guarded(
@@ -187,6 +173,21 @@ impl<'a> Values<'a> {
             format!("packing any bytes: {done:?}, must be {fit:?}; bytes same: {same}")
         })
     }
+}
+
+/// The stream of `case` cut between values of `nest`, in any order where that cannot show.
+pub(super) fn pieces(nest: &LoopNest<Normal, Value>, case: &Case, c: &mut Choices<'_>) -> Vec<Range<usize>> {
+    let count = case.count();
+    let n = nest.size() as u64 * count;
+    let mut cuts: Vec<u64> = (0..1 + c.below(4)).map(|_| c.below(n + 1)).collect();
+    cuts.iter_mut().filter(|at| **at < n).for_each(|at| *at = interval::boundary(nest, count, *at));
+    cuts.extend([0, n]);
+    cuts.sort_unstable();
+    let mut pieces: Vec<_> = cuts.windows(2).map(|w| w[0] as usize..w[1] as usize).collect();
+    if !case.overlaps() {
+        pieces.reverse();
+    }
+    pieces
 }
 
 /// Checks the levels' engines, and the one that compiles nothing.

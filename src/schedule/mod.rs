@@ -247,23 +247,9 @@ impl<S: Side> Scheduler<'_, S> {
             let call = self.rows(&irregular::pieces(user, len, piece)?, piece as i64, piece);
             return self.push(out, Op::Call { at, call });
         }
-        if let Some(dense) = lanes::dense(packed, len).filter(|dense| dense.len() <= self.budget) {
-            return dense.into_iter().try_for_each(|rows| {
-                let base = Offsets::new(user.get(rows.start), packed.get(rows.start));
-                let user = lanes::part(user, rows.clone(), base.user)?;
-                let packed = lanes::part(packed, rows.clone(), base.packed)?;
-                let len = lanes::part(len, rows, 0)?;
-                self.irregular(at + base, [&user, &packed, &len], out)
-            });
-        }
-        if let Some(piece) = irregular::common(len) {
-            let [user, packed] =
-                [irregular::pieces(user, len, piece)?, irregular::pieces(packed, len, piece)?];
-            if [&user, &packed].iter().all(|column| Width::of(column) == Width::I32) {
-                let tables = [self.column(&user), self.column(&packed)];
-                let call = pairs::call(self.direction, self.level, user.len(), tables, piece);
-                return self.push(out, Op::Call { at, call });
-            }
+        // Along a stream all of the packed side is dense, and what has equal pieces went by now.
+        if S::NAME != Stream::NAME && self.between(at, columns, out)? {
+            return Ok(());
         }
         let columns = if self.buckets(len.len()) {
             irregular::bucketed(user, packed, len)?
@@ -274,6 +260,30 @@ impl<S: Side> Scheduler<'_, S> {
         let tables = columns.map(|column| self.column(column));
         let call = blocks::call(self.direction, self.level, columns, tables);
         self.push(out, Op::Call { at, call })
+    }
+
+    /// Blocks of which neither side is dense, in other ways than row by row; false where there is none.
+    fn between(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<bool, Refusal> {
+        let [user, packed, len] = columns;
+        if let Some(dense) = lanes::dense(packed, len).filter(|dense| dense.len() <= self.budget) {
+            for rows in dense {
+                let base = Offsets::new(user.get(rows.start), packed.get(rows.start));
+                let user = lanes::part(user, rows.clone(), base.user)?;
+                let packed = lanes::part(packed, rows.clone(), base.packed)?;
+                let len = lanes::part(len, rows, 0)?;
+                self.irregular(at + base, [&user, &packed, &len], out)?;
+            }
+            return Ok(true);
+        }
+        let Some(piece) = irregular::common(len) else { return Ok(false) };
+        let [user, packed] = [irregular::pieces(user, len, piece)?, irregular::pieces(packed, len, piece)?];
+        let narrow = [&user, &packed].iter().all(|column| Width::of(column) == Width::I32);
+        if narrow {
+            let tables = [self.column(&user), self.column(&packed)];
+            let call = pairs::call(self.direction, self.level, user.len(), tables, piece);
+            self.push(out, Op::Call { at, call })?;
+        }
+        Ok(narrow)
     }
 
     /// What the kernel may still write out.

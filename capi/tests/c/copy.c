@@ -124,7 +124,7 @@ int main(void)
     OK(ddtc_copy(four, 4, DDTC_TYPE_INT, into, 5, DDTC_TYPE_INT));
     EQ(into[3], 4);
     EQ(into[4], 0);
-    FAILS(DDTC_ERR_TYPE, "int to float", ddtc_copy(four, 4, DDTC_TYPE_INT, into, 4, DDTC_TYPE_FLOAT));
+    FAILS(DDTC_ERR_TYPE, "MPI_INT to MPI_FLOAT", ddtc_copy(four, 4, DDTC_TYPE_INT, into, 4, DDTC_TYPE_FLOAT));
     EQ(into[3], 4);
     OK(ddtc_copy(four, 4, DDTC_TYPE_INT, into, 16, DDTC_TYPE_BYTE));
 

@@ -6,7 +6,7 @@ use super::Inner;
 use crate::committed::definition::{Call, PARTS};
 use crate::engine::Place;
 use crate::error::Result;
-use crate::kind::{Direction, Operation};
+use crate::kind::Direction;
 
 impl Inner {
     /// The values of a call in packing order, up to the first that does not fit, which is returned: `f` for each, with what it is by
@@ -56,9 +56,6 @@ impl Inner {
     /// # Safety
     /// As [`super::Applied::range_raw`], just after the call.
     pub(super) unsafe fn compare(&self, call: &Call, done: Result<()>) -> Result<()> {
-        if self.layout.operation() != Operation::External32 {
-            return done;
-        }
         let mut wrong = None;
         // SAFETY: as the caller promises; a value's place on the destination side.
         let unfit = unsafe {

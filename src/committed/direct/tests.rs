@@ -118,7 +118,16 @@ fn counts_and_signatures_are_checked() {
     assert_eq!(direct.copy((&source, 0), 1, (&mut target, 0), 1).unwrap(), 16);
     let refused = direct.copy((&source, 0), 2, (&mut target, 0), 1).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Type, "element"));
-    assert!(refused.to_string().contains("5 (double to long)"), "{refused}");
+    assert!(refused.to_string().contains("5 (MPI_DOUBLE to MPI_LONG)"), "{refused}");
+    // Found at once, however many come before.
+    let far =
+        |last: &str| commit(&format!("struct([1, 1], [0, 0], [contiguous(1000000000000, int), {last}])"));
+    let refused = far("char").direct(&far("short")).unwrap().bytes(1, 1).unwrap_err();
+    assert!(refused.to_string().contains("1000000000000 (MPI_CHAR to MPI_SHORT)"), "{refused}");
+    assert_eq!(
+        commit("contiguous(0, int)").direct(&commit("contiguous(0, char)")).unwrap().bytes(u64::MAX, 3),
+        Ok(0)
+    );
     // Bytes hold anything.
     let direct = commit("double").direct(&commit("contiguous(8, byte)")).unwrap();
     assert_eq!(direct.copy((&source, 0), 1, (&mut target, 0), 1).unwrap(), 8);

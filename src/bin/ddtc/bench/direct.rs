@@ -122,7 +122,7 @@ fn span(t: &Datatype, count: u64) -> usize {
     (t.true_ub() + (count as i64 - 1) * t.extent()) as usize
 }
 
-/// Bytes of a cache line, at which all memories begin: one that begins elsewhere costs every way of copying about as much.
+/// Bytes of a cache line, at which all memories begin: a transpose that begins elsewhere takes twice the time.
 const LINE: usize = 64;
 
 /// What lies in `room` from the first line on.
