@@ -74,6 +74,13 @@ const STAGE: usize = 4096;
 #[repr(align(64))]
 struct Stage([u8; STAGE]);
 
+impl Stage {
+    /// One for each side.
+    fn two() -> (Stage, Stage) {
+        (Stage([0; STAGE]), Stage([0; STAGE]))
+    }
+}
+
 /// The user buffer and the packed buffer of one call, and which way bytes go.
 ///
 /// Offsets are in bytes: user offsets from the buffer address of the call (displacement 0 of instance 0), packed offsets
@@ -299,6 +306,8 @@ impl Buffers {
         let (user_len, packed_len) = (value.user() as usize, value.packed() as usize);
         let in_place = user_len == extent && packed_len == extent;
         let aligned = |p: *mut u8| p.addr().is_multiple_of(alignment);
+        // Room that the first row asks for which needs it.
+        let mut stages: Option<(Stage, Stage)> = None;
         for i in 0..n as i64 {
             let block = at.step(step, i);
             let (user, packed) = (self.user(block.user), self.packed(block.packed));
@@ -306,7 +315,7 @@ impl Buffers {
                 f(packed, user, units);
                 continue;
             }
-            let (mut new, mut old) = (Stage([0; STAGE]), Stage([0; STAGE]));
+            let (new, old) = stages.get_or_insert_with(Stage::two);
             let at_once = (STAGE / extent) as u64;
             let mut first = 0;
             while first < units {

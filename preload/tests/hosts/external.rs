@@ -6,15 +6,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
-use std::process::Stdio;
 
 use ddtc::datatype::c::{HostBounds, constructors};
 use ddtc::datatype::{Datatype, Named};
 use ddtc::interp::external32;
 
 use crate::faults::{Left, Symptom, known};
-use crate::setup::{Host, hosts, lossy};
+use crate::programs::answers;
+use crate::setup::{Host, hosts};
 
 /// Structures, strides, values that change their size, and values of every swapped size.
 const LAYOUTS: [(&str, &str); 9] = [
@@ -107,20 +106,12 @@ fn hosts_agree_with_the_definition_of_external32() {
     // MPICH 5.0.2 stops the process at types that its conversion does not know.
     for host in [Host::OpenMpi] {
         let program = host.compile("external32", &["-include", &header]);
-        let mut command = host.run(program).command;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
         let lines: String = entries.iter().fold(String::new(), |mut out, e| {
             let _ = writeln!(out, "{} {COUNT} {} {}", e.asked, digits(&e.user), digits(&e.stream));
             out
         });
-        let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
-        let output = child.wait_with_output().unwrap();
-        writer.join().unwrap().unwrap();
-        assert!(output.status.success(), "{host:?}: {}\n{}", output.status, lossy(&output.stderr));
+        let text = answers(host, program, lines);
         let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
-        let text = lossy(&output.stdout);
         let mut said = text.lines();
         for entry in &entries {
             let line =

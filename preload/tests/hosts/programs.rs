@@ -1,7 +1,9 @@
 //! C programs that try what breaks interposition: wrong calls, threads, churn, reuse of handles, sessions, GPU memory.
 
 use std::fs;
-use std::process::Command;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use crate::setup::{Host, hosts, lossy, report, scratch, sources};
 
@@ -184,4 +186,17 @@ fn tools_see_the_hosts_variables_and_ours() {
             && text.contains("ddtc_cache_capacity"),
         "{text}"
     );
+}
+
+/// What `program`, which is asked `lines`, answers under the bare host.
+pub(crate) fn answers(host: Host, program: PathBuf, lines: String) -> String {
+    let mut command = host.run(program).command;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success(), "{host:?}: {}\n{}", output.status, lossy(&output.stderr));
+    lossy(&output.stdout)
 }

@@ -5,15 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::Stdio;
 
 use ddtc::datatype::{Class, Datatype, Named};
 use ddtc::interp;
 use ddtc::kind::Op;
 
 use crate::faults::{Left, Symptom, known};
-use crate::setup::{Host, lossy};
+use crate::programs::answers;
+use crate::setup::Host;
 
 /// Elements of each call.
 const COUNT: u64 = 6;
@@ -143,21 +142,13 @@ fn hosts_agree_with_the_definition_of_reductions() {
         .collect();
     for host in [Host::Mpich, Host::OpenMpi] {
         let program = host.compile("reduce", &[]);
-        let mut command = host.run(program).command;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
         let lines: String = entries.iter().fold(String::new(), |mut out, e| {
             let (name, op) = (e.named.mpi_name(), e.op);
             let _ = writeln!(out, "{name} {op} {COUNT} {} {}", digits(&e.input), digits(&e.before));
             out
         });
-        let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
-        let output = child.wait_with_output().unwrap();
-        writer.join().unwrap().unwrap();
-        assert!(output.status.success(), "{host:?}: {}\n{}", output.status, lossy(&output.stderr));
+        let text = answers(host, program, lines);
         let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
-        let text = lossy(&output.stdout);
         let mut said = text.lines();
         for entry in &entries {
             let line =

@@ -2,9 +2,14 @@
 
 use std::env;
 use std::error::Error;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use ddtc::datatype::Datatype;
+use ddtc::datatype::c::{HostBounds, constructors};
 
 /// Flags of the C compiler: what a user who wants speed would pass.
 pub(crate) const C_FLAGS: &[&str] = &["-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC"];
@@ -79,4 +84,35 @@ pub(crate) fn build(source: &str) -> Result<PathBuf, Box<dyn Error>> {
     fs::rename(&unfinished, &library)?;
     fs::rename(&c_file, directory.join(format!("{name}.c")))?;
     Ok(library)
+}
+
+/// Compiles a C program with the compiler of an MPI library, in `folder`: its name and text, which finds constructors of `types` in `layouts.h` as
+/// `make[i]()`.
+///
+/// # Errors
+/// If there is no such compiler, or what it says.
+pub(crate) fn host_program<'t>(
+    mpicc: &OsStr,
+    types: impl IntoIterator<Item = &'t Datatype>,
+    folder: &Path,
+    (name, text): (&str, &str),
+) -> Result<PathBuf, Box<dyn Error>> {
+    let (mut out, mut rows) = (String::new(), String::new());
+    for (i, t) in types.into_iter().enumerate() {
+        let _ = writeln!(out, "static MPI_Datatype make_{i}(void) {{");
+        let root = constructors(t, HostBounds::Resized, &mut out);
+        let _ = writeln!(out, "    return {root};\n}}");
+        let _ = write!(rows, "make_{i}, ");
+    }
+    let _ = writeln!(out, "static MPI_Datatype (*const make[])(void) = {{{rows}}};");
+    let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
+    fs::write(&source, text)?;
+    fs::write(folder.join("layouts.h"), out)?;
+    let made = Command::new(mpicc).args(["-O2", "-o"]).arg(&program).arg(&source).output();
+    let shown = mpicc.to_string_lossy();
+    let made = made.map_err(|e| format!("{shown}: {e}: name the MPI library's compiler with --mpicc"))?;
+    if !made.status.success() {
+        return Err(format!("{shown}: {}\n{}", made.status, String::from_utf8_lossy(&made.stderr)).into());
+    }
+    Ok(program)
 }

@@ -14,12 +14,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use ddtc::datatype::Datatype;
-use ddtc::datatype::c::{HostBounds, constructors};
 use ddtc::engine::{Config, Engine};
 use ddtc::interp::external32;
 use ddtc::kind::{Direction, Operation};
 use ddtc::target::Level;
 
+use super::compile::host_program;
 use super::kinds::{layouts, values};
 use super::measure::{Effort, median};
 
@@ -47,7 +47,7 @@ fn measure(
     folder: &Path,
 ) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
-    let program = build(mpicc, types, folder)?;
+    let program = host_program(mpicc, types, folder, ("external", PROGRAM))?;
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
     let mut csv = String::from("layout,direction,payload_bytes,ns,host_ns,host_over_ours\n");
     println!("external32: ns a call, of the MPI library, its time over ours");
@@ -110,28 +110,6 @@ fn measure(
         }
     }
     Ok(csv)
-}
-
-/// Compiles the program of the MPI library.
-fn build(mpicc: &OsStr, types: &[Datatype], folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let (mut out, mut rows) = (String::new(), String::new());
-    for (i, t) in types.iter().enumerate() {
-        let _ = writeln!(out, "static MPI_Datatype make_{i}(void) {{");
-        let root = constructors(t, HostBounds::Resized, &mut out);
-        let _ = writeln!(out, "    return {root};\n}}");
-        let _ = write!(rows, "make_{i}, ");
-    }
-    let _ = writeln!(out, "static MPI_Datatype (*const make[])(void) = {{{rows}}};");
-    let (source, program) = (folder.join("external.c"), folder.join("external"));
-    fs::write(&source, PROGRAM)?;
-    fs::write(folder.join("layouts.h"), out)?;
-    let made = Command::new(mpicc).args(["-O2", "-o"]).arg(&program).arg(&source).output();
-    let shown = mpicc.to_string_lossy();
-    let made = made.map_err(|e| format!("{shown}: {e}: name the MPI library's compiler with --mpicc"))?;
-    if !made.status.success() {
-        return Err(format!("{shown}: {}\n{}", made.status, String::from_utf8_lossy(&made.stderr)).into());
-    }
-    Ok(program)
 }
 
 /// The program, on one layout.

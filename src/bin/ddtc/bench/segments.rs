@@ -13,12 +13,12 @@ use std::time::Instant;
 
 use ddtc::committed::Committed;
 use ddtc::corpus;
-use ddtc::datatype::c::{HostBounds, constructors};
 use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::fuzzing::Choices;
 use ddtc::segments::{Segment, Segments};
 
+use super::compile::host_program;
 use super::measure::{Effort, interleaved, median};
 
 const PROGRAM: &str = include_str!("segments.c");
@@ -112,7 +112,8 @@ fn measure(
     folder: &Path,
 ) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
-    let program = mpicc.map(|mpicc| build(mpicc, types, folder)).transpose()?;
+    let program = |mpicc| host_program(mpicc, types.iter().map(|(_, t)| t), folder, ("segments", PROGRAM));
+    let program = mpicc.map(program).transpose()?;
     let mut csv = String::from(
         "layout,segments,first_count_ns,count_ns,list_ns,cursor_ns,at_ns,find_ns,host_segments,host_count_ns,host_list_ns,host_at_ns\n",
     );
@@ -271,28 +272,6 @@ fn count(committed: &Committed) -> ddtc::Result<u64> {
         let segments = std::hint::black_box(committed).segments(1 + (i as u64 & 1))?;
         Ok(sum.wrapping_add(segments.len()))
     })
-}
-
-/// Compiles the program of the MPI library.
-fn build(mpicc: &OsStr, types: &[(&str, Datatype)], folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let (mut out, mut rows) = (String::new(), String::new());
-    for (i, (_, t)) in types.iter().enumerate() {
-        let _ = writeln!(out, "static MPI_Datatype make_{i}(void) {{");
-        let root = constructors(t, HostBounds::Resized, &mut out);
-        let _ = writeln!(out, "    return {root};\n}}");
-        let _ = write!(rows, "make_{i}, ");
-    }
-    let _ = writeln!(out, "static MPI_Datatype (*const make[])(void) = {{{rows}}};");
-    let (source, program) = (folder.join("segments.c"), folder.join("segments"));
-    fs::write(&source, PROGRAM)?;
-    fs::write(folder.join("layouts.h"), out)?;
-    let made = Command::new(mpicc).args(["-O2", "-o"]).arg(&program).arg(&source).output();
-    let shown = mpicc.to_string_lossy();
-    let made = made.map_err(|e| format!("{shown}: {e}: name the MPI library's compiler with --mpicc"))?;
-    if !made.status.success() {
-        return Err(format!("{shown}: {}\n{}", made.status, String::from_utf8_lossy(&made.stderr)).into());
-    }
-    Ok(program)
 }
 
 /// What the program says about layout `i`.
