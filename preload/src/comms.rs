@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::types::Keyval;
+use crate::keyval::Keyval;
 
 static WORLD: AtomicBool = AtomicBool::new(false);
 static MYSELF: AtomicBool = AtomicBool::new(false);

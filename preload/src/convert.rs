@@ -4,7 +4,6 @@
 //! not clearly right goes to the host untouched, which raises what it would raise. So no error of the program is ours to report.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use ddtc::committed::Committed;
@@ -13,41 +12,14 @@ use ddtc::kind::Direction;
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
+use crate::inside::Inside;
+use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
-use crate::types::Inside;
 use crate::warn::warn;
-use crate::{check, comms, gpu, perf, report, types};
-
-/// The host's own packing was not looked at yet.
-const UNPROVEN: u32 = 1;
-/// The host packs with a header or another representation: nothing is converted.
-pub(crate) const FOREIGN: u32 = 2;
-/// A GPU runtime can tell whether an address is host memory.
-pub(crate) const GPU: u32 = 4;
-/// One that cannot is loaded.
-pub(crate) const OPAQUE_GPU: u32 = 8;
-/// Somebody counts uses.
-pub(crate) const COUNT: u32 = 16;
-/// `DDTC_CHECK=1`.
-pub(crate) const CHECK: u32 = 32;
-/// `DDTC_PERF_MAP=1`.
-pub(crate) const PERF: u32 = 64;
-/// A Fortran binding is loaded, which may complete requests where this library does not see it.
-pub(crate) const BYPASS: u32 = 128;
-
-/// All that makes a call leave the short path.
-static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);
-
-/// From now on calls take the long path for this reason.
-pub(crate) fn watch(reason: u32) {
-    WATCH.fetch_or(reason, Ordering::Relaxed);
-}
-
-/// Whether calls are watched for a reason.
-#[inline]
-pub(crate) fn watched_for(reason: u32) -> bool {
-    WATCH.load(Ordering::Relaxed) & reason != 0
-}
+use crate::watch::{
+    BYPASS, CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, UNPROVEN, proven, reasons, watch, watched_for,
+};
+use crate::{check, comms, counted, gpu, perf, types};
 
 /// Counts and positions: `int`, or `MPI_Count` in the large-count forms.
 pub(crate) trait Length: Copy {
@@ -233,6 +205,24 @@ unsafe fn watched<P: Length>(
     Outcome::Done
 }
 
+/// After the host has had a call that began at position `before`.
+///
+/// A moved position tells that the host has accepted type and communicator. Its code does not: after an error handler of the
+/// program that returns, MPICH returns success.
+#[inline]
+pub(crate) fn passed<P: Length>(
+    host: &'static Host,
+    call: &Call<P>,
+    outcome: Outcome,
+    code: c_int,
+    before: Option<i64>,
+) {
+    if outcome == Outcome::Meet && code == 0 && before.is_some() && call.at() > before {
+        learn(host, call.datatype, call.comm);
+    }
+    counted::passed();
+}
+
 /// After the host has accepted a call: decodes its type and tries its communicator, if they are new.
 #[cold]
 pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord) {
@@ -260,10 +250,11 @@ pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
     !watched_for(FOREIGN)
 }
 
-/// Why calls leave the short path now.
-#[inline]
-pub(crate) fn reasons() -> u32 {
-    WATCH.load(Ordering::Relaxed)
+/// Puts the calls on the long path for what the environment asks.
+fn watch_as_asked() {
+    let settings = settings();
+    let asked = [(settings.counting(), COUNT), (settings.check, CHECK), (settings.perf_map, PERF)];
+    asked.iter().filter(|(on, _)| *on).for_each(|&(_, reason)| watch(reason));
 }
 
 /// Looks whether the host packs headerless raw bytes: `vector(3, 1, 2, int)` there and back.
@@ -274,8 +265,8 @@ fn prove(host: &'static Host, comm: HandleWord) {
         warn(format_args!("{}: MPI_Pack does not give raw bytes; nothing is converted", host.version));
         watch(FOREIGN);
     }
-    report::start(host);
-    WATCH.fetch_and(!UNPROVEN, Ordering::Relaxed);
+    watch_as_asked();
+    proven();
 }
 
 /// # Safety

@@ -9,17 +9,14 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use ddtc::datatype::Named;
 use ddtc::kind::Direction;
-use ddtc::process::Awaited;
 
-use crate::convert::{Call, Outcome, convert};
-use crate::host::{HandleWord, Host, behind, host};
+use crate::convert::{Call, Outcome, convert, passed};
+use crate::epoch::end_epoch;
+use crate::fortran_bridge::{Bridge, bridge};
+use crate::host::{Host, behind, host};
 use crate::warn::warn;
-use crate::wrap;
 
-/// `MPI_Type_f2c` or `MPI_Comm_f2c` of a host whose handles are addresses.
-type FromFortran = unsafe extern "C" fn(c_int) -> HandleWord;
 type PackFn = unsafe extern "C" fn(
     *mut c_void,
     *mut c_int,
@@ -41,48 +38,6 @@ type UnpackFn = unsafe extern "C" fn(
     *mut c_int,
 );
 type FinalizeFn = unsafe extern "C" fn(*mut c_int);
-
-/// What converting a Fortran call of Open MPI needs.
-struct Bridge {
-    type_f2c: FromFortran,
-    comm_f2c: FromFortran,
-    /// Addresses that mean `MPI_BOTTOM`.
-    bottoms: Vec<usize>,
-}
-
-/// The bridge; `None` where C sees the calls anyway, or Fortran integers are not C's.
-fn bridge(host: &'static Host) -> Option<&'static Bridge> {
-    static BRIDGE: Awaited<Option<Bridge>> = Awaited::new();
-    BRIDGE
-        .get_or_init(|| {
-            if !host.is_open_mpi() {
-                return None;
-            }
-            let mut size = 0;
-            // SAFETY: a predefined type, and a number to write to.
-            let code = unsafe { host.f.type_size?(host.handle(Named::Integer)?, &raw mut size) };
-            let (types, comms) = (host.function(c"PMPI_Type_f2c"), host.function(c"PMPI_Comm_f2c"));
-            if code != 0 || size != 4 || types.is_null() || comms.is_null() {
-                return None;
-            }
-            let bottoms =
-                ["mpi_fortran_bottom_", "mpi_fortran_bottom", "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM"];
-            // SAFETY: functions of these names in the host, of the standard's types with handles as words.
-            unsafe {
-                Some(Bridge {
-                    type_f2c: std::mem::transmute::<*mut c_void, FromFortran>(types),
-                    comm_f2c: std::mem::transmute::<*mut c_void, FromFortran>(comms),
-                    bottoms: bottoms.iter().map(|b| host.data(b) as usize).filter(|&b| b != 0).collect(),
-                })
-            }
-        })
-        .as_ref()
-}
-
-/// Whether the host's Fortran calls are not seen.
-pub(crate) fn unseen(host: &'static Host) -> bool {
-    host.is_open_mpi() && bridge(host).is_none()
-}
 
 /// The host's function under its profiling name, or where it has none (Intel's `mpi_f08`) under its own, looked up once.
 fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &str) -> *mut c_void {
@@ -144,7 +99,7 @@ unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnc
             let before = c.at();
             host_call(ierror);
             // SAFETY: as above.
-            wrap::passed(host, &c, outcome, unsafe { *ierror }, before);
+            passed(host, &c, outcome, unsafe { *ierror }, before);
         }
     }
 }
@@ -241,7 +196,7 @@ macro_rules! finalize {
             let Some(host) = host() else { return };
             let real = real(&REAL, host, $real, stringify!($name));
             if host.is_open_mpi() {
-                wrap::end_epoch(host);
+                end_epoch(host);
             }
             // SAFETY: the caller's argument, for the function that the caller meant.
             unsafe {

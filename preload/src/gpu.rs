@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use ddtc::process::{Lazy, Mutex};
 
-use crate::convert;
 use crate::host::{has, loaded_objects, loads};
+use crate::watch::{BYPASS, GPU, OPAQUE_GPU, watch};
 
 /// `cuPointerGetAttribute` and `hipPointerGetAttribute`: (result, attribute, address).
 type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
@@ -57,7 +57,7 @@ fn look(tick: i64) {
             let seen = || SEEN.lock();
             if !seen().contains(&object) {
                 if WAITS.iter().any(|name| has(&object, name)) {
-                    convert::watch(convert::BYPASS);
+                    watch(BYPASS);
                 }
                 seen().insert(object.clone());
             }
@@ -68,7 +68,7 @@ fn look(tick: i64) {
                 learn(&HIP, &object, c"hipPointerGetAttribute");
             } else if file.starts_with("libze_loader.so") {
                 // Level Zero tells about an address only within a context that we do not have: nothing can be known.
-                convert::watch(convert::OPAQUE_GPU);
+                watch(OPAQUE_GPU);
             }
         }
         LOADS.store(loads, Ordering::Release);
@@ -85,7 +85,7 @@ fn learn(query: &AtomicPtr<c_void>, object: &str, name: &std::ffi::CStr) {
     };
     if !found.is_null() {
         query.store(found, Ordering::Release);
-        convert::watch(convert::GPU);
+        watch(GPU);
     }
 }
 

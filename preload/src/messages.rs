@@ -5,27 +5,24 @@
 //! errors: communicator, rank and tag go to the host as they are.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
 use ddtc::policy::{Family, Library, Policy};
 
-use crate::convert::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, packs_raw, reasons, run};
+use crate::convert::{packs_raw, run};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
+use crate::inside::Inside;
 use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::pool::Buffer;
 use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
-use crate::types::Inside;
 use crate::warn::warn;
-use crate::{check, gpu, perf, status};
-
-/// Messages packed and unpacked while they are counted.
-pub(crate) static SENT: AtomicU64 = AtomicU64::new(0);
-pub(crate) static RECEIVED: AtomicU64 = AtomicU64::new(0);
+use crate::watch::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
+use crate::{check, counted, gpu, perf, status};
 
 const UNKNOWN: u8 = 0;
 const ON: u8 = 1;
@@ -196,7 +193,7 @@ impl PackBuffers {
         let start = Instant::now();
         // SAFETY: as the caller promises.
         unsafe { run(committed, Direction::Pack, self.user, self.count, self.packed) };
-        SENT.fetch_add(1, Ordering::Relaxed);
+        counted::SENT.add();
         // SAFETY: as the caller promises; the bytes were just written.
         unsafe { self.observe(host, committed, datatype, entry, Direction::Pack, start) };
     }
@@ -309,7 +306,7 @@ impl ReceiveStaging {
                 }
             }
             if let Some(start) = start {
-                RECEIVED.fetch_add(1, Ordering::Relaxed);
+                counted::RECEIVED.add();
                 let buffers = PackBuffers { user: self.user, count: whole, packed };
                 let entry = match table::find(self.datatype & host.mask) {
                     Found::Convert(entry) if self.datatype != 0 => Some(entry),

@@ -1,7 +1,6 @@
 //! The policy of this process: which layouts and payloads of messages are converted.
 
 use std::path::Path;
-use std::str::FromStr;
 
 use ddtc::committed::Committed;
 use ddtc::files;
@@ -9,33 +8,8 @@ use ddtc::policy::{Class, Library, Policy, file};
 use ddtc::process::Awaited;
 
 use crate::host::Host;
-use crate::settings::settings;
+use crate::settings::{Choice, settings};
 use crate::warn::warn;
-
-/// `DDTC_POLICY`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// What the user's table says, or without one the shipped one.
-    #[default]
-    Table,
-    /// Every layout that is not dense, whatever its payload.
-    All,
-    /// No message.
-    Off,
-}
-
-impl FromStr for Choice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Choice, String> {
-        match text {
-            "table" => Ok(Choice::Table),
-            "all" => Ok(Choice::All),
-            "none" => Ok(Choice::Off),
-            other => Err(format!("'{other}': must be table, all or none")),
-        }
-    }
-}
 
 /// Payloads that are converted for a type.
 pub(crate) fn payloads(host: &Host, committed: &Committed) -> u64 {

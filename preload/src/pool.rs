@@ -6,10 +6,11 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ddtc::process::{Guard, Mutex};
 
+use crate::counted;
 use crate::settings::settings;
 
 /// The smallest buffer, as a power of two; also what all are aligned to at least.
@@ -22,8 +23,6 @@ const WAITING: usize = 64 << 20;
 /// Bytes of all buffers, in use or waiting, and of those that wait.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static IDLE: AtomicUsize = AtomicUsize::new(0);
-/// Messages left to the host because of the cap.
-pub(crate) static REFUSED: AtomicU64 = AtomicU64::new(0);
 
 static LISTS: [Mutex<Vec<Block>>; SIZES] = [const { Mutex::new(Vec::new()) }; SIZES];
 
@@ -91,7 +90,7 @@ impl Buffer {
 
 #[cold]
 fn refused() -> Option<Buffer> {
-    REFUSED.fetch_add(1, Ordering::Relaxed);
+    counted::PAST_THE_CAP.add();
     None
 }
 
@@ -144,7 +143,7 @@ mod tests {
         // Address space only: nothing is touched.
         let large = Buffer::get(cap / 2).unwrap();
         assert!(Buffer::get(cap).is_none() && Buffer::get(u64::MAX).is_none());
-        assert_eq!(REFUSED.load(Ordering::Relaxed), 1);
+        assert_eq!(counted::PAST_THE_CAP.get(), 1);
         drop((again, large));
         // What waits makes room.
         assert!(HELD.load(Ordering::Relaxed) == 1024 && Buffer::get(cap).is_some());

@@ -1,169 +1,23 @@
-//! What was done for the program: counted only while a report or a variable asks for it, written at the end of each epoch.
+//! What was done for the program, written at the end of each epoch.
 //!
 //! `DDTC_REPORT` is a table per process, `DDTC_RECORD` a corpus of the program's types. Nothing is communicated: a preload
 //! library in one rank of many must not wait for the others, so every rank writes its own file.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
 use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
-use ddtc::process::{Guard, Lazy, Mutex, to_stderr};
+use ddtc::process::to_stderr;
 
+use crate::counted::{self, REFUSALS, Row, Rows, rows};
 use crate::guard::PANICS;
 use crate::host::Host;
 use crate::settings::settings;
 use crate::warn::warn;
-use crate::{check, convert, messages, pool, types};
-
-/// Uses of one type, per direction.
-pub(crate) struct Uses {
-    calls: [AtomicU64; 2],
-    bytes: [AtomicU64; 2],
-    nanos: [AtomicU64; 2],
-}
-
-impl Uses {
-    pub(crate) const fn new() -> Uses {
-        Uses {
-            calls: [const { AtomicU64::new(0) }; 2],
-            bytes: [const { AtomicU64::new(0) }; 2],
-            nanos: [const { AtomicU64::new(0) }; 2],
-        }
-    }
-
-    pub(crate) fn reset(&self) {
-        self.all().for_each(|n| n.store(0, Relaxed));
-    }
-
-    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
-        self.calls.iter().chain(&self.bytes).chain(&self.nanos)
-    }
-
-    /// Counts a call.
-    pub(crate) fn count(&self, direction: Direction, bytes: u64, nanos: u64) {
-        let d = direction as usize;
-        self.calls[d].fetch_add(1, Relaxed);
-        self.bytes[d].fetch_add(bytes, Relaxed);
-        self.nanos[d].fetch_add(nanos, Relaxed);
-    }
-
-    /// Moves the counts to the row of the type.
-    pub(crate) fn fold(&self, committed: &Committed) {
-        if self.all().all(|n| n.load(Relaxed) == 0) {
-            return;
-        }
-        let mut rows = rows();
-        let row = rows.row(committed.datatype());
-        for d in Direction::BOTH {
-            let i = d as usize;
-            row.calls[i] += self.calls[i].swap(0, Relaxed);
-            row.bytes[i] += self.bytes[i].swap(0, Relaxed);
-            row.nanos[i] += self.nanos[i].swap(0, Relaxed);
-            row.schedule[i] = committed.schedule(d);
-        }
-    }
-}
-
-/// One datatype of the program, by its tree.
-struct Row {
-    datatype: Datatype,
-    commits: u64,
-    calls: [u64; 2],
-    bytes: [u64; 2],
-    nanos: [u64; 2],
-    schedule: [String; 2],
-}
-
-/// Rows kept; the types of a program that makes more are counted in the totals alone.
-const MOST_ROWS: usize = 4096;
-
-#[derive(Default)]
-struct Rows {
-    rows: HashMap<Datatype, Row>,
-    order: Vec<Datatype>,
-    /// Where uses of types without a row go.
-    rest: Option<Row>,
-}
-
-impl Rows {
-    fn row(&mut self, t: &Datatype) -> &mut Row {
-        let new = |t: &Datatype| Row {
-            datatype: t.clone(),
-            commits: 0,
-            calls: [0; 2],
-            bytes: [0; 2],
-            nanos: [0; 2],
-            schedule: [String::new(), String::new()],
-        };
-        if !self.rows.contains_key(t) {
-            if self.rows.len() >= MOST_ROWS {
-                return self.rest.get_or_insert_with(|| new(t));
-            }
-            self.order.push(t.clone());
-        }
-        self.rows.entry(t.clone()).or_insert_with(|| new(t))
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Row> {
-        self.order.iter().filter_map(|t| self.rows.get(t)).chain(&self.rest)
-    }
-}
-
-static ROWS: Lazy<Mutex<Rows>> = Lazy::new(Mutex::default);
-static PASSED: AtomicU64 = AtomicU64::new(0);
-static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-fn rows() -> Guard<'static, Rows> {
-    ROWS.lock()
-}
-
-fn counting() -> bool {
-    settings().report.is_some() || settings().record.is_some()
-}
-
-/// Puts the calls on the long path if anything is counted.
-pub(crate) fn start(_host: &Host) {
-    if counting() {
-        convert::watch(convert::COUNT);
-    }
-    if settings().check {
-        convert::watch(convert::CHECK);
-    }
-    if settings().perf_map {
-        convert::watch(convert::PERF);
-    }
-}
-
-/// A type was committed or first met.
-pub(crate) fn adopted(committed: &Committed) {
-    if counting() {
-        rows().row(committed.datatype()).commits += 1;
-    }
-}
-
-/// A type is left to the host.
-pub(crate) fn refused(error: &ddtc::Error) {
-    if counting() {
-        let mut refusals = REFUSALS.lock();
-        if refusals.len() < 16 {
-            refusals.push(error.to_string());
-        }
-    }
-}
-
-/// A call was left to the host.
-#[inline]
-pub(crate) fn passed() {
-    if convert::watched_for(convert::COUNT) {
-        PASSED.fetch_add(1, Relaxed);
-    }
-}
+use crate::{check, fortran_bridge, types};
 
 /// Where this process stands in the job: rank and number of ranks, as far as they can be known.
 fn rank(host: &Host) -> Option<(i32, i32)> {
@@ -201,7 +55,7 @@ fn file(name: &Path, place: Option<(i32, i32)>) -> PathBuf {
 
 /// Writes report and record, if asked for. Counts go on: a later epoch writes the sums again.
 pub(crate) fn write(host: &'static Host) {
-    if !counting() {
+    if !settings().counting() {
         return;
     }
     let place = rank(host);
@@ -228,7 +82,7 @@ fn save(path: &Path, text: &str) {
 /// The report: lines `name value`, then one line per type. `ddtc preload --report` adds up those of all ranks.
 fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
     types::configured();
-    let unseen = crate::fortran::unseen(host);
+    let unseen = fortran_bridge::unseen(host);
     // From here on nobody is called.
     let rows = rows();
     let (c, config) = (runtime::counters(), runtime::config());
@@ -244,11 +98,11 @@ fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
     let totals = [
         ("pack_calls", converted(Direction::Pack)),
         ("unpack_calls", converted(Direction::Unpack)),
-        ("messages_packed", messages::SENT.load(Relaxed)),
-        ("messages_unpacked", messages::RECEIVED.load(Relaxed)),
-        ("messages_past_the_cap", pool::REFUSED.load(Relaxed)),
-        ("calls_left_to_host", PASSED.load(Relaxed)),
-        ("types_left_to_host", types::REFUSED.load(Relaxed)),
+        ("messages_packed", counted::SENT.get()),
+        ("messages_unpacked", counted::RECEIVED.get()),
+        ("messages_past_the_cap", counted::PAST_THE_CAP.get()),
+        ("calls_left_to_host", counted::PASSED.get()),
+        ("types_left_to_host", counted::TYPES_LEFT.get()),
         ("commits", c.commits),
         ("layouts", c.cached_layouts),
         ("compiles", c.compiles),
@@ -310,7 +164,7 @@ fn short(text: &str) -> String {
 /// The program's types as a corpus file, most used first.
 fn corpus(host: &Host, rows: &Rows) -> String {
     let mut out = format!("# Types of process {} under {}.\n", std::process::id(), host.version);
-    let mut sorted: Vec<&Row> = rows.order.iter().filter_map(|t| rows.rows.get(t)).collect();
+    let mut sorted: Vec<&Row> = rows.of_types().collect();
     sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes[0] + r.bytes[1]));
     for (i, r) in sorted.into_iter().enumerate() {
         let calls = r.calls[0] + r.calls[1];

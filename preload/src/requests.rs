@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use ddtc::process::{Guard, Mutex};
 
-use crate::convert::{BYPASS, reasons};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host, ours};
 use crate::messages::ReceiveStaging;
 use crate::partial_element::RefusedMessage;
 use crate::pool::Buffer;
 use crate::status::{self, Status};
+use crate::watch::{BYPASS, reasons};
 
 /// What a request has in hand.
 pub(crate) enum Work {
@@ -327,21 +327,6 @@ pub(crate) fn covered(host: &Host) -> bool {
             let on = all && host.f.request_get_status.is_some() && host.f.test_cancelled.is_some();
             COVERED.store(if on { ON } else { OFF }, Ordering::Relaxed);
             on
-        }
-    }
-}
-
-/// A handle in memory becomes `value`.
-///
-/// # Safety
-/// `at` must point to a handle of the host.
-pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: HandleWord) {
-    // SAFETY: as the caller promises; widths as the ABI says.
-    unsafe {
-        match host.abi {
-            Some(abi) if abi.handle_bytes == 4 => at.cast::<u32>().write(value as u32),
-            Some(_) => at.cast::<HandleWord>().write(value),
-            None => {}
         }
     }
 }

@@ -7,8 +7,32 @@ use std::str::FromStr;
 use ddtc::engine::Config;
 use ddtc::process::Awaited;
 
-use crate::policy::Choice;
 use crate::warn::warn;
+
+/// `DDTC_POLICY`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// What the user's table says, or without one the shipped one.
+    #[default]
+    Table,
+    /// Every layout that is not dense, whatever its payload.
+    All,
+    /// No message.
+    Off,
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Choice, String> {
+        match text {
+            "table" => Ok(Choice::Table),
+            "all" => Ok(Choice::All),
+            "none" => Ok(Choice::Off),
+            other => Err(format!("'{other}': must be table, all or none")),
+        }
+    }
+}
 
 /// What the user asked for.
 #[derive(Debug)]
@@ -27,6 +51,13 @@ pub(crate) struct Settings {
     pub(crate) policy: Choice,
     /// `DDTC_BUFFERS`: most bytes of staging buffers.
     pub(crate) buffers: usize,
+}
+
+impl Settings {
+    /// Whether anything is counted.
+    pub(crate) fn counting(&self) -> bool {
+        self.report.is_some() || self.record.is_some()
+    }
 }
 
 /// The settings.

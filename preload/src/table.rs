@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use ddtc::committed::Committed;
 use ddtc::process::{Guard, Mutex};
 
-use crate::report::Uses;
+use crate::counted::Uses;
 
 /// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
 const PASSED: i64 = -1;

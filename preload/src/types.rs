@@ -8,7 +8,6 @@
 
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use ddtc::committed::Committed;
 use ddtc::engine::{Engine, Mode};
@@ -17,11 +16,12 @@ use ddtc::process::{Lazy, Mutex, Once};
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
+use crate::inside::Inside;
 use crate::introspect::Types;
-use crate::policy;
-use crate::report;
+use crate::keyval::Keyval;
 use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
+use crate::{counted, policy};
 
 /// The engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {
@@ -47,40 +47,6 @@ pub(crate) fn configured() {
 fn mode() -> Mode {
     configured();
     runtime::config().mode
-}
-
-/// A keyval of the current epoch, made on first use: `None` below.
-pub(crate) struct Keyval(AtomicI64);
-
-const NO_KEYVAL: i64 = i64::MIN;
-
-impl Keyval {
-    pub(crate) const fn new() -> Keyval {
-        Keyval(AtomicI64::new(NO_KEYVAL))
-    }
-
-    /// The keyval, made by `make` if there is none. No lock is held meanwhile, so two threads may both make one: the second is
-    /// given to `free`.
-    pub(crate) fn get(&self, make: impl Fn() -> Option<c_int>, free: impl Fn(c_int)) -> Option<c_int> {
-        let known = self.0.load(Ordering::Acquire);
-        if known != NO_KEYVAL {
-            return Some(known as c_int);
-        }
-        let made = make()?;
-        match self.0.compare_exchange(NO_KEYVAL, i64::from(made), Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Some(made),
-            Err(other) => {
-                free(made);
-                Some(other as c_int)
-            }
-        }
-    }
-
-    /// Ends the epoch's keyval.
-    pub(crate) fn take(&self) -> Option<c_int> {
-        let old = self.0.swap(NO_KEYVAL, Ordering::AcqRel);
-        (old != NO_KEYVAL).then_some(old as c_int)
-    }
 }
 
 static KEYVAL: Keyval = Keyval::new();
@@ -160,9 +126,6 @@ impl Drop for Claim {
     }
 }
 
-/// Types that were left to the host because they could not be decoded, compiled or given an attribute.
-pub(crate) static REFUSED: AtomicU64 = AtomicU64::new(0);
-
 /// Compiles a type that the host has accepted as committed, and binds it to its handle. Whatever goes wrong leaves the type to the
 /// host.
 #[cold]
@@ -200,14 +163,14 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64) -> Option<()> 
     if let Some(entry) = unsafe { value.as_ref::<'static>() }.filter(|_| code == 0 && flag != 0) {
         // SAFETY: it is not bound yet, and the claim makes this thread its owner.
         if let Some(committed) = unsafe { entry.committed() } {
-            report::adopted(committed);
+            counted::adopted(committed);
         }
         table::bind(entry, handle);
         return Some(());
     }
     let committed = commit(&mut types, datatype);
     if committed.is_none() {
-        REFUSED.fetch_add(1, Ordering::Relaxed);
+        counted::TYPES_LEFT.add();
     }
     let payloads = committed.as_ref().map_or(0, |c| policy::payloads(host, c));
     let entry = table::entry(committed, payloads);
@@ -227,11 +190,11 @@ fn commit(types: &mut Types, datatype: HandleWord) -> Option<Committed> {
     let committed = match types.decode(datatype).and_then(|t| engine().commit(&t)) {
         Ok(committed) => committed,
         Err(error) => {
-            report::refused(&error);
+            counted::refused(&error);
             return None;
         }
     };
-    report::adopted(&committed);
+    counted::adopted(&committed);
     Some(committed)
 }
 
@@ -240,24 +203,5 @@ pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);
-    }
-}
-
-thread_local! {
-    static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// While it lives, this thread makes calls of our own to the host.
-pub(crate) struct Inside(());
-
-impl Inside {
-    pub(crate) fn enter() -> Option<Inside> {
-        INSIDE.try_with(|inside| (!inside.replace(true)).then_some(Inside(()))).ok().flatten()
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        let _ = INSIDE.try_with(|inside| inside.set(false));
     }
 }

@@ -13,33 +13,12 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::kind::Direction;
 
-use crate::convert::{Call, Outcome, convert, learn};
+use crate::convert::{Call, Outcome, convert, passed};
+use crate::epoch::end_epoch;
+use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, Host, host};
 use crate::table::{self, Found};
-use crate::{comms, messages, report, requests, types};
-
-/// `MPI_ERR_OTHER` of MPICH, an error in every ABI: no MPI library is loaded, so nobody can be asked.
-pub(crate) const NO_HOST: c_int = 15;
-
-/// A handle in memory, as a word.
-///
-/// # Safety
-/// `at` must point to a handle of the host.
-pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> HandleWord {
-    // SAFETY: as the caller promises; widths as the ABI says.
-    unsafe {
-        match host.abi {
-            Some(abi) if abi.handle_bytes == 4 => HandleWord::from(*at.cast::<u32>()),
-            Some(_) => *at.cast::<HandleWord>(),
-            None => 0,
-        }
-    }
-}
-
-/// The error of a function that the host should have but does not.
-pub(crate) fn missing(host: &Host) -> c_int {
-    host.abi.map_or(NO_HOST, |a| a.err_other)
-}
+use crate::{requests, types};
 
 /// # Safety
 /// As `MPI_Type_commit` (MPI 5.0, 5.1.9).
@@ -274,24 +253,6 @@ fn too_large(host: &Host, comm: HandleWord) -> c_int {
     code
 }
 
-/// After the host has had a call that began at position `before`.
-///
-/// A moved position tells that the host has accepted type and communicator. Its code does not: after an error handler of the
-/// program that returns, MPICH returns success.
-#[inline]
-pub(crate) fn passed<P: crate::convert::Length>(
-    host: &'static Host,
-    call: &Call<P>,
-    outcome: Outcome,
-    code: c_int,
-    before: Option<i64>,
-) {
-    if outcome == Outcome::Meet && code == 0 && before.is_some() && call.at() > before {
-        learn(host, call.datatype, call.comm);
-    }
-    report::passed();
-}
-
 /// # Safety
 /// As `MPI_Finalize` (MPI 5.0, 11.2.2).
 #[unsafe(no_mangle)]
@@ -312,20 +273,4 @@ pub unsafe extern "C" fn MPI_Session_finalize(session: *mut c_void) -> c_int {
     end_epoch(host);
     // SAFETY: the caller's argument.
     host.f.session_finalize.map_or(missing(host), |finalize| unsafe { finalize(session) })
-}
-
-/// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
-/// another session or the world goes on, its types are met again.
-pub(crate) fn end_epoch(host: &'static Host) {
-    if host.abi.is_some()
-        && let Some(_inside) = types::Inside::enter()
-    {
-        crate::guard::guard(|| {
-            requests::finish(host);
-            types::end_epoch(host);
-            comms::end_epoch(host);
-            messages::end_epoch();
-            report::write(host);
-        });
-    }
 }

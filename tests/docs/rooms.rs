@@ -17,14 +17,26 @@ struct Row {
 
 /// The top-level modules of the library, from lib.rs.
 fn modules() -> BTreeSet<String> {
-    let lines = read("src/lib.rs");
-    let names = lines.lines().filter_map(|l| l.strip_prefix("pub mod ")?.strip_suffix(';'));
+    modules_of("src")
+}
+
+/// The top-level modules of the crate whose sources are in a folder.
+fn modules_of(folder: &str) -> BTreeSet<String> {
+    let lines = read(&format!("{folder}/lib.rs"));
+    let names = lines
+        .lines()
+        .filter_map(|l| l.strip_prefix("pub ").unwrap_or(l).strip_prefix("mod ")?.strip_suffix(';'));
     names.map(str::to_owned).collect()
 }
 
 /// The room that a file of src/ belongs to.
 fn room_of(file: &str) -> &str {
-    let inside = file.strip_prefix("src/").unwrap_or(file);
+    room_in("src", file)
+}
+
+/// The top-level module that a file of a folder of sources belongs to.
+fn room_in<'a>(folder: &str, file: &'a str) -> &'a str {
+    let inside = file.strip_prefix(folder).map_or(file, |f| f.trim_start_matches('/'));
     inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs")
 }
 
@@ -79,10 +91,15 @@ fn imports_are_found_in_groups() {
 
 /// Which room imports which, from the sources.
 fn graph() -> BTreeMap<String, BTreeSet<String>> {
-    let modules = modules();
+    graph_of("src")
+}
+
+/// The same of the crate whose sources are in a folder.
+fn graph_of(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let modules = modules_of(folder);
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in files("src", "rs") {
-        let room = room_of(&file);
+    for file in files(folder, "rs") {
+        let room = room_in(folder, &file);
         if modules.contains(room) {
             let mut found = imports(&code(&file), &modules);
             found.remove(room);
@@ -175,6 +192,41 @@ fn arrows_point_one_way() {
             };
             assert!(allowed, "{from} ({a}) imports {to} ({b})");
         }
+    }
+}
+
+/// What is left of a graph when whoever imports nothing that is left is taken away: circles and what leads to them.
+fn circles(mut graph: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    loop {
+        let left: BTreeSet<String> = graph.keys().cloned().collect();
+        graph.retain(|_, to| to.iter().any(|room| left.contains(room)));
+        if graph.len() == left.len() {
+            return left;
+        }
+    }
+}
+
+#[test]
+fn circles_are_found() {
+    let graph = |arrows: &[(&str, &str)]| {
+        let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (from, to) in arrows {
+            graph.entry((*from).to_owned()).or_default().insert((*to).to_owned());
+            graph.entry((*to).to_owned()).or_default();
+        }
+        circles(graph).into_iter().collect::<String>()
+    };
+    assert_eq!(graph(&[("a", "b"), ("b", "c"), ("a", "c")]), "");
+    assert_eq!(graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")]), "abc");
+}
+
+#[test]
+fn files_of_members_import_one_way() {
+    for folder in ["preload/src"] {
+        let graph = graph_of(folder);
+        assert!(graph.len() > 20 && graph.values().flatten().count() > 50, "{folder}: {graph:?}");
+        let found = circles(graph);
+        assert!(found.is_empty(), "{folder}: import each other, or lead to files that do: {found:?}");
     }
 }
 

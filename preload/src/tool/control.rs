@@ -8,10 +8,9 @@ use super::{
     Shown, Source, at, constants, datatype, enumeration, is, member, place, put, ready, set, shown, string,
     take,
 };
+use crate::handles::{missing, set_handle};
 use crate::host::Host;
-use crate::requests::set_handle;
 use crate::types;
-use crate::wrap::missing;
 
 /// Our control variables: those of the engine. Where the report goes is said by the environment.
 pub(super) fn controls() -> impl Iterator<Item = &'static Control> {

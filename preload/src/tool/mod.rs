@@ -13,8 +13,8 @@ use ddtc::process::Mutex;
 use ddtc::tool::{Kind, Value};
 
 use crate::abi::{Abi, Tool};
+use crate::handles::missing;
 use crate::host::{HandleWord, Host};
-use crate::wrap::missing;
 
 /// A thing that is shown: the host's of this index, or ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -197,9 +197,9 @@ macro_rules! tool {
         /// As the function of MPI 5.0, chapter 15, of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> c_int {
-            let Some($host) = $crate::host::host() else { return $crate::wrap::NO_HOST };
+            let Some($host) = $crate::host::host() else { return $crate::handles::NO_HOST };
             let run = || -> Result<c_int, c_int> { $body };
-            $crate::guard::guard(run).unwrap_or(Err($crate::wrap::NO_HOST)).unwrap_or_else(|code| code)
+            $crate::guard::guard(run).unwrap_or(Err($crate::handles::NO_HOST)).unwrap_or_else(|code| code)
         }
     )*};
 }
@@ -210,7 +210,7 @@ macro_rules! call {
         match $host.f.$f {
             // SAFETY: the caller's arguments, an index replaced by the host's own.
             Some(f) => Ok(unsafe { f($($arg),*) }),
-            None => Err($crate::wrap::missing($host)),
+            None => Err($crate::handles::missing($host)),
         }
     };
 }

@@ -14,9 +14,8 @@ use super::{
     string, take,
 };
 use crate::abi::Tool;
+use crate::handles::{missing, set_handle};
 use crate::host::Host;
-use crate::requests::set_handle;
-use crate::wrap::missing;
 
 /// Our performance variables with their index in the engine: those that messages may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {

@@ -3,7 +3,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{NO_HOST, missing, too_large};
+use super::too_large;
+use crate::handles::{NO_HOST, missing};
 use crate::host::{HandleWord, Host, host};
 use crate::messages::{Packed, ReceiveStaging, pack, stage_receive};
 use crate::partial_element::Origin;

@@ -11,8 +11,8 @@
 use std::ffi::{c_int, c_void};
 
 use super::completion::MPI_Request_get_status;
-use super::{handle_at, missing};
 use crate::abi::Abi;
+use crate::handles::{handle_at, missing};
 use crate::host::Host;
 use crate::status;
 

@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_void};
 
 use super::blocking::{INT, into, most, out};
-use super::{NO_HOST, handle_at, missing, too_large};
+use super::too_large;
+use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::host::{HandleWord, Host, host};
 use crate::messages::{pack, stage_receive};
 use crate::partial_element::Origin;
-use crate::requests::{self, Operation, Work, covered, set_handle};
+use crate::requests::{self, Operation, Work, covered};
 
 /// Runs a call that makes a request for an operation, and keeps the operation while it is not complete.
 ///

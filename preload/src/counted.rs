@@ -1,0 +1,172 @@
+//! What was done for the program: counted only while a report or a record asks for it. `report` writes it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ddtc::committed::Committed;
+use ddtc::datatype::Datatype;
+use ddtc::kind::Direction;
+use ddtc::process::{Guard, Lazy, Mutex};
+
+use crate::settings::settings;
+use crate::watch::{COUNT, watched_for};
+
+/// A number of events of this process.
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    const fn new() -> Counter {
+        Counter(AtomicU64::new(0))
+    }
+
+    /// One more; the number before it.
+    pub(crate) fn add(&self) -> u64 {
+        self.0.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Messages packed and unpacked while they are counted.
+pub(crate) static SENT: Counter = Counter::new();
+pub(crate) static RECEIVED: Counter = Counter::new();
+/// Messages left to the host because of the cap on buffers.
+pub(crate) static PAST_THE_CAP: Counter = Counter::new();
+/// Calls that were left to the host.
+pub(crate) static PASSED: Counter = Counter::new();
+/// Types that were left to the host because they could not be decoded, compiled or given an attribute.
+pub(crate) static TYPES_LEFT: Counter = Counter::new();
+
+/// Uses of one type, per direction.
+pub(crate) struct Uses {
+    calls: [AtomicU64; 2],
+    bytes: [AtomicU64; 2],
+    nanos: [AtomicU64; 2],
+}
+
+impl Uses {
+    pub(crate) const fn new() -> Uses {
+        Uses {
+            calls: [const { AtomicU64::new(0) }; 2],
+            bytes: [const { AtomicU64::new(0) }; 2],
+            nanos: [const { AtomicU64::new(0) }; 2],
+        }
+    }
+
+    pub(crate) fn reset(&self) {
+        self.all().for_each(|n| n.store(0, Relaxed));
+    }
+
+    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.calls.iter().chain(&self.bytes).chain(&self.nanos)
+    }
+
+    /// Counts a call.
+    pub(crate) fn count(&self, direction: Direction, bytes: u64, nanos: u64) {
+        let d = direction as usize;
+        self.calls[d].fetch_add(1, Relaxed);
+        self.bytes[d].fetch_add(bytes, Relaxed);
+        self.nanos[d].fetch_add(nanos, Relaxed);
+    }
+
+    /// Moves the counts to the row of the type.
+    pub(crate) fn fold(&self, committed: &Committed) {
+        if self.all().all(|n| n.load(Relaxed) == 0) {
+            return;
+        }
+        let mut rows = rows();
+        let row = rows.row(committed.datatype());
+        for d in Direction::BOTH {
+            let i = d as usize;
+            row.calls[i] += self.calls[i].swap(0, Relaxed);
+            row.bytes[i] += self.bytes[i].swap(0, Relaxed);
+            row.nanos[i] += self.nanos[i].swap(0, Relaxed);
+            row.schedule[i] = committed.schedule(d);
+        }
+    }
+}
+
+/// One datatype of the program, by its tree.
+pub(crate) struct Row {
+    pub(crate) datatype: Datatype,
+    pub(crate) commits: u64,
+    pub(crate) calls: [u64; 2],
+    pub(crate) bytes: [u64; 2],
+    pub(crate) nanos: [u64; 2],
+    pub(crate) schedule: [String; 2],
+}
+
+/// Rows kept; the types of a program that makes more are counted in the totals alone.
+const MOST_ROWS: usize = 4096;
+
+#[derive(Default)]
+pub(crate) struct Rows {
+    rows: HashMap<Datatype, Row>,
+    order: Vec<Datatype>,
+    /// Where uses of types without a row go.
+    rest: Option<Row>,
+}
+
+impl Rows {
+    fn row(&mut self, t: &Datatype) -> &mut Row {
+        let new = |t: &Datatype| Row {
+            datatype: t.clone(),
+            commits: 0,
+            calls: [0; 2],
+            bytes: [0; 2],
+            nanos: [0; 2],
+            schedule: [String::new(), String::new()],
+        };
+        if !self.rows.contains_key(t) {
+            if self.rows.len() >= MOST_ROWS {
+                return self.rest.get_or_insert_with(|| new(t));
+            }
+            self.order.push(t.clone());
+        }
+        self.rows.entry(t.clone()).or_insert_with(|| new(t))
+    }
+
+    /// All rows in the order of their first use; uses of types without a row come last.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
+        self.of_types().chain(&self.rest)
+    }
+
+    /// Those of one type each.
+    pub(crate) fn of_types(&self) -> impl Iterator<Item = &Row> {
+        self.order.iter().filter_map(|t| self.rows.get(t))
+    }
+}
+
+static ROWS: Lazy<Mutex<Rows>> = Lazy::new(Mutex::default);
+pub(crate) static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+pub(crate) fn rows() -> Guard<'static, Rows> {
+    ROWS.lock()
+}
+
+/// A type was committed or first met.
+pub(crate) fn adopted(committed: &Committed) {
+    if settings().counting() {
+        rows().row(committed.datatype()).commits += 1;
+    }
+}
+
+/// A type is left to the host.
+pub(crate) fn refused(error: &ddtc::Error) {
+    if settings().counting() {
+        let mut refusals = REFUSALS.lock();
+        if refusals.len() < 16 {
+            refusals.push(error.to_string());
+        }
+    }
+}
+
+/// A call was left to the host.
+#[inline]
+pub(crate) fn passed() {
+    if watched_for(COUNT) {
+        PASSED.add();
+    }
+}

@@ -1,0 +1,43 @@
+//! Handles in memory, and what is returned where a host has no such function.
+
+use std::ffi::{c_int, c_void};
+
+use crate::host::{HandleWord, Host};
+
+/// `MPI_ERR_OTHER` of MPICH, an error in every ABI: no MPI library is loaded, so nobody can be asked.
+pub(crate) const NO_HOST: c_int = 15;
+
+/// A handle in memory, as a word.
+///
+/// # Safety
+/// `at` must point to a handle of the host.
+pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> HandleWord {
+    // SAFETY: as the caller promises; widths as the ABI says.
+    unsafe {
+        match host.abi {
+            Some(abi) if abi.handle_bytes == 4 => HandleWord::from(*at.cast::<u32>()),
+            Some(_) => *at.cast::<HandleWord>(),
+            None => 0,
+        }
+    }
+}
+
+/// The error of a function that the host should have but does not.
+pub(crate) fn missing(host: &Host) -> c_int {
+    host.abi.map_or(NO_HOST, |a| a.err_other)
+}
+
+/// A handle in memory becomes `value`.
+///
+/// # Safety
+/// `at` must point to a handle of the host.
+pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: HandleWord) {
+    // SAFETY: as the caller promises; widths as the ABI says.
+    unsafe {
+        match host.abi {
+            Some(abi) if abi.handle_bytes == 4 => at.cast::<u32>().write(value as u32),
+            Some(_) => at.cast::<HandleWord>().write(value),
+            None => {}
+        }
+    }
+}

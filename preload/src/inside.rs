@@ -1,0 +1,20 @@
+//! Calls of our own to the host, told from the program's.
+
+thread_local! {
+    static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// While it lives, this thread makes calls of our own to the host.
+pub(crate) struct Inside(());
+
+impl Inside {
+    pub(crate) fn enter() -> Option<Inside> {
+        INSIDE.try_with(|inside| (!inside.replace(true)).then_some(Inside(()))).ok().flatten()
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let _ = INSIDE.try_with(|inside| inside.set(false));
+    }
+}

@@ -1,0 +1,45 @@
+//! Why calls leave the short path: flags that are set once and read at every call.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The host's own packing was not looked at yet.
+pub(crate) const UNPROVEN: u32 = 1;
+/// The host packs with a header or another representation: nothing is converted.
+pub(crate) const FOREIGN: u32 = 2;
+/// A GPU runtime can tell whether an address is host memory.
+pub(crate) const GPU: u32 = 4;
+/// One that cannot is loaded.
+pub(crate) const OPAQUE_GPU: u32 = 8;
+/// Somebody counts uses.
+pub(crate) const COUNT: u32 = 16;
+/// `DDTC_CHECK=1`.
+pub(crate) const CHECK: u32 = 32;
+/// `DDTC_PERF_MAP=1`.
+pub(crate) const PERF: u32 = 64;
+/// A Fortran binding is loaded, which may complete requests where this library does not see it.
+pub(crate) const BYPASS: u32 = 128;
+
+/// All that makes a call leave the short path.
+static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);
+
+/// From now on calls take the long path for this reason.
+pub(crate) fn watch(reason: u32) {
+    WATCH.fetch_or(reason, Ordering::Relaxed);
+}
+
+/// The host's packing was looked at.
+pub(crate) fn proven() {
+    WATCH.fetch_and(!UNPROVEN, Ordering::Relaxed);
+}
+
+/// Whether calls are watched for a reason.
+#[inline]
+pub(crate) fn watched_for(reason: u32) -> bool {
+    reasons() & reason != 0
+}
+
+/// Why calls leave the short path now.
+#[inline]
+pub(crate) fn reasons() -> u32 {
+    WATCH.load(Ordering::Relaxed)
+}
