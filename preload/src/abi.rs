@@ -7,6 +7,10 @@
 
 use std::ffi::c_int;
 
+/// A handle of the host as an argument of a call, whichever ABI the host has: 4 or 8 bytes wide. Bits above its width are not
+/// defined; `Host::mask` clears them.
+pub(crate) type HandleWord = u64;
+
 use ddtc::datatype::Named;
 use ddtc::datatype::contents::{CombinerKind, Constants};
 

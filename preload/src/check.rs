@@ -92,7 +92,7 @@ impl Checked<'_> {
         }
         let mut theirs = vec![0x5Au8; total];
         let mut position = 0;
-        let Some(pack) = self.host.f.pack else { return };
+        let Some(pack) = self.host.counted.pack else { return };
         // SAFETY: the program's own call into a buffer of our own.
         let code = unsafe {
             let out: *mut c_void = theirs.as_mut_ptr().cast();
@@ -133,7 +133,7 @@ impl Checked<'_> {
         let (Ok(count), Ok(size)) = (c_int::try_from(self.count), c_int::try_from(total)) else { return };
         let mut theirs = vec![0xA5u8; expected.bytes.len()];
         let mut position = 0;
-        let Some(unpack) = self.host.f.unpack else { return };
+        let Some(unpack) = self.host.counted.unpack else { return };
         // SAFETY: the program's own call into a buffer of our own that covers all instances.
         let code = unsafe {
             let out: *mut c_void = theirs.as_mut_ptr().wrapping_add(expected.origin).cast();

@@ -10,6 +10,7 @@ use ddtc::committed::Committed;
 use ddtc::datatype::Named;
 use ddtc::kind::Direction;
 
+use crate::forms::Length;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
@@ -20,34 +21,6 @@ use crate::watch::{
     BYPASS, CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, UNPROVEN, proven, reasons, watch, watched_for,
 };
 use crate::{check, comms, counted, gpu, perf, types};
-
-/// Counts and positions: `int`, or `MPI_Count` in the large-count forms.
-pub(crate) trait Length: Copy {
-    fn wide(self) -> i64;
-    fn narrow(n: i64) -> Self;
-}
-
-impl Length for c_int {
-    #[inline]
-    fn wide(self) -> i64 {
-        i64::from(self)
-    }
-    #[inline]
-    fn narrow(n: i64) -> c_int {
-        n as c_int
-    }
-}
-
-impl Length for i64 {
-    #[inline]
-    fn wide(self) -> i64 {
-        self
-    }
-    #[inline]
-    fn narrow(n: i64) -> i64 {
-        n
-    }
-}
 
 /// Arguments of `MPI_Pack` or `MPI_Unpack`, by their roles.
 pub(crate) struct Call<P> {
@@ -284,7 +257,7 @@ unsafe fn canary(host: &'static Host, comm: HandleWord) -> Option<bool> {
         {
             return None;
         }
-        let code = f.pack?(
+        let code = host.counted.pack?(
             user.as_ptr().cast(),
             1,
             datatype,
@@ -297,7 +270,7 @@ unsafe fn canary(host: &'static Host, comm: HandleWord) -> Option<bool> {
         let mut raw = code == 0 && position == 12 && packed[..12] == expected;
         let stream = [5, 6, 7].map(c_int::to_ne_bytes).concat();
         position = 0;
-        let code = f.unpack?(
+        let code = host.counted.unpack?(
             stream.as_ptr().cast(),
             12,
             &raw mut position,

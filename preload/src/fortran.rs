@@ -4,7 +4,6 @@
 //! PMPI_ directly: their symbols are put before the host's here, for `mpif.h`, `use mpi` (each compiler's way to spell a name) and
 //! `use mpi_f08`. Handles are Fortran integers, arguments are references, the error code is the last one. Whatever is not
 //! converted is the host's own Fortran function under its `pmpi_` name, arguments untouched.
-#![allow(non_snake_case, reason = "the names of MPI")]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -14,30 +13,13 @@ use ddtc::kind::Direction;
 use crate::convert::{Call, Outcome, convert, passed};
 use crate::epoch::end_epoch;
 use crate::fortran_bridge::{Bridge, bridge};
-use crate::host::{Host, behind, host};
+use crate::host::{Host, behind, c_name, host};
 use crate::warn::warn;
 
-type PackFn = unsafe extern "C" fn(
-    *mut c_void,
-    *mut c_int,
-    *mut c_int,
-    *mut c_void,
-    *mut c_int,
-    *mut c_int,
-    *mut c_int,
-    *mut c_int,
-);
-type UnpackFn = unsafe extern "C" fn(
-    *mut c_void,
-    *mut c_int,
-    *mut c_int,
-    *mut c_void,
-    *mut c_int,
-    *mut c_int,
-    *mut c_int,
-    *mut c_int,
-);
 type FinalizeFn = unsafe extern "C" fn(*mut c_int);
+/// `MPI_PACK` and `MPI_UNPACK`: every argument is a reference.
+type MoveFn = unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
+type Ref = *mut c_void;
 
 /// The host's function under its profiling name, or where it has none (Intel's `mpi_f08`) under its own, looked up once.
 fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &str) -> *mut c_void {
@@ -67,6 +49,38 @@ struct FortranCall {
     position: *mut c_int,
     comm: *mut c_int,
     ierror: *mut c_int,
+}
+
+/// The roles in `MPI_PACK` (MPI 5.0, 5.2).
+fn pack_roles([inbuf, incount, datatype, outbuf, outsize, position, comm, ierror]: [Ref; 8]) -> FortranCall {
+    FortranCall {
+        direction: Direction::Pack,
+        user: inbuf,
+        count: incount.cast(),
+        datatype: datatype.cast(),
+        packed: outbuf,
+        packed_size: outsize.cast(),
+        position: position.cast(),
+        comm: comm.cast(),
+        ierror: ierror.cast(),
+    }
+}
+
+/// The roles in `MPI_UNPACK` (MPI 5.0, 5.2).
+fn unpack_roles(
+    [inbuf, insize, position, outbuf, outcount, datatype, comm, ierror]: [Ref; 8],
+) -> FortranCall {
+    FortranCall {
+        direction: Direction::Unpack,
+        user: outbuf,
+        count: outcount.cast(),
+        datatype: datatype.cast(),
+        packed: inbuf,
+        packed_size: insize.cast(),
+        position: position.cast(),
+        comm: comm.cast(),
+        ierror: ierror.cast(),
+    }
 }
 
 /// # Safety
@@ -104,119 +118,73 @@ unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnc
     }
 }
 
-macro_rules! pack {
-    ($($name:ident $real:literal),*) => {$(
-        /// # Safety
-        /// As `MPI_PACK` (MPI 5.0, 5.2).
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
-            inbuf: *mut c_void,
-            incount: *mut c_int,
-            datatype: *mut c_int,
-            outbuf: *mut c_void,
-            outsize: *mut c_int,
-            position: *mut c_int,
-            comm: *mut c_int,
-            ierror: *mut c_int,
-        ) {
-            static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-            let Some(host) = host() else { return };
-            let real = real(&REAL, host, $real, stringify!($name));
-            let call = FortranCall {
-                direction: Direction::Pack,
-                user: inbuf,
-                count: incount,
-                datatype,
-                packed: outbuf,
-                packed_size: outsize,
-                position,
-                comm,
-                ierror,
-            };
-            // SAFETY: the caller's arguments, for the function that the caller meant.
-            unsafe {
-                bridged(host, &call, |ierror| {
-                    if let Some(pack) = std::mem::transmute::<*mut c_void, Option<PackFn>>(real) {
-                        pack(inbuf, incount, datatype, outbuf, outsize, position, comm, ierror);
-                    }
-                });
-            }
-        }
-    )*};
+/// Exports a call in every spelling that compilers have for it, each for the host's function of that spelling under its profiling name.
+macro_rules! spelled {
+    ($call:ident $lower:literal $upper:literal $($more:ident)?) => {
+        $call! { "p" concat!("mpi_", $lower) $($more)? }
+        $call! { "p" concat!("mpi_", $lower, "_") $($more)? }
+        $call! { "p" concat!("mpi_", $lower, "__") $($more)? }
+        $call! { "P" concat!("MPI_", $upper) $($more)? }
+        $call! { "p" concat!("mpi_", $lower, "_f08_") $($more)? }
+    };
 }
 
-macro_rules! unpack {
-    ($($name:ident $real:literal),*) => {$(
-        /// # Safety
-        /// As `MPI_UNPACK` (MPI 5.0, 5.2).
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
-            inbuf: *mut c_void,
-            insize: *mut c_int,
-            position: *mut c_int,
-            outbuf: *mut c_void,
-            outcount: *mut c_int,
-            datatype: *mut c_int,
-            comm: *mut c_int,
-            ierror: *mut c_int,
-        ) {
-            static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-            let Some(host) = host() else { return };
-            let real = real(&REAL, host, $real, stringify!($name));
-            let call = FortranCall {
-                direction: Direction::Unpack,
-                user: outbuf,
-                count: outcount,
-                datatype,
-                packed: inbuf,
-                packed_size: insize,
-                position,
-                comm,
-                ierror,
-            };
-            // SAFETY: the caller's arguments, for the function that the caller meant.
-            unsafe {
-                bridged(host, &call, |ierror| {
-                    if let Some(unpack) = std::mem::transmute::<*mut c_void, Option<UnpackFn>>(real) {
-                        unpack(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror);
-                    }
-                });
+/// The host's function of a spelling.
+macro_rules! host_function {
+    ($host:ident, $p:literal, $name:expr) => {{
+        static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+        real(&REAL, $host, c_name!(concat!($p, $name)), $name)
+    }};
+}
+
+macro_rules! moving {
+    ($p:literal concat!($($part:literal),*) $roles:ident) => {
+        const _: () = {
+            /// # Safety
+            /// As `MPI_PACK` and `MPI_UNPACK` (MPI 5.0, 5.2).
+            #[unsafe(export_name = concat!($($part),*))]
+            pub unsafe extern "C" fn exported(
+                a: Ref, b: Ref, c: Ref, d: Ref, e: Ref, f: Ref, comm: Ref, ierror: Ref,
+            ) {
+                let Some(host) = host() else { return };
+                let real = host_function!(host, $p, concat!($($part),*));
+                let call = $roles([a, b, c, d, e, f, comm, ierror]);
+                // SAFETY: the caller's arguments, for the function that the caller meant.
+                unsafe {
+                    bridged(host, &call, |ierror| {
+                        if let Some(theirs) = std::mem::transmute::<*mut c_void, Option<MoveFn>>(real) {
+                            theirs(a, b, c, d, e, f, comm, ierror.cast());
+                        }
+                    });
+                }
             }
-        }
-    )*};
+        };
+    };
 }
 
 macro_rules! finalize {
-    ($($name:ident $real:literal),*) => {$(
-        /// # Safety
-        /// As `MPI_FINALIZE` (MPI 5.0, 11.2.2).
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(ierror: *mut c_int) {
-            static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-            let Some(host) = host() else { return };
-            let real = real(&REAL, host, $real, stringify!($name));
-            if host.is_open_mpi() {
-                end_epoch(host);
-            }
-            // SAFETY: the caller's argument, for the function that the caller meant.
-            unsafe {
-                if let Some(finalize) = std::mem::transmute::<*mut c_void, Option<FinalizeFn>>(real) {
-                    finalize(ierror);
+    ($p:literal concat!($($part:literal),*)) => {
+        const _: () = {
+            /// # Safety
+            /// As `MPI_FINALIZE` (MPI 5.0, 11.2.2).
+            #[unsafe(export_name = concat!($($part),*))]
+            pub unsafe extern "C" fn exported(ierror: *mut c_int) {
+                let Some(host) = host() else { return };
+                let real = host_function!(host, $p, concat!($($part),*));
+                if host.is_open_mpi() {
+                    end_epoch(host);
+                }
+                // SAFETY: the caller's argument, for the function that the caller meant.
+                unsafe {
+                    if let Some(theirs) = std::mem::transmute::<*mut c_void, Option<FinalizeFn>>(real) {
+                        theirs(ierror);
+                    }
                 }
             }
-        }
-    )*};
+        };
+    };
 }
 
-pack! {
-    mpi_pack c"pmpi_pack", mpi_pack_ c"pmpi_pack_", mpi_pack__ c"pmpi_pack__", MPI_PACK c"PMPI_PACK",
-    mpi_pack_f08_ c"pmpi_pack_f08_"
-}
-unpack! {
-    mpi_unpack c"pmpi_unpack", mpi_unpack_ c"pmpi_unpack_", mpi_unpack__ c"pmpi_unpack__",
-    MPI_UNPACK c"PMPI_UNPACK", mpi_unpack_f08_ c"pmpi_unpack_f08_"
-}
-finalize! {
-    mpi_finalize c"pmpi_finalize", mpi_finalize_ c"pmpi_finalize_", mpi_finalize__ c"pmpi_finalize__",
-    MPI_FINALIZE c"PMPI_FINALIZE", mpi_finalize_f08_ c"pmpi_finalize_f08_"
-}
+spelled! { moving "pack" "PACK" pack_roles }
+spelled! { moving "unpack" "UNPACK" unpack_roles }
+spelled! { finalize "finalize" "FINALIZE" }

@@ -41,3 +41,13 @@ pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: HandleWord)
         }
     }
 }
+
+/// Raises the error of a large count on a host that has only the small form of a call.
+pub(crate) fn too_large(host: &Host, comm: HandleWord) -> c_int {
+    let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
+    if let Some(raise) = host.f.comm_call_errhandler {
+        // SAFETY: raises the error as the host would on the communicator that was given.
+        unsafe { raise(comm, code) };
+    }
+    code
+}

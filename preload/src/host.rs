@@ -10,35 +10,41 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use ddtc::datatype::Named;
 use ddtc::process::Awaited;
 
+pub(crate) use crate::abi::HandleWord;
 use crate::abi::{Abi, Flavour, MPICH, OPEN_MPI, STANDARD};
+use crate::signatures::{argument, counted_calls};
 use crate::warn::warn;
-
-/// A handle of the host as an argument of a call, whichever ABI the host has: 4 or 8 bytes wide. Bits above its width are not
-/// defined; `Host::mask` clears them.
-pub(crate) type HandleWord = u64;
 
 pub(crate) type CopyFn =
     unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 pub(crate) type DeleteFn = unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void) -> c_int;
 
+/// A literal as a C string.
+macro_rules! c_name {
+    ($name:expr) => {
+        const {
+            match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name"),
+            }
+        }
+    };
+}
+pub(crate) use c_name;
+
 macro_rules! functions {
-    ($($field:ident $name:literal ($($arg:ty),*);)*) => {
-        /// Functions of the host, `None` where it has no such symbol.
+    ($(#[$doc:meta])* $functions:ident $($field:ident $name:ident ($($arg:ty),*);)*) => {
+        $(#[$doc])*
         #[allow(clippy::type_complexity, reason = "the signatures of MPI")]
-        pub(crate) struct Functions {
+        pub(crate) struct $functions {
             $(pub(crate) $field: Option<unsafe extern "C" fn($($arg),*) -> c_int>,)*
         }
 
-        impl Functions {
-            fn find(lookup: &dyn Fn(&CStr) -> *mut c_void) -> Functions {
-                Functions {
+        impl $functions {
+            fn find(lookup: &dyn Fn(&CStr) -> *mut c_void) -> $functions {
+                $functions {
                     $($field: {
-                        let name = const {
-                            match CStr::from_bytes_with_nul(concat!("PMPI_", $name, "\0").as_bytes()) {
-                                Ok(name) => name,
-                                Err(_) => panic!("a name"),
-                            }
-                        };
+                        let name = c_name!(concat!("P", stringify!($name)));
                         // SAFETY: a null pointer is None, any other the function of that name, whose C type the MPI
                         // standard fixes; handles are passed as 64-bit words (see `abi`).
                         unsafe {
@@ -54,136 +60,113 @@ macro_rules! functions {
     };
 }
 
+macro_rules! counted {
+    ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $file:ident::$by:ident ($($argument:ident: $kind:ident),*);)*) => {
+        functions! {
+            /// Functions of the host that take counts, in both forms, `None` where it has no such symbol.
+            CountedFunctions
+            $(
+                $small $name ($(argument!(c_int, $kind)),*);
+                $large $name_c ($(argument!(i64, $kind)),*);
+            )*
+        }
+    };
+}
+
+counted_calls! { counted }
+
 functions! {
-    finalize "Finalize" ();
-    initialized "Initialized" (*mut c_int);
-    finalized "Finalized" (*mut c_int);
-    session_finalize "Session_finalize" (*mut c_void);
-    comm_rank "Comm_rank" (HandleWord, *mut c_int);
-    comm_size "Comm_size" (HandleWord, *mut c_int);
-    comm_call_errhandler "Comm_call_errhandler" (HandleWord, c_int);
-    comm_create_keyval "Comm_create_keyval" (CopyFn, DeleteFn, *mut c_int, *mut c_void);
-    comm_free_keyval "Comm_free_keyval" (*mut c_int);
-    comm_set_attr "Comm_set_attr" (HandleWord, c_int, *mut c_void);
-    library_version "Get_library_version" (*mut c_char, *mut c_int);
-    abi_version "Abi_get_version" (*mut c_int, *mut c_int);
-    type_commit "Type_commit" (*mut c_void);
-    type_free "Type_free" (*mut c_void);
-    type_dup "Type_dup" (HandleWord, *mut c_void);
-    type_vector "Type_vector" (c_int, c_int, c_int, HandleWord, *mut c_void);
-    type_size "Type_size" (HandleWord, *mut c_int);
-    type_size_x "Type_size_x" (HandleWord, *mut i64);
-    type_size_c "Type_size_c" (HandleWord, *mut i64);
-    type_extent "Type_get_extent" (HandleWord, *mut isize, *mut isize);
-    envelope "Type_get_envelope" (HandleWord, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
-    envelope_c "Type_get_envelope_c" (HandleWord, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int);
-    contents "Type_get_contents"
+    /// Functions of the host without counts, `None` where it has no such symbol.
+    Functions
+    finalize MPI_Finalize ();
+    initialized MPI_Initialized (*mut c_int);
+    finalized MPI_Finalized (*mut c_int);
+    session_finalize MPI_Session_finalize (*mut c_void);
+    comm_rank MPI_Comm_rank (HandleWord, *mut c_int);
+    comm_size MPI_Comm_size (HandleWord, *mut c_int);
+    comm_call_errhandler MPI_Comm_call_errhandler (HandleWord, c_int);
+    comm_create_keyval MPI_Comm_create_keyval (CopyFn, DeleteFn, *mut c_int, *mut c_void);
+    comm_free_keyval MPI_Comm_free_keyval (*mut c_int);
+    comm_set_attr MPI_Comm_set_attr (HandleWord, c_int, *mut c_void);
+    library_version MPI_Get_library_version (*mut c_char, *mut c_int);
+    abi_version MPI_Abi_get_version (*mut c_int, *mut c_int);
+    type_commit MPI_Type_commit (*mut c_void);
+    type_free MPI_Type_free (*mut c_void);
+    type_dup MPI_Type_dup (HandleWord, *mut c_void);
+    type_vector MPI_Type_vector (c_int, c_int, c_int, HandleWord, *mut c_void);
+    type_size MPI_Type_size (HandleWord, *mut c_int);
+    type_size_x MPI_Type_size_x (HandleWord, *mut i64);
+    type_size_c MPI_Type_size_c (HandleWord, *mut i64);
+    type_extent MPI_Type_get_extent (HandleWord, *mut isize, *mut isize);
+    envelope MPI_Type_get_envelope (HandleWord, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    envelope_c MPI_Type_get_envelope_c (HandleWord, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int);
+    contents MPI_Type_get_contents
         (HandleWord, c_int, c_int, c_int, *mut c_int, *mut isize, *mut c_void);
-    contents_c "Type_get_contents_c"
+    contents_c MPI_Type_get_contents_c
         (HandleWord, i64, i64, i64, i64, *mut c_int, *mut isize, *mut i64, *mut c_void);
-    type_create_keyval "Type_create_keyval" (CopyFn, DeleteFn, *mut c_int, *mut c_void);
-    type_free_keyval "Type_free_keyval" (*mut c_int);
-    type_set_attr "Type_set_attr" (HandleWord, c_int, *mut c_void);
-    type_get_attr "Type_get_attr" (HandleWord, c_int, *mut c_void, *mut c_int);
-    pack "Pack" (*const c_void, c_int, HandleWord, *mut c_void, c_int, *mut c_int, HandleWord);
-    unpack "Unpack" (*const c_void, c_int, *mut c_int, *mut c_void, c_int, HandleWord, HandleWord);
-    pack_c "Pack_c" (*const c_void, i64, HandleWord, *mut c_void, i64, *mut i64, HandleWord);
-    unpack_c "Unpack_c" (*const c_void, i64, *mut i64, *mut c_void, i64, HandleWord, HandleWord);
-    send "Send" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord);
-    send_c "Send_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord);
-    ssend "Ssend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord);
-    ssend_c "Ssend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord);
-    rsend "Rsend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord);
-    rsend_c "Rsend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord);
-    recv "Recv" (*mut c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    recv_c "Recv_c" (*mut c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    sendrecv "Sendrecv"
-        (*const c_void, c_int, HandleWord, c_int, c_int, *mut c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    sendrecv_c "Sendrecv_c"
-        (*const c_void, i64, HandleWord, c_int, c_int, *mut c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    sendrecv_replace "Sendrecv_replace"
-        (*mut c_void, c_int, HandleWord, c_int, c_int, c_int, c_int, HandleWord, *mut c_void);
-    sendrecv_replace_c "Sendrecv_replace_c"
-        (*mut c_void, i64, HandleWord, c_int, c_int, c_int, c_int, HandleWord, *mut c_void);
-    mrecv "Mrecv" (*mut c_void, c_int, HandleWord, *mut c_void, *mut c_void);
-    mrecv_c "Mrecv_c" (*mut c_void, i64, HandleWord, *mut c_void, *mut c_void);
-    isend "Isend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    isend_c "Isend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    issend "Issend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    issend_c "Issend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    irsend "Irsend" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    irsend_c "Irsend_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    send_init "Send_init" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    send_init_c "Send_init_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    ssend_init "Ssend_init" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    ssend_init_c "Ssend_init_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    rsend_init "Rsend_init" (*const c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    rsend_init_c "Rsend_init_c" (*const c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    irecv "Irecv" (*mut c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    irecv_c "Irecv_c" (*mut c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    recv_init "Recv_init" (*mut c_void, c_int, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    recv_init_c "Recv_init_c" (*mut c_void, i64, HandleWord, c_int, c_int, HandleWord, *mut c_void);
-    imrecv "Imrecv" (*mut c_void, c_int, HandleWord, *mut c_void, *mut c_void);
-    imrecv_c "Imrecv_c" (*mut c_void, i64, HandleWord, *mut c_void, *mut c_void);
-    start "Start" (*mut c_void);
-    startall "Startall" (c_int, *mut c_void);
-    wait "Wait" (*mut c_void, *mut c_void);
-    test "Test" (*mut c_void, *mut c_int, *mut c_void);
-    waitany "Waitany" (c_int, *mut c_void, *mut c_int, *mut c_void);
-    testany "Testany" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
-    waitall "Waitall" (c_int, *mut c_void, *mut c_void);
-    testall "Testall" (c_int, *mut c_void, *mut c_int, *mut c_void);
-    waitsome "Waitsome" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
-    testsome "Testsome" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
-    request_get_status "Request_get_status" (HandleWord, *mut c_int, *mut c_void);
-    request_get_status_any "Request_get_status_any" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
-    request_get_status_all "Request_get_status_all" (c_int, *mut c_void, *mut c_int, *mut c_void);
-    request_get_status_some "Request_get_status_some" (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
-    request_free "Request_free" (*mut c_void);
-    cancel "Cancel" (*mut c_void);
-    test_cancelled "Test_cancelled" (*const c_void, *mut c_int);
-    get_count "Get_count" (*const c_void, HandleWord, *mut c_int);
-    get_count_c "Get_count_c" (*const c_void, HandleWord, *mut i64);
-    get_elements_x "Get_elements_x" (*const c_void, HandleWord, *mut i64);
-    status_set_elements "Status_set_elements" (*mut c_void, HandleWord, c_int);
-    status_set_elements_x "Status_set_elements_x" (*mut c_void, HandleWord, i64);
-    pack_size "Pack_size" (c_int, HandleWord, HandleWord, *mut c_int);
-    error_class "Error_class" (c_int, *mut c_int);
-    cvar_get_num "T_cvar_get_num" (*mut c_int);
-    cvar_get_info "T_cvar_get_info"
+    type_create_keyval MPI_Type_create_keyval (CopyFn, DeleteFn, *mut c_int, *mut c_void);
+    type_free_keyval MPI_Type_free_keyval (*mut c_int);
+    type_set_attr MPI_Type_set_attr (HandleWord, c_int, *mut c_void);
+    type_get_attr MPI_Type_get_attr (HandleWord, c_int, *mut c_void, *mut c_int);
+    start MPI_Start (*mut c_void);
+    startall MPI_Startall (c_int, *mut c_void);
+    wait MPI_Wait (*mut c_void, *mut c_void);
+    test MPI_Test (*mut c_void, *mut c_int, *mut c_void);
+    waitany MPI_Waitany (c_int, *mut c_void, *mut c_int, *mut c_void);
+    testany MPI_Testany (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    waitall MPI_Waitall (c_int, *mut c_void, *mut c_void);
+    testall MPI_Testall (c_int, *mut c_void, *mut c_int, *mut c_void);
+    waitsome MPI_Waitsome (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    testsome MPI_Testsome (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    request_get_status MPI_Request_get_status (HandleWord, *mut c_int, *mut c_void);
+    request_get_status_any MPI_Request_get_status_any (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    request_get_status_all MPI_Request_get_status_all (c_int, *mut c_void, *mut c_int, *mut c_void);
+    request_get_status_some MPI_Request_get_status_some (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
+    request_free MPI_Request_free (*mut c_void);
+    cancel MPI_Cancel (*mut c_void);
+    test_cancelled MPI_Test_cancelled (*const c_void, *mut c_int);
+    get_count MPI_Get_count (*const c_void, HandleWord, *mut c_int);
+    get_count_c MPI_Get_count_c (*const c_void, HandleWord, *mut i64);
+    get_elements_x MPI_Get_elements_x (*const c_void, HandleWord, *mut i64);
+    status_set_elements MPI_Status_set_elements (*mut c_void, HandleWord, c_int);
+    status_set_elements_x MPI_Status_set_elements_x (*mut c_void, HandleWord, i64);
+    pack_size MPI_Pack_size (c_int, HandleWord, HandleWord, *mut c_int);
+    error_class MPI_Error_class (c_int, *mut c_int);
+    cvar_get_num MPI_T_cvar_get_num (*mut c_int);
+    cvar_get_info MPI_T_cvar_get_info
         (c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_void, *mut c_void, *mut c_char, *mut c_int, *mut c_int, *mut c_int);
-    cvar_get_index "T_cvar_get_index" (*const c_char, *mut c_int);
-    cvar_handle_alloc "T_cvar_handle_alloc" (c_int, *mut c_void, *mut c_void, *mut c_int);
-    cvar_handle_free "T_cvar_handle_free" (*mut c_void);
-    cvar_read "T_cvar_read" (*mut c_void, *mut c_void);
-    cvar_write "T_cvar_write" (*mut c_void, *const c_void);
-    t_finalize "T_finalize" ();
-    enum_get_info "T_enum_get_info" (*mut c_void, *mut c_int, *mut c_char, *mut c_int);
-    enum_get_item "T_enum_get_item" (*mut c_void, c_int, *mut c_int, *mut c_char, *mut c_int);
-    pvar_get_num "T_pvar_get_num" (*mut c_int);
-    pvar_get_info "T_pvar_get_info"
+    cvar_get_index MPI_T_cvar_get_index (*const c_char, *mut c_int);
+    cvar_handle_alloc MPI_T_cvar_handle_alloc (c_int, *mut c_void, *mut c_void, *mut c_int);
+    cvar_handle_free MPI_T_cvar_handle_free (*mut c_void);
+    cvar_read MPI_T_cvar_read (*mut c_void, *mut c_void);
+    cvar_write MPI_T_cvar_write (*mut c_void, *const c_void);
+    t_finalize MPI_T_finalize ();
+    enum_get_info MPI_T_enum_get_info (*mut c_void, *mut c_int, *mut c_char, *mut c_int);
+    enum_get_item MPI_T_enum_get_item (*mut c_void, c_int, *mut c_int, *mut c_char, *mut c_int);
+    pvar_get_num MPI_T_pvar_get_num (*mut c_int);
+    pvar_get_info MPI_T_pvar_get_info
         (c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_void, *mut c_void, *mut c_char, *mut c_int,
          *mut c_int, *mut c_int, *mut c_int, *mut c_int);
-    pvar_get_index "T_pvar_get_index" (*const c_char, c_int, *mut c_int);
-    pvar_session_create "T_pvar_session_create" (*mut c_void);
-    pvar_session_free "T_pvar_session_free" (*mut c_void);
-    pvar_handle_alloc "T_pvar_handle_alloc" (*mut c_void, c_int, *mut c_void, *mut c_void, *mut c_int);
-    pvar_handle_free "T_pvar_handle_free" (*mut c_void, *mut c_void);
-    pvar_start "T_pvar_start" (*mut c_void, *mut c_void);
-    pvar_stop "T_pvar_stop" (*mut c_void, *mut c_void);
-    pvar_read "T_pvar_read" (*mut c_void, *mut c_void, *mut c_void);
-    pvar_write "T_pvar_write" (*mut c_void, *mut c_void, *const c_void);
-    pvar_reset "T_pvar_reset" (*mut c_void, *mut c_void);
-    pvar_readreset "T_pvar_readreset" (*mut c_void, *mut c_void, *mut c_void);
-    category_get_num "T_category_get_num" (*mut c_int);
-    category_get_info "T_category_get_info"
+    pvar_get_index MPI_T_pvar_get_index (*const c_char, c_int, *mut c_int);
+    pvar_session_create MPI_T_pvar_session_create (*mut c_void);
+    pvar_session_free MPI_T_pvar_session_free (*mut c_void);
+    pvar_handle_alloc MPI_T_pvar_handle_alloc (*mut c_void, c_int, *mut c_void, *mut c_void, *mut c_int);
+    pvar_handle_free MPI_T_pvar_handle_free (*mut c_void, *mut c_void);
+    pvar_start MPI_T_pvar_start (*mut c_void, *mut c_void);
+    pvar_stop MPI_T_pvar_stop (*mut c_void, *mut c_void);
+    pvar_read MPI_T_pvar_read (*mut c_void, *mut c_void, *mut c_void);
+    pvar_write MPI_T_pvar_write (*mut c_void, *mut c_void, *const c_void);
+    pvar_reset MPI_T_pvar_reset (*mut c_void, *mut c_void);
+    pvar_readreset MPI_T_pvar_readreset (*mut c_void, *mut c_void, *mut c_void);
+    category_get_num MPI_T_category_get_num (*mut c_int);
+    category_get_info MPI_T_category_get_info
         (c_int, *mut c_char, *mut c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
-    category_get_index "T_category_get_index" (*const c_char, *mut c_int);
-    category_get_cvars "T_category_get_cvars" (c_int, c_int, *mut c_int);
-    category_get_pvars "T_category_get_pvars" (c_int, c_int, *mut c_int);
-    category_get_categories "T_category_get_categories" (c_int, c_int, *mut c_int);
-    category_get_num_events "T_category_get_num_events" (c_int, *mut c_int);
-    category_get_events "T_category_get_events" (c_int, c_int, *mut c_int);
+    category_get_index MPI_T_category_get_index (*const c_char, *mut c_int);
+    category_get_cvars MPI_T_category_get_cvars (c_int, c_int, *mut c_int);
+    category_get_pvars MPI_T_category_get_pvars (c_int, c_int, *mut c_int);
+    category_get_categories MPI_T_category_get_categories (c_int, c_int, *mut c_int);
+    category_get_num_events MPI_T_category_get_num_events (c_int, *mut c_int);
+    category_get_events MPI_T_category_get_events (c_int, c_int, *mut c_int);
 }
 
 impl Functions {
@@ -201,14 +184,14 @@ impl Functions {
             && self.type_get_attr.is_some()
             && self.comm_create_keyval.is_some()
             && self.comm_set_attr.is_some()
-            && self.pack.is_some()
-            && self.unpack.is_some()
     }
 }
 
 /// The host.
 pub(crate) struct Host {
     pub(crate) f: Functions,
+    /// Those with counts, in both forms.
+    pub(crate) counted: CountedFunctions,
     /// The ABI; `None` if the host is not known, and then nothing is converted.
     pub(crate) abi: Option<&'static Abi>,
     /// Bits of a word that hold a handle; 0 without an ABI.
@@ -250,15 +233,17 @@ fn find() -> Option<&'static Host> {
 
 impl Host {
     fn in_scope(scope: *mut c_void) -> Host {
-        let f = Functions::find(&|name| symbol(scope, name));
+        let lookup = |name: &CStr| symbol(scope, name);
+        let (f, counted) = (Functions::find(&lookup), CountedFunctions::find(&lookup));
         let version = version(&f);
         let mut abi = detect(&f, scope, &version);
-        if abi.is_some() && !f.complete() {
+        if abi.is_some() && !(f.complete() && counted.pack.is_some() && counted.unpack.is_some()) {
             warn(format_args!("this MPI lacks functions that conversion needs; nothing is converted"));
             abi = None;
         }
         let mut host = Host {
             f,
+            counted,
             abi,
             mask: abi.map_or(0, |a| a.handle_mask),
             world: abi.map_or(0, |a| a.world),

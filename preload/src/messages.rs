@@ -78,23 +78,29 @@ fn size_is_enough(host: &Host) -> bool {
     code == Some(0) && size >= 12
 }
 
+/// A buffer of a call: an address, a number of elements, their type.
+#[derive(Clone, Copy)]
+pub(crate) struct Given {
+    pub(crate) buf: *mut c_void,
+    pub(crate) count: i64,
+    pub(crate) datatype: HandleWord,
+}
+
 /// The type of a message that is to be converted, and the bytes of the message; `None` leaves it to the host.
 ///
-/// `limit`: most bytes that the host's call can carry.
+/// `most`: bytes that the host's call can carry.
 #[inline]
 fn chosen(
     host: &'static Host,
-    user: *const c_void,
-    count: i64,
-    datatype: HandleWord,
+    given: Given,
     peer: Option<c_int>,
-    limit: i64,
+    most: i64,
 ) -> Option<(&'static TypeEntry, i64)> {
-    let Found::Convert(entry) = table::find(datatype & host.mask) else { return None };
-    if count <= 0 || user.is_null() || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
+    let Found::Convert(entry) = table::find(given.datatype & host.mask) else { return None };
+    if given.count <= 0 || given.buf.is_null() || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
         return None;
     }
-    let bytes = entry.size().checked_mul(count).filter(|&bytes| bytes <= limit)?;
+    let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= most)?;
     if !Policy::has(entry.payloads(), bytes as u64) {
         return None;
     }
@@ -111,7 +117,7 @@ fn chosen(
     if watch & GPU != 0 {
         // SAFETY: the entry is bound.
         let first = unsafe { entry.committed() }?.datatype().true_lb();
-        if !gpu::is_host(user.wrapping_byte_offset(first as isize)) {
+        if !gpu::is_host(given.buf.wrapping_byte_offset(first as isize)) {
             return None;
         }
     }
@@ -144,23 +150,16 @@ impl Packed {
 /// # Safety
 /// As `MPI_Send`: if the host would succeed, the buffer is what the arguments say.
 #[inline]
-pub(crate) unsafe fn pack(
-    host: &'static Host,
-    user: *const c_void,
-    count: i64,
-    datatype: HandleWord,
-    peer: c_int,
-    limit: i64,
-) -> Option<Packed> {
-    let (entry, bytes) = chosen(host, user, count, datatype, Some(peer), limit)?;
+pub(crate) unsafe fn pack(host: &'static Host, given: Given, peer: c_int, most: i64) -> Option<Packed> {
+    let (entry, bytes) = chosen(host, given, Some(peer), most)?;
     guard(|| {
         let buffer = Buffer::get(bytes as u64)?;
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
         let buffers =
-            PackBuffers { user: user.cast_mut().cast(), count: count as u64, packed: buffer.at().cast() };
+            PackBuffers { user: given.buf.cast(), count: given.count as u64, packed: buffer.at().cast() };
         // SAFETY: memory as the caller promises; the buffer has room.
-        unsafe { buffers.pack(host, committed, datatype, Some(entry)) };
+        unsafe { buffers.pack(host, committed, given.datatype, Some(entry)) };
         Some(Packed { buffer, bytes })
     })?
 }
@@ -231,9 +230,9 @@ impl PackBuffers {
     }
 }
 
-/// A buffer that the host receives packed bytes into, and the user's buffer that they are unpacked to. Owns its kernels: the type
-/// may be freed before the message comes.
-pub(crate) struct ReceiveStaging {
+/// A buffer of packed bytes that stands for the user's: the host receives into it and they are unpacked to the user's, or what is there is
+/// packed into it at every start. Owns its kernels: the type may be freed before the message comes.
+pub(crate) struct Staging {
     buffer: Buffer,
     committed: Committed,
     user: *mut u8,
@@ -244,21 +243,17 @@ pub(crate) struct ReceiveStaging {
 }
 
 // SAFETY: the program's buffer belongs to the operation from its start to its completion, whichever thread completes it.
-unsafe impl Send for ReceiveStaging {}
+unsafe impl Send for Staging {}
 
-impl ReceiveStaging {
-    pub(crate) fn at(&self) -> *mut c_void {
-        self.buffer.at()
-    }
-
-    pub(crate) fn bytes(&self) -> i64 {
-        self.bytes
+impl Staging {
+    /// What the host is given instead of the user's buffer.
+    pub(crate) fn instead(&self, host: &Host) -> Given {
+        Given { buf: self.buffer.at(), count: self.bytes, datatype: host.packed }
     }
 
     /// From now on the type's handle may be freed.
-    pub(crate) fn without_handle(mut self) -> ReceiveStaging {
+    pub(crate) fn forget_handle(&mut self) {
         self.datatype = 0;
-        self
     }
 
     /// Packs what is to be sent from the buffer that the answer is received into.
@@ -331,33 +326,24 @@ impl ReceiveStaging {
     }
 }
 
-/// Prepares to receive a message if it is to be converted. `peer`: none where no one rank is named.
+/// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `most`: bytes that the host's call can carry.
 ///
 /// # Safety
 /// As `MPI_Recv`.
 #[inline]
-pub(crate) unsafe fn stage_receive(
+pub(crate) unsafe fn stage(
     host: &'static Host,
-    user: *mut c_void,
-    count: i64,
-    datatype: HandleWord,
+    given: Given,
     peer: Option<c_int>,
-    limit: i64,
+    most: i64,
     origin: Origin,
-) -> Option<ReceiveStaging> {
-    let (entry, bytes) = chosen(host, user, count, datatype, peer, limit)?;
+) -> Option<Staging> {
+    let (entry, bytes) = chosen(host, given, peer, most)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();
         let buffer = Buffer::get(bytes as u64)?;
-        Some(ReceiveStaging {
-            buffer,
-            committed,
-            user: user.cast(),
-            count: count as u64,
-            bytes,
-            datatype,
-            origin,
-        })
+        let Given { buf, count, datatype } = given;
+        Some(Staging { buffer, committed, user: buf.cast(), count: count as u64, bytes, datatype, origin })
     })?
 }

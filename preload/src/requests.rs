@@ -15,41 +15,31 @@ use ddtc::process::{Guard, Mutex};
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host, ours};
-use crate::messages::ReceiveStaging;
 use crate::partial_element::RefusedMessage;
-use crate::pool::Buffer;
+use crate::staged::Staged;
 use crate::status::{self, Status};
 use crate::watch::{BYPASS, reasons};
 
-/// What a request has in hand.
-pub(crate) enum Work {
-    /// Packed bytes that the host is sending; kept, not read.
-    Send(#[allow(dead_code, reason = "owned until the host has sent it")] Buffer),
-    /// Packs anew at every start.
-    Resend(ReceiveStaging),
-    Receive(ReceiveStaging),
-}
-
 /// A converted operation.
 pub(crate) struct Operation {
-    pub(crate) work: Work,
+    pub(crate) staged: Staged,
     pub(crate) persistent: bool,
     /// Started and not completed; always, unless it is persistent.
     pub(crate) active: bool,
 }
 
 impl Operation {
-    pub(crate) fn once(work: Work) -> Operation {
-        Operation { work, persistent: false, active: true }
+    pub(crate) fn once(staged: Staged) -> Operation {
+        Operation { staged: staged.without_handles(), persistent: false, active: true }
     }
 
-    pub(crate) fn persistent(work: Work) -> Operation {
-        Operation { work, persistent: true, active: false }
+    pub(crate) fn persistent(staged: Staged) -> Operation {
+        Operation { staged: staged.without_handles(), persistent: true, active: false }
     }
 
     /// Whether its completion needs a status.
     pub(crate) fn receives(&self) -> bool {
-        matches!(self.work, Work::Receive(_))
+        self.staged.receives()
     }
 }
 
@@ -145,13 +135,13 @@ pub(crate) unsafe fn settle(
             put(handle, operation);
         }
         Completion::Done(at) | Completion::Seen(at) => {
-            if let Work::Receive(staging) = &operation.work
+            if operation.receives()
                 && operation.active
                 // SAFETY: the status of a completed receive, as the caller promises.
                 && !unsafe { status::cancelled(host, at) }
             {
                 // SAFETY: as above; the program's buffer belongs to the receive until this call returns.
-                refused = unsafe { staging.unpack(host, at) };
+                refused = unsafe { operation.staged.unpack(at) };
             }
             if !operation.persistent {
                 refused = refused.map(|refused| refused.of_request(host));

@@ -1,0 +1,97 @@
+//! The two forms of a call that takes counts, and which of them the host is asked.
+
+use std::ffi::c_int;
+
+use crate::handles::{missing, too_large};
+use crate::host::{HandleWord, Host};
+
+/// Most bytes of a message whose length is an `int`.
+const INT: i64 = c_int::MAX as i64;
+
+/// A function of the host in both its forms, each `None` where it has no such symbol.
+#[derive(Clone, Copy)]
+pub(crate) struct Forms<S, L> {
+    pub(crate) small: Option<S>,
+    pub(crate) large: Option<L>,
+}
+
+impl<S: Copy, L: Copy> Forms<S, L> {
+    /// Most bytes of a message of a call whose counts are `N`.
+    pub(crate) fn most<N: Length>(&self) -> i64 {
+        if N::LARGE && self.large.is_some() { i64::MAX } else { INT }
+    }
+
+    /// The form to call for `counts`, or the code of the error: of a large count on a host that has only the small form, raised on
+    /// `comm`, or of a host without the function.
+    pub(crate) fn choose<N: Length>(
+        &self,
+        host: &Host,
+        comm: HandleWord,
+        counts: &[i64],
+    ) -> Result<Form<S, L>, c_int> {
+        match (self.large, self.small) {
+            (Some(large), _) if N::LARGE => Ok(Form::Large(large)),
+            (_, Some(small)) if counts.iter().all(|&n| c_int::try_from(n).is_ok()) => Ok(Form::Small(small)),
+            (_, Some(_)) => Err(too_large(host, comm)),
+            (_, None) => Err(missing(host)),
+        }
+    }
+}
+
+/// One form of a function of the host.
+pub(crate) enum Form<S, L> {
+    Small(S),
+    Large(L),
+}
+
+/// Calls the host's function in the form that the program used, or narrowed where the host has no other. Arguments in brackets are
+/// counts, the others stand in parentheses; `$comm` is where an error is raised.
+macro_rules! forward {
+    (@small [$count:expr]) => { $count as c_int };
+    (@large [$count:expr]) => { $count };
+    (@small ($other:expr)) => { $other };
+    (@large ($other:expr)) => { $other };
+    (@counts {$($count:expr,)*}) => { &[$($count),*] };
+    (@counts {$($count:expr,)*} [$next:expr] $($rest:tt)*) => { forward!(@counts {$($count,)* $next,} $($rest)*) };
+    (@counts {$($count:expr,)*} ($skipped:expr) $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
+    ($n:ty, $forms:expr, $host:expr, $comm:expr, $($argument:tt)*) => {
+        match $forms.choose::<$n>($host, $comm, forward!(@counts {} $($argument)*)) {
+            Ok(Form::Small(small)) => small($(forward!(@small $argument)),*),
+            Ok(Form::Large(large)) => large($(forward!(@large $argument)),*),
+            Err(code) => code,
+        }
+    };
+}
+pub(crate) use forward;
+
+/// Counts and positions: `int`, or `MPI_Count` in the large-count forms.
+pub(crate) trait Length: Copy {
+    /// Whether it is that of the large-count forms.
+    const LARGE: bool;
+    fn wide(self) -> i64;
+    fn narrow(n: i64) -> Self;
+}
+
+impl Length for c_int {
+    const LARGE: bool = false;
+    #[inline]
+    fn wide(self) -> i64 {
+        i64::from(self)
+    }
+    #[inline]
+    fn narrow(n: i64) -> c_int {
+        n as c_int
+    }
+}
+
+impl Length for i64 {
+    const LARGE: bool = true;
+    #[inline]
+    fn wide(self) -> i64 {
+        self
+    }
+    #[inline]
+    fn narrow(n: i64) -> i64 {
+        n
+    }
+}
