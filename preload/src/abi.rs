@@ -68,8 +68,11 @@ pub(crate) struct Abi {
     pub(crate) tool: Tool,
     pub(crate) err_in_status: c_int,
     pub(crate) err_pending: c_int,
-    /// `MPI_PROC_NULL`.
+    /// `MPI_PROC_NULL` and `MPI_ROOT`.
     pub(crate) proc_null: c_int,
+    pub(crate) root: c_int,
+    /// The address that means `MPI_IN_PLACE`.
+    pub(crate) in_place: usize,
     /// `MPI_ANY_SOURCE`.
     pub(crate) any_source: c_int,
     /// `MPI_REQUEST_NULL`, or 0 where it is the address of a symbol.
@@ -155,6 +158,8 @@ pub(crate) static MPICH: Abi = Abi {
     err_in_status: 17,
     err_pending: 18,
     proc_null: -1,
+    root: -3,
+    in_place: usize::MAX,
     any_source: -2,
     request_null: 0x2c00_0000,
     request_null_symbol: "",
@@ -208,6 +213,8 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     err_in_status: 18,
     err_pending: 19,
     proc_null: -2,
+    root: -4,
+    in_place: 1,
     any_source: -1,
     request_null: 0,
     request_null_symbol: "ompi_request_null",
@@ -253,6 +260,8 @@ pub(crate) static STANDARD: Abi = Abi {
     err_in_status: 19,
     err_pending: 18,
     proc_null: -3,
+    root: -4,
+    in_place: 1,
     any_source: -1,
     request_null: 0x180,
     request_null_symbol: "",

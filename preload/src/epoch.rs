@@ -3,7 +3,7 @@
 use crate::guard::guard;
 use crate::host::Host;
 use crate::inside::Inside;
-use crate::{comms, messages, report, requests, types};
+use crate::{comms, messages, report, requests, twins, types};
 
 /// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
 /// another session or the world goes on, its types are met again.
@@ -14,6 +14,7 @@ pub(crate) fn end_epoch(host: &'static Host) {
         guard(|| {
             requests::finish(host);
             types::end_epoch(host);
+            twins::end_epoch(host);
             comms::end_epoch(host);
             messages::end_epoch();
             report::write(host);

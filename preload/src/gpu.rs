@@ -1,4 +1,5 @@
-//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded. Fortran bindings are noticed here too.
+//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded. Fortran bindings and
+//! libraries of collectives are noticed here too.
 //!
 //! A runtime may come into the process at any time. The number of loaded objects is read again when the coarse clock has moved on
 //! (a few milliseconds): loading and starting a GPU runtime takes far longer than that, so no device memory can be older
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use ddtc::process::{Lazy, Mutex};
 
 use crate::host::{has, loaded_objects, loads};
-use crate::watch::{BYPASS, GPU, OPAQUE_GPU, watch};
+use crate::watch::{BYPASS, GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
 
 /// `cuPointerGetAttribute` and `hipPointerGetAttribute`: (result, attribute, address).
 type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
@@ -69,6 +70,8 @@ fn look(tick: i64) {
             } else if file.starts_with("libze_loader.so") {
                 // Level Zero tells about an address only within a context that we do not have: nothing can be known.
                 watch(OPAQUE_GPU);
+            } else if file.starts_with("libucc.so") || file.starts_with("libhcoll.so") {
+                watch(TYPED_COLLECTIVES);
             }
         }
         LOADS.store(loads, Ordering::Release);

@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc::datatype::Named;
+use ddtc::policy::{Family, Library};
 use ddtc::process::Awaited;
 
 pub(crate) use crate::abi::HandleWord;
@@ -84,6 +85,8 @@ functions! {
     session_finalize MPI_Session_finalize (*mut c_void);
     comm_rank MPI_Comm_rank (HandleWord, *mut c_int);
     comm_size MPI_Comm_size (HandleWord, *mut c_int);
+    comm_test_inter MPI_Comm_test_inter (HandleWord, *mut c_int);
+    comm_remote_size MPI_Comm_remote_size (HandleWord, *mut c_int);
     comm_call_errhandler MPI_Comm_call_errhandler (HandleWord, c_int);
     comm_create_keyval MPI_Comm_create_keyval (CopyFn, DeleteFn, *mut c_int, *mut c_void);
     comm_free_keyval MPI_Comm_free_keyval (*mut c_int);
@@ -93,6 +96,8 @@ functions! {
     type_commit MPI_Type_commit (*mut c_void);
     type_free MPI_Type_free (*mut c_void);
     type_dup MPI_Type_dup (HandleWord, *mut c_void);
+    type_contiguous MPI_Type_contiguous (c_int, HandleWord, *mut c_void);
+    type_create_struct MPI_Type_create_struct (c_int, *const c_int, *const isize, *const c_void, *mut c_void);
     type_vector MPI_Type_vector (c_int, c_int, c_int, HandleWord, *mut c_void);
     type_size MPI_Type_size (HandleWord, *mut c_int);
     type_size_x MPI_Type_size_x (HandleWord, *mut i64);
@@ -204,8 +209,9 @@ pub(crate) struct Host {
     /// `MPI_REQUEST_NULL` and `MPI_PACKED`.
     pub(crate) request_null: u64,
     pub(crate) packed: u64,
-    /// First line of `MPI_Get_library_version`.
+    /// First line of `MPI_Get_library_version`, and whose it is.
     pub(crate) version: String,
+    family: Family,
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,
     /// The scope in which it was found, for symbols asked later.
@@ -251,6 +257,7 @@ impl Host {
             type_null: abi.map_or(0, |a| a.type_null),
             request_null: abi.map_or(0, |a| a.request_null),
             packed: 0,
+            family: Library::of(&version).family,
             version,
             named: Vec::new(),
             scope: scope.addr(),
@@ -299,6 +306,11 @@ impl Host {
             return here;
         }
         find_scope(name).map_or(std::ptr::null_mut(), |scope| symbol(scope, name))
+    }
+
+    /// Whether it may cut a message into segments and refuse one that ends inside an element of the receiver's type.
+    pub(crate) fn cuts_segments(&self) -> bool {
+        matches!(self.family, Family::Mpich | Family::Intel)
     }
 
     pub(crate) fn is_open_mpi(&self) -> bool {

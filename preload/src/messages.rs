@@ -124,25 +124,20 @@ fn chosen(
     Some((entry, bytes))
 }
 
-/// A packed message.
-pub(crate) struct Packed {
-    buffer: Buffer,
-    bytes: i64,
+/// The entry of a handle, 0 if it may be freed.
+fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
+    match table::find(datatype & host.mask) {
+        Found::Convert(entry) if datatype != 0 => Some(entry),
+        _ => None,
+    }
 }
 
-impl Packed {
-    pub(crate) fn at(&self) -> *mut c_void {
-        self.buffer.at()
-    }
-
-    pub(crate) fn bytes(&self) -> i64 {
-        self.bytes
-    }
-
+/// A packed message.
+pub(crate) struct Packed {
+    /// What the host is given.
+    pub(crate) instead: Given,
     /// What must live until the host has sent it.
-    pub(crate) fn into_buffer(self) -> Buffer {
-        self.buffer
-    }
+    pub(crate) buffer: Buffer,
 }
 
 /// Packs a message if it is to be converted.
@@ -153,14 +148,15 @@ impl Packed {
 pub(crate) unsafe fn pack(host: &'static Host, given: Given, peer: c_int, most: i64) -> Option<Packed> {
     let (entry, bytes) = chosen(host, given, Some(peer), most)?;
     guard(|| {
-        let buffer = Buffer::get(bytes as u64)?;
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
+        let (count, datatype) = entry.dense.message(host, committed.datatype(), given.count)?;
+        let buffer = Buffer::get(bytes as u64)?;
         let buffers =
             PackBuffers { user: given.buf.cast(), count: given.count as u64, packed: buffer.at().cast() };
         // SAFETY: memory as the caller promises; the buffer has room.
         unsafe { buffers.pack(host, committed, given.datatype, Some(entry)) };
-        Some(Packed { buffer, bytes })
+        Some(Packed { instead: Given { buf: buffer.at(), count, datatype }, buffer })
     })?
 }
 
@@ -195,6 +191,22 @@ impl PackBuffers {
         counted::SENT.add();
         // SAFETY: as the caller promises; the bytes were just written.
         unsafe { self.observe(host, committed, datatype, entry, Direction::Pack, start) };
+    }
+
+    /// Unpacks whole instances; counts and checks the call where that is switched on.
+    ///
+    /// # Safety
+    /// As `Committed::unpack_raw`.
+    pub(crate) unsafe fn unpack(&self, host: &'static Host, committed: &Committed, datatype: HandleWord) {
+        let start = (reasons() & (COUNT | CHECK | PERF) != 0).then(Instant::now);
+        // SAFETY: as the caller promises.
+        unsafe { run(committed, Direction::Unpack, self.user, self.count, self.packed) };
+        if let Some(start) = start {
+            counted::RECEIVED.add();
+            let entry = entry_of(host, datatype);
+            // SAFETY: as the caller promises; the bytes were just read.
+            unsafe { self.observe(host, committed, datatype, entry, Direction::Unpack, start) };
+        }
     }
 
     /// Checks, counts and names the kernel of a call that was just made, each where it is switched on.
@@ -239,6 +251,8 @@ pub(crate) struct Staging {
     count: u64,
     bytes: i64,
     datatype: HandleWord,
+    /// Elements and type that the host is given.
+    instead: (i64, HandleWord),
     origin: Origin,
 }
 
@@ -247,8 +261,53 @@ unsafe impl Send for Staging {}
 
 impl Staging {
     /// What the host is given instead of the user's buffer.
-    pub(crate) fn instead(&self, host: &Host) -> Given {
-        Given { buf: self.buffer.at(), count: self.bytes, datatype: host.packed }
+    pub(crate) fn instead(&self) -> Given {
+        let (count, datatype) = self.instead;
+        Given { buf: self.buffer.at(), count, datatype }
+    }
+
+    /// The same in a collective call: `count` elements a part, each of the size of the program's type.
+    pub(crate) fn as_elements(&self, host: &Host, count: i64) -> Option<Given> {
+        let entry = entry_of(host, self.datatype)?;
+        let element = guard(|| entry.dense.element(host, self.committed.datatype()))??;
+        Some(Given { buf: self.buffer.at(), count, datatype: element })
+    }
+
+    /// Its memory.
+    pub(crate) fn buffer(&self) -> *mut c_void {
+        self.buffer.at()
+    }
+
+    /// The program's buffer.
+    pub(crate) fn user(&self) -> *mut u8 {
+        self.user
+    }
+
+    /// Packed bytes of one instance.
+    pub(crate) fn size(&self) -> i64 {
+        self.committed.datatype().size()
+    }
+
+    /// Bytes from an instance to the next.
+    pub(crate) fn extent(&self) -> i64 {
+        self.committed.datatype().extent()
+    }
+
+    /// Packs or unpacks `buffers`, which are of this type.
+    ///
+    /// # Safety
+    /// As `Committed::pack_raw` and `Committed::unpack_raw`.
+    pub(crate) unsafe fn moved(&self, host: &'static Host, buffers: &PackBuffers, direction: Direction) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match direction {
+                Direction::Pack => {
+                    let entry = entry_of(host, self.datatype);
+                    buffers.pack(host, &self.committed, self.datatype, entry);
+                }
+                Direction::Unpack => buffers.unpack(host, &self.committed, self.datatype),
+            }
+        }
     }
 
     /// From now on the type's handle may be freed.
@@ -303,10 +362,7 @@ impl Staging {
             if let Some(start) = start {
                 counted::RECEIVED.add();
                 let buffers = PackBuffers { user: self.user, count: whole, packed };
-                let entry = match table::find(self.datatype & host.mask) {
-                    Found::Convert(entry) if self.datatype != 0 => Some(entry),
-                    _ => None,
-                };
+                let entry = entry_of(host, self.datatype);
                 if whole > 0 {
                     // SAFETY: as above.
                     unsafe {
@@ -326,6 +382,15 @@ impl Staging {
     }
 }
 
+/// Whether a staged buffer is sent from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// To a rank that may not convert.
+    Send,
+    /// Only received into; or the type that it is sent as is chosen otherwise.
+    Other,
+}
+
 /// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `most`: bytes that the host's call can carry.
 ///
 /// # Safety
@@ -337,13 +402,19 @@ pub(crate) unsafe fn stage(
     peer: Option<c_int>,
     most: i64,
     origin: Origin,
+    used: Use,
 ) -> Option<Staging> {
     let (entry, bytes) = chosen(host, given, peer, most)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();
-        let buffer = Buffer::get(bytes as u64)?;
         let Given { buf, count, datatype } = given;
-        Some(Staging { buffer, committed, user: buf.cast(), count: count as u64, bytes, datatype, origin })
+        let instead = match used {
+            Use::Send => entry.dense.message(host, committed.datatype(), count)?,
+            Use::Other => (bytes, host.packed),
+        };
+        let buffer = Buffer::get(bytes as u64)?;
+        let (user, count) = (buf.cast(), count as u64);
+        Some(Staging { buffer, committed, user, count, bytes, datatype, instead, origin })
     })?
 }

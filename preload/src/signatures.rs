@@ -17,10 +17,17 @@ pub(crate) type Handle = HandleWord;
 /// A rank or tag.
 pub(crate) type Int = c_int;
 
-/// The type of an argument in the form whose counts are `$n`: `N` is a count, `Place` points to one.
+/// An array of displacements in the form whose counts are `N`: `int`, or `MPI_Aint`, which is as wide as `MPI_Count` on the targets of
+/// this library.
+pub(crate) type Displs<N> = *const N;
+
+/// The type of an argument in the form whose counts are `$n`: `N` is a count, `Place` points to one, `Ns` to many, `Displs` to as many
+/// displacements.
 macro_rules! argument {
     ($n:ty, N) => { $n };
     ($n:ty, Place) => { *mut $n };
+    ($n:ty, Ns) => { *const $n };
+    ($n:ty, Displs) => { $crate::signatures::Displs<$n> };
     ($n:ty, $other:ident) => { $crate::signatures::$other };
 }
 pub(crate) use argument;
@@ -67,6 +74,25 @@ macro_rules! counted_calls {
                 (buf: Out, count: N, datatype: Handle, source: Int, tag: Int, comm: Handle, request: Out);
             imrecv imrecv_c MPI_Imrecv MPI_Imrecv_c "3.8.3" nonblocking::imrecv
                 (buf: Out, count: N, datatype: Handle, message: Out, request: Out);
+            bcast bcast_c MPI_Bcast MPI_Bcast_c "6.4" collective::bcast
+                (buffer: Out, count: N, datatype: Handle, root: Int, comm: Handle);
+            gather gather_c MPI_Gather MPI_Gather_c "6.5" collective::gather
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int, comm: Handle);
+            gatherv gatherv_c MPI_Gatherv MPI_Gatherv_c "6.5" collective::gatherv
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle,
+                 root: Int, comm: Handle);
+            scatter scatter_c MPI_Scatter MPI_Scatter_c "6.6" collective::scatter
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int, comm: Handle);
+            scatterv scatterv_c MPI_Scatterv MPI_Scatterv_c "6.6" collective::scatterv
+                (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle);
+            allgather allgather_c MPI_Allgather MPI_Allgather_c "6.7" collective::allgather
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle);
+            alltoall alltoall_c MPI_Alltoall MPI_Alltoall_c "6.8" collective::alltoall
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle);
+            alltoallv alltoallv_c MPI_Alltoallv MPI_Alltoallv_c "6.8" collective::alltoallv
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtype: Handle, comm: Handle);
         }
     };
 }

@@ -9,8 +9,9 @@ use std::ffi::{c_int, c_void};
 use smallvec::SmallVec;
 
 use crate::host::Host;
-use crate::messages::{Given, Staging, pack, stage};
+use crate::messages::{Given, Staging, Use, pack, stage};
 use crate::partial_element::{Origin, RefusedMessage};
+use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
 use crate::status::{Status, mark};
 
@@ -56,9 +57,8 @@ impl Staged {
         // SAFETY: as the caller promises.
         let packed = unsafe { pack(self.host, given, peer, self.most) };
         let Some(packed) = packed else { return given };
-        let instead = Given { buf: packed.at(), count: packed.bytes(), datatype: self.host.packed };
-        self.sends.push(Outgoing::Packed(packed.into_buffer()));
-        instead
+        self.sends.push(Outgoing::Packed(packed.buffer));
+        packed.instead
     }
 
     /// Before a persistent send is made: the same, packed at every start by [`Staged::fill`].
@@ -68,11 +68,12 @@ impl Staged {
     #[inline]
     pub(crate) unsafe fn send_later(&mut self, given: Given, peer: c_int) -> Given {
         // SAFETY: as the caller promises; an origin is for what is received.
-        let Some(staging) = (unsafe { stage(self.host, given, Some(peer), self.most, Origin::Matched) })
+        let Some(staging) =
+            (unsafe { stage(self.host, given, Some(peer), self.most, Origin::Matched, Use::Send) })
         else {
             return given;
         };
-        let instead = staging.instead(self.host);
+        let instead = staging.instead();
         self.sends.push(Outgoing::Repacked(staging));
         instead
     }
@@ -84,10 +85,18 @@ impl Staged {
     #[inline]
     pub(crate) unsafe fn receive(&mut self, given: Given, peer: Option<c_int>, origin: Origin) -> Given {
         // SAFETY: as the caller promises.
-        let Some(staging) = (unsafe { stage(self.host, given, peer, self.most, origin) }) else {
+        unsafe { self.received(given, peer, origin, Use::Other) }
+    }
+
+    /// # Safety
+    /// As `MPI_Recv`.
+    #[inline]
+    unsafe fn received(&mut self, given: Given, peer: Option<c_int>, origin: Origin, used: Use) -> Given {
+        // SAFETY: as the caller promises.
+        let Some(staging) = (unsafe { stage(self.host, given, peer, self.most, origin, used) }) else {
             return given;
         };
-        let instead = staging.instead(self.host);
+        let instead = staging.instead();
         self.receives.push(staging);
         instead
     }
@@ -100,9 +109,56 @@ impl Staged {
     pub(crate) unsafe fn replace(&mut self, given: Given, origin: Origin) -> Given {
         // SAFETY: as the caller promises.
         unsafe {
-            let instead = self.receive(given, None, origin);
+            let instead = self.received(given, None, origin, Use::Send);
             self.receives.iter().for_each(|staging| staging.fill(self.host));
             instead
+        }
+    }
+
+    /// Before a collective call: packs what this rank sends, `parts` of its buffer one after the other. What the host is given, as
+    /// elements of the type's twin.
+    ///
+    /// # Safety
+    /// As the call: if the host would succeed, the buffer is what is given.
+    pub(crate) unsafe fn send_parts(&mut self, given: Given, parts: Parts<'_>) -> Option<Given> {
+        // SAFETY: as the caller promises.
+        let staging = unsafe { stage_parts(self.host, given, parts)? };
+        let instead = staging.as_elements(self.host, given.count)?;
+        // SAFETY: as above; the buffer has room for all parts.
+        unsafe { staging.fill_parts(self.host, parts) };
+        self.sends.push(Outgoing::Repacked(staging));
+        Some(instead)
+    }
+
+    /// Before a collective call: a buffer for what this rank receives in `parts` of its own. `own`: the part that `MPI_IN_PLACE` says is
+    /// there already.
+    ///
+    /// # Safety
+    /// As the call.
+    pub(crate) unsafe fn receive_parts(&mut self, given: Given, parts: Parts<'_>, own: Own) -> Option<Given> {
+        // SAFETY: as the caller promises.
+        let staging = unsafe { stage_parts(self.host, given, parts)? };
+        let instead = staging.as_elements(self.host, given.count)?;
+        // SAFETY: as above; what is in place is the program's to be read.
+        unsafe {
+            match own {
+                Own::Nothing => {}
+                Own::Part(i) => staging.fill_part(self.host, parts, i),
+                Own::All => staging.fill_parts(self.host, parts),
+            }
+        }
+        self.receives.push(staging);
+        Some(instead)
+    }
+
+    /// After a collective call that the host has carried out: unpacks all parts.
+    ///
+    /// # Safety
+    /// As the call; `parts` must be those that were staged.
+    pub(crate) unsafe fn unpack_parts(&self, parts: Parts<'_>) {
+        for staging in &self.receives {
+            // SAFETY: as the caller promises.
+            unsafe { staging.unpack_parts(self.host, parts) };
         }
     }
 

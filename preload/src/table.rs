@@ -12,6 +12,7 @@ use ddtc::committed::Committed;
 use ddtc::process::{Guard, Mutex};
 
 use crate::counted::Uses;
+use crate::dense::Dense;
 
 /// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
 const PASSED: i64 = -1;
@@ -27,6 +28,8 @@ pub(crate) struct TypeEntry {
     payloads: AtomicU64,
     /// Written before the handle is bound, taken after it is unbound.
     committed: UnsafeCell<Option<Committed>>,
+    /// What stands for it in messages.
+    pub(crate) dense: Dense,
     /// Uses of the type, while they are counted.
     pub(crate) uses: Uses,
 }
@@ -53,6 +56,7 @@ impl TypeEntry {
             size: AtomicI64::new(PASSED),
             payloads: AtomicU64::new(0),
             committed: UnsafeCell::new(None),
+            dense: Dense::new(),
             uses: Uses::new(),
         }
     }
@@ -198,6 +202,7 @@ pub(crate) fn entry(committed: Option<Committed>, payloads: u64) -> &'static Typ
     let size = committed.as_ref().map(|c| c.datatype().size()).filter(|&s| s > 0);
     entry.size.store(size.unwrap_or(PASSED), Ordering::Relaxed);
     entry.payloads.store(payloads, Ordering::Relaxed);
+    entry.dense.reset();
     entry.uses.reset();
     // SAFETY: the entry came from the free list, so this thread owns it.
     unsafe { *entry.committed.get() = committed };

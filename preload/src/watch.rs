@@ -19,6 +19,9 @@ pub(crate) const PERF: u32 = 64;
 /// A Fortran binding is loaded, which may complete requests where this library does not see it.
 pub(crate) const BYPASS: u32 = 128;
 
+/// A library of collectives is loaded that chooses its algorithms by the local type: ranks that convert and ranks that do not would differ.
+pub(crate) const TYPED_COLLECTIVES: u32 = 256;
+
 /// All that makes a call leave the short path.
 static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);
 

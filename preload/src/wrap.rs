@@ -7,6 +7,7 @@
 #![allow(clippy::too_many_arguments, reason = "the signatures of MPI")]
 
 mod blocking;
+mod collective;
 mod completion;
 mod emulated;
 mod nonblocking;

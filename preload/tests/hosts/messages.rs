@@ -6,7 +6,7 @@ use std::fs;
 use crate::setup::{Host, Run, command_line, library, lossy, report, scratch};
 
 /// A launcher for each rank: the library for ranks of one parity only.
-fn on_some(host: Host, ranks: u32, program: &std::path::Path, parity: u32) -> Run {
+pub(crate) fn on_some(host: Host, ranks: u32, program: &std::path::Path, parity: u32) -> Run {
     let script = format!(
         "rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ $((rank % 2)) = {parity} ] && export LD_PRELOAD={}; exec \"$@\"",
         library().display()
@@ -22,7 +22,7 @@ fn same(what: &str, text: &str, bare: &str) {
     assert_eq!(text.lines().count(), bare.lines().count(), "{what}");
 }
 
-fn reports(folder: &std::path::Path, ranks: u32) -> Vec<HashMap<String, u64>> {
+pub(crate) fn reports(folder: &std::path::Path, ranks: u32) -> Vec<HashMap<String, u64>> {
     let read = |rank| fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
     (0..ranks).map(|rank| report(&read(rank))).collect()
 }

@@ -1,0 +1,194 @@
+//! How packed bytes are sent to a rank that may not convert them.
+//!
+//! As `MPI_PACKED`, which matches any type, wherever that holds. MPICH and its relatives cut a long message into segments where single
+//! copy cannot be used (between two groups, between processes that may not read each other's memory), and refuse one that ends
+//! inside an element of the receiver's type: "a datatype whose signature does not match" (MPICH 5.0.2). Segments of a type end with its
+//! elements, and segments of bytes at multiples of 16. So there a type whose elements may lie across such a place goes as its dense twin: the same
+//! elements one after the other, which the host knows to be contiguous.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ddtc::datatype::signature::Signature;
+use ddtc::datatype::{Datatype, Named};
+
+use crate::guard::guard;
+use crate::handles::set_handle;
+use crate::host::{HandleWord, Host};
+use crate::twins;
+
+/// Bytes of a message that is never cut.
+const WHOLE: i64 = 4096;
+/// Segments of bytes end at multiples of it.
+const CUT: i64 = 16;
+/// Elements of a type up to which a twin is made.
+const MOST: usize = 4096;
+/// Instances that a twin has at most: so many that its end is aligned as its elements are.
+const INSTANCES: i64 = 16;
+
+const UNKNOWN: u64 = 0;
+const BYTES: u64 = 1;
+const HOST: u64 = 2;
+
+/// What stands for a type when its packed bytes are sent: found out at the first send.
+pub(crate) struct Dense(AtomicU64);
+
+/// The same, read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Bytes.
+    Bytes,
+    /// A twin of some instances.
+    Twin(HandleWord, i64),
+    /// Nothing: the message is the host's.
+    Host,
+}
+
+impl Dense {
+    pub(crate) const fn new() -> Dense {
+        Dense(AtomicU64::new(UNKNOWN))
+    }
+
+    pub(crate) fn reset(&self) {
+        self.0.store(UNKNOWN, Ordering::Relaxed);
+    }
+
+    fn form(&self, host: &Host, t: &Datatype) -> Form {
+        if !host.cuts_segments() {
+            return Form::Bytes;
+        }
+        let known = self.0.load(Ordering::Acquire);
+        let known = if known == UNKNOWN { self.find(host, t) } else { known };
+        match known {
+            BYTES => Form::Bytes,
+            HOST => Form::Host,
+            // A handle of this family is 32 bits wide, or an address or small number below 2^48.
+            twin => Form::Twin(twin & 0x0000_ffff_ffff_ffff, (twin >> 48) as i64),
+        }
+    }
+
+    #[cold]
+    fn find(&self, host: &Host, t: &Datatype) -> u64 {
+        let found = match Elements::of(t) {
+            Elements::Aligned => BYTES,
+            Elements::Many => HOST,
+            Elements::Ragged(elements) => guard(|| twin(host, t, &elements)).flatten().unwrap_or(HOST),
+        };
+        self.0.store(found, Ordering::Release);
+        found
+    }
+
+    /// What a message of `count` instances is sent as, elements and type; `None`: it is the host's.
+    pub(crate) fn message(&self, host: &Host, t: &Datatype, count: i64) -> Option<(i64, HandleWord)> {
+        let bytes = count.checked_mul(t.size())?;
+        if bytes <= WHOLE {
+            return Some((bytes, host.packed));
+        }
+        match self.form(host, t) {
+            Form::Bytes => Some((bytes, host.packed)),
+            Form::Twin(twin, instances) if count % instances == 0 => Some((count / instances, twin)),
+            _ => None,
+        }
+    }
+
+    /// A type that one instance is sent as in a collective call.
+    pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
+        match self.form(host, t) {
+            Form::Bytes => twins::of_bytes(host, t.size()),
+            Form::Twin(twin, 1) => Some(twin),
+            _ => None,
+        }
+    }
+}
+
+/// The elements of one instance in packed order.
+enum Elements {
+    /// Wherever a segment of bytes ends, an element ends.
+    Aligned,
+    /// Not so: these, by runs.
+    Ragged(Vec<(Named, c_int)>),
+    /// Not so, and too many.
+    Many,
+}
+
+impl Elements {
+    fn of(t: &Datatype) -> Elements {
+        let size = |named: Named| named.pieces().iter().map(|&(_, bytes)| bytes).sum::<i64>();
+        // Nothing lies across a place that its size divides, if what is before it has that alignment too.
+        let fits = |at: i64, bytes: i64| CUT % bytes == 0 && at % bytes == 0 && t.size() % bytes == 0;
+        let mut map = t.type_map();
+        let Some((first, _)) = map.next() else { return Elements::Aligned };
+        let one = size(first);
+        if fits(0, one) && Signature::of(first).repeat(t.size() / one).hash() == t.signature().hash() {
+            return Elements::Aligned;
+        }
+        let (mut runs, mut at, mut aligned): (Vec<(Named, c_int)>, i64, bool) = (Vec::new(), 0, true);
+        for (i, (named, _)) in t.type_map().enumerate() {
+            if i >= MOST {
+                return Elements::Many;
+            }
+            let bytes = size(named);
+            aligned &= fits(at, bytes);
+            at += bytes;
+            match runs.last_mut() {
+                Some((last, n)) if *last == named => *n += 1,
+                _ => runs.push((named, 1)),
+            }
+        }
+        if aligned { Elements::Aligned } else { Elements::Ragged(runs) }
+    }
+}
+
+/// A committed type of these elements one after the other, of as many instances as make its extent their size: only then is it contiguous
+/// for the host.
+fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<u64> {
+    let key = t.signature().hash();
+    if let Some(known) = twins::known(key) {
+        return Some(known);
+    }
+    let mut instances = 1;
+    while instances <= INSTANCES {
+        let made = dense(host, &elements.repeat(instances as usize))?;
+        let (mut lb, mut extent) = (0isize, 0isize);
+        // SAFETY: a type that we made, numbers to write to.
+        let code = unsafe { host.f.type_extent?(made, &raw mut lb, &raw mut extent) };
+        if code == 0 && extent as i64 == instances * t.size() {
+            let mut handle = made;
+            // SAFETY: as above.
+            if unsafe { host.f.type_commit?((&raw mut handle).cast()) } == 0 {
+                return twins::keep(host, key, made & host.mask | (instances as u64) << 48);
+            }
+        }
+        twins::free(host, made);
+        instances *= 2;
+    }
+    None
+}
+
+/// A structure of runs without gaps.
+fn dense(host: &Host, runs: &[(Named, c_int)]) -> Option<HandleWord> {
+    let bytes = host.abi?.handle_bytes;
+    let mut types = vec![0u64; (runs.len() * bytes).div_ceil(8)];
+    let (mut lengths, mut displacements, mut at) = (Vec::new(), Vec::new(), 0isize);
+    for (i, &(named, n)) in runs.iter().enumerate() {
+        let place: *mut c_void = types.as_mut_ptr().cast::<c_void>().wrapping_byte_add(i * bytes);
+        // SAFETY: a place of the array.
+        unsafe { set_handle(host, place, host.handle(named)?) };
+        lengths.push(n);
+        displacements.push(at);
+        at += n as isize * named.pieces().iter().map(|&(_, bytes)| bytes as isize).sum::<isize>();
+    }
+    let mut made: HandleWord = 0;
+    let n = c_int::try_from(runs.len()).ok()?;
+    // SAFETY: arrays of that many elements; a word has room for any handle.
+    let code = unsafe {
+        host.f.type_create_struct?(
+            n,
+            lengths.as_ptr(),
+            displacements.as_ptr(),
+            types.as_ptr().cast(),
+            (&raw mut made).cast(),
+        )
+    };
+    (code == 0).then_some(made)
+}

@@ -1,0 +1,106 @@
+//! Collective calls and long messages in jobs where all ranks, some or none have the library.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::messages::{on_some, reports};
+use crate::setup::{Host, Run, scratch};
+
+const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
+
+fn compiled(host: Host, name: &str) -> PathBuf {
+    // What these hosts' own algorithms do wrong on their own is left out.
+    let flags: &[&str] = if host == Host::OpenMpi { &[] } else { &["-DCUTS_SEGMENTS"] };
+    host.compile(name, flags)
+}
+
+fn right(what: &str, run: Run) {
+    let (text, errors) = run.text();
+    assert_eq!(text.lines().next(), Some("wrong 0"), "{what}\n{text}\n{errors}");
+}
+
+/// `calls` random calls of `ranks` ranks: of the bare host, of ranks that all convert, and of jobs in which every other rank does.
+fn collectives(host: Host, ranks: u32, calls: &str, variables: &[(&str, &str)]) {
+    let program = compiled(host, "collectives");
+    let folder = scratch(&format!("collectives-{host:?}-{ranks}-{}", variables.len()));
+    let seed = ranks.to_string();
+    let arguments = |run: Run| {
+        let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
+        run.arg(calls).arg(&seed).arg("2000")
+    };
+    let what = format!("{host:?}, {ranks} ranks, {variables:?}");
+    right(&format!("{what}, bare"), arguments(host.ranks(ranks, &program)));
+    let all = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
+    right(&format!("{what}, all"), arguments(all.env("DDTC_REPORT", folder.join("report%r"))));
+    for said in reports(&folder, ranks) {
+        let least = calls.parse::<u64>().unwrap() / 3;
+        assert!(said["messages_packed"] + said["messages_unpacked"] > least, "{what}: {said:?}");
+        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+    }
+    for parity in 0..2 {
+        let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "all");
+        right(&format!("{what}, ranks {parity} of 2"), arguments(some));
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn collectives_of_few_ranks_are_right_whoever_converts() {
+    for host in HOSTS {
+        for ranks in [2, 3, 4] {
+            collectives(host, ranks, "150", &[]);
+        }
+    }
+}
+
+#[test]
+fn collectives_of_many_ranks_are_right_whoever_converts() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        collectives(host, 8, "60", &[]);
+        collectives(host, 16, "30", &[]);
+        collectives(host, 33, "12", &[]);
+    }
+}
+
+#[test]
+fn collectives_are_right_by_every_algorithm() {
+    for variables in [
+        &[("MPIR_CVAR_NOLOCAL", "1")][..],
+        &[("MPIR_CVAR_ODD_EVEN_CLIQUES", "1")],
+        &[("MPIR_CVAR_NUM_CLIQUES", "2")],
+        &[("MPIR_CVAR_CH4_CMA_ENABLE", "0")],
+    ] {
+        collectives(Host::Mpich, 4, "150", variables);
+    }
+    // Algorithms by their numbers in Open MPI 5's `tuned`: chain, pipeline, binary tree and scatter with allgather of broadcasts, with segments.
+    for algorithm in ["2", "3", "5", "6", "8"] {
+        let variables = [
+            ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+            ("OMPI_MCA_coll_tuned_bcast_algorithm", algorithm),
+            ("OMPI_MCA_coll_tuned_bcast_algorithm_segmentsize", "8192"),
+            ("OMPI_MCA_coll_tuned_gather_algorithm", "2"),
+            ("OMPI_MCA_coll_tuned_scatter_algorithm", "2"),
+            ("OMPI_MCA_coll_tuned_allgather_algorithm", "3"),
+            ("OMPI_MCA_coll_tuned_alltoall_algorithm", "3"),
+        ];
+        collectives(Host::OpenMpi, 4, "80", &variables);
+    }
+}
+
+#[test]
+fn long_messages_are_never_cut_inside_an_element() {
+    for host in HOSTS {
+        let program = compiled(host, "segments");
+        for (name, value) in [("DDTC_NOTHING", "1"), ("MPIR_CVAR_CH4_CMA_ENABLE", "0")] {
+            right(&format!("{host:?} bare"), host.ranks(2, &program).env(name, value));
+            for policy in ["all", "table"] {
+                for parity in 0..2 {
+                    let run = on_some(host, 2, &program, parity).env("DDTC_POLICY", policy).env(name, value);
+                    right(&format!("{host:?} {name} {policy}, rank {parity} alone"), run);
+                }
+                let run = host.ranks(2, &program).preload().env("DDTC_POLICY", policy).env(name, value);
+                right(&format!("{host:?} {name} {policy}"), run);
+            }
+        }
+    }
+}
