@@ -65,6 +65,11 @@
 //! Unsafe code is denied here and allowed by name in the rooms of docs/SAFETY.md.
 #![deny(unsafe_code)]
 
+#[cfg(not(any(feature = "cranelift", target_arch = "x86_64")))]
+compile_error!(
+    "this architecture has no templates: switch on the feature `cranelift`, or every layout is walked"
+);
+
 pub mod apply;
 pub mod arena;
 pub mod cache;
