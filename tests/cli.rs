@@ -35,7 +35,7 @@ fn bad(arguments: &[&str]) -> String {
     error
 }
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 15] = [
     "explain",
     "lower",
     "refine",
@@ -46,6 +46,7 @@ const VERBS: [&str; 14] = [
     "bench",
     "check",
     "corpus",
+    "doctor",
     "draw",
     "segments",
     "tune",

@@ -28,5 +28,6 @@ mod status;
 mod table;
 mod tool;
 mod types;
+mod version;
 mod warn;
 mod wrap;

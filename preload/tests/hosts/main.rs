@@ -2,8 +2,11 @@
 
 mod clients;
 mod corpus;
+mod doctor;
 mod external;
 mod faults;
+mod guide;
+mod install;
 mod messages;
 mod programs;
 mod reduce;

@@ -1,12 +1,14 @@
 //! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
-//! `draw`, `explain`, `preload`, `segments`, `tune` and `wire`.
+//! `doctor`, `draw`, `explain`, `preload`, `segments`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod bench;
 mod check;
 mod corpus;
+mod doctor;
 mod draw;
 mod explain;
+mod generate;
 mod preload;
 mod segments;
 mod tree;
@@ -69,10 +71,15 @@ enum Verb {
     Segments(segments::Args),
     /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
     Preload(preload::Args),
+    /// Say what there is, whether it fits together and whether messages are converted, and what to do where not
+    Doctor(doctor::Args),
     /// Measure which messages gain under the preload library, and write its table
     Tune(tune::Args),
     /// Write the wire form of a datatype into a file, or read one
     Wire(wire::Args),
+    /// Write manual pages, completions and the shipped policy table into a folder, as they are installed
+    #[command(hide = true)]
+    Generate(generate::Args),
 }
 
 fn main() -> ExitCode {
@@ -111,8 +118,10 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Draw(args) => draw::run(&args),
         Verb::Segments(args) => segments::run(&args),
         Verb::Preload(args) => preload::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Tune(args) => tune::run(&args),
         Verb::Wire(args) => wire::run(&args),
+        Verb::Generate(args) => generate::run(&args, Cli::command()),
     }
 }
 
