@@ -6,8 +6,7 @@
 #   ./install.sh uninstall --prefix DIR [--destdir DIR]
 #
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
-# --profile: cargo's; without it that of INSTALL_PROFILE, else release.
-# --built: take programs and libraries from there instead of building them.
+# --built: take programs and libraries from there (or from INSTALL_BUILT) instead of building them.
 # --no-debug: without the debug data, which goes to .debug folders beside what it belongs to, where gdb looks.
 # --static: with libddtc.a.
 #
@@ -22,8 +21,8 @@ action=install
 if [ "${1-}" = uninstall ]; then action=uninstall; shift; fi
 prefix=
 destdir=${DESTDIR-}
-profile=${INSTALL_PROFILE:-release}
-built=
+profile=release
+built=${INSTALL_BUILT-}
 debug=yes
 static=
 while [ $# -gt 0 ]; do
@@ -91,8 +90,16 @@ if [ -d "$here/yaksa" ]; then
     yaksa=yes
 fi
 if [ -z "$built" ]; then
+    # The command has Cranelift where there are no templates: on x86-64 it would be half of what is installed.
+    case $host in
+        x86_64-*) features=cli ;;
+        *) features=cli,cranelift ;;
+    esac
     for package in $packages; do
-        (cd "$here" && "$cargo" build --locked --package "$package" --profile "$profile")
+        options=
+        [ "$package" = ddtc ] && options="--no-default-features --features $features"
+        # shellcheck disable=SC2086
+        (cd "$here" && "$cargo" build --locked --package "$package" --profile "$profile" $options)
     done
     built=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     [ "$profile" = dev ] && profile=debug

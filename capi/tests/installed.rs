@@ -497,7 +497,7 @@ fn other_crates_are_compiled_once() {
     let mut own = features(&with_foreign);
     own.retain(|f| !FOREIGN.contains(&f.as_str()));
     assert_eq!(own.len() + FOREIGN.len(), features(&with_foreign).len(), "{with_foreign}");
-    for package in ["ddtc", "ddtc-capi", "ddtc-preload"] {
+    for package in ["ddtc", "ddtc-capi", "ddtc-preload", "ddtc-python"] {
         let mut built = packages(&["--package", package, "--edges", "normal,build"]);
         // Libraries of a machine with templates have no Cranelift.
         let templates = cfg!(target_arch = "x86_64") && package != "ddtc";
@@ -509,7 +509,8 @@ fn other_crates_are_compiled_once() {
                 assert_eq!(features(&cranelift), own, "{package} has the back end of its own machine alone");
             }
         }
-        let twice: Vec<_> = built.difference(&tested).collect();
+        // PyO3's macros want more of syn, which runs in the compiler alone.
+        let twice: Vec<_> = built.difference(&tested).filter(|p| !p.starts_with("syn ")).collect();
         assert!(!built.is_empty() && twice.is_empty(), "{package} needs others: {twice:?}");
     }
 }

@@ -81,7 +81,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Judges refinement, normalization, and the plans for every target, in both directions; returns whether there is a joint nest.
-    fn stages(&self, targets: &[Target], cranelift: &dyn Emitter) -> Check {
+    fn stages(&self, targets: &[Target], cranelift: Option<&dyn Emitter>) -> Check {
         let normal = |case: &Case| -> Check<Normalized> {
             let t = case.datatype();
             let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
@@ -223,7 +223,7 @@ impl Joint<'_> {
         nest: &LoopNest<Normal, Byte, nest::Layout>,
         count: u64,
         target: Target,
-        cranelift: &dyn Emitter,
+        cranelift: Option<&dyn Emitter>,
     ) -> Check {
         let Ok(plan) = schedule::schedule(nest, self.direction, target) else { return Ok(()) };
         let at = |stage| move |e| Mismatch::error(stage)(e).at(self.direction, Some(target.level()));
@@ -234,7 +234,7 @@ impl Joint<'_> {
         self.plan("legalize", &legal, count)?;
         let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
         let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-        for emitter in templates.into_iter().chain([cranelift]) {
+        for emitter in templates.into_iter().chain(cranelift) {
             emit::emit(emitter, &legal).map_err(at("emit"))?;
         }
         Ok(())
@@ -256,7 +256,7 @@ pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],
     targets: &[Target],
-    cranelift: &dyn Emitter,
+    cranelift: Option<&dyn Emitter>,
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {

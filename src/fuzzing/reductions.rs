@@ -109,7 +109,7 @@ impl Reduction {
     }
 
     /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it.
-    fn plans(&self, target: Target, cranelift: &dyn Emitter) -> Check {
+    fn plans(&self, target: Target, cranelift: Option<&dyn Emitter>) -> Check {
         let Ok(plan) = schedule::schedule(&self.nest, self.kind(), target) else { return Ok(()) };
         let at = |stage| move |e| Mismatch::error(stage)(e).at(Direction::Unpack, Some(target.level()));
         plan.verify().map_err(at("schedule"))?;
@@ -119,7 +119,7 @@ impl Reduction {
         self.plan("legalize", &legal)?;
         let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
         let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-        for emitter in templates.into_iter().chain([cranelift]) {
+        for emitter in templates.into_iter().chain(cranelift) {
             emit::emit(emitter, &legal).map_err(at("emit"))?;
         }
         Ok(())
@@ -181,7 +181,7 @@ pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],
     levels: &[Level],
-    cranelift: &dyn Emitter,
+    cranelift: Option<&dyn Emitter>,
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {
@@ -200,7 +200,7 @@ fn one(
     tame: bool,
     engines: &[(&'static str, &Engine)],
     levels: &[Level],
-    cranelift: &dyn Emitter,
+    cranelift: Option<&dyn Emitter>,
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {

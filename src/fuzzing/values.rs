@@ -67,7 +67,7 @@ impl<'a> Values<'a> {
     }
 
     /// Judges the plans for a target, evaluated one operation at a time, and that there is code for them.
-    pub(super) fn plans(&self, target: Target, cranelift: &dyn Emitter) -> Check {
+    pub(super) fn plans(&self, target: Target, cranelift: Option<&dyn Emitter>) -> Check {
         for direction in self.directions() {
             let kind = Kind { direction, operation: Operation::External32 };
             let Ok(plan) = schedule::schedule(&self.nest, kind, target) else { continue };
@@ -80,7 +80,7 @@ impl<'a> Values<'a> {
             self.plan("legalize", &legal)?;
             let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
             let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-            for emitter in templates.into_iter().chain([cranelift]) {
+            for emitter in templates.into_iter().chain(cranelift) {
                 emit::emit(emitter, &legal).map_err(at("emit"))?;
             }
         }
@@ -195,7 +195,7 @@ pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],
     levels: &[Level],
-    cranelift: &dyn Emitter,
+    cranelift: Option<&dyn Emitter>,
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {

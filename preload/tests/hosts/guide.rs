@@ -51,10 +51,7 @@ fn its_commands_run() {
     let rank = format!("#!/bin/sh\nexec ddtc doctor --rank '{}'\n", mpi.join("lib/libmpi.so.12").display());
     program(&work.join("app"), &rank);
     fs::write(work.join("app.py"), PYTHON).unwrap();
-    let profile = built();
-    let cargo = Path::new(env!("CARGO")).parent().expect("cargo's folder").display().to_string();
-    let path =
-        format!("{}:{}:{cargo}:/usr/bin:/bin", home.join(".local/bin").display(), mpi.join("bin").display());
+    let path = format!("{}:{}:/usr/bin:/bin", home.join(".local/bin").display(), mpi.join("bin").display());
     let mut ran = 0;
     for command in commands() {
         // preload/tests/hosts/wheel.rs runs it, in an environment without Rust.
@@ -71,18 +68,8 @@ fn its_commands_run() {
             .env("PATH", &path)
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("DESTDIR");
-        // Where cargo and rustup are is no part of the home that the guide speaks of.
-        for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-            let there = std::env::var_os(name).map(PathBuf::from);
-            let there = there.or_else(|| std::env::home_dir().map(|home| home.join(folder)));
-            shell.envs(there.map(|there| (name, there)));
-        }
-        shell
-            .env("HOME", &home)
-            .env("CARGO", env!("CARGO"))
-            .env("CARGO_TARGET_DIR", profile.parent().unwrap());
-        let name = profile.file_name().unwrap().to_str().unwrap();
-        shell.env("INSTALL_PROFILE", if name == "debug" { "dev" } else { name });
+        // Installed is what cargo has built for these tests; .ci/run installs what it builds for users.
+        shell.env("HOME", &home).env("INSTALL_BUILT", built());
         let out = shell.output().unwrap_or_else(|e| panic!("{command}: {e}"));
         let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
         assert!(out.status.success(), "{command}: {}\n{text}\n{errors}", out.status);

@@ -224,3 +224,61 @@ fn refusals_say_what_to_do() {
     assert!(!folder.join("new").exists());
     fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_debian_package_has_the_same_files() {
+    let folder = scratch("deb");
+    let mut build = Command::new("sh");
+    build
+        .arg(script().parent().unwrap().join("packaging/deb.sh"))
+        .arg("--out")
+        .arg(&folder)
+        .arg("--built")
+        .arg(built());
+    done(build.env_remove("DESTDIR"));
+    let version = env!("CARGO_PKG_VERSION");
+    let mut packages = files(&folder).into_iter();
+    let package = folder.join(packages.next().unwrap());
+    assert!(package.to_str().unwrap().contains(&format!("ddtc_{version}-1_")), "{package:?}");
+    let control = done(Command::new("dpkg-deb").arg("--info").arg(&package));
+    assert!(
+        control.contains("Depends: libc6 (>= 2.") && control.contains(&format!("Version: {version}-1")),
+        "{control}"
+    );
+    let root = folder.join("root");
+    done(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&root));
+    let unpacked = files(&root);
+    for file in [
+        "usr/bin/ddtc",
+        "usr/lib/libddtc_preload.so",
+        "usr/share/man/man1/ddtc.1.gz",
+        "usr/share/doc/ddtc/copyright",
+    ] {
+        assert!(unpacked.contains(file), "{file} is not in {unpacked:#?}");
+    }
+    let shown = done(Command::new(root.join("usr/bin/ddtc")).args(["preload", "--dry-run", "--", "true"]));
+    assert!(shown.contains("root/usr/lib/libddtc_preload.so"), "{shown}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Spack itself is in no registry of packages that tests may use: that the recipe is Python, and what it says is so, is all that is checked.
+#[test]
+fn the_spack_recipe_says_what_is_so() {
+    let recipe = script().parent().unwrap().join("packaging/spack/package.py");
+    let check = "import ast, sys; ast.parse(open(sys.argv[1]).read())";
+    done(Command::new("python3").args(["-c", check]).arg(&recipe));
+    let text = fs::read_to_string(recipe).unwrap();
+    assert!(text.contains(&format!("version(\"{}\")", env!("CARGO_PKG_VERSION"))), "the version");
+    let manifest = fs::read_to_string(script().parent().unwrap().join("Cargo.toml")).unwrap();
+    let rust = manifest.lines().find_map(|l| l.strip_prefix("rust-version = \"")?.strip_suffix('"')).unwrap();
+    assert!(text.contains(&format!("depends_on(\"rust@{rust}:\"")), "Rust {rust}");
+    // Its options are those of install.sh.
+    let options = text.split('"').filter(|word| word.starts_with("--"));
+    let known = fs::read_to_string(script()).unwrap();
+    assert!(
+        options
+            .map(|o| assert!(known.contains(&format!("{o} ")) || known.contains(&format!("{o})")), "{o}"))
+            .count()
+            >= 3
+    );
+}

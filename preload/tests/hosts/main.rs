@@ -11,3 +11,4 @@ mod messages;
 mod programs;
 mod reduce;
 mod setup;
+mod wheel;
