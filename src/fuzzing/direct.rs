@@ -80,8 +80,9 @@ impl<'a> Pair<'a> {
         format!("{} bytes from {a}\nto {b}", self.bytes)
     }
 
-    /// Judges refinement, normalization, and the plans for every target, in both directions; returns whether there is a joint nest.
-    fn stages(&self, targets: &[Target], cranelift: &dyn Emitter) -> Check {
+    /// Judges refinement, normalization, and the plans for every target, in both directions; and that there is code for them, where there is an
+    /// emitter.
+    fn stages(&self, targets: &[Target], general: Option<&dyn Emitter>) -> Check {
         let normal = |case: &Case| -> Check<Normalized> {
             let t = case.datatype();
             let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
@@ -118,7 +119,7 @@ impl<'a> Pair<'a> {
             made.nest.visit(count, |v| visits.push(v));
             joint.visits("normalize", &visits, &made.nest)?;
             joint.disjoint(&visits, made.nest.disjoint_when(direction), count)?;
-            targets.iter().try_for_each(|&target| joint.plans(&made.nest, count, target, cranelift))?;
+            targets.iter().try_for_each(|&target| joint.plans(&made.nest, count, target, general))?;
         }
         Ok(())
     }
@@ -217,13 +218,13 @@ impl Joint<'_> {
         })
     }
 
-    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it.
+    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it, where there is an emitter.
     fn plans(
         &self,
         nest: &LoopNest<Normal, Byte, nest::Layout>,
         count: u64,
         target: Target,
-        cranelift: &dyn Emitter,
+        general: Option<&dyn Emitter>,
     ) -> Check {
         let Ok(plan) = schedule::schedule(nest, self.direction, target) else { return Ok(()) };
         let at = |stage| move |e| Mismatch::error(stage)(e).at(self.direction, Some(target.level()));
@@ -234,7 +235,7 @@ impl Joint<'_> {
         self.plan("legalize", &legal, count)?;
         let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
         let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-        for emitter in templates.into_iter().chain([cranelift]) {
+        for emitter in general.into_iter().flat_map(|general| templates.into_iter().chain([general])) {
             emit::emit(emitter, &legal).map_err(at("emit"))?;
         }
         Ok(())
@@ -251,6 +252,11 @@ impl Joint<'_> {
     }
 }
 
+/// Judges the stages of a copy to another layout, without engines.
+pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
+    Pair::new(case, c).map_or(Ok(()), |pair| pair.stages(&[target], None))
+}
+
 /// Copies what `case` has to another layout, in all engines.
 pub(super) fn check(
     case: &Case,
@@ -261,7 +267,7 @@ pub(super) fn check(
     c: &mut Choices<'_>,
 ) -> Check {
     if let Some(pair) = Pair::new(case, c) {
-        pair.stages(targets, cranelift)?;
+        pair.stages(targets, Some(cranelift))?;
         engines.iter().try_for_each(|(stage, engine)| pair.engine(stage, engine, rig))?;
     }
     combined(case, engines, rig, c)

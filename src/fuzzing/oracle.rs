@@ -325,7 +325,7 @@ fn text(t: &Datatype) -> Check {
 }
 
 /// Normalizing a normal nest changes nothing.
-fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
+pub(super) fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
     let again: LoopNest<Lowered> =
         LoopNest::new(nest.nodes().to_vec(), nest.root(), nest.size(), nest.extent());
     let again = normalize::normalize(&again, arguments).map_err(Mismatch::error("normalize"))?;
@@ -354,7 +354,7 @@ fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
 }
 
 /// What a nest says about overlap is true.
-fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
+pub(super) fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
     let known = nest.disjoint();
     let wrong = match known {
         Disjoint::UpTo(_) => known.holds(case.count()) && case.overlaps(),
