@@ -35,7 +35,7 @@ fn bad(arguments: &[&str]) -> String {
     error
 }
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 15] = [
     "explain",
     "lower",
     "refine",
@@ -47,6 +47,7 @@ const VERBS: [&str; 14] = [
     "check",
     "corpus",
     "draw",
+    "report",
     "segments",
     "tune",
     "wire",

@@ -1,5 +1,5 @@
 //! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
-//! `draw`, `explain`, `preload`, `segments`, `tune` and `wire`.
+//! `draw`, `explain`, `preload`, `report`, `segments`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod bench;
@@ -8,6 +8,7 @@ mod corpus;
 mod draw;
 mod explain;
 mod preload;
+mod report;
 mod segments;
 mod tree;
 mod tune;
@@ -65,6 +66,8 @@ enum Verb {
     Corpus(corpus::Args),
     /// Draw the memory of a datatype: blocks in packed order, gaps, bounds, instances
     Draw(draw::Args),
+    /// Make the page and the document of what `ddtc check --mpi` found
+    Report(report::Args),
     /// List the contiguous pieces of memory that a datatype consists of
     Segments(segments::Args),
     /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
@@ -109,6 +112,7 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Check(args) => check::run(&args),
         Verb::Corpus(args) => corpus::run(&args),
         Verb::Draw(args) => draw::run(&args),
+        Verb::Report(args) => report::run(&args),
         Verb::Segments(args) => segments::run(&args),
         Verb::Preload(args) => preload::run(&args),
         Verb::Tune(args) => tune::run(&args),
