@@ -75,6 +75,12 @@ impl<'a> Pair<'a> {
         [self.from, &self.to]
     }
 
+    /// The memory of the target after the first `bytes` bytes are copied.
+    fn after(&self, bytes: u64) -> Check<Vec<u8>> {
+        unpacked(&self.to, &self.from.images(Direction::Pack)[1][1][..bytes as usize])
+            .ok_or_else(|| Mismatch::new("interp", "part of what it unpacked before".to_owned()))
+    }
+
     fn shown(&self) -> String {
         let [a, b] = self.cases().map(|case| format!("{} of {}", case.count(), case.datatype()));
         format!("{} bytes from {a}\nto {b}", self.bytes)
@@ -104,7 +110,7 @@ impl<'a> Pair<'a> {
                 pair: self,
                 direction,
                 origins: [user.origin, packed.origin],
-                done: periods * period,
+                want: self.after(periods * period)?,
             };
             let mut visits = Vec::new();
             nest.visit(count, |v| visits.push(v));
@@ -155,8 +161,8 @@ struct Joint<'a> {
     direction: Direction,
     /// User and packed offset that are not in the nest.
     origins: [i64; 2],
-    /// Bytes of the stream that it copies.
-    done: u64,
+    /// The memory that is written, when the whole periods are copied.
+    want: Vec<u8>,
 }
 
 impl Joint<'_> {
@@ -171,17 +177,9 @@ impl Joint<'_> {
         (self.origins[0] - user, self.origins[1] - packed)
     }
 
-    /// The memory that is written, when the whole periods are copied.
-    fn want(&self) -> Check<Vec<u8>> {
-        let Pair { from, to, .. } = self.pair;
-        unpacked(to, &from.images(Direction::Pack)[1][1][..self.done as usize])
-            .ok_or_else(|| Mismatch::new("interp", "part of what it unpacked before".to_owned()))
-    }
-
     fn judge(&self, stage: &'static str, got: &[u8], shown: &dyn std::fmt::Display) -> Check {
-        let want = self.want()?;
-        ensure(got == want, stage, || {
-            let first = got.iter().zip(&want).position(|(a, b)| a != b);
+        ensure(got == self.want, stage, || {
+            let first = got.iter().zip(&self.want).position(|(a, b)| a != b);
             format!("byte {first:?} of the target differs\n{}\n{shown}", self.pair.shown())
         })
         .map_err(|m| m.at(self.direction, None))
