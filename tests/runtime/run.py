@@ -109,6 +109,9 @@ def run(o, case, scratch):
         except subprocess.TimeoutExpired:
             end_all(process, witness)
             code = None
+        except BaseException:   # the run itself is ended
+            end_all(process, witness)
+            raise
     seconds = time.monotonic() - start
     text = output.read_bytes().decode(errors="replace")
     seen = witness.read_text().splitlines() if witness.exists() else []
@@ -154,6 +157,7 @@ def first_words(case, text):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     o = options()
     if o.programs:
         for name in sorted({f"{c.folder.name}/{c.program[2:]}" for c in chosen(o)[0] if c.suite != "yaksa"}):
