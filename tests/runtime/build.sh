@@ -126,7 +126,8 @@ build_ours() {
     local file
     for file in "$built/libyaksa.so.0" "$built/libyaksa.so"; do
         if [ -e "$file" ]; then
-            cp -L "$file" "$ours/libyaksa.so.0"
+            # Never over a file that a process may have mapped.
+            cp -L "$file" "$ours/libyaksa.so.0.part" && mv -f "$ours/libyaksa.so.0.part" "$ours/libyaksa.so.0"
             return
         fi
     done
