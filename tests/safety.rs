@@ -58,7 +58,7 @@ fn what_is_shared_survives_a_fork() {
     const APART: [&str; 2] = ["src/fuzzing/", "src/bin/"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["src", "capi/src", "preload/src"] {
+    for folder in ["src", "capi/src", "preload/src", "yaksa/src"] {
         sources(root, &root.join(folder), &mut files);
     }
     let mut users = BTreeSet::new();
