@@ -13,10 +13,10 @@ use super::{
     Shown, Source, at, constants, datatype, enumeration, is, place, put, pvar_handles, ready, set, shown,
     string, take,
 };
-use crate::abi::Tool;
 use crate::host::Host;
 use crate::requests::set_handle;
 use crate::wrap::missing;
+use ddtc::abi::Tool;
 
 /// Our performance variables with their index in the engine: those that messages may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {

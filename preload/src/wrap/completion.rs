@@ -3,11 +3,11 @@
 use std::ffi::{c_int, c_void};
 
 use super::{NO_HOST, emulated, handle_at, missing};
-use crate::abi::Abi;
 use crate::host::{HandleWord, Host, host};
 use crate::partial_element::{RefusedMessage, raise_in_status};
 use crate::requests::{self, Completion, Operation, in_status, set_handle, settle};
 use crate::status::{self, Status, Statuses};
+use ddtc::abi::Abi;
 
 /// The operations of an array of handles, taken out.
 ///
