@@ -38,6 +38,6 @@ pub use hostile::check_hostile;
 pub use oracle::{Oracle, Verdict, check_datatype};
 pub use random::{Failure, Progress, Summary, check_random};
 pub use reserved::RangeCase;
-pub use shrink::shrink;
+pub use shrink::{rebuilt, shrink};
 pub use surfaces::check_text;
 pub use wire::check_wire;

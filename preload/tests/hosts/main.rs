@@ -4,6 +4,7 @@ mod clients;
 mod corpus;
 mod external;
 mod faults;
+mod hunt;
 mod messages;
 mod programs;
 mod reduce;

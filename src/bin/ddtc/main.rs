@@ -7,6 +7,7 @@ mod check;
 mod corpus;
 mod draw;
 mod explain;
+mod hunt;
 mod preload;
 mod segments;
 mod tree;
@@ -59,8 +60,10 @@ enum Verb {
     Emit(explain::StageArgs),
     /// Measure pack and unpack against hand-written C loops and memcpy
     Bench(bench::Args),
-    /// Compare compiled and walked code with the interpreter on random datatypes
+    /// Compare compiled and walked code, or an MPI library, with the definition on random datatypes
     Check(check::Args),
+    #[command(hide = true)]
+    HuntWorker(hunt::worker::Args),
     /// List or print the entries of the corpus
     Corpus(corpus::Args),
     /// Draw the memory of a datatype: blocks in packed order, gaps, bounds, instances
@@ -84,7 +87,7 @@ fn main() -> ExitCode {
     };
     tracing_subscriber::fmt().with_max_level(max).with_writer(std::io::stderr).without_time().init();
     match run(cli.verb) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -92,12 +95,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
+fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
     let Some(verb) = verb else {
         Cli::command().print_help()?;
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     };
     match verb {
+        // Continuous integration tells what was found from what went wrong.
+        Verb::Check(args) => return check::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Lower(args) => explain::stage("lower", &args),
         Verb::Refine(args) => explain::stage("refine", &args),
@@ -106,7 +111,7 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Legalize(args) => explain::stage("legalize", &args),
         Verb::Emit(args) => explain::stage("emit", &args),
         Verb::Bench(args) => bench::run(&args),
-        Verb::Check(args) => check::run(&args),
+        Verb::HuntWorker(args) => hunt::worker::run(&args),
         Verb::Corpus(args) => corpus::run(&args),
         Verb::Draw(args) => draw::run(&args),
         Verb::Segments(args) => segments::run(&args),
@@ -114,6 +119,7 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Tune(args) => tune::run(&args),
         Verb::Wire(args) => wire::run(&args),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
 /// The CPU level to use: `wanted`, or `DDTC_TARGET`, or the highest of this machine.
