@@ -2,20 +2,29 @@
 # Installs the C library the way cargo-c would: headers, versioned shared library, static library, pkg-config file, Fortran
 # module source. Beyond cargo-c it hides Rust's symbols in the static library: one object whose only global names are ddtc_*.
 #
-#   install.sh --prefix DIR [--profile dev|release|quick] [--libs DIR]
+#   install.sh --prefix DIR [--destdir DIR] [--profile dev|release|quick] [--libs DIR]
 #
+# --destdir: a folder that stands before the prefix while files are written, as packagers expect.
 # --libs: take libddtc.so and libddtc.a from there instead of building them.
+# Nothing of what is installed knows the prefix: the folder can be moved.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=
+destdir=
 profile=release
 libs=
 while [ $# -gt 0 ]; do
     case $1 in
-        --prefix) prefix=$2; shift 2 ;;
-        --profile) profile=$2; shift 2 ;;
-        --libs) libs=$2; shift 2 ;;
+        --prefix | --destdir | --profile | --libs)
+            [ $# -gt 1 ] || { echo "install.sh: $1 needs a value" >&2; exit 2; }
+            case $1 in
+                --prefix) prefix=$2 ;;
+                --destdir) destdir=$2 ;;
+                --profile) profile=$2 ;;
+                --libs) libs=$2 ;;
+            esac
+            shift 2 ;;
         *) echo "install.sh: unknown argument $1" >&2; exit 2 ;;
     esac
 done
@@ -37,8 +46,8 @@ version=$(sed -n 's/^#define DDTC_VERSION_\(MAJOR\|MINOR\|PATCH\) \([0-9]*\)$/\2
 major=${version%%.*}
 if [ "$major" = 0 ]; then soversion=${version%.*}; else soversion=$major; fi
 
+prefix=$destdir$prefix
 mkdir -p "$prefix/include/ddtc" "$prefix/lib/pkgconfig" "$prefix/share/ddtc"
-prefix=$(cd "$prefix" && pwd)
 cp "$here"/include/*.h "$prefix/include/"
 cp "$here"/include/ddtc/mpi.h "$prefix/include/ddtc/"
 cp "$here"/fortran/*.f90 "$prefix/share/ddtc/"
@@ -59,7 +68,7 @@ rm -f "$prefix/lib/libddtc.a"
 ar rcs "$prefix/lib/libddtc.a" "$work/ddtc.o"
 
 cat > "$prefix/lib/pkgconfig/ddtc.pc" <<PC
-prefix=$prefix
+prefix=\${pcfiledir}/../..
 exec_prefix=\${prefix}
 libdir=\${exec_prefix}/lib
 includedir=\${prefix}/include

@@ -167,6 +167,13 @@ impl<L: Leaf> Layout<L> {
         reaches(&self.moved[direction as usize], bytes, threshold)
     }
 
+    /// The same for a part of a range of another layout, where that has moved enough to gain by a kernel: whether it is the first call at all, or reaches
+    /// `threshold`. The layout's own calls count in the same number, so either may be the one that reaches it.
+    pub(crate) fn begins(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
+        let before = self.moved[direction as usize].fetch_add(bytes, Relaxed);
+        before == 0 || (before < threshold && before.saturating_add(bytes) >= threshold)
+    }
+
     /// Its kernels, as far as there are any.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> + Clone {
         Direction::BOTH.into_iter().filter_map(|d| self.served(d)?.kernel())

@@ -5,22 +5,28 @@
 #![allow(unsafe_code)] // The transmutes to functions, of sealed code and of a micro-kernel's address in a context, and the calls through them.
 
 use std::fmt;
-use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
-use cranelift_module::ModuleResult;
-
-use crate::arena::{Arena, Draft, Slot};
+use crate::arena::Slot;
 use crate::column::Column;
-use crate::error::{Error, Result};
 use crate::micro::{Buffers, Table};
 use crate::nest::Offsets;
 use crate::plan::{Shape, Template, Word};
-use crate::process::Mutex;
 
 mod precompiled;
+#[cfg(feature = "cranelift")]
+mod provider;
+
+#[cfg(feature = "cranelift")]
+pub use provider::Provider;
+
+/// The target of code that a module places.
+#[cfg(feature = "cranelift")]
+pub type ModuleTarget = cranelift_codegen::isa::OwnedTargetIsa;
+/// The same without Cranelift: there is none.
+#[cfg(not(feature = "cranelift"))]
+pub type ModuleTarget = std::convert::Infallible;
 
 pub use precompiled::Form;
 
@@ -268,53 +274,6 @@ impl fmt::Debug for Kernel {
             .field("code_bytes", &self.code().len())
             .field("context_bytes", &self.context.bytes())
             .finish()
-    }
-}
-
-/// Memory of the one function of a Cranelift module: a slot of the arena. Clones share it, because the module owns its own.
-#[derive(Clone, Debug)]
-pub struct Provider {
-    arena: Arena,
-    /// The slot, or why there is none.
-    taken: Arc<Mutex<Option<Result<Draft>>>>,
-}
-
-impl Provider {
-    /// A provider that will take one slot from `arena`.
-    pub fn new(arena: Arena) -> Provider {
-        Provider { arena, taken: Arc::default() }
-    }
-
-    /// Takes out the slot that the module has written to.
-    ///
-    /// # Errors
-    /// What the arena said when it refused; `Intern` when the module has not asked yet.
-    pub fn take(&self) -> Result<Draft> {
-        let taken = self.taken.lock().take();
-        taken.unwrap_or_else(|| Err(Error::internal("load", "the module asked for no memory")))
-    }
-}
-
-impl JITMemoryProvider for Provider {
-    fn allocate(&mut self, size: usize, align: u64, kind: JITMemoryKind) -> io::Result<*mut u8> {
-        let mut taken = self.taken.lock();
-        if taken.is_some() || !matches!(kind, JITMemoryKind::Executable) {
-            return Err(io::Error::other("a kernel is one function and has no data"));
-        }
-        let mut draft = self.arena.allocate(size, align);
-        let start = match &mut draft {
-            Ok(draft) => Ok(draft.as_mut_ptr()),
-            Err(e) => Err(io::Error::other(e.to_string())),
-        };
-        *taken = Some(draft);
-        start
-    }
-
-    // The draft owns the slot and outlives the module: nothing to free and nothing to protect here.
-    unsafe fn free_memory(&mut self) {}
-
-    fn finalize(&mut self, _protection: BranchProtection) -> ModuleResult<()> {
-        Ok(())
     }
 }
 

@@ -53,6 +53,7 @@
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
 //! | [`calls`] | data: counters of pack and unpack calls, per thread, and only while one is asked for |
 //! | [`policy`] | data: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
+//! | [`abi`] | data: what differs between the C interfaces of MPI libraries; read by the preload library and `ddtc check --mpi` |
 //! | [`files`] | data: files that the environment names, opened so that nobody can put another there |
 //! | [`lexer`] | data: words, integers and punctuation of all text forms |
 //! | [`corpus`] | named datatypes in the text notation |
@@ -65,6 +66,12 @@
 //! Unsafe code is denied here and allowed by name in the rooms of docs/SAFETY.md.
 #![deny(unsafe_code)]
 
+#[cfg(not(any(feature = "cranelift", target_arch = "x86_64")))]
+compile_error!(
+    "this architecture has no templates: switch on the feature `cranelift`, or every layout is walked"
+);
+
+pub mod abi;
 pub mod apply;
 pub mod arena;
 pub mod cache;

@@ -7,20 +7,20 @@
 //! cranelift-jit reads one environment variable, `PERF_BUILDID_DIR`: when it is set, names and addresses of functions are
 //! appended to `/tmp/perf-PID.map` (by the writable address, which is of no use to perf here).
 
-use cranelift_codegen::ir::Signature;
-use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{Module, ModuleError, default_libcall_names};
+#[cfg(feature = "cranelift")]
+mod module;
 
 use crate::arena::{Arena, Draft};
-use crate::error::{Error, Result};
-use crate::kernel::{Code, CompiledCode, Context, Kernel, Provider, Text};
+use crate::error::Result;
+use crate::kernel::{Code, CompiledCode, Context, Kernel, ModuleTarget, Text};
+#[cfg(feature = "cranelift")]
+use module::by_module;
 
 /// Places new code in `arena`, by a module where it is for a target of Cranelift's, seals it, and resolves the context.
 ///
 /// # Errors
 /// `NoMem` when the arena is full or the system refuses memory; `Intern` when the code or the target breaks a rule.
-pub fn load(code: CompiledCode, arena: &Arena, target: Option<&OwnedTargetIsa>) -> Result<Kernel> {
+pub fn load(code: CompiledCode, arena: &Arena, target: Option<&ModuleTarget>) -> Result<Kernel> {
     let text = match code.text {
         Text::Sealed(code) => code,
         Text::New { bytes, alignment } => Code::new(placed(&bytes, alignment, arena, target)?.seal()?),
@@ -28,7 +28,7 @@ pub fn load(code: CompiledCode, arena: &Arena, target: Option<&OwnedTargetIsa>) 
     Ok(Kernel::new(text, Context::of(code.context)))
 }
 
-fn placed(bytes: &[u8], alignment: u32, arena: &Arena, target: Option<&OwnedTargetIsa>) -> Result<Draft> {
+fn placed(bytes: &[u8], alignment: u32, arena: &Arena, target: Option<&ModuleTarget>) -> Result<Draft> {
     match target {
         Some(isa) => by_module(bytes, alignment, arena, isa),
         None => {
@@ -39,27 +39,7 @@ fn placed(bytes: &[u8], alignment: u32, arena: &Arena, target: Option<&OwnedTarg
     }
 }
 
-fn by_module(bytes: &[u8], alignment: u32, arena: &Arena, isa: &OwnedTargetIsa) -> Result<Draft> {
-    if isa.flags().is_pic() {
-        return Err(Error::internal("load", "the target must not ask for position-independent code"));
-    }
-    let provider = Provider::new(arena.clone());
-    let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
-    builder.memory_provider(Box::new(provider.clone()));
-    let mut module = JITModule::new(builder);
-    // What the arena refused keeps its class; anything else is a fault of ours.
-    let failed = |e: ModuleError| {
-        provider.take().err().unwrap_or_else(|| Error::internal("load", format!("module: {e}")))
-    };
-    let function =
-        module.declare_anonymous_function(&Signature::new(isa.default_call_conv())).map_err(failed)?;
-    module.define_function_bytes(function, u64::from(alignment.max(1)), bytes, &[]).map_err(failed)?;
-    module.finalize_definitions().map_err(failed)?;
-    let written = module.get_finalized_function(function);
-    drop(module);
-    let mut draft = provider.take()?;
-    if draft.as_mut_ptr().cast_const() != written {
-        return Err(Error::internal("load", "the function is not at the start of its slot"));
-    }
-    Ok(draft)
+#[cfg(not(feature = "cranelift"))]
+fn by_module(_bytes: &[u8], _alignment: u32, _arena: &Arena, none: &ModuleTarget) -> Result<Draft> {
+    match *none {}
 }

@@ -385,3 +385,23 @@ fn the_lazy_threshold_is_a_layouts() {
     pack(&engine.commit(&"vector(4, 1, 2, int)".parse().unwrap()).unwrap());
     assert_eq!(engine.counters().compiles, 1);
 }
+
+/// What has been compiled for one direction of a layout and of its parts keeps nothing from the other.
+#[test]
+fn lazy_directions_are_compiled_by_their_own_calls() {
+    let t = parse("hvector(16, 1, 4896, hvector(16, 1, 272, double))");
+    for first in Direction::BOTH {
+        let c = Engine::new(Config { mode: Mode::Lazy, ..Config::default() }).commit(&t).unwrap();
+        let (mut user, mut packed) = (vec![1; 100_000], vec![2; t.size() as usize]);
+        let second = Direction::BOTH.into_iter().find(|d| *d != first).unwrap();
+        for direction in [first, second] {
+            for _ in 0..2 * c.engine().config().lazy_threshold / t.size() as u64 {
+                match direction {
+                    Direction::Pack => c.pack(&user, 0, 1, &mut packed).unwrap(),
+                    Direction::Unpack => c.unpack(&packed, &mut user, 0, 1).unwrap(),
+                };
+            }
+        }
+        assert_eq!(c.engine().counters().compiles, 2, "{} and {}", c.schedule(first), c.schedule(second));
+    }
+}

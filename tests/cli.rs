@@ -35,7 +35,7 @@ fn bad(arguments: &[&str]) -> String {
     error
 }
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 16] = [
     "explain",
     "lower",
     "refine",
@@ -46,7 +46,9 @@ const VERBS: [&str; 14] = [
     "bench",
     "check",
     "corpus",
+    "doctor",
     "draw",
+    "report",
     "segments",
     "tune",
     "wire",
@@ -110,9 +112,12 @@ fn explain_shows_every_stage() {
         "emit: ",
         "load: ",
         "code for pack",
+        "a commit runs no code generator",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
+    let text = good(&["explain", "struct([1, 1], [0, 100], [int, double])"]);
+    assert!(text.contains("code for pack") && !text.contains("a commit runs no code generator"), "{text}");
     let text = good(&["explain", "--unpack", "--clif", "struct_i_d_f3.S"]);
     assert!(
         text.contains("128 instance(s)") && text.contains("Cranelift IR") && text.contains("code for unpack"),

@@ -173,6 +173,32 @@ fn darray_by_brute_force() {
 }
 
 #[test]
+fn whole_elements() {
+    // Where elements of one instance end, by hand.
+    for (text, ends) in [
+        ("contiguous(3,double)", &[8, 16, 24][..]),
+        ("struct([1,1,3,0],[0,8,16,1],[int,double,float,double])", &[4, 12, 16, 20, 24]),
+        // Pairs are one.
+        ("vector(2,1,3,struct([1,1],[0,8],[short_int,char]))", &[6, 7, 13, 14]),
+        ("contiguous(2,double_int)", &[12, 24]),
+        ("value_index(double,long)", &[8, 16]),
+        ("f90_complex(15,307)", &[16]),
+    ] {
+        let t = parse(text);
+        for bytes in 0..=3 * t.size() {
+            let (whole, rest) = (bytes / t.size() * t.size(), bytes % t.size());
+            let inside = ends.iter().copied().filter(|&end| end <= rest).max().unwrap_or(0);
+            assert_eq!(t.whole_elements(bytes), whole + inside, "{bytes} of {t}");
+        }
+    }
+    assert_eq!(parse("contiguous(0,int)").whole_elements(7), 0);
+    assert_eq!(
+        parse("contiguous(1000000000000,short_int)").whole_elements(5_999_999_999_999),
+        5_999_999_999_994
+    );
+}
+
+#[test]
 fn every_range_of_the_packed_stream() {
     for text in [
         "contiguous(5,double)",

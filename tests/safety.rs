@@ -58,7 +58,7 @@ fn what_is_shared_survives_a_fork() {
     const APART: [&str; 2] = ["src/fuzzing/", "src/bin/"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["src", "capi/src", "preload/src"] {
+    for folder in ["src", "capi/src", "preload/src", "yaksa/src"] {
         sources(root, &root.join(folder), &mut files);
     }
     let mut users = BTreeSet::new();
@@ -86,7 +86,7 @@ fn uses_of_std_sync_are_found() {
     assert_eq!(std_sync(text), ["Arc", "Mutex", "OnceLock", "atomic"]);
 }
 
-/// docs/ARCHITECTURE.md, "kernel": addresses become functions in one room of the library, beside the loader of the bench.
+/// docs/ARCHITECTURE.md, "kernel": addresses become functions in one room of the library, beside the loaders of bench, doctor and `ddtc check --mpi`.
 #[test]
 fn functions_are_made_of_addresses_in_one_room() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -95,5 +95,12 @@ fn functions_are_made_of_addresses_in_one_room() {
     let mut found: Vec<String> = files.iter().map(|f| f.to_str().unwrap().to_owned()).collect();
     found.retain(|f| std::fs::read_to_string(root.join(f)).unwrap().contains("transmute"));
     found.sort();
-    assert_eq!(found, ["src/bin/ddtc/bench/native.rs", "src/kernel.rs", "src/kernel/precompiled.rs"]);
+    let rooms = [
+        "src/bin/ddtc/bench/native.rs",
+        "src/bin/ddtc/doctor/rank.rs",
+        "src/bin/ddtc/hunt/library/functions.rs",
+        "src/kernel.rs",
+        "src/kernel/precompiled.rs",
+    ];
+    assert_eq!(found, rooms);
 }

@@ -11,10 +11,10 @@ use ddtc::datatype::{Combiner, Datatype, Named};
 use ddtc::interp;
 use ddtc::kind::Direction;
 
-use crate::abi::Flavour;
 use crate::host::{HandleWord, Host};
 use crate::reproducer::reproducer;
 use crate::warn::warn;
+use ddtc::abi::Flavour;
 
 pub(crate) static CHECKS: AtomicU64 = AtomicU64::new(0);
 pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);

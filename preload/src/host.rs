@@ -11,10 +11,11 @@ use ddtc::datatype::Named;
 use ddtc::policy::{Family, Library};
 use ddtc::process::Awaited;
 
-pub(crate) use crate::abi::HandleWord;
-use crate::abi::{Abi, Flavour, MPICH, OPEN_MPI, STANDARD};
+pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
 use crate::warn::warn;
+use ddtc::abi::queries::Queries;
+use ddtc::abi::{Abi, Flavour, Signs};
 
 pub(crate) type CopyFn =
     unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
@@ -286,6 +287,13 @@ impl Host {
         Some(self.named[at].1)
     }
 
+    /// The functions that tell how a datatype was made.
+    pub(crate) fn queries(&self, abi: &'static Abi) -> Queries {
+        let f = &self.f;
+        let (envelope, envelope_c) = (f.envelope, f.envelope_c);
+        Queries { abi, envelope, envelope_c, contents: f.contents, contents_c: f.contents_c }
+    }
+
     /// The handle of a named type.
     pub(crate) fn handle(&self, named: Named) -> Option<u64> {
         self.named.iter().find(|&&(_, n)| n == named).map(|&(h, _)| h)
@@ -320,32 +328,20 @@ impl Host {
 
 /// Which ABI the host has; says so once where it is none that we know.
 fn detect(f: &Functions, scope: *mut c_void, version: &str) -> Option<&'static Abi> {
-    let open_mpi = !symbol(scope, c"ompi_mpi_int").is_null();
-    let (mut major, mut minor) = (-1, -1);
-    if let Some(abi_version) = f.abi_version {
+    let abi_version = f.abi_version.and_then(|abi_version| {
+        let (mut major, mut minor) = (-1, -1);
         // SAFETY: two integers to write to; callable at any time (MPI 5.0, 20.1).
-        if unsafe { abi_version(&raw mut major, &raw mut minor) } != 0 {
-            major = -1;
+        (unsafe { abi_version(&raw mut major, &raw mut minor) } == 0).then_some((major, minor))
+    });
+    let file = object_of(symbol(scope, c"PMPI_Pack"));
+    let has_ompi_int = !symbol(scope, c"ompi_mpi_int").is_null();
+    match Abi::of(&Signs { has_ompi_int, abi_version, file: &file, version }) {
+        Ok(abi) => Some(abi),
+        Err(what) => {
+            warn(format_args!("{what}; nothing is converted"));
+            None
         }
     }
-    // An Open MPI whose own library also answers for the standard ABI: the name of the library decides.
-    let standard = major == 1 && (!open_mpi || object_of(symbol(scope, c"PMPI_Pack")).contains("libmpi_abi"));
-    if standard {
-        return Some(&STANDARD);
-    }
-    if major > 1 {
-        warn(format_args!("unknown MPI ABI {major}.{minor}; nothing is converted"));
-        return None;
-    }
-    if open_mpi {
-        return Some(&OPEN_MPI);
-    }
-    const FAMILY: [&str; 6] = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY", "ParaStation", "HPE MPI"];
-    if FAMILY.iter().any(|name| version.contains(name)) {
-        return Some(&MPICH);
-    }
-    warn(format_args!("unknown MPI library '{version}'; nothing is converted"));
-    None
 }
 
 fn version(f: &Functions) -> String {

@@ -3,15 +3,16 @@
 //! The large-count forms are used at every node where the host has them. `contents` hands out new references of derived types,
 //! which are freed; predefined ones (named, f90, value_index) never are.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use ddtc::Result;
+use ddtc::abi::Abi;
+use ddtc::abi::queries::{done, refused};
 use ddtc::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
 use ddtc::datatype::{Datatype, Named};
 use ddtc::decode::{Introspect, decode};
-use ddtc::{Error, ErrorClass, Result};
 
-use crate::abi::Abi;
 use crate::host::{HandleWord, Host};
 
 /// The host during one decoding.
@@ -105,97 +106,20 @@ impl Types {
     }
 }
 
-fn refused(operation: &'static str, value: impl std::fmt::Display, rule: &'static str) -> Error {
-    Error::new(ErrorClass::Type, operation, "host", value, rule)
-}
-
-fn done(operation: &'static str, code: c_int) -> Result<()> {
-    if code == 0 { Ok(()) } else { Err(refused(operation, code, "the host must return MPI_SUCCESS")) }
-}
-
 impl Introspect for Types {
     type Handle = HandleWord;
 
     fn envelope(&mut self, handle: &HandleWord) -> Result<Envelope> {
-        let f = &self.host.f;
-        let (mut ints, mut addresses, mut large, mut types) = (0i64, 0i64, 0i64, 0i64);
-        let mut combiner: c_int = 0;
-        if let Some(envelope) = f.envelope_c {
-            // SAFETY: a valid type, and numbers to write to.
-            let code = unsafe {
-                envelope(
-                    *handle,
-                    &raw mut ints,
-                    &raw mut addresses,
-                    &raw mut large,
-                    &raw mut types,
-                    &raw mut combiner,
-                )
-            };
-            done("MPI_Type_get_envelope_c", code)?;
-        } else if let Some(envelope) = f.envelope {
-            let mut n: [c_int; 3] = [0; 3];
-            let [a, b, c] = &mut n;
-            // SAFETY: as above.
-            let code = unsafe { envelope(*handle, a, b, c, &raw mut combiner) };
-            done("MPI_Type_get_envelope", code)?;
-            (ints, addresses, types) = (i64::from(n[0]), i64::from(n[1]), i64::from(n[2]));
-        }
-        let combiner = self
-            .abi
-            .combiner(combiner)
-            .ok_or_else(|| refused("MPI_Type_get_envelope", combiner, "must be a known combiner"))?;
-        Ok(Envelope { combiner, integers: ints, addresses, large_counts: large, datatypes: types })
+        // SAFETY: the host's functions, and a valid type.
+        unsafe { self.host.queries(self.abi).envelope(*handle) }
     }
 
     fn contents(&mut self, handle: &HandleWord, envelope: &Envelope) -> Result<Contents<HandleWord>> {
         if matches!(envelope.combiner, CombinerKind::Named) {
             return Err(refused("MPI_Type_get_contents", "a named type", "has no contents"));
         }
-        let f = &self.host.f;
-        let length = |n: i64| {
-            usize::try_from(n).map_err(|_| refused("MPI_Type_get_envelope", n, "must not be negative"))
-        };
-        let mut integers = vec![0 as c_int; length(envelope.integers)?];
-        let mut addresses = vec![0isize; length(envelope.addresses)?];
-        let mut large_counts = vec![0i64; length(envelope.large_counts)?];
-        let count = length(envelope.datatypes)?;
-        // Handles of 4 or 8 bytes, in room for 8.
-        let mut words = vec![0u64; count];
-        let datatypes: *mut c_void = words.as_mut_ptr().cast();
-        if let Some(contents) = f.contents_c {
-            // SAFETY: a valid type, and arrays of the lengths given.
-            let code = unsafe {
-                contents(
-                    *handle,
-                    envelope.integers,
-                    envelope.addresses,
-                    envelope.large_counts,
-                    envelope.datatypes,
-                    integers.as_mut_ptr(),
-                    addresses.as_mut_ptr(),
-                    large_counts.as_mut_ptr(),
-                    datatypes,
-                )
-            };
-            done("MPI_Type_get_contents_c", code)?;
-        } else if let Some(contents) = f.contents {
-            let n = [integers.len() as c_int, addresses.len() as c_int, count as c_int];
-            // SAFETY: as above; the lengths came from the host as C integers.
-            let code = unsafe {
-                contents(*handle, n[0], n[1], n[2], integers.as_mut_ptr(), addresses.as_mut_ptr(), datatypes)
-            };
-            done("MPI_Type_get_contents", code)?;
-        }
-        let datatypes = if self.abi.handle_bytes == 4 {
-            // SAFETY: 8 bytes were reserved per handle, and any bytes are integers.
-            let small = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u32>(), count) };
-            small.iter().map(|&h| HandleWord::from(h)).collect()
-        } else {
-            words
-        };
-        let addresses = addresses.into_iter().map(|a| a as i64).collect();
-        Ok(Contents { integers, addresses, large_counts, datatypes })
+        // SAFETY: as above, with the envelope of the type.
+        unsafe { self.host.queries(self.abi).contents(*handle, envelope) }
     }
 
     fn named(&mut self, handle: &HandleWord) -> Result<Named> {

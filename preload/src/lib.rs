@@ -6,7 +6,6 @@
 //! not clearly right is the host's. docs/PRELOAD.md says what is wrapped and what is not.
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
-mod abi;
 mod check;
 mod comms;
 mod convert;
@@ -42,6 +41,7 @@ mod table;
 mod tool;
 mod twins;
 mod types;
+mod version;
 mod warn;
 mod watch;
 mod wrap;

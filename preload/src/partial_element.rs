@@ -14,9 +14,9 @@ use ddtc::datatype::{Combiner, Datatype};
 use ddtc::object::elements;
 use ddtc::policy::{Family, Library};
 
-use crate::abi::Abi;
 use crate::host::{HandleWord, Host};
 use crate::status;
+use ddtc::abi::Abi;
 
 /// A message that the host would have refused.
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +139,7 @@ fn raise(host: &Host, comm: HandleWord, class: c_int) -> c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::{MPICH, OPEN_MPI};
+    use ddtc::abi::{MPICH, OPEN_MPI};
 
     #[test]
     fn ends_of_messages() {

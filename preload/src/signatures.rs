@@ -6,8 +6,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::abi::HandleWord;
-
+/// A handle of the host as an argument of a call, whichever ABI the host has: 4 or 8 bytes wide. Bits above its width are not
+/// defined; `Host::mask` clears them.
+pub(crate) type HandleWord = u64;
 /// A buffer that is read.
 pub(crate) type In = *const c_void;
 /// A buffer, handle or status that is written.

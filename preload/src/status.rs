@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::abi::Abi;
 use crate::host::Host;
+use ddtc::abi::Abi;
 
 /// Room for any host's status.
 #[repr(C, align(8))]

@@ -209,6 +209,18 @@ impl Datatype {
         convert(self, bytes, Unit::Bytes, Unit::Elements)
     }
 
+    /// How many of the first `bytes` packed bytes of instances of the type are whole elements, a pair being one: all up to where the element
+    /// begins that byte `bytes` lies in. Of a type without data none. O(depth + log members).
+    pub fn whole_elements(&self, bytes: i64) -> i64 {
+        let mut pair = 0;
+        let found = descend(self, Unit::Bytes, bytes, |part| {
+            if let Part::Basic(_, size) = part {
+                pair += size;
+            }
+        });
+        found.map_or(0, |(_, inside)| bytes - inside - pair)
+    }
+
     /// Packed bytes of the first `elements` basic elements of instances of the type; none where they do not fit in 64 bits, or
     /// there are none. O(depth + log members).
     pub fn bytes_before(&self, elements: i64) -> Option<i64> {

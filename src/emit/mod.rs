@@ -6,17 +6,17 @@
 //! [`Cranelift`] for every target that it has, the general path, and [`X64`], which writes x86-64 by templates in a
 //! twentieth of the time. Tests run the same plans through both. Plans that are one call, possibly in a loop, have precompiled code.
 
+#[cfg(feature = "cranelift")]
 mod cranelift;
 mod precompiled;
 mod x64;
 
-use cranelift_codegen::isa::OwnedTargetIsa;
-
 use crate::error::{Error, Result};
-use crate::kernel::{Code, CompiledCode, Text};
+use crate::kernel::{Code, CompiledCode, ModuleTarget, Text};
 use crate::plan::{Legal, Plan, Shape, Word};
 use crate::target::Target;
 
+#[cfg(feature = "cranelift")]
 pub use cranelift::Cranelift;
 pub use x64::X64;
 
@@ -41,7 +41,7 @@ pub trait Emitter: Send + Sync {
     fn listing(&self, plan: &Plan<Legal>) -> Result<Listing>;
 
     /// The target by which a module places the code; none where code goes into its slot as it is.
-    fn module_target(&self) -> Option<&OwnedTargetIsa> {
+    fn module_target(&self) -> Option<&ModuleTarget> {
         None
     }
 }
@@ -77,13 +77,13 @@ impl Emission {
     /// ([`Emission::missing`]).
     ///
     /// # Errors
-    /// When Cranelift does not support the machine.
+    /// When Cranelift does not support the machine; class `Unsupported` where it is not compiled in (feature `cranelift`).
     pub fn new(target: Target, native: bool, verifier: bool, precompiled: bool) -> Result<Emission> {
         let runs = target.runs();
         let x64 = if runs { X64::for_host(target) } else { X64::new(target) };
         let emitter: std::result::Result<Box<dyn Emitter>, String> = match x64.filter(|_| native) {
             Some(x64) => Ok(Box::new(x64)),
-            None if runs => Ok(Box::new(Cranelift::for_host(verifier)?)),
+            None if runs => Ok(general(verifier)?),
             None => Err(format!("Cranelift writes code for this machine alone, which does not run {target}")),
         };
         Ok(Emission { target, emitter, precompiled: precompiled && runs, runs })
@@ -112,7 +112,7 @@ impl Emission {
     }
 
     /// The target by which a module places the code; none where code goes into its slot as it is.
-    pub fn module_target(&self) -> Option<&OwnedTargetIsa> {
+    pub fn module_target(&self) -> Option<&ModuleTarget> {
         self.emitter().ok()?.module_target()
     }
 
@@ -153,6 +153,18 @@ impl Emission {
         let precompiled = self.runs && precompiled::code(plan).is_some();
         Ok(Listing { context, precompiled, ..self.emitter()?.listing(plan)? })
     }
+}
+
+/// The emitter of every machine.
+#[cfg(feature = "cranelift")]
+fn general(verifier: bool) -> Result<Box<dyn Emitter>> {
+    Ok(Box::new(Cranelift::for_host(verifier)?))
+}
+
+#[cfg(not(feature = "cranelift"))]
+fn general(_verifier: bool) -> Result<Box<dyn Emitter>> {
+    let rule = "must be on where there are templates: Cranelift is not compiled in (feature `cranelift`)";
+    Err(Error::new(crate::error::ErrorClass::Unsupported, "emit", "native", false, rule))
 }
 
 /// New code of `plan` by `emitter`, with its context.

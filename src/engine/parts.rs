@@ -134,7 +134,9 @@ impl Engine {
         bytes: u64,
     ) -> bool {
         let direction = memory.direction();
-        let first = || layout.moves(direction, bytes, 0).then(|| self.serve(layout, direction));
+        // Calls of the layout itself count too, where there are any.
+        let begins = || layout.begins(direction, bytes, self.config().lazy_threshold);
+        let first = || begins().then(|| self.serve(layout, direction));
         let served = layout.served(direction).or_else(first);
         let Some(kernel) = served.and_then(Tier::kernel) else { return false };
         match node {

@@ -290,12 +290,17 @@ impl Case {
     /// # Errors
     /// The first difference. A byte touched where none is mapped ends the process.
     pub fn committed(&self, stage: &'static str, committed: &Committed, rig: &mut Rig) -> Check {
-        for direction in Direction::BOTH {
-            for edge in Edge::BOTH {
-                self.guarded(stage, Subject::Committed(committed), rig, direction, edge, None)?;
-            }
-        }
-        Ok(())
+        Edge::BOTH.into_iter().try_for_each(|edge| self.whole(stage, committed, rig, edge))
+    }
+
+    /// The same with buffers between guards at one edge.
+    ///
+    /// # Errors
+    /// As [`Case::committed`].
+    pub fn whole(&self, stage: &'static str, committed: &Committed, rig: &mut Rig, edge: Edge) -> Check {
+        Direction::BOTH.into_iter().try_for_each(|direction| {
+            self.guarded(stage, Subject::Committed(committed), rig, direction, edge, None)
+        })
     }
 
     /// Judges ranges of a committed datatype: `pieces` of the packed stream, moved in that order. What is in none of them must stay.

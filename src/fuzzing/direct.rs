@@ -2,6 +2,7 @@
 
 use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
+use super::emitters::Emitters;
 use super::generate::{Budget, datatype};
 use super::guard::{self, Edge, Rig, Side};
 use super::reductions;
@@ -75,13 +76,20 @@ impl<'a> Pair<'a> {
         [self.from, &self.to]
     }
 
+    /// The memory of the target after the first `bytes` bytes are copied.
+    fn after(&self, bytes: u64) -> Check<Vec<u8>> {
+        unpacked(&self.to, &self.from.images(Direction::Pack)[1][1][..bytes as usize])
+            .ok_or_else(|| Mismatch::new("interp", "part of what it unpacked before".to_owned()))
+    }
+
     fn shown(&self) -> String {
         let [a, b] = self.cases().map(|case| format!("{} of {}", case.count(), case.datatype()));
         format!("{} bytes from {a}\nto {b}", self.bytes)
     }
 
-    /// Judges refinement, normalization, and the plans for every target, in both directions; returns whether there is a joint nest.
-    fn stages(&self, targets: &[Target], cranelift: &dyn Emitter) -> Check {
+    /// Judges refinement, normalization, and the plans for every target, in both directions; and that there is code for them, where there is an
+    /// emitter.
+    fn stages(&self, targets: &[Target], emitters: Emitters<'_>) -> Check {
         let normal = |case: &Case| -> Check<Normalized> {
             let t = case.datatype();
             let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
@@ -103,7 +111,7 @@ impl<'a> Pair<'a> {
                 pair: self,
                 direction,
                 origins: [user.origin, packed.origin],
-                done: periods * period,
+                want: self.after(periods * period)?,
             };
             let mut visits = Vec::new();
             nest.visit(count, |v| visits.push(v));
@@ -118,7 +126,7 @@ impl<'a> Pair<'a> {
             made.nest.visit(count, |v| visits.push(v));
             joint.visits("normalize", &visits, &made.nest)?;
             joint.disjoint(&visits, made.nest.disjoint_when(direction), count)?;
-            targets.iter().try_for_each(|&target| joint.plans(&made.nest, count, target, cranelift))?;
+            targets.iter().try_for_each(|&target| joint.plans(&made.nest, count, target, emitters))?;
         }
         Ok(())
     }
@@ -154,8 +162,8 @@ struct Joint<'a> {
     direction: Direction,
     /// User and packed offset that are not in the nest.
     origins: [i64; 2],
-    /// Bytes of the stream that it copies.
-    done: u64,
+    /// The memory that is written, when the whole periods are copied.
+    want: Vec<u8>,
 }
 
 impl Joint<'_> {
@@ -170,17 +178,9 @@ impl Joint<'_> {
         (self.origins[0] - user, self.origins[1] - packed)
     }
 
-    /// The memory that is written, when the whole periods are copied.
-    fn want(&self) -> Check<Vec<u8>> {
-        let Pair { from, to, .. } = self.pair;
-        unpacked(to, &from.images(Direction::Pack)[1][1][..self.done as usize])
-            .ok_or_else(|| Mismatch::new("interp", "part of what it unpacked before".to_owned()))
-    }
-
     fn judge(&self, stage: &'static str, got: &[u8], shown: &dyn std::fmt::Display) -> Check {
-        let want = self.want()?;
-        ensure(got == want, stage, || {
-            let first = got.iter().zip(&want).position(|(a, b)| a != b);
+        ensure(got == self.want, stage, || {
+            let first = got.iter().zip(&self.want).position(|(a, b)| a != b);
             format!("byte {first:?} of the target differs\n{}\n{shown}", self.pair.shown())
         })
         .map_err(|m| m.at(self.direction, None))
@@ -217,13 +217,13 @@ impl Joint<'_> {
         })
     }
 
-    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it.
+    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it, where there is an emitter.
     fn plans(
         &self,
         nest: &LoopNest<Normal, Byte, nest::Layout>,
         count: u64,
         target: Target,
-        cranelift: &dyn Emitter,
+        emitters: Emitters<'_>,
     ) -> Check {
         let Ok(plan) = schedule::schedule(nest, self.direction, target) else { return Ok(()) };
         let at = |stage| move |e| Mismatch::error(stage)(e).at(self.direction, Some(target.level()));
@@ -234,7 +234,7 @@ impl Joint<'_> {
         self.plan("legalize", &legal, count)?;
         let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
         let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-        for emitter in templates.into_iter().chain([cranelift]) {
+        for emitter in emitters.of(templates) {
             emit::emit(emitter, &legal).map_err(at("emit"))?;
         }
         Ok(())
@@ -251,17 +251,22 @@ impl Joint<'_> {
     }
 }
 
+/// Judges the stages of a copy to another layout, without engines.
+pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
+    Pair::new(case, c).map_or(Ok(()), |pair| pair.stages(&[target], Emitters::None))
+}
+
 /// Copies what `case` has to another layout, in all engines.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],
     targets: &[Target],
-    cranelift: &dyn Emitter,
+    emitters: Emitters<'_>,
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {
     if let Some(pair) = Pair::new(case, c) {
-        pair.stages(targets, cranelift)?;
+        pair.stages(targets, emitters)?;
         engines.iter().try_for_each(|(stage, engine)| pair.engine(stage, engine, rig))?;
     }
     combined(case, engines, rig, c)

@@ -33,6 +33,11 @@ impl Budget {
         Budget { steps: 5, size: 512, span: 8 << 10, entries: 12 }
     }
 
+    /// For millions of cases: enough bytes for one of every plan, few enough to be gone through one at a time.
+    pub fn tiny() -> Budget {
+        Budget { steps: 4, size: 128, span: 1 << 10, entries: 6 }
+    }
+
     fn allows(&self, t: &Datatype) -> bool {
         let bounds = [t.lb(), t.ub(), t.true_lb(), t.true_ub(), t.extent(), t.true_extent()];
         t.size() <= self.size && bounds.iter().all(|b| b.unsigned_abs() <= self.span as u64)

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
+use super::emitters::Emitters;
 use super::guard::{Edge, Rig, noted};
 use super::hostile::round_trip;
 use super::panics::caught;
@@ -41,13 +42,32 @@ const PIECE: u64 = 100_003;
 pub struct Oracle {
     walker: Engine,
     compilers: Vec<Engine>,
-    /// The same levels with code by Cranelift, where this machine has another emitter.
+    /// The same levels with code by Cranelift, where it is compiled in.
     general: Vec<Engine>,
     /// The same levels with precompiled code, where code is not generated for every plan.
     shortcut: Vec<Engine>,
     rig: Rig,
-    /// With its verifier.
-    cranelift: Result<emit::Cranelift, Error>,
+    /// Cranelift with its verifier; none where it is not compiled in.
+    cranelift: Option<Result<Box<dyn Emitter>, Error>>,
+}
+
+#[cfg(feature = "cranelift")]
+fn cranelift() -> Option<Result<Box<dyn Emitter>, Error>> {
+    Some(emit::Cranelift::for_host(true).map(|c| Box::new(c) as Box<dyn Emitter>))
+}
+
+#[cfg(not(feature = "cranelift"))]
+fn cranelift() -> Option<Result<Box<dyn Emitter>, Error>> {
+    None
+}
+
+/// The emitter through Cranelift, if it is compiled in.
+fn general(cranelift: &Option<Result<Box<dyn Emitter>, Error>>) -> Result<Option<&dyn Emitter>, Mismatch> {
+    match cranelift {
+        None => Ok(None),
+        Some(Ok(emitter)) => Ok(Some(&**emitter)),
+        Some(Err(e)) => Err(Mismatch::new("emit", e.to_string())),
+    }
 }
 
 impl Oracle {
@@ -75,10 +95,10 @@ impl Oracle {
         Oracle {
             walker: Engine::new(config(Mode::Interpret, top, false, true)),
             compilers: engines(false, true),
-            general: engines(false, false),
+            general: if cfg!(feature = "cranelift") { engines(false, false) } else { Vec::new() },
             shortcut: engines(true, true),
             rig: Rig::default(),
-            cranelift: emit::Cranelift::for_host(true),
+            cranelift: cranelift(),
         }
     }
 
@@ -212,16 +232,16 @@ impl Oracle {
 
     /// Leaf operations on values.
     fn values(&mut self, case: &Case, cuts: &mut Choices<'_>) -> Check {
-        let cranelift = self.cranelift.as_ref().map_err(|e| Mismatch::new("emit", e.to_string()))?;
+        let emitters = Emitters::All(general(&self.cranelift)?);
         let levels: Vec<Level> = self.compilers.iter().map(|e| e.config().level).collect();
         let engines =
             [("compiled", &self.compilers), ("cranelift", &self.general), ("precompiled", &self.shortcut)];
         let engines = engines.into_iter().flat_map(|(stage, all)| all.iter().map(move |e| (stage, e)));
         let engines: Vec<_> = engines.chain([("apply", &self.walker)]).collect();
-        values::check(case, &engines, &levels, cranelift, &mut self.rig, cuts)?;
-        reductions::check(case, &engines, &levels, cranelift, &mut self.rig, cuts)?;
+        values::check(case, &engines, &levels, emitters, &mut self.rig, cuts)?;
+        reductions::check(case, &engines, &levels, emitters, &mut self.rig, cuts)?;
         let targets: Vec<Target> = Target::available().filter(|t| levels.contains(&t.level())).collect();
-        direct::check(case, &engines, &targets, cranelift, &mut self.rig, cuts)?;
+        direct::check(case, &engines, &targets, emitters, &mut self.rig, cuts)?;
         engines.iter().try_for_each(|(_, engine)| no_fallback(engine))
     }
 
@@ -236,7 +256,7 @@ impl Oracle {
     ) -> Check {
         let engine = &self.compilers[which];
         let level = engine.config().level;
-        let cranelift = self.cranelift.as_ref().map_err(|e| Mismatch::new("emit", e.to_string()))?;
+        let cranelift = general(&self.cranelift)?;
         // With the machine's extensions and without them: the engines only have the former.
         let targets = Target::available().filter(|t| t.level() == level);
         for (target, direction) in targets.flat_map(|t| Direction::BOTH.map(|d| (t, d))) {
@@ -258,7 +278,7 @@ impl Oracle {
                 let legal = legalize::legalize(&plan, widest).map_err(at("legalize"))?;
                 legal.verify().map_err(at("legalize"))?;
                 case.plan("legalize", &legal, moved)?;
-                let emitters = templates.into_iter().chain([cranelift as &dyn Emitter]);
+                let emitters = Emitters::All(cranelift).of(templates);
                 for emitter in emitters.filter(|e| e.widest_access() == widest) {
                     let code = emit::emit(emitter, &legal).map_err(at("emit"))?;
                     addresses(&code).map_err(|m| m.at(direction, Some(level)))?;
@@ -268,14 +288,18 @@ impl Oracle {
         let committed = engine.commit(case.datatype()).map_err(Mismatch::error("commit"))?;
         case.committed("compiled", &committed, &mut self.rig)?;
         case.slices(&committed)?;
-        let general = self.general[which].commit(case.datatype()).map_err(Mismatch::error("commit"))?;
         for pieces in pieces.iter().take(4) {
             case.ranges(&committed, &mut self.rig, pieces, Edge::Front)?;
-            case.ranges(&general, &mut self.rig, pieces, Edge::Back)?;
         }
         no_fallback(engine)?;
-        case.committed("cranelift", &general, &mut self.rig)?;
-        no_fallback(&self.general[which])?;
+        if let Some(engine) = self.general.get(which) {
+            let general = engine.commit(case.datatype()).map_err(Mismatch::error("commit"))?;
+            for pieces in pieces.iter().take(4) {
+                case.ranges(&general, &mut self.rig, pieces, Edge::Back)?;
+            }
+            case.committed("cranelift", &general, &mut self.rig)?;
+            no_fallback(engine)?;
+        }
         let precompiled = self.shortcut[which].commit(case.datatype()).map_err(Mismatch::error("commit"))?;
         if Direction::BOTH.iter().any(|&d| precompiled.schedule(d).starts_with("precompiled")) {
             case.committed("precompiled", &precompiled, &mut self.rig)?;
@@ -325,7 +349,7 @@ fn text(t: &Datatype) -> Check {
 }
 
 /// Normalizing a normal nest changes nothing.
-fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
+pub(super) fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
     let again: LoopNest<Lowered> =
         LoopNest::new(nest.nodes().to_vec(), nest.root(), nest.size(), nest.extent());
     let again = normalize::normalize(&again, arguments).map_err(Mismatch::error("normalize"))?;
@@ -354,7 +378,7 @@ fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
 }
 
 /// What a nest says about overlap is true.
-fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
+pub(super) fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
     let known = nest.disjoint();
     let wrong = match known {
         Disjoint::UpTo(_) => known.holds(case.count()) && case.overlaps(),

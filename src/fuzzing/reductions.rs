@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::case::{Case, Check, Mismatch, ensure, patterned, seeds};
 use super::choices::Choices;
+use super::emitters::Emitters;
 use super::guard::{Edge, Rig, Run, Subject};
 use super::shrink::retyped;
 use super::values;
@@ -108,8 +109,8 @@ impl Reduction {
         (0..user.len()).find(|&i| user[i] != self.after[i] && !self.loose[i])
     }
 
-    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it.
-    fn plans(&self, target: Target, cranelift: &dyn Emitter) -> Check {
+    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it, where there is an emitter.
+    fn plans(&self, target: Target, emitters: Emitters<'_>) -> Check {
         let Ok(plan) = schedule::schedule(&self.nest, self.kind(), target) else { return Ok(()) };
         let at = |stage| move |e| Mismatch::error(stage)(e).at(Direction::Unpack, Some(target.level()));
         plan.verify().map_err(at("schedule"))?;
@@ -119,7 +120,7 @@ impl Reduction {
         self.plan("legalize", &legal)?;
         let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
         let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-        for emitter in templates.into_iter().chain([cranelift]) {
+        for emitter in emitters.of(templates) {
             emit::emit(emitter, &legal).map_err(at("emit"))?;
         }
         Ok(())
@@ -176,20 +177,30 @@ impl Reduction {
     }
 }
 
+/// Judges the stages of a reduction on the case's type, or on one of its shape, without engines.
+pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
+    let (t, op) = chosen(case.datatype(), case.count(), c);
+    let judged =
+        Reduction::new(&t, op, case.count(), c.chance(128)).and_then(|r| r.plans(target, Emitters::None));
+    judged.map_err(|m| named(m, &t, op))
+}
+
+fn named(mut mismatch: Mismatch, t: &Datatype, op: Op) -> Mismatch {
+    mismatch.detail = format!("{op} on\n{t}\n{}", mismatch.detail);
+    mismatch
+}
+
 /// Checks a reduction on the case's type, or on one of its shape: the levels' engines, and the one that compiles nothing.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],
     levels: &[Level],
-    cranelift: &dyn Emitter,
+    emitters: Emitters<'_>,
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {
     let (t, op) = chosen(case.datatype(), case.count(), c);
-    one(&t, op, case.count(), c.chance(128), engines, levels, cranelift, rig, c).map_err(|mut m| {
-        m.detail = format!("{op} on\n{t}\n{}", m.detail);
-        m
-    })
+    one(&t, op, case.count(), c.chance(128), engines, levels, emitters, rig, c).map_err(|m| named(m, &t, op))
 }
 
 #[allow(clippy::too_many_arguments)] // The parts of an oracle, once.
@@ -200,13 +211,13 @@ fn one(
     tame: bool,
     engines: &[(&'static str, &Engine)],
     levels: &[Level],
-    cranelift: &dyn Emitter,
+    emitters: Emitters<'_>,
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {
     let reduction = Reduction::new(t, op, count, tame)?;
     for target in Target::available().filter(|t| levels.contains(&t.level())) {
-        reduction.plans(target, cranelift)?;
+        reduction.plans(target, emitters)?;
     }
     engines.iter().try_for_each(|(stage, engine)| reduction.engine(stage, engine, rig, c))
 }

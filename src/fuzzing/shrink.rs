@@ -71,26 +71,24 @@ fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype
 
 /// The same constructors over other named types; none where one refuses them. Value-index types and markers stay.
 pub(super) fn retyped(root: &Datatype, new: &dyn Fn(Named) -> Named) -> Option<Datatype> {
+    rebuilt(root, &mut |t, combiner| match t.basic() {
+        Some(named) if !named.is_marker() => Some(Datatype::named(new(named))),
+        _ if matches!(combiner, Combiner::ValueIndex { .. }) => Some(t.clone()),
+        _ => Datatype::new(combiner).ok(),
+    })
+}
+
+/// `root` made anew: `make` is called once for every node, children first, with the node and its constructor over what became of its
+/// children. None as soon as it makes none.
+pub fn rebuilt(
+    root: &Datatype,
+    make: &mut dyn FnMut(&Datatype, Combiner) -> Option<Datatype>,
+) -> Option<Datatype> {
     let mut done: HashMap<usize, Datatype> = HashMap::new();
-    let mut stack = vec![(root, false)];
-    while let Some((t, children_done)) = stack.pop() {
-        if done.contains_key(&t.id()) {
-            continue;
-        }
-        let made = match t.basic() {
-            Some(named) if !named.is_marker() => Datatype::named(new(named)),
-            _ if matches!(t.combiner(), Combiner::ValueIndex { .. }) => t.clone(),
-            _ if !children_done => {
-                stack.push((t, true));
-                stack.extend(t.combiner().children().map(|child| (child, false)));
-                continue;
-            }
-            _ => {
-                let children: Option<Vec<_>> =
-                    t.combiner().children().map(|child| done.get(&child.id()).cloned()).collect();
-                with_children(t.combiner(), &children?).ok()?
-            }
-        };
+    for t in postorder(root) {
+        let children: Option<Vec<_>> =
+            t.combiner().children().map(|child| done.get(&child.id()).cloned()).collect();
+        let made = make(t, over(t.combiner(), &children?))?;
         done.insert(t.id(), made);
     }
     done.remove(&root.id())
@@ -98,6 +96,10 @@ pub(super) fn retyped(root: &Datatype, new: &dyn Fn(Named) -> Named) -> Option<D
 
 /// The same constructor over other children.
 fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype> {
+    Datatype::new(over(combiner, children))
+}
+
+fn over(combiner: &Combiner, children: &[Datatype]) -> Combiner {
     let mut combiner = combiner.clone();
     match &mut combiner {
         Combiner::Named(_)
@@ -121,7 +123,7 @@ fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype>
             (*value, *index) = (children[0].clone(), children[1].clone());
         }
     }
-    Datatype::new(combiner)
+    combiner
 }
 
 /// Mutable views of the numbers of a constructor: single ones, and groups of arrays that have one length.

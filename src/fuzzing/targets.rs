@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use super::{
-    Budget, Choices, Failure, Oracle, check_cache, check_growth, check_hostile, check_text, check_wire,
-    datatype, growing, instances,
+    Budget, Choices, Compilers, Failure, Oracle, check_cache, check_growth, check_hostile, check_stages,
+    check_text, check_wire, datatype, growing, instances,
 };
 use crate::target::Level;
 
@@ -12,10 +12,12 @@ use crate::target::Level;
 pub type Target = fn(&[u8]);
 
 /// Name and function of every target.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("parse", parse),
     ("hostile", hostile),
     ("engines", engines),
+    ("stages", stages),
+    ("kernels", kernels),
     ("ranges", ranges),
     ("cache", cache),
     ("wire", wire),
@@ -23,6 +25,7 @@ pub const TARGETS: [(&str, Target); 6] = [
 
 thread_local! {
     static ORACLE: RefCell<Oracle> = RefCell::new(Oracle::new(&levels()));
+    static COMPILERS: RefCell<Compilers> = RefCell::default();
 }
 
 fn levels() -> Vec<Level> {
@@ -56,6 +59,46 @@ pub fn engines(data: &[u8]) {
     if let Err(mismatch) = ORACLE.with_borrow_mut(|oracle| oracle.check(&t, count, &mut c)) {
         panic!("{}", Failure::shrunk(&t, count, mismatch, &levels()));
     }
+}
+
+/// Cases that an input of [`stages`] and of [`kernels`] stands for: itself, and others that differ from it in one byte, the same ones every time. A fuzzer
+/// spends three times as long on what it learns of an input as such a case takes.
+const CASES: [u64; 2] = [16, 4];
+
+fn neighbours(data: &[u8], cases: u64, case: impl Fn(&[u8])) {
+    case(data);
+    let mut bytes = data.to_vec();
+    let hash =
+        data.iter().fold(0, |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut c = Choices::from_seed(hash);
+    for _ in 1..if data.is_empty() { 1 } else { cases } {
+        let at = c.below(data.len() as u64) as usize;
+        let old = std::mem::replace(&mut bytes[at], c.byte());
+        case(&bytes);
+        bytes[at] = old;
+    }
+}
+
+/// Small datatypes through the stages, by evaluation against the type map: nothing is compiled, so there are many.
+pub fn stages(data: &[u8]) {
+    neighbours(data, CASES[0], |data| {
+        let mut c = Choices::from_bytes(data);
+        let t = datatype(&mut c, &Budget::tiny());
+        let count = instances(&mut c).min(3);
+        check_stages(&t, count, &mut c).unwrap_or_else(|mismatch| panic!("{count} of {t}\n{mismatch}"));
+    });
+}
+
+/// Small datatypes compiled by one compiler, in both directions, whole and in two pieces, between guard pages.
+pub fn kernels(data: &[u8]) {
+    neighbours(data, CASES[1], |data| {
+        let mut c = Choices::from_bytes(data);
+        let budget = if c.chance(64) { Budget::small() } else { Budget::tiny() };
+        let t = datatype(&mut c, &budget);
+        let count = instances(&mut c).min(17);
+        let checked = COMPILERS.with_borrow_mut(|compilers| compilers.check(&t, count, &mut c));
+        checked.unwrap_or_else(|mismatch| panic!("{count} of {t}\n{mismatch}"));
+    });
 }
 
 /// Any pieces of the packed stream, in any order, overlapping or not.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::case::{Case, Check, Mismatch, ensure, patterned, seeds};
 use super::choices::Choices;
+use super::emitters::Emitters;
 use super::guard::{Edge, Rig, Run, Subject};
 use crate::committed::Applied;
 use crate::datatype::Datatype;
@@ -66,8 +67,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Judges the plans for a target, evaluated one operation at a time, and that there is code for them.
-    pub(super) fn plans(&self, target: Target, cranelift: &dyn Emitter) -> Check {
+    /// Judges the plans for a target, evaluated one operation at a time, and that there is code for them, where there is an emitter.
+    pub(super) fn plans(&self, target: Target, emitters: Emitters<'_>) -> Check {
         for direction in self.directions() {
             let kind = Kind { direction, operation: Operation::External32 };
             let Ok(plan) = schedule::schedule(&self.nest, kind, target) else { continue };
@@ -80,7 +81,7 @@ impl<'a> Values<'a> {
             self.plan("legalize", &legal)?;
             let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
             let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-            for emitter in templates.into_iter().chain([cranelift]) {
+            for emitter in emitters.of(templates) {
                 emit::emit(emitter, &legal).map_err(at("emit"))?;
             }
         }
@@ -190,18 +191,23 @@ pub(super) fn pieces(nest: &LoopNest<Normal, Value>, case: &Case, c: &mut Choice
     pieces
 }
 
+/// Judges the stages in external32, without engines.
+pub(super) fn stages(case: &Case, target: Target) -> Check {
+    Values::new(case)?.plans(target, Emitters::None)
+}
+
 /// Checks the levels' engines, and the one that compiles nothing.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],
     levels: &[Level],
-    cranelift: &dyn Emitter,
+    emitters: Emitters<'_>,
     rig: &mut Rig,
     c: &mut Choices<'_>,
 ) -> Check {
     let values = Values::new(case)?;
     for target in Target::available().filter(|t| levels.contains(&t.level())) {
-        values.plans(target, cranelift)?;
+        values.plans(target, emitters)?;
     }
     engines.iter().try_for_each(|(stage, engine)| values.engine(stage, engine, rig, c))
 }

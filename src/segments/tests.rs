@@ -102,6 +102,7 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
         list
     };
     assert_eq!(segments.len(), expected.len() as u64, "{name}");
+    assert_eq!(segments.is_empty(), expected.is_empty(), "{name}");
     let mut starts = vec![0];
     expected.iter().for_each(|s| starts.push(starts[starts.len() - 1] + s.1));
     let start = starts[expected.len()];

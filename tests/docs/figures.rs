@@ -1,5 +1,6 @@
 //! The figures of the documents: tables between `<!-- figures: FILE -->` and `<!-- end -->` are those of the record FILE, after
-//! `<!-- break-even: STEM HOST HOST -->` those of the records STEM-HOST.csv, the first of which is shown in full.
+//! `<!-- break-even: STEM HOST HOST -->` those of the records STEM-HOST.csv, the first of which is shown in full, after `<!-- runtime: FILE -->` and
+//! `<!-- runtime-ratios: FILE -->` those of MPICH on ours.
 
 use std::fmt::Write as _;
 
@@ -181,6 +182,88 @@ fn rates(names: &[String], lines: &[Line]) -> String {
     out
 }
 
+/// A line of a record of `tests/runtime.sh --bench`: nanoseconds on stock yaksa, on ours, by hand.
+fn runtime_rows(file: &str) -> Vec<(String, f64, f64, Option<f64>)> {
+    let text = read(file);
+    let lines = text.lines().filter(|l| !l.starts_with('#')).skip(1);
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        (fields[0].to_owned(), fields[1].parse().unwrap(), fields[2].parse().unwrap(), fields[3].parse().ok())
+    };
+    lines.map(row).collect()
+}
+
+/// Microseconds of a few rows inside MPICH.
+fn runtime(file: &str) -> String {
+    let chosen = [
+        ("pack struct_i_d_f3.L", "`MPI_Pack` of an array of structs of int, double, float[3]"),
+        ("pack indexed_1to8.L", "`MPI_Pack` of 100,000 irregular blocks of 1 to 8 doubles"),
+        ("message struct_i_d_f3.S", "a message of 128 structs"),
+        ("message struct_i_d_f3.L", "a message of the array of structs"),
+        ("message FFT2D_scatter.S", "a message of 256 KiB of a transpose of complex numbers"),
+        ("message face_z.L", "a message of a face of a cube of 256^3 doubles"),
+        ("alltoallw subarrays 1 MiB", "`MPI_Alltoallw` of subarrays, 1 MiB a rank"),
+        ("bcast structs 64 KiB", "`MPI_Bcast` of 64 KiB of structs"),
+        ("allgather structs 64 KiB", "`MPI_Allgather` of 64 KiB of structs a rank"),
+        ("put created 64 B by 128 64 KiB", "`MPI_Put` of 64 KiB to blocks of 64 B by 128, with two fences"),
+        (
+            "accumulate created 8 B by 16 64 KiB",
+            "`MPI_Accumulate` of 64 KiB to doubles by 16 B, with two fences",
+        ),
+    ];
+    let rows = runtime_rows(file);
+    let mut out = String::from(
+        "| Microseconds in MPICH 4.0.2 | stock yaksa | ours | packed by hand |\n|---|---|---|---|\n",
+    );
+    for (name, words) in chosen {
+        let (_, stock, ours, hand) = rows.iter().find(|(row, ..)| row == name).unwrap();
+        let [stock, ours, hand] = [*stock, *ours, hand.unwrap()].map(|ns| match ns / 1e3 {
+            us if us < 10.0 => format!("{us:.2}"),
+            us if us < 100.0 => format!("{us:.1}"),
+            us => format!("{us:.0}"),
+        });
+        let _ = writeln!(out, "| {words} | {stock} | {ours} | {hand} |");
+    }
+    out
+}
+
+/// Ratios of all rows of a record of a runtime, by what they call.
+fn runtime_ratios(file: &str) -> String {
+    let groups = [
+        ("pack ", "`MPI_Pack`"),
+        ("unpack ", "`MPI_Unpack`"),
+        ("message ", "messages"),
+        ("alltoallw ", "`MPI_Alltoallw`"),
+        ("bcast ", "`MPI_Bcast`"),
+        ("allgather ", "`MPI_Allgather`"),
+        ("put created ", "`MPI_Put`, window created"),
+        ("put shared ", "`MPI_Put`, window allocated"),
+        ("accumulate created ", "`MPI_Accumulate`, window created"),
+        ("accumulate shared ", "`MPI_Accumulate`, window allocated"),
+        ("create and pack once ", "type made, packed once, freed"),
+        ("create ", "type made and freed"),
+        ("memory of a live type", "memory of a live type"),
+    ];
+    let rows = runtime_rows(file);
+    let mut out = String::from(
+        "| | rows | ours over stock | slowest of them | slower by more than 5 % | ours over hand-packed |\n|---|---|---|---|---|---|\n",
+    );
+    let mut seen = 0;
+    for (start, words) in groups {
+        let others = |name: &str| start == "create " && name.starts_with("create and ");
+        let of = || rows.iter().filter(move |(name, ..)| name.starts_with(start) && !others(name));
+        let over = || of().map(|(_, stock, ours, _)| ours / stock);
+        let worst = over().fold(0.0, f64::max);
+        let hand: Vec<f64> = of().filter_map(|(_, _, ours, hand)| Some(ours / (*hand)?)).collect();
+        let hand = if hand.is_empty() { String::new() } else { format!("{:.2}", mean(hand.into_iter())) };
+        let (n, slower) = (of().count(), over().filter(|r| *r > 1.05).count());
+        let _ = writeln!(out, "| {words} | {n} | {:.2} | {worst:.2} | {slower} | {hand} |", mean(over()));
+        seen += n;
+    }
+    assert_eq!(seen, rows.len(), "rows of {file} that no group has");
+    out
+}
+
 #[test]
 fn performance_has_the_figures_of_its_records() {
     let table = |key: &str, file: &str| match key {
@@ -198,11 +281,26 @@ fn performance_has_the_figures_of_its_records() {
 
 #[test]
 fn the_readme_has_the_rates_of_its_record() {
-    let table = |_: &str, file: &str| {
-        let (names, lines) = record(file);
-        rates(&names, &lines)
+    let table = |key: &str, file: &str| match key {
+        "figures" => {
+            let (names, lines) = record(file);
+            rates(&names, &lines)
+        }
+        "runtime" => runtime(file),
+        _ => panic!("no such table: {key}"),
     };
     let (wanted, tables) = with_tables(&read("README.md"), table);
-    assert_eq!(tables, 1);
+    assert_eq!(tables, 2);
     hold("README.md", &wanted);
+}
+
+#[test]
+fn the_guide_has_the_ratios_of_its_record() {
+    let table = |key: &str, file: &str| match key {
+        "runtime-ratios" => runtime_ratios(file),
+        _ => panic!("no such table: {key}"),
+    };
+    let (wanted, tables) = with_tables(&read("docs/EMBEDDING.md"), table);
+    assert_eq!(tables, 1);
+    hold("docs/EMBEDDING.md", &wanted);
 }

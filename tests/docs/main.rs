@@ -5,6 +5,7 @@
 mod examples;
 mod extending;
 mod figures;
+mod guide;
 mod identities;
 mod kinds;
 

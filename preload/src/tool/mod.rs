@@ -12,9 +12,9 @@ use ddtc::datatype::Named;
 use ddtc::process::Mutex;
 use ddtc::tool::{Kind, Value};
 
-use crate::abi::{Abi, Tool};
 use crate::handles::missing;
 use crate::host::{HandleWord, Host};
+use ddtc::abi::{Abi, Tool};
 
 /// A thing that is shown: the host's of this index, or ours.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use super::{
     Shown, Source, at, constants, datatype, enumeration, is, place, put, pvar_handles, ready, set, shown,
     string, take,
 };
-use crate::abi::Tool;
 use crate::handles::{missing, set_handle};
 use crate::host::Host;
+use ddtc::abi::Tool;
 
 /// Our performance variables with their index in the engine: those that messages may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {

@@ -11,10 +11,10 @@
 use std::ffi::{c_int, c_void};
 
 use super::completion::MPI_Request_get_status;
-use crate::abi::Abi;
 use crate::handles::{handle_at, missing};
 use crate::host::Host;
 use crate::status;
+use ddtc::abi::Abi;
 
 /// Handles and statuses of a call.
 struct Arrays {

@@ -210,6 +210,7 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
         }
         expected.push(format!("MPI_{}", name.to_uppercase()));
     }
+    expected.push("DDTC_PRELOAD_VERSION".to_owned());
     expected.sort();
     assert_eq!(names(&["-D", "--defined-only"]), expected);
     let imported = names(&["-D", "--undefined-only"]);

@@ -3,9 +3,14 @@
 mod clients;
 mod collectives;
 mod corpus;
+mod doctor;
 mod external;
 mod faults;
+mod guide;
+mod hunt;
+mod install;
 mod messages;
 mod programs;
 mod reduce;
 mod setup;
+mod wheel;

@@ -214,6 +214,19 @@ pub(crate) fn command_line() -> PathBuf {
     PROGRAM.get_or_init(|| build("ddtc").join("ddtc")).clone()
 }
 
+/// The folder with everything that is installed.
+pub(crate) fn built() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    command_line();
+    let build_all = || {
+        if Path::new(env!("CARGO_MANIFEST_DIR")).join("../yaksa").is_dir() {
+            build("ddtc-yaksa");
+        }
+        build("ddtc-capi")
+    };
+    BUILT.get_or_init(build_all).clone()
+}
+
 fn build(package: &str) -> PathBuf {
     let folder = deps().parent().unwrap().to_path_buf();
     let profile = match folder.file_name().unwrap().to_str().unwrap() {

@@ -1,13 +1,17 @@
 //! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
-//! `draw`, `explain`, `preload`, `segments`, `tune` and `wire`.
+//! `doctor`, `draw`, `explain`, `preload`, `report`, `segments`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod bench;
 mod check;
 mod corpus;
+mod doctor;
 mod draw;
 mod explain;
+mod generate;
+mod hunt;
 mod preload;
+mod report;
 mod segments;
 mod tree;
 mod tune;
@@ -59,20 +63,29 @@ enum Verb {
     Emit(explain::StageArgs),
     /// Measure pack and unpack against hand-written C loops and memcpy
     Bench(bench::Args),
-    /// Compare compiled and walked code with the interpreter on random datatypes
+    /// Compare compiled and walked code, or an MPI library, with the definition on random datatypes
     Check(check::Args),
+    #[command(hide = true)]
+    HuntWorker(hunt::worker::Args),
     /// List or print the entries of the corpus
     Corpus(corpus::Args),
     /// Draw the memory of a datatype: blocks in packed order, gaps, bounds, instances
     Draw(draw::Args),
+    /// Make the page and the document of what `ddtc check --mpi` found
+    Report(report::Args),
     /// List the contiguous pieces of memory that a datatype consists of
     Segments(segments::Args),
     /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
     Preload(preload::Args),
+    /// Say what there is, whether it fits together and whether messages are converted, and what to do where not
+    Doctor(doctor::Args),
     /// Measure which messages gain under the preload library, and write its table
     Tune(tune::Args),
     /// Write the wire form of a datatype into a file, or read one
     Wire(wire::Args),
+    /// Write manual pages, completions and the shipped policy table into a folder, as they are installed
+    #[command(hide = true)]
+    Generate(generate::Args),
 }
 
 fn main() -> ExitCode {
@@ -84,7 +97,7 @@ fn main() -> ExitCode {
     };
     tracing_subscriber::fmt().with_max_level(max).with_writer(std::io::stderr).without_time().init();
     match run(cli.verb) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -92,12 +105,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
+fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
     let Some(verb) = verb else {
         Cli::command().print_help()?;
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     };
     match verb {
+        // Continuous integration tells what was found from what went wrong.
+        Verb::Check(args) => return check::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Lower(args) => explain::stage("lower", &args),
         Verb::Refine(args) => explain::stage("refine", &args),
@@ -106,14 +121,18 @@ fn run(verb: Option<Verb>) -> Result<(), Box<dyn Error>> {
         Verb::Legalize(args) => explain::stage("legalize", &args),
         Verb::Emit(args) => explain::stage("emit", &args),
         Verb::Bench(args) => bench::run(&args),
-        Verb::Check(args) => check::run(&args),
+        Verb::HuntWorker(args) => hunt::worker::run(&args),
         Verb::Corpus(args) => corpus::run(&args),
         Verb::Draw(args) => draw::run(&args),
+        Verb::Report(args) => report::run(&args),
         Verb::Segments(args) => segments::run(&args),
         Verb::Preload(args) => preload::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Tune(args) => tune::run(&args),
         Verb::Wire(args) => wire::run(&args),
+        Verb::Generate(args) => generate::run(&args, Cli::command()),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
 /// The CPU level to use: `wanted`, or `DDTC_TARGET`, or the highest of this machine.

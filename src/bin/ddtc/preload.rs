@@ -16,7 +16,7 @@ use ddtc::files;
 use ddtc::target::Level;
 
 /// The preload library's file name.
-const LIBRARY: &str = "libddtc_preload.so";
+pub(crate) const LIBRARY: &str = "libddtc_preload.so";
 
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
@@ -120,11 +120,17 @@ pub(crate) fn library(given: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
         }
     };
     let found = candidates.iter().find(|c| c.is_file());
-    found.map(|file| file.canonicalize()).transpose()?.ok_or_else(|| {
+    let file = found.map(|file| file.canonicalize()).transpose()?.ok_or_else(|| {
         let tried: Vec<String> = candidates.iter().map(|c| c.display().to_string()).collect();
-        let help = "build it with `cargo build --release -p ddtc-preload`, or name it with --library";
-        format!("no preload library at {}: {help}", tried.join(" or ")).into()
-    })
+        let help = "install.sh and the Python package put it there; from the sources `cargo build --release -p ddtc-preload` does; \
+                    or name it with --library";
+        format!("no preload library at {}: {help}", tried.join(" or "))
+    })?;
+    if file.to_string_lossy().contains([' ', ':', '\t', '\n']) {
+        let rule = "the loader splits LD_PRELOAD at blanks and colons: move it to a folder without them";
+        return Err(format!("{}: {rule}", file.display()).into());
+    }
+    Ok(file)
 }
 
 /// `LD_PRELOAD` with the library in front of what is there.

@@ -22,6 +22,7 @@ use target_lexicon::Triple;
 
 use super::{Emitter, Listing};
 use crate::error::{Error, ErrorClass, Result};
+use crate::kernel::ModuleTarget;
 use crate::kind::Direction;
 use crate::micro::{Argument, Call, Role};
 use crate::plan::{Body, Field, Legal, Offsets, Op, Operand, Operands, Plan, Quantity};
@@ -109,7 +110,7 @@ impl Emitter for Cranelift {
         })
     }
 
-    fn module_target(&self) -> Option<&OwnedTargetIsa> {
+    fn module_target(&self) -> Option<&ModuleTarget> {
         Some(&self.isa)
     }
 }

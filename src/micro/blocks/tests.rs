@@ -136,5 +136,11 @@ fn names() {
     let widths = Widths { user: Width::I64, packed: Width::I32, len: Width::I32 };
     let micro = super::micro(widths, Direction::Unpack, Level::Baseline);
     assert_eq!(micro.to_string(), "blocks.i64.i32.i32.unpack.baseline");
-    assert_eq!(micro.address(), function(widths, Direction::Unpack, Level::Baseline) as usize);
+    // The number of a variant keeps every width.
+    for [user, packed, len] in (0..8).map(|bits| [0, 1, 2].map(|b| Width::of_number(bits >> b))) {
+        let widths = Widths { user, packed, len };
+        assert_eq!(Widths::of_number(widths.number()), widths);
+        let micro = super::micro(widths, Direction::Unpack, Level::Baseline);
+        assert_eq!(micro.address(), function(widths, Direction::Unpack, Level::Baseline) as usize);
+    }
 }

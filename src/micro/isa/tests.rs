@@ -1,6 +1,8 @@
 //! What instruction sets say of themselves holds together, on any machine.
 
+use super::avx2::Avx2;
 use super::{ALL, Isa, Lengths, MadeFor, by_length, has};
+use crate::micro::constant_length::misaligned;
 use crate::micro::{Direction, Micro, Width, rows, strided, transpose};
 use crate::target::Level;
 
@@ -57,6 +59,16 @@ fn groups_are_whole_blocks_that_a_cursor_reaches() {
         }
         assert_eq!(by_length(gathered, 5), 0, "{level}");
     }
+}
+
+#[test]
+fn few_blocks_lead_to_aligned_stores() {
+    // AVX2 aligns blocks of 24 bytes to 32: places, and the blocks before the first that is aligned; none where none ever is.
+    for (place, blocks) in [(0, 0), (8, 1), (16, 2), (24, 3), (32, 0), (4, 0), (40, 1), (63, 0)] {
+        assert_eq!(misaligned::<Avx2, 24>(std::ptr::without_provenance_mut(place)), blocks, "{place}");
+    }
+    // Every block of so many bytes is as misaligned as the first.
+    assert_eq!(misaligned::<Avx2, 32>(std::ptr::without_provenance_mut(8)), 0);
 }
 
 #[test]

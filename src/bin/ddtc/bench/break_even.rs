@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ddtc::corpus::{self, CorpusEntry};
-use ddtc::datatype::c::{HostBounds, constructors, literal};
+use ddtc::datatype::c::literal;
 use ddtc::policy::{Family, Library};
 use ddtc::target::Level;
 use indicatif::ProgressBar;
 
 use super::measure::median;
+use super::mpi_source::{self, Numbers};
 
 const PROGRAM: &str = include_str!("break_even.c");
 
@@ -108,17 +109,7 @@ fn header(layouts: &[Layout]) -> Result<String, Box<dyn Error>> {
     let mut out = String::new();
     let mut rows = String::new();
     for (i, Layout { entry, .. }) in layouts.iter().enumerate() {
-        let payload = entry.payload().filter(|&n| n > 0 && i32::try_from(n).is_ok());
-        let (Some(payload), Some((low, high)), Ok(count)) =
-            (payload, entry.span(), i32::try_from(entry.count))
-        else {
-            return Err(format!("{} has no bytes, or more than an int of MPI_Pack says", entry.name).into());
-        };
-        let _ = writeln!(out, "static MPI_Datatype make_{i}(void) {{");
-        let root = constructors(&entry.datatype, HostBounds::Resized, &mut out);
-        let _ = writeln!(out, "    return {root};\n}}");
-        // The origin belongs to the buffer, so that no address is before it.
-        let (low, high) = (low.min(0), high.max(0));
+        let Numbers { count, low, high, payload } = mpi_source::maker(i, entry, &mut out)?;
         let _ = writeln!(
             rows,
             "    {{make_{i}, {count}, {}, {high}, {payload}}}, /* {} */",

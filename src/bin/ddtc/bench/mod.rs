@@ -20,6 +20,7 @@ mod layouts;
 mod loops;
 pub(crate) mod machine;
 mod measure;
+mod mpi_source;
 mod native;
 mod pieces;
 mod reductions;
@@ -113,6 +114,9 @@ pub(crate) struct Args {
     /// Count instructions per call of a handful of kernels under valgrind instead of measuring time
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit"])]
     instructions: bool,
+    /// Only write layouts.h into this folder: the layouts by MPI calls and as loops in C, for programs that measure an MPI library
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["names", "sweep", "corpus", "svg", "csv", "record"])]
+    mpi_source: Option<PathBuf>,
     /// Write figures as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -149,6 +153,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let (Some(calls), [name]) = (args.calls, args.names.as_slice()) {
         let direction = if args.calls_of == "unpack" { Direction::Unpack } else { Direction::Pack };
         return instructions::call(name, direction, calls, level);
+    }
+    if let Some(folder) = &args.mpi_source {
+        let path = folder.join("layouts.h");
+        let text = mpi_source::with_loops(&layouts::rows(Sizes::Corpus))?;
+        return Ok(fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?);
     }
     if args.record && !Path::new("benches/record").is_dir() {
         return Err("there is no directory benches/record here: run --record in the source tree".into());

@@ -124,6 +124,16 @@ pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Resu
     save(path, &file(t, count, name, None, format, None)?)
 }
 
+/// The picture as the text of an SVG, for a page that it stands in: its classes have one or two letters.
+///
+/// # Errors
+/// Counts whose bytes or displacements do not fit.
+pub(crate) fn svg(t: &Datatype, count: u64, name: &str) -> Result<String, Box<dyn Error>> {
+    let map = Map::new(t, count)?;
+    let fold = Fold::new(&map, None, picture::LINES);
+    Ok(svg::write(&picture::scene(&map, &fold, name), None))
+}
+
 fn file(
     t: &Datatype,
     count: u64,
@@ -143,7 +153,10 @@ fn file(
 }
 
 /// Writes beside `path` and gives the file its name when it is whole.
-fn save(path: &Path, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
+///
+/// # Errors
+/// What the system says, with the name.
+pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
     let named = |e: std::io::Error| format!("{}: {e}", path.display());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));

@@ -1,4 +1,4 @@
-//! The three ABIs of MPI in C: all that differs between hosts, in one place.
+//! The three ABIs of MPI in C: all that differs between the libraries that ddtc runs under or asks, in one place.
 //!
 //! A handle is 32 bits wide in MPICH's ABI, an address in Open MPI's and pointer-sized in the MPI-5 standard ABI; in registers
 //! all are 64-bit words, of which MPICH's use the lower half. Values are those of the `mpi.h` of MPICH 5.0.2 (its ABI is fixed
@@ -7,82 +7,108 @@
 
 use std::ffi::c_int;
 
-/// A handle of the host as an argument of a call, whichever ABI the host has: 4 or 8 bytes wide. Bits above its width are not
-/// defined; `Host::mask` clears them.
-pub(crate) type HandleWord = u64;
+use crate::datatype::Named;
+use crate::datatype::contents::{CombinerKind, Constants};
 
-use ddtc::datatype::Named;
-use ddtc::datatype::contents::{CombinerKind, Constants};
+pub mod queries;
 
 /// Which ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flavour {
+pub enum Flavour {
+    /// That of MPICH since 3.1, of Intel MPI, MVAPICH and Cray MPI.
     Mpich,
+    /// Open MPI's.
     OpenMpi,
+    /// That of MPI 5.0, appendix A.
     Standard,
 }
 
-/// Constants of the tool interface, each `MPI_T_` and its name in capitals.
-#[derive(Debug)]
-pub(crate) struct Tool {
-    pub(crate) verbosity_user_basic: c_int,
-    pub(crate) verbosity_tuner_basic: c_int,
-    pub(crate) bind_no_object: c_int,
-    pub(crate) scope_local: c_int,
-    /// `MPI_T_PVAR_CLASS_LEVEL`, `_COUNTER`, `_AGGREGATE`, `_TIMER`.
-    pub(crate) pvar_classes: [c_int; 4],
-    /// `MPI_T_PVAR_ALL_HANDLES`, or 0 where it is the value of a symbol.
-    pub(crate) pvar_all_handles: usize,
-    pub(crate) pvar_all_handles_symbol: &'static str,
-    pub(crate) err_invalid: c_int,
-    pub(crate) err_invalid_index: c_int,
-    pub(crate) err_invalid_handle: c_int,
-    pub(crate) err_out_of_handles: c_int,
-    pub(crate) err_invalid_session: c_int,
-    pub(crate) err_pvar_no_startstop: c_int,
-    pub(crate) err_pvar_no_write: c_int,
+/// What is asked of a loaded library to tell its ABI.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs<'a> {
+    /// The object `ompi_mpi_int` exists.
+    pub has_ompi_int: bool,
+    /// What `MPI_Abi_get_version` says, if it is there and succeeds.
+    pub abi_version: Option<(c_int, c_int)>,
+    /// The file that `MPI_Pack` comes from.
+    pub file: &'a str,
+    /// First line of `MPI_Get_library_version`.
+    pub version: &'a str,
 }
 
-/// One ABI.
+/// Words in the version of libraries with MPICH's ABI.
+const FAMILY: [&str; 6] = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY", "ParaStation", "HPE MPI"];
+
+/// Constants of the tool interface, each `MPI_T_` and its name in capitals.
 #[derive(Debug)]
-pub(crate) struct Abi {
-    pub(crate) flavour: Flavour,
-    pub(crate) name: &'static str,
+#[allow(missing_docs, reason = "the names of the standard")]
+pub struct Tool {
+    pub verbosity_user_basic: c_int,
+    pub verbosity_tuner_basic: c_int,
+    pub bind_no_object: c_int,
+    pub scope_local: c_int,
+    /// `MPI_T_PVAR_CLASS_LEVEL`, `_COUNTER`, `_AGGREGATE`, `_TIMER`.
+    pub pvar_classes: [c_int; 4],
+    /// `MPI_T_PVAR_ALL_HANDLES`, or 0 where it is the value of a symbol.
+    pub pvar_all_handles: usize,
+    pub pvar_all_handles_symbol: &'static str,
+    pub err_invalid: c_int,
+    pub err_invalid_index: c_int,
+    pub err_invalid_handle: c_int,
+    pub err_out_of_handles: c_int,
+    pub err_invalid_session: c_int,
+    pub err_pvar_no_startstop: c_int,
+    pub err_pvar_no_write: c_int,
+}
+
+/// One ABI. `err_` are error classes; a name ending in `_symbol` is that of the object whose address the handle is.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names of the standard")]
+pub struct Abi {
+    pub flavour: Flavour,
+    pub name: &'static str,
     /// Bytes of a handle in an array.
-    pub(crate) handle_bytes: usize,
+    pub handle_bytes: usize,
     /// The bits of a register that hold a handle.
-    pub(crate) handle_mask: u64,
+    pub handle_mask: u64,
     /// `MPI_COMM_WORLD`, `MPI_COMM_SELF` and `MPI_DATATYPE_NULL`, or 0 where they are addresses of symbols.
-    pub(crate) world: u64,
-    pub(crate) myself: u64,
-    pub(crate) type_null: u64,
+    pub world: u64,
+    pub myself: u64,
+    pub type_null: u64,
     /// The symbols of the three.
-    pub(crate) world_symbol: &'static str,
-    pub(crate) self_symbol: &'static str,
-    pub(crate) type_null_symbol: &'static str,
-    pub(crate) constants: Constants,
-    pub(crate) err_value_too_large: c_int,
-    pub(crate) err_other: c_int,
-    pub(crate) err_type: c_int,
-    pub(crate) err_truncate: c_int,
-    pub(crate) tool: Tool,
-    pub(crate) err_in_status: c_int,
-    pub(crate) err_pending: c_int,
+    pub world_symbol: &'static str,
+    pub self_symbol: &'static str,
+    pub type_null_symbol: &'static str,
+    pub constants: Constants,
+    pub err_value_too_large: c_int,
+    pub err_other: c_int,
+    pub err_type: c_int,
+    pub err_truncate: c_int,
+    pub tool: Tool,
+    pub err_in_status: c_int,
+    pub err_pending: c_int,
     /// `MPI_PROC_NULL` and `MPI_ROOT`.
-    pub(crate) proc_null: c_int,
-    pub(crate) root: c_int,
+    pub proc_null: c_int,
+    pub root: c_int,
     /// The address that means `MPI_IN_PLACE`.
-    pub(crate) in_place: usize,
+    pub in_place: usize,
     /// `MPI_ANY_SOURCE`.
-    pub(crate) any_source: c_int,
+    pub any_source: c_int,
     /// `MPI_REQUEST_NULL`, or 0 where it is the address of a symbol.
-    pub(crate) request_null: u64,
-    pub(crate) request_null_symbol: &'static str,
+    pub request_null: u64,
+    pub request_null_symbol: &'static str,
+    /// `MPI_ERRORS_RETURN`, `MPI_INFO_NULL` and `MPI_SUM`, or 0 where they are addresses of symbols.
+    pub errors_return: u64,
+    pub errors_return_symbol: &'static str,
+    pub info_null: u64,
+    pub info_null_symbol: &'static str,
+    pub op_sum: u64,
+    pub op_sum_symbol: &'static str,
     /// Bytes of a status, where its `MPI_SOURCE` and `MPI_ERROR` are, and the address that means `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE`.
-    pub(crate) status_bytes: usize,
-    pub(crate) status_source: usize,
-    pub(crate) status_error: usize,
-    pub(crate) status_ignore: usize,
+    pub status_bytes: usize,
+    pub status_source: usize,
+    pub status_error: usize,
+    pub status_ignore: usize,
     combiners: [c_int; 20],
 }
 
@@ -115,7 +141,8 @@ const COMBINERS: [CombinerKind; 20] = [
 /// No such combiner in the ABI.
 const NONE: c_int = c_int::MIN;
 
-pub(crate) static MPICH: Abi = Abi {
+/// MPICH's.
+pub static MPICH: Abi = Abi {
     flavour: Flavour::Mpich,
     name: "MPICH ABI",
     handle_bytes: 4,
@@ -163,6 +190,12 @@ pub(crate) static MPICH: Abi = Abi {
     any_source: -2,
     request_null: 0x2c00_0000,
     request_null_symbol: "",
+    errors_return: 0x5400_0001,
+    errors_return_symbol: "",
+    info_null: 0x1c00_0000,
+    info_null_symbol: "",
+    op_sum: 0x5800_0003,
+    op_sum_symbol: "",
     status_bytes: 20,
     status_source: 8,
     status_error: 16,
@@ -170,7 +203,8 @@ pub(crate) static MPICH: Abi = Abi {
     combiners: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 19, 11, 12, 13, 14, 15, 16, 17, 18, 20],
 };
 
-pub(crate) static OPEN_MPI: Abi = Abi {
+/// Open MPI's.
+pub static OPEN_MPI: Abi = Abi {
     flavour: Flavour::OpenMpi,
     name: "Open MPI ABI",
     handle_bytes: 8,
@@ -218,6 +252,12 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     any_source: -1,
     request_null: 0,
     request_null_symbol: "ompi_request_null",
+    errors_return: 0,
+    errors_return_symbol: "ompi_mpi_errors_return",
+    info_null: 0,
+    info_null_symbol: "ompi_mpi_info_null",
+    op_sum: 0,
+    op_sum_symbol: "ompi_mpi_op_sum",
     status_bytes: 24,
     status_source: 0,
     status_error: 8,
@@ -225,7 +265,8 @@ pub(crate) static OPEN_MPI: Abi = Abi {
     combiners: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 10, 11, 12, 13, 14, 15, 16, 17, NONE],
 };
 
-pub(crate) static STANDARD: Abi = Abi {
+/// The standard's.
+pub static STANDARD: Abi = Abi {
     flavour: Flavour::Standard,
     name: "MPI-5 ABI",
     handle_bytes: 8,
@@ -265,6 +306,12 @@ pub(crate) static STANDARD: Abi = Abi {
     any_source: -1,
     request_null: 0x180,
     request_null_symbol: "",
+    errors_return: 0x143,
+    errors_return_symbol: "",
+    info_null: 0x130,
+    info_null_symbol: "",
+    op_sum: 0x21,
+    op_sum_symbol: "",
     status_bytes: 32,
     status_source: 0,
     status_error: 8,
@@ -275,14 +322,36 @@ pub(crate) static STANDARD: Abi = Abi {
 };
 
 impl Abi {
+    /// The ABI of a library that gives these signs.
+    ///
+    /// # Errors
+    /// What is unknown about the library.
+    pub fn of(signs: &Signs<'_>) -> Result<&'static Abi, String> {
+        let (major, minor) = signs.abi_version.unwrap_or((-1, -1));
+        // An Open MPI whose own library also answers for the standard ABI: the name of the library decides.
+        if major == 1 && (!signs.has_ompi_int || signs.file.contains("libmpi_abi")) {
+            return Ok(&STANDARD);
+        }
+        if major > 1 {
+            return Err(format!("unknown MPI ABI {major}.{minor}"));
+        }
+        if signs.has_ompi_int {
+            return Ok(&OPEN_MPI);
+        }
+        if FAMILY.iter().any(|name| signs.version.contains(name)) {
+            return Ok(&MPICH);
+        }
+        Err(format!("unknown MPI library '{}'", signs.version))
+    }
+
     /// The combiner of a value.
-    pub(crate) fn combiner(&self, value: c_int) -> Option<CombinerKind> {
+    pub fn combiner(&self, value: c_int) -> Option<CombinerKind> {
         let at = self.combiners.iter().position(|&c| c == value && c != NONE)?;
         Some(COMBINERS[at])
     }
 
     /// Handles of the named types, as far as they are constants.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (u64, Named)> {
+    pub fn named(&self) -> impl Iterator<Item = (u64, Named)> {
         ROWS.iter().map(|&(named, mpich, standard, _)| match self.flavour {
             Flavour::Mpich => (mpich, named),
             Flavour::OpenMpi => (0, named),
@@ -291,7 +360,7 @@ impl Abi {
     }
 
     /// Symbols of the named types, where handles are addresses, without the prefix `ompi_mpi_`.
-    pub(crate) fn named_symbols(&self) -> impl Iterator<Item = (&'static str, Named)> {
+    pub fn named_symbols(&self) -> impl Iterator<Item = (&'static str, Named)> {
         let used = self.flavour == Flavour::OpenMpi;
         ROWS.iter().filter(move |r| used && !r.3.is_empty()).map(|r| (r.3, r.0))
     }
@@ -399,8 +468,8 @@ mod tests {
 
     #[test]
     fn constants_of_the_tool_interface_are_those_of_the_engine() {
-        use ddtc::ErrorClass as E;
-        use ddtc::tool::Class as C;
+        use crate::ErrorClass as E;
+        use crate::tool::Class as C;
         let classes = [C::Level, C::Counter, C::Aggregate, C::Timer].map(|c| c as c_int);
         assert_eq!(STANDARD.tool.pvar_classes, classes);
         // The other ABIs have the same order, elsewhere.

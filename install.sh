@@ -1,0 +1,174 @@
+#!/bin/sh
+# Installs everything: the command, the preload library, the C library with headers, pkg-config file and Fortran modules, yaksa's drop-in,
+# manual pages, completions, the shipped policy table, guide and licences.
+#
+#   ./install.sh --prefix DIR [--destdir DIR] [--profile release|quick|dev] [--built DIR] [--no-debug] [--static]
+#   ./install.sh uninstall --prefix DIR [--destdir DIR]
+#
+# --destdir: a folder that stands before the prefix while files are written, as packagers expect.
+# --built: take programs and libraries from there (or from INSTALL_BUILT) instead of building them.
+# --no-debug: without the debug data, which goes to .debug folders beside what it belongs to, where gdb looks.
+# --static: with libddtc.a.
+#
+# Nothing of what is installed knows the prefix: the folder can be moved. PREFIX/share/ddtc/manifest lists it, PREFIX/share/ddtc/uninstall
+# removes it. A file that is there already and not of ours is never replaced.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+fail() { echo "install.sh: $*" >&2; exit 2; }
+
+action=install
+if [ "${1-}" = uninstall ]; then action=uninstall; shift; fi
+prefix=
+destdir=${DESTDIR-}
+profile=release
+built=${INSTALL_BUILT-}
+debug=yes
+static=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --prefix | --destdir | --profile | --built)
+            [ $# -gt 1 ] || fail "$1 needs a value"
+            case $1 in
+                --prefix) prefix=$2 ;;
+                --destdir) destdir=$2 ;;
+                --profile) profile=$2 ;;
+                --built) built=$2 ;;
+            esac
+            shift 2 ;;
+        --no-debug) debug=; shift ;;
+        --static) static=yes; shift ;;
+        uninstall) fail "uninstall comes first: ./install.sh uninstall --prefix DIR" ;;
+        *) fail "unknown argument $1" ;;
+    esac
+done
+[ -n "$prefix" ] || fail "--prefix DIR is needed: a folder to install into, such as \$HOME/.local or /opt/ddtc"
+case $prefix in
+    /*) ;;
+    *)
+        [ -z "$destdir" ] || fail "--prefix $prefix: must begin with / where there is a --destdir"
+        prefix=$PWD/$prefix ;;
+esac
+root=$destdir$prefix
+
+if [ "$action" = uninstall ]; then
+    [ -f "$root/share/ddtc/uninstall" ] || fail "$root/share/ddtc/uninstall is missing: nothing was installed there; is --prefix right?"
+    exec sh "$root/share/ddtc/uninstall"
+fi
+
+# What cannot work is said before anything is built.
+for tool in ld objcopy nm ar; do
+    command -v $tool >/dev/null || fail "$tool is missing: install binutils"
+done
+cargo=${CARGO:-cargo}
+if [ -z "$built" ]; then
+    command -v "$cargo" >/dev/null || fail "cargo is missing: install Rust 1.95 or newer from https://rustup.rs, or take the Python wheel, which needs none"
+    host=$("${RUSTC:-rustc}" -vV | sed -n 's/^host: //p')
+    case $host in
+        x86_64-*-linux-gnu | aarch64-*-linux-gnu | riscv64*-linux-gnu) ;;
+        *-linux-musl*) fail "this Rust builds for $host: the preload library needs glibc, as MPI libraries do; install a toolchain for linux-gnu" ;;
+        i?86-* | arm*-* | *x32) fail "this Rust builds for $host: ddtc is for 64-bit Linux; install a 64-bit toolchain" ;;
+        *) fail "this Rust builds for '$host': ddtc is for 64-bit Linux with glibc" ;;
+    esac
+fi
+old=$root/share/ddtc/manifest
+# The nearest folder that exists must take files.
+parent=$root
+while [ ! -e "$parent" ] && [ "$parent" != / ]; do parent=$(dirname "$parent"); done
+[ -d "$parent" ] || fail "--prefix $prefix: $parent is a file, not a folder"
+probe=$(mktemp -d "$parent/.ddtc-XXXXXX" 2>/dev/null) && rmdir "$probe" || fail "--prefix $prefix: no permission to write to $parent: choose a folder of your own, such as \$HOME/.local, or run as its owner"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stage=$work/stage
+
+# Each alone: built together they would share features, and the libraries would have what only the command line needs.
+packages="ddtc ddtc-capi ddtc-preload"
+yaksa=
+if [ -d "$here/yaksa" ]; then
+    packages="$packages ddtc-yaksa"
+    yaksa=yes
+fi
+if [ -z "$built" ]; then
+    # The command has Cranelift where there are no templates: on x86-64 it would be half of what is installed.
+    case $host in
+        x86_64-*) features=cli ;;
+        *) features=cli,cranelift ;;
+    esac
+    for package in $packages; do
+        options=
+        [ "$package" = ddtc ] && options="--no-default-features --features $features"
+        # shellcheck disable=SC2086
+        (cd "$here" && "$cargo" build --locked --package "$package" --profile "$profile" $options)
+    done
+    built=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    [ "$profile" = dev ] && profile=debug
+    built=$built/$profile
+fi
+for file in ddtc libddtc.so libddtc.a libddtc_preload.so; do
+    [ -f "$built/$file" ] || fail "$built/$file is missing: build it, or leave out --built"
+done
+
+sh "$here/capi/install.sh" --prefix "$stage" --libs "$built"
+[ -n "$static" ] || rm "$stage/lib/libddtc.a"
+mkdir -p "$stage/bin" "$stage/share/doc/ddtc"
+cp "$built/ddtc" "$stage/bin/ddtc"
+cp "$built/libddtc_preload.so" "$stage/lib/"
+if [ -n "$yaksa" ]; then
+    # Never on the loader's path: its soname is the distribution's.
+    mkdir -p "$stage/lib/ddtc/yaksa"
+    cp "$built/libyaksa.so" "$stage/lib/ddtc/yaksa/libyaksa.so.0"
+fi
+"$built/ddtc" generate --prefix "$stage"
+cp "$here/README.md" "$here/CHANGELOG.md" "$here/docs/GUIDE.md" "$here/LICENSE-MIT" "$here/LICENSE-APACHE" "$stage/share/doc/ddtc/"
+cp "$here/packaging/uninstall" "$stage/share/ddtc/uninstall"
+
+# Stripped, the debug data apart.
+find "$stage/bin" "$stage/lib" -type f ! -name '*.a' ! -name '*.pc' | while IFS= read -r file; do
+    name=$(basename "$file").debug
+    folder=$(dirname "$file")/.debug
+    if [ -n "$debug" ]; then
+        mkdir -p "$folder"
+        objcopy --only-keep-debug --compress-debug-sections "$file" "$folder/$name"
+        chmod 644 "$folder/$name"
+    fi
+    objcopy --strip-all --remove-section .comment "$file"
+    [ -z "$debug" ] || (cd "$folder" && objcopy --add-gnu-debuglink="$name" "$file")
+done
+chmod -R u=rwX,go=rX "$stage"
+chmod 755 "$stage/share/ddtc/uninstall"
+
+# The manifest: files, and the folders that were not there before us, with a slash at their end.
+(cd "$stage" && find . ! -type d | sed 's,^\./,,' | LC_ALL=C sort) > "$work/files"
+echo share/ddtc/manifest >> "$work/files"
+(cd "$stage" && find . -type d ! -name . | sed 's,^\./,,' | LC_ALL=C sort) > "$work/folders"
+while IFS= read -r file; do
+    if [ -e "$root/$file" ] || [ -L "$root/$file" ]; then
+        grep -qxF "$file" "$old" 2>/dev/null || fail "$root/$file is there already and not of this script: remove it, or choose another --prefix"
+    fi
+done < "$work/files"
+mkdir -p "$root" || fail "--prefix $prefix: cannot be made"
+{
+    cat "$work/files"
+    while IFS= read -r folder; do
+        if [ ! -d "$root/$folder" ] || grep -qxF "$folder/" "$old" 2>/dev/null; then echo "$folder/"; fi
+    done < "$work/folders"
+} > "$work/manifest"
+
+# What an older version had and this one has not.
+if [ -f "$old" ]; then
+    grep -v '/$' "$old" | grep -vxF -f "$work/files" | grep -vE '^/|(^|/)\.\.(/|$)|^$' |
+        while IFS= read -r file; do rm -f "$root/$file"; done || true
+    grep '/$' "$old" | grep -vxF -f "$work/manifest" | grep -vE '^/|(^|/)\.\.(/|$)' | LC_ALL=C sort -r |
+        while IFS= read -r folder; do rmdir "$root/$folder" 2>/dev/null || true; done || true
+fi
+cp "$work/manifest" "$stage/share/ddtc/manifest"
+# A library that a running program has mapped must not change under it: new files, not new contents.
+cp -R -P --remove-destination "$stage/." "$root/" || fail "--prefix $prefix: not everything could be written"
+
+bytes=$(cd "$stage" && find . -type f ! -path '*/.debug/*' -exec cat {} + | wc -c)
+echo "installed to $root: $((bytes / 1024)) KiB without debug data; $prefix/share/ddtc/uninstall removes it"
+case :$PATH: in
+    *":$prefix/bin:"*) ;;
+    *) [ -n "$destdir" ] || echo "add $prefix/bin to PATH, or call $prefix/bin/ddtc" ;;
+esac

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Makes a Debian package of what install.sh installs: one layout for both, and nothing but dpkg-deb and binutils is needed. (cargo-deb would be
+# a second list of files, and a tool of minutes to compile.)
+#
+#   packaging/deb.sh --out DIR [--profile release|quick|dev] [--built DIR]
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+fail() { echo "deb.sh: $*" >&2; exit 2; }
+out=
+build=
+while [ $# -gt 0 ]; do
+    [ $# -gt 1 ] || fail "$1 needs a value"
+    case $1 in
+        --out) out=$2 ;;
+        --profile | --built) build="$1 $2" ;;
+        *) fail "unknown argument $1" ;;
+    esac
+    shift 2
+done
+[ -n "$out" ] || fail "--out DIR is needed"
+for tool in dpkg-deb dpkg objdump gzip; do
+    command -v $tool >/dev/null || fail "$tool is missing: install dpkg and binutils"
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+# shellcheck disable=SC2086
+sh "$here/../install.sh" --prefix /usr --destdir "$root" --no-debug --static $build >/dev/null
+# dpkg has a manifest of its own, and Debian's zsh looks elsewhere.
+rm "$root/usr/share/ddtc/manifest" "$root/usr/share/ddtc/uninstall"
+mkdir -p "$root/usr/share/zsh/vendor-completions" "$root/DEBIAN"
+mv "$root/usr/share/zsh/site-functions/_ddtc" "$root/usr/share/zsh/vendor-completions/"
+rmdir "$root/usr/share/zsh/site-functions"
+find "$root/usr/share/man" -name '*.1' -exec gzip -9n {} +
+{
+    printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: ddtc\n\nFiles: *\nCopyright: the authors of ddtc\n'
+    printf 'License: MIT or Apache-2.0\n The texts are in LICENSE-MIT and LICENSE-APACHE in this folder.\n'
+} > "$root/usr/share/doc/ddtc/copyright"
+
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")
+# The newest symbol version that any file asks of the C library.
+libc=$(find "$root/usr" -type f \( -name 'ddtc' -o -name '*.so*' \) -exec objdump -T {} + 2>/dev/null |
+    sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tail -n 1)
+cat > "$root/DEBIAN/control" <<CONTROL
+Package: ddtc
+Version: $version-1
+Architecture: $(dpkg --print-architecture)
+Maintainer: the authors of ddtc <root@localhost>
+Section: science
+Priority: optional
+Installed-Size: $(du -sk "$root/usr" | cut -f1)
+Depends: libc6 (>= $libc), libgcc-s1
+Suggests: mpich | openmpi-bin
+Description: derived datatype compiler for MPI
+ Compiles MPI derived datatypes to native pack and unpack code: a library that
+ goes under MPI programs as they are, a C library for runtimes, and a command
+ that explains, measures and draws datatypes.
+CONTROL
+mkdir -p "$out"
+dpkg-deb --root-owner-group --build "$root" "$out/ddtc_$version-1_$(dpkg --print-architecture).deb"

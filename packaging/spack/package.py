@@ -1,0 +1,31 @@
+# Spack recipe of a checkout: in a repository of yours, `spack dev-build -d /path/to/ddtc ddtc@0.1.0`.
+
+from spack.package import *
+
+
+class Ddtc(Package):
+    """The derived datatype compiler: MPI derived datatypes compiled to native pack and unpack code, as a library that goes under MPI
+    programs as they are, and as a C library for runtimes."""
+
+    license("MIT OR Apache-2.0", checked_by="ddtc")
+
+    # No archive is published yet: dev-build takes the sources from where they are.
+    version("0.1.0")
+
+    variant("static", default=False, description="Install the static C library too")
+
+    depends_on("c", type="build")
+    depends_on("rust@1.95:", type="build")
+    depends_on("binutils", type="build")
+
+    conflicts("platform=darwin", msg="ddtc is for Linux with glibc")
+    conflicts("platform=windows", msg="ddtc is for Linux with glibc")
+
+    def install(self, spec, prefix):
+        arguments = ["--prefix", prefix, "--no-debug"]
+        if spec.satisfies("+static"):
+            arguments.append("--static")
+        Executable("./install.sh")(*arguments)
+
+    def setup_run_environment(self, env):
+        env.prepend_path("PATH", self.prefix.bin)

@@ -1,0 +1,131 @@
+/* Stands before an MPI library and does one thing wrong, which the environment variable FAULT names: what `ddtc check --mpi` must find. */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fault(const char *name)
+{
+    const char *wanted = getenv("FAULT");
+    return wanted && !strcmp(wanted, name);
+}
+
+/* Whether a datatype was made by one constructor. */
+static int is(MPI_Datatype t, int combiner)
+{
+    int i, a, d, c;
+    return PMPI_Type_get_envelope(t, &i, &a, &d, &c) == MPI_SUCCESS && c == combiner;
+}
+
+/* The last byte that a datatype maps. */
+static unsigned char *last(void *buffer, MPI_Datatype t)
+{
+    MPI_Aint lb, extent;
+    int size;
+    PMPI_Type_size(t, &size);
+    PMPI_Type_get_true_extent(t, &lb, &extent);
+    return size ? (unsigned char *)buffer + lb + extent - 1 : NULL;
+}
+
+static void spoil(void *buffer, MPI_Datatype t)
+{
+    unsigned char *byte = last(buffer, t);
+    if (byte)
+        *byte ^= 0xff;
+}
+
+/* Commits since a type was freed: many only where many types live. */
+static int commits;
+
+int MPI_Type_commit(MPI_Datatype *t)
+{
+    commits++;
+    return PMPI_Type_commit(t);
+}
+
+int MPI_Type_free(MPI_Datatype *t)
+{
+    commits = 0;
+    return PMPI_Type_free(t);
+}
+
+int MPI_Type_get_extent(MPI_Datatype t, MPI_Aint *lb, MPI_Aint *extent)
+{
+    int code = PMPI_Type_get_extent(t, lb, extent);
+    if (fault("bounds") && is(t, MPI_COMBINER_CONTIGUOUS))
+        *lb += 1000;
+    return code;
+}
+
+int MPI_Type_get_contents_c(MPI_Datatype t, MPI_Count ni, MPI_Count na, MPI_Count nc, MPI_Count nd, int i[], MPI_Aint a[], MPI_Count c[],
+                            MPI_Datatype d[])
+{
+    int code = PMPI_Type_get_contents_c(t, ni, na, nc, nd, i, a, c, d);
+    if (fault("decode") && is(t, MPI_COMBINER_VECTOR) && ni)
+        i[0]++;
+    return code;
+}
+
+int MPI_Type_dup(MPI_Datatype t, MPI_Datatype *new)
+{
+    return fault("attributes") ? PMPI_Type_contiguous(1, t, new) : PMPI_Type_dup(t, new);
+}
+
+int MPI_Pack(const void *in, int n, MPI_Datatype t, void *out, int size, int *position, MPI_Comm comm)
+{
+    int start = *position, block = is(t, MPI_COMBINER_HINDEXED);
+    if (block && fault("abort"))
+        abort();
+    if (block && fault("exit"))
+        _exit(0);
+    if (block && fault("segv"))
+        *(volatile int *)8 = 0;
+    while (block && fault("hang"))
+        pause();
+    int code = PMPI_Pack(in, n, t, out, size, position, comm);
+    int wrong = (fault("pack") && is(t, MPI_COMBINER_VECTOR)) || (fault("commit") && commits > 40);
+    if (wrong && *position > start)
+        ((unsigned char *)out)[start] ^= 0xff;
+    return code;
+}
+
+int MPI_Unpack(const void *in, int size, int *position, void *out, int n, MPI_Datatype t, MPI_Comm comm)
+{
+    int code = PMPI_Unpack(in, size, position, out, n, t, comm);
+    if (fault("unpack") && n == 1 && is(t, MPI_COMBINER_VECTOR))
+        spoil(out, t);
+    return code;
+}
+
+int MPI_Get_count(const MPI_Status *status, MPI_Datatype t, int *count)
+{
+    int code = PMPI_Get_count(status, t, count);
+    if (fault("elements") && *count == MPI_UNDEFINED)
+        *count = 0;
+    return code;
+}
+
+int MPI_Pack_external(const char rep[], const void *in, int n, MPI_Datatype t, void *out, MPI_Aint size, MPI_Aint *position)
+{
+    int code = PMPI_Pack_external(rep, in, n, t, out, size, position);
+    if (fault("external32") && *position)
+        *(unsigned char *)out ^= 0xff;
+    return code;
+}
+
+int MPI_Sendrecv(const void *in, int n, MPI_Datatype t, int to, int tag, void *out, int m, MPI_Datatype u, int from, int utag, MPI_Comm comm,
+                 MPI_Status *status)
+{
+    int code = PMPI_Sendrecv(in, n, t, to, tag, out, m, u, from, utag, comm, status);
+    if (fault("messages") && m == 1 && is(u, MPI_COMBINER_VECTOR))
+        spoil(out, u);
+    return code;
+}
+
+int MPI_Gather(const void *in, int n, MPI_Datatype t, void *out, int m, MPI_Datatype u, int root, MPI_Comm comm)
+{
+    int code = PMPI_Gather(in, n, t, out, m, u, root, comm);
+    if (fault("collectives") && m == 1 && is(u, MPI_COMBINER_VECTOR))
+        spoil(out, u);
+    return code;
+}

@@ -1,0 +1,249 @@
+//! `ddtc doctor` where all is well, and in environments in which something is not: each is said with what to do.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::setup::{Host, command_line, lossy, scratch};
+
+/// A doctor in an environment of its own: PATH is what the caller says, nothing of ddtc is set.
+fn doctor(path: &str) -> Command {
+    let mut command = Command::new(command_line());
+    for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
+        command.env_remove(name);
+    }
+    command.arg("doctor");
+    command.env("PATH", path).env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+    command.env("XDG_CONFIG_HOME", scratch("doctor-config"));
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+    command.env("OMPI_MCA_btl", "self,sm").env("I_MPI_FABRICS", "shm");
+    command
+}
+
+/// What it prints, and whether it finds nothing wrong.
+fn said(command: &mut Command) -> (bool, String) {
+    let out = command.output().unwrap();
+    let text = lossy(&out.stdout) + &lossy(&out.stderr);
+    assert!(!text.contains("panicked"), "{text}");
+    assert_eq!(out.status.success(), text.contains("\nproblems         none\n"), "{text}");
+    (out.status.success(), text)
+}
+
+/// That something is wrong, and that both texts are there: what, and what to do.
+fn finds(command: &mut Command, what: &str, remedy: &str) -> String {
+    let (well, text) = said(command);
+    assert!(!well, "{what}\n{text}");
+    let problem = text.lines().find(|l| l.starts_with("problem ") && l.contains(what));
+    let problem = problem.unwrap_or_else(|| panic!("no problem with '{what}' in\n{text}"));
+    let mut after = text.lines().skip_while(|l| *l != problem).skip(1);
+    let line = after.next().unwrap_or_default();
+    assert!(line.starts_with("  to do ") && line.contains(remedy), "{remedy}\n{text}");
+    text
+}
+
+fn bin(host: Host) -> String {
+    // `env`, `kill`, `getconf` are the system's.
+    format!("{}:/usr/bin:/bin", host.root().join("bin").display())
+}
+
+#[test]
+fn where_all_is_well_messages_are_converted() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let mut command = doctor(&bin(host));
+        if host == Host::Intel {
+            // Intel's wheel finds its parts by the linker path alone.
+            command.env("LD_LIBRARY_PATH", host.root().join("lib"));
+        }
+        let (well, text) = said(command.args(["--", "mpiexec", "-n", "2"]));
+        assert!(well, "{host:?}\n{text}");
+        for line in [
+            "ddtc ",
+            "machine ",
+            "CPU level ",
+            "C library ",
+            "self-test ",
+            "preload library ",
+            "policy ",
+            "messages ",
+        ] {
+            assert!(text.lines().any(|l| l.starts_with(line)), "{host:?}: {line}\n{text}");
+        }
+        assert!(text.contains("right bytes of") && text.contains("compiled in"), "{text}");
+        assert!(text.contains("the preload library loads beside it"), "{text}");
+        let messages = text.lines().find(|l| l.starts_with("messages ")).unwrap();
+        assert!(messages.contains("(blocks-short)"), "{messages}");
+        // Each rank packs and unpacks every round trip.
+        assert!(messages.contains("900 packed, 900 unpacked by ddtc"), "{host:?} {messages}");
+    }
+}
+
+#[test]
+fn why_messages_are_not_converted_is_said() {
+    let launch = ["--", "mpiexec", "-n", "2"];
+    let path = bin(Host::Mpich);
+    finds(
+        doctor(&path).env("DDTC_MODE", "off").args(launch),
+        "not converted: DDTC_MODE=off",
+        "unset DDTC_MODE",
+    );
+    let text = finds(
+        doctor(&path).env("DDTC_POLICY", "none").args(launch),
+        "the policy in force leaves",
+        "ddtc tune",
+    );
+    assert!(text.contains("policy           DDTC_POLICY"), "{text}");
+    let folder = scratch("doctor-policy");
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    fs::write(folder.join("ddtc/policy"), "library mpich-5.0.2\nblocks-short sometimes\n").unwrap();
+    finds(doctor(&path).env("XDG_CONFIG_HOME", &folder), "the shipped policy is used", "ddtc tune");
+    fs::write(folder.join("ddtc/policy"), "library mpich-5.0.2\nblocks-short 64-\n").unwrap();
+    let (well, text) = said(doctor(&path).env("XDG_CONFIG_HOME", &folder));
+    assert!(well && text.contains(&format!("{}/ddtc/policy", folder.display())), "{text}");
+    assert!(text.contains("messages         not tried"), "{text}");
+    finds(doctor(&path).args(["--", "mpiexec", "-n", "1"]), "one rank was started", "mpiexec -n 2");
+    let loops = folder.join("endless");
+    script(&loops, "sleep 3600");
+    let endless = loops.to_str().unwrap();
+    let mpi = Host::Mpich.root().join("lib/libmpi.so.12");
+    let mut waits = doctor(&path);
+    waits.arg("--mpi").arg(mpi).args(["--seconds", "2", "--", endless]);
+    finds(&mut waits, "no end after 2 s", "--seconds");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn odd_values_are_named() {
+    let path = bin(Host::Mpich);
+    finds(doctor(&path).env("DDTC_MODE", "fast"), "DDTC_MODE=fast", "unset DDTC_MODE");
+    finds(doctor(&path).env("DDTC_REPROT", "-"), "DDTC_REPROT: no such variable", "DDTC_REPORT");
+    finds(doctor(&path).env("LD_PRELOAD", "/no/such.so"), "/no/such.so, which is not there", "LD_PRELOAD");
+}
+
+fn script(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn cc(arguments: &[&str], source: &str, out: &Path) {
+    let file = out.with_extension("source.c");
+    fs::write(&file, source).unwrap();
+    let out = Command::new("cc").args(arguments).arg("-o").arg(out).arg(&file).output().expect("cc");
+    assert!(out.status.success(), "{}", lossy(&out.stderr));
+}
+
+/// A prefix with a launcher that says `launcher`, and libraries that call themselves what their pair says.
+fn prefix(name: &str, launcher: &str, libraries: &[(&str, &str)]) -> (PathBuf, String) {
+    let root = scratch(name);
+    for folder in ["bin", "lib"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    script(&root.join("bin/mpiexec"), &format!("echo '{launcher}'"));
+    for (file, version) in libraries {
+        let source = format!(
+            "#include <string.h>\nint MPI_Get_library_version(char *s, int *n) {{ strcpy(s, \"{version}\"); *n = strlen(s); return 0; }}\n"
+        );
+        cc(&["-shared", "-fPIC"], &source, &root.join("lib").join(file));
+    }
+    let path = format!("{}:/usr/bin:/bin", root.join("bin").display());
+    (root, path)
+}
+
+#[test]
+fn a_missing_mpi_is_said() {
+    let nowhere = "/usr/bin/no/such/folder";
+    finds(
+        doctor(nowhere).args(["--", "mpiexec", "-n", "2"]),
+        "mpiexec: no such program in PATH",
+        "install an MPI",
+    );
+    finds(
+        doctor(nowhere).args(["--mpi", "/no/such/libmpi.so.12"]),
+        "/no/such/libmpi.so.12",
+        "load its module",
+    );
+    finds(
+        doctor(nowhere).args(["--library", "/no/such.so"]),
+        "no preload library at /no/such.so",
+        "install.sh",
+    );
+}
+
+#[test]
+fn mixed_mpis_are_said() {
+    let (mpich, open) = ("MPICH Version: 5.0.2", "Open MPI v5.0.11");
+    let (root, path) = prefix(
+        "doctor-mixed",
+        "mpiexec (Open MPI) 5.0.11",
+        &[("libmpi.so.12", mpich), ("libmpi.so.40", open)],
+    );
+    let text = finds(&mut doctor(&path), "two MPIs are mixed here", "one environment");
+    // That of the launcher is taken.
+    assert!(text.contains("policy           shipped") && text.contains("openmpi-5.0.11"), "{text}");
+    fs::remove_dir_all(root).unwrap();
+    let (root, path) = prefix("doctor-foreign", "HYDRA build details:", &[("libmpi.so.40", open)]);
+    let (well, text) = said(&mut doctor(&path));
+    // A machine on which the loader has an MPICH of its own has the launcher's library, beside the foreign one.
+    let foreign = text.contains("the launcher is of MPICH") && text.contains("the launcher of the same MPI");
+    let mixed = text.contains("where the loader looks: MPICH") && text.contains("two MPIs are mixed here");
+    assert!(!well && (foreign || mixed), "{text}");
+    fs::remove_dir_all(root).unwrap();
+    // Ranks that do not find each other: the launcher starts processes, the library makes worlds of one.
+    let (root, path) = prefix("doctor-alone", "somebody's", &[]);
+    script(&root.join("bin/mpiexec"), "shift 2; \"$@\" & \"$@\"; wait");
+    let mpi = Host::Mpich.root().join("lib/libmpi.so.12");
+    let mut alone = doctor(&path);
+    alone.arg("--mpi").arg(mpi).args(["--", "mpiexec", "-n", "2"]);
+    finds(&mut alone, "2 processes were started, each a world of its own", "another MPI than the library");
+    fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn programs_that_it_cannot_go_under_are_said() {
+    let folder = scratch("doctor-programs");
+    let path = bin(Host::Mpich);
+    let main = "int main(void) { return 0; }\n";
+    let under = |name: &str| {
+        let mut command = doctor(&path);
+        command.arg("--program").arg(folder.join(name));
+        command
+    };
+    cc(&[], main, &folder.join("plain"));
+    let (well, text) = said(&mut under("plain"));
+    assert!(well && text.contains("64 bit, needs no MPI library by itself"), "{text}");
+    cc(&["-static"], main, &folder.join("static"));
+    finds(&mut under("static"), "is linked statically", "shared library");
+    cc(&["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], main, &folder.join("musl"));
+    finds(&mut under("musl"), "is linked with musl", "glibc");
+    fs::copy(folder.join("plain"), folder.join("setuid")).unwrap();
+    fs::set_permissions(folder.join("setuid"), fs::Permissions::from_mode(0o4755)).unwrap();
+    finds(&mut under("setuid"), "setuid", "a copy without these bits");
+    finds(&mut under("missing"), "missing: No such file", "--program");
+    script(&folder.join("script"), "true");
+    let (well, text) = said(&mut under("script"));
+    assert!(well && text.contains("no ELF file"), "{text}");
+    // A class and a machine that are not ours, in the head of a file that is otherwise sound.
+    let plain = fs::read(folder.join("plain")).unwrap();
+    let mut foreign = plain.clone();
+    foreign[18] = 243; // EM_RISCV
+    fs::write(folder.join("foreign"), &foreign).unwrap();
+    finds(&mut under("foreign"), "is for Riscv64", "another machine");
+    // Half a file: whatever it says, there is no panic.
+    fs::write(folder.join("half"), &plain[..plain.len() / 2]).unwrap();
+    said(&mut under("half"));
+    fs::write(folder.join("32"), small()).unwrap();
+    finds(&mut under("32"), "is for 32 bit", "64-bit");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// The smallest file that is a 32-bit program: a head and nothing else.
+fn small() -> Vec<u8> {
+    let mut head = vec![0u8; 52];
+    head[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
+    head[16] = 2; // ET_EXEC
+    head[18] = 3; // EM_386
+    head[20] = 1;
+    head[40] = 52; // e_ehsize
+    head
+}

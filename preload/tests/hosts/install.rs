@@ -1,0 +1,284 @@
+//! install.sh: what it installs, that the folder can be moved, that nothing is left of it, and what it refuses.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::setup::{Host, built, lossy, report, scratch};
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("install.sh")
+}
+
+/// The script, told where the programs and libraries are that cargo has built for these tests.
+fn install() -> Command {
+    let mut command = Command::new("sh");
+    command.arg(script()).arg("--built").arg(built()).env_remove("DESTDIR");
+    command
+}
+
+fn done(command: &mut Command) -> String {
+    let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(out.status.success(), "{command:?}\n{}{}", lossy(&out.stdout), lossy(&out.stderr));
+    lossy(&out.stdout)
+}
+
+/// Files and links below a folder, by their path from it.
+fn files(root: &Path) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![root.to_path_buf()]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                open.push(entry.path());
+            } else {
+                found.insert(entry.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_installed_works_wherever_it_is_moved() {
+    let folder = scratch("install");
+    let prefix = folder.join("first");
+    done(install().arg("--prefix").arg(&prefix));
+    let installed = files(&prefix);
+    let version = env!("CARGO_PKG_VERSION");
+    let (short, _) = version.rsplit_once('.').unwrap();
+    let shared = [format!("lib/libddtc.so.{version}"), format!("lib/libddtc.so.{short}")];
+    for file in [
+        "bin/ddtc",
+        "include/ddtc.h",
+        "include/ddtc/mpi.h",
+        "lib/libddtc.so",
+        "lib/libddtc_preload.so",
+        "lib/pkgconfig/ddtc.pc",
+        "share/bash-completion/completions/ddtc",
+        "share/ddtc/ddtc_mpi.f90",
+        "share/ddtc/manifest",
+        "share/ddtc/policy",
+        "share/ddtc/uninstall",
+        "share/doc/ddtc/CHANGELOG.md",
+        "share/doc/ddtc/GUIDE.md",
+        "share/doc/ddtc/LICENSE-MIT",
+        "share/fish/vendor_completions.d/ddtc.fish",
+        "share/man/man1/ddtc.1",
+        "share/man/man1/ddtc-preload.1",
+        "share/zsh/site-functions/_ddtc",
+        "bin/.debug/ddtc.debug",
+        "lib/.debug/libddtc_preload.so.debug",
+    ]
+    .into_iter()
+    .chain(shared.iter().map(String::as_str))
+    {
+        assert!(installed.contains(file), "{file} is not in {installed:#?}");
+    }
+    let yaksa = script().parent().unwrap().join("yaksa").is_dir();
+    assert_eq!(installed.contains("lib/ddtc/yaksa/libyaksa.so.0"), yaksa, "yaksa's drop-in");
+    // Stripped, with a link to the debug data.
+    for file in ["bin/ddtc", "lib/libddtc_preload.so", shared[0].as_str()] {
+        let sections = done(Command::new("readelf").args(["-S", "-W"]).arg(prefix.join(file)));
+        assert!(sections.contains(".gnu_debuglink"), "{file}");
+        assert!(!sections.contains(".symtab") && !sections.contains(".debug_info"), "{file}");
+    }
+    let page = fs::read_to_string(prefix.join("share/man/man1/ddtc-doctor.1")).unwrap();
+    assert!(page.contains("mpiexec") && page.contains(".TH"), "{page}");
+    // No file that is read as text names where it was installed, but for none at all.
+    for file in ["lib/pkgconfig/ddtc.pc", "share/ddtc/manifest", "share/ddtc/uninstall"] {
+        let text = fs::read_to_string(prefix.join(file)).unwrap();
+        assert!(!text.contains(folder.to_str().unwrap()), "{file}: {text}");
+    }
+
+    let moved = folder.join("second");
+    fs::rename(&prefix, &moved).unwrap();
+    let ddtc = moved.join("bin/ddtc");
+    let shown = done(Command::new(&ddtc).args(["preload", "--dry-run", "--", "true"]));
+    assert!(shown.contains("second/lib/libddtc_preload.so"), "{shown}");
+    // The loader takes no blank in LD_PRELOAD: an error, not a program without the library.
+    let blank = folder.join("third place");
+    fs::rename(&moved, &blank).unwrap();
+    let out = Command::new(blank.join("bin/ddtc")).args(["preload", "--", "true"]).output().unwrap();
+    assert!(
+        !out.status.success() && lossy(&out.stderr).contains("blanks and colons"),
+        "{}",
+        lossy(&out.stderr)
+    );
+    fs::rename(&blank, &moved).unwrap();
+    // A job, as the guide has it.
+    let file = folder.join("report");
+    let mut job = Command::new(&ddtc);
+    job.arg("preload").arg("--report").arg(&file).arg("--").arg(Host::Mpich.root().join("bin/mpiexec"));
+    job.args(["-n", "2"])
+        .arg(&ddtc)
+        .args(["doctor", "--rank"])
+        .arg(Host::Mpich.root().join("lib/libmpi.so.12"));
+    done(&mut job);
+    let counts = report(&fs::read_to_string(&file).unwrap());
+    assert!(counts["messages_packed"] > 0 && counts["fallbacks"] == 0, "{counts:?}");
+    // A C program by the pkg-config file, whose paths follow it.
+    let source = folder.join("program.c");
+    let code = "#include <ddtc.h>\nint main(void) { int v, s; return ddtc_version(&v, &s, &s); }\n";
+    fs::write(&source, code).unwrap();
+    let pc = fs::read_to_string(moved.join("lib/pkgconfig/ddtc.pc")).unwrap();
+    assert!(pc.contains("prefix=${pcfiledir}/../..\n"), "{pc}");
+    let program = folder.join("program");
+    done(
+        Command::new("cc")
+            .arg(&source)
+            .arg("-o")
+            .arg(&program)
+            .arg("-I")
+            .arg(moved.join("include"))
+            .arg("-L")
+            .arg(moved.join("lib"))
+            .arg("-lddtc")
+            .arg(format!("-Wl,-rpath,{}", moved.join("lib").display())),
+    );
+    done(&mut Command::new(&program));
+
+    // Once more over itself, and away: the user's own file stays, and the folder with it.
+    done(install().arg("--prefix").arg(&moved).args(["--no-debug", "--static"]));
+    let again = files(&moved);
+    assert!(again.contains("lib/libddtc.a") && !again.contains("bin/.debug/ddtc.debug"), "{again:#?}");
+    fs::write(moved.join("lib/mine"), "mine").unwrap();
+    done(Command::new("sh").arg(script()).args(["uninstall", "--prefix"]).arg(&moved));
+    assert_eq!(files(&moved), BTreeSet::from(["lib/mine".to_owned()]));
+    assert_eq!(fs::read_dir(&moved).unwrap().count(), 1, "folders that it made are gone");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn packagers_get_their_folder() {
+    let folder = scratch("destdir");
+    done(install().args(["--prefix", "/usr", "--destdir"]).arg(&folder));
+    let installed = files(&folder);
+    assert!(
+        installed.contains("usr/bin/ddtc") && installed.iter().all(|f| f.starts_with("usr/")),
+        "{installed:#?}"
+    );
+    let again = scratch("destdir-variable");
+    done(install().args(["--prefix", "/usr"]).env("DESTDIR", &again));
+    assert_eq!(files(&again), installed);
+    done(Command::new("sh").arg(script()).args(["uninstall", "--prefix", "/usr", "--destdir"]).arg(&folder));
+    assert_eq!(files(&folder), BTreeSet::new());
+    for folder in [folder, again] {
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+fn refused(command: &mut Command, what: &str) {
+    let out: Output = command.output().unwrap();
+    let said = lossy(&out.stderr);
+    assert!(out.status.code() == Some(2) && said.contains(what), "{what}: {}\n{said}", out.status);
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    let folder = scratch("refused");
+    refused(&mut install(), "--prefix DIR is needed");
+    refused(install().args(["--prefix"]), "--prefix needs a value");
+    refused(install().args(["--prefx", "/x"]), "unknown argument --prefx");
+    refused(install().args(["--prefix", "here", "--destdir", "/tmp"]), "must begin with /");
+    refused(
+        Command::new("sh").arg(script()).args(["uninstall", "--prefix"]).arg(&folder),
+        "is --prefix right?",
+    );
+    // Nobody may write there, root included.
+    refused(install().args(["--prefix", "/proc/ddtc"]), "/proc");
+    let file = folder.join("file");
+    fs::write(&file, "").unwrap();
+    refused(install().arg("--prefix").arg(file.join("prefix")), "is a file, not a folder");
+    // Somebody else's file is not replaced, and nothing is written beside it.
+    let theirs = folder.join("theirs");
+    fs::create_dir_all(theirs.join("bin")).unwrap();
+    fs::write(theirs.join("bin/ddtc"), "theirs").unwrap();
+    refused(install().arg("--prefix").arg(&theirs), "bin/ddtc is there already and not of this script");
+    assert_eq!(files(&theirs), BTreeSet::from(["bin/ddtc".to_owned()]));
+    // A manifest that names what lies outside.
+    let bad = folder.join("bad/share/ddtc");
+    fs::create_dir_all(&bad).unwrap();
+    fs::copy(script().parent().unwrap().join("packaging/uninstall"), bad.join("uninstall")).unwrap();
+    fs::write(bad.join("manifest"), "../../file\n").unwrap();
+    refused(Command::new("sh").arg(bad.join("uninstall")), "outside the prefix");
+    assert!(file.exists());
+    // Toolchains that cannot make the libraries; no toolchain at all.
+    let build = || {
+        let mut command = Command::new("sh");
+        command.arg(script()).arg("--prefix").arg(folder.join("new")).env_remove("DESTDIR");
+        command
+    };
+    for (host, what) in [
+        ("x86_64-unknown-linux-musl", "needs glibc"),
+        ("i686-unknown-linux-gnu", "64-bit"),
+        ("x86_64-apple-darwin", "64-bit Linux with glibc"),
+    ] {
+        let rustc = folder.join("rustc");
+        fs::write(&rustc, format!("#!/bin/sh\necho 'host: {host}'\n")).unwrap();
+        fs::set_permissions(&rustc, fs::Permissions::from_mode(0o755)).unwrap();
+        refused(build().env("RUSTC", &rustc), what);
+    }
+    refused(build().env("CARGO", "/no/such/cargo"), "cargo is missing: install Rust");
+    assert!(!folder.join("new").exists());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_debian_package_has_the_same_files() {
+    let folder = scratch("deb");
+    let mut build = Command::new("sh");
+    build
+        .arg(script().parent().unwrap().join("packaging/deb.sh"))
+        .arg("--out")
+        .arg(&folder)
+        .arg("--built")
+        .arg(built());
+    done(build.env_remove("DESTDIR"));
+    let version = env!("CARGO_PKG_VERSION");
+    let mut packages = files(&folder).into_iter();
+    let package = folder.join(packages.next().unwrap());
+    assert!(package.to_str().unwrap().contains(&format!("ddtc_{version}-1_")), "{package:?}");
+    let control = done(Command::new("dpkg-deb").arg("--info").arg(&package));
+    assert!(
+        control.contains("Depends: libc6 (>= 2.") && control.contains(&format!("Version: {version}-1")),
+        "{control}"
+    );
+    let root = folder.join("root");
+    done(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&root));
+    let unpacked = files(&root);
+    for file in [
+        "usr/bin/ddtc",
+        "usr/lib/libddtc_preload.so",
+        "usr/share/man/man1/ddtc.1.gz",
+        "usr/share/doc/ddtc/copyright",
+    ] {
+        assert!(unpacked.contains(file), "{file} is not in {unpacked:#?}");
+    }
+    let shown = done(Command::new(root.join("usr/bin/ddtc")).args(["preload", "--dry-run", "--", "true"]));
+    assert!(shown.contains("root/usr/lib/libddtc_preload.so"), "{shown}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Spack itself is in no registry of packages that tests may use: that the recipe is Python, and what it says is so, is all that is checked.
+#[test]
+fn the_spack_recipe_says_what_is_so() {
+    let recipe = script().parent().unwrap().join("packaging/spack/package.py");
+    let check = "import ast, sys; ast.parse(open(sys.argv[1]).read())";
+    done(Command::new("python3").args(["-c", check]).arg(&recipe));
+    let text = fs::read_to_string(recipe).unwrap();
+    assert!(text.contains(&format!("version(\"{}\")", env!("CARGO_PKG_VERSION"))), "the version");
+    let manifest = fs::read_to_string(script().parent().unwrap().join("Cargo.toml")).unwrap();
+    let rust = manifest.lines().find_map(|l| l.strip_prefix("rust-version = \"")?.strip_suffix('"')).unwrap();
+    assert!(text.contains(&format!("depends_on(\"rust@{rust}:\"")), "Rust {rust}");
+    // Its options are those of install.sh.
+    let options = text.split('"').filter(|word| word.starts_with("--"));
+    let known = fs::read_to_string(script()).unwrap();
+    assert!(
+        options
+            .map(|o| assert!(known.contains(&format!("{o} ")) || known.contains(&format!("{o})")), "{o}"))
+            .count()
+            >= 3
+    );
+}

@@ -1,0 +1,120 @@
+//! The Python package: built, its tag checked, installed where there is no Rust, and used: the command under mpiexec, the module, its documents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::setup::{Host, built, lossy, report, scratch};
+
+const NUMPY: &str = "numpy==2.3.5";
+const MPI4PY: &str = "mpi4py==4.1.2";
+
+fn done(command: &mut Command) -> (String, String) {
+    let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
+    assert!(out.status.success(), "{command:?}\n{text}\n{errors}");
+    (text, errors)
+}
+
+fn python() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("python")
+}
+
+/// The line of docs/GUIDE.md that installs the wheel.
+fn guide_line() -> String {
+    let guide = fs::read_to_string(python().join("../docs/GUIDE.md")).expect("GUIDE.md");
+    guide.lines().find(|l| l.starts_with("pip install ")).expect("a line that installs the wheel").to_owned()
+}
+
+const PROGRAM: &str = "\
+from mpi4py import MPI
+import numpy
+comm = MPI.COMM_WORLD
+points = numpy.dtype([('id', 'i4'), ('mass', 'f8'), ('at', 'f4', (3,))], align=True)
+record = MPI.Datatype.Create_struct([1, 1, 3], [0, 8, 16], [MPI.INT, MPI.DOUBLE, MPI.FLOAT]).Create_resized(0, 32).Commit()
+data = numpy.zeros(1000, points)
+if comm.rank == 0:
+    data['id'] = numpy.arange(1000)
+    comm.Send([data, 1000, record], 1)
+else:
+    comm.Recv([data, 1000, record], 0)
+    assert (data['id'] == numpy.arange(1000)).all()
+";
+
+#[test]
+fn from_the_wheel_to_a_converted_message() {
+    let folder = scratch("wheel");
+    let profile = built();
+    let name = profile.file_name().unwrap().to_str().unwrap();
+    let mut build = Command::new("sh");
+    build.arg(python().join("build.sh")).arg("--out").arg(&folder);
+    build.args(["--profile", if name == "debug" { "dev" } else { name }, "--built"]).arg(&profile);
+    build.env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", profile.parent().unwrap());
+    let (said, _) = done(&mut build);
+    // What auditwheel says of it: a tag of a manylinux, and nothing that would ask for another.
+    assert!(said.contains("manylinux_2_"), "{said}");
+    let wheels: Vec<String> =
+        fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(wheels.len() == 1 && wheels[0].contains("-cp311-abi3-manylinux_2_"), "{wheels:?}");
+
+    // An environment of its own, without cargo in PATH, with the MPI of another package.
+    let env = folder.join("env");
+    done(Command::new("python3").args(["-m", "venv"]).arg(&env));
+    let (package, version) = Host::Mpich.release();
+    let shell = |command: &str| {
+        let mut shell = Command::new("sh");
+        for name in
+            std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_") || n.starts_with("LD_"))
+        {
+            shell.env_remove(name);
+        }
+        shell.args(["-c", command]).current_dir(&folder);
+        shell.env("PATH", format!("{}:/usr/bin:/bin", env.join("bin").display())).env("VIRTUAL_ENV", &env);
+        shell.env("XDG_CONFIG_HOME", folder.join("config"));
+        done(&mut shell)
+    };
+    shell(&format!("pip install --quiet {package}=={version} {MPI4PY} {NUMPY}"));
+    shell(&guide_line());
+    let (doctor, _) = shell("ddtc doctor -- mpiexec -n 2");
+    assert!(
+        doctor.ends_with("problems         none\n") && doctor.contains("site-packages/ddtc/bin"),
+        "{doctor}"
+    );
+    fs::write(folder.join("app.py"), PROGRAM).unwrap();
+    shell("ddtc preload --report counts -- mpiexec -n 2 python app.py");
+    let counts = report(&fs::read_to_string(folder.join("counts")).unwrap());
+    assert_eq!((counts["messages_packed"], counts["messages_unpacked"]), (1, 1), "{counts:?}");
+
+    // The module: its tests, the examples of its documents, its types.
+    for file in ["README.md", "test_ddtc.py"] {
+        fs::copy(python().join(file), folder.join(file)).unwrap();
+    }
+    let (_, tests) = shell("python test_ddtc.py");
+    assert!(tests.contains("\nOK\n"), "{tests}");
+    shell("python -m doctest -o ELLIPSIS README.md");
+    shell(
+        "python -c 'import doctest, ddtc; assert doctest.testmod(ddtc).attempted >= 4 and not doctest.testmod(ddtc).failed'",
+    );
+    // The stub names what there is, and nothing else.
+    let names = "import ddtc; print(*sorted(f'{c.__name__}.{n}' for c in (ddtc.Datatype, ddtc.Committed) for n in vars(c) if n[0] != '_'))";
+    let (names, _) = shell(&format!("python -c \"{names}\""));
+    let stub = fs::read_to_string(python().join("ddtc/__init__.pyi")).unwrap();
+    let mut class = "";
+    let mut listed: Vec<String> = Vec::new();
+    for line in stub.lines() {
+        if let Some(rest) = line.strip_prefix("class ") {
+            class = rest.split(['(', ':']).next().unwrap();
+        } else if let Some(rest) = line.strip_prefix("    def ").filter(|r| !r.starts_with('_'))
+            && class != "Drawing"
+        {
+            listed.push(format!("{class}.{}", rest.split('(').next().unwrap()));
+        }
+    }
+    listed.sort();
+    assert_eq!(
+        names.split_whitespace().collect::<Vec<_>>(),
+        listed,
+        "what there is (left) and the stub (right)"
+    );
+    fs::remove_dir_all(folder).unwrap();
+}

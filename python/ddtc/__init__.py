@@ -1,0 +1,22 @@
+"""The derived datatype compiler: MPI datatypes compiled to native pack and unpack code.
+
+>>> import ddtc
+>>> column = ddtc.Datatype.vector(3, 1, 4, ddtc.DOUBLE)
+>>> column
+Datatype('vector(3,1,4,double)')
+>>> memory = bytes(range(96))
+>>> column.commit().packed(memory) == memory[0:8] + memory[32:40] + memory[64:72]
+True
+"""
+
+from . import _ddtc
+from ._ddtc import Committed, Datatype, Error
+from ._draw import Drawing
+
+__version__ = _ddtc.__version__
+
+# The named types of C and of Fortran by MPI's names without the prefix: BYTE, INT, DOUBLE, C_FLOAT_COMPLEX, INTEGER and so on.
+_NAMED = Datatype.named_types()
+globals().update(_NAMED)
+
+__all__ = ["Committed", "Datatype", "Drawing", "Error", "__version__", *_NAMED]

@@ -1,0 +1,52 @@
+"""Pictures of datatypes, by the command that comes with the package."""
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .__main__ import PROGRAM
+
+# The system takes no longer argument.
+_LONGEST = 128 * 1024 - 1
+
+
+class Drawing:
+    """A picture of a datatype: characters where it is printed, SVG in a notebook."""
+
+    def __init__(self, text: str, count: int) -> None:
+        if len(text.encode()) > _LONGEST:
+            raise ValueError(f"draw: the datatype's text has {len(text)} characters: must have at most {_LONGEST}")
+        self._arguments = ["draw", text, f"--count={count}"]
+
+    def _run(self, *more: str) -> str:
+        done = subprocess.run([PROGRAM, *self._arguments, *more], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise ValueError(done.stderr.strip().removeprefix("error: "))
+        return done.stdout
+
+    def __str__(self) -> str:
+        return self._run("--colour=never")
+
+    __repr__ = __str__
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "picture.svg"
+            self._run("--output", str(file))
+            return file.read_text()
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str) -> None:
+        """Writes the picture to a file whose name ends in .svg or .png."""
+        self._run("--output", str(path))
+
+
+def draw(text: str, count: int) -> Drawing:
+    """Called by Datatype.draw: what cannot be drawn is said at once."""
+    drawing = Drawing(text, count)
+    str(drawing)
+    return drawing

@@ -1,0 +1,304 @@
+//! The Python module: datatypes, commits, and packing over the buffer protocol.
+#![allow(missing_docs, unreachable_pub, reason = "the interface is Python's: ddtc/__init__.pyi")]
+
+mod buffer;
+mod mpi;
+mod numpy;
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+
+use ddtc::datatype::{Datatype as Tree, Named, Order};
+use ddtc::{Committed as Code, Error as Refusal};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use buffer::{Memory, apart};
+
+pyo3::create_exception!(
+    ddtc,
+    Error,
+    PyValueError,
+    "What a constructor, a commit or a call refuses: the operation, the argument, its value and the rule."
+);
+
+fn refused(e: Refusal) -> PyErr {
+    Error::new_err(e.to_string())
+}
+
+/// A derived datatype of MPI: immutable, and equal to another one if it was built by the same constructors and arguments.
+#[pyclass(module = "ddtc", frozen)]
+#[derive(Clone)]
+struct Datatype(Tree);
+
+fn made(t: ddtc::Result<Tree>) -> PyResult<Datatype> {
+    t.map(Datatype).map_err(refused)
+}
+
+#[pymethods]
+impl Datatype {
+    /// A datatype from its text, such as "vector(3, 1, 4, double)".
+    #[new]
+    fn new(text: &str) -> PyResult<Datatype> {
+        made(text.parse())
+    }
+
+    /// The named types, by MPI's names without the prefix.
+    #[staticmethod]
+    fn named_types(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let all = PyDict::new(py);
+        for &named in Named::ALL {
+            let name = named.mpi_name();
+            all.set_item(name.strip_prefix("MPI_").unwrap_or(name), Datatype(Tree::named(named)))?;
+        }
+        Ok(all)
+    }
+
+    /// MPI_Type_contiguous.
+    #[staticmethod]
+    fn contiguous(count: i64, oldtype: &Self) -> PyResult<Datatype> {
+        made(Tree::contiguous(count, &oldtype.0))
+    }
+
+    /// MPI_Type_vector: the stride is in extents of the old type.
+    #[staticmethod]
+    fn vector(count: i64, blocklength: i64, stride: i64, oldtype: &Self) -> PyResult<Datatype> {
+        made(Tree::vector(count, blocklength, stride, &oldtype.0))
+    }
+
+    /// MPI_Type_create_hvector: the stride is in bytes.
+    #[staticmethod]
+    fn hvector(count: i64, blocklength: i64, stride: i64, oldtype: &Self) -> PyResult<Datatype> {
+        made(Tree::hvector(count, blocklength, stride, &oldtype.0))
+    }
+
+    /// MPI_Type_indexed: displacements are in extents of the old type.
+    #[staticmethod]
+    fn indexed(blocklengths: Vec<i64>, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
+        made(Tree::indexed(&blocklengths, &displacements, &oldtype.0))
+    }
+
+    /// MPI_Type_create_hindexed: displacements are in bytes.
+    #[staticmethod]
+    fn hindexed(blocklengths: Vec<i64>, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
+        made(Tree::hindexed(&blocklengths, &displacements, &oldtype.0))
+    }
+
+    /// MPI_Type_create_indexed_block.
+    #[staticmethod]
+    fn indexed_block(blocklength: i64, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
+        made(Tree::indexed_block(blocklength, &displacements, &oldtype.0))
+    }
+
+    /// MPI_Type_create_hindexed_block.
+    #[staticmethod]
+    fn hindexed_block(blocklength: i64, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
+        made(Tree::hindexed_block(blocklength, &displacements, &oldtype.0))
+    }
+
+    /// MPI_Type_create_struct: displacements are in bytes.
+    #[staticmethod]
+    fn r#struct(
+        blocklengths: Vec<i64>,
+        displacements: Vec<i64>,
+        types: Vec<PyRef<'_, Datatype>>,
+    ) -> PyResult<Datatype> {
+        let types: Vec<Tree> = types.iter().map(|t| t.0.clone()).collect();
+        made(Tree::structure(&blocklengths, &displacements, &types))
+    }
+
+    /// MPI_Type_create_subarray; the order is "C" or "F".
+    #[staticmethod]
+    #[pyo3(signature = (sizes, subsizes, starts, oldtype, order = "C"))]
+    fn subarray(
+        sizes: Vec<i64>,
+        subsizes: Vec<i64>,
+        starts: Vec<i64>,
+        oldtype: &Self,
+        order: &str,
+    ) -> PyResult<Datatype> {
+        let order = match order {
+            "C" => Order::C,
+            "F" => Order::Fortran,
+            other => return Err(Error::new_err(format!("subarray: order = '{other}': must be 'C' or 'F'"))),
+        };
+        made(Tree::subarray(&sizes, &subsizes, &starts, order, &oldtype.0))
+    }
+
+    /// MPI_Type_create_resized: lower bound and extent in bytes.
+    #[staticmethod]
+    fn resized(lb: i64, extent: i64, oldtype: &Self) -> PyResult<Datatype> {
+        made(Tree::resized(lb, extent, &oldtype.0))
+    }
+
+    /// The datatype that a handle of mpi4py stands for, by its envelope and contents; MPI must be initialized.
+    #[staticmethod]
+    fn from_mpi(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
+        mpi::decoded(datatype).map(Datatype)
+    }
+
+    /// The elements of a NumPy dtype: numbers as MPI's types, records as structures with their padding, strings as bytes.
+    #[staticmethod]
+    fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
+        numpy::of_dtype(dtype).map(Datatype)
+    }
+
+    /// One instance of the layout of a strided array, from its first element on.
+    #[staticmethod]
+    fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
+        numpy::of_array(array).map(Datatype)
+    }
+
+    /// Bytes that an instance has when it is packed.
+    #[getter]
+    fn size(&self) -> i64 {
+        self.0.size()
+    }
+
+    /// The lower bound in bytes.
+    #[getter]
+    fn lb(&self) -> i64 {
+        self.0.lb()
+    }
+
+    /// Bytes from an instance to the next.
+    #[getter]
+    fn extent(&self) -> i64 {
+        self.0.extent()
+    }
+
+    /// The displacement of the first byte that there is.
+    #[getter]
+    fn true_lb(&self) -> i64 {
+        self.0.true_lb()
+    }
+
+    /// Bytes from the first to behind the last that there is.
+    #[getter]
+    fn true_extent(&self) -> i64 {
+        self.0.true_extent()
+    }
+
+    /// Compiles the datatype, or finds the code of an equal layout.
+    fn commit(&self, py: Python<'_>) -> PyResult<Committed> {
+        py.detach(|| ddtc::commit(&self.0)).map(Committed).map_err(refused)
+    }
+
+    /// A picture of the memory of `count` instances.
+    #[pyo3(signature = (count = 1))]
+    fn draw<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
+        py.import("ddtc._draw")?.call_method1("draw", (self.0.to_string(), count))
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Datatype('{}')", self.0)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Datatype>().is_ok_and(|other| other.get().0 == self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.structural_hash().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (String,)) {
+        (py.get_type::<Datatype>().into_any(), (self.0.to_string(),))
+    }
+}
+
+/// A datatype with the code that packs it. Any number of threads may use one.
+#[pyclass(module = "ddtc", frozen)]
+struct Committed(Code);
+
+#[pymethods]
+impl Committed {
+    /// What was committed.
+    #[getter]
+    fn datatype(&self) -> Datatype {
+        Datatype(self.0.datatype().clone())
+    }
+
+    /// Bytes of `count` packed instances.
+    #[pyo3(signature = (count = 1))]
+    fn packed_size(&self, count: u64) -> PyResult<u64> {
+        self.0.packed_size(count).map_err(refused)
+    }
+
+    /// Packs `count` instances of `source`, whose first begins `origin` bytes behind its first element, to the beginning of `target`.
+    /// Returns the bytes written. Other threads of Python run meanwhile, and must not write to the buffers.
+    #[pyo3(signature = (source, target, count = 1, origin = 0))]
+    fn pack(
+        &self,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        target: &Bound<'_, PyAny>,
+        count: u64,
+        origin: i64,
+    ) -> PyResult<usize> {
+        let (source, target) = (Memory::strided(source, "source")?, Memory::dense(target, "target", true)?);
+        apart(&source, &target)?;
+        let origin = source.origin(origin)?;
+        // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
+        let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
+        py.detach(|| self.0.pack(from, origin, count, to)).map_err(refused)
+    }
+
+    /// The same to new bytes.
+    #[pyo3(signature = (source, count = 1, origin = 0))]
+    fn packed<'py>(
+        &self,
+        py: Python<'py>,
+        source: &Bound<'_, PyAny>,
+        count: u64,
+        origin: i64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let source = Memory::strided(source, "source")?;
+        let origin = source.origin(origin)?;
+        let size = usize::try_from(self.packed_size(count)?)?;
+        PyBytes::new_with(py, size, |target| {
+            // SAFETY: the buffer is exported while `source` lives; the target is new.
+            let from = unsafe { source.bytes() };
+            py.detach(|| self.0.pack(from, origin, count, target)).map(drop).map_err(refused)
+        })
+    }
+
+    /// Unpacks `count` instances from the beginning of `source` to `target`, where the first begins `origin` bytes behind its first
+    /// element. Returns the bytes read. Other threads of Python run meanwhile, and must not touch the buffers.
+    #[pyo3(signature = (source, target, count = 1, origin = 0))]
+    fn unpack(
+        &self,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        target: &Bound<'_, PyAny>,
+        count: u64,
+        origin: i64,
+    ) -> PyResult<usize> {
+        let (source, target) =
+            (Memory::dense(source, "source", false)?, Memory::strided(target, "target")?.writable()?);
+        apart(&source, &target)?;
+        let origin = target.origin(origin)?;
+        // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
+        let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
+        py.detach(|| self.0.unpack(from, to, origin, count)).map_err(refused)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Committed(Datatype('{}'))", self.0.datatype())
+    }
+}
+
+#[pymodule]
+fn _ddtc(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("Error", m.py().get_type::<Error>())?;
+    m.add_class::<Datatype>()?;
+    m.add_class::<Committed>()
+}

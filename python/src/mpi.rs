@@ -1,0 +1,130 @@
+//! Datatypes of mpi4py, by envelope and contents.
+
+use std::collections::HashMap;
+
+use ddtc::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
+use ddtc::datatype::{Datatype, Named};
+use ddtc::decode::{Introspect, decode};
+use ddtc::error::{Error, ErrorClass, Result};
+use pyo3::prelude::*;
+
+use crate::refused;
+
+/// The library behind mpi4py.
+struct Host<'py> {
+    named: HashMap<usize, Named>,
+    combiners: HashMap<i32, CombinerKind>,
+    constants: Constants,
+    /// What Python said, to be said again as it was.
+    error: Option<PyErr>,
+    py: Python<'py>,
+}
+
+/// The datatype of a handle.
+///
+/// # Errors
+/// If the object is no datatype of mpi4py, MPI is not initialized, or the type cannot be decoded.
+pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
+    let py = datatype.py();
+    let mpi = py.import("mpi4py.MPI")?;
+    if !datatype.is_instance(&mpi.getattr("Datatype")?)? {
+        let found = datatype.get_type().name()?;
+        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "from_mpi: must be an mpi4py.MPI.Datatype, not {found}"
+        )));
+    }
+    let number = |name: &str| mpi.getattr(name)?.extract::<i32>();
+    let mut named = HashMap::new();
+    for &n in Named::ALL {
+        let name = n.mpi_name();
+        // Not every version of mpi4py has every name.
+        if let Ok(handle) = mpi.getattr(name.strip_prefix("MPI_").unwrap_or(name)) {
+            named.entry(handle.getattr("handle")?.extract()?).or_insert(n);
+        }
+    }
+    // MPI_DATATYPE_NULL stands for types that the library does not have.
+    named.remove(&mpi.getattr("DATATYPE_NULL")?.getattr("handle")?.extract()?);
+    let mut combiners = HashMap::new();
+    for kind in CombinerKind::all() {
+        if let Ok(value) = number(kind.mpi_name().trim_start_matches("MPI_")) {
+            combiners.entry(value).or_insert(kind);
+        }
+    }
+    let constants = Constants {
+        order_c: number("ORDER_C")?,
+        order_fortran: number("ORDER_FORTRAN")?,
+        distribute_block: number("DISTRIBUTE_BLOCK")?,
+        distribute_cyclic: number("DISTRIBUTE_CYCLIC")?,
+        distribute_none: number("DISTRIBUTE_NONE")?,
+        distribute_dflt_darg: number("DISTRIBUTE_DFLT_DARG")?,
+        undefined: number("UNDEFINED")?,
+    };
+    let mut host = Host { named, combiners, constants, error: None, py };
+    decode(&mut host, &Handle::new(datatype.clone().unbind()))
+        .map_err(|e| host.error.take().unwrap_or_else(|| refused(e)))
+}
+
+impl Host<'_> {
+    fn said<T>(&mut self, outcome: PyResult<T>) -> Result<T> {
+        outcome.map_err(|e| {
+            let text = e.to_string();
+            self.error = Some(e);
+            Error::new(ErrorClass::Other, "from_mpi", "datatype", text, "must be decoded by mpi4py")
+        })
+    }
+}
+
+/// A handle: mpi4py's object. Cloned without the interpreter's help.
+type Handle = std::sync::Arc<Py<PyAny>>;
+
+impl Introspect for Host<'_> {
+    type Handle = Handle;
+
+    fn envelope(&mut self, handle: &Handle) -> Result<Envelope> {
+        let found = handle
+            .bind(self.py)
+            .call_method0("Get_envelope")
+            .and_then(|e| e.extract::<(i64, i64, i64, i64, i32)>());
+        let (integers, addresses, large_counts, datatypes, combiner) = self.said(found)?;
+        let Some(&combiner) = self.combiners.get(&combiner) else {
+            let rule = "must be a combiner of MPI 5.0";
+            return Err(Error::new(ErrorClass::Type, "from_mpi", "combiner", combiner, rule));
+        };
+        Ok(Envelope { combiner, integers, addresses, large_counts, datatypes })
+    }
+
+    fn contents(&mut self, handle: &Handle, _envelope: &Envelope) -> Result<Contents<Handle>> {
+        let found = handle.bind(self.py).call_method0("Get_contents");
+        let found = found.and_then(|c| c.extract::<(Vec<i32>, Vec<i64>, Vec<i64>, Vec<Py<PyAny>>)>());
+        let (integers, addresses, large_counts, datatypes) = self.said(found)?;
+        let datatypes = datatypes.into_iter().map(Handle::new).collect();
+        Ok(Contents { integers, addresses, large_counts, datatypes })
+    }
+
+    fn named(&mut self, handle: &Handle) -> Result<Named> {
+        let word = handle.bind(self.py).getattr("handle").and_then(|h| h.extract::<usize>());
+        let word = self.said(word)?;
+        self.named.get(&word).copied().ok_or_else(|| {
+            let rule = "must be a named type that ddtc and mpi4py know";
+            Error::new(ErrorClass::Type, "from_mpi", "handle", format!("{word:#x}"), rule)
+        })
+    }
+
+    fn bounds(&mut self, handle: &Handle) -> Result<Option<(i64, i64)>> {
+        let found = handle.bind(self.py).call_method0("Get_extent").and_then(|e| e.extract());
+        self.said(found).map(Some)
+    }
+
+    fn release(&mut self, handle: Handle) {
+        let handle = handle.bind(self.py);
+        let predefined = handle.getattr("is_predefined").and_then(|p| p.is_truthy()).unwrap_or(true);
+        if !predefined {
+            // What cannot be freed is the library's to tell, at its end.
+            let _ = handle.call_method0("Free");
+        }
+    }
+
+    fn constants(&self) -> Constants {
+        self.constants
+    }
+}

@@ -1,0 +1,106 @@
+//! Datatypes of NumPy's dtypes and of strided arrays. NumPy itself is not linked: its objects are asked by name.
+
+use ddtc::datatype::{Datatype, Named};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::refused;
+
+/// Records within records deeper than this are refused; NumPy's own limit is lower.
+const DEEPEST: usize = 64;
+
+/// The datatype of a dtype's elements.
+///
+/// # Errors
+/// If it has Python objects, another byte order than this machine, or no MPI type.
+pub fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
+    // Names of dtypes are as good as dtypes.
+    let dtype = match dtype.hasattr("itemsize")? && dtype.hasattr("kind")? {
+        true => dtype.clone(),
+        false => dtype.py().import("numpy")?.call_method1("dtype", (dtype,))?,
+    };
+    element(&dtype, DEEPEST)
+}
+
+fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
+    if depth == 0 {
+        return Err(PyTypeError::new_err(format!("from_dtype: records must not nest deeper than {DEEPEST}")));
+    }
+    let size: i64 = dtype.getattr("itemsize")?.extract()?;
+    let subdtype = dtype.getattr("subdtype")?;
+    if !subdtype.is_none() {
+        let (base, shape): (Bound<'_, PyAny>, Vec<i64>) = subdtype.extract()?;
+        let mut t = element(&base, depth - 1)?;
+        for &n in shape.iter().rev() {
+            t = Datatype::contiguous(n, &t).map_err(refused)?;
+        }
+        return Ok(t);
+    }
+    let names = dtype.getattr("names")?;
+    if !names.is_none() {
+        let fields = dtype.getattr("fields")?;
+        let (mut types, mut displacements) = (Vec::new(), Vec::new());
+        for name in names.extract::<Vec<String>>()? {
+            let field = fields.get_item(name)?;
+            types.push(element(&field.get_item(0)?, depth - 1)?);
+            displacements.push(field.get_item(1)?.extract::<i64>()?);
+        }
+        let ones = vec![1; types.len()];
+        let record = Datatype::structure(&ones, &displacements, &types).map_err(refused)?;
+        // Padding at the end belongs to the record.
+        return Datatype::resized(0, size, &record).map_err(refused);
+    }
+    if !dtype.getattr("isnative")?.extract::<bool>()? {
+        return Err(PyTypeError::new_err(format!(
+            "from_dtype: {dtype}: must have this machine's byte order"
+        )));
+    }
+    let kind: String = dtype.getattr("kind")?.extract()?;
+    let named = match (kind.as_str(), size) {
+        ("b", 1) => Named::CBool,
+        ("i", 1) => Named::Int8,
+        ("i", 2) => Named::Int16,
+        ("i", 4) => Named::Int32,
+        ("i", 8) => Named::Int64,
+        ("u", 1) => Named::Uint8,
+        ("u", 2) => Named::Uint16,
+        ("u", 4) => Named::Uint32,
+        ("u", 8) => Named::Uint64,
+        ("f", 4) => Named::Float,
+        ("f", 8) => Named::Double,
+        ("f", 16) => Named::LongDouble,
+        ("c", 8) => Named::CFloatComplex,
+        ("c", 16) => Named::CDoubleComplex,
+        ("c", 32) => Named::CLongDoubleComplex,
+        // Text, raw bytes, dates and half precision: MPI has no type for them, but their bytes.
+        ("S" | "U" | "V" | "M" | "m" | "f", _) => {
+            return Datatype::contiguous(size, &Datatype::named(Named::Byte)).map_err(refused);
+        }
+        _ => {
+            let rule = "must be numbers, text, dates, raw bytes or records of these: objects of Python are addresses";
+            return Err(PyTypeError::new_err(format!("from_dtype: {dtype}: {rule}")));
+        }
+    };
+    Ok(Datatype::named(named))
+}
+
+/// One instance of an array's layout, from its first element on.
+///
+/// # Errors
+/// If it is no array with a shape, strides and a dtype; as [`of_dtype`].
+pub fn of_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
+    let part = |name: &str| {
+        array.getattr(name).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "from_array: must be a NumPy array, which has {name}, shape, strides and dtype"
+            ))
+        })
+    };
+    let (shape, strides): (Vec<i64>, Vec<i64>) = (part("shape")?.extract()?, part("strides")?.extract()?);
+    let mut t = of_dtype(&part("dtype")?)?;
+    // The last dimension is the innermost of the packed stream.
+    for (&n, &stride) in shape.iter().zip(&strides).rev() {
+        t = Datatype::hvector(n, 1, stride, &t).map_err(refused)?;
+    }
+    Ok(t)
+}

@@ -1,0 +1,74 @@
+//! What the file of a program or library says of itself, read without running it. Files are not trusted.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
+
+/// What decides whether a library can be loaded into a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Elf {
+    pub(super) bits: u32,
+    pub(super) architecture: Architecture,
+    /// The program's loader; none in libraries and in programs that are linked statically.
+    pub(super) loader: Option<String>,
+    /// Sonames of the libraries that it needs.
+    pub(super) needed: Vec<String>,
+    /// The value of the string symbol that was asked for.
+    pub(super) symbol: Option<String>,
+}
+
+impl Elf {
+    /// Reads a file, and the string that its dynamic symbol `symbol` stands for.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is no ELF file (a script, for one).
+    pub(super) fn read(path: &Path, symbol: &str) -> Result<Elf, String> {
+        let cache = ReadCache::new(File::open(path).map_err(|e| e.to_string())?);
+        let file = object::File::parse(&cache).map_err(|e| format!("no ELF file: {e}"))?;
+        let text = |bytes: &[u8]| {
+            let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+            String::from_utf8_lossy(&bytes[..end]).into_owned()
+        };
+        let loader = file.section_by_name(".interp").and_then(|s| s.data().ok()).map(text);
+        let needed = file.import_libraries().map_err(|e| e.to_string())?;
+        let needed = needed.filter_map(Result::ok).map(|library| text(library.name())).collect();
+        let place = file.dynamic_symbols().find(|s| s.name() == Ok(symbol)).map(|s| (s.address(), s.size()));
+        let symbol = place.and_then(|(address, size)| {
+            let mut data =
+                file.sections().filter_map(|s| s.data_range(address, size.min(256)).ok().flatten());
+            data.next().map(text)
+        });
+        Ok(Elf {
+            bits: if file.is_64() { 64 } else { 32 },
+            architecture: file.architecture(),
+            loader,
+            needed,
+            symbol,
+        })
+    }
+
+    /// Why the preload library cannot go under it, and what to do; none if it can.
+    pub(super) fn unfit(&self) -> Option<(String, &'static str)> {
+        let ours = if cfg!(target_arch = "x86_64") { Architecture::X86_64 } else { Architecture::Aarch64 };
+        let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+        if self.bits != 64 {
+            return Some(("is for 32 bit".into(), "ddtc is for 64-bit programs: rebuild it as one"));
+        }
+        if known && self.architecture != ours {
+            let rule = "it is for another machine: take the one that was built for this machine";
+            return Some((format!("is for {:?}", self.architecture), rule));
+        }
+        let musl = |name: &String| name.contains("ld-musl") || name.contains("libc.musl");
+        if self.loader.iter().any(musl) || self.needed.iter().any(musl) {
+            let rule = "the preload library needs glibc, as the MPI libraries' packages do: build it on a system with glibc";
+            return Some(("is linked with musl".into(), rule));
+        }
+        None
+    }
+
+    /// Whether it takes no libraries at all.
+    pub(super) fn is_static(&self) -> bool {
+        self.loader.is_none() && self.needed.is_empty()
+    }
+}

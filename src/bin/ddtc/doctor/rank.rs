@@ -1,0 +1,227 @@
+//! What runs under the launcher: this program as an MPI program, which takes the library by name instead of being linked with it.
+//!
+//! So a machine without a compiler can be examined, and whichever MPI there is. Functions are taken from the global scope, where the
+//! preload library stands first, as it does for a program that is linked with MPI. Handles are words: MPICH's are the lower half of
+//! one, Open MPI's are addresses of its objects, the standard ABI's are numbers.
+#![allow(unsafe_code)] // The functions of an MPI library, loaded by name: there is no other way to call them.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::time::Instant;
+
+/// What stands before each line that is meant for the parent: launchers and libraries write too.
+pub(super) const MARK: &str = "ddtc-doctor ";
+/// Instances that go to and fro: [`super::TYPE`].
+pub(super) const COUNT: usize = 1024;
+/// Bytes of an instance, and the runs in it.
+const EXTENT: usize = 32;
+const RUNS: [(c_int, c_int); 3] = [(0, 1), (2, 2), (5, 1)];
+/// Round trips that are timed, and those before them.
+const ROUNDS: usize = 400;
+const WARM: usize = 50;
+
+/// Handles of one ABI.
+struct Abi {
+    world: u64,
+    int: u64,
+    status_ignore: usize,
+}
+
+type Word = u64;
+type Version = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
+type Init = unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char) -> c_int;
+type Nothing = unsafe extern "C" fn() -> c_int;
+type Ask = unsafe extern "C" fn(Word, *mut c_int) -> c_int;
+type Indexed = unsafe extern "C" fn(c_int, *const c_int, *const c_int, Word, *mut Word) -> c_int;
+type Resized = unsafe extern "C" fn(Word, isize, isize, *mut Word) -> c_int;
+type OfType = unsafe extern "C" fn(*mut Word) -> c_int;
+type Send = unsafe extern "C" fn(*const c_void, c_int, Word, c_int, c_int, Word) -> c_int;
+type Recv = unsafe extern "C" fn(*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void) -> c_int;
+
+/// A library in the global scope, for as long as the process lives.
+struct Mpi {
+    handle: *mut c_void,
+}
+
+impl Mpi {
+    fn load(library: &Path) -> Result<Mpi, String> {
+        let name =
+            library.to_str().and_then(|s| CString::new(s).ok()).ok_or("the library's path is no text")?;
+        // SAFETY: `name` is a string with an end. The library's constructors run, as in every program of it; it is never closed.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        if handle.is_null() {
+            // SAFETY: after a failed dlopen dlerror gives a string with an end, valid until this thread's next call of the loader.
+            return Err(unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy().into_owned());
+        }
+        Ok(Mpi { handle })
+    }
+
+    /// The address of a function in the global scope, else in the library's own.
+    fn address(&self, name: &str) -> Result<*mut c_void, String> {
+        let symbol = CString::new(name).map_err(|e| e.to_string())?;
+        // SAFETY: handles that dlsym takes, and a string with an end.
+        let found =
+            unsafe { [libc::RTLD_DEFAULT, self.handle].map(|scope| libc::dlsym(scope, symbol.as_ptr())) };
+        found.into_iter().find(|f| !f.is_null()).ok_or_else(|| format!("the library has no {name}"))
+    }
+
+    /// What the library calls itself, in one line.
+    fn version(&self) -> Result<String, String> {
+        let address = self.address("MPI_Get_library_version")?;
+        // SAFETY: the address of the function of that name, which every MPI declares so (MPI 5.0, 9.1.1).
+        let version = unsafe { std::mem::transmute::<*mut c_void, Version>(address) };
+        let mut text = vec![0u8; 16384];
+        let mut length = 0;
+        // SAFETY: more room than any library's MPI_MAX_LIBRARY_VERSION_STRING (8192); callable before MPI_Init.
+        let code = unsafe { version(text.as_mut_ptr().cast(), &raw mut length) };
+        let text = CStr::from_bytes_until_nul(&text).map_err(|e| e.to_string())?.to_string_lossy();
+        let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
+        if code == 0 { Ok(words.join(" ")) } else { Err(format!("MPI_Get_library_version returned {code}")) }
+    }
+
+    fn abi(&self, library: &Path) -> Result<Abi, String> {
+        let open_mpi = self.address("ompi_mpi_int").is_ok();
+        let standard = library.file_name().is_some_and(|n| n.to_string_lossy().starts_with("libmpi_abi."));
+        Ok(if standard {
+            Abi { world: 0x101, int: 0x209, status_ignore: 0 }
+        } else if open_mpi {
+            let object = |name: &str| Ok::<u64, String>(self.address(name)?.addr() as u64);
+            Abi { world: object("ompi_mpi_comm_world")?, int: object("ompi_mpi_int")?, status_ignore: 0 }
+        } else {
+            Abi { world: 0x4400_0000, int: 0x4c00_0405, status_ignore: 1 }
+        })
+    }
+}
+
+/// The file of the loaded object that `MPI_Send` is in, and whether the preload library is loaded.
+fn objects() -> (bool, Vec<String>) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut files: Vec<String> =
+        maps.lines().filter_map(|l| Some(l.get(l.find('/')?..)?.to_owned())).collect();
+    files.sort();
+    files.dedup();
+    let named = |f: &String, name: &str| f.rsplit('/').next().is_some_and(|n| n.starts_with(name));
+    let mpi = |f: &&String| named(f, "libmpi.so") || named(f, "libmpi_abi.so") || named(f, "libmpich.so");
+    (files.iter().any(|f| named(f, crate::preload::LIBRARY)), files.iter().filter(mpi).cloned().collect())
+}
+
+/// Loads the library and says what it is; nothing of MPI is initialized.
+pub(super) fn load(library: &Path) -> Result<(), String> {
+    let mpi = Mpi::load(library)?;
+    let (preloaded, files) = objects();
+    println!("{MARK}version {}", mpi.version()?);
+    println!("{MARK}preloaded {preloaded}");
+    for file in files {
+        println!("{MARK}file {file}");
+    }
+    Ok(())
+}
+
+/// The byte that is sent at a place of round `round`.
+fn byte(at: usize, round: usize) -> u8 {
+    (at * 7 + round * 13 + at / 251) as u8
+}
+
+/// The program: two ranks send a derived type to and fro; rank 0 says how long a message takes and whether every byte came.
+pub(super) fn run(library: &Path) -> Result<(), String> {
+    let mpi = Mpi::load(library)?;
+    let abi = mpi.abi(library)?;
+    macro_rules! function {
+        ($name:literal, $type:ty) => {{
+            let address = mpi.address($name)?;
+            // SAFETY: the address of the function of that name; the type is its declaration in mpi.h of the three ABIs, with handles
+            // and counts in registers as they are passed there (a handle of 32 bits is the lower half of its word).
+            unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
+        }};
+    }
+    let good =
+        |name: &str, code: c_int| if code == 0 { Ok(()) } else { Err(format!("{name} returned {code}")) };
+    let init = function!("MPI_Init", Init);
+    let finalize = function!("MPI_Finalize", Nothing);
+    let (comm_rank, comm_size) = (function!("MPI_Comm_rank", Ask), function!("MPI_Comm_size", Ask));
+    let indexed = function!("MPI_Type_indexed", Indexed);
+    let resized = function!("MPI_Type_create_resized", Resized);
+    let (commit, free) = (function!("MPI_Type_commit", OfType), function!("MPI_Type_free", OfType));
+    let (send, recv) = (function!("MPI_Send", Send), function!("MPI_Recv", Recv));
+
+    // SAFETY: MPI_Init takes null for both (MPI 5.0, 11.2.1); this is the first call of MPI in the process.
+    good("MPI_Init", unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) })?;
+    let (mut rank, mut size) = (0, 0);
+    // SAFETY: MPI is initialized; the world is a handle of this ABI; numbers to write to.
+    unsafe {
+        good("MPI_Comm_rank", comm_rank(abi.world, &raw mut rank))?;
+        good("MPI_Comm_size", comm_size(abi.world, &raw mut size))?;
+    }
+    if rank == 0 {
+        println!("{MARK}size {size}");
+    }
+    if rank < 2 && size >= 2 {
+        let (mut blocks, mut t): (Word, Word) = (0, 0);
+        let (places, lengths) = (RUNS.map(|(place, _)| place), RUNS.map(|(_, length)| length));
+        // SAFETY: arrays of three numbers that live during the call, a named type of this ABI, words to write handles to.
+        unsafe {
+            let code = indexed(3, lengths.as_ptr(), places.as_ptr(), abi.int, &raw mut blocks);
+            good("MPI_Type_indexed", code)?;
+            good("MPI_Type_create_resized", resized(blocks, 0, EXTENT as isize, &raw mut t))?;
+            good("MPI_Type_commit", commit(&raw mut t))?;
+        }
+        let mut user = vec![0u8; COUNT * EXTENT];
+        let count = COUNT as c_int;
+        let peer = 1 - rank;
+        let mut wrong = 0usize;
+        let turn = |sending: bool, user: &mut Vec<u8>| -> Result<(), String> {
+            // SAFETY: the buffer holds COUNT instances of the type, whose extent and runs lie in EXTENT bytes; the status is
+            // the address that means none; the peer makes the call that matches.
+            let code = unsafe {
+                if sending {
+                    send(user.as_ptr().cast(), count, t, peer, 1, abi.world)
+                } else {
+                    recv(
+                        user.as_mut_ptr().cast(),
+                        count,
+                        t,
+                        peer,
+                        1,
+                        abi.world,
+                        abi.status_ignore as *mut c_void,
+                    )
+                }
+            };
+            good(if sending { "MPI_Send" } else { "MPI_Recv" }, code)
+        };
+        // Rank 1 sends back what it got; in the first rounds rank 0 compares, then it measures.
+        let moved = |at: usize| {
+            RUNS.iter().any(|&(p, n)| (p as usize * 4..(p + n) as usize * 4).contains(&(at % EXTENT)))
+        };
+        for round in 0..WARM {
+            if rank == 0 {
+                user.iter_mut().enumerate().for_each(|(at, b)| *b = byte(at, round));
+                turn(true, &mut user)?;
+                user.fill(0xa5);
+                turn(false, &mut user)?;
+                let right = |at: usize| if moved(at) { byte(at, round) } else { 0xa5 };
+                wrong += user.iter().enumerate().filter(|&(at, &b)| b != right(at)).count();
+            } else {
+                turn(false, &mut user)?;
+                turn(true, &mut user)?;
+            }
+        }
+        let start = Instant::now();
+        for _ in 0..ROUNDS {
+            turn(rank == 0, &mut user)?;
+            turn(rank != 0, &mut user)?;
+        }
+        let us = start.elapsed().as_secs_f64() * 1e6 / (2 * ROUNDS) as f64;
+        if rank == 0 {
+            println!("{MARK}us {us:.2}");
+            println!("{MARK}wrong {wrong}");
+        }
+        // SAFETY: types of this process that nothing uses any more.
+        unsafe {
+            good("MPI_Type_free", free(&raw mut t))?;
+            good("MPI_Type_free", free(&raw mut blocks))?;
+        }
+    }
+    // SAFETY: initialized, and nothing is pending.
+    good("MPI_Finalize", unsafe { finalize() })
+}

@@ -1,0 +1,90 @@
+//! Messages to oneself: the datatype on one side, on the other a partner of the same signature whose values stand one after the other, or the
+//! datatype again. A send may overlap itself; a receive may not.
+
+use super::pack::{area, gathered, memory, scattered};
+use super::values::{BEFORE, STREAM, USER, patterned, stream_values};
+use super::{Class, Context, Report, byte, first_difference, partner, plain_bytes};
+use crate::hunt::library::{Area, Received};
+use crate::hunt::subject::Map;
+
+pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map) {
+    let Some((flat, n, free)) = partner::flat(context.library, map) else { return };
+    out(context, report, map, (flat, n));
+    if !map.overlaps {
+        into(context, report, map, (flat, n));
+        both(context, report, map);
+    }
+    if free {
+        let _ = context.library.free(flat);
+    }
+}
+
+type Partner = (crate::hunt::library::Handle, u64);
+
+/// Compares a stream that arrived.
+pub(super) fn arrived(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8], kind: &str) {
+    let values = (!plain_bytes(map)).then(|| stream_values(map));
+    let matters = |i: usize| values.as_ref().is_none_or(|v| v[i]);
+    if let Some(i) = first_difference(got.data(), want, matters) {
+        let shown = |v: u8| byte("byte", i as i64, v);
+        report.add(kind, Class::Bug, "message", shown(want[i]), shown(got.data()[i]));
+    }
+    if got.guards().into_iter().flatten().any(|&b| b != 0xa5) {
+        report.add(
+            "outside",
+            Class::Bug,
+            "gap",
+            "nothing written outside the true bounds",
+            "bytes there changed",
+        );
+    }
+}
+
+fn out(context: &Context<'_>, report: &mut Report<'_>, map: &Map, (flat, n): Partner) {
+    let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
+    let from = area(map, USER);
+    let want = gathered(map, from.data());
+    let mut to = Area::new(0, map.size as i64, 0xa5);
+    match library.exchange((&from, count, t), (&mut to, n, flat)) {
+        Err(refusal) => report.refused(refusal),
+        Ok(received) => {
+            counted(report, received, n);
+            arrived(report, map, &to, &want, "sent");
+        }
+    }
+}
+
+fn counted(report: &mut Report<'_>, received: Received, n: u64) {
+    if received.count != Some(n as i64) {
+        let got = received.count.map_or("MPI_UNDEFINED".to_owned(), |n| n.to_string());
+        report.add("count-of-whole", Class::Bug, "elements", format!("count {n}"), format!("count {got}"));
+    }
+}
+
+fn into(context: &Context<'_>, report: &mut Report<'_>, map: &Map, (flat, n): Partner) {
+    let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
+    let mut from = Area::new(0, map.size as i64, 0xa5);
+    patterned(STREAM, from.data_mut());
+    let mut to = area(map, BEFORE);
+    let mut want = to.data().to_vec();
+    scattered(map, from.data(), &mut want);
+    match library.send_and_receive((&from, n, flat), (&mut to, count, t)) {
+        Err(refusal) => report.refused(refusal),
+        Ok(received) => {
+            counted(report, received, count);
+            memory(report, map, &to, &want, ("received", Class::Bug, "message"));
+        }
+    }
+}
+
+fn both(context: &Context<'_>, report: &mut Report<'_>, map: &Map) {
+    let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
+    let from = area(map, USER);
+    let mut to = area(map, BEFORE);
+    let mut want = to.data().to_vec();
+    scattered(map, &gathered(map, from.data()), &mut want);
+    match library.exchange((&from, count, t), (&mut to, count, t)) {
+        Err(refusal) => report.refused(refusal),
+        Ok(_) => memory(report, map, &to, &want, ("sent-to-itself", Class::Bug, "message")),
+    }
+}

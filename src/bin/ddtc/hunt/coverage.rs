@@ -1,0 +1,220 @@
+//! Features of datatypes: what a run has tried, and what a fault takes.
+
+use std::collections::BTreeSet;
+
+use ddtc::datatype::{Combiner, Datatype, Named};
+
+/// All features beside constructors, so that what was never tried is seen.
+pub(crate) const FEATURES: [&str; 29] = [
+    "stride -1",
+    "stride 0",
+    "stride +1",
+    "byte stride -1",
+    "backwards",
+    "zero count",
+    "zero blocklength",
+    "empty member",
+    "nothing",
+    "marker",
+    "negative lb",
+    "negative extent",
+    "zero extent",
+    "overlap of copies",
+    "misaligned",
+    "1-byte",
+    "2-byte",
+    "4-byte",
+    "8-byte",
+    "16-byte",
+    "32-byte",
+    "long double",
+    "pair",
+    "mixed",
+    "depth 8",
+    "depth 16",
+    "depth 32",
+    "long table",
+    "past 2^31",
+];
+
+/// The constructors, by their names in the text notation.
+pub(crate) const CONSTRUCTORS: [&str; 16] = [
+    "dup",
+    "contiguous",
+    "vector",
+    "hvector",
+    "indexed",
+    "hindexed",
+    "indexed_block",
+    "hindexed_block",
+    "struct",
+    "subarray",
+    "darray",
+    "resized",
+    "f90_real",
+    "f90_complex",
+    "f90_integer",
+    "value_index",
+];
+
+/// The features of a datatype: constructors and shapes.
+pub(crate) fn features(t: &Datatype) -> BTreeSet<&'static str> {
+    let mut found = BTreeSet::new();
+    let mut leaves: BTreeSet<Named> = BTreeSet::new();
+    for node in t.nodes() {
+        numbers(node, &mut found);
+        if let Combiner::Named(n) = node.combiner() {
+            leaves.insert(*n);
+            leaf(*n, &mut found);
+            continue;
+        }
+        found.insert(node.combiner().text_name());
+        if node.extent() < 0 {
+            found.insert("negative extent");
+        }
+        if node.extent() == 0 && node.size() > 0 {
+            found.insert("zero extent");
+        }
+        if node.lb() < 0 {
+            found.insert("negative lb");
+        }
+        if node.size() > 0 && node.true_extent() < node.size() {
+            found.insert("overlap of copies");
+        }
+        if node.combiner().children().any(|c| c.size() == 0) {
+            found.insert("empty member");
+        }
+    }
+    if t.size() == 0 {
+        found.insert("nothing");
+    }
+    if leaves.iter().filter(|n| !n.is_marker()).count() > 1 {
+        found.insert("mixed");
+    }
+    for (depth, name) in [(8, "depth 8"), (16, "depth 16"), (32, "depth 32")] {
+        if t.depth() >= depth {
+            found.insert(name);
+        }
+    }
+    let far = [t.size(), t.true_lb(), t.true_ub(), t.lb(), t.ub()];
+    if far.iter().any(|n| n.unsigned_abs() > i32::MAX as u64) {
+        found.insert("past 2^31");
+    }
+    found
+}
+
+fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
+    found.insert(match n.parts().first().map_or(n.size(), |p| p.0.size()) {
+        _ if n.parts().len() > 1 => "pair",
+        1 => "1-byte",
+        2 => "2-byte",
+        4 => "4-byte",
+        8 => "8-byte",
+        16 => "16-byte",
+        _ => "32-byte",
+    });
+    if matches!(
+        n,
+        Named::LongDouble | Named::CLongDoubleComplex | Named::CxxLongDoubleComplex | Named::LongDoubleInt
+    ) {
+        found.insert("long double");
+    }
+}
+
+/// What the numbers of one constructor show.
+fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
+    let mut stride = |elements: i64, extent: i64, count: i64| {
+        if count < 2 {
+            return;
+        }
+        match elements {
+            -1 => _ = found.insert("stride -1"),
+            0 => _ = found.insert("stride 0"),
+            1 => _ = found.insert("stride +1"),
+            _ => {}
+        }
+        if elements.saturating_mul(extent) == -1 {
+            found.insert("byte stride -1");
+        }
+        if elements.saturating_mul(extent) < 0 {
+            found.insert("backwards");
+        }
+    };
+    match t.combiner() {
+        Combiner::Vector { count, stride: s, oldtype, .. } => stride(*s, oldtype.extent(), *count),
+        Combiner::Hvector { count, stride: s, .. } => stride(*s, 1, *count),
+        Combiner::Resized { .. } => _ = found.insert("marker"),
+        _ => {}
+    }
+    let tables: &[&[i64]] = match t.combiner() {
+        Combiner::Indexed { blocklengths, displacements, .. }
+        | Combiner::Hindexed { blocklengths, displacements, .. }
+        | Combiner::Struct { blocklengths, displacements, .. } => &[blocklengths, displacements],
+        Combiner::IndexedBlock { displacements, .. } | Combiner::HindexedBlock { displacements, .. } => {
+            &[&[], displacements]
+        }
+        _ => &[],
+    };
+    if let [lengths, displacements] = tables {
+        if lengths.contains(&0) {
+            found.insert("zero blocklength");
+        }
+        if displacements.is_empty() {
+            found.insert("zero count");
+        }
+        if displacements.windows(2).any(|w| w[1] < w[0]) {
+            found.insert("backwards");
+        }
+        if displacements.len() >= 64 {
+            found.insert("long table");
+        }
+    }
+    match t.combiner() {
+        Combiner::Contiguous { count: 0, .. }
+        | Combiner::Vector { count: 0, .. }
+        | Combiner::Hvector { count: 0, .. } => _ = found.insert("zero count"),
+        Combiner::Vector { blocklength: 0, .. }
+        | Combiner::Hvector { blocklength: 0, .. }
+        | Combiner::IndexedBlock { blocklength: 0, .. }
+        | Combiner::HindexedBlock { blocklength: 0, .. } => _ = found.insert("zero blocklength"),
+        Combiner::Hvector { stride, oldtype, .. } if stride % oldtype.alignment() != 0 => {
+            found.insert("misaligned");
+        }
+        Combiner::Hindexed { displacements, oldtype, .. }
+        | Combiner::HindexedBlock { displacements, oldtype, .. }
+            if displacements.iter().any(|d| d % oldtype.alignment() != 0) =>
+        {
+            found.insert("misaligned");
+        }
+        Combiner::Struct { displacements, types, .. }
+            if displacements.iter().zip(types.iter()).any(|(d, t)| d % t.alignment() != 0) =>
+        {
+            found.insert("misaligned");
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_by_hand() {
+        let of = |text: &str| features(&text.parse().unwrap());
+        assert_eq!(
+            of("vector(8,1,-1,char)"),
+            BTreeSet::from(["vector", "stride -1", "byte stride -1", "backwards", "1-byte", "negative lb"])
+        );
+        let t = of("struct([1,0,1],[0,9,21],[real16,contiguous(0,int),int])");
+        for name in
+            ["struct", "16-byte", "zero blocklength", "empty member", "misaligned", "mixed", "zero count"]
+        {
+            assert!(t.contains(name), "{name}: {t:?}");
+        }
+        for t in ["resized(0,-8,contiguous(2147483648,int))", "dup(double_int)"] {
+            let named = of(t).into_iter().all(|f| FEATURES.contains(&f) || CONSTRUCTORS.contains(&f));
+            assert!(named, "{t}: {:?}", of(t));
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Findings: what is reported, what names its cause, and the ledger that knows which causes were reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use ddtc::datatype::Datatype;
+use serde::{Deserialize, Serialize};
+
+use super::coverage::features;
+use super::difference::{Check, Class, Difference, Rule};
+
+/// Which library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct About {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) path: String,
+    pub(crate) flavour: String,
+}
+
+/// One cause, reported once: a line of findings.jsonl.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Finding {
+    pub(crate) fingerprint: String,
+    pub(crate) class: Class,
+    pub(crate) check: Check,
+    pub(crate) library: About,
+    pub(crate) rule: Rule,
+    /// In text notation, shrunk.
+    pub(crate) datatype: String,
+    /// Before it was shrunk.
+    pub(crate) original: String,
+    pub(crate) count: u64,
+    /// Constructors of the shrunk datatype: its nodes that are not named types.
+    pub(crate) constructors: u32,
+    pub(crate) expected: String,
+    pub(crate) got: String,
+    /// Name of the C program in the folder.
+    pub(crate) program: String,
+    /// Whether the program shows it against the library; none where it could not be asked.
+    pub(crate) confirmed: Option<bool>,
+    pub(crate) seed: u64,
+    pub(crate) case: u64,
+    /// Since the run began.
+    pub(crate) seconds: f64,
+}
+
+impl Finding {
+    /// Whether it is a bug that a program has shown, or that no program could be asked about.
+    pub(crate) fn is_bug(&self) -> bool {
+        self.class == Class::Bug && self.confirmed != Some(false)
+    }
+}
+
+/// The cause behind a difference that was shrunk. Wrong bytes are one cause whichever call moves them.
+pub(crate) fn fingerprint(shrunk: &Difference) -> String {
+    let family = family(shrunk.check, &shrunk.kind);
+    // A reading of the standard is one, wherever it shows.
+    if shrunk.class != Class::Bug || SHAPELESS.contains(&shrunk.kind.as_str()) {
+        return family;
+    }
+    let shape = shrunk.datatype.parse().map(|t| shape(&t)).unwrap_or_default();
+    let words: Vec<String> = shape.iter().map(|f| f.replace(' ', "-").replace(['^', '+'], "")).collect();
+    let large = if shrunk.large { ".large" } else { "" };
+    format!("{family}.{}{large}", words.join("+"))
+}
+
+/// Kinds of one cause.
+fn family(check: Check, kind: &str) -> String {
+    // What a check of moved bytes sees when they are not those that were to be moved.
+    const BYTES: [&str; 14] = [
+        "packed",
+        "packed-at-position",
+        "unpacked",
+        "received",
+        "sent",
+        "sent-to-itself",
+        "allgather",
+        "gather",
+        "scatter",
+        "alltoallw",
+        "put",
+        "get",
+        "gap",
+        "outside",
+    ];
+    let moves = !matches!(check, Check::External32 | Check::Commit);
+    match kind {
+        "padding" => "padding".to_owned(),
+        _ if moves && BYTES.contains(&kind) => "bytes".to_owned(),
+        _ => format!("{check}.{kind}"),
+    }
+}
+
+/// Kinds that have one cause whatever the datatype.
+const SHAPELESS: [&str; 2] = ["fresh-name", "name"];
+
+/// Shapes, the most telling first: a cause is named by the first that its shrunk datatype has, beside one that says where.
+const TELLING: [&str; 20] = [
+    "empty member",
+    "byte stride -1",
+    "depth 32",
+    "depth 16",
+    "depth 8",
+    "past 2^31",
+    "f90_real",
+    "f90_complex",
+    "f90_integer",
+    "value_index",
+    "32-byte",
+    "16-byte",
+    "long double",
+    "pair",
+    "mixed",
+    "long table",
+    "negative extent",
+    "zero extent",
+    "overlap of copies",
+    "nothing",
+];
+
+/// What of a shrunk datatype tells its cause: the most telling shape, or else the constructors.
+pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
+    let found = features(t);
+    if let Some(first) = TELLING.into_iter().find(|f| found.contains(f)) {
+        return BTreeSet::from([first]);
+    }
+    let constructors = found.iter().copied().filter(|f| is_constructor(f));
+    let shapes = ["zero blocklength", "stride -1", "stride 0", "backwards", "misaligned"];
+    let constructors: BTreeSet<&str> =
+        constructors.chain(shapes.into_iter().filter(|s| found.contains(s))).collect();
+    if constructors.is_empty() { found } else { constructors }
+}
+
+/// What is known of one cause.
+#[derive(Debug)]
+struct Known {
+    family: String,
+    shape: BTreeSet<&'static str>,
+    hits: u64,
+}
+
+/// All causes so far.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    folder: PathBuf,
+    file: File,
+    known: BTreeMap<String, Known>,
+    pub(crate) findings: Vec<Finding>,
+    /// Findings that could not be written.
+    pub(crate) unwritten: u64,
+}
+
+impl Ledger {
+    /// An empty ledger in a folder.
+    ///
+    /// # Errors
+    /// What the system says of its file.
+    pub(crate) fn new(folder: &Path) -> io::Result<Ledger> {
+        let file = File::create(folder.join("findings.jsonl"))?;
+        let folder = folder.to_path_buf();
+        Ok(Ledger { folder, file, known: BTreeMap::new(), findings: Vec::new(), unwritten: 0 })
+    }
+
+    /// Whether a difference shows nothing but causes that are known. Now and then one is looked at all the same, since a cause may hide
+    /// behind another.
+    pub(crate) fn explains(&mut self, found: &Difference) -> bool {
+        let family = family(found.check, &found.kind);
+        let open = found.class != Class::Bug || SHAPELESS.contains(&found.kind.as_str());
+        let shown: BTreeSet<&str> = match found.datatype.parse() {
+            Ok(t) => features(&t),
+            Err(_) => BTreeSet::new(),
+        };
+        let known = self
+            .known
+            .values_mut()
+            .find(|k| k.family == family && (open || k.shape.iter().all(|f| shown.contains(f))));
+        let Some(known) = known else { return false };
+        known.hits += 1;
+        // Doubling intervals.
+        open || !known.hits.is_power_of_two()
+    }
+
+    /// Counts a shrunk difference: true if its cause is new.
+    pub(crate) fn is_new(&mut self, shrunk: &Difference) -> bool {
+        let name = fingerprint(shrunk);
+        if let Some(known) = self.known.get_mut(&name) {
+            known.hits += 1;
+            return false;
+        }
+        let shape = shrunk.datatype.parse().map(|t| shape(&t)).unwrap_or_default();
+        self.known.insert(name, Known { family: family(shrunk.check, &shrunk.kind), shape, hits: 1 });
+        true
+    }
+
+    /// Writes a finding as a line, at once, and the program beside it. What cannot be written is said and kept in memory.
+    pub(crate) fn record(&mut self, finding: Finding) {
+        let written = serde_json::to_vec(&finding).map_err(io::Error::other).and_then(|mut line| {
+            line.push(b'\n');
+            self.file.write_all(&line)?;
+            self.file.flush()
+        });
+        if let Err(error) = written {
+            self.unwritten += 1;
+            eprintln!(
+                "ddtc: {}: {error}; the finding is kept in memory and shown at the end",
+                self.folder.join("findings.jsonl").display()
+            );
+        }
+        self.findings.push(finding);
+    }
+
+    /// How often each cause was seen.
+    pub(crate) fn hits(&self) -> BTreeMap<String, u64> {
+        self.known.iter().map(|(name, known)| (name.clone(), known.hits)).collect()
+    }
+}
+
+fn is_constructor(feature: &str) -> bool {
+    super::coverage::CONSTRUCTORS.contains(&feature)
+}

@@ -1,0 +1,260 @@
+//! The MPI library under test: loaded, told apart, started, and its functions behind calls that check what they are given.
+//!
+//! Names are `MPI_`, those that a program calls, so that what stands before a library's functions is asked too. Handles are 64-bit words (see
+//! [`ddtc::abi`]). Invariants: a [`Handle`] came from this library; buffers hold every byte that the datatype maps. What the library does
+//! beyond its own contract ends a worker process at worst, which is what workers are for.
+#![allow(unsafe_code)] // Functions of a library under test: there is no other way to call them.
+
+mod functions;
+mod misuse;
+mod objects;
+mod queries;
+mod transfers;
+
+use std::error::Error;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+
+use ddtc::abi::queries::Queries;
+use ddtc::abi::{Abi, Signs};
+use ddtc::datatype::Named;
+
+use functions::Functions;
+pub(crate) use misuse::MISUSES;
+pub(crate) use objects::CallbackCounts;
+pub(crate) use queries::Bounds;
+pub(crate) use transfers::{Area, Received};
+
+/// A handle of the library, in the bits of a register that its ABI uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Handle(u64);
+
+/// A call that returned an error: its name and the error's class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) call: &'static str,
+    pub(crate) class: c_int,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} returns an error of class {}", self.call, self.class)
+    }
+}
+
+/// What a call returns.
+pub(crate) type Answer<T> = Result<T, Refusal>;
+
+/// The class of a call that the library does not have.
+pub(crate) const ABSENT: c_int = c_int::MIN;
+
+/// A loaded library, initialized.
+#[derive(Debug)]
+pub(crate) struct Library {
+    f: Functions,
+    abi: &'static Abi,
+    scope: *mut c_void,
+    /// First line of `MPI_Get_library_version`.
+    version: String,
+    /// Handles of the named types, by `Named as usize`.
+    named: Vec<Option<Handle>>,
+    myself: u64,
+    type_null: u64,
+    info_null: u64,
+    op_sum: u64,
+    errors_return: u64,
+}
+
+impl Library {
+    /// Loads the library at `path` and initializes it as a process of its own.
+    ///
+    /// # Errors
+    /// What the loader says; a file that is no MPI library; an MPI that does not start.
+    pub(crate) fn open(path: &Path) -> Result<Library, Box<dyn Error>> {
+        let shown = path.display();
+        let name = CString::new(path.to_str().ok_or("--mpi: the library's path is not UTF-8")?)?;
+        // SAFETY: a C string. That the constructors of a library may do anything is what the worker process is for.
+        let scope = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        if scope.is_null() {
+            // SAFETY: dlerror gives null or a C string, valid until this thread's next call of the loader.
+            let said = unsafe {
+                let text = libc::dlerror();
+                if text.is_null() { None } else { Some(CStr::from_ptr(text.cast::<c_char>())) }
+            };
+            let said = said.map_or("no reason given".into(), CStr::to_string_lossy);
+            return Err(format!("--mpi {shown}: cannot be loaded: {said}").into());
+        }
+        let f = Functions::find(&|name| symbol(scope, name));
+        if let Some(absent) = f.absent() {
+            return Err(format!("--mpi {shown}: is no MPI library: it has no MPI_{absent}").into());
+        }
+        let version = version(&f);
+        let abi_version = f.abi_version.and_then(|abi_version| {
+            let (mut major, mut minor) = (-1, -1);
+            // SAFETY: two integers to write to; callable at any time (MPI 5.0, 20.1).
+            (unsafe { abi_version(&raw mut major, &raw mut minor) } == 0).then_some((major, minor))
+        });
+        let has_ompi_int = !symbol(scope, c"ompi_mpi_int").is_null();
+        let abi = Abi::of(&Signs {
+            has_ompi_int,
+            abi_version,
+            file: path.to_str().unwrap_or(""),
+            version: &version,
+        })
+        .map_err(|what| format!("--mpi {shown}: {what}"))?;
+        let word = |value: u64, name: &str| {
+            if name.is_empty() {
+                return value;
+            }
+            CString::new(name).map_or(0, |name| symbol(scope, &name).addr() as u64)
+        };
+        let mut named = vec![None; Named::ALL.len()];
+        for (handle, n) in abi.named().filter(|&(handle, _)| handle != 0) {
+            named[n as usize] = Some(Handle(handle));
+        }
+        for (name, n) in abi.named_symbols() {
+            let handle = word(0, &format!("ompi_mpi_{name}"));
+            named[n as usize] = (handle != 0).then_some(Handle(handle));
+        }
+        let mut library = Library {
+            f,
+            abi,
+            scope,
+            version,
+            named,
+            myself: word(abi.myself, abi.self_symbol),
+            type_null: word(abi.type_null, abi.type_null_symbol),
+            info_null: word(abi.info_null, abi.info_null_symbol),
+            op_sum: word(abi.op_sum, abi.op_sum_symbol),
+            errors_return: word(abi.errors_return, abi.errors_return_symbol),
+        };
+        library.start().map_err(|what| format!("--mpi {shown}: does not start: {what}"))?;
+        library.drop_absent_types();
+        Ok(library)
+    }
+
+    fn start(&self) -> Result<(), String> {
+        let init = self.f.init.ok_or("there is no MPI_Init")?;
+        // SAFETY: MPI_Init takes null pointers for a program's arguments.
+        let code = unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) };
+        if code != 0 {
+            return Err(format!("MPI_Init returns {code}"));
+        }
+        let world = match self.abi.world_symbol {
+            "" => self.abi.world,
+            name => CString::new(name).map_or(0, |name| symbol(self.scope, &name).addr() as u64),
+        };
+        if let Some(set) = self.f.set_errhandler {
+            for communicator in [self.myself, world] {
+                // SAFETY: predefined handles.
+                unsafe { set(communicator, self.errors_return) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Named types that the library was built without: it has a handle for them, but no size.
+    fn drop_absent_types(&mut self) {
+        for &n in Named::ALL {
+            if let Some(handle) = self.named[n as usize] {
+                // MPICH has handles for types that the compiler lacked; they are MPI_DATATYPE_NULL or have no size.
+                let sized =
+                    handle.0 != self.type_null && matches!(self.size(handle), Ok(size) if size == n.size());
+                if !sized || n.is_marker() {
+                    self.named[n as usize] = None;
+                }
+            }
+        }
+    }
+
+    /// `MPI_Finalize`.
+    pub(crate) fn finalize(&self) {
+        if let Some(finalize) = self.f.finalize {
+            // SAFETY: after a successful MPI_Init, once, with nothing under way.
+            unsafe { finalize() };
+        }
+    }
+
+    /// The ABI.
+    pub(crate) fn abi(&self) -> &'static Abi {
+        self.abi
+    }
+
+    /// First line of `MPI_Get_library_version`.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The handle of a named type; none where the library has no such type.
+    pub(crate) fn named(&self, named: Named) -> Option<Handle> {
+        self.named[named as usize]
+    }
+
+    /// Whether the library has the large-count constructors.
+    pub(crate) fn has_large_counts(&self) -> bool {
+        self.f.contiguous_c.is_some() && self.f.envelope_c.is_some() && self.f.contents_c.is_some()
+    }
+
+    /// Whether the library has `MPI_Type_get_value_index`.
+    pub(crate) fn has_value_index(&self) -> bool {
+        self.f.value_index.is_some()
+    }
+
+    fn queries(&self) -> Queries {
+        let f = &self.f;
+        Queries {
+            abi: self.abi,
+            envelope: f.envelope,
+            envelope_c: f.envelope_c,
+            contents: f.contents,
+            contents_c: f.contents_c,
+        }
+    }
+
+    /// Success, or the class of the error.
+    fn done(&self, call: &'static str, code: c_int) -> Answer<()> {
+        if code == 0 { Ok(()) } else { Err(Refusal { call, class: self.class(code) }) }
+    }
+
+    fn class(&self, code: c_int) -> c_int {
+        let mut class = code;
+        if let Some(error_class) = self.f.error_class {
+            // SAFETY: a code that the library returned, and an integer to write to.
+            unsafe { error_class(code, &raw mut class) };
+        }
+        class
+    }
+}
+
+fn absent(call: &'static str) -> Refusal {
+    Refusal { call, class: ABSENT }
+}
+
+fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: a scope from dlopen, and a C string.
+    unsafe { libc::dlsym(scope, name.as_ptr()) }
+}
+
+fn version(f: &Functions) -> String {
+    let Some(library_version) = f.library_version else { return "no version".to_owned() };
+    let mut text = vec![0u8; 16384];
+    let mut len = 0;
+    // SAFETY: the buffer is longer than any library's MPI_MAX_LIBRARY_VERSION_STRING (8192); callable at any time.
+    if unsafe { library_version(text.as_mut_ptr().cast(), &raw mut len) } != 0 {
+        return "no version".to_owned();
+    }
+    let text = CStr::from_bytes_until_nul(&text).map_or(String::new(), |t| t.to_string_lossy().into_owned());
+    text.lines().next().unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Sends what the process prints from now on to standard error.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn silence() -> std::io::Result<()> {
+    // SAFETY: both are open descriptors of the process.
+    match unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

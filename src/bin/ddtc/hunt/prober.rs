@@ -1,0 +1,249 @@
+//! Asks a worker about one datatype at a time, and finds the least one that still shows a difference.
+
+use std::time::{Duration, Instant};
+
+use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::fuzzing::{rebuilt, shrink};
+
+use super::coverage::features;
+use super::difference::{Check, Class, Difference, rule};
+use super::process::{How, NoWorker, Start, Worker};
+use super::protocol::{Reply, Request};
+
+/// A worker for questions, started when there is one.
+pub(crate) struct Prober<'s> {
+    start: &'s Start,
+    number: usize,
+    worker: Option<Worker>,
+    /// Workers that it cost.
+    pub(crate) deaths: u64,
+    pub(crate) hangs: u64,
+    /// When the question under way has to be answered.
+    until: Instant,
+}
+
+/// Datatypes that may end or hang the library while one is shrunk. Starting it again takes up to half a second, and a hang ten.
+const DEATHS: u64 = 60;
+const HANGS: u64 = 2;
+
+/// Time to shrink one difference, and to find what spoiled the heap.
+const SHRINKS: Duration = Duration::from_secs(20);
+const CULPRIT: Duration = Duration::from_secs(8);
+
+/// How often a question is asked that is to end a process.
+const TIMES: u32 = 20;
+/// Cases before one that ended a worker which may be to blame, and most that are asked.
+pub(crate) const BEFORE: u64 = 6;
+
+/// The difference of a worker that ended.
+pub(crate) fn of_death(
+    how: How,
+    said: &str,
+    check: Check,
+    (t, large): (&str, bool),
+    count: u64,
+) -> Difference {
+    let kind = if how == How::Hang { "hangs" } else { "dies" };
+    // A library that lists 2^31 blocks takes its time, which no rule forbids.
+    let huge = t.parse().is_ok_and(|t| features(&t).contains("past 2^31"));
+    let class = if how == How::Hang && huge { Class::Quality } else { Class::Bug };
+    let got = if said.is_empty() { how.to_string() } else { format!("{how}: {said}") };
+    Difference {
+        check,
+        kind: kind.to_owned(),
+        class,
+        rule: rule("legal"),
+        datatype: t.to_owned(),
+        judged: t.to_owned(),
+        count,
+        large,
+        expected: "the calls return".to_owned(),
+        got,
+    }
+}
+
+impl<'s> Prober<'s> {
+    pub(crate) fn new(start: &'s Start, number: usize) -> Prober<'s> {
+        Prober { start, number, worker: None, deaths: 0, hangs: 0, until: Instant::now() }
+    }
+
+    /// What a check shows for `count` instances of a datatype.
+    ///
+    /// # Errors
+    /// A library that does not start any more.
+    pub(crate) fn ask(
+        &mut self,
+        (t, large): (&str, bool),
+        count: u64,
+        check: Check,
+        times: u32,
+    ) -> Result<Vec<Difference>, NoWorker> {
+        let worker = match &mut self.worker {
+            Some(worker) => worker,
+            none => none.insert(Worker::start(self.start, self.number)?),
+        };
+        worker.ask(&Request::Try { datatype: t.to_owned(), large, count, check, times });
+        match worker.answer() {
+            Ok(Reply::Tried { differences, .. }) => Ok(differences),
+            Ok(_) => Ok(Vec::new()),
+            Err(death) => {
+                self.worker = None;
+                self.deaths += 1;
+                self.hangs += u64::from(death.how == How::Hang);
+                Ok(vec![of_death(death.how, &death.said, check, (t, large), count)])
+            }
+        }
+    }
+
+    /// Datatype, count and form of constructors of a case.
+    pub(crate) fn show(&mut self, case: u64) -> Option<(String, u64, bool)> {
+        let worker = match &mut self.worker {
+            Some(worker) => worker,
+            none => none.insert(Worker::start(self.start, self.number).ok()?),
+        };
+        worker.ask(&Request::Show { case });
+        match worker.reply() {
+            Ok(Reply::Shown { case }) => case,
+            Ok(_) => None,
+            Err(_) => {
+                self.worker = None;
+                None
+            }
+        }
+    }
+
+    /// The same difference as `like` in what the check shows, if it is there.
+    fn again(&mut self, like: &Difference, t: &Datatype, large: bool, count: u64) -> Option<Difference> {
+        let times = if like.is_deadly() { TIMES } else { 1 };
+        let found = self.ask((&t.to_string(), large), count, like.check, times).ok()?;
+        found.into_iter().find(|d| d.kind == like.kind && d.class == like.class)
+    }
+
+    /// What ends a process among some cases, each by each of the checks: one that spoiled the heap for another.
+    pub(crate) fn culprit(
+        &mut self,
+        cases: std::ops::RangeInclusive<u64>,
+        checks: &[Check],
+    ) -> Option<(u64, Difference)> {
+        self.until = Instant::now() + CULPRIT;
+        for case in cases.rev() {
+            let (t, count, large) = self.show(case)?;
+            for &check in checks {
+                if Instant::now() > self.until {
+                    return None;
+                }
+                let found = self.ask((&t, large), count, check, TIMES).ok()?;
+                if let Some(deadly) = found.into_iter().find(Difference::is_deadly) {
+                    return Some((case, deadly));
+                }
+            }
+        }
+        None
+    }
+
+    /// The least datatype and count that show what `found` is. None if it does not show alone, in a new process.
+    pub(crate) fn shrunk(&mut self, found: &Difference, whole: (&str, u64)) -> Option<Difference> {
+        // What other cases left behind must not decide.
+        self.worker = None;
+        self.until = Instant::now() + SHRINKS;
+        let (deaths, hangs) = (self.deaths, self.hangs);
+        let candidates = [(found.datatype.as_str(), found.count), whole];
+        let (mut t, mut best) = candidates.into_iter().find_map(|(text, count)| {
+            let t: Datatype = text.parse().ok()?;
+            let again = self.again(found, &t, found.large, count)?;
+            Some((t, again))
+        })?;
+        let mut large = found.large;
+        if large && let Some(smaller) = self.again(found, &t, false, best.count) {
+            (large, best) = (false, smaller);
+        }
+        for count in [1, 2, 3].into_iter().filter(|&n| n < best.count) {
+            if let Some(smaller) = self.again(found, &t, large, count) {
+                best = smaller;
+                break;
+            }
+        }
+        let count = best.count;
+        let mut shows = |prober: &mut Prober<'_>, t: &Datatype| {
+            let spent = prober.deaths - deaths > DEATHS || prober.hangs - hangs > HANGS;
+            if spent || Instant::now() > prober.until {
+                return false;
+            }
+            prober.again(found, t, large, count).is_some_and(|d| {
+                best = d;
+                true
+            })
+        };
+        t = shrink(&t, |t| shows(self, t));
+        canonical(t, &mut |t| shows(self, t));
+        // Once more alone, with the node that it blames.
+        Some(best)
+    }
+}
+
+/// Puts common constructors and types in the place of others as long as `shows` holds, so that one cause has one datatype.
+fn canonical(mut t: Datatype, shows: &mut dyn FnMut(&Datatype) -> bool) {
+    'again: loop {
+        let nodes: Vec<Datatype> = t.nodes().cloned().collect();
+        for node in &nodes {
+            for simpler in simpler(node) {
+                let candidate = rebuilt(&t, &mut |n, combiner| {
+                    if n.id() == node.id() { Some(simpler.clone()) } else { Datatype::new(combiner).ok() }
+                });
+                if let Some(candidate) = candidate
+                    && shows(&candidate)
+                {
+                    t = candidate;
+                    continue 'again;
+                }
+            }
+        }
+        return;
+    }
+}
+
+/// Rank of a constructor; a node is replaced by those of lower rank only.
+fn rank(t: &Datatype) -> u32 {
+    match t.combiner() {
+        Combiner::Named(n) => LEAVES.iter().position(|l| l == n).map_or(100, |i| i as u32),
+        Combiner::Contiguous { .. } => 1,
+        Combiner::Vector { .. } => 2,
+        Combiner::Hvector { .. } => 3,
+        Combiner::Indexed { .. } => 4,
+        Combiner::Resized { .. } => 5,
+        Combiner::Struct { .. } => 6,
+        _ => 7,
+    }
+}
+
+/// Named types by how usual they are.
+const LEAVES: [Named; 9] = [
+    Named::Byte,
+    Named::Char,
+    Named::Short,
+    Named::Int,
+    Named::Double,
+    Named::DoubleComplex,
+    Named::DoubleInt,
+    Named::Real16,
+    Named::LongDouble,
+];
+
+/// What may stand for a node.
+fn simpler(t: &Datatype) -> Vec<Datatype> {
+    let own = rank(t);
+    if let Combiner::Named(_) = t.combiner() {
+        return LEAVES[..LEAVES.len().min(own as usize)].iter().map(|&n| Datatype::named(n)).collect();
+    }
+    let Some(old) = t.combiner().children().next() else { return Vec::new() };
+    let made = [
+        Datatype::contiguous(1, old),
+        Datatype::contiguous(2, old),
+        Datatype::vector(2, 1, 2, old),
+        Datatype::vector(2, 1, -1, old),
+        Datatype::hvector(2, 1, 2 * old.extent() + 1, old),
+        Datatype::hvector(2, 1, -1, old),
+        Datatype::resized(0, 2 * old.extent(), old),
+    ];
+    made.into_iter().flatten().filter(|t| rank(t) < own).collect()
+}

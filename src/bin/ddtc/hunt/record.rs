@@ -1,0 +1,120 @@
+//! run.json and findings.md: where a run stands, and its findings for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::finding::{About, Finding};
+use super::protocol::Avoid;
+
+/// What run.json holds.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Run {
+    pub(crate) library: About,
+    pub(crate) seed: u64,
+    pub(crate) cases: u64,
+    pub(crate) seconds: f64,
+    /// Cases a second of all jobs together, and of one worker while it works.
+    pub(crate) rate: f64,
+    pub(crate) rate_of_one: f64,
+    pub(crate) jobs: usize,
+    pub(crate) checks: Vec<&'static str>,
+    /// Cases with a feature, of every eighth that was tried.
+    pub(crate) coverage: BTreeMap<String, u64>,
+    /// Cases that the library cannot build.
+    pub(crate) unbuilt: u64,
+    /// Checks that ended the library for datatypes with these features, and how often cases were spared one.
+    pub(crate) avoid: Vec<Avoid>,
+    pub(crate) avoided: u64,
+    /// Packs that compiled code did beside the library.
+    pub(crate) compiled: u64,
+    pub(crate) workers: Workers,
+    /// Findings of each class.
+    pub(crate) found: BTreeMap<&'static str, u64>,
+    /// How often each cause was met.
+    pub(crate) hits: BTreeMap<String, u64>,
+    pub(crate) finished: bool,
+}
+
+/// Ends of workers.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Workers {
+    pub(crate) died: u64,
+    pub(crate) hung: u64,
+}
+
+/// Writes a file whole or not at all.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let part = path.with_extension("part");
+    std::fs::write(&part, text)?;
+    std::fs::rename(part, path)
+}
+
+impl Run {
+    /// Writes run.json.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
+        replace(&folder.join("run.json"), &serde_json::to_vec_pretty(self)?)
+    }
+}
+
+/// Writes findings.md.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> io::Result<()> {
+    let library = &run.library;
+    let mut out = format!("# {} {}\n\n", library.name, library.version);
+    let checks = run.checks.join(", ");
+    let _ = writeln!(
+        out,
+        "Findings of `ddtc check --mpi` on {} ({}): {} cases of seed {}, checks {checks}.\nWorkers that died: {}, that hung: {}.\n",
+        library.version, library.flavour, run.cases, run.seed, run.workers.died, run.workers.hung
+    );
+    if findings.is_empty() {
+        out.push_str("Nothing found.\n");
+    }
+    for (class, title) in [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard")] {
+        let of_class: Vec<&Finding> = findings.iter().filter(|f| f.class.name() == class).collect();
+        if of_class.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "## {title}\n");
+        for f in of_class {
+            section(&mut out, folder, f);
+        }
+    }
+    replace(&folder.join("findings.md"), out.as_bytes())
+}
+
+fn section(out: &mut String, folder: &Path, f: &Finding) {
+    let _ = writeln!(out, "### {}\n", f.fingerprint);
+    let _ = writeln!(out, "    {} of {}\n", f.count, f.datatype);
+    let _ = writeln!(out, "* Rule (MPI 5.0, {}): {}.", f.rule.section, f.rule.text);
+    let _ = writeln!(out, "* Check: {}. Expected: {}. Got: {}.", f.check, f.expected, f.got);
+    let confirmed = match f.confirmed {
+        Some(true) => "the program shows it",
+        Some(false) => "unconfirmed: the program does not show it",
+        None => "no compiler or header to ask the program",
+    };
+    let _ = writeln!(out, "* {}; seed {}, case {}.", sentence(confirmed), f.seed, f.case);
+    if let Ok(program) = std::fs::read_to_string(folder.join(&f.program)) {
+        let _ = writeln!(
+            out,
+            "\n<details><summary>{}</summary>\n\n```c\n{}\n```\n\n</details>",
+            f.program,
+            program.trim_end()
+        );
+    }
+    out.push('\n');
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}

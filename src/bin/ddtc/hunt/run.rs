@@ -1,0 +1,549 @@
+//! A run: jobs that hand out cases to workers, and what becomes of what they find.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::confirm::Compiler;
+use super::coverage::{CONSTRUCTORS, FEATURES};
+use super::difference::{Check, Class, Difference, Rule};
+use super::finding::{About, Finding, Ledger, fingerprint, shape};
+use super::library::MISUSES;
+use super::prober::{BEFORE, Prober, of_death};
+use super::process::{Death, How, NoWorker, Start, Worker};
+use super::protocol::{Avoid, Done, Reply, Request};
+use super::record::{Run, Workers, markdown};
+use super::{Hunt, Outcome, program};
+
+/// Cases of the first request; later ones take about [`BATCH`].
+const FIRST: u64 = 64;
+const BATCH: f64 = 0.5;
+/// Deaths at one place without a case between them, after which a job gives up.
+const MOST_DEATHS: u64 = 1000;
+/// Differences of one request that are looked at.
+const MOST_FOUND: usize = 64;
+
+/// What jobs share.
+struct Shared<'h> {
+    hunt: &'h Hunt,
+    start: Start,
+    library: About,
+    compiler: Result<Compiler, String>,
+    began: Instant,
+    next: AtomicU64,
+    stop: AtomicBool,
+    totals: Mutex<Totals>,
+    ledger: Mutex<Ledger>,
+    avoid: Mutex<Vec<Avoid>>,
+}
+
+#[derive(Default)]
+struct Totals {
+    cases: u64,
+    unbuilt: u64,
+    avoided: u64,
+    compiled: u64,
+    /// Seconds in which workers worked.
+    busy: f64,
+    features: BTreeMap<String, u64>,
+    workers: Workers,
+}
+
+/// A lock whose holder panicked still holds sums that are right.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Runs a hunt.
+///
+/// # Errors
+/// A library that cannot be used; a folder that cannot be written.
+pub(crate) fn run(hunt: &Hunt) -> Outcome {
+    std::fs::create_dir_all(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
+    let start =
+        Start { mpi: hunt.mpi.clone(), seed: hunt.seed, checks: hunt.only.clone(), folder: hunt.out.clone() };
+    let first = Worker::start(&start, 0).map_err(|e| e.to_string())?;
+    let about = first.about.clone();
+    drop(first);
+    let library = named(&about.version, &about.flavour, &hunt.mpi);
+    let ledger = Ledger::new(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
+    let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &hunt.out);
+    println!("{} {} ({}), seed {}", library.name, library.version, library.flavour, hunt.seed);
+    if let Err(why) = &compiler {
+        println!("findings are not confirmed by their programs: {why}");
+    }
+    let shared = Shared {
+        hunt,
+        start,
+        library,
+        compiler,
+        began: Instant::now(),
+        next: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        totals: Mutex::new(Totals::default()),
+        ledger: Mutex::new(ledger),
+        avoid: Mutex::new(Vec::new()),
+    };
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        let jobs: Vec<_> = (0..hunt.jobs)
+            .map(|number| {
+                let (shared, failed) = (&shared, &failed);
+                scope.spawn(move || {
+                    if let Err(error) = shared.job(number) {
+                        shared.stop.store(true, Ordering::Relaxed);
+                        *locked(failed) = Some(error.to_string());
+                    }
+                })
+            })
+            .collect();
+        shared.watch(&|| jobs.iter().all(std::thread::ScopedJoinHandle::is_finished));
+    });
+    shared.finish()?;
+    match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        Some(error) => Err(error.into()),
+        None => Ok(locked(&shared.ledger).findings.iter().filter(|f| f.is_bug()).count() as u64),
+    }
+}
+
+/// Name and version of a library, of what it says of itself.
+fn named(said: &str, flavour: &str, path: &Path) -> About {
+    let words: Vec<&str> = said.split([' ', ',', ':']).filter(|w| !w.is_empty()).collect();
+    let version = words
+        .iter()
+        .map(|w| w.trim_start_matches('v'))
+        .find(|w| w.starts_with(|c: char| c.is_ascii_digit()) && w.contains('.'));
+    let lower = said.to_lowercase();
+    let name = ["mpich", "open mpi", "intel", "mvapich", "cray"].into_iter().find(|n| lower.contains(n));
+    About {
+        name: name.unwrap_or("mpi").replace(' ', "").to_owned(),
+        version: version.unwrap_or(said).to_owned(),
+        path: path.display().to_string(),
+        flavour: flavour.to_owned(),
+    }
+}
+
+impl Shared<'_> {
+    fn over(&self) -> bool {
+        let time = self.hunt.seconds.is_some_and(|s| self.began.elapsed().as_secs_f64() >= s);
+        time || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The next `n` numbers, or fewer; none when all were handed out.
+    fn take(&self, n: u64) -> Option<std::ops::Range<u64>> {
+        let most = self.hunt.cases.unwrap_or(u64::MAX);
+        let from = self.next.fetch_add(n, Ordering::Relaxed);
+        (from < most && !self.over()).then(|| from..most.min(from.saturating_add(n)))
+    }
+
+    fn job(&self, number: usize) -> Result<(), Box<dyn Error>> {
+        // Even numbers work, odd ones are asked.
+        let mut prober = Prober::new(&self.start, 2 * number + 1);
+        let mut worker = None;
+        if number == 0 && self.hunt.only.contains(&Check::Commit) {
+            self.misuses(2 * number)?;
+        }
+        let (mut batch, mut deaths) = (FIRST, 0);
+        while let Some(numbers) = self.take(batch) {
+            let mut from = numbers.start;
+            while from < numbers.end && !self.over() {
+                let running = match &mut worker {
+                    Some(worker) => worker,
+                    none => none.insert(self.started(2 * number)?),
+                };
+                let avoid = locked(&self.avoid).clone();
+                let asked = Instant::now();
+                running.ask(&Request::Run { from, to: numbers.end, avoid });
+                let ended = self.batch(running, &mut from);
+                match ended {
+                    Ok(found) => {
+                        let rate =
+                            (numbers.end - numbers.start) as f64 / asked.elapsed().as_secs_f64().max(1e-6);
+                        batch = ((rate * BATCH) as u64).clamp(16, 1 << 20);
+                        deaths = 0;
+                        self.judge(&mut prober, found);
+                    }
+                    Err((death, found)) => {
+                        worker = None;
+                        deaths += 1;
+                        if deaths > MOST_DEATHS {
+                            return Err(format!("{deaths} workers in a row died: {}", death.said).into());
+                        }
+                        from = self.died(&mut prober, &death, from, found);
+                    }
+                }
+            }
+        }
+        let mut totals = locked(&self.totals);
+        totals.workers.died += prober.deaths - prober.hangs;
+        totals.workers.hung += prober.hangs;
+        Ok(())
+    }
+
+    /// A worker; a library that started once and does not now gets some more tries.
+    fn started(&self, number: usize) -> Result<Worker, Box<dyn Error>> {
+        let mut last = None;
+        for _ in 0..5 {
+            match Worker::start(&self.start, number) {
+                Ok(worker) => return Ok(worker),
+                Err(NoWorker::Refused(reason)) => return Err(reason.into()),
+                Err(other) => last = Some(other.to_string()),
+            }
+        }
+        Err(last.unwrap_or_default().into())
+    }
+
+    /// What a request for cases comes to. `from` moves on with what is counted.
+    fn batch(&self, worker: &mut Worker, from: &mut u64) -> Result<Vec<Found>, (Death, Vec<Found>)> {
+        let mut found = Vec::new();
+        loop {
+            match worker.reply() {
+                Ok(Reply::Found { case, datatype, count, large: _, differences }) => {
+                    // Kept are those that no known cause explains, and not more than can be looked at.
+                    for difference in differences {
+                        if found.len() < MOST_FOUND && !locked(&self.ledger).explains(&difference) {
+                            found.push(Found { case, datatype: datatype.clone(), count, difference });
+                        }
+                    }
+                }
+                Ok(Reply::Some(done)) => {
+                    *from = done.to;
+                    self.count(&done);
+                }
+                Ok(Reply::Done(done)) => {
+                    *from = done.to;
+                    self.count(&done);
+                    return Ok(found);
+                }
+                Ok(_) => {}
+                Err(death) => return Err((death, found)),
+            }
+        }
+    }
+
+    fn count(&self, done: &Done) {
+        let mut totals = locked(&self.totals);
+        totals.cases += done.cases;
+        totals.unbuilt += done.unbuilt;
+        totals.avoided += done.avoided;
+        totals.compiled += done.compiled;
+        totals.busy += done.seconds;
+        for (feature, n) in &done.features {
+            *totals.features.entry(feature.clone()).or_default() += n;
+        }
+    }
+
+    /// A worker's end is a difference of the case that it was at. Returns where to go on.
+    fn died(&self, prober: &mut Prober<'_>, death: &Death, from: u64, found: Vec<Found>) -> u64 {
+        let mut totals = locked(&self.totals);
+        match death.how {
+            How::Hang => totals.workers.hung += 1,
+            _ => totals.workers.died += 1,
+        }
+        let Some(at) = death.at.filter(|at| at.case >= from) else {
+            drop(totals);
+            self.judge(prober, found);
+            return from;
+        };
+        totals.cases += at.case + 1 - from;
+        drop(totals);
+        self.judge(prober, found);
+        if let Some((datatype, count, large)) = prober.show(at.case) {
+            let difference = of_death(death.how, &death.said, at.check, (&datatype, large), count);
+            // What ends workers is looked at every time, until it is avoided.
+            self.judge(prober, vec![Found { case: at.case, datatype, count, difference }]);
+        }
+        at.case + 1
+    }
+
+    /// Shrinks what was found, and records causes that are new.
+    fn judge(&self, prober: &mut Prober<'_>, found: Vec<Found>) {
+        for Found { case, datatype, count, difference } in found {
+            // Another job, or the one before, may have found the cause meanwhile.
+            if !difference.is_deadly() && locked(&self.ledger).explains(&difference) {
+                continue;
+            }
+            let mut shrunk = prober.shrunk(&difference, (&datatype, count));
+            if shrunk.is_none() && difference.is_deadly() {
+                let cases = case.saturating_sub(BEFORE)..=case;
+                let culprit = prober.culprit(cases, &self.hunt.only);
+                shrunk = culprit.and_then(|(_, d)| prober.shrunk(&d, (&d.datatype, d.count)));
+            }
+            let alone = shrunk.is_some();
+            let mut shrunk = shrunk.unwrap_or_else(|| difference.clone());
+            if !alone {
+                shrunk.kind += "-after-others";
+            }
+            let new = locked(&self.ledger).is_new(&shrunk);
+            if shrunk.is_deadly() {
+                self.avoid(&shrunk);
+            }
+            if new {
+                self.found(&shrunk, &datatype, case);
+            }
+        }
+    }
+
+    /// Spares workers what ends them.
+    fn avoid(&self, d: &Difference) {
+        let Ok(t) = d.datatype.parse() else { return };
+        let features = shape(&t).into_iter().map(str::to_owned).collect();
+        let new = Avoid { check: d.check, features };
+        let mut avoid = locked(&self.avoid);
+        if !avoid.contains(&new) {
+            avoid.push(new);
+        }
+    }
+
+    fn found(&self, d: &Difference, original: &str, case: u64) {
+        let name = fingerprint(d);
+        let t: Option<ddtc::datatype::Datatype> = d.datatype.parse().ok();
+        let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
+        let title =
+            self.title(&name, &d.rule, &d.expected, &d.got, &format!("{} of {}", d.count, d.datatype));
+        let text = program::program(d, &self.library.flavour, &title);
+        self.write(Draft {
+            name,
+            class: d.class,
+            check: d.check,
+            rule: d.rule.clone(),
+            datatype: d.datatype.clone(),
+            original: original.to_owned(),
+            count: d.count,
+            constructors: constructors as u32,
+            expected: d.expected.clone(),
+            got: d.got.clone(),
+            text,
+            case,
+        });
+    }
+
+    fn title(&self, name: &str, rule: &Rule, expected: &str, got: &str, what: &str) -> String {
+        let About { name: library, version, .. } = &self.library;
+        let clean = |text: &str| text.replace("*/", "* /");
+        format!(
+            " * {name}: {library} {version}\n * {}\n * MPI 5.0, {}: {}\n * expected: {}\n * got: {}\n",
+            clean(what),
+            rule.section,
+            rule.text,
+            clean(expected),
+            clean(got)
+        )
+    }
+
+    fn write(&self, draft: Draft) {
+        let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
+        let path = self.hunt.out.join(&file);
+        let mut confirmed = None;
+        if let Some(text) = &draft.text {
+            match std::fs::write(&path, text) {
+                Err(error) => eprintln!("ddtc: {}: {error}", path.display()),
+                Ok(()) => {
+                    confirmed =
+                        self.compiler.as_ref().ok().and_then(|compiler| match compiler.confirms(&path) {
+                            Ok(shown) => Some(shown),
+                            Err(why) => {
+                                eprintln!("ddtc: {file}: {why}");
+                                None
+                            }
+                        });
+                }
+            }
+        }
+        let finding = Finding {
+            fingerprint: draft.name,
+            class: draft.class,
+            check: draft.check,
+            library: self.library.clone(),
+            rule: draft.rule,
+            datatype: draft.datatype,
+            original: draft.original,
+            count: draft.count,
+            constructors: draft.constructors,
+            expected: draft.expected,
+            got: draft.got,
+            program: file,
+            confirmed,
+            seed: self.hunt.seed,
+            case: draft.case,
+            seconds: self.began.elapsed().as_secs_f64(),
+        };
+        locked(&self.ledger).record(finding);
+    }
+
+    /// Forbidden calls, each of which may end its worker.
+    fn misuses(&self, number: usize) -> Result<(), Box<dyn Error>> {
+        let mut from = 0;
+        while from < MISUSES.len() {
+            let mut worker = self.started(number)?;
+            worker.ask(&Request::Misuse { from });
+            match worker.reply() {
+                Ok(Reply::Taken { which }) => {
+                    which.into_iter().for_each(|i| self.misuse(i, "MPI_SUCCESS"));
+                    return Ok(());
+                }
+                Ok(_) => return Ok(()),
+                Err(death) => {
+                    let at = death.at.map_or(from, |at| at.case as usize).clamp(from, MISUSES.len() - 1);
+                    self.misuse(at, &format!("{}: {}", death.how, death.said));
+                    from = at + 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn misuse(&self, which: usize, got: &str) {
+        let misuse = &MISUSES[which];
+        let rule = Rule { section: misuse.section.to_owned(), text: misuse.rule.to_owned() };
+        let name = format!("misuse.{}", misuse.name);
+        let expected = "an error class".to_owned();
+        let title = self.title(&name, &rule, &expected, got, misuse.call);
+        self.write(Draft {
+            name,
+            class: Class::Quality,
+            check: Check::Commit,
+            rule,
+            datatype: "int".to_owned(),
+            original: "int".to_owned(),
+            count: 1,
+            constructors: 0,
+            expected,
+            got: got.to_owned(),
+            text: Some(program::of_misuse(which, &title)),
+            case: which as u64,
+        });
+    }
+
+    /// Shows progress and writes run.json until all jobs are done.
+    fn watch(&self, done: &dyn Fn() -> bool) {
+        let bar = match (self.hunt.cases, self.hunt.seconds) {
+            (Some(cases), None) => ProgressBar::new(cases),
+            (_, seconds) => ProgressBar::new(seconds.unwrap_or(0.0).ceil() as u64),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+            bar.set_style(style);
+        }
+        let mut written = Instant::now();
+        while !done() {
+            std::thread::sleep(Duration::from_millis(50));
+            let run = self.record(false);
+            bar.set_position(match self.hunt.seconds {
+                Some(_) => run.seconds as u64,
+                None => run.cases,
+            });
+            let found: Vec<String> = run.found.iter().map(|(class, n)| format!("{n} {class}")).collect();
+            bar.set_message(format!("{} cases, {:.0}/s, {}", run.cases, run.rate, found.join(", ")));
+            if written.elapsed() > Duration::from_secs(3) {
+                written = Instant::now();
+                if let Err(error) = run.write(&self.hunt.out) {
+                    bar.suspend(|| eprintln!("ddtc: run.json: {error}"));
+                }
+            }
+        }
+        bar.finish_and_clear();
+    }
+
+    fn record(&self, finished: bool) -> Run {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let (totals, ledger) = (locked(&self.totals), locked(&self.ledger));
+        let mut found = BTreeMap::from([("bug", 0), ("quality", 0), ("open", 0)]);
+        for finding in &ledger.findings {
+            *found.entry(finding.class.name()).or_default() += 1;
+        }
+        let all = FEATURES.iter().chain(&CONSTRUCTORS);
+        let coverage = all.map(|&f| (f.to_owned(), totals.features.get(f).copied().unwrap_or(0))).collect();
+        Run {
+            library: self.library.clone(),
+            seed: self.hunt.seed,
+            cases: totals.cases,
+            seconds,
+            rate: totals.cases as f64 / seconds.max(1e-9),
+            rate_of_one: totals.cases as f64 / totals.busy.max(1e-9),
+            jobs: self.hunt.jobs,
+            checks: self.hunt.only.iter().map(|c| c.name()).collect(),
+            coverage,
+            unbuilt: totals.unbuilt,
+            avoided: totals.avoided,
+            avoid: locked(&self.avoid).clone(),
+            compiled: totals.compiled,
+            workers: totals.workers,
+            found,
+            hits: ledger.hits(),
+            finished,
+        }
+    }
+
+    /// Writes what is left, removes the files of workers, and says what was found.
+    fn finish(&self) -> Result<(), Box<dyn Error>> {
+        let run = self.record(true);
+        let ledger = locked(&self.ledger);
+        let written =
+            run.write(&self.hunt.out).and_then(|()| markdown(&self.hunt.out, &run, &ledger.findings));
+        for i in 0..2 * self.hunt.jobs {
+            for end in ["case", "stderr"] {
+                let _ = std::fs::remove_file(self.hunt.out.join(format!("worker-{i}.{end}")));
+            }
+        }
+        for file in ["probe", "probe.c", "abi.h"] {
+            let _ = std::fs::remove_file(self.hunt.out.join(file));
+        }
+        for f in &ledger.findings {
+            let mark = match (f.class, f.confirmed) {
+                (_, Some(false)) => " (unconfirmed)",
+                (_, None) => " (not asked by a program)",
+                _ => "",
+            };
+            println!("\n{} {}{mark}, after {:.1} s", f.class.name(), f.fingerprint, f.seconds);
+            println!("    {} of {}", f.count, f.datatype);
+            println!("    MPI 5.0, {}: {}", f.rule.section, f.rule.text);
+            println!("    expected {}, got {}", f.expected, f.got);
+        }
+        let never: Vec<&str> =
+            run.coverage.iter().filter(|(_, n)| **n == 0).map(|(f, _)| f.as_str()).collect();
+        println!(
+            "\n{} cases in {:.1} s ({:.0} a second of one worker), {} workers died, {} hung",
+            run.cases, run.seconds, run.rate_of_one, run.workers.died, run.workers.hung
+        );
+        println!("coverage: {} features tried; never: {}", run.coverage.len() - never.len(), none_or(&never));
+        let found: Vec<String> = run.found.iter().map(|(class, n)| format!("{n} {class}")).collect();
+        println!("found: {}; {}", found.join(", "), self.hunt.out.join("findings.jsonl").display());
+        if ledger.unwritten > 0 {
+            return Err(format!("{} findings could not be written; they are above", ledger.unwritten).into());
+        }
+        written.map_err(|e| format!("--out {}: {e}", self.hunt.out.display()).into())
+    }
+}
+
+fn none_or(list: &[&str]) -> String {
+    if list.is_empty() { "nothing".to_owned() } else { list.join(", ") }
+}
+
+/// Something that a case showed.
+struct Found {
+    case: u64,
+    datatype: String,
+    count: u64,
+    difference: Difference,
+}
+
+/// A finding before its program was asked.
+struct Draft {
+    name: String,
+    class: Class,
+    check: Check,
+    rule: Rule,
+    datatype: String,
+    original: String,
+    count: u64,
+    constructors: u32,
+    expected: String,
+    got: String,
+    text: Option<String>,
+    case: u64,
+}

@@ -1,0 +1,109 @@
+//! Folders as hunts leave them, whole and torn, and what comes of them.
+
+use std::path::{Path, PathBuf};
+
+use super::record::Record;
+use super::{page, write};
+
+/// An empty folder of one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("ddtc-report-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn put(folder: &Path, files: &[(&str, &str)]) {
+    files.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
+}
+
+const FINDING: &str = r#"{"fingerprint": "a1", "class": "bug", "check": "pack", "datatype": "vector(2, 1, -1, int)",
+ "rule": {"section": "5.1.2", "text": "in type-map order"}, "original": "dup(vector(2, 1, -1, int))", "count": 2, "constructors": 1,
+ "expected": "04 05", "got": ["05", 4], "program": "a1.c", "confirmed": true, "seed": 7, "case": 41, "seconds": 1.25, "later": {"x": 1}}"#;
+
+#[test]
+fn a_finding_is_on_the_page_and_in_the_document() {
+    let folder = folder("whole");
+    let run = r#"{"library": {"name": "MPICH", "version": "5.0.2"}, "seed": 7, "cases": 1234567, "seconds": 2.5, "rate": 20000.4, "jobs": 2,
+        "workers": {"died": 1, "hung": 0}, "coverage": {"vector": 1200, "darray": 0}, "found": {"bug": 1}}"#;
+    let program = "#include <mpi.h>\nint main(void) { return 1 < 2 && \"</script>\"[0]; }\n";
+    put(&folder, &[("findings.jsonl", &FINDING.replace('\n', " ")), ("run.json", run), ("a1.c", program)]);
+    let written = write(&folder).unwrap();
+    assert_eq!((written.findings, written.notes), (1, vec![]));
+    let page = std::fs::read_to_string(&written.html).unwrap();
+    for part in [
+        "<title>Datatypes of MPICH 5.0.2</title>",
+        "<b>1\u{202f}234\u{202f}567</b>",
+        "<b>20\u{202f}000</b>",
+        "data-class=\"bug\" data-check=\"pack\" data-section=\"5.1.2\"",
+        "<code>vector(2, 1, -1, int)</code>",
+        "<dd>[&quot;05&quot;,4]</dd>",
+        "<dd>dup(vector(2, 1, -1, int))</dd>",
+        "return 1 &lt; 2 &amp;&amp; &quot;&lt;/script&gt;&quot;[0];",
+        "<figure><svg ",
+        "2 features, of which 1 were never tried",
+        "<td class=\"number\">never</td>",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    let document: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&written.json).unwrap()).unwrap();
+    assert_eq!(document["run"]["cases"], 1_234_567);
+    assert_eq!(document["findings"][0]["later"]["x"], 1, "what this program does not know is kept");
+    assert_eq!(document["findings"][0]["source"], program);
+}
+
+/// A hunt that was killed, a disk that was full, a file that is not what it should be.
+#[test]
+fn what_is_torn_is_named_and_the_rest_is_shown() {
+    let folder = folder("torn");
+    let whole = FINDING.replace('\n', " ");
+    let lines = format!("{whole}\n\n{}\n[1]\n{}", whole.replace("\"bug\"", "7"), &whole[..99]);
+    put(&folder, &[("findings.jsonl", &lines)]);
+    let record = Record::read(&folder).unwrap();
+    assert_eq!(record.findings.len(), 1);
+    let starts = [
+        "there is no run.json",
+        "the program a1.c is not in the folder",
+        "line 3 of findings.jsonl was left out: invalid type: integer `7`",
+        "line 4 of findings.jsonl was left out: ",
+        "line 5 of findings.jsonl was left out: EOF",
+    ];
+    assert_eq!(record.notes.len(), starts.len(), "{:?}", record.notes);
+    for (note, start) in record.notes.iter().zip(starts) {
+        assert!(note.starts_with(start), "{note}\n{start}");
+        assert!(page::write(&record).contains(start), "{start}");
+    }
+}
+
+#[test]
+fn a_folder_without_a_hunt_is_refused() {
+    let error = write(&folder("empty")).unwrap_err().to_string();
+    assert!(error.contains("has neither findings.jsonl nor run.json: name a folder"), "{error}");
+    assert!(write(Path::new("/nonexistent/ddtc")).unwrap_err().to_string().contains("/nonexistent/ddtc"));
+}
+
+/// Names, texts and datatypes of a library that means harm stay text, and no file outside of the folder is read.
+#[test]
+fn nothing_on_the_page_is_taken_for_markup() {
+    let folder = folder("markup");
+    let evil = "</td><script>alert('x')</script>\"'<img src=x onerror=y>\u{1}";
+    let object = serde_json::json!({
+        "fingerprint": evil, "class": evil, "check": evil, "datatype": evil, "original": evil, "expected": evil, "got": evil,
+        "rule": {"section": evil, "text": evil}, "program": "../../etc/passwd",
+        "library": {"name": evil, "version": evil, "path": evil, "flavour": evil},
+    });
+    let run = serde_json::json!({"coverage": {evil: 3}, "seed": evil, "workers": {"died": evil}});
+    put(&folder, &[("findings.jsonl", &object.to_string()), ("run.json", &run.to_string())]);
+    let record = Record::read(&folder).unwrap();
+    assert_eq!(record.notes, ["the program '../../etc/passwd' is no name of a C file in the folder"]);
+    let page = page::write(&record);
+    assert_eq!(page.matches("<script>").count(), 1, "its own");
+    assert!(!page.contains("<img") && !page.contains('\u{1}') && !page.contains("alert('x')"), "{page}");
+    assert!(page.contains("no picture: "), "a datatype that cannot be read");
+    // A link in the folder leads outside of it.
+    std::os::unix::fs::symlink("/etc/hostname", folder.join("a.c")).unwrap();
+    let object = FINDING.replace('\n', " ").replace("a1.c", "a.c");
+    put(&folder, &[("findings.jsonl", &object)]);
+    assert!(Record::read(&folder).unwrap().findings[0].source.is_none());
+}

@@ -1,0 +1,147 @@
+//! One datatype through the stages by evaluation alone, or through one compiler: what is cheap enough for millions of cases.
+//!
+//! [`Oracle`](super::Oracle) checks everything about a datatype. Here every case takes one target and one leaf operation, as its choices say,
+//! and the number of cases makes up for it.
+
+use super::case::{Case, Check, Mismatch, ensure};
+use super::choices::Choices;
+use super::guard::{Edge, Rig, noted};
+use super::oracle::{disjoint, idempotent};
+use super::panics::caught;
+use super::{direct, reductions, values};
+use crate::datatype::Datatype;
+use crate::engine::{Config, Engine, Mode};
+use crate::kind::Direction;
+use crate::lower::Bytes;
+use crate::target::{Level, Target};
+use crate::{legalize, lower, normalize, schedule};
+
+/// Checks what the stages make of `count` instances of `t`, byte by byte against the type map: lower and normalize in both directions, schedule and
+/// legalize for one target in one; beside it, for some, external32, a reduction, or the joint nest of a copy to another layout. Nothing is
+/// compiled.
+///
+/// # Errors
+/// The first thing that does not hold; a panic in any stage is one.
+pub fn check_stages(t: &Datatype, count: u64, c: &mut Choices<'_>) -> Check {
+    caught(|| {
+        let case = Case::new(t, count)?;
+        let target = target(c);
+        bytes(&case, target, c)?;
+        match c.below(16) {
+            15 => values::stages(&case, target),
+            14 => reductions::stages(&case, target, c),
+            12 | 13 => direct::stages(&case, target, c),
+            _ => Ok(()),
+        }
+    })
+    .unwrap_or_else(|panic| Err(Mismatch::new("panic", panic)))
+}
+
+/// Any target, of this machine or not: plans are data.
+fn target(c: &mut Choices<'_>) -> Target {
+    let target = Target::new(c.pick(&Level::ALL));
+    if c.chance(128) { target.with_vbmi() } else { target }
+}
+
+fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
+    let t = case.datatype();
+    let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
+    lowered.verify().map_err(|e| Mismatch::new("lower", format!("{e}\n{lowered}")))?;
+    case.nest("lower", &lowered, 0)?;
+    let normal = normalize::normalize(&lowered, t.arguments()).map_err(Mismatch::error("normalize"))?;
+    let (nest, moved) = (&normal.nest, normal.origin);
+    nest.verify().map_err(|e| Mismatch::new("normalize", format!("{e}\n{lowered}\n{nest}")))?;
+    case.nest("normalize", nest, moved)?;
+    ensure(t.size() == 0 || t.type_map().next().is_some_and(|e| e.1 == moved), "normalize", || {
+        format!("origin {moved} is not the displacement of the first entry\n{lowered}\n{nest}")
+    })?;
+    if normal.unique && c.chance(32) {
+        idempotent(nest, t.arguments())?;
+    }
+    disjoint(case, nest)?;
+    let direction = c.pick(&Direction::BOTH);
+    let Ok(plan) = schedule::schedule(nest, direction, target) else { return Ok(()) };
+    let at = |stage| move |e| Mismatch::error(stage)(e).at(direction, Some(target.level()));
+    plan.verify().map_err(at("schedule"))?;
+    case.plan("schedule", &plan, moved)?;
+    let legal = legalize::legalize(&plan, c.pick(&[8, 16, 32, 64])).map_err(at("legalize"))?;
+    legal.verify().map_err(at("legalize"))?;
+    case.plan("legalize", &legal, moved)
+}
+
+/// One compiler for every level and emitter of this machine, with caches that soon forget.
+pub struct Compilers {
+    engines: Vec<Engine>,
+    rig: Rig,
+}
+
+impl Default for Compilers {
+    fn default() -> Compilers {
+        let levels: Vec<Level> = Level::available().collect();
+        let config = |level, native, precompiled| Config {
+            mode: Mode::Commit,
+            level,
+            native,
+            precompiled,
+            both_directions: true,
+            lazy_threshold: 0,
+            cache_bytes: 64 << 10,
+            ..Config::default()
+        };
+        // Templates take a twentieth of Cranelift's time, so they have most of the cases.
+        let of = |native, precompiled| {
+            levels.iter().map(move |&level| Engine::new(config(level, native, precompiled)))
+        };
+        let engines = of(true, false).chain(of(true, false)).chain(of(true, true));
+        let general = of(false, false).filter(|_| cfg!(feature = "cranelift"));
+        Compilers { engines: engines.chain(general).collect(), rig: Rig::default() }
+    }
+}
+
+impl Compilers {
+    /// Commits `t` by one compiler, in both directions, and moves `count` instances between guards at one edge; now and then by ranges too.
+    ///
+    /// # Errors
+    /// As [`check_stages`]. A byte touched where none is mapped ends the process.
+    pub fn check(&mut self, t: &Datatype, count: u64, c: &mut Choices<'_>) -> Check {
+        let Compilers { engines, rig } = self;
+        let engine = &engines[c.below(engines.len() as u64) as usize];
+        let edge = c.pick(&Edge::BOTH);
+        let note = format!("; test engines\n; counts {count}\n{t}\n");
+        let checked = noted(&note, || {
+            caught(|| {
+                let case = Case::new(t, count)?;
+                let committed = engine.commit(t).map_err(Mismatch::error("commit"))?;
+                case.whole("compiled", &committed, rig, edge)?;
+                if c.chance(32) {
+                    let n = case.packed_len();
+                    let cut = c.below(n as u64 + 1) as usize;
+                    case.ranges(&committed, rig, &[cut..n, 0..cut], edge)?;
+                }
+                let fallbacks = engine.counters().fallbacks;
+                ensure(fallbacks == 0, "compiled", || format!("{fallbacks} fallbacks to the walker"))
+            })
+        });
+        checked.unwrap_or_else(|panic| Err(Mismatch::new("panic", panic)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::{Budget, datatype, instances};
+
+    #[test]
+    fn some_random_datatypes() {
+        let mut compilers = Compilers::default();
+        for seed in 0..3000 {
+            let mut c = Choices::from_seed(seed);
+            let t = datatype(&mut c, &Budget::tiny());
+            let count = instances(&mut c).min(3);
+            check_stages(&t, count, &mut c).unwrap_or_else(|m| panic!("{count} of {t}\n{m}"));
+            if seed % 8 == 0 {
+                compilers.check(&t, count, &mut c).unwrap_or_else(|m| panic!("{count} of {t}\n{m}"));
+            }
+        }
+    }
+}

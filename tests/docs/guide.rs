@@ -1,0 +1,42 @@
+//! The user's guide: its report is that of the preload library, line by line, and it fits two pages.
+
+use std::collections::BTreeSet;
+
+use crate::text::{blocks, read};
+
+#[test]
+fn every_line_of_a_report_is_explained() {
+    let source = read("preload/src/report.rs");
+    let totals =
+        source.split("let totals = [").nth(1).and_then(|t| t.split("];").next()).expect("the totals");
+    let mut names: BTreeSet<&str> = totals
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("(\""))
+        .filter_map(|l| l.split('"').next())
+        .collect();
+    assert!(names.len() > 15, "{names:?}");
+    names.extend(["host", "mode", "target", "note"]);
+    let guide = read("docs/GUIDE.md");
+    let table =
+        guide.lines().skip_while(|l| !l.starts_with("| Line |")).skip(2).take_while(|l| l.starts_with('|'));
+    let first = table.map(|l| l.split('|').nth(1).expect("a cell"));
+    let explained: BTreeSet<&str> = first.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert_eq!(names, explained, "lines of a report (left) and those that docs/GUIDE.md explains (right)");
+}
+
+#[test]
+fn it_is_two_pages() {
+    let guide = read("docs/GUIDE.md");
+    let words = guide.split_whitespace().count();
+    assert!(words < 1500, "{words} words");
+    assert!(
+        blocks(&guide).iter().all(|b| b.tag == "sh"),
+        "commands alone, which preload/tests/hosts/guide.rs runs"
+    );
+}
+
+#[test]
+fn the_changelog_has_the_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(read("CHANGELOG.md").contains(version), "CHANGELOG.md says nothing of {version}");
+}

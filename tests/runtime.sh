@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# MPICH 4.0.2 with ddtc's libyaksa.so.0 in place of yaksa, judged by yaksa's own tests and by MPICH's: docs/TESTING.md, "A runtime".
+#
+#   tests/runtime.sh                 everything, on stock yaksa and on ours, and the comparison; goes on where it was interrupted
+#   tests/runtime.sh --sample        MPICH built with ours, a fixed sample that must pass (tests/runtime/sample.txt): what .ci/run runs
+#   tests/runtime.sh --bench         MPICH on stock and on ours, interleaved: a table and a record
+#   tests/runtime.sh --only REGEX    cases whose names match, on both
+#
+# DDTC_RUNTIME_CACHE: where sources, builds and results lie [target/ddtc-runtime]. DDTC_RUNTIME_LIBRARY: a folder with another
+# libyaksa.so.0 to be judged than the one that cargo builds. DDTC_RUNTIME_LIMIT: seconds after which a case hangs [900].
+# DDTC_RUNTIME_MIRROR: of Debian's packages [the system's own].
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PYTHONDONTWRITEBYTECODE=1
+
+fail() { echo "error: $*" >&2; exit 1; }
+step() { printf '== %s (%ss)\n' "$*" "$SECONDS"; }
+
+mode=whole
+only=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --sample | --bench) mode=${1#--} ;;
+        --only) [ $# -ge 2 ] || fail "--only needs a regular expression"; only=$2; shift ;;
+        *) fail "$1 is no argument: --sample, --bench, --only REGEX" ;;
+    esac
+    shift
+done
+
+here=$PWD/tests/runtime
+target=${CARGO_TARGET_DIR:-$PWD/target}
+cache=${DDTC_RUNTIME_CACHE:-$target/ddtc-runtime}
+jobs=$(nproc)
+mkdir -p "$cache"
+cache=$(cd "$cache" && pwd)
+exec 9>"$cache/lock"
+flock -n 9 || fail "another run uses $cache: wait for it, or give DDTC_RUNTIME_CACHE"
+
+# shellcheck source=tests/runtime/build.sh
+. "$here/build.sh"
+
+# Runs cases under the library in folder $2, named $1, in the MPICH named $3; further arguments go to run.py.
+judge() {
+    local label=$1 library=$2 mpich=$3
+    shift 3
+    nice -n 10 python3 "$here/run.py" --cache "$cache" --mpich "$mpich" --label "$label" --library "$library" \
+        --limit "${DDTC_RUNTIME_LIMIT:-900}" "$@"
+}
+
+need_packages
+python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "the harness fails its own tests: $cache/harness.log"
+ours=$cache/ours
+build_ours
+once source "mpich $version" fetch
+once header "of yaksa in mpich $version" configure_yaksa
+once witness "$(sha256sum <"$here/witness.c" | cut -c 1-16)" build_witness
+
+case $mode in
+    sample)
+        once face "around our library" make_face
+        once mpich-on-ours "${mpich_options[*]} --disable-romio" build_mpich mpich-on-ours "$cache/face" "${mpich_options[@]}" --disable-romio
+        once yaksa-tests "against ours" build_yaksa_tests "$cache/face/lib"
+        once sample-programs "$(sha256sum <"$here/sample.txt" | cut -c 1-16)" build_mpi_tests mpich-on-ours \
+            < <(sed -nE 's,^(mpi|nolocal) ([^ ]+) .*,\2,p' "$here/sample.txt")
+        step "sample"
+        rm -f "$cache/sample.tsv"
+        judge ours "$ours" mpich-on-ours --results "$cache/sample.tsv" --list "$here/sample.txt"
+        ;;
+    whole | bench)
+        once stock "yaksa of mpich $version" build_stock
+        once mpich "${mpich_options[*]}" build_mpich mpich "$cache/stock" "${mpich_options[@]}"
+        ;;&
+    whole)
+        once yaksa-tests "against stock" build_yaksa_tests "$cache/stock/lib"
+        once programs "of test/mpi" build_mpi_tests mpich < <(python3 "$here/run.py" --cache "$cache" --mpich mpich --programs)
+        results=$cache/results.tsv
+        for again in "" --again; do
+            for label in stock ours; do
+                library=$ours
+                [ "$label" = ours ] || library=$cache/stock/lib
+                step "$label${again:+, once more what has not passed}"
+                judge "$label" "$library" mpich --results "$results" ${only:+--only "$only"} $again
+            done
+        done
+        python3 "$here/compare.py" "$results" --mpich "$version"
+        ;;
+    bench)
+        "$here/bench.sh" "$cache" "$ours"
+        ;;
+esac

@@ -1,0 +1,171 @@
+/* All layouts of layouts.h: MPI_Pack and MPI_Unpack beside the better of two loops, and messages between two ranks beside messages packed
+ * by that loop. layouts.h is written by `ddtc bench --mpi-source`. */
+#include "bench.h"
+#include "layouts.h"
+
+enum { LAYOUTS = sizeof layouts / sizeof *layouts, WARM = 300 };
+
+struct job {
+    const struct layout *l;
+    MPI_Datatype type;
+    char *user, *packed;
+    int style;
+};
+
+static void mpi_pack(void *context)
+{
+    struct job *j = context;
+    int at = 0;
+    MPI_Pack(j->user, j->l->count, j->type, j->packed, (int)j->l->bytes, &at, MPI_COMM_SELF);
+}
+
+static void mpi_unpack(void *context)
+{
+    struct job *j = context;
+    int at = 0;
+    MPI_Unpack(j->packed, (int)j->l->bytes, &at, j->user, j->l->count, j->type, MPI_COMM_SELF);
+}
+
+static void hand_pack(void *context)
+{
+    struct job *j = context;
+    j->l->pack[j->style](j->user, j->packed, NULL, j->l->tables);
+}
+
+static void hand_unpack(void *context)
+{
+    struct job *j = context;
+    j->l->unpack[j->style](j->user, j->packed, NULL, j->l->tables);
+}
+
+/* A message there and back. */
+static void derived_turn(void *context)
+{
+    struct job *j = context;
+    for (int half = 0; half < 2; half++)
+        if ((rank + half) % 2 == 0) MPI_Send(j->user, j->l->count, j->type, 1 - rank, 1, MPI_COMM_WORLD);
+        else MPI_Recv(j->user, j->l->count, j->type, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void hand_turn(void *context)
+{
+    struct job *j = context;
+    for (int half = 0; half < 2; half++)
+        if ((rank + half) % 2 == 0) {
+            hand_pack(j);
+            MPI_Send(j->packed, (int)j->l->bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(j->packed, (int)j->l->bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            hand_unpack(j);
+        }
+}
+
+/* The type committed, buffers filled; a byte of every gap must stay. */
+static char *begin(struct job *j, const struct layout *l)
+{
+    char *whole = memory(l->high - l->low);
+    *j = (struct job){.l = l, .type = l->make(), .user = whole - l->low, .packed = memory(l->bytes)};
+    MPI_Type_commit(&j->type);
+    fill(whole, l->high - l->low, 7 + (unsigned)rank);
+    return whole;
+}
+
+static void end(struct job *j, char *whole)
+{
+    MPI_Type_free(&j->type);
+    free(whole);
+    free(j->packed);
+}
+
+static void check_packing(struct job *j, char *whole)
+{
+    const struct layout *l = j->l;
+    long span = l->high - l->low;
+    char *want = memory(l->bytes), *other = memory(span), *first = memory(span), *packed = j->packed;
+    for (j->style = 0; j->style < 2; j->style++) {
+        j->packed = want;
+        hand_pack(j);
+        j->packed = packed;
+        memset(packed, 0, (size_t)l->bytes);
+        mpi_pack(j);
+        same(l->name, "packed", packed, want, l->bytes);
+        fill(want, l->bytes, 99);
+        memcpy(packed, want, (size_t)l->bytes);
+        j->user = first - l->low;
+        memcpy(first, whole, (size_t)span);
+        mpi_unpack(j);
+        j->user = other - l->low;
+        memcpy(other, whole, (size_t)span);
+        hand_unpack(j);
+        same(l->name, "unpacked", first, other, span);
+        j->user = whole - l->low;
+    }
+    j->style = 0;
+    free(want);
+    free(other);
+    free(first);
+}
+
+/* The better of two loops, and which it is. */
+static double better(struct job *j, void (*body)(void *), int together)
+{
+    double times[2];
+    for (j->style = 0; j->style < 2; j->style++) times[j->style] = time_of(body, j, 3, together);
+    MPI_Bcast(times, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    j->style = times[1] < times[0];
+    return times[j->style];
+}
+
+void bench_pack(void)
+{
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct job j;
+        char row[100], *whole = begin(&j, &layouts[i]);
+        check_packing(&j, whole);
+        snprintf(row, sizeof row, "pack %s", layouts[i].name);
+        say(row, "mpi", time_of(mpi_pack, &j, WARM, 0));
+        say(row, "hand", better(&j, hand_pack, 0));
+        snprintf(row, sizeof row, "unpack %s", layouts[i].name);
+        say(row, "mpi", time_of(mpi_unpack, &j, WARM, 0));
+        say(row, "hand", better(&j, hand_unpack, 0));
+        end(&j, whole);
+    }
+}
+
+/* What one rank sends the other must lie as the loops would have laid it. */
+static void check_message(struct job *j, char *whole)
+{
+    const struct layout *l = j->l;
+    long span = l->high - l->low;
+    char *received = memory(span), *want = memory(span), *packed = memory(l->bytes);
+    if (rank == 0) {
+        MPI_Send(j->user, l->count, j->type, 1, 1, MPI_COMM_WORLD);
+        hand_pack(j);
+        MPI_Send(j->packed, (int)l->bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+    } else {
+        memcpy(received, whole, (size_t)span);
+        memcpy(want, whole, (size_t)span);
+        MPI_Recv(received - l->low, l->count, j->type, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(packed, (int)l->bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        l->unpack[0](want - l->low, packed, NULL, l->tables);
+        same(l->name, "received", received, want, span);
+    }
+    free(received);
+    free(want);
+    free(packed);
+}
+
+void bench_messages(void)
+{
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct job j;
+        char row[100], *whole = begin(&j, &layouts[i]);
+        check_message(&j, whole);
+        snprintf(row, sizeof row, "message %s", layouts[i].name);
+        double derived = time_of(derived_turn, &j, WARM / 3, 1);
+        double hand = better(&j, hand_turn, 1);
+        say(row, "mpi", derived / 2);
+        say(row, "hand", hand / 2);
+        end(&j, whole);
+    }
+}

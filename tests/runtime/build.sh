@@ -1,0 +1,138 @@
+# shellcheck shell=bash
+# What tests/runtime.sh builds, each once, below $cache. Sourced by it: needs $cache, $here (this folder), $jobs, fail and step.
+
+version=4.0.2-3
+packages=(gcc g++ make perl python3 dpkg-dev libfabric-dev libhwloc-dev libpsm-infinipath1-dev libpsm2-dev librdmacm-dev libibverbs-dev)
+orig_sha256=b27039f964afeb6b8a3e009c56b441cbe368c26d6d6476ad3bb7190996875860
+
+# A step whose stamp holds the same words is done: once WORDS COMMAND.. in the log $cache/NAME.log.
+once() {
+    local name=$1 words=$2
+    shift 2
+    [ "$(cat "$cache/$name.done" 2>/dev/null)" = "$words" ] && return
+    rm -f "$cache/$name.done"
+    step "$name: $words"
+    if ! "$@" >"$cache/$name.log" 2>&1; then
+        tail -n 20 "$cache/$name.log" >&2
+        fail "$name failed: the whole output is in $cache/$name.log"
+    fi
+    printf '%s\n' "$words" >"$cache/$name.done"
+}
+
+# Compilers, headers and Python; installed where that is ours to do.
+need_packages() {
+    command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+        fail "apt-get and dpkg are missing: this test takes the source package of mpich $version by Debian's tools; run it on Debian 12"
+    local package missing=()
+    for package in "${packages[@]}"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+    done
+    # A python3, gcc or perl of another origin serves too.
+    local still=()
+    for package in ${missing[@]+"${missing[@]}"}; do
+        case $package in gcc | g++ | make | perl | python3) command -v "$package" >/dev/null && continue ;; esac
+        still+=("$package")
+    done
+    [ ${#still[@]} -eq 0 ] && return
+    [ "$(id -u)" = 0 ] || fail "packages are missing: apt-get install ${still[*]}"
+    step "installs ${still[*]}"
+    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${still[@]}"; } >"$cache/packages.log" 2>&1 ||
+        fail "packages could not be installed (no network?): apt-get install ${still[*]}; see $cache/packages.log"
+}
+
+# Debian's source package, by a list and folders of its own: the system's configuration of apt stays as it is.
+fetch() {
+    local apt=$cache/apt key=/usr/share/keyrings/debian-archive-keyring.gpg mirror=${DDTC_RUNTIME_MIRROR:-}
+    # The mirror that the system's packages come from.
+    [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') ||
+        { echo "apt knows no mirror of Debian: say one in DDTC_RUNTIME_MIRROR"; return 1; }
+    [ -e "$key" ] || { echo "$key is missing: apt-get install debian-archive-keyring"; return 1; }
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    echo "deb-src [signed-by=$key] $mirror bookworm main" >"$apt/sources.list"
+    local options=(-q -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
+        -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
+    # A list that cannot be fetched is only a warning to apt: the next line fails then.
+    apt-get "${options[@]}" update &&
+        (cd "$cache" && apt-get "${options[@]}" source --only-source --download-only "mpich=$version") &&
+        echo "$orig_sha256  $cache/mpich_${version%-*}.orig.tar.xz" | sha256sum --check --quiet &&
+        rm -rf "$cache/source" && dpkg-source -x "$cache/mpich_$version.dsc" "$cache/source"
+}
+
+# yaksa's header, as its configure makes it: all that MPICH and the tests need of it besides a library.
+configure_yaksa() {
+    rm -rf "$cache/yaksa-build" && mkdir "$cache/yaksa-build" && cd "$cache/yaksa-build" &&
+        "$cache/source/modules/yaksa/configure" --prefix="$cache/stock" --disable-static CFLAGS=-O2
+}
+
+# The library that ours stands in for: 600 generated files, most of the time of a whole run.
+build_stock() {
+    cd "$cache/yaksa-build" && make -j "$jobs" && make install
+}
+
+# Ours as MPICH's configure wants to see it: a prefix with the source's header.
+make_face() {
+    rm -rf "$cache/face" && mkdir -p "$cache/face/include" "$cache/face/lib" &&
+        cp "$cache/yaksa-build/src/frontend/include/yaksa.h" "$cache/face/include" &&
+        cp "$ours/libyaksa.so.0" "$cache/face/lib" && ln -s libyaksa.so.0 "$cache/face/lib/libyaksa.so"
+}
+
+# MPICH with the yaksa of prefix $2, installed as $cache/$1; further arguments go to configure. The run path is that of a libtool library, which
+# ours is not; LD_LIBRARY_PATH goes before it.
+build_mpich() {
+    local name=$1 yaksa=$2
+    shift 2
+    rm -rf "$cache/$name" "$cache/$name-build" && mkdir "$cache/$name-build" && cd "$cache/$name-build" &&
+        "$cache/source/configure" --prefix="$cache/$name" --with-yaksa="$yaksa" LDFLAGS="-Wl,-rpath,$yaksa/lib" "$@" && make -j "$jobs" && make install
+}
+
+mpich_options=(--with-device=ch4:ofi --with-libfabric=/usr --with-hwloc-prefix=system --disable-fortran --disable-cxx --enable-fast=O2 --disable-static)
+
+# yaksa's tests, linked against the library in folder $1: its own makefile would make wrappers that put its own library first.
+build_yaksa_tests() {
+    local test=$cache/source/modules/yaksa/test out=$cache/yaksa-tests name
+    local flags=(-O2 -w -I "$cache/yaksa-build/src/frontend/include" -I "$test/dtpools/src" -I "$test/pack")
+    rm -rf "$out" && mkdir "$out" || return 1
+    for name in simple_test lbub test_contig threaded_test; do
+        cc "${flags[@]}" -o "$out/$name" "$test/simple/$name.c" -L "$1" -lyaksa -lpthread -lm || return 1
+    done
+    cc "${flags[@]}" -o "$out/pack" "$test"/pack/*.c "$test"/dtpools/src/*.c -L "$1" -lyaksa -lpthread -lm || return 1
+    for name in iov flatten; do
+        cc "${flags[@]}" -o "$out/$name" "$test/$name/$name.c" "$test"/dtpools/src/*.c -L "$1" -lyaksa -lpthread -lm || return 1
+    done
+}
+
+# Programs of MPICH's test/mpi in the build of MPICH $1; names FOLDER/PROGRAM from standard input. One that does not compile is a case
+# that has not been built, on every library.
+build_mpi_tests() {
+    local top=$cache/$1-build/test/mpi folder programs
+    make -C "$top/util" -j "$jobs" && make -C "$top/dtpools" -j "$jobs" || return 1
+    sort -u >"$cache/$1-programs"
+    for folder in $(cut -d / -f 1 "$cache/$1-programs" | sort -u); do
+        mapfile -t programs < <(sed -n "s,^$folder/,,p" "$cache/$1-programs")
+        make -C "$top/$folder" -k -j "$jobs" "${programs[@]}" || echo "not all of $folder could be built"
+    done
+}
+
+build_witness() {
+    cc -O2 -Wall -Wextra -Werror -shared -fPIC -o "$cache/witness.so" "$here/witness.c" -ldl
+}
+
+# Our library as it is released, or the one that the caller names, in $ours under the name that the loader looks for.
+build_ours() {
+    local built=${DDTC_RUNTIME_LIBRARY:-}
+    if [ -z "$built" ]; then
+        step "libyaksa.so.0 of this tree"
+        cargo build --profile quick --package ddtc-yaksa
+        built=$target/quick
+    fi
+    mkdir -p "$ours"
+    local file
+    for file in "$built/libyaksa.so.0" "$built/libyaksa.so"; do
+        if [ -e "$file" ]; then
+            # Never over a file that a process may have mapped.
+            cp -L "$file" "$ours/libyaksa.so.0.part" && mv -f "$ours/libyaksa.so.0.part" "$ours/libyaksa.so.0"
+            return
+        fi
+    done
+    fail "$built has no libyaksa.so.0"
+}

@@ -1,0 +1,91 @@
+"""The cases of both suites, from the lists that come with their sources.
+
+A case is named by its line: `yaksa test/pack/pack -datatype int ..`, `mpi pt2pt/bottom 2`, `nolocal rma/test1 2` (the same as `mpi`, with
+shared memory off, so that every message goes by the network's path). Cases of more than RANKS ranks run on so many, as they do under MPICH's
+own runtests with a limit, and are named by that number.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+YAKSA = ["simple/testlist.gen", "pack/testlist.gen", "pack/testlist.threads.gen", "pack/testlist.blocking.gen", "iov/testlist.gen",
+         "iov/testlist.threads.gen", "flatten/testlist.gen", "flatten/testlist.threads.gen"]
+MPI = ["datatype", "attr", "pt2pt", "coll", "rma", "comm", "topo", "io"]
+# What barely reaches the datatype engine between ranks of one machine is repeated as if they had a network between them.
+NOLOCAL = ["rma", "pt2pt", "coll"]
+RANKS = 4
+
+
+@dataclass
+class Case:
+    name: str
+    suite: str
+    folder: Path
+    program: str
+    arguments: list
+    ranks: int = 0
+    environment: dict = field(default_factory=dict)
+    # Gigabytes that the list says the case needs.
+    memory: float = 0
+    # What the list says is known to fail.
+    expected_failure: str = ""
+
+
+def lines(path):
+    for line in path.read_text().splitlines():
+        line = " ".join(line.split())
+        if line and not line.startswith("#"):
+            yield line
+
+
+def yaksa_cases(source, programs):
+    """Command lines of yaksa's own tests; `programs` is where the script has built them."""
+    for part in YAKSA:
+        for line in lines(source / "test" / part):
+            program, *arguments = line.split(" ")
+            yield Case(f"yaksa {line}", "yaksa", programs, "./" + Path(program).name, arguments)
+
+
+def mpi_case(suite, part, folder, line):
+    """`program ranks key=value ..`, as the README of MPICH's test/mpi describes it."""
+    program, ranks, *words = line.split(" ")
+    ranks = min(int(ranks), RANKS)
+    case = Case(" ".join([suite, f"{part}/{program}", str(ranks), *words]), suite, folder / part, "./" + program, [], ranks)
+    for key, value in (word.split("=", 1) for word in words if "=" in word):
+        if key == "arg":
+            case.arguments.append(value)
+        elif key == "env":
+            name, _, setting = value.partition("=")
+            case.environment[name] = setting
+        elif key == "mem":
+            case.memory = float(value)
+        elif key == "xfail":
+            case.expected_failure = value
+        elif key not in ("strict", "timeLimit"):
+            raise ValueError(f"{part}: no rule for {key}= in: {line}")
+    if suite == "nolocal":
+        case.environment["MPIR_CVAR_NOLOCAL"] = "1"
+    return case
+
+
+def mpi_cases(source, folder):
+    """Those of MPICH's test/mpi in `source`, configured in `folder`: lists by hand, which configure may have written, and lists of random
+    datatypes, which it has."""
+    for suite, parts in (("mpi", MPI), ("nolocal", NOLOCAL)):
+        for part in parts:
+            for name in ("testlist", "testlist.dtp"):
+                path = next((p for p in (folder / part / name, source / part / name) if p.exists()), None)
+                if path:
+                    for line in lines(path):
+                        yield mpi_case(suite, part, folder, line if re.match(r"\S+ \d", line) else line + " 2")
+
+
+def all_cases(source, yaksa_programs, mpi_folder):
+    """Every case once, in the order of the lists; `source` is MPICH's."""
+    found = {}
+    for case in yaksa_cases(source / "modules/yaksa", yaksa_programs):
+        found.setdefault(case.name, case)
+    for case in mpi_cases(source / "test/mpi", mpi_folder):
+        found.setdefault(case.name, case)
+    return list(found.values())

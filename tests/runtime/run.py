@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Runs cases under one library and writes a line a case: library, its digest, verdict, seconds, calls, name, first words of a failure.
+
+A case whose line is there already for the same digest is not run again. A library is a folder with a libyaksa.so.0; every process must be
+seen, by the witness preloaded into it, to have exactly that one.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import cases as lists
+
+PASSED = re.compile(r"^\s*No [Ee]rrors\s*$")
+HARMLESS = re.compile(r"^\s*(Test Passed\s*)?$|^FORTRAN STOP")
+KINDS = {"pack": "pack", "ipack": "pack", "pack_stream": "pack", "unpack": "unpack", "iunpack": "unpack", "unpack_stream": "unpack"}
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cache", type=Path, required=True, help="where tests/runtime.sh builds")
+    parser.add_argument("--mpich", required=True, help="name of the MPICH in the cache: its prefix is CACHE/NAME, its build CACHE/NAME-build")
+    parser.add_argument("--label", help="name of the library in the results")
+    parser.add_argument("--library", type=Path, help="folder of the libyaksa.so.0 to be used")
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--programs", action="store_true", help="only print FOLDER/PROGRAM of all cases of MPICH's tests")
+    parser.add_argument("--only", help="regular expression that names of cases must match")
+    parser.add_argument("--list", type=Path, help="a file of names of cases: these, each of which must exist")
+    parser.add_argument("--memory", type=float, default=4, help="cases that need more gigabytes are left out")
+    parser.add_argument("--limit", type=float, default=900, help="seconds after which a case hangs")
+    parser.add_argument("--again", action="store_true", help="run what has not passed once more")
+    o = parser.parse_args()
+    if not o.programs and None in (o.label, o.library, o.results):
+        parser.error("--label, --library and --results are needed")
+    return o
+
+
+def chosen(o):
+    """The cases to run, and those left out."""
+    every = lists.all_cases(o.cache / "source", o.cache / "yaksa-tests", o.cache / f"{o.mpich}-build/test/mpi")
+    if o.list:
+        names = [line for line in lists.lines(o.list)]
+        known = {case.name: case for case in every}
+        missing = [name for name in names if name not in known]
+        if missing:
+            sys.exit(f"error: {o.list} names cases that the suites do not have:\n  " + "\n  ".join(missing))
+        every = [known[name] for name in names]
+    if o.only:
+        every = [case for case in every if re.search(o.only, case.name)]
+    # As MPICH's own runtests does where it is not told otherwise: what the list says is known to fail is not run.
+    out = [case for case in every if case.memory > o.memory or case.expected_failure]
+    return [case for case in every if case not in out], out
+
+
+def environment(o, case, witness):
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("DDTC_", "MPIR_CVAR_", "LD_"))}
+    env.update(case.environment)
+    env["LD_LIBRARY_PATH"] = str(o.library.resolve())
+    env["RUNTIME_WITNESS"] = str(witness)
+    return env
+
+
+def command(o, case):
+    shim = str(o.cache / "witness.so")
+    if case.suite == "yaksa":
+        return ["env", f"LD_PRELOAD={shim}", case.program, *case.arguments]
+    launcher = str(o.cache / o.mpich / "bin/mpiexec")
+    # Ranks wait busily: two that a scheduler leaves on one core take turns by its time slices.
+    return [launcher, "-bind-to", "core", "-genv", "LD_PRELOAD", shim, "-n", str(case.ranks), case.program, *case.arguments]
+
+
+def end_all(process, witness):
+    """Ends a case that hangs, and its ranks, which the launcher may have put into sessions of their own."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    mark = f"RUNTIME_WITNESS={witness}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except OSError:
+                pass    # gone meanwhile, or of another user
+
+
+def run(o, case, scratch):
+    """Verdict, seconds, output, and what the witness wrote."""
+    witness = scratch / f"witness-{os.getpid()}"
+    witness.unlink(missing_ok=True)
+    if not (case.folder / case.program).exists():
+        return "not built", 0.0, "", []
+    start = time.monotonic()
+    output = scratch / f"output-{os.getpid()}"
+    with output.open("wb") as sink:
+        process = subprocess.Popen(command(o, case), cwd=case.folder, env=environment(o, case, witness), stdin=subprocess.DEVNULL,
+                                   stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            code = process.wait(o.limit)
+        except subprocess.TimeoutExpired:
+            end_all(process, witness)
+            code = None
+        except BaseException:   # the run itself is ended
+            end_all(process, witness)
+            raise
+    seconds = time.monotonic() - start
+    text = output.read_bytes().decode(errors="replace")
+    seen = witness.read_text().splitlines() if witness.exists() else []
+    return verdict(o, case, code, text, seen), seconds, text, seen
+
+
+def verdict(o, case, code, text, seen):
+    expected = (o.library / "libyaksa.so.0").resolve()
+    begun = [line.split(" ")[1] for line in seen if line.startswith("begin ")]
+    wrong = [path for path in begun if Path(path).resolve() != expected]
+    if wrong:
+        return f"other library {wrong[0]}"
+    if code is None:
+        return "hangs"
+    if len(begun) < max(case.ranks, 1):
+        return "not seen"
+    if code != 0:
+        return f"signal {-code}" if code < 0 else f"exit {code}"
+    if case.suite == "yaksa":
+        return "pass"
+    said = text.splitlines()
+    if not any(PASSED.match(line) for line in said):
+        return "no verdict"
+    return "pass" if all(PASSED.match(line) or HARMLESS.match(line) for line in said) else "output"
+
+
+def calls(seen):
+    """Sums over the processes of a case. A process that was killed has not told its own."""
+    total = Counter()
+    for line in seen:
+        if line.startswith("end "):
+            for word in line.split(" ")[2:]:
+                name, number = word.split("=")
+                total[KINDS.get(name, name)] += int(number)
+    return " ".join(f"{name}={total[name]}" for name in ("pack", "unpack", "iov", "iov_len", "flatten", "unflatten"))
+
+
+def first_words(case, text):
+    for line in text.splitlines():
+        if line.strip() and not (PASSED.match(line) or HARMLESS.match(line)):
+            return " ".join(line.split())[:160]
+    return ""
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    o = options()
+    if o.programs:
+        for name in sorted({f"{c.folder.name}/{c.program[2:]}" for c in chosen(o)[0] if c.suite != "yaksa"}):
+            print(name)
+        return
+    digest = hashlib.sha256((o.library / "libyaksa.so.0").read_bytes()).hexdigest()[:12]
+    todo, left = chosen(o)
+    done = {}
+    if o.results.exists():
+        for line in o.results.read_text().splitlines():
+            label, of, said, *_, name, _note = line.split("\t")
+            if label == o.label and of == digest:
+                done[name] = said
+    failed = []
+    for number, case in enumerate(todo, 1):
+        said = done.get(case.name)
+        if said is None or (o.again and said != "pass"):
+            said, seconds, text, seen = run(o, case, o.cache)
+            note = "" if said == "pass" else first_words(case, text)
+            with o.results.open("a") as sink:
+                sink.write("\t".join([o.label, digest, said, f"{seconds:.2f}", calls(seen), case.name, note]) + "\n")
+            print(f"{number}/{len(todo)} {o.label} {said:10} {seconds:7.2f} s  {case.name}", flush=True)
+        if said != "pass":
+            failed.append((case, said))
+    print(f"{o.label} {digest}: {len(todo)} cases, {len(todo) - len(failed)} pass, {len(left)} left out: known to fail by their list, or in need of memory")
+    for case, said in failed:
+        print(f"  {said}: {case.name}")
+    sys.exit(1 if failed and o.list else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Tests of the harness: each rule of run.py and compare.py has a case that breaks it. Run by tests/runtime.sh before anything else."""
+
+import io
+import sys
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import SimpleNamespace
+
+import cases
+import compare
+import run
+
+
+class Lists(unittest.TestCase):
+    def test_a_line_becomes_a_case(self):
+        case = cases.mpi_case("nolocal", "rma", Path("/mpi"), "put 7 arg=-n arg=3 env=A=b=c mem=1.5 timeLimit=60 xfail=ticket1")
+        self.assertEqual(case.name, "nolocal rma/put 4 arg=-n arg=3 env=A=b=c mem=1.5 timeLimit=60 xfail=ticket1")
+        self.assertEqual((case.program, case.arguments, case.ranks), ("./put", ["-n", "3"], 4))
+        self.assertEqual(case.environment, {"A": "b=c", "MPIR_CVAR_NOLOCAL": "1"})
+        self.assertEqual((case.memory, case.expected_failure), (1.5, "ticket1"))
+
+    def test_a_key_without_a_rule_is_refused(self):
+        with self.assertRaises(ValueError):
+            cases.mpi_case("mpi", "rma", Path("/mpi"), "put 2 resultTest=TestStatus")
+
+
+class Verdicts(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.o = SimpleNamespace(library=Path(self.folder.name))
+        (self.o.library / "libyaksa.so.0").write_text("")
+        self.here = f"begin {self.o.library.resolve()}/libyaksa.so.0"
+        self.mpi = cases.Case("mpi pt2pt/x 2", "mpi", Path("/"), "./x", [], 2)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def says(self, code, text, seen, case=None):
+        return run.verdict(self.o, case or self.mpi, code, text, seen)
+
+    def test_what_passes(self):
+        self.assertEqual(self.says(0, " No Errors\n", [self.here] * 2), "pass")
+        yaksa = cases.Case("yaksa x", "yaksa", Path("/"), "./x", [])
+        self.assertEqual(self.says(0, "anything", [self.here], yaksa), "pass")
+
+    def test_what_does_not(self):
+        for expected, code, text, seen in [
+            ("other library /usr/lib/libyaksa.so.0", 0, "No Errors", [self.here, "begin /usr/lib/libyaksa.so.0"]),
+            ("hangs", None, "No Errors", [self.here] * 2),
+            ("not seen", 0, "No Errors", [self.here]),
+            ("not seen", 0, "No Errors", []),
+            ("exit 3", 3, "No Errors", [self.here] * 2),
+            ("signal 11", -11, "No Errors", [self.here] * 2),
+            ("no verdict", 0, "", [self.here] * 2),
+            ("output", 0, "error: 4 is not 5\nNo Errors", [self.here] * 2),
+        ]:
+            self.assertEqual(self.says(code, text, seen), expected)
+
+    def test_calls_add_up_over_processes(self):
+        seen = [self.here, "end /x pack=1 ipack=2 iov=3", "end /x ipack=4 iunpack=5 flatten=6"]
+        self.assertEqual(run.calls(seen), "pack=7 unpack=5 iov=3 iov_len=0 flatten=6 unflatten=0")
+
+
+class Comparison(unittest.TestCase):
+    def compare(self, *rows):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "results.tsv"
+            path.write_text("".join("\t".join([*row[:3], "1.0", "pack=1 unpack=0 iov=0 flatten=0 unflatten=0", row[3], ""]) + "\n" for row in rows))
+            out, sys.argv = io.StringIO(), ["compare.py", str(path), "--mpich", "4"]
+            with redirect_stdout(out), self.assertRaises(SystemExit) as end:
+                compare.main()
+            return end.exception.code, out.getvalue()
+
+    def test_what_stock_passes_and_ours_does_not_fails(self):
+        code, text = self.compare(("stock", "s", "pass", "mpi coll/a 2"), ("ours", "m", "exit 1", "mpi coll/a 2"))
+        self.assertEqual(code, 1)
+        self.assertIn("Pass on stock, fail on ours: 1", text)
+
+    def test_another_build_of_ours_does_not_count(self):
+        code, _ = self.compare(("stock", "s", "pass", "mpi coll/a 2"), ("ours", "old", "exit 1", "mpi coll/a 2"),
+                               ("ours", "new", "pass", "mpi coll/a 2"))
+        self.assertEqual(code, 0)
+
+    def test_what_passes_at_a_second_run_is_named(self):
+        code, text = self.compare(("stock", "s", "pass", "mpi coll/a 2"), ("ours", "m", "hangs", "mpi coll/a 2"),
+                                  ("ours", "m", "pass", "mpi coll/a 2"))
+        self.assertEqual(code, 0)
+        self.assertIn("Passed at a second run only: 1", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

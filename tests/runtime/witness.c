@@ -1,0 +1,92 @@
+/* Preloaded into the programs of the suites: which file serves as libyaksa.so.0 in this process, and how often its functions are
+ * called. Appends one line a process to the file that RUNTIME_WITNESS names: path of the library, then NAME=CALLS. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+typedef uint64_t handle;
+
+#define FUNCTIONS(X) \
+    X(ipack, (const void *in, uintptr_t count, handle type, uintptr_t at, void *out, uintptr_t room, uintptr_t *done, handle info, \
+              int op, handle *request), (in, count, type, at, out, room, done, info, op, request)) \
+    X(pack, (const void *in, uintptr_t count, handle type, uintptr_t at, void *out, uintptr_t room, uintptr_t *done, handle info, \
+             int op), (in, count, type, at, out, room, done, info, op)) \
+    X(pack_stream, (const void *in, uintptr_t count, handle type, uintptr_t at, void *out, uintptr_t room, uintptr_t *done, \
+                    handle info, int op, void *stream), (in, count, type, at, out, room, done, info, op, stream)) \
+    X(iunpack, (const void *in, uintptr_t size, void *out, uintptr_t count, handle type, uintptr_t at, uintptr_t *done, \
+                handle info, int op, handle *request), (in, size, out, count, type, at, done, info, op, request)) \
+    X(unpack, (const void *in, uintptr_t size, void *out, uintptr_t count, handle type, uintptr_t at, uintptr_t *done, \
+               handle info, int op), (in, size, out, count, type, at, done, info, op)) \
+    X(unpack_stream, (const void *in, uintptr_t size, void *out, uintptr_t count, handle type, uintptr_t at, uintptr_t *done, \
+                      handle info, int op, void *stream), (in, size, out, count, type, at, done, info, op, stream)) \
+    X(iov, (const char *buffer, uintptr_t count, handle type, uintptr_t at, struct iovec *list, uintptr_t room, uintptr_t *done), \
+      (buffer, count, type, at, list, room, done)) \
+    X(iov_len, (uintptr_t count, handle type, uintptr_t *length), (count, type, length)) \
+    X(flatten, (handle type, void *flat), (type, flat)) \
+    X(unflatten, (handle *type, const void *flat), (type, flat))
+
+enum {
+#define NUMBER(name, parameters, arguments) NUMBER_##name,
+    FUNCTIONS(NUMBER)
+    FUNCTIONS_END
+};
+
+static atomic_ulong calls[FUNCTIONS_END];
+
+#define WRAPPER(name, parameters, arguments) \
+    int yaksa_##name parameters \
+    { \
+        static int(*_Atomic real) parameters; \
+        int(*call) parameters = atomic_load_explicit(&real, memory_order_relaxed); \
+        if (!call) { \
+            *(void **)&call = dlsym(RTLD_NEXT, "yaksa_" #name); \
+            if (!call) abort(); \
+            atomic_store_explicit(&real, call, memory_order_relaxed); \
+        } \
+        atomic_fetch_add_explicit(&calls[NUMBER_##name], 1, memory_order_relaxed); \
+        return call arguments; \
+    }
+FUNCTIONS(WRAPPER)
+
+static void append(const char *line, size_t length)
+{
+    const char *path = getenv("RUNTIME_WITNESS");
+    int file = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
+    if (file < 0) return;
+    if (write(file, line, length) != (ssize_t)length) abort();
+    close(file);
+}
+
+/* The file that the wrapped functions come from; null in a process without the library. */
+static const char *library(void)
+{
+    Dl_info found;
+    void *function = dlsym(RTLD_NEXT, "yaksa_iov_len");
+    return function && dladdr(function, &found) ? found.dli_fname : NULL;
+}
+
+/* Told at once too: a process that is killed has been seen. */
+__attribute__((constructor)) static void begin(void)
+{
+    char line[4200];
+    const char *path = library();
+    if (path) append(line, (size_t)snprintf(line, sizeof line, "begin %s\n", path));
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    char line[8192];
+    const char *path = library();
+    if (!path) return;
+    int length = snprintf(line, sizeof line, "end %s", path);
+#define SHOW(name, parameters, arguments) length += snprintf(line + length, sizeof line - (size_t)length, " " #name "=%lu", calls[NUMBER_##name]);
+    FUNCTIONS(SHOW)
+    line[length++] = '\n';
+    append(line, (size_t)length);
+}

@@ -1,0 +1,333 @@
+//! Constructors: arguments to nodes. What has no data becomes the null type, what is its old type anyway shares its node, and what is a simpler
+//! constructor's is made by that one.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use crate::abi::{Code, Result, export, input, out, require};
+use crate::builtin;
+use crate::info::usable;
+use crate::life::running;
+use crate::node::{Members, Node, Shape};
+use crate::recent;
+use crate::used::Used;
+
+/// A type on its way, with what it shares with a number of the same node; none for the null type.
+struct Made(Option<(Arc<Node>, Option<Arc<Used>>)>);
+
+impl Made {
+    const NULL: Made = Made(None);
+
+    /// Its number.
+    fn number(self) -> Result<u64> {
+        self.0.map_or(Ok(0), |(node, used)| recent::insert(node, used))
+    }
+}
+
+impl From<Arc<Node>> for Made {
+    fn from(node: Arc<Node>) -> Made {
+        Made(Some((node, None)))
+    }
+}
+
+/// An old type: its node, and what is known of its use.
+struct Old {
+    node: Arc<Node>,
+    used: Option<Arc<Used>>,
+}
+
+impl Old {
+    fn size(&self) -> i64 {
+        self.node.facts.size
+    }
+
+    /// Another number of the same.
+    fn again(self) -> Made {
+        Made(Some((self.node, self.used)))
+    }
+}
+
+fn old(number: u64) -> Result<Old> {
+    recent::get(number).map(|(node, used)| Old { node, used })
+}
+
+fn contiguous(count: i64, old: Old) -> Result<Made> {
+    require(count >= 0)?;
+    match count {
+        _ if count == 0 || old.size() == 0 => Ok(Made::NULL),
+        1 => Ok(old.again()),
+        _ => Node::copies(count, old.node).map(Made::from),
+    }
+}
+
+/// Blocks `stride` bytes apart.
+fn strided(count: i64, length: i64, stride: i64, old: Old) -> Result<Made> {
+    require(count >= 0 && length >= 0)?;
+    match count {
+        _ if count == 0 || length == 0 || old.size() == 0 => Ok(Made::NULL),
+        1 => contiguous(length, old),
+        _ => Node::strided(count, length, stride, old.node).map(Made::from),
+    }
+}
+
+/// The bytes that displacements count.
+#[derive(Clone, Copy)]
+enum Unit {
+    Bytes,
+    Extents,
+}
+
+impl Unit {
+    fn of(self, old: &Old) -> i64 {
+        match self {
+            Unit::Bytes => 1,
+            Unit::Extents => old.node.facts.extent,
+        }
+    }
+}
+
+/// Displacements in bytes.
+fn bytes(at: &[isize], unit: i64) -> Result<Arc<[i64]>> {
+    if unit == 1 {
+        return Ok(at.iter().map(|&d| d as i64).collect());
+    }
+    // Whether any overflowed is looked at once: the loop has no branch.
+    let mut over = false;
+    let all = at.iter().map(|&d| {
+        let (bytes, overflowed) = (d as i64).overflowing_mul(unit);
+        over |= overflowed;
+        bytes
+    });
+    let all = all.collect();
+    require(!over)?;
+    Ok(all)
+}
+
+/// Blocks of one length at `at`.
+fn blocks(length: i64, at: &[isize], unit: Unit, old: Old) -> Result<Made> {
+    require(length >= 0)?;
+    let (Some(&first), false) = (at.first(), length == 0 || old.size() == 0) else { return Ok(Made::NULL) };
+    // Blocks that are a vector's need no table.
+    let step = at.get(1).map_or(0, |second| second.wrapping_sub(first));
+    if first == 0 && at.windows(2).all(|d| d[1].checked_sub(d[0]) == Some(step)) {
+        let step = (step as i64).checked_mul(unit.of(&old)).ok_or(Code::Internal)?;
+        return strided(at.len() as i64, length, step, old);
+    }
+    let at = bytes(at, unit.of(&old))?;
+    Node::blocks(length, at, old.node).map(Made::from)
+}
+
+/// Blocks of their own lengths.
+fn indexed(lengths: &[isize], at: &[isize], unit: Unit, old: Old) -> Result<Made> {
+    // Of all signs and all bits.
+    let all = lengths.iter().fold(0, |all, &length| all | length);
+    require(all >= 0)?;
+    if old.size() == 0 || all == 0 {
+        return Ok(Made::NULL);
+    }
+    if lengths.windows(2).all(|l| l[0] == l[1]) {
+        return blocks(lengths[0] as i64, at, unit, old);
+    }
+    let (lengths, at) = (bytes(lengths, 1)?, bytes(at, unit.of(&old))?);
+    Node::listed(lengths, at, old.node).map(Made::from)
+}
+
+fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
+    require(lengths.iter().all(|&length| length >= 0))?;
+    let mut children = Vec::new();
+    children.try_reserve_exact(numbers.len()).map_err(|_| Code::OutOfMem)?;
+    let mut last = None;
+    for &number in numbers {
+        let Old { node, used } = old(number)?;
+        children.push(node);
+        last = used;
+    }
+    let has_data = |(child, &length): (&Arc<Node>, &isize)| length > 0 && child.facts.size > 0;
+    if !children.iter().zip(lengths).any(has_data) {
+        return Ok(Made::NULL);
+    }
+    let all = |alike: fn(&Arc<Node>, &Arc<Node>) -> bool| children.windows(2).all(|c| alike(&c[0], &c[1]));
+    if all(Arc::ptr_eq) {
+        return indexed(lengths, at, Unit::Bytes, Old { node: children.swap_remove(0), used: last });
+    }
+    // Signs differ: the elements are what they are, and the type is one.
+    let padded = !all(builtin::same);
+    let members = Members { lengths: bytes(lengths, 1)?, at: bytes(at, 1)?, children: children.into() };
+    Node::structure(members, padded).map(Made::from)
+}
+
+fn resized(old: Old, lb: i64, extent: i64) -> Result<Made> {
+    let facts = &old.node.facts;
+    if (facts.lb, facts.extent) == (lb, extent) {
+        return Ok(old.again());
+    }
+    // Bounds replace bounds.
+    let child = match old.node.shape() {
+        Shape::Bounded { child } => Arc::clone(child),
+        _ => old.node,
+    };
+    Node::bounded(child, lb, extent).map(Made::from)
+}
+
+/// A dimension of an array, in elements.
+struct Dimension {
+    size: i64,
+    subsize: i64,
+    start: i64,
+}
+
+/// The box of an array; `dimensions` from the fastest to the slowest one.
+fn subarray(dimensions: &[Dimension], child: Arc<Node>) -> Result<Arc<Node>> {
+    let fits = |d: &Dimension| {
+        let inside = d.subsize >= 0 && d.start >= 0 && d.subsize <= d.size && d.start <= d.size - d.subsize;
+        d.size >= 1 && inside
+    };
+    require(dimensions.iter().all(fits))?;
+    let empty = dimensions.iter().any(|d| d.subsize == 0);
+    let times = |a: i64, b: i64| a.checked_mul(b).ok_or(Code::Internal);
+    let (mut stride, mut start) = (child.facts.extent, 0i64);
+    // Rows of the fastest dimension, copies of them, copies of those: none for a dimension of one.
+    let (mut inner, mut row) = (child, 1);
+    for (i, d) in dimensions.iter().enumerate() {
+        start = times(d.start, stride)?.checked_add(start).ok_or(Code::Internal)?;
+        if i == 0 {
+            row = d.subsize;
+        } else if !empty && d.subsize > 1 {
+            (inner, row) = (Node::strided(d.subsize, row, stride, inner)?, 1);
+        }
+        stride = times(stride, d.size)?;
+    }
+    if empty {
+        // Nothing of the array, with the bounds of all of it.
+        inner = Node::empty();
+    } else if start != 0 {
+        inner = Node::blocks(row, [start].into(), inner)?;
+    } else if row > 1 {
+        inner = Node::copies(row, inner)?;
+    }
+    Node::bounded(inner, 0, stride)
+}
+
+/// A number for what was made.
+unsafe fn give(place: *mut u64, info: *const c_void, make: impl FnOnce() -> Result<Made>) -> Result<()> {
+    // SAFETY: the exports hand on what they were promised.
+    let place = unsafe { out(place) }?;
+    running()?;
+    usable(info)?;
+    place.set(make()?.number()?);
+    Ok(())
+}
+
+export! {
+    fn yaksa_type_create_contig(count: isize, number: u64, info: *mut c_void, newtype: *mut u64) {
+        give(newtype, info, || {
+            contiguous(count as i64, old(number)?)
+        })
+    }
+
+    fn yaksa_type_create_dup(number: u64, info: *mut c_void, newtype: *mut u64) {
+        give(newtype, info, || {
+            let old = old(number)?;
+            Ok(if number == 0 { Made::NULL } else { old.again() })
+        })
+    }
+
+    fn yaksa_type_create_vector(
+        count: isize, blocklength: isize, stride: isize, number: u64, info: *mut c_void, newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            let old = old(number)?;
+            // The stride of one block is never used.
+            let stride = if count > 1 { (stride as i64).checked_mul(old.node.facts.extent) } else { Some(0) };
+            strided(count as i64, blocklength as i64, stride.ok_or(Code::Internal)?, old)
+        })
+    }
+
+    fn yaksa_type_create_hvector(
+        count: isize, blocklength: isize, stride: isize, number: u64, info: *mut c_void, newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            strided(count as i64, blocklength as i64, stride as i64, old(number)?)
+        })
+    }
+
+    fn yaksa_type_create_indexed_block(
+        count: isize, blocklength: isize, displacements: *const isize, number: u64, info: *mut c_void,
+        newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            blocks(blocklength as i64, input(displacements, count)?, Unit::Extents, old(number)?)
+        })
+    }
+
+    fn yaksa_type_create_hindexed_block(
+        count: isize, blocklength: isize, displacements: *const isize, number: u64, info: *mut c_void,
+        newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            blocks(blocklength as i64, input(displacements, count)?, Unit::Bytes, old(number)?)
+        })
+    }
+
+    fn yaksa_type_create_indexed(
+        count: isize, lengths: *const isize, displacements: *const isize, number: u64, info: *mut c_void,
+        newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            indexed(input(lengths, count)?, input(displacements, count)?, Unit::Extents, old(number)?)
+        })
+    }
+
+    fn yaksa_type_create_hindexed(
+        count: isize, lengths: *const isize, displacements: *const isize, number: u64, info: *mut c_void,
+        newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            indexed(input(lengths, count)?, input(displacements, count)?, Unit::Bytes, old(number)?)
+        })
+    }
+
+    fn yaksa_type_create_struct(
+        count: isize, lengths: *const isize, displacements: *const isize, numbers: *const u64,
+        info: *mut c_void, newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            structure(input(lengths, count)?, input(displacements, count)?, input(numbers, count)?)
+        })
+    }
+
+    fn yaksa_type_create_resized(
+        number: u64, lb: isize, extent: isize, info: *mut c_void, newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            resized(old(number)?, lb as i64, extent as i64)
+        })
+    }
+
+    fn yaksa_type_create_subarray(
+        ndims: c_int, sizes: *const isize, subsizes: *const isize, starts: *const isize, order: c_int,
+        number: u64, info: *mut c_void, newtype: *mut u64,
+    ) {
+        give(newtype, info, || {
+            let old = old(number)?;
+            let n = ndims as isize;
+            let (sizes, subsizes, starts) = (input(sizes, n)?, input(subsizes, n)?, input(starts, n)?);
+            require(order == 0 || order == 1)?;
+            if n == 0 || old.size() == 0 {
+                return Ok(Made::NULL);
+            }
+            let all = sizes.iter().zip(subsizes).zip(starts);
+            let all = all.map(|((&size, &subsize), &start)| Dimension {
+                size: size as i64,
+                subsize: subsize as i64,
+                start: start as i64,
+            });
+            let mut dimensions: Vec<Dimension> = all.collect();
+            // C's order has the slowest dimension first.
+            if order == 0 {
+                dimensions.reverse();
+            }
+            subarray(&dimensions, old.node).map(Made::from)
+        })
+    }
+}

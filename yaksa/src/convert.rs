@@ -1,0 +1,145 @@
+//! Between the types of this library and trees of ddtc: the same elements, in the same order, under the same bounds.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ddtc::datatype::{Combiner, Datatype, Named};
+
+use crate::abi::{Code, Result};
+use crate::node::{Members, Node, Shape};
+
+/// The tree of a type, made by the first who needs it; parts that types share are made once.
+pub(crate) fn datatype(node: &Node) -> Result<&Datatype> {
+    let mut open = vec![(node, false)];
+    while let Some((node, children_done)) = open.pop() {
+        let known = &node.extra().datatype;
+        if known.get().is_some() {
+            continue;
+        }
+        if children_done {
+            let made = made(node)?;
+            known.get_or_init(|| made);
+        } else {
+            open.push((node, true));
+            open.extend(node.children().iter().map(|child| (&**child, false)));
+        }
+    }
+    node.extra().datatype.get().ok_or(Code::Internal)
+}
+
+/// The tree of a node whose children have theirs.
+fn made(node: &Node) -> Result<Datatype> {
+    let tree = |child: &Node| child.extra().datatype.get().cloned().ok_or(Code::Internal);
+    let combiner = match node.shape() {
+        Shape::Empty => Combiner::Contiguous { count: 0, oldtype: Datatype::named(Named::Uint8) },
+        Shape::Named(named) => return Ok(Datatype::named(*named)),
+        Shape::Copies { count, child } => Combiner::Contiguous { count: *count, oldtype: tree(child)? },
+        Shape::Strided { count, length, stride, child } => Combiner::Hvector {
+            count: *count,
+            blocklength: *length,
+            stride: *stride,
+            oldtype: tree(child)?,
+            legacy: false,
+        },
+        Shape::Blocks { length, at, child } => Combiner::HindexedBlock {
+            blocklength: *length,
+            displacements: Arc::clone(at),
+            oldtype: tree(child)?,
+        },
+        Shape::Listed { lengths, at, child } => Combiner::Hindexed {
+            blocklengths: Arc::clone(lengths),
+            displacements: Arc::clone(at),
+            oldtype: tree(child)?,
+            legacy: false,
+        },
+        Shape::Struct(members) => Combiner::Struct {
+            blocklengths: Arc::clone(&members.lengths),
+            displacements: Arc::clone(&members.at),
+            types: members.children.iter().map(|child| tree(child)).collect::<Result<_>>()?,
+            legacy: false,
+        },
+        Shape::Bounded { child } => {
+            return Ok(Datatype::bounds(node.facts.lb, node.facts.extent, &tree(child)?)?);
+        }
+    };
+    Ok(Datatype::bounds(node.facts.lb, node.facts.extent, &Datatype::new(combiner)?)?)
+}
+
+/// What a tree is read by: its equivalent tree where it has one, else its children.
+pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
+    let expansion = t.expansion();
+    let own = expansion.is_none().then(|| t.combiner().children());
+    expansion.into_iter().chain(own.into_iter().flatten())
+}
+
+/// The type of a tree.
+pub(crate) fn node(t: &Datatype) -> Result<Arc<Node>> {
+    let mut known: HashMap<usize, Arc<Node>> = HashMap::new();
+    let mut open = vec![(t, false)];
+    while let Some((t, children_done)) = open.pop() {
+        if known.contains_key(&t.id()) {
+            continue;
+        }
+        if !children_done {
+            open.push((t, true));
+            open.extend(children(t).map(|child| (child, false)));
+            continue;
+        }
+        let below: Vec<Arc<Node>> = children(t).filter_map(|child| known.get(&child.id()).cloned()).collect();
+        let made = read(t, below)?;
+        // Where it is not the node of something else, its tree is known.
+        if made.extra().datatype.get().is_none() {
+            made.extra().datatype.get_or_init(|| t.clone());
+        }
+        known.insert(t.id(), made);
+    }
+    known.remove(&t.id()).ok_or(Code::Internal)
+}
+
+/// The type of a tree whose children are read.
+fn read(t: &Datatype, mut below: Vec<Arc<Node>>) -> Result<Arc<Node>> {
+    let bounded = |node| Node::bounded(node, t.lb(), t.extent());
+    if t.size() == 0 {
+        return bounded(Node::empty());
+    }
+    let Some(child) = below.first().cloned() else {
+        return t.basic().map(Node::named).ok_or(Code::Internal);
+    };
+    if t.expansion().is_some() {
+        return bounded(child);
+    }
+    let extent = child.facts.extent;
+    let bytes = |at: &[i64]| -> Arc<[i64]> { at.iter().map(|d| d.wrapping_mul(extent)).collect() };
+    let node = match t.combiner() {
+        Combiner::Contiguous { count, .. } => Node::copies(*count, child)?,
+        Combiner::Vector { count, blocklength, stride, .. } => Node::strided(
+            *count,
+            *blocklength,
+            if *count > 1 { stride.wrapping_mul(extent) } else { 0 },
+            child,
+        )?,
+        Combiner::Hvector { count, blocklength, stride, .. } => {
+            Node::strided(*count, *blocklength, *stride, child)?
+        }
+        Combiner::Indexed { blocklengths, displacements, .. } => {
+            Node::listed(Arc::clone(blocklengths), bytes(displacements), child)?
+        }
+        Combiner::Hindexed { blocklengths, displacements, .. } => {
+            Node::listed(Arc::clone(blocklengths), Arc::clone(displacements), child)?
+        }
+        Combiner::IndexedBlock { blocklength, displacements, .. } => {
+            Node::blocks(*blocklength, bytes(displacements), child)?
+        }
+        Combiner::HindexedBlock { blocklength, displacements, .. } => {
+            Node::blocks(*blocklength, Arc::clone(displacements), child)?
+        }
+        Combiner::Struct { blocklengths, displacements, .. } => {
+            let children = std::mem::take(&mut below).into();
+            let (lengths, at) = (Arc::clone(blocklengths), Arc::clone(displacements));
+            Node::structure(Members { lengths, at, children }, false)?
+        }
+        // Dup, and other bounds.
+        _ => child,
+    };
+    bounded(node)
+}

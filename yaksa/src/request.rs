@@ -1,0 +1,28 @@
+//! Requests: every call has done its work when it returns, so the null request is the only one.
+
+use std::ffi::c_int;
+
+use crate::abi::{Code, Result, export, out, require};
+use crate::life::running;
+
+/// The request of work that is done.
+pub(crate) const NULL: u64 = 0;
+
+fn known(request: u64) -> Result<()> {
+    if request == NULL { Ok(()) } else { Err(Code::Internal) }
+}
+
+export! {
+    fn yaksa_request_test(request: u64, completed: *mut c_int) {
+        let completed = out(completed)?;
+        running()?;
+        known(request)?;
+        completed.set(1);
+        Ok(())
+    }
+
+    fn yaksa_request_wait(request: u64) {
+        running()?;
+        require(request == NULL)
+    }
+}

@@ -1,0 +1,100 @@
+//! Other trees with the elements of a tree, for operations on values: pairs as two elements, and elements without gaps.
+
+use std::collections::HashMap;
+
+use ddtc::datatype::{Combiner, Datatype, Named};
+
+use crate::abi::{Code, Result};
+use crate::convert::children;
+
+/// The tree in which `node` has made every node of `t` from its new children.
+fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatype>) -> Result<Datatype> {
+    let mut done: HashMap<usize, Datatype> = HashMap::new();
+    let mut open = vec![(t, false)];
+    while let Some((t, children_done)) = open.pop() {
+        if done.contains_key(&t.id()) {
+            continue;
+        }
+        if !children_done {
+            open.push((t, true));
+            open.extend(children(t).map(|child| (child, false)));
+            continue;
+        }
+        let below: Vec<Datatype> = children(t).filter_map(|child| done.get(&child.id()).cloned()).collect();
+        done.insert(t.id(), node(t, &below)?);
+    }
+    done.remove(&t.id()).ok_or(Code::Internal)
+}
+
+/// The parts of a pair, at these displacements.
+fn pair(named: Named, displacements: &[i64]) -> Result<Datatype> {
+    let parts: Vec<Datatype> = named.parts().iter().map(|&(part, _)| Datatype::named(part)).collect();
+    Ok(Datatype::structure(&vec![1; parts.len()], displacements, &parts)?)
+}
+
+/// The same elements at the same places, the parts of a pair as two of them.
+pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
+    let has_pairs = t.nodes().any(|node| node.basic().is_some_and(|named| named.parts().len() > 1));
+    if !has_pairs {
+        return Ok(t.clone());
+    }
+    rebuilt(t, |t, below| {
+        let made = match (t.basic(), below) {
+            (Some(named), []) if named.parts().len() > 1 => {
+                let displacements: Vec<i64> = named.parts().iter().map(|part| part.1).collect();
+                pair(named, &displacements)?
+            }
+            (_, []) => return Ok(t.clone()),
+            _ => moved(t, below)?,
+        };
+        Ok(Datatype::bounds(t.lb(), t.extent(), &made)?)
+    })
+}
+
+/// `t` over other children of the same bounds.
+fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
+    if t.expansion().is_some() {
+        return Ok(below[0].clone());
+    }
+    let mut combiner = t.combiner().clone();
+    match &mut combiner {
+        Combiner::Struct { types, .. } => *types = below.into(),
+        Combiner::Contiguous { oldtype, .. }
+        | Combiner::Vector { oldtype, .. }
+        | Combiner::Hvector { oldtype, .. }
+        | Combiner::Indexed { oldtype, .. }
+        | Combiner::Hindexed { oldtype, .. }
+        | Combiner::IndexedBlock { oldtype, .. }
+        | Combiner::HindexedBlock { oldtype, .. } => *oldtype = below[0].clone(),
+        // Dup, and new bounds.
+        _ => return Ok(below[0].clone()),
+    }
+    Ok(Datatype::new(combiner)?)
+}
+
+/// The same elements as a packed stream has them: one right behind the other.
+pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
+    rebuilt(t, |t, below| {
+        let made = match (t.combiner(), below.first()) {
+            (_, None) => match t.basic() {
+                Some(named) if named.parts().len() > 1 => {
+                    let (first, _) = named.parts()[0];
+                    pair(named, &[0, first.size()])?
+                }
+                _ => t.clone(),
+            },
+            (Combiner::Struct { blocklengths, .. }, _) => {
+                let (mut at, mut displacements) = (0i64, Vec::with_capacity(below.len()));
+                for (member, length) in below.iter().zip(blocklengths.iter()) {
+                    displacements.push(at);
+                    // The sum is the size of the struct, which fits.
+                    at = at.wrapping_add(member.size().wrapping_mul(*length));
+                }
+                Datatype::structure(blocklengths, &displacements, below)?
+            }
+            (_, Some(child)) if child.size() == 0 => child.clone(),
+            (_, Some(child)) => Datatype::contiguous(t.size() / child.size(), child)?,
+        };
+        Ok(Datatype::bounds(0, t.size(), &made)?)
+    })
+}

@@ -1,0 +1,94 @@
+//! C programs against the library as a program that is linked to yaksa finds it: plain, and under sanitizers.
+//!
+//! What is missing makes a test fail, not pass.
+
+mod library;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use library::{HERE, installed, scratch};
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}: a C compiler (cc) is needed"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// Compiles a program of tests/c and returns it.
+fn compile(name: &str, sanitized: bool) -> PathBuf {
+    let lib = installed();
+    let program = scratch().join(format!("{name}{}", if sanitized { "-sanitized" } else { "" }));
+    let mut command = Command::new("cc");
+    command.args(["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+    if sanitized {
+        command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+    }
+    command.arg(Path::new(HERE).join(format!("tests/c/{name}.c"))).arg("-o").arg(&program);
+    command.arg(format!("-L{}", lib.display())).arg("-lyaksa").arg(format!("-Wl,-rpath,{}", lib.display()));
+    run(&mut command);
+    program
+}
+
+macro_rules! programs {
+    ($($name:ident)*) => {$(
+        #[test]
+        fn $name() {
+            for sanitized in [false, true] {
+                run(&mut Command::new(compile(stringify!($name), sanitized)));
+            }
+        }
+    )*};
+}
+
+programs! { constructors moves pieces flatten reduce life badinput threads }
+
+#[test]
+fn a_gpu_runtime_is_mentioned_once() {
+    let program = compile("gpu", false);
+    let told = |preload: Option<&Path>| {
+        let mut command = Command::new(&program);
+        if let Some(object) = preload {
+            command.env("LD_PRELOAD", object);
+        }
+        String::from_utf8(run(&mut command).stderr).unwrap()
+    };
+    assert_eq!(told(None), "");
+    let source = scratch().join("nothing.c");
+    std::fs::write(&source, "int nothing;\n").unwrap();
+    for gpu in ["libcuda.so.1", "libamdhip64.so.6", "libze_loader.so.1"] {
+        let object = scratch().join(gpu);
+        run(Command::new("cc").args(["-shared", "-fPIC"]).arg(&source).arg("-o").arg(&object));
+        let said = told(Some(&object));
+        let stem = gpu.rsplit_once('.').unwrap().0;
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains(stem) && said.contains("GPU buffers are not supported"), "{said}");
+    }
+}
+
+/// The names that the header of these tests declares, which are those of the interface, and no other.
+#[test]
+fn exactly_the_interface_is_exported() {
+    let header = std::fs::read_to_string(format!("{HERE}/tests/c/interface.h")).unwrap();
+    let mut declared: Vec<&str> = header
+        .lines()
+        .filter_map(|l| l.strip_prefix("int "))
+        .filter_map(|l| l.split_once('(').map(|(name, _)| name))
+        .collect();
+    declared.sort_unstable();
+    assert_eq!(declared.len(), 34);
+    let library = installed().join("libyaksa.so.0");
+    let listed = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let mut exported: Vec<&str> = listed.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
+    exported.sort_unstable();
+    assert_eq!(exported, declared);
+    let dynamic = run(Command::new("readelf").arg("-d").arg(&library));
+    assert!(String::from_utf8(dynamic.stdout).unwrap().contains("Library soname: [libyaksa.so.0]"));
+}

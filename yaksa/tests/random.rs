@@ -1,0 +1,255 @@
+//! Random types made by the library's constructors, against the interpreter: sizes, bounds, bytes of whole and partial calls, pieces, forms, operations.
+//!
+//! Every type is made twice: by the library's functions, and as a tree of ddtc whose bounds at each node are counted copy by copy. `DDTC_CASES` and
+//! `DDTC_SEED` lengthen and vary the run.
+
+mod library;
+mod mirror;
+
+use std::ops::Range;
+use std::ptr;
+
+use ddtc::datatype::Datatype;
+use ddtc::fuzzing::{Budget, Choices, datatype, pattern};
+use ddtc::interp;
+use ddtc::kind::Op;
+use libc::iovec;
+use mirror::{Mirror, Yaksa};
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|e| panic!("{name}={v}: {e}")))
+}
+
+/// Instances in memory: bytes around displacement 0 of the first.
+struct Memory {
+    bytes: Vec<u8>,
+    origin: usize,
+}
+
+impl Memory {
+    fn new(t: &Datatype, count: u64, seed: u64) -> Memory {
+        let last = (count as i64 - 1) * t.extent();
+        let low = (t.true_lb() + last.min(0)).min(0);
+        let high = (t.true_ub() + last.max(0)).max(0);
+        let bytes = (0..(high - low) as usize + 1).map(|i| pattern(seed, i)).collect();
+        Memory { bytes, origin: -low as usize }
+    }
+
+    fn address(&mut self) -> *mut u8 {
+        self.bytes.as_mut_ptr().wrapping_add(self.origin)
+    }
+}
+
+/// Where elements of the stream end, 0 included.
+fn ends(t: &Datatype, count: u64) -> Vec<u64> {
+    let (mut at, mut ends) = (0, vec![0]);
+    interp::for_each(t, count, &mut |_, length, _| {
+        at += length as u64;
+        ends.push(at);
+    })
+    .unwrap();
+    ends
+}
+
+struct Case<'y> {
+    yaksa: &'y Yaksa,
+    number: u64,
+    t: &'y Datatype,
+    count: u64,
+    stream: Vec<u8>,
+    ends: Vec<u64>,
+}
+
+impl Case<'_> {
+    fn whole(&self) {
+        let Case { yaksa, number, t, count, ref stream, .. } = *self;
+        let mut user = Memory::new(t, count, 1);
+        let mut packed = vec![0xee; stream.len() + 1];
+        let n = yaksa.pack(number, user.address(), count, 0, &mut packed, 10).unwrap();
+        assert_eq!((n, &packed[..n], packed[n]), (stream.len(), &stream[..], 0xee), "{t}");
+        let sent: Vec<u8> = (0..stream.len()).map(|i| pattern(2, i)).collect();
+        let (mut to, mut expected) = (Memory::new(t, count, 3), Memory::new(t, count, 3));
+        let origin = expected.origin;
+        interp::unpack(t, count, &sent, &mut expected.bytes, origin).unwrap();
+        let n = yaksa.unpack(number, &sent, to.address(), count, 0, 10).unwrap();
+        assert!(n == sent.len() && to.bytes == expected.bytes, "{count} of {t}");
+    }
+
+    /// A call for `room` bytes from `offset` on.
+    fn part(&self, offset: u64, room: usize) {
+        let Case { yaksa, number, t, count, ref stream, ref ends } = *self;
+        let mut user = Memory::new(t, count, 1);
+        let mut packed = vec![0xee; room + 1];
+        let n = yaksa.pack(number, user.address(), count, offset as usize, &mut packed[..room], 10).unwrap();
+        let end = offset + n as u64;
+        assert_eq!(&packed[..n], &stream[offset as usize..end as usize], "{offset} {room} of {t}");
+        assert!(packed[n..].iter().all(|&b| b == 0xee));
+        // Whole elements, and as many as there is room for: pairs are one, and have at most 32 bytes.
+        assert!(n == 0 || ends.binary_search(&end).is_ok(), "{end} of {t}");
+        let most = (offset + room as u64).min(stream.len() as u64);
+        assert!(most - end < 40 && (end < most || most - end == 0), "{end} of {most}: {t}");
+        let sent: Vec<u8> = (0..room).map(|i| pattern(2, i)).collect();
+        let (mut to, mut expected) = (Memory::new(t, count, 3), Memory::new(t, count, 3));
+        let origin = expected.origin;
+        interp::unpack_range(t, count, &sent[..n], &mut expected.bytes, origin, offset).unwrap();
+        let got = yaksa.unpack(number, &sent, to.address(), count, offset as usize, 10).unwrap();
+        assert!(got == n && to.bytes == expected.bytes, "{offset} {room} of {count} of {t}");
+    }
+
+    fn pieces(&self, c: &mut Choices<'_>) {
+        let Case { yaksa, number, t, count, ref stream, ref ends } = *self;
+        let (one, all) = (yaksa.iov_len(number, 1), yaksa.iov_len(number, count));
+        let mut user = Memory::new(t, count, 1);
+        let list = yaksa.iov(number, user.address(), count, 0, all + 1);
+        assert_eq!(list.len(), all, "{count} of {t}");
+        if all != 1 {
+            assert_eq!(all, one * count as usize, "{t}");
+        }
+        let (mut bytes, mut at) = (Vec::new(), 0);
+        for piece in &list {
+            // SAFETY: pieces of instances that lie in `user`, as the comparison with the stream shows by their bytes.
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(piece.iov_base.cast::<u8>(), piece.iov_len)
+            });
+            at += piece.iov_len as u64;
+            assert!(ends.binary_search(&at).is_ok(), "a piece of {t} ends at {at}");
+        }
+        assert!(&bytes == stream, "{count} of {t}");
+        for _ in 0..4 {
+            let (from, max) = (c.below(all as u64 + 2) as usize, c.below(9) as usize);
+            let part = yaksa.iov(number, user.address(), count, from, max);
+            let expected = &list[from.min(all)..(from + max).min(all).max(from.min(all))];
+            let plain = |l: &[iovec]| l.iter().map(|p| (p.iov_base, p.iov_len)).collect::<Vec<_>>();
+            assert_eq!(plain(&part), plain(expected), "{max} from {from} of {count} of {t}");
+            let most = c.below(stream.len() as u64 + 9) as usize;
+            let sums = list.iter().scan(0, |sum, piece| {
+                *sum += piece.iov_len;
+                Some(*sum)
+            });
+            let whole: Vec<usize> = sums.take_while(|&sum| sum <= most).collect();
+            let known = (whole.len(), whole.last().copied().unwrap_or(0));
+            assert_eq!(yaksa.iov_len_max(number, count, most), known, "{most} bytes of {count} of {t}");
+        }
+    }
+
+    /// There is `op(moved, there)`, in both directions.
+    fn reduces(&self, number_of: u64, op: Op) {
+        let Case { yaksa, number, t, count, ref stream, .. } = *self;
+        let bytes = |seed| (0..stream.len()).map(|i| pattern(seed, i)).collect::<Vec<u8>>();
+        let (mut to, mut expected) = (Memory::new(t, count, 3), Memory::new(t, count, 3));
+        let origin = expected.origin;
+        let loose = interp::reduce::unpack(op, t, count, &bytes(2), &mut expected.bytes, origin);
+        assert_eq!(yaksa.unpack(number, &bytes(2), to.address(), count, 0, number_of), Ok(stream.len()));
+        for (i, loose) in loose.iter().enumerate() {
+            assert!(*loose || to.bytes[i] == expected.bytes[i], "{op}: byte {i} of {count} of {t}");
+        }
+        // The other way the stream is what is there: as instances of its elements, one behind the other.
+        let mut user = Memory::new(t, count, 1);
+        let (mut packed, mut want) = (bytes(4), bytes(4));
+        let elements = self.elements();
+        let loose = interp::reduce::unpack(op, &elements, 1, stream, &mut want, 0);
+        assert_eq!(yaksa.pack(number, user.address(), count, 0, &mut packed, number_of), Ok(stream.len()));
+        for (i, loose) in loose.iter().enumerate() {
+            assert!(*loose || packed[i] == want[i], "{op}: byte {i} of the stream of {count} of {t}");
+        }
+    }
+
+    fn elements(&self) -> Datatype {
+        let (mut at, mut types, mut places) = (0, Vec::new(), Vec::new());
+        interp::for_each(self.t, self.count, &mut |_, length, named| {
+            types.push(Datatype::named(named));
+            places.push(at);
+            at += length as i64;
+        })
+        .unwrap();
+        Datatype::structure(&vec![1; types.len()], &places, &types).unwrap()
+    }
+}
+
+/// The number of a cut that is not inside an element.
+fn cut(c: &mut Choices<'_>, ends: &[u64]) -> u64 {
+    ends[c.below(ends.len() as u64) as usize]
+}
+
+fn check(yaksa: &Yaksa, seed: u64) {
+    let mut c = Choices::from_seed(seed);
+    let t = datatype(&mut c, &Budget::small());
+    let mut mirror = Mirror::new(yaksa);
+    let (number, t) = mirror.make(&t);
+    yaksa.agrees(number, &t);
+    let count = 1 + c.below(5);
+    let source = Memory::new(&t, count, 1);
+    let mut stream = vec![0; (t.size() * count as i64) as usize];
+    interp::pack(&t, count, &source.bytes, source.origin, &mut stream).unwrap();
+    let case = Case { yaksa, number, t: &t, count, ends: ends(&t, count), stream };
+    if t.size() > 0 {
+        // The first calls move pieces; later ones are lowered, and compiled now and then.
+        for round in 0..c.pick(&[1, 3, 60]) {
+            case.whole();
+            if round < 3 {
+                let room = c.below(case.stream.len() as u64 + 20) as usize;
+                case.part(cut(&mut c, &case.ends), room);
+            }
+        }
+        case.pieces(&mut c);
+        for (number_of, op) in [(0, Op::Max), (2, Op::Sum), (4, Op::Land), (9, Op::Bxor)] {
+            let mut parts = Vec::new();
+            interp::for_each(&t, 1, &mut |_, _, named| parts.push(named)).unwrap();
+            if parts.into_iter().all(|named| op.takes(named)) {
+                case.reduces(number_of, op);
+            } else {
+                let mut user = Memory::new(&t, count, 1);
+                let mut packed = vec![0; case.stream.len()];
+                assert_eq!(yaksa.pack(number, user.address(), count, 0, &mut packed, number_of), Err(3));
+            }
+        }
+    }
+    let again = yaksa.unflatten(&yaksa.flatten(number));
+    yaksa.agrees(again, &t);
+    assert_eq!(yaksa.iov_len(again, 3), yaksa.iov_len(number, 3), "{t}");
+    if t.size() > 0 {
+        let case = Case { number: again, ..case };
+        case.whole();
+        case.pieces(&mut c);
+    }
+    if again != 0 {
+        yaksa.free(again);
+    }
+    mirror.free();
+}
+
+#[test]
+fn random_types_agree_with_the_interpreter() {
+    let yaksa = Yaksa::open();
+    let (cases, first) = (setting("DDTC_CASES", 1500), setting("DDTC_SEED", 20_261_122));
+    for seed in first..first + cases {
+        let run = std::panic::AssertUnwindSafe(|| check(&yaksa, seed));
+        if let Err(payload) = std::panic::catch_unwind(run) {
+            eprintln!("DDTC_SEED={seed} DDTC_CASES=1");
+            std::panic::resume_unwind(payload);
+        }
+    }
+}
+
+/// Any range of the packed stream of any type, whichever constructors made it: what crosses ranks is any tree.
+#[test]
+fn trees_of_other_constructors_come_in_as_forms() {
+    let yaksa = Yaksa::open();
+    let mut c = Choices::from_seed(7);
+    for _ in 0..200 {
+        let t = datatype(&mut c, &Budget::small());
+        let number = yaksa.unflatten(&t.to_wire().unwrap());
+        yaksa.agrees(number, &t);
+        let mut memory = Memory::new(&t, 2, 1);
+        let mut expected = vec![0; 2 * t.size() as usize];
+        interp::pack(&t, 2, &memory.bytes, memory.origin, &mut expected).unwrap();
+        let Range { start, end } = 0..expected.len();
+        let mut packed = vec![0; end];
+        let address = if end == 0 { ptr::null_mut() } else { memory.address() };
+        assert_eq!(yaksa.pack(number, address, 2, start, &mut packed, 10), Ok(end));
+        assert!(packed == expected, "{t}");
+        if number != 0 {
+            yaksa.free(number);
+        }
+    }
+}
