@@ -15,7 +15,7 @@ use ddtc::datatype::{Datatype, Named};
 use crate::guard::guard;
 use crate::handles::set_handle;
 use crate::host::{HandleWord, Host};
-use crate::twins;
+use crate::twins::{self, Twin};
 
 /// Bytes of a message that is never cut.
 const WHOLE: i64 = 4096;
@@ -24,7 +24,7 @@ const CUT: i64 = 16;
 /// Elements of a type up to which a twin is made.
 const MOST: usize = 4096;
 /// Instances that a twin has at most: so many that its end is aligned as its elements are.
-const INSTANCES: i64 = 16;
+const INSTANCES: u16 = 16;
 
 const UNKNOWN: u64 = 0;
 const BYTES: u64 = 1;
@@ -38,8 +38,8 @@ pub(crate) struct Dense(AtomicU64);
 enum Form {
     /// Bytes.
     Bytes,
-    /// A twin of some instances.
-    Twin(HandleWord, i64),
+    /// A twin, perhaps of several instances.
+    Twin(Twin),
     /// Nothing: the message is the host's.
     Host,
 }
@@ -62,8 +62,7 @@ impl Dense {
         match known {
             BYTES => Form::Bytes,
             HOST => Form::Host,
-            // A handle of this family is 32 bits wide, or an address or small number below 2^48.
-            twin => Form::Twin(twin & 0x0000_ffff_ffff_ffff, (twin >> 48) as i64),
+            twin => Form::Twin(Twin::from_word(twin)),
         }
     }
 
@@ -72,7 +71,9 @@ impl Dense {
         let found = match Elements::of(t) {
             Elements::Aligned => BYTES,
             Elements::Many => HOST,
-            Elements::Ragged(elements) => guard(|| twin(host, t, &elements)).flatten().unwrap_or(HOST),
+            Elements::Ragged(elements) => {
+                guard(|| twin(host, t, &elements)).flatten().map_or(HOST, Twin::word)
+            }
         };
         self.0.store(found, Ordering::Release);
         found
@@ -86,8 +87,10 @@ impl Dense {
         }
         match self.form(host, t) {
             Form::Bytes => Some((bytes, host.packed)),
-            Form::Twin(twin, instances) if count % instances == 0 => Some((count / instances, twin)),
-            _ => None,
+            Form::Twin(twin) if count % twin.instances() == 0 => {
+                Some((count / twin.instances(), twin.handle()))
+            }
+            Form::Twin(_) | Form::Host => None,
         }
     }
 
@@ -95,8 +98,8 @@ impl Dense {
     pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
         match self.form(host, t) {
             Form::Bytes => twins::of_bytes(host, t.size()),
-            Form::Twin(twin, 1) => Some(twin),
-            _ => None,
+            Form::Twin(twin) if twin.instances() == 1 => Some(twin.handle()),
+            Form::Twin(_) | Form::Host => None,
         }
     }
 }
@@ -141,22 +144,22 @@ impl Elements {
 
 /// A committed type of these elements one after the other, of as many instances as make its extent their size: only then is it contiguous
 /// for the host.
-fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<u64> {
+fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Twin> {
     let key = t.signature().hash();
     if let Some(known) = twins::known(key) {
         return Some(known);
     }
-    let mut instances = 1;
+    let mut instances = 1u16;
     while instances <= INSTANCES {
-        let made = dense(host, &elements.repeat(instances as usize))?;
+        let made = dense(host, &elements.repeat(instances.into()))?;
         let (mut lb, mut extent) = (0isize, 0isize);
         // SAFETY: a type that we made, numbers to write to.
         let code = unsafe { host.f.type_extent?(made, &raw mut lb, &raw mut extent) };
-        if code == 0 && extent as i64 == instances * t.size() {
+        if code == 0 && extent as i64 == i64::from(instances) * t.size() {
             let mut handle = made;
             // SAFETY: as above.
             if unsafe { host.f.type_commit?((&raw mut handle).cast()) } == 0 {
-                return twins::keep(host, key, made & host.mask | (instances as u64) << 48);
+                return twins::keep(host, key, Twin::new(made & host.mask, instances));
             }
         }
         twins::free(host, made);

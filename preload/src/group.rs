@@ -8,12 +8,12 @@ use std::ffi::c_int;
 use ddtc::policy::{Family, Library};
 use ddtc::process::Awaited;
 
-use crate::comms;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
 use crate::settings::{Choice, settings};
 use crate::watch::{TYPED_COLLECTIVES, watched_for};
+use crate::{comms, gpu};
 
 /// A communicator in a collective call.
 #[derive(Clone, Copy)]
@@ -43,6 +43,7 @@ impl Group {
         if settings().policy != Choice::All || host.abi.is_none() || !comms::accepted(host, comm) {
             return None;
         }
+        gpu::refresh();
         if watched_for(TYPED_COLLECTIVES) || !one_node(host) {
             return None;
         }

@@ -266,13 +266,6 @@ impl Staging {
         Given { buf: self.buffer.at(), count, datatype }
     }
 
-    /// The same in a collective call: `count` elements a part, each of the size of the program's type.
-    pub(crate) fn as_elements(&self, host: &Host, count: i64) -> Option<Given> {
-        let entry = entry_of(host, self.datatype)?;
-        let element = guard(|| entry.dense.element(host, self.committed.datatype()))??;
-        Some(Given { buf: self.buffer.at(), count, datatype: element })
-    }
-
     /// Its memory.
     pub(crate) fn buffer(&self) -> *mut c_void {
         self.buffer.at()
@@ -382,13 +375,15 @@ impl Staging {
     }
 }
 
-/// Whether a staged buffer is sent from.
+/// What a staged buffer is for, which says what the host is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// To a rank that may not convert.
+    /// Sent from, to a rank that may not convert.
     Send,
-    /// Only received into; or the type that it is sent as is chosen otherwise.
-    Other,
+    /// Received into.
+    Receive,
+    /// A collective call of so many elements a part: all ranks give the same count of types of one size.
+    Elements(i64),
 }
 
 /// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `most`: bytes that the host's call can carry.
@@ -411,7 +406,8 @@ pub(crate) unsafe fn stage(
         let Given { buf, count, datatype } = given;
         let instead = match used {
             Use::Send => entry.dense.message(host, committed.datatype(), count)?,
-            Use::Other => (bytes, host.packed),
+            Use::Receive => (bytes, host.packed),
+            Use::Elements(count) => (count, entry.dense.element(host, committed.datatype())?),
         };
         let buffer = Buffer::get(bytes as u64)?;
         let (user, count) = (buf.cast(), count as u64);

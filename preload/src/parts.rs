@@ -79,7 +79,7 @@ pub(crate) enum Own {
 pub(crate) unsafe fn stage_parts(host: &'static Host, given: Given, parts: Parts<'_>) -> Option<Staging> {
     let all = Given { count: parts.total()?, ..given };
     // SAFETY: as the caller promises; an origin is for what is received by message.
-    unsafe { stage(host, all, None, i64::MAX, Origin::Matched, Use::Other) }
+    unsafe { stage(host, all, None, i64::MAX, Origin::Matched, Use::Elements(given.count)) }
 }
 
 impl Staging {

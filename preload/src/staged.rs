@@ -85,7 +85,7 @@ impl Staged {
     #[inline]
     pub(crate) unsafe fn receive(&mut self, given: Given, peer: Option<c_int>, origin: Origin) -> Given {
         // SAFETY: as the caller promises.
-        unsafe { self.received(given, peer, origin, Use::Other) }
+        unsafe { self.received(given, peer, origin, Use::Receive) }
     }
 
     /// # Safety
@@ -123,7 +123,7 @@ impl Staged {
     pub(crate) unsafe fn send_parts(&mut self, given: Given, parts: Parts<'_>) -> Option<Given> {
         // SAFETY: as the caller promises.
         let staging = unsafe { stage_parts(self.host, given, parts)? };
-        let instead = staging.as_elements(self.host, given.count)?;
+        let instead = staging.instead();
         // SAFETY: as above; the buffer has room for all parts.
         unsafe { staging.fill_parts(self.host, parts) };
         self.sends.push(Outgoing::Repacked(staging));
@@ -138,7 +138,7 @@ impl Staged {
     pub(crate) unsafe fn receive_parts(&mut self, given: Given, parts: Parts<'_>, own: Own) -> Option<Given> {
         // SAFETY: as the caller promises.
         let staging = unsafe { stage_parts(self.host, given, parts)? };
-        let instead = staging.as_elements(self.host, given.count)?;
+        let instead = staging.instead();
         // SAFETY: as above; what is in place is the program's to be read.
         unsafe {
             match own {

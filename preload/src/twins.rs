@@ -14,17 +14,47 @@ use crate::host::{HandleWord, Host};
 /// Types that are kept; what would need another is the host's.
 const MOST: usize = 4096;
 
-/// Committed types by what they stand for: runs of bytes by their length, others by the hash of a signature. The bits above a handle are
-/// the user's of this table.
-static TWINS: Lazy<Mutex<HashMap<u128, u64>>> = Lazy::new(Mutex::default);
+/// A committed type of ours, of some instances of the one that it stands for. In one word: a handle is 32 bits wide, a small number, or an address
+/// below 2^48, and none is 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Twin(u64);
+
+/// The bits of a handle in a word.
+const HANDLE: u64 = (1 << 48) - 1;
+
+impl Twin {
+    pub(crate) fn new(handle: HandleWord, instances: u16) -> Twin {
+        Twin(handle & HANDLE | u64::from(instances) << 48)
+    }
+
+    pub(crate) fn handle(self) -> HandleWord {
+        self.0 & HANDLE
+    }
+
+    pub(crate) fn instances(self) -> i64 {
+        (self.0 >> 48) as i64
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
+    /// What [`Twin::word`] gave.
+    pub(crate) fn from_word(word: u64) -> Twin {
+        Twin(word)
+    }
+}
+
+/// Twins by what they stand for: runs of bytes by their length, others by the hash of a signature.
+static TWINS: Lazy<Mutex<HashMap<u128, Twin>>> = Lazy::new(Mutex::default);
 
 /// The type of a key.
-pub(crate) fn known(key: u128) -> Option<u64> {
+pub(crate) fn known(key: u128) -> Option<Twin> {
     TWINS.lock().get(&key).copied()
 }
 
 /// Keeps a type that was just made under its key; the one that another thread kept meanwhile, which may be in use, stays.
-pub(crate) fn keep(host: &Host, key: u128, made: u64) -> Option<u64> {
+pub(crate) fn keep(host: &Host, key: u128, made: Twin) -> Option<Twin> {
     let mut twins = TWINS.lock();
     let kept = match twins.get(&key) {
         Some(&kept) => Some(kept),
@@ -35,7 +65,7 @@ pub(crate) fn keep(host: &Host, key: u128, made: u64) -> Option<u64> {
         }
     };
     drop(twins);
-    free(host, made);
+    free(host, made.handle());
     kept
 }
 
@@ -43,7 +73,7 @@ pub(crate) fn keep(host: &Host, key: u128, made: u64) -> Option<u64> {
 pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
     let key = size as u128;
     if let Some(known) = known(key) {
-        return Some(known);
+        return Some(known.handle());
     }
     let mut handle: HandleWord = 0;
     // SAFETY: a count, a named type, a word to write to, which has room for any handle; then the type just made.
@@ -54,23 +84,19 @@ pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
             return None;
         }
     }
-    keep(host, key, handle)
+    keep(host, key, Twin::new(handle & host.mask, 1)).map(Twin::handle)
 }
 
 /// Gives a type of ours back. A call that uses it keeps it (MPI 5.0, 5.1.9).
-pub(crate) fn free(host: &Host, made: u64) {
-    let mut handle = made & HANDLE;
+pub(crate) fn free(host: &Host, mut handle: HandleWord) {
     if let Some(type_free) = host.f.type_free {
         // SAFETY: a type that we made.
         let _ = unsafe { type_free((&raw mut handle).cast()) };
     }
 }
 
-/// The bits of a handle, an address at most.
-const HANDLE: u64 = 0x0000_ffff_ffff_ffff;
-
 /// Ends the epoch.
 pub(crate) fn end_epoch(host: &Host) {
     let twins = std::mem::take(&mut *TWINS.lock());
-    twins.into_values().for_each(|handle| free(host, handle));
+    twins.into_values().for_each(|twin| free(host, twin.handle()));
 }

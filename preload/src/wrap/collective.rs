@@ -184,30 +184,16 @@ pub(super) unsafe fn gather<N: Length>(
     root: Int,
     comm: Handle,
 ) -> c_int {
-    let mut call = Collective::new(host, comm);
-    let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    let s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+    let r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
     // SAFETY: the caller's arguments.
     unsafe {
-        if let (Some(group), Some(role)) = (call.group, call.role(root))
-            && !(role == Role::Root && sendbuf.addr() == recvbuf.addr())
-        {
-            if group.takes_part(role) {
-                s = call.send(s, 1);
-            }
-            if role == Role::Root {
-                let own = call.own_part(sendbuf);
-                r = call.receive(r, group.blocks, own);
-            }
-        }
-        let code = forward!(
-            N,
-            forms,
-            host,
-            comm,
-            (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)(root)(comm)
-        );
-        call.after(code)
+        rooted::<N>(host, forms, s, r, root, comm, |call, group, role, s, r| {
+            let out = if group.takes_part(role) { call.send(s, 1) } else { s };
+            let own = call.own_part(sendbuf);
+            let into = if role == Role::Root { call.receive(r, group.blocks, own) } else { r };
+            (out, into)
+        })
     }
 }
 
@@ -225,21 +211,40 @@ pub(super) unsafe fn scatter<N: Length>(
     root: Int,
     comm: Handle,
 ) -> c_int {
-    let mut call = Collective::new(host, comm);
-    let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    let s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+    let r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
     // SAFETY: the caller's arguments.
     unsafe {
-        if let (Some(group), Some(role)) = (call.group, call.role(root))
-            && !(role == Role::Root && sendbuf.addr() == recvbuf.addr())
-        {
-            if role == Role::Root {
-                s = call.send(s, group.blocks);
-            }
-            if group.takes_part(role) {
-                r = call.receive(r, 1, Own::Nothing);
-            }
+        rooted::<N>(host, forms, s, r, root, comm, |call, group, role, s, r| {
+            let out = if role == Role::Root { call.send(s, group.blocks) } else { s };
+            let into = if group.takes_part(role) { call.receive(r, 1, Own::Nothing) } else { r };
+            (out, into)
+        })
+    }
+}
+
+/// A call with a root and equal parts, whose sides `stage` stages.
+///
+/// # Safety
+/// As `MPI_Gather` and `MPI_Scatter`.
+unsafe fn rooted<N: Length>(
+    host: &'static Host,
+    forms: Forms<RootedFn<c_int>, RootedFn<i64>>,
+    s: Given,
+    r: Given,
+    root: Int,
+    comm: Handle,
+    stage: impl FnOnce(&mut Collective, Group, Role, Given, Given) -> (Given, Given),
+) -> c_int {
+    let mut call = Collective::new(host, comm);
+    let (s, r) = match (call.group, call.role(root)) {
+        (Some(group), Some(role)) if role != Role::Root || s.buf != r.buf => {
+            stage(&mut call, group, role, s, r)
         }
+        _ => (s, r),
+    };
+    // SAFETY: the caller's arguments.
+    unsafe {
         let code = forward!(
             N,
             forms,
@@ -264,22 +269,10 @@ pub(super) unsafe fn allgather<N: Length>(
     recvtype: Handle,
     comm: Handle,
 ) -> c_int {
-    let mut call = Collective::new(host, comm);
-    let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    let s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+    let r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
     // SAFETY: the caller's arguments.
-    unsafe {
-        if let Some(group) = call.group
-            && sendbuf.addr() != recvbuf.addr()
-        {
-            s = call.send(s, 1);
-            let own = call.own_part(sendbuf);
-            r = call.receive(r, group.blocks, own);
-        }
-        let code =
-            forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)(comm));
-        call.after(code)
-    }
+    unsafe { all::<N>(host, forms, s, r, comm, |group| (1, Own::Part(group.own() as usize))) }
 }
 
 /// # Safety
@@ -295,16 +288,33 @@ pub(super) unsafe fn alltoall<N: Length>(
     recvtype: Handle,
     comm: Handle,
 ) -> c_int {
+    let s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+    let r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    // SAFETY: the caller's arguments.
+    unsafe { all::<N>(host, forms, s, r, comm, |group| (group.blocks, Own::All)) }
+}
+
+/// A call without a root and with equal parts: how many a rank sends, and what of its receive buffer is in place if its send buffer says so.
+///
+/// # Safety
+/// As `MPI_Allgather` and `MPI_Alltoall`.
+unsafe fn all<N: Length>(
+    host: &'static Host,
+    forms: Forms<AllFn<c_int>, AllFn<i64>>,
+    mut s: Given,
+    mut r: Given,
+    comm: Handle,
+    sides: impl FnOnce(Group) -> (i64, Own),
+) -> c_int {
     let mut call = Collective::new(host, comm);
-    let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
     // SAFETY: the caller's arguments.
     unsafe {
         if let Some(group) = call.group
-            && sendbuf.addr() != recvbuf.addr()
+            && s.buf != r.buf
         {
-            s = call.send(s, group.blocks);
-            let own = if in_place(host, sendbuf) { Own::All } else { Own::Nothing };
+            let (blocks, own) = sides(group);
+            let own = if in_place(host, s.buf) { own } else { Own::Nothing };
+            s = call.send(s, blocks);
             r = call.receive(r, group.blocks, own);
         }
         let code =

@@ -93,10 +93,8 @@ pub(super) unsafe fn isend<N: Length>(
     let given = Given { buf: buf.cast_mut(), count: count.wide(), datatype };
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, s) = before(host, request, forms.most::<N>(), given, |staged| staged.send(given, dest));
-        start(host, request, Operation::once(staged), || {
-            forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
-        })
+        let made = before(host, request, forms.most::<N>(), given, |staged| staged.send(given, dest));
+        sent::<N>(host, forms, made, dest, tag, comm, request, Operation::once)
     }
 }
 
@@ -117,9 +115,29 @@ pub(super) unsafe fn send_init<N: Length>(
     let given = Given { buf: buf.cast_mut(), count: count.wide(), datatype };
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, s) =
-            before(host, request, forms.most::<N>(), given, |staged| staged.send_later(given, dest));
-        start(host, request, Operation::persistent(staged), || {
+        let made = before(host, request, forms.most::<N>(), given, |staged| staged.send_later(given, dest));
+        sent::<N>(host, forms, made, dest, tag, comm, request, Operation::persistent)
+    }
+}
+
+/// A send of what is staged, whose operation `make` makes.
+///
+/// # Safety
+/// As `MPI_Isend`.
+#[inline]
+unsafe fn sent<N: Length>(
+    host: &'static Host,
+    forms: Forms<StartFn<In, c_int>, StartFn<In, i64>>,
+    (staged, s): (Staged, Given),
+    dest: Int,
+    tag: Int,
+    comm: Handle,
+    request: Out,
+    make: impl FnOnce(Staged) -> Operation,
+) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe {
+        start(host, request, make(staged), || {
             forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
         })
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::messages::{on_some, reports};
-use crate::setup::{Host, Run, scratch};
+use crate::setup::{Host, Run, library, scratch};
 
 const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
 
@@ -85,6 +85,22 @@ fn collectives_are_right_by_every_algorithm() {
         ];
         collectives(Host::OpenMpi, 4, "80", &variables);
     }
+}
+
+/// Libraries that choose by the local type are noticed before the first call, not by it.
+#[test]
+fn collectives_are_the_hosts_where_another_library_chooses_by_the_type() {
+    let host = Host::OpenMpi;
+    let folder = scratch("collectives-ucc");
+    let other = folder.join("libucc.so.1");
+    fs::copy(host.compile("empty", &["-shared", "-fPIC"]), &other).unwrap();
+    let both = format!("{}:{}", library().display(), other.display());
+    let run = host.ranks(2, compiled(host, "collectives")).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
+    right("beside UCC", run.env("DDTC_REPORT", folder.join("report%r")).arg("40").arg("1").arg("500"));
+    for said in reports(&folder, 2) {
+        assert_eq!((said["messages_packed"], said["messages_unpacked"]), (0, 0), "{said:?}");
+    }
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
