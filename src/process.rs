@@ -2,7 +2,7 @@
 //!
 //! A child of `fork` has one thread and a copy of the memory of all: a lock that another thread held stays locked, a value that another
 //! thread was making is never finished. So nothing shared is ever locked or half made but inside a **section**, and a fork
-//! waits until no other thread is in one ([`section`]). [`Mutex`], [`Once`] and [`Lazy`] are those of the standard library inside sections; no other
+//! waits until no other thread is in one ([`section`]). [`Mutex`], [`Once`] and [`Lazy`] are those of the standard library inside sections, [`Latch`] is a lock and a section in one; no other
 //! room of this workspace uses the standard ones for what it shares (`tests/safety.rs`).
 //!
 //! Invariants:
@@ -20,4 +20,4 @@ mod lock;
 
 pub use fork::{Section, forks, section};
 pub use limit::{to_stderr, without_sigxfsz};
-pub use lock::{Awaited, Guard, Lazy, Mutex, Once};
+pub use lock::{Awaited, Guard, Latch, Latched, Lazy, Mutex, Once};

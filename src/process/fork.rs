@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Threads with a seat of their own; the others share one, and write to it as many.
@@ -151,6 +151,88 @@ fn take_seat(here: &Here) -> &'static Seat {
     seat
 }
 
+/// What one thread holds at a time, for a few instructions. A fork waits for it as for a seat.
+#[derive(Debug)]
+pub(super) struct Bolt {
+    taken: AtomicBool,
+    /// Whether forks look at it.
+    known: AtomicBool,
+}
+
+/// Those that forks look at.
+static BOLTS: [AtomicPtr<Bolt>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
+
+impl Bolt {
+    pub(super) const fn new() -> Bolt {
+        Bolt { taken: AtomicBool::new(false), known: AtomicBool::new(false) }
+    }
+
+    /// Waits until no other thread has it, and none forks. Until it is given back its holder is in a section.
+    #[inline]
+    pub(super) fn take(&'static self) {
+        if !self.known.load(Ordering::Acquire) {
+            self.announce();
+        }
+        HERE.with(|here| {
+            let depth = here.depth.get();
+            // First, as in a section.
+            here.depth.set(depth + 1);
+            // Of a thread that is in a section already a fork waits anyway.
+            let forks = || depth == 0 && FORKING.load(Ordering::SeqCst) != 0;
+            if self.taken.swap(true, Ordering::SeqCst) {
+                self.wait(forks);
+            } else if forks() {
+                self.taken.store(false, Ordering::Release);
+                self.wait(forks);
+            }
+        });
+    }
+
+    /// Gives it back.
+    #[inline]
+    pub(super) fn give(&self) {
+        self.taken.store(false, Ordering::Release);
+        HERE.with(|here| here.depth.set(here.depth.get() - 1));
+    }
+
+    #[cold]
+    fn wait(&self, forks: impl Fn() -> bool) {
+        let (mut turns, mut pause) = (0, Duration::from_micros(1));
+        loop {
+            if forks() {
+                wait_for_the_end();
+            } else if self.taken.load(Ordering::Relaxed) {
+                // Its holder goes on at once, unless it has lost the processor.
+                turns += 1;
+                if turns < 100 {
+                    std::hint::spin_loop();
+                } else {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(Duration::from_millis(1));
+                }
+            } else if !self.taken.swap(true, Ordering::SeqCst) {
+                if !forks() {
+                    return;
+                }
+                self.taken.store(false, Ordering::Release);
+            }
+        }
+    }
+
+    #[cold]
+    fn announce(&'static self) {
+        register();
+        let mine = ptr::from_ref(self).cast_mut();
+        let free = |place: &AtomicPtr<Bolt>| {
+            place
+                .compare_exchange(ptr::null_mut(), mine, Ordering::SeqCst, Ordering::SeqCst)
+                .map_or_else(|other| ptr::eq(other, mine), |_| true)
+        };
+        assert!(BOLTS.iter().any(free), "there are no more bolts than places for them");
+        self.known.store(true, Ordering::Release);
+    }
+}
+
 /// Another thread forks: it goes first.
 #[cold]
 fn give_way(seat: &Seat) {
@@ -187,10 +269,10 @@ fn end() {
     }
 }
 
-/// Waits for the threads of a seat: a section is short, but its thread may have lost the processor.
-fn wait_for(seat: &Seat) {
+/// Waits for threads in sections: these are short, but a thread may have lost the processor.
+fn wait_for(inside: impl Fn() -> bool) {
     let mut pause = Duration::from_micros(1);
-    while seat.inside.load(Ordering::SeqCst) != 0 {
+    while inside() {
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(1));
     }
@@ -235,7 +317,13 @@ extern "C" fn before() {
             while FORKING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
                 wait_for_the_end();
             }
-            OWN.iter().chain([&SHARED]).for_each(wait_for);
+            OWN.iter().chain([&SHARED]).for_each(|seat| wait_for(|| seat.inside.load(Ordering::SeqCst) != 0));
+            for place in &BOLTS {
+                // SAFETY: null, or a bolt that was announced, which lives as long as the process.
+                if let Some(bolt) = unsafe { place.load(Ordering::SeqCst).as_ref() } {
+                    wait_for(|| bolt.taken.load(Ordering::SeqCst));
+                }
+            }
             here.fork.set(Fork::Alone);
         }
         // Handlers of others that run between these may call us: they are as if in a section.

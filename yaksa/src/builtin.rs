@@ -3,13 +3,12 @@
 //! What C has by several names is one type here, by size and sign: the numbers of `int` and `int32_t` name the same. A byte is an unsigned integer of 8 bits,
 //! since MPI's bytes come in by that number and are combined bit by bit.
 
-use std::sync::Arc;
-
 use ddtc::datatype::Named;
 use ddtc::kind::Op;
 use ddtc::process::Lazy;
 
 use crate::node::{Node, Shape};
+use crate::shared::Ref;
 
 /// Numbers of predefined types are below this one; 0 is the null type.
 pub(crate) const TYPES: u64 = 57;
@@ -96,23 +95,30 @@ const NAMED: [Named; TYPES as usize - 1] = [
     Named::LongDoubleInt,
 ];
 
-static ALL: Lazy<Vec<Arc<Node>>> = Lazy::new(|| {
-    let signed: Vec<Arc<Node>> = NAMED.iter().map(|&named| Node::named(named)).collect();
-    // What is of one named type is one node.
-    let one = NAMED.iter().map(|named| NAMED.iter().position(|other| other == named));
-    std::iter::once(Node::empty())
-        .chain(one.zip(&signed).map(|(first, own)| Arc::clone(first.map_or(own, |i| &signed[i]))))
-        .collect()
+static ALL: Lazy<Vec<Ref>> = Lazy::new(|| {
+    let mut all = vec![Node::empty()];
+    for (i, &named) in NAMED.iter().enumerate() {
+        // What is of one named type is one node.
+        let made = NAMED[..i].iter().position(|other| *other == named).map(|first| all[first + 1].clone());
+        all.push(made.unwrap_or_else(|| Node::named(named).forever()));
+    }
+    all
 });
 
 /// The predefined type of a number.
 #[inline]
-pub(crate) fn node(number: u64) -> Option<&'static Arc<Node>> {
+pub(crate) fn node(number: u64) -> Option<&'static Ref> {
     if number < TYPES { ALL.get(number as usize) } else { None }
 }
 
+/// The node of a named type: that of its numbers, or one of its own.
+pub(crate) fn of(named: Named) -> Ref {
+    let number = NAMED.iter().position(|other| *other == named);
+    number.and_then(|i| ALL.get(i + 1)).map_or_else(|| Node::named(named), Ref::clone)
+}
+
 /// What the interface calls one type, whatever its sign: by these, members of a struct are of one type or of several.
-pub(crate) fn same(a: &Arc<Node>, b: &Arc<Node>) -> bool {
+pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     let kind = |node: &Node| match node.shape() {
         Shape::Named(Named::Int8 | Named::Uint8) => 1,
         Shape::Named(Named::Int16 | Named::Uint16) => 2,
@@ -120,7 +126,7 @@ pub(crate) fn same(a: &Arc<Node>, b: &Arc<Node>) -> bool {
         Shape::Named(Named::Int64 | Named::Uint64) => 8,
         _ => 0,
     };
-    Arc::ptr_eq(a, b) || (kind(a) > 0 && kind(a) == kind(b))
+    Ref::same(a, b) || (kind(a) > 0 && kind(a) == kind(b))
 }
 
 /// What a number of an operation says.

@@ -2,71 +2,54 @@
 //! constructor's is made by that one.
 
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 
 use crate::abi::{Code, Result, export, input, out, require};
+use crate::arrays::{Blocks, Places};
 use crate::builtin;
 use crate::info::usable;
 use crate::life::running;
-use crate::node::{Members, Node, Shape};
+use crate::node::{Node, Shape};
 use crate::recent;
-use crate::used::Used;
+use crate::shared::Ref;
 
-/// A type on its way, with what it shares with a number of the same node; none for the null type.
-struct Made(Option<(Arc<Node>, Option<Arc<Used>>)>);
+/// A type on its way; none for the null type. A node that has a number gets another one.
+struct Made(Option<Ref>);
 
 impl Made {
     const NULL: Made = Made(None);
 
     /// Its number.
     fn number(self) -> Result<u64> {
-        self.0.map_or(Ok(0), |(node, used)| recent::insert(node, used))
+        self.0.map_or(Ok(0), recent::insert)
     }
 }
 
-impl From<Arc<Node>> for Made {
-    fn from(node: Arc<Node>) -> Made {
-        Made(Some((node, None)))
+impl From<Ref> for Made {
+    fn from(node: Ref) -> Made {
+        Made(Some(node))
     }
 }
 
-/// An old type: its node, and what is known of its use.
-struct Old {
-    node: Arc<Node>,
-    used: Option<Arc<Used>>,
+fn old(number: u64) -> Result<Ref> {
+    recent::get(number)
 }
 
-impl Old {
-    fn size(&self) -> i64 {
-        self.node.facts.size
-    }
-
-    /// Another number of the same.
-    fn again(self) -> Made {
-        Made(Some((self.node, self.used)))
-    }
-}
-
-fn old(number: u64) -> Result<Old> {
-    recent::get(number).map(|(node, used)| Old { node, used })
-}
-
-fn contiguous(count: i64, old: Old) -> Result<Made> {
+fn contiguous(count: i64, old: Ref) -> Result<Made> {
     require(count >= 0)?;
     match count {
-        _ if count == 0 || old.size() == 0 => Ok(Made::NULL),
-        1 => Ok(old.again()),
-        _ => Node::copies(count, old.node).map(Made::from),
+        _ if count == 0 || old.facts.size == 0 => Ok(Made::NULL),
+        1 => Ok(old.into()),
+        _ => Node::copies(count, old).map(Made::from),
     }
 }
 
 /// Blocks `stride` bytes apart.
-fn strided(count: i64, length: i64, stride: i64, old: Old) -> Result<Made> {
+fn strided(count: i64, length: i64, stride: i64, old: Ref) -> Result<Made> {
     require(count >= 0 && length >= 0)?;
     match count {
-        _ if count == 0 || length == 0 || old.size() == 0 => Ok(Made::NULL),
+        _ if count == 0 || length == 0 || old.facts.size == 0 => Ok(Made::NULL),
         1 => contiguous(length, old),
-        _ => Node::strided(count, length, stride, old.node).map(Made::from),
+        _ => Node::strided(count, length, stride, old).map(Made::from),
     }
 }
 
@@ -78,93 +61,72 @@ enum Unit {
 }
 
 impl Unit {
-    fn of(self, old: &Old) -> i64 {
+    fn of(self, old: &Ref) -> i64 {
         match self {
             Unit::Bytes => 1,
-            Unit::Extents => old.node.facts.extent,
+            Unit::Extents => old.facts.extent,
         }
     }
 }
 
-/// Displacements in bytes.
-fn bytes(at: &[isize], unit: i64) -> Result<Arc<[i64]>> {
-    if unit == 1 {
-        return Ok(at.iter().map(|&d| d as i64).collect());
-    }
-    // Whether any overflowed is looked at once: the loop has no branch.
-    let mut over = false;
-    let all = at.iter().map(|&d| {
-        let (bytes, overflowed) = (d as i64).overflowing_mul(unit);
-        over |= overflowed;
-        bytes
-    });
-    let all = all.collect();
-    require(!over)?;
-    Ok(all)
-}
-
 /// Blocks of one length at `at`.
-fn blocks(length: i64, at: &[isize], unit: Unit, old: Old) -> Result<Made> {
+fn blocks(length: i64, at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     require(length >= 0)?;
-    let (Some(&first), false) = (at.first(), length == 0 || old.size() == 0) else { return Ok(Made::NULL) };
+    let (Some(&first), false) = (at.first(), length == 0 || old.facts.size == 0) else {
+        return Ok(Made::NULL);
+    };
     // Blocks that are a vector's need no table.
     let step = at.get(1).map_or(0, |second| second.wrapping_sub(first));
     if first == 0 && at.windows(2).all(|d| d[1].checked_sub(d[0]) == Some(step)) {
         let step = (step as i64).checked_mul(unit.of(&old)).ok_or(Code::Internal)?;
         return strided(at.len() as i64, length, step, old);
     }
-    let at = bytes(at, unit.of(&old))?;
-    Node::blocks(length, at, old.node).map(Made::from)
+    Node::blocks(length, Places::new(at, unit.of(&old))?, old).map(Made::from)
 }
 
 /// Blocks of their own lengths.
-fn indexed(lengths: &[isize], at: &[isize], unit: Unit, old: Old) -> Result<Made> {
+fn indexed(lengths: &[isize], at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     // Of all signs and all bits.
     let all = lengths.iter().fold(0, |all, &length| all | length);
     require(all >= 0)?;
-    if old.size() == 0 || all == 0 {
+    if old.facts.size == 0 || all == 0 {
         return Ok(Made::NULL);
     }
     if lengths.windows(2).all(|l| l[0] == l[1]) {
         return blocks(lengths[0] as i64, at, unit, old);
     }
-    let (lengths, at) = (bytes(lengths, 1)?, bytes(at, unit.of(&old))?);
-    Node::listed(lengths, at, old.node).map(Made::from)
+    Node::listed(Blocks::new(lengths, at, unit.of(&old))?, old).map(Made::from)
 }
 
 fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
     require(lengths.iter().all(|&length| length >= 0))?;
     let mut children = Vec::new();
     children.try_reserve_exact(numbers.len()).map_err(|_| Code::OutOfMem)?;
-    let mut last = None;
     for &number in numbers {
-        let Old { node, used } = old(number)?;
-        children.push(node);
-        last = used;
+        children.push(old(number)?);
     }
-    let has_data = |(child, &length): (&Arc<Node>, &isize)| length > 0 && child.facts.size > 0;
+    let has_data = |(child, &length): (&Ref, &isize)| length > 0 && child.facts.size > 0;
     if !children.iter().zip(lengths).any(has_data) {
         return Ok(Made::NULL);
     }
-    let all = |alike: fn(&Arc<Node>, &Arc<Node>) -> bool| children.windows(2).all(|c| alike(&c[0], &c[1]));
-    if all(Arc::ptr_eq) {
-        return indexed(lengths, at, Unit::Bytes, Old { node: children.swap_remove(0), used: last });
+    let all = |alike: fn(&Ref, &Ref) -> bool| children.windows(2).all(|c| alike(&c[0], &c[1]));
+    if all(Ref::same) {
+        return indexed(lengths, at, Unit::Bytes, children.swap_remove(0));
     }
     // Signs differ: the elements are what they are, and the type is one.
     let padded = !all(builtin::same);
-    let members = Members { lengths: bytes(lengths, 1)?, at: bytes(at, 1)?, children: children.into() };
-    Node::structure(members, padded).map(Made::from)
+    Node::structure(Blocks::new(lengths, at, 1)?, children.into(), padded).map(Made::from)
 }
 
-fn resized(old: Old, lb: i64, extent: i64) -> Result<Made> {
-    let facts = &old.node.facts;
+fn resized(old: Ref, lb: i64, extent: i64) -> Result<Made> {
+    let facts = &old.facts;
     if (facts.lb, facts.extent) == (lb, extent) {
-        return Ok(old.again());
+        return Ok(old.into());
     }
     // Bounds replace bounds.
-    let child = match old.node.shape() {
-        Shape::Bounded { child } => Arc::clone(child),
-        _ => old.node,
+    let child = match old.shape() {
+        Shape::Bounded { child } => Ref::clone(child),
+        _ => old,
     };
     Node::bounded(child, lb, extent).map(Made::from)
 }
@@ -177,7 +139,7 @@ struct Dimension {
 }
 
 /// The box of an array; `dimensions` from the fastest to the slowest one.
-fn subarray(dimensions: &[Dimension], child: Arc<Node>) -> Result<Arc<Node>> {
+fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     let fits = |d: &Dimension| {
         let inside = d.subsize >= 0 && d.start >= 0 && d.subsize <= d.size && d.start <= d.size - d.subsize;
         d.size >= 1 && inside
@@ -201,7 +163,7 @@ fn subarray(dimensions: &[Dimension], child: Arc<Node>) -> Result<Arc<Node>> {
         // Nothing of the array, with the bounds of all of it.
         inner = Node::empty();
     } else if start != 0 {
-        inner = Node::blocks(row, [start].into(), inner)?;
+        inner = Node::blocks(row, Places::one(start), inner)?;
     } else if row > 1 {
         inner = Node::copies(row, inner)?;
     }
@@ -228,7 +190,7 @@ export! {
     fn yaksa_type_create_dup(number: u64, info: *mut c_void, newtype: *mut u64) {
         give(newtype, info, || {
             let old = old(number)?;
-            Ok(if number == 0 { Made::NULL } else { old.again() })
+            Ok(if number == 0 { Made::NULL } else { old.into() })
         })
     }
 
@@ -238,7 +200,7 @@ export! {
         give(newtype, info, || {
             let old = old(number)?;
             // The stride of one block is never used.
-            let stride = if count > 1 { (stride as i64).checked_mul(old.node.facts.extent) } else { Some(0) };
+            let stride = if count > 1 { (stride as i64).checked_mul(old.facts.extent) } else { Some(0) };
             strided(count as i64, blocklength as i64, stride.ok_or(Code::Internal)?, old)
         })
     }
@@ -313,7 +275,7 @@ export! {
             let n = ndims as isize;
             let (sizes, subsizes, starts) = (input(sizes, n)?, input(subsizes, n)?, input(starts, n)?);
             require(order == 0 || order == 1)?;
-            if n == 0 || old.size() == 0 {
+            if n == 0 || old.facts.size == 0 {
                 return Ok(Made::NULL);
             }
             let all = sizes.iter().zip(subsizes).zip(starts);
@@ -327,7 +289,7 @@ export! {
             if order == 0 {
                 dimensions.reverse();
             }
-            subarray(&dimensions, old.node).map(Made::from)
+            subarray(&dimensions, old).map(Made::from)
         })
     }
 }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use ddtc::datatype::{Combiner, Datatype, Named};
 
 use crate::abi::{Code, Result};
-use crate::node::{Members, Node, Shape};
+use crate::arrays::{Blocks, Places};
+use crate::builtin;
+use crate::node::{Node, Shape};
+use crate::shared::Ref;
 
 /// The tree of a type, made by the first who needs it; parts that types share are made once.
 pub(crate) fn datatype(node: &Node) -> Result<&Datatype> {
@@ -43,21 +46,22 @@ fn made(node: &Node) -> Result<Datatype> {
         },
         Shape::Blocks { length, at, child } => Combiner::HindexedBlock {
             blocklength: *length,
-            displacements: Arc::clone(at),
+            displacements: at.shared(),
             oldtype: tree(child)?,
         },
-        Shape::Listed { lengths, at, child } => Combiner::Hindexed {
-            blocklengths: Arc::clone(lengths),
-            displacements: Arc::clone(at),
-            oldtype: tree(child)?,
-            legacy: false,
-        },
-        Shape::Struct(members) => Combiner::Struct {
-            blocklengths: Arc::clone(&members.lengths),
-            displacements: Arc::clone(&members.at),
-            types: members.children.iter().map(|child| tree(child)).collect::<Result<_>>()?,
-            legacy: false,
-        },
+        Shape::Listed { blocks, child } => {
+            let (blocklengths, displacements) = blocks.shared();
+            Combiner::Hindexed { blocklengths, displacements, oldtype: tree(child)?, legacy: false }
+        }
+        Shape::Struct { blocks, children } => {
+            let (blocklengths, displacements) = blocks.shared();
+            Combiner::Struct {
+                blocklengths,
+                displacements,
+                types: children.iter().map(|child| tree(child)).collect::<Result<_>>()?,
+                legacy: false,
+            }
+        }
         Shape::Bounded { child } => {
             return Ok(Datatype::bounds(node.facts.lb, node.facts.extent, &tree(child)?)?);
         }
@@ -73,8 +77,8 @@ pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
 }
 
 /// The type of a tree.
-pub(crate) fn node(t: &Datatype) -> Result<Arc<Node>> {
-    let mut known: HashMap<usize, Arc<Node>> = HashMap::new();
+pub(crate) fn node(t: &Datatype) -> Result<Ref> {
+    let mut known: HashMap<usize, Ref> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
         if known.contains_key(&t.id()) {
@@ -85,7 +89,7 @@ pub(crate) fn node(t: &Datatype) -> Result<Arc<Node>> {
             open.extend(children(t).map(|child| (child, false)));
             continue;
         }
-        let below: Vec<Arc<Node>> = children(t).filter_map(|child| known.get(&child.id()).cloned()).collect();
+        let below: Vec<Ref> = children(t).filter_map(|child| known.get(&child.id()).cloned()).collect();
         let made = read(t, below)?;
         // Where it is not the node of something else, its tree is known.
         if made.extra().datatype.get().is_none() {
@@ -97,19 +101,20 @@ pub(crate) fn node(t: &Datatype) -> Result<Arc<Node>> {
 }
 
 /// The type of a tree whose children are read.
-fn read(t: &Datatype, mut below: Vec<Arc<Node>>) -> Result<Arc<Node>> {
+fn read(t: &Datatype, mut below: Vec<Ref>) -> Result<Ref> {
     let bounded = |node| Node::bounded(node, t.lb(), t.extent());
     if t.size() == 0 {
         return bounded(Node::empty());
     }
     let Some(child) = below.first().cloned() else {
-        return t.basic().map(Node::named).ok_or(Code::Internal);
+        return t.basic().map(builtin::of).ok_or(Code::Internal);
     };
     if t.expansion().is_some() {
         return bounded(child);
     }
     let extent = child.facts.extent;
     let bytes = |at: &[i64]| -> Arc<[i64]> { at.iter().map(|d| d.wrapping_mul(extent)).collect() };
+    let many = |lengths: &Arc<[i64]>, at: Arc<[i64]>| Blocks::Many { lengths: Arc::clone(lengths), at };
     let node = match t.combiner() {
         Combiner::Contiguous { count, .. } => Node::copies(*count, child)?,
         Combiner::Vector { count, blocklength, stride, .. } => Node::strided(
@@ -122,21 +127,20 @@ fn read(t: &Datatype, mut below: Vec<Arc<Node>>) -> Result<Arc<Node>> {
             Node::strided(*count, *blocklength, *stride, child)?
         }
         Combiner::Indexed { blocklengths, displacements, .. } => {
-            Node::listed(Arc::clone(blocklengths), bytes(displacements), child)?
+            Node::listed(many(blocklengths, bytes(displacements)), child)?
         }
         Combiner::Hindexed { blocklengths, displacements, .. } => {
-            Node::listed(Arc::clone(blocklengths), Arc::clone(displacements), child)?
+            Node::listed(many(blocklengths, Arc::clone(displacements)), child)?
         }
         Combiner::IndexedBlock { blocklength, displacements, .. } => {
-            Node::blocks(*blocklength, bytes(displacements), child)?
+            Node::blocks(*blocklength, Places::Many(bytes(displacements)), child)?
         }
         Combiner::HindexedBlock { blocklength, displacements, .. } => {
-            Node::blocks(*blocklength, Arc::clone(displacements), child)?
+            Node::blocks(*blocklength, Places::Many(Arc::clone(displacements)), child)?
         }
         Combiner::Struct { blocklengths, displacements, .. } => {
             let children = std::mem::take(&mut below).into();
-            let (lengths, at) = (Arc::clone(blocklengths), Arc::clone(displacements));
-            Node::structure(Members { lengths, at, children }, false)?
+            Node::structure(many(blocklengths, Arc::clone(displacements)), children, false)?
         }
         // Dup, and other bounds.
         _ => child,

@@ -1,14 +1,12 @@
 //! Types between processes: the wire form of a tree, which says its magic number, version and length before anything else.
 
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 
 use ddtc::Datatype;
 
 use crate::abi::{Code, Result, export, out, require};
 use crate::life::running;
-use crate::node::Node;
-use crate::{convert, recent};
+use crate::{convert, known, recent};
 
 /// First bytes of a form ([`Datatype::to_wire`]).
 const MAGIC: [u8; 4] = *b"ddtw";
@@ -18,10 +16,6 @@ const START: usize = 16;
 /// The form of a type, which callers carry in a length that is an `int`.
 fn fits(length: usize) -> Result<usize> {
     if length <= c_int::MAX as usize { Ok(length) } else { Err(Code::NotSupported) }
-}
-
-fn node(number: u64) -> Result<Arc<Node>> {
-    recent::get(number).map(|(node, _)| node)
 }
 
 /// The form at `form`, of the length that it says it has.
@@ -45,14 +39,14 @@ export! {
     fn yaksa_flatten_size(number: u64, size: *mut usize) {
         let size = out(size)?;
         running()?;
-        size.set(fits(node(number)?.datatype()?.wire_size()?)?);
+        size.set(fits(recent::get(number)?.datatype()?.wire_size()?)?);
         Ok(())
     }
 
     fn yaksa_flatten(number: u64, flattened: *mut c_void) {
         require(!flattened.is_null())?;
         running()?;
-        let form = node(number)?.datatype()?.to_wire()?;
+        let form = recent::get(number)?.datatype()?.to_wire()?;
         fits(form.len())?;
         // The caller has as much room as `yaksa_flatten_size` told for this type.
         std::ptr::copy_nonoverlapping(form.as_ptr(), flattened.cast(), form.len());
@@ -62,9 +56,21 @@ export! {
     fn yaksa_unflatten(number: *mut u64, flattened: *const c_void) {
         let number = out(number)?;
         running()?;
-        let t = Datatype::from_wire(form(flattened.cast())?)?;
-        let null = t.size() == 0 && t.extent() == 0 && t.lb() == 0;
-        number.set(if null { 0 } else { recent::insert(convert::node(&t)?, None)? });
+        let form = form(flattened.cast())?;
+        let node = match known::find(form) {
+            Some(node) => node,
+            None => {
+                let t = Datatype::from_wire(form)?;
+                if t.size() == 0 && t.extent() == 0 && t.lb() == 0 {
+                    number.set(0);
+                    return Ok(());
+                }
+                let node = convert::node(&t)?;
+                known::keep(form, &node);
+                node
+            }
+        };
+        number.set(recent::insert(node)?);
         Ok(())
     }
 }

@@ -7,9 +7,9 @@ use std::ffi::{c_char, c_void};
 
 use crate::abi::{Code, Result, export, out, require};
 use crate::life::running;
-use crate::list;
+use crate::list::{self, Pieces};
 use crate::node::Facts;
-use crate::recent::{facts, with_node};
+use crate::recent::{facts, with_facts, with_node};
 
 /// Pieces of `count` instances. What has no data is one empty piece.
 fn number(facts: &Facts, count: usize) -> Result<usize> {
@@ -24,24 +24,20 @@ fn packed(facts: &Facts, count: usize) -> Result<i64> {
     i64::try_from(count).ok().and_then(|n| n.checked_mul(facts.size)).ok_or(Code::Internal)
 }
 
-/// Where pieces are written.
+/// Where pieces are written: room for `left` > 0 of them.
 struct List {
     next: *mut libc::iovec,
     left: usize,
 }
 
-impl List {
-    /// Writes a piece; whether there is room for another.
-    ///
-    /// # Safety
-    /// There must be room for `left` > 0 of them.
+impl list::Pieces for List {
     #[inline]
-    unsafe fn push(&mut self, at: i64, length: i64) -> bool {
+    fn one(&mut self, at: i64, length: i64) -> bool {
         let piece = libc::iovec {
             iov_base: std::ptr::with_exposed_provenance_mut::<c_void>(at as usize),
             iov_len: length as usize,
         };
-        // SAFETY: as the caller promises.
+        // SAFETY: there is room, as whoever makes this vouches; nobody asks for a piece after the last one.
         unsafe {
             self.next.write_unaligned(piece);
             self.next = self.next.wrapping_add(1);
@@ -55,7 +51,7 @@ export! {
     fn yaksa_iov_len(count: usize, ty: u64, length: *mut usize) {
         let length = out(length)?;
         running()?;
-        length.set(number(&facts(ty)?, count)?);
+        length.set(with_facts(ty, |facts| number(facts, count))??);
         Ok(())
     }
 
@@ -95,10 +91,10 @@ export! {
         let at = buffer.expose_provenance() as i64;
         if room > 0 {
             if facts.contiguous() || facts.size == 0 {
-                pieces.push(at.wrapping_add(facts.true_lb), bytes);
+                pieces.one(at.wrapping_add(facts.true_lb), bytes);
             } else {
                 with_node(ty, |node| {
-                    list::list(node, at, count as u64, from as u64, &mut |at, length| pieces.push(at, length));
+                    list::list(node, at, count as u64, from as u64, &mut pieces);
                 })?;
             }
         }

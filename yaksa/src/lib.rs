@@ -10,12 +10,14 @@
 compile_error!("intptr_t is 64-bit here");
 
 mod abi;
+mod arrays;
 mod builtin;
 mod construct;
 mod convert;
 mod flatten;
 mod info;
 mod iov;
+mod known;
 mod life;
 mod list;
 mod moves;
@@ -25,5 +27,6 @@ mod recent;
 mod reduce;
 mod request;
 mod reshape;
+mod shared;
 mod table;
 mod used;

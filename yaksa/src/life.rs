@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ddtc::process;
 
 use crate::abi::{Result, export, require};
-use crate::{info, table};
+use crate::{info, known, table};
 
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
@@ -63,6 +63,7 @@ export! {
         require(ended.is_ok())?;
         if ended == Ok(1) {
             table::clear();
+            known::clear();
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A type as this library keeps it: what callers ask for in numbers, the arguments of its constructor, its children. 144 bytes, made in one allocation
+//! A type as this library keeps it: what callers ask for in numbers, the arguments of its constructor, its children. 120 bytes, made in one allocation
 //! beside its arrays: most types of a program are never used, and many are made anew for every message.
 //!
 //! **Bounds** are the least and greatest of the copies' bounds: no marker sticks, and only a struct of several types is padded.
@@ -9,14 +9,16 @@
 //!
 //! Invariant: sizes, bounds and displacements of data fit 64 bits or construction fails; an instance has at most as many pieces as bytes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use ddtc::datatype::{Datatype, Named};
 use ddtc::process::Once;
 
 use crate::abi::{Code, Result};
+use crate::arrays::{Blocks, Places};
 use crate::convert;
+use crate::shared::{Count, Ref};
+use crate::used::Used;
 
 /// What there is to know of a type without looking at its arguments. In bytes, but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +49,9 @@ impl Listing {
 /// What else a node says of itself.
 #[derive(Debug)]
 struct Marks {
-    /// Nodes below it, on the longest path.
-    depth: u32,
-    /// Strictest alignment of an element.
+    /// Nodes below it, on the longest path; stays at its greatest value.
+    depth: u8,
+    /// Strictest alignment of an element; beside it, in the highest bit, whether each block at a displacement is one piece, or nothing.
     alignment: u8,
     /// Pieces that calls have moved one by one; stays at its greatest value.
     listed: AtomicU16,
@@ -63,25 +65,17 @@ pub(crate) enum Shape {
     /// A predefined type.
     Named(Named),
     /// Copies one extent apart.
-    Copies { count: i64, child: Arc<Node> },
+    Copies { count: i64, child: Ref },
     /// Blocks of one length, a stride apart.
-    Strided { count: i64, length: i64, stride: i64, child: Arc<Node> },
+    Strided { count: i64, length: i64, stride: i64, child: Ref },
     /// Blocks of one length at displacements.
-    Blocks { length: i64, at: Arc<[i64]>, child: Arc<Node> },
+    Blocks { length: i64, at: Places, child: Ref },
     /// Blocks of their own lengths.
-    Listed { lengths: Arc<[i64]>, at: Arc<[i64]>, child: Arc<Node> },
+    Listed { blocks: Blocks, child: Ref },
     /// Blocks of types of their own.
-    Struct(Box<Members>),
+    Struct { blocks: Blocks, children: Box<[Ref]> },
     /// The child under other bounds.
-    Bounded { child: Arc<Node> },
-}
-
-/// Blocks of types of their own.
-#[derive(Clone, Debug)]
-pub(crate) struct Members {
-    pub(crate) lengths: Arc<[i64]>,
-    pub(crate) at: Arc<[i64]>,
-    pub(crate) children: Box<[Arc<Node>]>,
+    Bounded { child: Ref },
 }
 
 /// What is made of a node once it is needed.
@@ -90,12 +84,14 @@ pub(crate) struct Extra {
     pub(crate) datatype: Once<Datatype>,
     /// Pieces before each block, and one more entry for all.
     pub(crate) before: Once<Box<[u64]>>,
+    pub(crate) used: Used,
 }
 
 /// A type.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) facts: Facts,
+    pub(crate) count: Count,
     marks: Marks,
     shape: Shape,
     extra: Once<Box<Extra>>,
@@ -104,8 +100,11 @@ pub(crate) struct Node {
 /// A program may hold millions of types: what one takes is kept in sight.
 const _: () = assert!(size_of::<Node>() <= 120);
 
+/// In the byte of an alignment.
+const FLAT: u8 = 0x80;
+
 /// Deeper trees are taken down without recursion.
-const SHALLOW: u32 = 64;
+const SHALLOW: u8 = 64;
 
 fn fits<T>(value: Option<T>) -> Result<T> {
     value.ok_or(Code::Internal)
@@ -174,10 +173,12 @@ struct Sequence {
     dense: bool,
     /// Where the data so far ends.
     end: i64,
+    /// Whether each block is one piece, or nothing.
+    flat: bool,
 }
 
 impl Sequence {
-    const EMPTY: Sequence = Sequence { pieces: 0, dense: true, end: 0 };
+    const EMPTY: Sequence = Sequence { pieces: 0, dense: true, end: 0, flat: true };
 
     /// A block of `length` copies at `at`. What does not fit is found by others.
     #[inline]
@@ -187,52 +188,73 @@ impl Sequence {
             return;
         }
         let start = at.wrapping_add(child.true_lb);
+        self.flat &= pieces == 1;
         self.dense &= dense && (self.pieces == 0 || start == self.end);
         self.pieces = self.pieces.wrapping_add(pieces);
         self.end = start.wrapping_add(length.wrapping_mul(child.size));
     }
 
-    fn finish(self, facts: &mut Facts) {
-        facts.listing = Listing::new(self.dense, self.pieces);
+    fn finish(&self) -> Listing {
+        Listing::new(self.dense, self.pieces)
     }
 }
 
 impl Node {
-    fn new(facts: Facts, depth: u32, alignment: u8, shape: Shape) -> Arc<Node> {
+    #[inline(always)]
+    fn make(facts: Facts, (depth, alignment): (u8, u8), shape: Shape) -> Ref {
         let marks = Marks { depth, alignment, listed: AtomicU16::new(0) };
-        Arc::new(Node { facts, marks, shape, extra: Once::new() })
+        Ref::new(Node { facts, count: Count::one(), marks, shape, extra: Once::new() })
     }
 
-    /// A node above one of these marks.
-    fn above(facts: Facts, (depth, alignment): (u32, u8), shape: Shape) -> Arc<Node> {
-        Node::new(facts, depth.saturating_add(1), alignment, shape)
+    /// The bit of a node whose blocks are such.
+    #[inline]
+    fn flat(flat: bool) -> u8 {
+        if flat { FLAT } else { 0 }
+    }
+
+    /// Whether each block at a displacement is one piece, or nothing.
+    #[inline]
+    pub(crate) fn is_flat(&self) -> bool {
+        self.marks.alignment & FLAT != 0
+    }
+
+    /// A node above one of these marks. Always inlined, as what it calls: a node is written once, where it stays.
+    #[inline(always)]
+    fn above(facts: Facts, (depth, alignment): (u8, u8), shape: Shape) -> Ref {
+        Node::make(facts, (depth.saturating_add(1), alignment), shape)
     }
 
     /// What a node above takes over.
-    fn marks(&self) -> (u32, u8) {
-        (self.marks.depth, self.marks.alignment)
+    fn marks(&self) -> (u8, u8) {
+        (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Counts `n` pieces that a call moves one by one, where no more than `most` have been.
+    /// Whether a call that moves `count` instances does so piece by piece, and counts them: while no more than `most` have been, and once where an instance is
+    /// listed blocks of one length, since to lower these takes longer than to go through them.
     #[inline]
-    pub(crate) fn lists(&self, n: u64, most: u16) -> bool {
+    pub(crate) fn lists(&self, count: u64, most: u16) -> bool {
         let before = self.marks.listed.load(Relaxed);
-        let now = u64::from(before).saturating_add(n);
-        let within = now <= u64::from(most);
-        if within {
+        let now = u64::from(before).saturating_add(self.facts.pieces().saturating_mul(count));
+        let shape = match &self.shape {
+            Shape::Bounded { child } => &child.shape,
+            shape => shape,
+        };
+        let equal = matches!(shape, Shape::Blocks { length, child, .. } if child.facts.block(*length).0 == 1);
+        let lists = now <= u64::from(most) || (before == 0 && count == 1 && equal);
+        if lists {
             // Two threads may count one: it is a measure.
-            self.marks.listed.store(now as u16, Relaxed);
+            self.marks.listed.store(now.min(u64::from(u16::MAX)) as u16, Relaxed);
         }
-        within
+        lists
     }
 
     /// No data, with all bounds 0.
-    pub(crate) fn empty() -> Arc<Node> {
-        Node::new(Facts::EMPTY, 0, 1, Shape::Empty)
+    pub(crate) fn empty() -> Ref {
+        Node::make(Facts::EMPTY, (0, 1), Shape::Empty)
     }
 
     /// A predefined type.
-    pub(crate) fn named(named: Named) -> Arc<Node> {
+    pub(crate) fn named(named: Named) -> Ref {
         let t = Datatype::named(named);
         // Only of a pair are there two parts, with a gap between them or not.
         let gap = named.pieces().windows(2).any(|parts| parts[0].0 + parts[0].1 != parts[1].0);
@@ -244,11 +266,11 @@ impl Node {
             true_extent: t.true_extent(),
             listing: if t.size() == 0 { Listing::NONE } else { Listing::new(!gap, 2) },
         };
-        Node::new(facts, 0, t.alignment() as u8, Shape::Named(named))
+        Node::make(facts, (0, t.alignment() as u8), Shape::Named(named))
     }
 
     /// `count` >= 1 copies of what has data.
-    pub(crate) fn copies(count: i64, child: Arc<Node>) -> Result<Arc<Node>> {
+    pub(crate) fn copies(count: i64, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (first, last) = fits(c.reach(count))?;
         let mut facts = fits(c.placed(count, first, last))?;
@@ -258,7 +280,7 @@ impl Node {
     }
 
     /// `count` >= 1 blocks of `length` >= 1 copies of what has data.
-    pub(crate) fn strided(count: i64, length: i64, stride: i64, child: Arc<Node>) -> Result<Arc<Node>> {
+    pub(crate) fn strided(count: i64, length: i64, stride: i64, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (first, last) = fits(c.reach(length))?;
         let tail = fits((count - 1).checked_mul(stride))?;
@@ -272,11 +294,12 @@ impl Node {
     }
 
     /// Blocks of `length` >= 1 copies of what has data, at least one.
-    pub(crate) fn blocks(length: i64, at: Arc<[i64]>, child: Arc<Node>) -> Result<Arc<Node>> {
+    pub(crate) fn blocks(length: i64, places: Places, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (low, high) = fits(c.reach(length))?;
         let (pieces, dense) = c.block(length);
         let bytes = fits(length.checked_mul(c.size))?;
+        let at = places.at();
         let (mut first, mut last, mut follow) = (i64::MAX, i64::MIN, dense);
         let mut end = at.first().copied().unwrap_or(0);
         for &d in at.iter() {
@@ -287,13 +310,16 @@ impl Node {
         let (first, last) = (fits(first.checked_add(low))?, fits(last.checked_add(high))?);
         let mut facts = fits(c.placed(fits(length.checked_mul(at.len() as i64))?, first, last))?;
         facts.listing = Listing::new(follow, pieces * at.len() as u64);
-        Ok(Node::above(facts, child.marks(), Shape::Blocks { length, at, child }))
+        let (depth, alignment) = child.marks();
+        let marks = (depth, alignment | Node::flat(pieces == 1));
+        Ok(Node::above(facts, marks, Shape::Blocks { length, at: places, child }))
     }
 
     /// Blocks of their own lengths, of which one is not 0, of what has data.
-    pub(crate) fn listed(lengths: Arc<[i64]>, at: Arc<[i64]>, child: Arc<Node>) -> Result<Arc<Node>> {
+    pub(crate) fn listed(blocks: Blocks, child: Ref) -> Result<Ref> {
         let c = &child.facts;
-        let (mut all, mut first, mut last, mut copies) = (Sequence::EMPTY, i64::MAX, i64::MIN, 0i64);
+        let (lengths, at) = blocks.both();
+        let (mut first, mut last, mut copies, mut longest) = (i64::MAX, i64::MIN, 0i64, 0);
         // Whether anything overflowed is looked at once, at the end.
         let mut over = false;
         let mut add = |a: i64, b: i64| {
@@ -301,33 +327,50 @@ impl Node {
             over |= overflowed;
             sum
         };
-        let mut longest = 0;
-        for (&length, &d) in lengths.iter().zip(at.iter()) {
-            if length > 0 {
+        let (listing, flat) = if c.contiguous() && lengths.iter().all(|&length| length > 0) {
+            // Every block is one piece: nothing to be decided, whatever its length.
+            let (mut follow, mut end) = (true, at.first().copied().unwrap_or(0));
+            for (&length, &d) in lengths.iter().zip(at) {
                 let tail = (length - 1).wrapping_mul(c.extent);
-                first = first.min(add(d, tail.min(0)));
-                last = last.max(add(d, tail.max(0)));
+                first = first.min(d);
+                last = last.max(add(d, tail));
                 copies = add(copies, length);
                 longest = longest.max(length);
-                all.push(c, length, d);
+                follow &= d == end;
+                end = d.wrapping_add(length.wrapping_mul(c.extent));
             }
-        }
+            (Listing::new(follow, lengths.len() as u64), true)
+        } else {
+            let mut all = Sequence::EMPTY;
+            for (&length, &d) in lengths.iter().zip(at) {
+                if length > 0 {
+                    let tail = (length - 1).wrapping_mul(c.extent);
+                    first = first.min(add(d, tail.min(0)));
+                    last = last.max(add(d, tail.max(0)));
+                    copies = add(copies, length);
+                    longest = longest.max(length);
+                    all.push(c, length, d);
+                }
+            }
+            (all.finish(), all.flat)
+        };
         // The product that no other is greater than.
         if over || c.reach(longest).is_none() {
             return Err(Code::Internal);
         }
         let mut facts = fits(c.placed(copies, first, last))?;
-        all.finish(&mut facts);
-        Ok(Node::above(facts, child.marks(), Shape::Listed { lengths, at, child }))
+        facts.listing = listing;
+        let (depth, alignment) = child.marks();
+        Ok(Node::above(facts, (depth, alignment | Node::flat(flat)), Shape::Listed { blocks, child }))
     }
 
     /// Members of which one has data; padded to the strictest alignment if `padded`.
-    pub(crate) fn structure(members: Members, padded: bool) -> Result<Arc<Node>> {
+    pub(crate) fn structure(blocks: Blocks, children: Box<[Ref]>, padded: bool) -> Result<Ref> {
         let (mut all, mut facts) =
             (Sequence::EMPTY, Facts { lb: i64::MAX, true_lb: i64::MAX, ..Facts::EMPTY });
         let (mut ub, mut true_ub, mut depth, mut alignment) = (i64::MIN, i64::MIN, 0, 1);
-        let blocks = members.lengths.iter().zip(members.at.iter()).zip(members.children.iter());
-        for ((&length, &d), child) in blocks {
+        let (lengths, at) = blocks.both();
+        for ((&length, &d), child) in lengths.iter().zip(at).zip(&children) {
             let c = &child.facts;
             depth = depth.max(child.marks.depth);
             if length == 0 {
@@ -342,7 +385,7 @@ impl Node {
                 true_ub = true_ub.max(block.true_lb + block.true_extent);
             }
             facts.size = fits(facts.size.checked_add(block.size))?;
-            alignment = alignment.max(child.marks.alignment);
+            alignment = alignment.max(child.marks().1);
             all.push(c, length, d);
         }
         facts.extent = fits(ub.checked_sub(facts.lb))?;
@@ -352,12 +395,13 @@ impl Node {
             fits(facts.lb.checked_add(facts.extent))?;
         }
         facts.true_extent = fits(true_ub.checked_sub(facts.true_lb))?;
-        all.finish(&mut facts);
-        Ok(Node::new(facts, depth.saturating_add(1), alignment, Shape::Struct(Box::new(members))))
+        facts.listing = all.finish();
+        let marks = (depth, alignment | Node::flat(all.flat));
+        Ok(Node::above(facts, marks, Shape::Struct { blocks, children }))
     }
 
     /// The same data under other bounds.
-    pub(crate) fn bounded(child: Arc<Node>, lb: i64, extent: i64) -> Result<Arc<Node>> {
+    pub(crate) fn bounded(child: Ref, lb: i64, extent: i64) -> Result<Ref> {
         if (child.facts.lb, child.facts.extent) == (lb, extent) {
             return Ok(child);
         }
@@ -371,7 +415,8 @@ impl Node {
     }
 
     pub(crate) fn extra(&self) -> &Extra {
-        self.extra.get_or_init(|| Box::new(Extra { datatype: Once::new(), before: Once::new() }))
+        self.extra
+            .get_or_init(|| Box::new(Extra { datatype: Once::new(), before: Once::new(), used: Used::new() }))
     }
 
     /// The tree of ddtc with the same elements and bounds.
@@ -380,7 +425,7 @@ impl Node {
     }
 
     /// The types that it is made of.
-    pub(crate) fn children(&self) -> &[Arc<Node>] {
+    pub(crate) fn children(&self) -> &[Ref] {
         match &self.shape {
             Shape::Empty | Shape::Named(_) => &[],
             Shape::Copies { child, .. }
@@ -388,15 +433,15 @@ impl Node {
             | Shape::Blocks { child, .. }
             | Shape::Listed { child, .. }
             | Shape::Bounded { child } => std::slice::from_ref(child),
-            Shape::Struct(members) => &members.children,
+            Shape::Struct { children, .. } => children,
         }
     }
 
     /// Number of blocks that stand at displacements.
     pub(crate) fn blocks_listed(&self) -> usize {
         match &self.shape {
-            Shape::Blocks { at, .. } | Shape::Listed { at, .. } => at.len(),
-            Shape::Struct(members) => members.at.len(),
+            Shape::Blocks { at, .. } => at.at().len(),
+            Shape::Listed { blocks, .. } | Shape::Struct { blocks, .. } => blocks.both().0.len(),
             _ => 0,
         }
     }
@@ -405,9 +450,15 @@ impl Node {
     #[inline]
     pub(crate) fn block(&self, i: usize) -> (&Node, i64, i64) {
         match &self.shape {
-            Shape::Blocks { length, at, child } => (child, *length, at[i]),
-            Shape::Listed { lengths, at, child } => (child, lengths[i], at[i]),
-            Shape::Struct(members) => (&members.children[i], members.lengths[i], members.at[i]),
+            Shape::Blocks { length, at, child } => (child, *length, at.at()[i]),
+            Shape::Listed { blocks, child } => {
+                let (lengths, at) = blocks.both();
+                (child, lengths[i], at[i])
+            }
+            Shape::Struct { blocks, children } => {
+                let (lengths, at) = blocks.both();
+                (&children[i], lengths[i], at[i])
+            }
             _ => (self, 0, 0),
         }
     }
@@ -445,18 +496,18 @@ impl Drop for Node {
         }
         let mut dying = vec![std::mem::replace(&mut self.shape, Shape::Empty)];
         while let Some(shape) = dying.pop() {
-            let children: Vec<Arc<Node>> = match shape {
+            let children: Vec<Ref> = match shape {
                 Shape::Empty | Shape::Named(_) => continue,
                 Shape::Copies { child, .. }
                 | Shape::Strided { child, .. }
                 | Shape::Blocks { child, .. }
                 | Shape::Listed { child, .. }
                 | Shape::Bounded { child } => vec![child],
-                Shape::Struct(members) => members.children.into_vec(),
+                Shape::Struct { children, .. } => children.into_vec(),
             };
             for mut child in children {
                 // Whoever is the last owner takes it apart.
-                if let Some(node) = Arc::get_mut(&mut child) {
+                if let Some(node) = child.alone() {
                     dying.push(std::mem::replace(&mut node.shape, Shape::Empty));
                 }
             }

@@ -1,32 +1,43 @@
-//! The types that a thread used last: reading their numbers and packing by them takes no lock and writes nothing shared.
+//! What a thread keeps for itself: the types that it used last, so that reading their numbers and packing by them takes no lock and writes nothing
+//! shared, and a few vacant slots, so that a new type finds one the same way.
 //!
-//! An entry of a derived type holds while no type has been freed since it was made; then it is made anew. So a number that was freed, by whomever, names
-//! nothing here either. An entry of a type that was used keeps it alive until the thread puts another in its place or ends.
+//! An entry holds as long as the slot of its type is in the same life; so a number that was freed, by whomever, names nothing here either. An entry of a
+//! type that was used keeps it alive until the thread puts another in its place, frees that number itself, or ends.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use crate::abi::{Code, Result};
 use crate::builtin;
 use crate::node::{Facts, Node};
-use crate::table;
-use crate::used::Used;
+use crate::shared::Ref;
+use crate::table::{self, Slot, Vacant};
 
 /// Entries per thread; a power of two.
 const WAYS: usize = 8;
 
+/// What is known of a derived type.
 struct Entry {
     number: u64,
-    /// [`table::freed`] when this was known to hold.
-    freed: u64,
+    slot: &'static Slot,
     facts: Facts,
     /// None where only the numbers were asked for so far.
-    node: Option<Arc<Node>>,
-    used: Option<Arc<Used>>,
+    node: Option<Ref>,
+}
+
+struct Local {
+    entries: [Option<Entry>; WAYS],
+    vacant: Vec<Vacant>,
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        table::put_back(self.vacant.drain(..));
+    }
 }
 
 thread_local! {
-    static RECENT: RefCell<[Option<Entry>; WAYS]> = const { RefCell::new([const { None }; WAYS]) };
+    static LOCAL: RefCell<Local> =
+        const { RefCell::new(Local { entries: [const { None }; WAYS], vacant: Vec::new() }) };
 }
 
 #[inline]
@@ -37,17 +48,17 @@ fn way(number: u64) -> usize {
 impl Entry {
     #[inline]
     fn holds(&self, number: u64) -> bool {
-        self.number == number && (number < builtin::TYPES || self.freed == table::freed())
+        self.number == number && self.slot.still(number)
     }
 }
 
 /// What `f` makes of the entry of a type, if there is one that holds.
 #[inline]
 fn known<R>(number: u64, f: impl FnOnce(&Entry) -> Option<R>) -> Option<R> {
-    let found = RECENT.try_with(|recent| {
+    let found = LOCAL.try_with(|local| {
         // Shared while `f` runs: what comes here meanwhile can read, or misses.
-        let recent = recent.try_borrow().ok()?;
-        f(recent[way(number)].as_ref().filter(|entry| entry.holds(number))?)
+        let local = local.try_borrow().ok()?;
+        f(local.entries[way(number)].as_ref().filter(|entry| entry.holds(number))?)
     });
     found.ok().flatten()
 }
@@ -65,78 +76,125 @@ pub(crate) fn with_node<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R>
     }) {
         return Ok(result);
     }
-    let (node, _) = look(number, false)?;
-    f.map(|f| f(&node)).ok_or(Code::Internal)
+    look(number, f.ok_or(Code::Internal)?)
+}
+
+/// Asks the table, and remembers what it said.
+#[cold]
+fn look<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
+    let slot = table::find(number).ok_or(Code::Internal)?;
+    let node = table::get(number)?;
+    let result = f(&node);
+    remember(Entry { number, slot, facts: node.facts, node: Some(node) });
+    Ok(result)
+}
+
+/// What `f` makes of the numbers about a type that lives.
+#[inline]
+pub(crate) fn with_facts<R>(number: u64, f: impl FnOnce(&Facts) -> R) -> Result<R> {
+    if let Some(node) = builtin::node(number) {
+        return Ok(f(&node.facts));
+    }
+    let mut f = Some(f);
+    if let Some(result) = known(number, |entry| f.take().map(|f| f(&entry.facts))) {
+        return Ok(result);
+    }
+    let facts = look_facts(number)?;
+    f.map(|f| f(&facts)).ok_or(Code::Internal)
 }
 
 /// Numbers about a type that lives.
 #[inline]
 pub(crate) fn facts(number: u64) -> Result<Facts> {
-    if let Some(node) = builtin::node(number) {
-        return Ok(node.facts);
-    }
-    match known(number, |entry| Some(entry.facts)) {
-        Some(facts) => Ok(facts),
-        None => look(number, false).map(|(node, _)| node.facts),
-    }
+    with_facts(number, |facts| *facts)
 }
 
-/// A type that lives, and what is known of its use.
-#[inline]
-pub(crate) fn get(number: u64) -> Result<(Arc<Node>, Option<Arc<Used>>)> {
-    if let Some(node) = builtin::node(number) {
-        return Ok((Arc::clone(node), None));
-    }
-    match known(number, |entry| Some((entry.node.clone()?, entry.used.clone()))) {
-        Some(found) => Ok(found),
-        None => look(number, false),
-    }
+#[cold]
+fn look_facts(number: u64) -> Result<Facts> {
+    let slot = table::find(number).ok_or(Code::Internal)?;
+    let facts = table::with(number, |node| node.facts)?;
+    remember(Entry { number, slot, facts, node: None });
+    Ok(facts)
 }
 
-/// Calls `f` with what the calls of a type that lives have made.
+/// A type that lives.
 #[inline]
-pub(crate) fn with_used<R>(number: u64, f: impl FnOnce(&Used) -> Result<R>) -> Result<R> {
-    let mut f = Some(f);
-    let found = known(number, |entry| {
-        let used = entry.used.as_deref()?;
-        f.take().map(|f| f(used))
-    });
-    if let Some(result) = found {
-        return result;
+pub(crate) fn get(number: u64) -> Result<Ref> {
+    if let Some(node) = builtin::node(number) {
+        return Ok(Ref::clone(node));
     }
-    match (look(number, true)?, f) {
-        ((_, Some(used)), Some(f)) => f(&used),
-        _ => Err(Code::Internal),
+    match known(number, |entry| entry.node.clone()) {
+        Some(node) => Ok(node),
+        None => table::get(number),
     }
 }
 
 /// Gives a type a number, whose sizes and bounds this thread will ask for next.
-pub(crate) fn insert(node: Arc<Node>, used: Option<Arc<Used>>) -> Result<u64> {
-    let (freed, facts) = (table::freed(), node.facts);
-    let number = table::insert(node, used)?;
-    remember(Entry { number, freed, facts, node: None, used: None });
-    Ok(number)
+#[inline]
+pub(crate) fn insert(node: Ref) -> Result<u64> {
+    let facts = node.facts;
+    let mut node = Some(node);
+    let made = LOCAL.try_with(|local| {
+        let mut local = local.try_borrow_mut().ok()?;
+        if local.vacant.is_empty() {
+            table::restock(&mut local.vacant).ok()?;
+        }
+        let number = table::fill(local.vacant.pop()?, node.take()?).ok()?;
+        let entry = Entry { number, slot: table::find(number)?, facts, node: None };
+        Some((number, local.put(entry)))
+    });
+    match (made, node) {
+        (Ok(Some((number, _old))), _) => Ok(number),
+        (_, Some(node)) => {
+            // No thread-local any more, in a destructor at the thread's end; or no memory.
+            let mut one = Vec::new();
+            table::restock(&mut one)?;
+            let number = table::fill(one.pop().ok_or(Code::OutOfMem)?, node);
+            table::put_back(one.drain(..));
+            number
+        }
+        _ => Err(Code::Internal),
+    }
+}
+
+/// Ends the life of a number.
+#[inline]
+pub(crate) fn remove(number: u64) -> Result<()> {
+    let (dead, mut vacant) = table::remove(number)?;
+    let old = LOCAL.try_with(|local| {
+        let mut local = local.try_borrow_mut().ok()?;
+        let old = local.entries[way(number)].as_mut().filter(|entry| entry.number == number);
+        let old = old.and_then(|entry| entry.node.take());
+        if local.vacant.len() >= table::STOCK {
+            table::put_back(local.vacant.drain(..table::STOCK / 2));
+        }
+        if local.vacant.len() < local.vacant.capacity() {
+            local.vacant.extend(vacant.take());
+        }
+        old
+    });
+    if vacant.is_some() {
+        table::put_back(vacant.into_iter());
+    }
+    // Outside of lock and borrow: a tree may be large.
+    drop((dead, old));
+    Ok(())
+}
+
+impl Local {
+    /// Puts an entry in its place; what was there is the caller's to drop.
+    #[inline]
+    fn put(&mut self, entry: Entry) -> Option<Ref> {
+        let place = &mut self.entries[way(entry.number)];
+        let old = place.as_mut().and_then(|old| old.node.take());
+        *place = Some(entry);
+        old
+    }
 }
 
 fn remember(entry: Entry) {
-    // No thread-local any more, in a destructor at the thread's end: nothing is remembered.
-    let old = RECENT.try_with(|recent| {
-        let mut recent = recent.try_borrow_mut().ok()?;
-        recent[way(entry.number)].replace(entry)
-    });
+    // Where there is no thread-local any more nothing is remembered.
+    let old = LOCAL.try_with(|local| local.try_borrow_mut().ok()?.put(entry));
     // Outside the borrow: what it frees may be large.
     drop(old);
-}
-
-/// Asks the table, and remembers what it said.
-#[cold]
-fn look(number: u64, use_it: bool) -> Result<(Arc<Node>, Option<Arc<Used>>)> {
-    // Before the table is asked: what is freed afterwards makes the entry stale.
-    let freed = table::freed();
-    let (node, mut used) = table::get(number)?;
-    if use_it && used.is_none() {
-        used = Some(table::keep(number, Used::new(Arc::clone(&node))));
-    }
-    remember(Entry { number, freed, facts: node.facts, node: Some(Arc::clone(&node)), used: used.clone() });
-    Ok((node, used))
 }

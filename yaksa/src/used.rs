@@ -1,10 +1,8 @@
 //! What a type has once calls move bytes by it: what packs and unpacks it, made by the first such call, and a handle for each operation that it was
-//! reduced by.
+//! reduced by. It hangs on the node, so that all numbers of a node share it.
 //!
 //! The engine compiles a layout once enough bytes went through it in one direction, whichever types they came by: an interface without a commit gives types
 //! that are never used, used once, or made anew for every message, and what they share is the layout.
-
-use std::sync::Arc;
 
 use ddtc::committed::{Applied, Committed};
 use ddtc::kind::{Op, Operation};
@@ -22,13 +20,14 @@ fn engine() -> &'static Engine {
 }
 
 /// What the calls of one type have made.
+#[derive(Debug)]
 pub(crate) struct Used {
-    node: Arc<Node>,
     committed: Once<Committed>,
     applied: Mutex<Vec<Reduction>>,
 }
 
 /// What combines by an operation: a stream with instances, or with another stream.
+#[derive(Debug)]
 struct Reduction {
     op: Op,
     streams: bool,
@@ -36,42 +35,40 @@ struct Reduction {
 }
 
 impl Used {
-    pub(crate) fn new(node: Arc<Node>) -> Arc<Used> {
-        Arc::new(Used { node, committed: Once::new(), applied: Mutex::new(Vec::new()) })
+    pub(crate) const fn new() -> Used {
+        Used { committed: Once::new(), applied: Mutex::new(Vec::new()) }
     }
+}
 
-    pub(crate) fn node(&self) -> &Node {
-        &self.node
+/// What packs and unpacks a type.
+#[inline]
+pub(crate) fn committed(node: &Node) -> Result<&Committed> {
+    let known = &node.extra().used.committed;
+    if let Some(committed) = known.get() {
+        return Ok(committed);
     }
+    // Made outside of a section: it may take long, and making it twice does no harm.
+    let made = engine().commit(node.datatype()?)?;
+    Ok(known.get_or_init(|| made))
+}
 
-    /// What packs and unpacks it.
-    #[inline]
-    pub(crate) fn committed(&self) -> Result<&Committed> {
-        if let Some(committed) = self.committed.get() {
-            return Ok(committed);
-        }
-        // Made outside of a section: it may take long, and making it twice does no harm.
-        let made = engine().commit(self.node.datatype()?)?;
-        Ok(self.committed.get_or_init(|| made))
+/// What combines a packed stream with instances of a type, or with another stream if `streams`.
+pub(crate) fn applied(node: &Node, op: Op, streams: bool) -> Result<Applied> {
+    let known = |list: &[Reduction]| {
+        let found = list.iter().find(|r| (r.op, r.streams) == (op, streams));
+        found.map(|r| r.applied.clone())
+    };
+    let list = &node.extra().used.applied;
+    if let Some(applied) = known(&list.lock()) {
+        return Ok(applied);
     }
-
-    /// What combines a packed stream with instances, or with another stream if `streams`.
-    pub(crate) fn applied(&self, op: Op, streams: bool) -> Result<Applied> {
-        let known = |list: &[Reduction]| {
-            let found = list.iter().find(|r| (r.op, r.streams) == (op, streams));
-            found.map(|r| r.applied.clone())
-        };
-        if let Some(applied) = known(&self.applied.lock()) {
-            return Ok(applied);
-        }
-        let t = self.node.datatype()?;
-        let t = if streams { reshape::stream(t)? } else { reshape::parts(t)? };
-        t.check_reduction(op)?;
-        let applied = engine().commit(&t)?.with(Operation::Reduce(op))?;
-        let mut list = self.applied.lock();
-        if known(&list).is_none() {
-            list.push(Reduction { op, streams, applied: applied.clone() });
-        }
-        Ok(applied)
+    let t = node.datatype()?;
+    let t = if streams { reshape::stream(t)? } else { reshape::parts(t)? };
+    t.check_reduction(op)?;
+    let applied = engine().commit(&t)?.with(Operation::Reduce(op))?;
+    let mut list = list.lock();
+    if known(&list).is_none() {
+        list.push(Reduction { op, streams, applied: applied.clone() });
     }
+    Ok(applied)
 }
