@@ -119,7 +119,7 @@ impl Table {
 /// Adds vacant slots to `stock`, one at least.
 #[cold]
 pub(crate) fn restock(stock: &mut Vec<Vacant>) -> Result<()> {
-    stock.try_reserve(BATCH).map_err(|_| Code::OutOfMem)?;
+    stock.try_reserve(STOCK).map_err(|_| Code::OutOfMem)?;
     let mut table = TABLE.lock();
     stock.push(table.vacant()?);
     for _ in 1..BATCH {
