@@ -47,7 +47,7 @@ macro_rules! programs {
     )*};
 }
 
-programs! { constructors moves pieces flatten reduce life badinput threads }
+programs! { constructors moves often pieces flatten reduce life badinput slots threads }
 
 #[test]
 fn a_gpu_runtime_is_mentioned_once() {

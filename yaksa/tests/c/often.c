@@ -1,0 +1,129 @@
+/* Types that are used again and again, few pieces and many: as they are listed, walked and compiled, they move the same bytes. And forms that come in again. */
+#include "interface.h"
+
+enum { BLOCKS = 5000, TURNS = 5, ROOM = 1 << 21 };
+
+static unsigned char *user, *packed, *hand, *back;
+
+/* What a loop over blocks of one instance packs. */
+static uintptr_t gather(const intptr_t *at, const intptr_t *bytes, int blocks, intptr_t extent, int count)
+{
+    uintptr_t n = 0;
+    for (int c = 0; c < count; c++)
+        for (int i = 0; i < blocks; i++) {
+            memcpy(hand + n, user + c * extent + at[i], (size_t)bytes[i]);
+            n += (uintptr_t)bytes[i];
+        }
+    return n;
+}
+
+static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
+{
+    intptr_t lb, extent;
+    struct iovec *list = malloc(2 * BLOCKS * sizeof *list);
+    OK(yaksa_type_get_extent(t, &lb, &extent));
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int count = 1; count <= 2; count++) {
+            uintptr_t n, want = gather(at, bytes, blocks, extent, count);
+            memset(packed, 0, ROOM);
+            OK(yaksa_pack(user, (uintptr_t)count, t, 0, packed, ROOM, &n, NULL, OP_REPLACE));
+            EQ(n, want);
+            BYTES(packed, hand, want);
+            memset(back, 0x5a, ROOM);
+            OK(yaksa_unpack(packed, want, back, (uintptr_t)count, t, 0, &n, NULL, OP_REPLACE));
+            EQ(n, want);
+            uintptr_t in = 0;
+            for (int c = 0; c < count; c++)
+                for (int i = 0; i < blocks; i++) {
+                    BYTES(back + c * extent + at[i], hand + in, (size_t)bytes[i]);
+                    in += (uintptr_t)bytes[i];
+                }
+            /* Nothing else was written. */
+            uintptr_t touched = 0;
+            for (int i = 0; i < ROOM; i++) touched += back[i] != 0x5a;
+            EQ(touched, want);
+            for (uintptr_t from = 0; from < pieces((uintptr_t)count, t); from = from * 3 + 1) {
+                OK(yaksa_iov((char *)user, (uintptr_t)count, t, from, list, 2 * BLOCKS, &n));
+                EQ(n, pieces((uintptr_t)count, t) - from);
+                uintptr_t bytes_left = 0;
+                for (uintptr_t i = 0; i < n; i++) bytes_left += list[i].iov_len;
+                uintptr_t skipped = want - bytes_left;
+                for (uintptr_t i = 0; i < n; skipped += list[i++].iov_len) BYTES(list[i].iov_base, hand + skipped, list[i].iov_len);
+            }
+        }
+    free(list);
+}
+
+/* Freed and made anew from its form, which is the same every time. */
+static void forms(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
+{
+    uintptr_t n;
+    ytype u, v;
+    OK(yaksa_flatten_size(t, &n));
+    char *form = malloc(n);
+    OK(yaksa_flatten(t, form));
+    OK(yaksa_type_free(t));
+    OK(yaksa_unflatten(&u, form));
+    OK(yaksa_unflatten(&v, form));
+    EQ(u == v, 0);
+    OK(yaksa_type_free(u));
+    FAILS(INTERNAL, yaksa_type_free(u));
+    moves(v, at, bytes, blocks);
+    OK(yaksa_type_free(v));
+    OK(yaksa_unflatten(&u, form));
+    moves(u, at, bytes, blocks);
+    OK(yaksa_type_free(u));
+    form[n - 1] ^= 1;
+    FAILS(INTERNAL, yaksa_unflatten(&u, form));
+    free(form);
+}
+
+int main(void)
+{
+    static intptr_t at[2 * BLOCKS], bytes[2 * BLOCKS], lengths[BLOCKS];
+    ytype t, u, v;
+    user = malloc(ROOM), packed = malloc(ROOM), hand = malloc(ROOM), back = malloc(ROOM);
+    /* Never the byte that is looked for. */
+    for (int i = 0; i < ROOM; i++) user[i] = (unsigned char)(i * 31 % 89);
+    OK(yaksa_init(NULL));
+    for (int blocks = 5; blocks <= BLOCKS; blocks *= 10) {
+        /* Of one length, at displacements. */
+        for (int i = 0; i < blocks; i++) at[i] = 24 * i + 4 * (i % 3), bytes[i] = 8;
+        OK(yaksa_type_create_hindexed_block(blocks, 2, at, T_INT, NULL, &t));
+        moves(t, at, bytes, blocks);
+        /* The same under other bounds. */
+        OK(yaksa_type_create_resized(t, 0, 24 * blocks + 40, NULL, &u));
+        OK(yaksa_type_free(t));
+        moves(u, at, bytes, blocks);
+        forms(u, at, bytes, blocks);
+        /* Of their own lengths, none for some. */
+        for (int i = 0; i < blocks; i++) at[i] = 24 * i, lengths[i] = i % 4, bytes[i] = 4 * (i % 4);
+        OK(yaksa_type_create_hindexed(blocks, lengths, at, T_INT, NULL, &t));
+        moves(t, at, bytes, blocks);
+        forms(t, at, bytes, blocks);
+        /* Equal distances. */
+        for (int i = 0; i < blocks; i++) at[i] = 16 * i, bytes[i] = 4;
+        OK(yaksa_type_create_vector(blocks, 1, 4, T_INT, NULL, &t));
+        moves(t, at, bytes, blocks);
+        /* Rows of them: a vector in one that is listed, and in a struct with others. */
+        if (blocks == 50) {
+            for (int i = 0; i < 150; i++) at[i] = (i / 50) * 1000 + (i % 50) * 16, bytes[i] = 4;
+            OK(yaksa_type_create_hindexed_block(3, 1, LIST(0, 1000, 2000), t, NULL, &u));
+            moves(u, at, bytes, 150);
+            OK(yaksa_type_create_hvector(3, 1, 1000, t, NULL, &v));
+            moves(v, at, bytes, 150);
+            OK(yaksa_type_free(u));
+            OK(yaksa_type_free(v));
+            for (int i = 0; i < 50; i++) at[i] = 8 + i * 16, bytes[i] = 4;
+            at[50] = 900, bytes[50] = 24, at[51] = 1000, bytes[51] = 2, at[52] = 1004, bytes[52] = 4;
+            OK(yaksa_type_create_struct(4, LIST(1, 3, 0, 1), LIST(8, 900, 0, 1000), TYPES(t, T_DOUBLE, T_CHAR, T_SHORT_INT), NULL, &u));
+            moves(u, at, bytes, 53);
+            forms(u, at, bytes, 53);
+        }
+        for (int i = 0; i < blocks; i++) at[i] = 16 * i, bytes[i] = 4;
+        forms(t, at, bytes, blocks);
+    }
+    OK(yaksa_finalize());
+    free(user), free(packed), free(hand), free(back);
+    return 0;
+}
