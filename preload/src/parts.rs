@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use ddtc::kind::Direction;
+use ddtc::policy::Call;
 
 use crate::guard::guard;
 use crate::host::Host;
@@ -66,6 +67,14 @@ impl Parts {
         }
     }
 
+    /// Elements of a part, on average.
+    fn average(&self) -> i64 {
+        match self {
+            Parts::Equal { count, .. } => *count,
+            Parts::Own { parts, total } => total / parts.len().max(1) as i64,
+        }
+    }
+
     /// First elements of parts of their own in the packed buffer.
     pub(crate) fn each_packed(&self) -> impl Iterator<Item = i64> {
         let parts = if let Parts::Own { parts, .. } = self { parts.as_slice() } else { &[] };
@@ -108,10 +117,16 @@ pub(crate) enum Own {
 ///
 /// # Safety
 /// As the collective call.
-pub(crate) unsafe fn stage_parts(host: &'static Host, given: Given, parts: &Parts) -> Option<Staging> {
+pub(crate) unsafe fn stage_parts(
+    host: &'static Host,
+    call: Call,
+    given: Given,
+    parts: &Parts,
+) -> Option<Staging> {
     let all = Given { count: parts.total()?, ..given };
+    let used = Use::Elements { call, count: given.count, part: parts.average() };
     // SAFETY: as the caller promises; an origin is for what is received by message.
-    unsafe { stage(host, all, None, i64::MAX, Origin::Matched, Use::Elements(given.count)) }
+    unsafe { stage(host, all, None, i64::MAX, Origin::Matched, used) }
 }
 
 impl Staging {

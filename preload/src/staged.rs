@@ -7,6 +7,7 @@
 use std::ffi::{c_int, c_void};
 
 use ddtc::kind::Direction;
+use ddtc::policy::Call;
 use smallvec::SmallVec;
 
 use crate::host::Host;
@@ -163,9 +164,15 @@ impl Staged {
     ///
     /// # Safety
     /// As the call: if the host would succeed, the buffer is what is given.
-    pub(crate) unsafe fn send_parts(&mut self, given: Given, parts: Parts, moment: Moment) -> Option<Given> {
+    pub(crate) unsafe fn send_parts(
+        &mut self,
+        call: Call,
+        given: Given,
+        parts: Parts,
+        moment: Moment,
+    ) -> Option<Given> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, given, &parts)? };
+        let staging = unsafe { stage_parts(self.host, call, given, &parts)? };
         let instead = staging.instead();
         if moment == Moment::Call {
             // SAFETY: as above; the buffer has room for all parts.
@@ -182,13 +189,14 @@ impl Staged {
     /// As the call.
     pub(crate) unsafe fn receive_parts(
         &mut self,
+        call: Call,
         given: Given,
         parts: Parts,
         own: Own,
         moment: Moment,
     ) -> Option<Given> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, given, &parts)? };
+        let staging = unsafe { stage_parts(self.host, call, given, &parts)? };
         let instead = staging.instead();
         if moment == Moment::Call {
             // SAFETY: as above; what is in place is the program's to be read.

@@ -11,6 +11,8 @@ pub(super) mod rooted;
 
 use std::ffi::c_int;
 
+use ddtc::policy::Call;
+
 use super::nonblocking::start;
 use crate::forms::Length;
 use crate::group::{Group, Role, learn};
@@ -35,6 +37,7 @@ enum When {
 /// A collective call of this rank.
 struct Collective {
     host: &'static Host,
+    call: Call,
     comm: HandleWord,
     when: When,
     /// None: the call is the host's.
@@ -45,8 +48,8 @@ struct Collective {
 }
 
 impl Collective {
-    fn new(host: &'static Host, comm: HandleWord, when: When) -> Collective {
-        let group = Group::of(host, comm).filter(|_| match when {
+    fn new(host: &'static Host, call: Call, comm: HandleWord, when: When) -> Collective {
+        let group = Group::of(host, comm, call).filter(|_| match when {
             When::Blocking => true,
             // Bindings that were loaded meanwhile are known now.
             When::Once(request) => !request.is_null() && covered(host),
@@ -55,7 +58,7 @@ impl Collective {
         if group.is_some() && requests::live() {
             requests::drain(host);
         }
-        Collective { host, comm, when, group, staged: Staged::new(host, i64::MAX), widened: false }
+        Collective { host, call, comm, when, group, staged: Staged::new(host, i64::MAX), widened: false }
     }
 
     fn role(&self, root: c_int) -> Option<Role> {
@@ -84,7 +87,7 @@ impl Collective {
         }
         let moment = self.moment();
         // SAFETY: as the caller promises.
-        unsafe { self.staged.send_parts(given, parts, moment) }
+        unsafe { self.staged.send_parts(self.call, given, parts, moment) }
     }
 
     /// Before a call that receives these parts.
@@ -97,7 +100,7 @@ impl Collective {
         }
         let moment = self.moment();
         // SAFETY: as the caller promises.
-        unsafe { self.staged.receive_parts(given, parts, own, moment) }
+        unsafe { self.staged.receive_parts(self.call, given, parts, own, moment) }
     }
 
     /// Before a call that sends `blocks` equal parts.
@@ -186,7 +189,7 @@ impl Collective {
             }
         };
         if code == 0 {
-            learn(self.host, self.comm);
+            learn(self.host, self.comm, self.call);
         }
         code
     }
@@ -194,7 +197,7 @@ impl Collective {
 
 /// A collective call in its three kinds: what is staged, and what the host is given but for the communicator and what follows it.
 macro_rules! collective {
-    (@one $(#[$doc:meta])* $name:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
+    (@one $(#[$doc:meta])* $name:ident $of:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
      |$host:ident, $forms:ident, $call:ident, $comm:ident| {$($body:tt)*} ($($given:tt)*)) => {
         $(#[$doc])*
         pub(in super::super) unsafe fn $name<N: Length>(
@@ -207,7 +210,7 @@ macro_rules! collective {
             $comm: Handle,
             $($after: $after_kind),*
         ) -> c_int {
-            let mut $call = Collective::new($host, $comm, $when);
+            let mut $call = Collective::new($host, Call::$of, $comm, $when);
             // SAFETY: the caller's arguments.
             unsafe {
                 $($body)*
@@ -216,13 +219,13 @@ macro_rules! collective {
             }
         }
     };
-    ($(#[$doc:meta])* $now:ident $once:ident $init:ident ($($argument:ident: $kind:ident),*)
+    ($(#[$doc:meta])* $now:ident $once:ident $init:ident $of:ident ($($argument:ident: $kind:ident),*)
      |$host:ident, $forms:ident, $call:ident, $comm:ident| $body:tt => $($given:tt)*) => {
-        collective! { @one $(#[$doc])* $now ($($argument: $kind),*) () When::Blocking;
+        collective! { @one $(#[$doc])* $now $of ($($argument: $kind),*) () When::Blocking;
             |$host, $forms, $call, $comm| $body ($($given)*) }
-        collective! { @one $(#[$doc])* $once ($($argument: $kind),*) (request: Out) When::Once(request);
+        collective! { @one $(#[$doc])* $once $of ($($argument: $kind),*) (request: Out) When::Once(request);
             |$host, $forms, $call, $comm| $body ($($given)*) }
-        collective! { @one $(#[$doc])* $init ($($argument: $kind),*) (info: Handle, request: Out) When::Persistent(request);
+        collective! { @one $(#[$doc])* $init $of ($($argument: $kind),*) (info: Handle, request: Out) When::Persistent(request);
             |$host, $forms, $call, $comm| $body ($($given)*) }
     };
 }

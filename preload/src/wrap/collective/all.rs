@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use ddtc::policy::Call;
+
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::group::Group;
@@ -15,7 +17,7 @@ use crate::signatures::{Handle, Out, argument};
 collective! {
     /// # Safety
     /// As `MPI_Allgather` (MPI 5.0, 6.7) and its kin.
-    allgather iallgather allgather_init
+    allgather iallgather allgather_init Allgather
     (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
@@ -31,7 +33,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Alltoall` (MPI 5.0, 6.8) and its kin.
-    alltoall ialltoall alltoall_init
+    alltoall ialltoall alltoall_init Alltoall
     (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
@@ -47,7 +49,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Alltoallv` (MPI 5.0, 6.8) and its kin.
-    alltoallv ialltoallv alltoallv_init
+    alltoallv ialltoallv alltoallv_init Alltoall
     (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Handle)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };

@@ -5,6 +5,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::policy::Call;
+
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::group::Group;
@@ -20,7 +22,7 @@ use crate::staged::Kept;
 collective! {
     /// # Safety
     /// As `MPI_Alltoallw` (MPI 5.0, 6.8) and its kin.
-    alltoallw ialltoallw alltoallw_init
+    alltoallw ialltoallw alltoallw_init Alltoallw
     (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtypes: Handles)
     |host, forms, call, comm| {
         let local = in_place(host, sendbuf);
@@ -52,7 +54,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoallw` (MPI 5.0, 8.6.2) and its kin.
-    neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init
+    neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init NeighborAlltoallw
     (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Aints, recvtypes: Handles)
     |host, forms, call, comm| {
         let asked = call.group.is_some() || forms.narrows::<N>();

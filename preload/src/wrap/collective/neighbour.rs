@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use ddtc::policy::Call;
+
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::handles::too_large;
@@ -15,7 +17,7 @@ use crate::signatures::{Handle, Out, argument};
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_allgather` (MPI 5.0, 8.6.1) and its kin.
-    neighbor_allgather ineighbor_allgather neighbor_allgather_init
+    neighbor_allgather ineighbor_allgather neighbor_allgather_init Neighbor
     (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
@@ -30,7 +32,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoall` (MPI 5.0, 8.6.2) and its kin.
-    neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
+    neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init Neighbor
     (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
@@ -45,7 +47,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_allgatherv` (MPI 5.0, 8.6.1) and its kin.
-    neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init
+    neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init Neighbor
     (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
@@ -67,7 +69,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoallv` (MPI 5.0, 8.6.2) and its kin.
-    neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
+    neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init Neighbor
     (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Handle)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };

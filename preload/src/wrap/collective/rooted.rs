@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use ddtc::policy::Call;
+
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::group::{Group, Role};
@@ -15,7 +17,7 @@ use crate::signatures::{Handle, Out, argument};
 collective! {
     /// # Safety
     /// As `MPI_Bcast` (MPI 5.0, 6.4) and its kin.
-    bcast ibcast bcast_init (buffer: Out, count: N, datatype: Handle, root: Int)
+    bcast ibcast bcast_init Bcast (buffer: Out, count: N, datatype: Handle, root: Int)
     |host, forms, call, comm| {
         let g = Given { buf: buffer, count: count.wide(), datatype };
         let g = match call.role(root) {
@@ -31,7 +33,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Gather` (MPI 5.0, 6.5) and its kin.
-    gather igather gather_init
+    gather igather gather_init Gather
     (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
@@ -51,7 +53,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Scatter` (MPI 5.0, 6.6) and its kin.
-    scatter iscatter scatter_init
+    scatter iscatter scatter_init Scatter
     (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
@@ -70,7 +72,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Gatherv` (MPI 5.0, 6.5) and its kin; the arrays are read at the root alone.
-    gatherv igatherv gatherv_init
+    gatherv igatherv gatherv_init Gather
     (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle, root: Int)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
@@ -95,7 +97,7 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Scatterv` (MPI 5.0, 6.6) and its kin; the arrays are read at the root alone.
-    scatterv iscatterv scatterv_init
+    scatterv iscatterv scatterv_init Scatter
     (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
