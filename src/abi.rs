@@ -94,6 +94,8 @@ pub struct Abi {
     pub in_place: usize,
     /// `MPI_ANY_SOURCE`.
     pub any_source: c_int,
+    /// `MPI_GRAPH`, `MPI_CART`, `MPI_DIST_GRAPH`.
+    pub topologies: [c_int; 3],
     /// `MPI_REQUEST_NULL`, or 0 where it is the address of a symbol.
     pub request_null: u64,
     pub request_null_symbol: &'static str,
@@ -188,6 +190,7 @@ pub static MPICH: Abi = Abi {
     root: -3,
     in_place: usize::MAX,
     any_source: -2,
+    topologies: [1, 2, 3],
     request_null: 0x2c00_0000,
     request_null_symbol: "",
     errors_return: 0x5400_0001,
@@ -250,6 +253,7 @@ pub static OPEN_MPI: Abi = Abi {
     root: -4,
     in_place: 1,
     any_source: -1,
+    topologies: [2, 1, 3],
     request_null: 0,
     request_null_symbol: "ompi_request_null",
     errors_return: 0,
@@ -304,6 +308,7 @@ pub static STANDARD: Abi = Abi {
     root: -4,
     in_place: 1,
     any_source: -1,
+    topologies: [212, 211, 213],
     request_null: 0x180,
     request_null_symbol: "",
     errors_return: 0x143,

@@ -1,6 +1,6 @@
-//! Policy: for which layouts and payloads a message gains when it is packed by compiled code first.
+//! Policy: for which calls, layouts and payloads it gains to pack by compiled code first.
 //!
-//! A table per MPI library and version, from layout class and payload to yes or no. Those shipped convert only what gains clearly on
+//! A table per MPI library and version, from call, layout class and payload to yes or no. Those shipped convert only what gains clearly on
 //! every machine that was measured; `ddtc tune` measures the user's and writes a file that the preload library reads. A layout's class is read off its normal nest,
 //! so equal layouts have one class however they were constructed. Payloads are counted by powers of two.
 
@@ -92,31 +92,103 @@ impl Class {
     }
 }
 
+/// Calls that a policy decides about by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Call {
+    /// Messages between two ranks.
+    Message,
+    /// `MPI_Bcast` and its kin: nonblocking, persistent.
+    Bcast,
+    /// `MPI_Gather`, `MPI_Gatherv` and their kin.
+    Gather,
+    /// `MPI_Scatter`, `MPI_Scatterv`.
+    Scatter,
+    /// `MPI_Allgather`.
+    Allgather,
+    /// `MPI_Alltoall`, `MPI_Alltoallv`.
+    Alltoall,
+    /// `MPI_Alltoallw`.
+    Alltoallw,
+    /// The neighbourhood calls with one type a side.
+    Neighbor,
+    /// `MPI_Neighbor_alltoallw`.
+    NeighborAlltoallw,
+}
+
+impl Call {
+    /// All of them, messages first.
+    pub const ALL: [Call; 9] = [
+        Call::Message,
+        Call::Bcast,
+        Call::Gather,
+        Call::Scatter,
+        Call::Allgather,
+        Call::Alltoall,
+        Call::Alltoallw,
+        Call::Neighbor,
+        Call::NeighborAlltoallw,
+    ];
+
+    /// Its name in tables, where rows of messages have none.
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Message => "message",
+            Call::Bcast => "bcast",
+            Call::Gather => "gather",
+            Call::Scatter => "scatter",
+            Call::Allgather => "allgather",
+            Call::Alltoall => "alltoall",
+            Call::Alltoallw => "alltoallw",
+            Call::Neighbor => "neighbor",
+            Call::NeighborAlltoallw => "neighbor-alltoallw",
+        }
+    }
+}
+
 /// Rows up to which irregular blocks count as the members of a structure.
 const FEW: usize = 16;
 
-/// Which messages to convert: per class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes.
+/// What to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message is all of it, that of a
+/// collective call what one rank sends to another, on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    sets: [u64; Class::ALL.len()],
+    sets: [[u64; Class::ALL.len()]; Call::ALL.len()],
 }
 
 impl Policy {
     /// Nothing is converted.
-    pub const NONE: Policy = Policy { sets: [0; Class::ALL.len()] };
+    pub const NONE: Policy = Policy { sets: [[0; Class::ALL.len()]; Call::ALL.len()] };
     /// Everything is, dense layouts excepted.
-    pub const ALL: Policy = Policy { sets: [u64::MAX; Class::ALL.len()] };
+    pub const ALL: Policy = Policy { sets: [[u64::MAX; Class::ALL.len()]; Call::ALL.len()] };
 
-    /// The payloads of a class.
+    /// The payloads of a class in messages.
     pub fn set(&self, class: Class) -> u64 {
-        Class::ALL.iter().position(|&c| c == class).map_or(0, |i| self.sets[i])
+        self.of(Call::Message, class)
     }
 
-    /// The same policy with other payloads for a class.
+    /// The payloads of a class in a call.
+    #[inline]
+    pub fn of(&self, call: Call, class: Class) -> u64 {
+        Class::ALL.iter().position(|&c| c == class).map_or(0, |i| self.sets[call as usize][i])
+    }
+
+    /// Whether any payload of any class is converted in a call.
+    #[inline]
+    pub fn any(&self, call: Call) -> bool {
+        self.sets[call as usize] != [0; Class::ALL.len()]
+    }
+
+    /// The same policy with other payloads for a class in messages.
     #[must_use]
-    pub fn with(mut self, class: Class, set: u64) -> Policy {
+    pub fn with(self, class: Class, set: u64) -> Policy {
+        self.with_call(Call::Message, class, set)
+    }
+
+    /// The same policy with other payloads for a class in a call.
+    #[must_use]
+    pub fn with_call(mut self, call: Call, class: Class, set: u64) -> Policy {
         if let Some(i) = Class::ALL.iter().position(|&c| c == class) {
-            self.sets[i] = set;
+            self.sets[call as usize][i] = set;
         }
         self
     }
@@ -167,7 +239,8 @@ impl Policy {
     /// The table of `library` in a file, if it is there.
     ///
     /// A file is lines: `library NAME` begins a table, `CLASS none` or `CLASS FROM-TO ...` (bytes, powers of two, `TO` the last set
-    /// or empty for no end) is a row; classes without a row are not converted; `#` begins a comment.
+    /// or empty for no end) is a row about messages, the same after the name of a collective call ([`Call::name`]) one about that; what has no row
+    /// is not converted; `#` begins a comment.
     ///
     /// # Errors
     /// The first line that is none of these, by its number.
@@ -190,13 +263,20 @@ impl Policy {
                 open = Some(Policy::NONE);
                 continue;
             }
+            let call = Call::ALL.into_iter().find(|c| c.name() == head);
+            let (call, head, rest) = match call.zip(rest.trim().split_once(char::is_whitespace)) {
+                Some((call, (class, rest))) => (call, class, rest),
+                None => (Call::Message, head, rest),
+            };
             let class = Class::ALL.iter().find(|c| c.name() == head);
-            let class = class.ok_or_else(|| refuse("must begin with `library` or a layout class"))?;
+            let class = class.ok_or_else(|| {
+                refuse("must begin with `library`, a layout class, or a call and a layout class")
+            })?;
             let set = parse_set(rest).ok_or_else(|| {
                 refuse("must be `none` or ranges FROM-TO of powers of two, the last one perhaps without TO")
             })?;
             let policy = open.take().ok_or_else(|| refuse("must follow a line `library NAME`"))?;
-            open = Some(policy.with(*class, set));
+            open = Some(policy.with_call(call, *class, set));
         }
         Ok(found.or(open.filter(|_| seen)))
     }
@@ -220,26 +300,32 @@ fn parse_set(text: &str) -> Option<u64> {
     Some(set)
 }
 
-/// A policy as rows of a file.
+/// A policy as rows of a file: messages with all classes, other calls with those that are converted.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for class in Class::ALL {
-            let set = self.set(class);
-            write!(f, "{:<14}", class.name())?;
-            let mut k = 0;
-            while k < 64 {
-                if set >> k & 1 == 0 {
-                    k += 1;
-                    continue;
+        for call in Call::ALL {
+            for class in Class::ALL {
+                let set = self.of(call, class);
+                match call {
+                    Call::Message => write!(f, "{:<14}", class.name())?,
+                    _ if set == 0 => continue,
+                    _ => write!(f, "{:<18} {:<14}", call.name(), class.name())?,
                 }
-                let from = k;
-                while k < 64 && set >> k & 1 != 0 {
-                    k += 1;
+                let mut k = 0;
+                while k < 64 {
+                    if set >> k & 1 == 0 {
+                        k += 1;
+                        continue;
+                    }
+                    let from = k;
+                    while k < 64 && set >> k & 1 != 0 {
+                        k += 1;
+                    }
+                    let to = if k == 64 { String::new() } else { (1u64 << (k - 1)).to_string() };
+                    write!(f, " {}-{to}", 1u64 << from)?;
                 }
-                let to = if k == 64 { String::new() } else { (1u64 << (k - 1)).to_string() };
-                write!(f, " {}-{to}", 1u64 << from)?;
+                writeln!(f, "{}", if set == 0 { " none" } else { "" })?;
             }
-            writeln!(f, "{}", if set == 0 { " none" } else { "" })?;
         }
         Ok(())
     }
@@ -353,12 +439,16 @@ mod tests {
     fn tables_are_read_as_written() {
         let policy = Policy::NONE
             .with(Class::StridedShort, Policy::from(4096))
-            .with(Class::TableLong, 0b1_0111_0000_0000);
+            .with(Class::TableLong, 0b1_0111_0000_0000)
+            .with_call(Call::Bcast, Class::BlocksShort, Policy::from(256));
         let text = format!("# by hand\nlibrary mpich-5.0.2\n{}library openmpi-5.0.11\n{policy}", Policy::ALL);
         assert_eq!(Policy::parse(&text, "openmpi-5.0.11"), Ok(Some(policy)));
         assert_eq!(Policy::parse(&text, "mpich-5.0.2"), Ok(Some(Policy::ALL)));
         assert_eq!(Policy::parse(&text, "intel-2021.18.0"), Ok(None));
         assert!(policy.to_string().contains("table-long     256-1024 4096-4096\n"), "{policy}");
+        assert!(policy.to_string().ends_with("bcast              blocks-short   256-\n"), "{policy}");
+        assert!(policy.any(Call::Bcast) && !policy.any(Call::Gather));
+        assert!(Call::ALL.iter().enumerate().all(|(i, &call)| call as usize == i));
         assert!(
             Policy::has(policy.set(Class::TableLong), 300)
                 && !Policy::has(policy.set(Class::TableLong), 2048)
@@ -370,6 +460,8 @@ mod tests {
             ("library x\n\nstrided-long 3-8", "line 3"),
             ("library x\nstrided-long 8-4", "line 2"),
             ("nonsense", "line 1"),
+            ("library x\nbcast none", "line 2"),
+            ("library x\nbcast strided 1-2", "line 2"),
         ] {
             assert_eq!(Policy::parse(text, "x").unwrap_err().argument(), line, "{text}");
         }

@@ -26,16 +26,17 @@ impl<S: Copy, L: Copy> Forms<S, L> {
         N::LARGE && self.large.is_none()
     }
 
-    /// The form to call for `counts`, or the code of the error: of a large count on a host that has only the small form, raised on
-    /// `comm`, or of a host without the function.
-    pub(crate) fn choose<N: Length>(
+    /// The form to call for `counts`, the large one where `large` says so, or the code of the error: of a large count on a host that has only
+    /// the small form, raised on `comm`, or of a host without the function.
+    pub(crate) fn choose(
         &self,
         host: &Host,
         comm: HandleWord,
+        large: bool,
         counts: &[i64],
     ) -> Result<Form<S, L>, c_int> {
         match (self.large, self.small) {
-            (Some(large), _) if N::LARGE => Ok(Form::Large(large)),
+            (Some(wide), _) if large => Ok(Form::Large(wide)),
             (_, Some(small)) if counts.iter().all(|&n| c_int::try_from(n).is_ok()) => Ok(Form::Small(small)),
             (_, Some(_)) => Err(too_large(host, comm)),
             (_, None) => Err(missing(host)),
@@ -50,17 +51,23 @@ pub(crate) enum Form<S, L> {
 }
 
 /// Calls the host's function in the form that the program used, or narrowed where the host has no other. Arguments in brackets are
-/// counts, the others stand in parentheses; `$comm` is where an error is raised.
+/// counts, those in braces arrays of them, the others stand in parentheses; `$comm` is where an error is raised.
 macro_rules! forward {
     (@small [$count:expr]) => { $count as c_int };
     (@large [$count:expr]) => { $count };
+    (@small {$numbers:expr}) => { $numbers.small() };
+    (@large {$numbers:expr}) => { $numbers.large() };
     (@small ($other:expr)) => { $other };
     (@large ($other:expr)) => { $other };
     (@counts {$($count:expr,)*}) => { &[$($count),*] };
     (@counts {$($count:expr,)*} [$next:expr] $($rest:tt)*) => { forward!(@counts {$($count,)* $next,} $($rest)*) };
+    (@counts {$($count:expr,)*} {$skipped:expr} $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
     (@counts {$($count:expr,)*} ($skipped:expr) $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
     ($n:ty, $forms:expr, $host:expr, $comm:expr, $($argument:tt)*) => {
-        match $forms.choose::<$n>($host, $comm, forward!(@counts {} $($argument)*)) {
+        forward!(@sized <$n as Length>::LARGE, $forms, $host, $comm, $($argument)*)
+    };
+    (@sized $large:expr, $forms:expr, $host:expr, $comm:expr, $($argument:tt)*) => {
+        match $forms.choose($host, $comm, $large, forward!(@counts {} $($argument)*)) {
             Ok(Form::Small(small)) => small($(forward!(@small $argument)),*),
             Ok(Form::Large(large)) => large($(forward!(@large $argument)),*),
             Err(code) => code,

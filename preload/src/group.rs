@@ -5,13 +5,13 @@
 
 use std::ffi::c_int;
 
-use ddtc::policy::{Family, Library};
+use ddtc::policy::{Call, Family, Library};
 use ddtc::process::Awaited;
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
-use crate::settings::{Choice, settings};
+use crate::policy::policy;
 use crate::watch::{TYPED_COLLECTIVES, watched_for};
 use crate::{comms, gpu};
 
@@ -39,8 +39,8 @@ pub(crate) enum Role {
 
 impl Group {
     /// The group of a call that this rank may convert; `None`: the call is the host's.
-    pub(crate) fn of(host: &'static Host, comm: HandleWord) -> Option<Group> {
-        if settings().policy != Choice::All || host.abi.is_none() || !comms::accepted(host, comm) {
+    pub(crate) fn of(host: &'static Host, comm: HandleWord, call: Call) -> Option<Group> {
+        if host.abi.is_none() || !policy(host).any(call) || !comms::accepted(host, comm) {
             return None;
         }
         gpu::refresh();
@@ -92,9 +92,9 @@ impl Group {
 
 /// After the host has carried out a collective call: its communicator is valid.
 #[cold]
-pub(crate) fn learn(host: &'static Host, comm: HandleWord) {
-    if settings().policy == Choice::All
-        && host.abi.is_some()
+pub(crate) fn learn(host: &'static Host, comm: HandleWord, call: Call) {
+    if host.abi.is_some()
+        && policy(host).any(call)
         && !comms::accepted(host, comm)
         && let Some(_inside) = Inside::enter()
     {

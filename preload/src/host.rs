@@ -88,6 +88,11 @@ functions! {
     comm_size MPI_Comm_size (HandleWord, *mut c_int);
     comm_test_inter MPI_Comm_test_inter (HandleWord, *mut c_int);
     comm_remote_size MPI_Comm_remote_size (HandleWord, *mut c_int);
+    topo_test MPI_Topo_test (HandleWord, *mut c_int);
+    cartdim_get MPI_Cartdim_get (HandleWord, *mut c_int);
+    cart_shift MPI_Cart_shift (HandleWord, c_int, c_int, *mut c_int, *mut c_int);
+    graph_neighbors_count MPI_Graph_neighbors_count (HandleWord, c_int, *mut c_int);
+    dist_graph_neighbors_count MPI_Dist_graph_neighbors_count (HandleWord, *mut c_int, *mut c_int, *mut c_int);
     comm_call_errhandler MPI_Comm_call_errhandler (HandleWord, c_int);
     comm_create_keyval MPI_Comm_create_keyval (CopyFn, DeleteFn, *mut c_int, *mut c_void);
     comm_free_keyval MPI_Comm_free_keyval (*mut c_int);
@@ -319,6 +324,11 @@ impl Host {
     /// Whether it may cut a message into segments and refuse one that ends inside an element of the receiver's type.
     pub(crate) fn cuts_segments(&self) -> bool {
         matches!(self.family, Family::Mpich | Family::Intel)
+    }
+
+    /// Whether persistent collective calls of derived types are right on the host itself: Intel MPI 2021.18 brings wrong bytes or fails.
+    pub(crate) fn persistent_collectives(&self) -> bool {
+        self.family != Family::Intel
     }
 
     pub(crate) fn is_open_mpi(&self) -> bool {

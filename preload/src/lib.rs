@@ -24,6 +24,7 @@ mod inside;
 mod introspect;
 mod keyval;
 mod messages;
+mod neighbours;
 mod numbers;
 mod partial_element;
 mod parts;

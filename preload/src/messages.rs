@@ -10,13 +10,14 @@ use std::time::Instant;
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
-use ddtc::policy::{Family, Library, Policy};
+use ddtc::policy::{Call, Family, Library, Policy};
 
 use crate::convert::{packs_raw, run};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
 use crate::partial_element::{self, Origin, RefusedMessage};
+use crate::policy::policy;
 use crate::pool::Buffer;
 use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
@@ -88,20 +89,21 @@ pub(crate) struct Given {
 
 /// The type of a message that is to be converted, and the bytes of the message; `None` leaves it to the host.
 ///
-/// `most`: bytes that the host's call can carry.
+/// `most`: bytes that the host's call can carry. `wanted`: whether the policy has a type and a number of bytes.
 #[inline]
 fn chosen(
     host: &'static Host,
     given: Given,
     peer: Option<c_int>,
     most: i64,
+    wanted: impl FnOnce(&TypeEntry, i64) -> bool,
 ) -> Option<(&'static TypeEntry, i64)> {
     let Found::Convert(entry) = table::find(given.datatype & host.mask) else { return None };
     if given.count <= 0 || given.buf.is_null() || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
         return None;
     }
     let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= most)?;
-    if !Policy::has(entry.payloads(), bytes as u64) {
+    if !wanted(entry, bytes) {
         return None;
     }
     match STATE.load(Ordering::Relaxed) {
@@ -122,6 +124,12 @@ fn chosen(
         }
     }
     Some((entry, bytes))
+}
+
+/// Whether the policy has a message.
+#[inline]
+fn message(entry: &TypeEntry, bytes: i64) -> bool {
+    Policy::has(entry.payloads(), bytes as u64)
 }
 
 /// The entry of a handle, 0 if it may be freed.
@@ -146,7 +154,7 @@ pub(crate) struct Packed {
 /// As `MPI_Send`: if the host would succeed, the buffer is what the arguments say.
 #[inline]
 pub(crate) unsafe fn pack(host: &'static Host, given: Given, peer: c_int, most: i64) -> Option<Packed> {
-    let (entry, bytes) = chosen(host, given, Some(peer), most)?;
+    let (entry, bytes) = chosen(host, given, Some(peer), most, message)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
@@ -382,8 +390,9 @@ pub(crate) enum Use {
     Send,
     /// Received into.
     Receive,
-    /// A collective call of so many elements a part: all ranks give the same count of types of one size.
-    Elements(i64),
+    /// A collective call of so many elements: all ranks give the same count of types of one size. `part`: elements that one rank sends to
+    /// another, on average.
+    Elements { call: Call, count: i64, part: i64 },
 }
 
 /// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `most`: bytes that the host's call can carry.
@@ -399,7 +408,14 @@ pub(crate) unsafe fn stage(
     origin: Origin,
     used: Use,
 ) -> Option<Staging> {
-    let (entry, bytes) = chosen(host, given, peer, most)?;
+    let wanted = |entry: &TypeEntry, bytes| match used {
+        Use::Send | Use::Receive => message(entry, bytes),
+        Use::Elements { call, part, .. } => {
+            let payload = entry.size().saturating_mul(part);
+            Policy::has(policy(host).of(call, entry.rules().class), payload.max(0) as u64)
+        }
+    };
+    let (entry, bytes) = chosen(host, given, peer, most, wanted)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();
@@ -407,7 +423,7 @@ pub(crate) unsafe fn stage(
         let instead = match used {
             Use::Send => entry.dense.message(host, committed.datatype(), count)?,
             Use::Receive => (bytes, host.packed),
-            Use::Elements(count) => (count, entry.dense.element(host, committed.datatype())?),
+            Use::Elements { count, .. } => (count, entry.dense.element(host, committed.datatype())?),
         };
         let buffer = Buffer::get(bytes as u64)?;
         let (user, count) = (buf.cast(), count as u64);

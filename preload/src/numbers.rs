@@ -4,7 +4,8 @@
 use std::ffi::c_int;
 
 use crate::forms::{Forms, Length};
-use crate::parts::Part;
+use crate::parts::Parts;
+use crate::staged::{Kept, Staged};
 
 /// An array for the host.
 pub(crate) enum Numbers<N> {
@@ -32,6 +33,43 @@ impl<N: Length> Numbers<N> {
             Numbers::Small(_) => std::ptr::null(),
         }
     }
+
+    /// The same with an array that is not the program's in `staged`, where it lives as long as the operation.
+    pub(crate) fn kept_by(self, staged: &mut Staged) -> Numbers<N> {
+        match self {
+            Numbers::Given(at) => Numbers::Given(at),
+            Numbers::Small(own) => {
+                let at = own.as_ptr().cast();
+                staged.keep(Kept::Ints(own));
+                Numbers::Given(at)
+            }
+            Numbers::Large(own) => {
+                let at = own.as_ptr().cast();
+                staged.keep(Kept::Longs(own));
+                Numbers::Given(at)
+            }
+        }
+    }
+}
+
+impl<N: Length> Numbers<N> {
+    /// An array of a call; `None`: it is of the large form, the host has only the small one, and a number does not fit.
+    ///
+    /// # Safety
+    /// The array must have `parts` elements.
+    pub(crate) unsafe fn of<S: Copy, L: Copy>(
+        forms: &Forms<S, L>,
+        given: *const N,
+        parts: i64,
+    ) -> Option<Numbers<N>> {
+        if !forms.narrows::<N>() || parts <= 0 || given.is_null() {
+            return Some(Numbers::Given(given));
+        }
+        // SAFETY: as the caller promises.
+        let number = |i| unsafe { *given.add(i) }.wide();
+        let narrowed = (0..usize::try_from(parts).ok()?).map(|i| c_int::try_from(number(i)).ok());
+        narrowed.collect::<Option<_>>().map(Numbers::Small)
+    }
 }
 
 /// Counts and displacements of a buffer's parts.
@@ -45,12 +83,8 @@ pub(crate) struct Vector<N> {
     small: bool,
 }
 
-fn narrowed(numbers: impl Iterator<Item = i64>) -> Option<Vec<c_int>> {
-    numbers.map(|n| c_int::try_from(n).ok()).collect()
-}
-
 impl<N: Length> Vector<N> {
-    /// The arrays of a call; `None`: they are of the large form, the host has only the small one, and they do not fit.
+    /// The arrays of a call; `None`: as [`Numbers::of`].
     ///
     /// # Safety
     /// The arrays must have `parts` elements.
@@ -60,48 +94,53 @@ impl<N: Length> Vector<N> {
         displs: *const N,
         parts: i64,
     ) -> Option<Vector<N>> {
-        let small = !(N::LARGE && forms.large.is_some());
-        let n = usize::try_from(parts).unwrap_or(0);
-        // SAFETY: as the caller promises.
-        let read = |at: *const N| (0..n).map(move |i| unsafe { *at.add(i) }.wide());
-        let narrow = forms.narrows::<N>() && n > 0 && !counts.is_null() && !displs.is_null();
-        let own = if narrow { Some((narrowed(read(counts))?, narrowed(read(displs))?)) } else { None };
         let given = (counts, displs);
-        let (counts, displs) = match own {
-            Some((c, d)) => (Numbers::Small(c), Numbers::Small(d)),
-            None => (Numbers::Given(counts), Numbers::Given(displs)),
-        };
+        let (small, n) = (!(N::LARGE && forms.large.is_some()), usize::try_from(parts).unwrap_or(0));
+        // SAFETY: as the caller promises.
+        let (counts, displs) =
+            unsafe { (Numbers::of(forms, counts, parts)?, Numbers::of(forms, displs, parts)?) };
         Some(Vector { counts, displs, given, parts: n, small })
     }
 
-    /// The parts; `None` where there are no arrays.
+    /// The parts; `None` where there are no arrays, or their packed places are no numbers of the form.
     ///
     /// # Safety
     /// As [`Vector::of`].
-    pub(crate) unsafe fn parts(&self) -> Option<Vec<Part>> {
+    pub(crate) unsafe fn parts(&self) -> Option<Parts> {
         let (counts, displs) = self.given;
         if counts.is_null() || displs.is_null() || self.parts == 0 {
             return None;
         }
         // SAFETY: as the caller promises.
-        let part = |i| unsafe { Part { at: (*displs.add(i)).wide(), count: (*counts.add(i)).wide() } };
-        let parts: Vec<Part> = (0..self.parts).map(part).collect();
-        // Packed parts stand one after the other: their displacements must be numbers of the form.
-        let total: i128 = parts.iter().map(|p| i128::from(p.count)).sum();
-        (!self.small || total <= i128::from(c_int::MAX)).then_some(parts)
+        let place = |i| unsafe { ((*displs.add(i)).wide(), (*counts.add(i)).wide()) };
+        let parts = Parts::own((0..self.parts).map(place))?;
+        (!self.small || parts.total()? <= i64::from(c_int::MAX)).then_some(parts)
     }
 
     /// Displacements of the same parts, one after the other.
-    pub(crate) fn close_up(&mut self, parts: &[Part]) {
-        let mut at = 0;
-        let places = parts.iter().map(|p| {
-            at += p.count;
-            at - p.count
-        });
-        self.displs = if self.small {
+    pub(crate) fn closed_up(&self, parts: &Parts) -> Numbers<N> {
+        let places = parts.each_packed();
+        if self.small {
             Numbers::Small(places.map(|at| at as c_int).collect())
         } else {
             Numbers::Large(places.collect())
-        };
+        }
+    }
+
+    /// For the large form of a call that the program made in the small one: its counts, and displacements in bytes, others where given.
+    ///
+    /// # Safety
+    /// As [`Vector::of`].
+    pub(crate) unsafe fn widen(&mut self, displs: Option<Vec<i64>>) {
+        let (counts, places) = self.given;
+        // SAFETY: as the caller promises.
+        let all = |at: *const N| (0..self.parts).map(|i| unsafe { *at.add(i) }.wide()).collect::<Vec<_>>();
+        self.counts = Numbers::Large(all(counts));
+        self.displs = Numbers::Large(displs.unwrap_or_else(|| all(places)));
+    }
+
+    /// The same, with all arrays that are not the program's in `staged`, where they live as long as the operation.
+    pub(crate) fn kept_by(self, staged: &mut Staged) -> Vector<N> {
+        Vector { counts: self.counts.kept_by(staged), displs: self.displs.kept_by(staged), ..self }
     }
 }

@@ -1,4 +1,4 @@
-//! The policy of this process: which layouts and payloads of messages are converted.
+//! The policy of this process: which layouts and payloads are converted in which calls.
 
 use std::path::Path;
 
@@ -11,10 +11,29 @@ use crate::host::Host;
 use crate::settings::{Choice, settings};
 use crate::warn::warn;
 
-/// Payloads that are converted for a type.
-pub(crate) fn payloads(host: &Host, committed: &Committed) -> u64 {
+/// The policy under this host.
+#[inline]
+pub(crate) fn policy(host: &Host) -> &'static Policy {
     static POLICY: Awaited<Policy> = Awaited::new();
-    POLICY.get_or_init(|| choose(&Library::of(&host.version))).set(Class::of(committed.nest()))
+    POLICY.get_or_init(|| choose(&Library::of(&host.version)))
+}
+
+/// What the policy says of a type.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    pub(crate) class: Class,
+    /// Payloads that are converted in messages.
+    pub(crate) messages: u64,
+}
+
+impl Rules {
+    /// For a type that is never converted.
+    pub(crate) const NONE: Rules = Rules { class: Class::Dense, messages: 0 };
+
+    pub(crate) fn of(host: &Host, committed: &Committed) -> Rules {
+        let class = Class::of(committed.nest());
+        Rules { class, messages: policy(host).set(class) }
+    }
 }
 
 fn choose(library: &Library) -> Policy {

@@ -135,11 +135,10 @@ pub(crate) unsafe fn settle(
             put(handle, operation);
         }
         Completion::Done(at) | Completion::Seen(at) => {
-            if operation.receives()
-                && operation.active
-                // SAFETY: the status of a completed receive, as the caller promises.
-                && !unsafe { status::cancelled(host, at) }
-            {
+            // A collective call has nothing in its status but an error, and is never cancelled.
+            // SAFETY: the status of a completed receive, as the caller promises.
+            let cancelled = || operation.receives() && unsafe { status::cancelled(host, at) };
+            if operation.active && !cancelled() {
                 // SAFETY: as above; the program's buffer belongs to the receive until this call returns.
                 refused = unsafe { operation.staged.unpack(at) };
             }
@@ -169,8 +168,8 @@ pub(crate) unsafe fn complete(host: &Host, handle: HandleWord) -> bool {
     code == 0 && flag != 0
 }
 
-/// A nonblocking operation was started. Complete sends are done with: they may all have one handle. The handle of a receive is
-/// its own until the program has completed it.
+/// A nonblocking operation was started. Complete sends and collective calls are done with: they may all have one handle. The handle of a
+/// receive is its own until the program has completed it.
 ///
 /// # Safety
 /// The request must be that of the operation.
@@ -178,6 +177,9 @@ pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Operat
     // SAFETY: as the caller promises.
     if operation.receives() || !unsafe { complete(host, handle) } {
         put(handle, operation);
+    } else {
+        // SAFETY: no message is received, so no status is read; the buffers are the operation's.
+        let _ = unsafe { operation.staged.unpack(std::ptr::null_mut()) };
     }
 }
 

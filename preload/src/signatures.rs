@@ -15,6 +15,10 @@ pub(crate) type In = *const c_void;
 pub(crate) type Out = *mut c_void;
 /// A handle.
 pub(crate) type Handle = HandleWord;
+/// Handles of the host, one after the other in its own width.
+pub(crate) type Handles = *const c_void;
+/// Displacements in bytes in both forms of a call.
+pub(crate) type Aints = *const isize;
 /// A rank or tag.
 pub(crate) type Int = c_int;
 
@@ -75,25 +79,114 @@ macro_rules! counted_calls {
                 (buf: Out, count: N, datatype: Handle, source: Int, tag: Int, comm: Handle, request: Out);
             imrecv imrecv_c MPI_Imrecv MPI_Imrecv_c "3.8.3" nonblocking::imrecv
                 (buf: Out, count: N, datatype: Handle, message: Out, request: Out);
-            bcast bcast_c MPI_Bcast MPI_Bcast_c "6.4" collective::bcast
+            bcast bcast_c MPI_Bcast MPI_Bcast_c "6.4" rooted::bcast
                 (buffer: Out, count: N, datatype: Handle, root: Int, comm: Handle);
-            gather gather_c MPI_Gather MPI_Gather_c "6.5" collective::gather
-                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int, comm: Handle);
-            gatherv gatherv_c MPI_Gatherv MPI_Gatherv_c "6.5" collective::gatherv
+            ibcast ibcast_c MPI_Ibcast MPI_Ibcast_c "6.12.2" rooted::ibcast
+                (buffer: Out, count: N, datatype: Handle, root: Int, comm: Handle, request: Out);
+            bcast_init bcast_init_c MPI_Bcast_init MPI_Bcast_init_c "6.13.2" rooted::bcast_init
+                (buffer: Out, count: N, datatype: Handle, root: Int, comm: Handle, info: Handle, request: Out);
+            gather gather_c MPI_Gather MPI_Gather_c "6.5" rooted::gather
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle);
+            igather igather_c MPI_Igather MPI_Igather_c "6.12.3" rooted::igather
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle, request: Out);
+            gather_init gather_init_c MPI_Gather_init MPI_Gather_init_c "6.13.3" rooted::gather_init
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle, info: Handle, request: Out);
+            gatherv gatherv_c MPI_Gatherv MPI_Gatherv_c "6.5" rooted::gatherv
                 (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle,
                  root: Int, comm: Handle);
-            scatter scatter_c MPI_Scatter MPI_Scatter_c "6.6" collective::scatter
-                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int, comm: Handle);
-            scatterv scatterv_c MPI_Scatterv MPI_Scatterv_c "6.6" collective::scatterv
+            igatherv igatherv_c MPI_Igatherv MPI_Igatherv_c "6.12.3" rooted::igatherv
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle,
+                 root: Int, comm: Handle, request: Out);
+            gatherv_init gatherv_init_c MPI_Gatherv_init MPI_Gatherv_init_c "6.13.3" rooted::gatherv_init
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle,
+                 root: Int, comm: Handle, info: Handle, request: Out);
+            scatter scatter_c MPI_Scatter MPI_Scatter_c "6.6" rooted::scatter
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle);
+            iscatter iscatter_c MPI_Iscatter MPI_Iscatter_c "6.12.4" rooted::iscatter
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle, request: Out);
+            scatter_init scatter_init_c MPI_Scatter_init MPI_Scatter_init_c "6.13.4" rooted::scatter_init
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle, info: Handle, request: Out);
+            scatterv scatterv_c MPI_Scatterv MPI_Scatterv_c "6.6" rooted::scatterv
                 (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
                  root: Int, comm: Handle);
-            allgather allgather_c MPI_Allgather MPI_Allgather_c "6.7" collective::allgather
+            iscatterv iscatterv_c MPI_Iscatterv MPI_Iscatterv_c "6.12.4" rooted::iscatterv
+                (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle, request: Out);
+            scatterv_init scatterv_init_c MPI_Scatterv_init MPI_Scatterv_init_c "6.13.4" rooted::scatterv_init
+                (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle,
+                 root: Int, comm: Handle, info: Handle, request: Out);
+            allgather allgather_c MPI_Allgather MPI_Allgather_c "6.7" all::allgather
                 (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle);
-            alltoall alltoall_c MPI_Alltoall MPI_Alltoall_c "6.8" collective::alltoall
+            iallgather iallgather_c MPI_Iallgather MPI_Iallgather_c "6.12.5" all::iallgather
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle, request: Out);
+            allgather_init allgather_init_c MPI_Allgather_init MPI_Allgather_init_c "6.13.5" all::allgather_init
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle, info: Handle, request: Out);
+            alltoall alltoall_c MPI_Alltoall MPI_Alltoall_c "6.8" all::alltoall
                 (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle);
-            alltoallv alltoallv_c MPI_Alltoallv MPI_Alltoallv_c "6.8" collective::alltoallv
+            ialltoall ialltoall_c MPI_Ialltoall MPI_Ialltoall_c "6.12.6" all::ialltoall
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle, request: Out);
+            alltoall_init alltoall_init_c MPI_Alltoall_init MPI_Alltoall_init_c "6.13.6" all::alltoall_init
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle, info: Handle, request: Out);
+            alltoallv alltoallv_c MPI_Alltoallv MPI_Alltoallv_c "6.8" all::alltoallv
                 (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
                  recvtype: Handle, comm: Handle);
+            ialltoallv ialltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c "6.12.6" all::ialltoallv
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtype: Handle, comm: Handle, request: Out);
+            alltoallv_init alltoallv_init_c MPI_Alltoallv_init MPI_Alltoallv_init_c "6.13.6" all::alltoallv_init
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtype: Handle, comm: Handle, info: Handle, request: Out);
+            alltoallw alltoallw_c MPI_Alltoallw MPI_Alltoallw_c "6.8" each::alltoallw
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtypes: Handles, comm: Handle);
+            ialltoallw ialltoallw_c MPI_Ialltoallw MPI_Ialltoallw_c "6.12.6" each::ialltoallw
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtypes: Handles, comm: Handle, request: Out);
+            alltoallw_init alltoallw_init_c MPI_Alltoallw_init MPI_Alltoallw_init_c "6.13.6" each::alltoallw_init
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtypes: Handles, comm: Handle, info: Handle, request: Out);
+            neighbor_allgather neighbor_allgather_c MPI_Neighbor_allgather MPI_Neighbor_allgather_c "8.6.1" neighbour::neighbor_allgather
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle);
+            ineighbor_allgather ineighbor_allgather_c MPI_Ineighbor_allgather MPI_Ineighbor_allgather_c "8.7.1" neighbour::ineighbor_allgather
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle, request: Out);
+            neighbor_allgather_init neighbor_allgather_init_c MPI_Neighbor_allgather_init MPI_Neighbor_allgather_init_c "8.8.1" neighbour::neighbor_allgather_init
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle, info: Handle, request: Out);
+            neighbor_allgatherv neighbor_allgatherv_c MPI_Neighbor_allgatherv MPI_Neighbor_allgatherv_c "8.6.1" neighbour::neighbor_allgatherv
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle, comm: Handle);
+            ineighbor_allgatherv ineighbor_allgatherv_c MPI_Ineighbor_allgatherv MPI_Ineighbor_allgatherv_c "8.7.1" neighbour::ineighbor_allgatherv
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle, comm: Handle, request: Out);
+            neighbor_allgatherv_init neighbor_allgatherv_init_c MPI_Neighbor_allgatherv_init MPI_Neighbor_allgatherv_init_c "8.8.1" neighbour::neighbor_allgatherv_init
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle, comm: Handle, info: Handle, request: Out);
+            neighbor_alltoall neighbor_alltoall_c MPI_Neighbor_alltoall MPI_Neighbor_alltoall_c "8.6.2" neighbour::neighbor_alltoall
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle);
+            ineighbor_alltoall ineighbor_alltoall_c MPI_Ineighbor_alltoall MPI_Ineighbor_alltoall_c "8.7.2" neighbour::ineighbor_alltoall
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle, request: Out);
+            neighbor_alltoall_init neighbor_alltoall_init_c MPI_Neighbor_alltoall_init MPI_Neighbor_alltoall_init_c "8.8.2" neighbour::neighbor_alltoall_init
+                (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, comm: Handle, info: Handle, request: Out);
+            neighbor_alltoallv neighbor_alltoallv_c MPI_Neighbor_alltoallv MPI_Neighbor_alltoallv_c "8.6.2" neighbour::neighbor_alltoallv
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtype: Handle, comm: Handle);
+            ineighbor_alltoallv ineighbor_alltoallv_c MPI_Ineighbor_alltoallv MPI_Ineighbor_alltoallv_c "8.7.2" neighbour::ineighbor_alltoallv
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtype: Handle, comm: Handle, request: Out);
+            neighbor_alltoallv_init neighbor_alltoallv_init_c MPI_Neighbor_alltoallv_init MPI_Neighbor_alltoallv_init_c "8.8.2" neighbour::neighbor_alltoallv_init
+                (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs,
+                 recvtype: Handle, comm: Handle, info: Handle, request: Out);
+            neighbor_alltoallw neighbor_alltoallw_c MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c "8.6.2" each::neighbor_alltoallw
+                (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Aints,
+                 recvtypes: Handles, comm: Handle);
+            ineighbor_alltoallw ineighbor_alltoallw_c MPI_Ineighbor_alltoallw MPI_Ineighbor_alltoallw_c "8.7.2" each::ineighbor_alltoallw
+                (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Aints,
+                 recvtypes: Handles, comm: Handle, request: Out);
+            neighbor_alltoallw_init neighbor_alltoallw_init_c MPI_Neighbor_alltoallw_init MPI_Neighbor_alltoallw_init_c "8.8.2" each::neighbor_alltoallw_init
+                (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Aints,
+                 recvtypes: Handles, comm: Handle, info: Handle, request: Out);
         }
     };
 }

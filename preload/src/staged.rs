@@ -6,6 +6,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::kind::Direction;
+use ddtc::policy::Call;
 use smallvec::SmallVec;
 
 use crate::host::Host;
@@ -19,8 +21,35 @@ use crate::status::{Status, mark};
 enum Outgoing {
     /// Packed bytes that the host is sending; kept, not read.
     Packed(#[allow(dead_code, reason = "owned until the host has sent it")] Buffer),
-    /// Packed anew at every start.
-    Repacked(Staging),
+    /// A message, packed anew at every start.
+    Message(Staging),
+    /// Parts of a buffer, the same.
+    Parts(Staging, Parts),
+}
+
+/// A buffer that is received into.
+enum Incoming {
+    /// A message, of which its status tells how much came.
+    Message(Staging),
+    /// Parts of a buffer, all of which come; some are there before.
+    Parts(Staging, Parts, Own),
+}
+
+/// Arrays that a host may read until the operation is complete.
+#[allow(dead_code, reason = "owned until then, not read")]
+pub(crate) enum Kept {
+    Ints(Vec<c_int>),
+    Longs(Vec<i64>),
+    Words(Vec<u64>),
+}
+
+/// When an operation's buffers are packed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Now: it is started by this call.
+    Call,
+    /// At every start of a persistent operation.
+    Start,
 }
 
 /// The staged buffers of one call, none where all is the host's.
@@ -29,23 +58,34 @@ pub(crate) struct Staged {
     /// Most bytes of a message.
     most: i64,
     sends: SmallVec<[Outgoing; 1]>,
-    receives: SmallVec<[Staging; 1]>,
+    receives: SmallVec<[Incoming; 1]>,
+    kept: Vec<Kept>,
 }
 
 impl Staged {
     /// Nothing staged yet. `most`: bytes that the host's call can carry in one message.
     #[inline]
     pub(crate) fn new(host: &'static Host, most: i64) -> Staged {
-        Staged { host, most, sends: SmallVec::new(), receives: SmallVec::new() }
+        Staged { host, most, sends: SmallVec::new(), receives: SmallVec::new(), kept: Vec::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.sends.is_empty() && self.receives.is_empty()
+        self.sends.is_empty() && self.receives.is_empty() && self.kept.is_empty()
     }
 
-    /// Whether anything is unpacked afterwards, which needs a status.
+    /// Whether a message is unpacked afterwards, which needs a status.
     pub(crate) fn receives(&self) -> bool {
-        !self.receives.is_empty()
+        self.receives.iter().any(|incoming| matches!(incoming, Incoming::Message(_)))
+    }
+
+    /// Arrays that live as long as the operation.
+    pub(crate) fn keep(&mut self, array: Kept) {
+        self.kept.push(array);
+    }
+
+    /// For an operation whose completion nobody will see: its arrays live on.
+    pub(crate) fn forget_arrays(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.kept));
     }
 
     /// Before a send: packs the buffer if it is to be converted. What the host is given.
@@ -74,7 +114,7 @@ impl Staged {
             return given;
         };
         let instead = staging.instead();
-        self.sends.push(Outgoing::Repacked(staging));
+        self.sends.push(Outgoing::Message(staging));
         instead
     }
 
@@ -97,7 +137,7 @@ impl Staged {
             return given;
         };
         let instead = staging.instead();
-        self.receives.push(staging);
+        self.receives.push(Incoming::Message(staging));
         instead
     }
 
@@ -110,7 +150,11 @@ impl Staged {
         // SAFETY: as the caller promises.
         unsafe {
             let instead = self.received(given, None, origin, Use::Send);
-            self.receives.iter().for_each(|staging| staging.fill(self.host));
+            for incoming in &self.receives {
+                if let Incoming::Message(staging) = incoming {
+                    staging.fill(self.host);
+                }
+            }
             instead
         }
     }
@@ -120,80 +164,103 @@ impl Staged {
     ///
     /// # Safety
     /// As the call: if the host would succeed, the buffer is what is given.
-    pub(crate) unsafe fn send_parts(&mut self, given: Given, parts: Parts<'_>) -> Option<Given> {
+    pub(crate) unsafe fn send_parts(
+        &mut self,
+        call: Call,
+        given: Given,
+        parts: Parts,
+        moment: Moment,
+    ) -> Option<Given> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, given, parts)? };
+        let staging = unsafe { stage_parts(self.host, call, given, &parts)? };
         let instead = staging.instead();
-        // SAFETY: as above; the buffer has room for all parts.
-        unsafe { staging.fill_parts(self.host, parts) };
-        self.sends.push(Outgoing::Repacked(staging));
+        if moment == Moment::Call {
+            // SAFETY: as above; the buffer has room for all parts.
+            unsafe { staging.move_parts(self.host, &parts, Direction::Pack) };
+        }
+        self.sends.push(Outgoing::Parts(staging, parts));
         Some(instead)
     }
 
-    /// Before a collective call: a buffer for what this rank receives in `parts` of its own. `own`: the part that `MPI_IN_PLACE` says is
-    /// there already.
+    /// Before a collective call: a buffer for what this rank receives in `parts` of its own. `own`: what
+    /// `MPI_IN_PLACE` says is there already.
     ///
     /// # Safety
     /// As the call.
-    pub(crate) unsafe fn receive_parts(&mut self, given: Given, parts: Parts<'_>, own: Own) -> Option<Given> {
+    pub(crate) unsafe fn receive_parts(
+        &mut self,
+        call: Call,
+        given: Given,
+        parts: Parts,
+        own: Own,
+        moment: Moment,
+    ) -> Option<Given> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, given, parts)? };
+        let staging = unsafe { stage_parts(self.host, call, given, &parts)? };
         let instead = staging.instead();
-        // SAFETY: as above; what is in place is the program's to be read.
-        unsafe {
-            match own {
-                Own::Nothing => {}
-                Own::Part(i) => staging.fill_part(self.host, parts, i),
-                Own::All => staging.fill_parts(self.host, parts),
-            }
+        if moment == Moment::Call {
+            // SAFETY: as above; what is in place is the program's to be read.
+            unsafe { staging.fill_own(self.host, &parts, own) };
         }
-        self.receives.push(staging);
+        self.receives.push(Incoming::Parts(staging, parts, own));
         Some(instead)
-    }
-
-    /// After a collective call that the host has carried out: unpacks all parts.
-    ///
-    /// # Safety
-    /// As the call; `parts` must be those that were staged.
-    pub(crate) unsafe fn unpack_parts(&self, parts: Parts<'_>) {
-        for staging in &self.receives {
-            // SAFETY: as the caller promises.
-            unsafe { staging.unpack_parts(self.host, parts) };
-        }
     }
 
     /// From now on the types' handles may be freed.
     pub(crate) fn without_handles(mut self) -> Staged {
-        self.receives.iter_mut().for_each(Staging::forget_handle);
+        for incoming in &mut self.receives {
+            let (Incoming::Message(staging) | Incoming::Parts(staging, ..)) = incoming;
+            staging.forget_handle();
+        }
         for outgoing in &mut self.sends {
-            if let Outgoing::Repacked(staging) = outgoing {
+            if let Outgoing::Message(staging) | Outgoing::Parts(staging, _) = outgoing {
                 staging.forget_handle();
             }
         }
         self
     }
 
-    /// At a start of a persistent operation: packs what it sends.
+    /// At a start of a persistent operation: packs what it sends, and what is in place.
     ///
     /// # Safety
     /// The program's buffers must be ready to be sent.
     pub(crate) unsafe fn fill(&self) {
-        for outgoing in &self.sends {
-            if let Outgoing::Repacked(staging) = outgoing {
-                // SAFETY: as the caller promises.
-                unsafe { staging.fill(self.host) };
+        // SAFETY: as the caller promises.
+        unsafe {
+            for outgoing in &self.sends {
+                match outgoing {
+                    Outgoing::Packed(_) => {}
+                    Outgoing::Message(staging) => staging.fill(self.host),
+                    Outgoing::Parts(staging, parts) => staging.move_parts(self.host, parts, Direction::Pack),
+                }
+            }
+            for incoming in &self.receives {
+                if let Incoming::Parts(staging, parts, own) = incoming {
+                    staging.fill_own(self.host, parts, *own);
+                }
             }
         }
     }
 
-    /// After a message was received: unpacks it. The error if the host would have refused its end.
+    /// After the operation has completed: unpacks what came. The error if the host would have refused a message's end.
     ///
     /// # Safety
-    /// `status` must be that of a completed and successful receive into the staged buffer, which is the only one, and the program's buffer
-    /// must be what the receive said.
+    /// If anything is a message ([`Staged::receives`]), `status` must be that of a completed and successful receive into it; every program's
+    /// buffer must be what the call said.
     pub(crate) unsafe fn unpack(&self, status: *mut c_void) -> Option<RefusedMessage> {
-        // SAFETY: as the caller promises.
-        self.receives.first().and_then(|staging| unsafe { staging.unpack(self.host, status) })
+        let mut refused = None;
+        for incoming in &self.receives {
+            // SAFETY: as the caller promises.
+            unsafe {
+                match incoming {
+                    Incoming::Message(staging) => refused = staging.unpack(self.host, status),
+                    Incoming::Parts(staging, parts, _) => {
+                        staging.move_parts(self.host, parts, Direction::Unpack);
+                    }
+                }
+            }
+        }
+        refused
     }
 
     /// Runs a receiving call with a status that can be read, and unpacks after its success.

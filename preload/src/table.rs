@@ -6,13 +6,15 @@
 //! host can give the value to another type. Changes take a lock that is never held across a call of the host.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 use ddtc::committed::Committed;
+use ddtc::policy::Class;
 use ddtc::process::{Guard, Mutex};
 
 use crate::counted::Uses;
 use crate::dense::Dense;
+use crate::policy::Rules;
 
 /// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
 const PASSED: i64 = -1;
@@ -26,6 +28,8 @@ pub(crate) struct TypeEntry {
     size: AtomicI64,
     /// Payloads of messages that are converted, see `ddtc::policy`.
     payloads: AtomicU64,
+    /// The place of its layout class in `Class::ALL`, or past its end.
+    class: AtomicU8,
     /// Written before the handle is bound, taken after it is unbound.
     committed: UnsafeCell<Option<Committed>>,
     /// What stands for it in messages.
@@ -55,6 +59,7 @@ impl TypeEntry {
             handle: AtomicU64::new(0),
             size: AtomicI64::new(PASSED),
             payloads: AtomicU64::new(0),
+            class: AtomicU8::new(u8::MAX),
             committed: UnsafeCell::new(None),
             dense: Dense::new(),
             uses: Uses::new(),
@@ -71,6 +76,12 @@ impl TypeEntry {
     #[inline]
     pub(crate) fn payloads(&self) -> u64 {
         self.payloads.load(Ordering::Relaxed)
+    }
+
+    /// What the policy says of it.
+    pub(crate) fn rules(&self) -> Rules {
+        let class = Class::ALL.get(usize::from(self.class.load(Ordering::Relaxed)));
+        Rules { class: class.copied().unwrap_or(Class::Dense), messages: self.payloads() }
     }
 
     /// The committed type of an entry that converts.
@@ -189,8 +200,8 @@ pub(crate) fn find(handle: u64) -> Found {
     }
 }
 
-/// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host. `payloads`: of messages to convert.
-pub(crate) fn entry(committed: Option<Committed>, payloads: u64) -> &'static TypeEntry {
+/// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host.
+pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static TypeEntry {
     let mut state = state();
     if state.free.is_empty() {
         let chunk: Vec<TypeEntry> = (0..CHUNK).map(|_| TypeEntry::new()).collect();
@@ -201,7 +212,9 @@ pub(crate) fn entry(committed: Option<Committed>, payloads: u64) -> &'static Typ
     // An empty type has nothing to convert.
     let size = committed.as_ref().map(|c| c.datatype().size()).filter(|&s| s > 0);
     entry.size.store(size.unwrap_or(PASSED), Ordering::Relaxed);
-    entry.payloads.store(payloads, Ordering::Relaxed);
+    entry.payloads.store(rules.messages, Ordering::Relaxed);
+    let class = Class::ALL.iter().position(|&c| c == rules.class);
+    entry.class.store(class.map_or(u8::MAX, |at| at as u8), Ordering::Relaxed);
     entry.dense.reset();
     entry.uses.reset();
     // SAFETY: the entry came from the free list, so this thread owns it.
@@ -309,7 +322,7 @@ mod tests {
     #[test]
     fn binds_unbinds_grows_and_reuses() {
         assert!(matches!(find(7), Found::Unknown));
-        let entries: Vec<_> = (0..5000u64).map(|i| (0x8c00_0000 + i, entry(None, 0))).collect();
+        let entries: Vec<_> = (0..5000u64).map(|i| (0x8c00_0000 + i, entry(None, Rules::NONE))).collect();
         for &(handle, e) in &entries {
             bind(e, handle);
         }
@@ -322,7 +335,7 @@ mod tests {
         let bits = state().bits;
         let free_before = free();
         for i in 0..100_000u64 {
-            let e = entry(None, 0);
+            let e = entry(None, Rules::NONE);
             bind(e, 0x7f00_0000_0000 + i * 64);
             retire(e);
         }
@@ -333,7 +346,7 @@ mod tests {
         assert!(entries.iter().all(|&(h, _)| !known(h)));
         assert_eq!(state().bound, 0);
         // A handle that comes back as another type belongs to the new entry alone.
-        let (old, new) = (entry(None, 0), entry(None, 0));
+        let (old, new) = (entry(None, Rules::NONE), entry(None, Rules::NONE));
         bind(old, 99);
         bind(new, 99);
         retire(old);

@@ -14,14 +14,15 @@ use ddtc::engine::{Engine, Mode};
 use ddtc::object::runtime;
 use ddtc::process::{Lazy, Mutex, Once};
 
+use crate::counted;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
 use crate::introspect::Types;
 use crate::keyval::Keyval;
+use crate::policy::Rules;
 use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
-use crate::{counted, policy};
 
 /// The engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {
@@ -79,11 +80,11 @@ unsafe extern "C" fn copy(
 ) -> c_int {
     guard(|| {
         // SAFETY: the value is an entry, as `attach` set it; the old type lives during this call, and with it the entry.
-        let (committed, payloads) = unsafe {
+        let (committed, rules) = unsafe {
             let old = &*value.cast::<TypeEntry>();
-            (old.committed().cloned(), old.payloads())
+            (old.committed().cloned(), old.rules())
         };
-        let entry = table::entry(committed, payloads);
+        let entry = table::entry(committed, rules);
         // SAFETY: the host gives a pointer to an attribute value and one to a flag (MPI 5.0, 7.7.4).
         unsafe {
             out.cast::<*const TypeEntry>().write(entry);
@@ -151,7 +152,7 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord) {
 fn attach(host: &'static Host, datatype: HandleWord, handle: u64) -> Option<()> {
     let mut types = Types::new(host)?;
     if types.is_predefined(datatype).ok()? {
-        table::bind(table::entry(None, 0), handle);
+        table::bind(table::entry(None, Rules::NONE), handle);
         return Some(());
     }
     let keyval = keyval(host)?;
@@ -172,8 +173,8 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64) -> Option<()> 
     if committed.is_none() {
         counted::TYPES_LEFT.add();
     }
-    let payloads = committed.as_ref().map_or(0, |c| policy::payloads(host, c));
-    let entry = table::entry(committed, payloads);
+    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c));
+    let entry = table::entry(committed, rules);
     // SAFETY: a valid type and keyval; the value is an entry, which lives forever.
     let code = unsafe {
         host.f.type_set_attr?(datatype, keyval, std::ptr::from_ref(entry).cast_mut().cast::<c_void>())

@@ -13,6 +13,8 @@ mod emulated;
 mod nonblocking;
 mod pack;
 
+use collective::{all, each, neighbour, rooted};
+
 use std::ffi::{c_int, c_void};
 
 use crate::epoch::end_epoch;

@@ -1,55 +1,72 @@
 //! Collective calls: a rank converts its own side, whatever the others do.
 //!
-//! Not here: reductions, whose operations see the type, and `MPI_Allgatherv`, where MPICH's ring cuts by the extent of the receive type.
+//! A call is blocking, nonblocking or persistent ([`When`]); what is staged before it and unpacked after it is the same, so one body makes all
+//! three (`collective!`). Not here: reductions, whose operations see the type, and `MPI_Allgatherv`, where MPICH's ring cuts by the extent of the
+//! receive type.
+
+pub(super) mod all;
+pub(super) mod each;
+pub(super) mod neighbour;
+pub(super) mod rooted;
 
 use std::ffi::c_int;
 
-use crate::forms::{Form, Forms, Length, forward};
+use ddtc::policy::Call;
+
+use super::nonblocking::start;
+use crate::forms::Length;
 use crate::group::{Group, Role, learn};
-use crate::handles::too_large;
 use crate::host::{HandleWord, Host};
 use crate::messages::Given;
 use crate::numbers::Vector;
-use crate::parts::{Own, Part, Parts, in_place};
-use crate::signatures::{Displs, Handle, In, Int, Out};
-use crate::staged::Staged;
+use crate::parts::{Own, Parts, in_place};
+use crate::requests::{self, Operation, covered};
+use crate::signatures::{In, Out};
+use crate::staged::{Moment, Staged};
 
-type BcastFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Handle) -> c_int;
-type RootedFn<N> = unsafe extern "C" fn(In, N, Handle, Out, N, Handle, Int, Handle) -> c_int;
-type GathervFn<N> =
-    unsafe extern "C" fn(In, N, Handle, Out, *const N, Displs<N>, Handle, Int, Handle) -> c_int;
-type ScattervFn<N> =
-    unsafe extern "C" fn(In, *const N, Displs<N>, Handle, Out, N, Handle, Int, Handle) -> c_int;
-type AllFn<N> = unsafe extern "C" fn(In, N, Handle, Out, N, Handle, Handle) -> c_int;
-type AllvFn<N> =
-    unsafe extern "C" fn(In, *const N, Displs<N>, Handle, Out, *const N, Displs<N>, Handle, Handle) -> c_int;
+/// When a call's operation is started, and where its request goes.
+#[derive(Clone, Copy)]
+enum When {
+    Blocking,
+    /// Once, by this call.
+    Once(Out),
+    /// By starts.
+    Persistent(Out),
+}
 
 /// A collective call of this rank.
 struct Collective {
     host: &'static Host,
+    call: Call,
     comm: HandleWord,
+    when: When,
     /// None: the call is the host's.
     group: Option<Group>,
     staged: Staged,
-    /// What is unpacked afterwards.
-    received: Received,
-}
-
-/// The parts of a staged receive buffer.
-enum Received {
-    Nothing,
-    Equal { blocks: i64, count: i64 },
-    Own(Vec<Part>),
+    /// The host is asked in the large form whichever the program has used.
+    widened: bool,
 }
 
 impl Collective {
-    fn new(host: &'static Host, comm: HandleWord) -> Collective {
-        let group = Group::of(host, comm);
-        Collective { host, comm, group, staged: Staged::new(host, i64::MAX), received: Received::Nothing }
+    fn new(host: &'static Host, call: Call, comm: HandleWord, when: When) -> Collective {
+        let group = Group::of(host, comm, call).filter(|_| match when {
+            When::Blocking => true,
+            // Bindings that were loaded meanwhile are known now.
+            When::Once(request) => !request.is_null() && covered(host),
+            When::Persistent(request) => !request.is_null() && host.persistent_collectives() && covered(host),
+        });
+        if group.is_some() && requests::live() {
+            requests::drain(host);
+        }
+        Collective { host, call, comm, when, group, staged: Staged::new(host, i64::MAX), widened: false }
     }
 
     fn role(&self, root: c_int) -> Option<Role> {
         self.group?.role(self.host, root)
+    }
+
+    fn moment(&self) -> Moment {
+        if let When::Persistent(_) = self.when { Moment::Start } else { Moment::Call }
     }
 
     /// What is in place of a receive buffer: the part of this rank, if its send buffer says so.
@@ -60,33 +77,50 @@ impl Collective {
         }
     }
 
+    /// Before a call that sends these parts. What the host is given.
+    ///
+    /// # Safety
+    /// As the call.
+    unsafe fn send(&mut self, given: Given, parts: Parts) -> Option<Given> {
+        if in_place(self.host, given.buf) {
+            return None;
+        }
+        let moment = self.moment();
+        // SAFETY: as the caller promises.
+        unsafe { self.staged.send_parts(self.call, given, parts, moment) }
+    }
+
+    /// Before a call that receives these parts.
+    ///
+    /// # Safety
+    /// As the call.
+    unsafe fn receive(&mut self, given: Given, parts: Parts, own: Own) -> Option<Given> {
+        if in_place(self.host, given.buf) {
+            return None;
+        }
+        let moment = self.moment();
+        // SAFETY: as the caller promises.
+        unsafe { self.staged.receive_parts(self.call, given, parts, own, moment) }
+    }
+
     /// Before a call that sends `blocks` equal parts.
     ///
     /// # Safety
     /// As the call.
-    unsafe fn send(&mut self, given: Given, blocks: i64) -> Given {
-        if in_place(self.host, given.buf) {
-            return given;
-        }
+    unsafe fn send_equal(&mut self, given: Given, blocks: i64) -> Given {
         let parts = Parts::Equal { blocks, count: given.count };
         // SAFETY: as the caller promises.
-        unsafe { self.staged.send_parts(given, parts) }.unwrap_or(given)
+        unsafe { self.send(given, parts) }.unwrap_or(given)
     }
 
     /// Before a call that receives `blocks` equal parts.
     ///
     /// # Safety
     /// As the call.
-    unsafe fn receive(&mut self, given: Given, blocks: i64, own: Own) -> Given {
-        if in_place(self.host, given.buf) {
-            return given;
-        }
-        let count = given.count;
+    unsafe fn receive_equal(&mut self, given: Given, blocks: i64, own: Own) -> Given {
+        let parts = Parts::Equal { blocks, count: given.count };
         // SAFETY: as the caller promises.
-        let instead = unsafe { self.staged.receive_parts(given, Parts::Equal { blocks, count }, own) };
-        let Some(instead) = instead else { return given };
-        self.received = Received::Equal { blocks, count };
-        instead
+        unsafe { self.receive(given, parts, own) }.unwrap_or(given)
     }
 
     /// Before a call that sends parts of their own length and place: what the host is given, its displacements with it.
@@ -94,411 +128,105 @@ impl Collective {
     /// # Safety
     /// As the call.
     unsafe fn send_vector<N: Length>(&mut self, given: Given, vector: &mut Vector<N>) -> Given {
-        if in_place(self.host, given.buf) {
-            return given;
-        }
         // SAFETY: as the caller promises.
         let Some(parts) = (unsafe { vector.parts() }) else { return given };
+        let places = vector.closed_up(&parts);
         // SAFETY: as above.
-        let Some(instead) = (unsafe { self.staged.send_parts(given, Parts::Own(&parts)) }) else {
-            return given;
-        };
-        vector.close_up(&parts);
+        let Some(instead) = (unsafe { self.send(given, parts) }) else { return given };
+        vector.displs = places;
         instead
     }
 
-    /// Before a call that receives such parts.
+    /// Before a call that receives such parts, of which the host writes those that `there` says.
     ///
     /// # Safety
     /// As the call.
-    unsafe fn receive_vector<N: Length>(&mut self, given: Given, vector: &mut Vector<N>, own: Own) -> Given {
+    unsafe fn receive_vector<N: Length>(
+        &mut self,
+        given: Given,
+        vector: &mut Vector<N>,
+        own: Own,
+        there: impl Fn(usize) -> bool,
+    ) -> Given {
         // SAFETY: as the caller promises.
         let Some(parts) = (unsafe { vector.parts() }) else { return given };
+        let places = vector.closed_up(&parts);
         // SAFETY: as above.
-        let instead = unsafe { self.staged.receive_parts(given, Parts::Own(&parts), own) };
-        let Some(instead) = instead else { return given };
-        vector.close_up(&parts);
-        self.received = Received::Own(parts);
+        let Some(instead) = (unsafe { self.receive(given, parts.only(there), own) }) else { return given };
+        vector.displs = places;
         instead
     }
 
-    /// After the host's call.
+    /// Arrays for the host, where they live as long as the operation.
+    fn kept<N: Length>(&mut self, vector: Vector<N>) -> Vector<N> {
+        vector.kept_by(&mut self.staged)
+    }
+
+    /// The host's call, and what follows it.
     ///
     /// # Safety
-    /// As the call, which gave this code.
-    unsafe fn after(self, code: c_int) -> c_int {
-        if code != 0 {
-            return code;
-        }
-        // SAFETY: as the caller promises.
-        unsafe {
-            match &self.received {
-                Received::Nothing => {}
-                &Received::Equal { blocks, count } => {
-                    self.staged.unpack_parts(Parts::Equal { blocks, count });
+    /// `call` must be that of the host with what was staged.
+    unsafe fn run(mut self, call: impl FnOnce() -> c_int) -> c_int {
+        // SAFETY: as the caller promises; no message is received, so no status is read.
+        let code = unsafe {
+            match self.when {
+                When::Blocking => {
+                    let code = call();
+                    if code == 0 {
+                        let _ = self.staged.unpack(std::ptr::null_mut());
+                    }
+                    code
                 }
-                Received::Own(parts) => self.staged.unpack_parts(Parts::Own(parts)),
+                When::Once(request) | When::Persistent(request) => {
+                    if !covered(self.host) {
+                        // Nothing but arrays is staged.
+                        self.staged.forget_arrays();
+                    }
+                    let make =
+                        if self.moment() == Moment::Call { Operation::once } else { Operation::persistent };
+                    start(self.host, request, make(self.staged), call)
+                }
             }
+        };
+        if code == 0 {
+            learn(self.host, self.comm, self.call);
         }
-        learn(self.host, self.comm);
         code
     }
 }
 
-/// # Safety
-/// As `MPI_Bcast` (MPI 5.0, 6.4).
-pub(super) unsafe fn bcast<N: Length>(
-    host: &'static Host,
-    forms: Forms<BcastFn<c_int>, BcastFn<i64>>,
-    buffer: Out,
-    count: N,
-    datatype: Handle,
-    root: Int,
-    comm: Handle,
-) -> c_int {
-    let mut call = Collective::new(host, comm);
-    let given = Given { buf: buffer, count: count.wide(), datatype };
-    // SAFETY: the caller's arguments.
-    unsafe {
-        let g = match call.role(root) {
-            Some(Role::Root) => call.send(given, 1),
-            Some(Role::Other) => call.receive(given, 1, Own::Nothing),
-            Some(Role::Absent) | None => given,
-        };
-        let code = forward!(N, forms, host, comm, (g.buf)[g.count](g.datatype)(root)(comm));
-        call.after(code)
-    }
-}
-
-/// # Safety
-/// As `MPI_Gather` (MPI 5.0, 6.5).
-pub(super) unsafe fn gather<N: Length>(
-    host: &'static Host,
-    forms: Forms<RootedFn<c_int>, RootedFn<i64>>,
-    sendbuf: In,
-    sendcount: N,
-    sendtype: Handle,
-    recvbuf: Out,
-    recvcount: N,
-    recvtype: Handle,
-    root: Int,
-    comm: Handle,
-) -> c_int {
-    let s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
-    // SAFETY: the caller's arguments.
-    unsafe {
-        rooted::<N>(host, forms, s, r, root, comm, |call, group, role, s, r| {
-            let out = if group.takes_part(role) { call.send(s, 1) } else { s };
-            let own = call.own_part(sendbuf);
-            let into = if role == Role::Root { call.receive(r, group.blocks, own) } else { r };
-            (out, into)
-        })
-    }
-}
-
-/// # Safety
-/// As `MPI_Scatter` (MPI 5.0, 6.6).
-pub(super) unsafe fn scatter<N: Length>(
-    host: &'static Host,
-    forms: Forms<RootedFn<c_int>, RootedFn<i64>>,
-    sendbuf: In,
-    sendcount: N,
-    sendtype: Handle,
-    recvbuf: Out,
-    recvcount: N,
-    recvtype: Handle,
-    root: Int,
-    comm: Handle,
-) -> c_int {
-    let s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
-    // SAFETY: the caller's arguments.
-    unsafe {
-        rooted::<N>(host, forms, s, r, root, comm, |call, group, role, s, r| {
-            let out = if role == Role::Root { call.send(s, group.blocks) } else { s };
-            let into = if group.takes_part(role) { call.receive(r, 1, Own::Nothing) } else { r };
-            (out, into)
-        })
-    }
-}
-
-/// A call with a root and equal parts, whose sides `stage` stages.
-///
-/// # Safety
-/// As `MPI_Gather` and `MPI_Scatter`.
-unsafe fn rooted<N: Length>(
-    host: &'static Host,
-    forms: Forms<RootedFn<c_int>, RootedFn<i64>>,
-    s: Given,
-    r: Given,
-    root: Int,
-    comm: Handle,
-    stage: impl FnOnce(&mut Collective, Group, Role, Given, Given) -> (Given, Given),
-) -> c_int {
-    let mut call = Collective::new(host, comm);
-    let (s, r) = match (call.group, call.role(root)) {
-        (Some(group), Some(role)) if role != Role::Root || s.buf != r.buf => {
-            stage(&mut call, group, role, s, r)
+/// A collective call in its three kinds: what is staged, and what the host is given but for the communicator and what follows it.
+macro_rules! collective {
+    (@one $(#[$doc:meta])* $name:ident $of:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
+     |$host:ident, $forms:ident, $call:ident, $comm:ident| {$($body:tt)*} ($($given:tt)*)) => {
+        $(#[$doc])*
+        pub(in super::super) unsafe fn $name<N: Length>(
+            $host: &'static Host,
+            $forms: Forms<
+                unsafe extern "C" fn($(argument!(c_int, $kind),)* Handle, $($after_kind),*) -> c_int,
+                unsafe extern "C" fn($(argument!(i64, $kind),)* Handle, $($after_kind),*) -> c_int,
+            >,
+            $($argument: argument!(N, $kind),)*
+            $comm: Handle,
+            $($after: $after_kind),*
+        ) -> c_int {
+            let mut $call = Collective::new($host, Call::$of, $comm, $when);
+            // SAFETY: the caller's arguments.
+            unsafe {
+                $($body)*
+                let large = N::LARGE || $call.widened;
+                $call.run(|| forward!(@sized large, $forms, $host, $comm, $($given)* ($comm) $(($after))*))
+            }
         }
-        _ => (s, r),
     };
-    // SAFETY: the caller's arguments.
-    unsafe {
-        let code = forward!(
-            N,
-            forms,
-            host,
-            comm,
-            (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)(root)(comm)
-        );
-        call.after(code)
-    }
+    ($(#[$doc:meta])* $now:ident $once:ident $init:ident $of:ident ($($argument:ident: $kind:ident),*)
+     |$host:ident, $forms:ident, $call:ident, $comm:ident| $body:tt => $($given:tt)*) => {
+        collective! { @one $(#[$doc])* $now $of ($($argument: $kind),*) () When::Blocking;
+            |$host, $forms, $call, $comm| $body ($($given)*) }
+        collective! { @one $(#[$doc])* $once $of ($($argument: $kind),*) (request: Out) When::Once(request);
+            |$host, $forms, $call, $comm| $body ($($given)*) }
+        collective! { @one $(#[$doc])* $init $of ($($argument: $kind),*) (info: Handle, request: Out) When::Persistent(request);
+            |$host, $forms, $call, $comm| $body ($($given)*) }
+    };
 }
-
-/// # Safety
-/// As `MPI_Allgather` (MPI 5.0, 6.7).
-pub(super) unsafe fn allgather<N: Length>(
-    host: &'static Host,
-    forms: Forms<AllFn<c_int>, AllFn<i64>>,
-    sendbuf: In,
-    sendcount: N,
-    sendtype: Handle,
-    recvbuf: Out,
-    recvcount: N,
-    recvtype: Handle,
-    comm: Handle,
-) -> c_int {
-    let s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
-    // SAFETY: the caller's arguments.
-    unsafe { all::<N>(host, forms, s, r, comm, |group| (1, Own::Part(group.own() as usize))) }
-}
-
-/// # Safety
-/// As `MPI_Alltoall` (MPI 5.0, 6.8).
-pub(super) unsafe fn alltoall<N: Length>(
-    host: &'static Host,
-    forms: Forms<AllFn<c_int>, AllFn<i64>>,
-    sendbuf: In,
-    sendcount: N,
-    sendtype: Handle,
-    recvbuf: Out,
-    recvcount: N,
-    recvtype: Handle,
-    comm: Handle,
-) -> c_int {
-    let s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
-    // SAFETY: the caller's arguments.
-    unsafe { all::<N>(host, forms, s, r, comm, |group| (group.blocks, Own::All)) }
-}
-
-/// A call without a root and with equal parts: how many a rank sends, and what of its receive buffer is in place if its send buffer says so.
-///
-/// # Safety
-/// As `MPI_Allgather` and `MPI_Alltoall`.
-unsafe fn all<N: Length>(
-    host: &'static Host,
-    forms: Forms<AllFn<c_int>, AllFn<i64>>,
-    mut s: Given,
-    mut r: Given,
-    comm: Handle,
-    sides: impl FnOnce(Group) -> (i64, Own),
-) -> c_int {
-    let mut call = Collective::new(host, comm);
-    // SAFETY: the caller's arguments.
-    unsafe {
-        if let Some(group) = call.group
-            && s.buf != r.buf
-        {
-            let (blocks, own) = sides(group);
-            let own = if in_place(host, s.buf) { own } else { Own::Nothing };
-            s = call.send(s, blocks);
-            r = call.receive(r, group.blocks, own);
-        }
-        let code =
-            forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)(comm));
-        call.after(code)
-    }
-}
-
-/// # Safety
-/// As `MPI_Gatherv` (MPI 5.0, 6.5).
-pub(super) unsafe fn gatherv<N: Length>(
-    host: &'static Host,
-    forms: Forms<GathervFn<c_int>, GathervFn<i64>>,
-    sendbuf: In,
-    sendcount: N,
-    sendtype: Handle,
-    recvbuf: Out,
-    recvcounts: *const N,
-    displs: Displs<N>,
-    recvtype: Handle,
-    root: Int,
-    comm: Handle,
-) -> c_int {
-    let mut call = Collective::new(host, comm);
-    let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
-    // SAFETY: the caller's arguments; the arrays are read at the root alone.
-    unsafe {
-        let blocks = if call.group.is_some() || forms.narrows::<N>() { at_root(host, comm, root) } else { 0 };
-        let Some(mut vector) = Vector::of(&forms, recvcounts, displs, blocks) else {
-            return too_large(host, comm);
-        };
-        if let (Some(group), Some(role)) = (call.group, call.role(root))
-            && !(role == Role::Root && sendbuf.addr() == recvbuf.addr())
-        {
-            if group.takes_part(role) {
-                s = call.send(s, 1);
-            }
-            if role == Role::Root {
-                let own = call.own_part(sendbuf);
-                r = call.receive_vector(r, &mut vector, own);
-            }
-        }
-        let Vector { counts, displs, .. } = &vector;
-        let code = match forms.choose::<N>(host, comm, &[s.count]) {
-            Ok(Form::Small(f)) => f(
-                s.buf,
-                s.count as c_int,
-                s.datatype,
-                r.buf,
-                counts.small(),
-                displs.small(),
-                r.datatype,
-                root,
-                comm,
-            ),
-            Ok(Form::Large(f)) => {
-                f(s.buf, s.count, s.datatype, r.buf, counts.large(), displs.large(), r.datatype, root, comm)
-            }
-            Err(code) => code,
-        };
-        call.after(code)
-    }
-}
-
-/// # Safety
-/// As `MPI_Scatterv` (MPI 5.0, 6.6).
-pub(super) unsafe fn scatterv<N: Length>(
-    host: &'static Host,
-    forms: Forms<ScattervFn<c_int>, ScattervFn<i64>>,
-    sendbuf: In,
-    sendcounts: *const N,
-    displs: Displs<N>,
-    sendtype: Handle,
-    recvbuf: Out,
-    recvcount: N,
-    recvtype: Handle,
-    root: Int,
-    comm: Handle,
-) -> c_int {
-    let mut call = Collective::new(host, comm);
-    let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
-    let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
-    // SAFETY: the caller's arguments; the arrays are read at the root alone.
-    unsafe {
-        let blocks = if call.group.is_some() || forms.narrows::<N>() { at_root(host, comm, root) } else { 0 };
-        let Some(mut vector) = Vector::of(&forms, sendcounts, displs, blocks) else {
-            return too_large(host, comm);
-        };
-        if let (Some(group), Some(role)) = (call.group, call.role(root))
-            && !(role == Role::Root && sendbuf.addr() == recvbuf.addr())
-        {
-            if role == Role::Root {
-                s = call.send_vector(s, &mut vector);
-            }
-            if group.takes_part(role) {
-                r = call.receive(r, 1, Own::Nothing);
-            }
-        }
-        let Vector { counts, displs, .. } = &vector;
-        let code = match forms.choose::<N>(host, comm, &[r.count]) {
-            Ok(Form::Small(f)) => f(
-                s.buf,
-                counts.small(),
-                displs.small(),
-                s.datatype,
-                r.buf,
-                r.count as c_int,
-                r.datatype,
-                root,
-                comm,
-            ),
-            Ok(Form::Large(f)) => {
-                f(s.buf, counts.large(), displs.large(), s.datatype, r.buf, r.count, r.datatype, root, comm)
-            }
-            Err(code) => code,
-        };
-        call.after(code)
-    }
-}
-
-/// # Safety
-/// As `MPI_Alltoallv` (MPI 5.0, 6.8).
-pub(super) unsafe fn alltoallv<N: Length>(
-    host: &'static Host,
-    forms: Forms<AllvFn<c_int>, AllvFn<i64>>,
-    sendbuf: In,
-    sendcounts: *const N,
-    sdispls: Displs<N>,
-    sendtype: Handle,
-    recvbuf: Out,
-    recvcounts: *const N,
-    rdispls: Displs<N>,
-    recvtype: Handle,
-    comm: Handle,
-) -> c_int {
-    let mut call = Collective::new(host, comm);
-    let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
-    let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
-    // SAFETY: the caller's arguments.
-    unsafe {
-        let asked = call.group.is_some() || forms.narrows::<N>();
-        let group = if asked { Group::ask(host, comm) } else { None };
-        let blocks = group.map_or(0, |g| g.blocks);
-        // What is sent in place has neither counts nor displacements.
-        let sent = if in_place(host, sendbuf) { 0 } else { blocks };
-        let vectors =
-            (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
-        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
-        if call.group.is_some() && sendbuf.addr() != recvbuf.addr() {
-            s = call.send_vector(s, &mut out);
-            let own = if in_place(host, sendbuf) { Own::All } else { Own::Nothing };
-            r = call.receive_vector(r, &mut into, own);
-        }
-        let code = match forms.choose::<N>(host, comm, &[]) {
-            Ok(Form::Small(f)) => f(
-                s.buf,
-                out.counts.small(),
-                out.displs.small(),
-                s.datatype,
-                r.buf,
-                into.counts.small(),
-                into.displs.small(),
-                r.datatype,
-                comm,
-            ),
-            Ok(Form::Large(f)) => f(
-                s.buf,
-                out.counts.large(),
-                out.displs.large(),
-                s.datatype,
-                r.buf,
-                into.counts.large(),
-                into.displs.large(),
-                r.datatype,
-                comm,
-            ),
-            Err(code) => code,
-        };
-        call.after(code)
-    }
-}
-
-/// Parts that the root's arrays have; none elsewhere, where they mean nothing.
-fn at_root(host: &'static Host, comm: HandleWord, root: c_int) -> i64 {
-    Group::ask(host, comm).filter(|g| g.role(host, root) == Some(Role::Root)).map_or(0, |g| g.blocks)
-}
+use collective;

@@ -18,7 +18,7 @@ type ImrecvFn<N> = unsafe extern "C" fn(Out, N, Handle, Out, Out) -> c_int;
 ///
 /// # Safety
 /// `request` must be writable where anything is staged; `call` must start the operation.
-unsafe fn start(
+pub(super) unsafe fn start(
     host: &'static Host,
     request: *mut c_void,
     operation: Operation,

@@ -103,7 +103,8 @@ impl Host {
         let source = sources().join(format!("{name}.c"));
         let text = fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
         let mut hash = DefaultHasher::new();
-        (text, flags, NAMED.get(), self.compiler()).hash(&mut hash);
+        let shared = fs::read(sources().join("layouts.h")).unwrap();
+        (text, shared, flags, NAMED.get(), self.compiler()).hash(&mut hash);
         let out = hosts().join("bin").join(format!("{name}-{:016x}", hash.finish()));
         let _lock = Lock::take("compile");
         if !out.exists() {

@@ -1,7 +1,8 @@
-//! `ddtc tune`: measures on this machine which messages gain when they are packed first, and writes the preload library's table.
+//! `ddtc tune`: measures on this machine which messages and collective calls gain when they are packed first, and writes the preload library's
+//! table.
 //!
-//! A ping-pong of two ranks, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and hand
-//! packing, in interleaved rounds of one run. A payload is converted where the gain is beyond the noise.
+//! A ping-pong and collective calls of two ranks, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
+//! hand packing, in interleaved rounds of one run. A payload is converted where the gain is beyond the noise.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -12,12 +13,15 @@ use std::process::Command;
 
 use clap::Args as ClapArgs;
 use ddtc::files;
-use ddtc::policy::{Class, Library, Policy, file};
+use ddtc::policy::{Call, Class, Library, Policy, file};
 
 use crate::bench::machine::{self, Machine};
 use crate::preload::library;
 
-const PROGRAM: &str = include_str!("tune/pingpong.c");
+/// What is compiled, and what both programs share.
+const PROGRAMS: [(&str, &str); 2] =
+    [("pingpong", include_str!("tune/pingpong.c")), ("collectives", include_str!("tune/collectives.c"))];
+const LAYOUTS: &str = include_str!("tune/layouts.h");
 
 /// Arguments of `ddtc tune`.
 #[derive(ClapArgs, Debug)]
@@ -75,14 +79,31 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 }
 
 fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
-    let (source, program) = (folder.join("pingpong.c"), folder.join("pingpong"));
-    std::fs::write(&source, PROGRAM)?;
+    std::fs::write(folder.join("layouts.h"), LAYOUTS)?;
+    // What does not compile is found before anything is measured.
+    for (name, source) in PROGRAMS {
+        compile(args, name, source, folder)?;
+    }
+    let mut text = String::new();
+    for (name, _) in PROGRAMS {
+        text += &launch(args, name, library, folder)?;
+    }
+    Ok(text)
+}
+
+fn compile(args: &Args, name: &str, text: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
+    let source = folder.join(name).with_extension("c");
+    std::fs::write(&source, text)?;
     let shown = args.mpicc.to_string_lossy();
-    let out = Command::new(&args.mpicc).args(["-O3", "-o"]).arg(&program).arg(&source).output();
+    let out = Command::new(&args.mpicc).args(["-O3", "-o"]).arg(folder.join(name)).arg(&source).output();
     let out = out.map_err(|e| format!("{shown}: {e}: name the MPI library's compiler with --mpicc"))?;
     if !out.status.success() {
         return Err(format!("{shown}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());
     }
+    Ok(())
+}
+
+fn launch(args: &Args, name: &str, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
     let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
@@ -92,12 +113,12 @@ fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn
         .arg("env")
         .arg(preload)
         .arg("DDTC_POLICY=all")
-        .arg(&program)
+        .arg(folder.join(name))
         .args([args.rounds.to_string(), args.budget.to_string()])
         .output()
         .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
     if !out.status.success() {
-        return Err(format!("the ping-pong: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());
+        return Err(format!("{name}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());
     }
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     print!("{text}");
@@ -114,13 +135,16 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
         lines.next().and_then(|l| l.strip_prefix("library ")).ok_or("the ping-pong printed no library")?;
     let words: Vec<&str> = version.split_whitespace().collect();
     let library = Library::of(&words.join(" "));
-    let mut comments =
-        String::from("# class, bytes, microseconds converted, bare, packed by hand, noise in percent\n");
-    let mut largest: Vec<(Class, u32, bool)> = Vec::new();
+    let mut comments = String::from(
+        "# call if it is collective, class, bytes, microseconds converted, bare, packed by hand, noise in percent\n",
+    );
+    let mut largest: Vec<(Call, Class, u32, bool)> = Vec::new();
     let mut policy = Policy::NONE;
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
-        let [class, bytes, numbers @ ..] = &fields[..] else { continue };
+        let call = Call::ALL.into_iter().find(|c| *c != Call::Message && fields.first() == Some(&c.name()));
+        let row = if call.is_some() { &fields[1..] } else { &fields[..] };
+        let (call, [class, bytes, numbers @ ..]) = (call.unwrap_or(Call::Message), row) else { continue };
         let Some(class) = Class::ALL.into_iter().find(|c| c.name() == *class) else { continue };
         let bytes: u64 = bytes.parse()?;
         let numbers: Vec<f64> = numbers.iter().map(|n| n.parse()).collect::<Result<_, _>>()?;
@@ -130,17 +154,17 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
         let bit = bytes.max(1).ilog2();
         if gains {
             // Up to the next payload that was measured, four times as large.
-            policy = policy.with(class, policy.set(class) | 0b11 << bit);
+            policy = policy.with_call(call, class, policy.of(call, class) | 0b11 << bit);
         }
-        largest.retain(|l| l.0 != class);
-        largest.push((class, bit, gains));
+        largest.retain(|l| (l.0, l.1) != (call, class));
+        largest.push((call, class, bit, gains));
     }
     if largest.is_empty() {
         return Err("the ping-pong printed no measurement".into());
     }
-    for (class, bit, gains) in largest {
+    for (call, class, bit, gains) in largest {
         if gains {
-            policy = policy.with(class, policy.set(class) | u64::MAX << bit);
+            policy = policy.with_call(call, class, policy.of(call, class) | u64::MAX << bit);
         }
     }
     Ok((library.to_string(), policy, comments))
@@ -170,12 +194,16 @@ mod tests {
     #[test]
     fn gains_beyond_the_noise_are_converted() {
         let text = "noise of a launcher\nlibrary Open MPI v5.0.11, package: x\nstrided-short,256,10,12,9,5\nstrided-short,1024,10,11,9,5\n\
-                    strided-short,4096,10,30,9,5\ntable-long,1024,10,30,9,1\ntable-long,4096,10,9,9,1\n";
+                    strided-short,4096,10,30,9,5\ntable-long,1024,10,30,9,1\ntable-long,4096,10,9,9,1\n\
+                    bcast,blocks-short,256,10,30,9,1\ngather,blocks-short,256,10,10,9,1\n";
         let (name, policy, comments) = decide(text).unwrap();
         assert_eq!(name, "openmpi-5.0.11");
         assert_eq!(policy.set(Class::StridedShort), 0b11 << 8 | u64::MAX << 12);
         assert_eq!(policy.set(Class::TableLong), 0b11 << 10);
         assert_eq!(policy.set(Class::BlocksLong), 0);
+        assert_eq!(policy.set(Class::BlocksShort), 0);
+        assert_eq!(policy.of(Call::Bcast, Class::BlocksShort), u64::MAX << 8);
+        assert!(!policy.any(Call::Gather));
         let file = replace("", &name, &format!("library {name}\n{comments}{policy}"));
         let file = replace(&file, "mpich-5.0.2", "library mpich-5.0.2\nstrided-long 64-\n");
         let again = replace(&file, &name, &format!("library {name}\n{policy}"));

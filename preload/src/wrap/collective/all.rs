@@ -1,0 +1,79 @@
+//! Calls in which every rank sends to all or receives from all.
+
+use std::ffi::c_int;
+
+use ddtc::policy::Call;
+
+use super::{Collective, When, collective};
+use crate::forms::{Form, Forms, Length, forward};
+use crate::group::Group;
+use crate::handles::too_large;
+use crate::host::Host;
+use crate::messages::Given;
+use crate::numbers::Vector;
+use crate::parts::{Own, in_place};
+use crate::signatures::{Handle, Out, argument};
+
+collective! {
+    /// # Safety
+    /// As `MPI_Allgather` (MPI 5.0, 6.7) and its kin.
+    allgather iallgather allgather_init Allgather
+    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        if let Some(group) = call.apart(s, r) {
+            let own = call.own_part(sendbuf);
+            s = call.send_equal(s, 1);
+            r = call.receive_equal(r, group.blocks, own);
+        }
+    } => (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Alltoall` (MPI 5.0, 6.8) and its kin.
+    alltoall ialltoall alltoall_init Alltoall
+    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        if let Some(group) = call.apart(s, r) {
+            let own = if in_place(host, s.buf) { Own::All } else { Own::Nothing };
+            s = call.send_equal(s, group.blocks);
+            r = call.receive_equal(r, group.blocks, own);
+        }
+    } => (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Alltoallv` (MPI 5.0, 6.8) and its kin.
+    alltoallv ialltoallv alltoallv_init Alltoall
+    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Handle)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
+        let asked = call.group.is_some() || forms.narrows::<N>();
+        let group = if asked { Group::ask(host, comm) } else { None };
+        let blocks = group.map_or(0, |g| g.blocks);
+        // What is sent in place has neither counts nor displacements.
+        let sent = if in_place(host, sendbuf) { 0 } else { blocks };
+        let vectors =
+            (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
+        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
+        if call.apart(s, r).is_some() {
+            s = call.send_vector(s, &mut out);
+            let own = if in_place(host, sendbuf) { Own::All } else { Own::Nothing };
+            r = call.receive_vector(r, &mut into, own, |_| true);
+        }
+        let (out, into) = (call.kept(out), call.kept(into));
+    } => (s.buf){out.counts}{out.displs}(s.datatype)(r.buf){into.counts}{into.displs}(r.datatype)
+}
+
+impl Collective {
+    /// The group of a call that this rank may convert: not one that sends from the buffer that it receives into, which is the host's to refuse.
+    pub(super) fn apart(&self, s: Given, r: Given) -> Option<Group> {
+        self.group.filter(|_| s.buf != r.buf)
+    }
+}

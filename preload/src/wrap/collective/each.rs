@@ -1,0 +1,175 @@
+//! Calls in which every peer has a type of its own.
+//!
+//! A part that is converted gets a buffer, a place and a type of its own; the others stay the program's, and so do the bases of both buffers, by
+//! which a host judges what it refuses.
+
+use std::ffi::{c_int, c_void};
+
+use ddtc::policy::Call;
+
+use super::{Collective, When, collective};
+use crate::forms::{Form, Forms, Length, forward};
+use crate::group::Group;
+use crate::handles::{handle_at, set_handle, too_large};
+use crate::host::Host;
+use crate::messages::Given;
+use crate::neighbours::Neighbours;
+use crate::numbers::{Numbers, Vector};
+use crate::parts::{Own, Parts, in_place};
+use crate::signatures::{Handle, Handles, Out, argument};
+use crate::staged::Kept;
+
+collective! {
+    /// # Safety
+    /// As `MPI_Alltoallw` (MPI 5.0, 6.8) and its kin.
+    alltoallw ialltoallw alltoallw_init Alltoallw
+    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtypes: Handles)
+    |host, forms, call, comm| {
+        let local = in_place(host, sendbuf);
+        let asked = call.group.is_some() || forms.narrows::<N>();
+        let blocks = if asked { Group::ask(host, comm).map_or(0, |g| g.blocks) } else { 0 };
+        // What is sent in place has neither counts nor displacements.
+        let sent = if local { 0 } else { blocks };
+        let vectors =
+            (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
+        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
+        let (mut s_types, mut r_types) = (sendtypes, recvtypes);
+        // Places in an `int` do not reach a buffer of ours.
+        if call.group.is_some() && !local && forms.large.is_some() {
+            let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: blocks };
+            let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: blocks };
+            let mut s = call.send_each(&s, |i| (*sdispls.add(i)).wide());
+            let mut r = call.receive_each(&r, |i| (*rdispls.add(i)).wide(), |_| true);
+            if s.is_some() || r.is_some() {
+                call.widened = true;
+                (s_types, r_types) = (call.types(&mut s, sendtypes), call.types(&mut r, recvtypes));
+                out.widen(s.map(|s| s.displs));
+                into.widen(r.map(|r| r.displs));
+            }
+        }
+        let (out, into) = (call.kept(out), call.kept(into));
+    } => (sendbuf){out.counts}{out.displs}(s_types)(recvbuf){into.counts}{into.displs}(r_types)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Neighbor_alltoallw` (MPI 5.0, 8.6.2) and its kin.
+    neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init NeighborAlltoallw
+    (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Aints, recvtypes: Handles)
+    |host, forms, call, comm| {
+        let asked = call.group.is_some() || forms.narrows::<N>();
+        let all = if asked { Neighbours::of(host, comm) } else { None };
+        let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
+        let counts = (Numbers::of(&forms, sendcounts, destinations), Numbers::of(&forms, recvcounts, sources));
+        let (Some(out), Some(into)) = counts else { return too_large(host, comm) };
+        let (mut s_types, mut r_types, mut s_places, mut r_places) = (sendtypes, recvtypes, sdispls, rdispls);
+        if let Some(near) = all.filter(|_| call.group.is_some()) {
+            let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: destinations };
+            let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: sources };
+            let mut s = call.send_each(&s, |i| *sdispls.add(i) as i64);
+            let mut r = call.receive_each(&r, |i| *rdispls.add(i) as i64, |i| near.there(i));
+            (s_types, r_types) = (call.types(&mut s, sendtypes), call.types(&mut r, recvtypes));
+            (s_places, r_places) = (call.places(s, sdispls), call.places(r, rdispls));
+        }
+        let (out, into) = (out.kept_by(&mut call.staged), into.kept_by(&mut call.staged));
+    } => (sendbuf){out}(s_places)(s_types)(recvbuf){into}(r_places)(r_types)
+}
+
+/// One side of such a call.
+struct Peers<N> {
+    base: *const c_void,
+    counts: *const N,
+    types: Handles,
+    peers: i64,
+}
+
+/// What the host is given for a side of which something is converted.
+struct Instead {
+    /// Bytes from the base.
+    displs: Vec<i64>,
+    /// Handles in the width of the host.
+    types: Vec<u64>,
+}
+
+impl Collective {
+    /// Before the call: packs what goes to each peer, if it is to be converted. `place`: bytes from the base to a part.
+    ///
+    /// # Safety
+    /// As the call; the arrays have as many elements as there are peers.
+    unsafe fn send_each<N: Length>(
+        &mut self,
+        side: &Peers<N>,
+        place: impl Fn(usize) -> i64,
+    ) -> Option<Instead> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.each(side, place, |call, _, given| {
+                call.send(given, Parts::Equal { blocks: 1, count: given.count })
+            })
+        }
+    }
+
+    /// Before the call: a buffer for what comes from each peer that is `there`.
+    ///
+    /// # Safety
+    /// As [`Collective::send_each`].
+    unsafe fn receive_each<N: Length>(
+        &mut self,
+        side: &Peers<N>,
+        place: impl Fn(usize) -> i64,
+        there: impl Fn(usize) -> bool,
+    ) -> Option<Instead> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.each(side, place, |call, i, given| {
+                let parts = Parts::Equal { blocks: 1, count: given.count };
+                if there(i) { call.receive(given, parts, Own::Nothing) } else { None }
+            })
+        }
+    }
+
+    unsafe fn each<N: Length>(
+        &mut self,
+        side: &Peers<N>,
+        place: impl Fn(usize) -> i64,
+        mut stage: impl FnMut(&mut Collective, usize, Given) -> Option<Given>,
+    ) -> Option<Instead> {
+        let (host, n) = (self.host, usize::try_from(side.peers).ok()?);
+        let bytes = host.abi?.handle_bytes;
+        let mut instead: Option<Instead> = None;
+        for i in 0..n {
+            // SAFETY: arrays of as many elements, as the caller promises.
+            let (count, datatype) =
+                unsafe { ((*side.counts.add(i)).wide(), handle_at(host, side.types.byte_add(i * bytes))) };
+            let buf = side.base.wrapping_byte_offset(place(i) as isize).cast_mut();
+            let Some(g) = stage(self, i, Given { buf, count, datatype }) else { continue };
+            let instead = instead.get_or_insert_with(|| {
+                let mut types = vec![0u64; (n * bytes).div_ceil(8)];
+                // SAFETY: that many bytes of handles, and room for them.
+                unsafe { types.as_mut_ptr().cast::<u8>().copy_from(side.types.cast(), n * bytes) };
+                Instead { displs: (0..n).map(&place).collect(), types }
+            });
+            instead.displs[i] = (g.buf.addr() as i64).wrapping_sub(side.base.addr() as i64);
+            // SAFETY: a place of the array.
+            unsafe { set_handle(host, instead.types.as_mut_ptr().byte_add(i * bytes).cast(), g.datatype) };
+        }
+        instead
+    }
+
+    /// Types for the host, which live as long as the operation.
+    fn types(&mut self, instead: &mut Option<Instead>, given: Handles) -> Handles {
+        let Some(instead) = instead else { return given };
+        let types = std::mem::take(&mut instead.types);
+        let at = types.as_ptr().cast();
+        self.staged.keep(Kept::Words(types));
+        at
+    }
+
+    /// Places for the host, the same.
+    fn places(&mut self, instead: Option<Instead>, given: *const isize) -> *const isize {
+        let Some(instead) = instead else { return given };
+        let at = instead.displs.as_ptr().cast();
+        self.staged.keep(Kept::Longs(instead.displs));
+        at
+    }
+}

@@ -1,0 +1,110 @@
+//! Calls among the neighbours of a topology.
+
+use std::ffi::c_int;
+
+use ddtc::policy::Call;
+
+use super::{Collective, When, collective};
+use crate::forms::{Form, Forms, Length, forward};
+use crate::handles::too_large;
+use crate::host::Host;
+use crate::messages::Given;
+use crate::neighbours::Neighbours;
+use crate::numbers::Vector;
+use crate::parts::{Own, Parts};
+use crate::signatures::{Handle, Out, argument};
+
+collective! {
+    /// # Safety
+    /// As `MPI_Neighbor_allgather` (MPI 5.0, 8.6.1) and its kin.
+    neighbor_allgather ineighbor_allgather neighbor_allgather_init Neighbor
+    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        if let Some(near) = call.neighbours(s, r) {
+            s = call.send_equal(s, 1);
+            r = call.receive_near(r, &near);
+        }
+    } => (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Neighbor_alltoall` (MPI 5.0, 8.6.2) and its kin.
+    neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init Neighbor
+    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        if let Some(near) = call.neighbours(s, r) {
+            s = call.send_equal(s, near.destinations);
+            r = call.receive_near(r, &near);
+        }
+    } => (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Neighbor_allgatherv` (MPI 5.0, 8.6.1) and its kin.
+    neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init Neighbor
+    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
+        let asked = call.group.is_some() || forms.narrows::<N>();
+        let all = if asked { Neighbours::of(host, comm) } else { None };
+        let sources = all.as_ref().map_or(0, |near| near.sources);
+        let Some(mut vector) = Vector::of(&forms, recvcounts, displs, sources) else {
+            return too_large(host, comm);
+        };
+        if let Some(near) = all.filter(|_| call.apart(s, r).is_some()) {
+            s = call.send_equal(s, 1);
+            r = call.receive_vector(r, &mut vector, Own::Nothing, |i| near.there(i));
+        }
+        let vector = call.kept(vector);
+    } => (s.buf)[s.count](s.datatype)(r.buf){vector.counts}{vector.displs}(r.datatype)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Neighbor_alltoallv` (MPI 5.0, 8.6.2) and its kin.
+    neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init Neighbor
+    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Handle)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
+        let asked = call.group.is_some() || forms.narrows::<N>();
+        let all = if asked { Neighbours::of(host, comm) } else { None };
+        let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
+        let vectors = (
+            Vector::of(&forms, sendcounts, sdispls, destinations),
+            Vector::of(&forms, recvcounts, rdispls, sources),
+        );
+        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
+        if let Some(near) = all.filter(|_| call.apart(s, r).is_some()) {
+            s = call.send_vector(s, &mut out);
+            r = call.receive_vector(r, &mut into, Own::Nothing, |i| near.there(i));
+        }
+        let (out, into) = (call.kept(out), call.kept(into));
+    } => (s.buf){out.counts}{out.displs}(s.datatype)(r.buf){into.counts}{into.displs}(r.datatype)
+}
+
+impl Collective {
+    /// The neighbours in a call that this rank may convert.
+    fn neighbours(&self, s: Given, r: Given) -> Option<Neighbours> {
+        self.apart(s, r)?;
+        Neighbours::of(self.host, self.comm)
+    }
+
+    /// Before a call that receives an equal part from every neighbour.
+    ///
+    /// # Safety
+    /// As the call.
+    unsafe fn receive_near(&mut self, given: Given, near: &Neighbours) -> Given {
+        let parts = Parts::Equal { blocks: near.sources, count: given.count };
+        let parts = if near.all_there() { parts } else { parts.only(|i| near.there(i)) };
+        // SAFETY: as the caller promises.
+        unsafe { self.receive(given, parts, Own::Nothing) }.unwrap_or(given)
+    }
+}

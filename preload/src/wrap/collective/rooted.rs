@@ -1,0 +1,150 @@
+//! Calls with a root.
+
+use std::ffi::c_int;
+
+use ddtc::policy::Call;
+
+use super::{Collective, When, collective};
+use crate::forms::{Form, Forms, Length, forward};
+use crate::group::{Group, Role};
+use crate::handles::too_large;
+use crate::host::{HandleWord, Host};
+use crate::messages::Given;
+use crate::numbers::Vector;
+use crate::parts::Own;
+use crate::signatures::{Handle, Out, argument};
+
+collective! {
+    /// # Safety
+    /// As `MPI_Bcast` (MPI 5.0, 6.4) and its kin.
+    bcast ibcast bcast_init Bcast (buffer: Out, count: N, datatype: Handle, root: Int)
+    |host, forms, call, comm| {
+        let g = Given { buf: buffer, count: count.wide(), datatype };
+        let g = match call.role(root) {
+            // Those of MPICH that cut a broadcast in a tree do so by the type.
+            _ if call.pipelined() => g,
+            Some(Role::Root) => call.send_equal(g, 1),
+            Some(Role::Other) => call.receive_equal(g, 1, Own::Nothing),
+            _ => g,
+        };
+    } => (g.buf)[g.count](g.datatype)(root)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Gather` (MPI 5.0, 6.5) and its kin.
+    gather igather gather_init Gather
+    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        if let Some((group, role)) = call.part(root, s, r) {
+            if group.takes_part(role) {
+                s = call.send_equal(s, 1);
+            }
+            if role == Role::Root {
+                let own = call.own_part(sendbuf);
+                r = call.receive_equal(r, group.blocks, own);
+            }
+        }
+    } => (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)(root)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Scatter` (MPI 5.0, 6.6) and its kin.
+    scatter iscatter scatter_init Scatter
+    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        if let Some((group, role)) = call.part(root, s, r) {
+            if role == Role::Root {
+                s = call.send_equal(s, group.blocks);
+            }
+            if group.takes_part(role) {
+                r = call.receive_equal(r, 1, Own::Nothing);
+            }
+        }
+    } => (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)(root)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Gatherv` (MPI 5.0, 6.5) and its kin; the arrays are read at the root alone.
+    gatherv igatherv gatherv_init Gather
+    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle, root: Int)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
+        let blocks = if call.group.is_some() || forms.narrows::<N>() { at_root(host, comm, root) } else { 0 };
+        let Some(mut vector) = Vector::of(&forms, recvcounts, displs, blocks) else {
+            return too_large(host, comm);
+        };
+        if let Some((group, role)) = call.part(root, s, r) {
+            if group.takes_part(role) {
+                s = call.send_equal(s, 1);
+            }
+            if role == Role::Root {
+                let own = call.own_part(sendbuf);
+                r = call.receive_vector(r, &mut vector, own, |_| true);
+            }
+        }
+        let vector = call.kept(vector);
+    } => (s.buf)[s.count](s.datatype)(r.buf){vector.counts}{vector.displs}(r.datatype)(root)
+}
+
+collective! {
+    /// # Safety
+    /// As `MPI_Scatterv` (MPI 5.0, 6.6) and its kin; the arrays are read at the root alone.
+    scatterv iscatterv scatterv_init Scatter
+    (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
+    |host, forms, call, comm| {
+        let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
+        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let blocks = if call.group.is_some() || forms.narrows::<N>() { at_root(host, comm, root) } else { 0 };
+        let Some(mut vector) = Vector::of(&forms, sendcounts, displs, blocks) else {
+            return too_large(host, comm);
+        };
+        if let Some((group, role)) = call.part(root, s, r) {
+            if role == Role::Root {
+                s = call.send_vector(s, &mut vector);
+            }
+            if group.takes_part(role) {
+                r = call.receive_equal(r, 1, Own::Nothing);
+            }
+        }
+        let vector = call.kept(vector);
+    } => (s.buf){vector.counts}{vector.displs}(s.datatype)(r.buf)[r.count](r.datatype)(root)
+}
+
+impl Collective {
+    /// What this rank is in a call with this root, if it may convert its side: the root not where it sends from the buffer that it receives
+    /// into, which is the host's to refuse.
+    fn part(&self, root: c_int, s: Given, r: Given) -> Option<(Group, Role)> {
+        let (group, role) = (self.group?, self.role(root)?);
+        (role != Role::Root || s.buf != r.buf).then_some((group, role))
+    }
+
+    /// Whether the host may cut this broadcast by its local type: MPICH's trees of nonblocking ones where a length of their pieces is set, by
+    /// its variable or in a file of algorithms.
+    fn pipelined(&self) -> bool {
+        !matches!(self.when, When::Blocking) && self.host.cuts_segments() && tree_pieces()
+    }
+}
+
+/// Whether variables say how long the pieces of nonblocking broadcasts are.
+fn tree_pieces() -> bool {
+    static SET: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    let names = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let tells = |name: &str| {
+        name.ends_with("_IBCAST_TREE_PIPELINE_CHUNK_SIZE")
+            || name.ends_with("_COLL_SELECTION_TUNING_JSON_FILE")
+    };
+    *SET.get_or_init(|| names().any(|name| tells(&name)))
+}
+
+/// Parts that the root's arrays have; none elsewhere, where they mean nothing.
+fn at_root(host: &'static Host, comm: HandleWord, root: c_int) -> i64 {
+    Group::ask(host, comm).filter(|g| g.role(host, root) == Some(Role::Root)).map_or(0, |g| g.blocks)
+}

@@ -1,0 +1,106 @@
+/* A layout of each class, packed by hand too, and medians of rounds. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 101, CLASSES = 6 };
+static const char *const classes[CLASSES] = {"strided-short", "strided-long", "blocks-short",
+                                             "blocks-long",   "table-short",  "table-long"};
+
+/* What is packed: runs at `places` of an instance, or by a stride, or parts of structures. */
+struct layout {
+  const char *name;
+  MPI_Datatype type;
+  int count, block, parts;
+  long bytes, runs, stride, extent;
+  int *places;
+};
+
+/* The layout of a class with about that many bytes; 0 where the class has none so small. */
+static int layout(struct layout *l, int class, long want) {
+  MPI_Datatype s, t;
+  memset(l, 0, sizeof *l);
+  l->name = classes[class];
+  l->count = 1;
+  l->block = class % 2 ? 128 : 8;
+  long n = class == 2 ? want / 24 + 1 : class == 3 ? want / 256 : want / l->block;
+  if (n < (class >= 4 ? 20 : 2)) return 0;
+  l->runs = n;
+  if (class < 2) {
+    l->stride = 2 * l->block;
+    MPI_Type_vector((int)n, l->block / 8, l->block / 4, MPI_DOUBLE, &t);
+  } else if (class == 2 || class == 3) {
+    int lengths[2][3] = {{1, 1, 3}, {100, 70, 86}};
+    MPI_Aint at[2][3] = {{0, 8, 16}, {0, 128, 256}};
+    MPI_Datatype of[2][3] = {{MPI_INT, MPI_DOUBLE, MPI_FLOAT}, {MPI_CHAR, MPI_CHAR, MPI_CHAR}};
+    MPI_Type_create_struct(3, lengths[class - 2], at[class - 2], of[class - 2], &s);
+    MPI_Type_create_resized(s, 0, class == 2 ? 32 : 384, &t);
+    MPI_Type_free(&s);
+    l->count = (int)n;
+    l->parts = class - 1;
+  } else {
+    unsigned seed = 1;
+    l->places = malloc(n * sizeof *l->places);
+    for (long i = 0, p = 0; i < n; i++) {
+      l->places[i] = (int)p;
+      seed = seed * 1103515245u + 12345;
+      p += l->block / 8 + 1 + (seed >> 16) % 5;
+    }
+    MPI_Type_create_indexed_block((int)n, l->block / 8, l->places, MPI_DOUBLE, &t);
+  }
+  MPI_Type_commit(&t);
+  int size;
+  MPI_Aint lb, extent;
+  MPI_Type_size(t, &size);
+  MPI_Type_get_extent(t, &lb, &extent);
+  l->type = t;
+  l->bytes = (long)size * l->count;
+  l->extent = (long)extent * l->count;
+  return 1;
+}
+
+static void forget(struct layout *l) {
+  MPI_Type_free(&l->type);
+  free(l->places);
+}
+
+/* Packs what begins at `user`, or unpacks it. */
+static void by_hand(const struct layout *l, char *user, char *p, int pack) {
+#define MOVE(at, n) do { if (pack) memcpy(p, user + (at), n); else memcpy(user + (at), p, n); p += n; } while (0)
+#define RUNS(n) for (long i = 0; i < l->runs; i++) MOVE(l->places ? 8L * l->places[i] : i * l->stride, n)
+  if (l->parts == 1) for (long i = 0; i < l->runs; i++) { MOVE(32 * i, 4); MOVE(32 * i + 8, 8); MOVE(32 * i + 16, 12); }
+  else if (l->parts == 2) for (long i = 0; i < l->runs; i++) { MOVE(384 * i, 100); MOVE(384 * i + 128, 70); MOVE(384 * i + 256, 86); }
+  else if (l->block == 8) RUNS(8);
+  else RUNS(128);
+}
+
+/* The ways to send a layout: by the library that stands before MPI, by the bare host, packed by hand. */
+enum { CONVERTED, BARE, BY_HAND, WAYS };
+
+static int by_value(const void *a, const void *b) { double d = *(double *)a - *(double *)b; return (d > 0) - (d < 0); }
+static double median(double *v, int n) { qsort(v, n, sizeof *v, by_value); return v[n / 2]; }
+static double deviation(double *v, int n, double m) {
+  double d[MOST];
+  for (int i = 0; i < n; i++) d[i] = v[i] > m ? v[i] - m : m - v[i];
+  return 100 * median(d, n) / m;
+}
+
+/* Interleaved rounds of `time`, which makes a call n times in a way and returns the microseconds of one: the row that follows `name`. */
+static void measure(const char *name, const struct layout *l, double budget, int rounds, int rank,
+                    double (*time)(int way, const struct layout *l, long n)) {
+  double v[WAYS][MOST], m[WAYS], noise = 0;
+  long n[WAYS];
+  for (int way = 0; way < WAYS; way++) {
+    time(way, l, 3);
+    n[way] = 1 + (long)(budget * 1000 / (2 * time(way, l, 3)));
+    PMPI_Bcast(&n[way], 1, MPI_LONG, 0, MPI_COMM_WORLD);
+  }
+  for (int r = 0; r < rounds; r++) for (int way = 0; way < WAYS; way++) v[way][r] = time(way, l, n[way]);
+  for (int way = 0; way < WAYS; way++) {
+    m[way] = median(v[way], rounds);
+    double d = deviation(v[way], rounds, m[way]);
+    noise = d > noise ? d : noise;
+  }
+  if (rank == 0) { printf("%s%s,%ld,%.2f,%.2f,%.2f,%.1f\n", name, l->name, l->bytes, m[0], m[1], m[2], noise); fflush(stdout); }
+}
