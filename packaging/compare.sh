@@ -1,50 +1,131 @@
 #!/bin/sh
-# Compares interfaces with those of the last release: the Rust items by cargo-semver-checks, the C library by abidiff.
+# Compares interfaces with those of the last release: what the Rust crate has at its root by cargo-semver-checks, the C library by abidiff.
 #
-#   packaging/compare.sh [TAG]
+#   packaging/compare.sh [COMMIT]       with the release that packaging/released names, or with COMMIT
+#   packaging/compare.sh --self-check   only whether both comparisons notice what breaks programs, on two tiny pairs; done at each run
 #
-# TAG: by default the newest tag vX.Y.Z that this commit comes from. Before the first one there is nothing that was promised to anybody: the
-# script says so and compares nothing. (The exports of the C library are held to capi/tests/abi.txt at any time.)
-# Allowed are additions, whatever a new major version (while it is 0: a new minor version) says, and fields at the end of ddtc_config.
+# Allowed are additions, whatever a new major version (while it is 0: a new minor version) says, fields at the end of ddtc_config, and anything
+# inside what C holds by pointers alone: committed types.
+# Left out are the rooms of the crate, which may change in any release (src/lib.rs, "Stability"): they are hidden on both sides. The exports
+# of the C library are held to capi/tests/abi.txt at any time.
+#
+# cargo-semver-checks is pinned and built below the target folder, once.
 set -eu
 
 cd "$(dirname "$0")/.."
 fail() { echo "compare.sh: $*" >&2; exit 1; }
-tag=${1-$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || true)}
-if [ -z "$tag" ]; then
-    echo "compare.sh: no tag v* yet: no release to compare with"
-    exit 0
-fi
-git rev-parse --verify --quiet "$tag^{commit}" >/dev/null || fail "$tag: no such tag or commit"
 target=${CARGO_TARGET_DIR:-$PWD/target}
-series() { sed -n 's/^#define DDTC_VERSION_\(MAJOR\|MINOR\) \([0-9]*\)$/\2/p' "$1/capi/include/ddtc.h" | paste -sd.; }
+mkdir -p "$target/compare"
+work=$(cd "$target/compare" && pwd)
+cargo=${CARGO:-cargo}
 
-base=$target/compare/base
-rm -rf "$base"
-mkdir -p "$base"
-git archive "$tag" | tar -x -C "$base"
-
-if [ ! -x "$target/tools/bin/cargo-semver-checks" ]; then
-    cargo install cargo-semver-checks --version 0.51.0 --locked --root "$target/tools" --target-dir "$target/tools/build"
+# Everything that is needed is looked for before anything is built.
+base=
+if [ "${1-}" != --self-check ]; then
+    command -v git >/dev/null || fail "git is missing: install it"
+    git rev-parse --git-dir >/dev/null 2>&1 || fail "these sources are no clone of the repository, from which the last release is taken: clone it"
+    release=$(sed '/^#/d' packaging/released)
+    read -r version commit date <<RELEASE
+$release
+RELEASE
+    # The tag is the commit's name for people: where there is one it must be the same.
+    tagged=$(git rev-parse --verify --quiet "v$version^{commit}" || true)
+    [ -z "$tagged" ] || [ "$tagged" = "$commit" ] || fail "tag v$version is $tagged, packaging/released says $commit: which one was released?"
+    if [ $# -gt 0 ]; then
+        commit=$(git rev-parse --verify --quiet "$1^{commit}") || fail "$1: no such commit or tag here"
+        version=$1
+    fi
+    git cat-file -e "$commit^{commit}" 2>/dev/null ||
+        fail "$commit, which is version $version of $date, is not in this clone: fetch it (git fetch --unshallow, or git fetch origin $commit)"
+    base=$work/base-$commit
 fi
-"$target/tools/bin/cargo-semver-checks" semver-checks --package ddtc --baseline-root "$base" --target-dir "$target/compare/semver"
-
-if ! command -v abidiff >/dev/null; then
-    apt-get install -y -qq abigail-tools >/dev/null 2>&1 || fail "abidiff is missing: install abigail-tools"
-fi
-# With all debug data, by which types are compared; without link-time optimization, which costs minutes and changes no interface.
-for side in "$base" "$PWD"; do
-    (cd "$side" && CARGO_PROFILE_QUICK_DEBUG=2 CARGO_TARGET_DIR="$target/compare/capi" cargo build --quiet --package ddtc-capi --profile quick)
-    cp "$target/compare/capi/quick/libddtc.so" "$target/compare/$( [ "$side" = "$PWD" ] && echo new || echo old ).so"
+for tool in cc abidiff; do
+    command -v $tool >/dev/null || fail "$tool is missing: install gcc and abigail-tools"
 done
-if [ "$(series "$base")" != "$(series .)" ]; then
-    echo "compare.sh: another soname than $tag: nothing of the C library is promised"
-    exit 0
+semver=$target/tools/bin/cargo-semver-checks
+if [ ! -x "$semver" ]; then
+    # What it compares is a few megabytes: a build without its link-time optimization is a third of the time.
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+        "$cargo" install cargo-semver-checks --version 0.51.0 --locked --root "$target/tools" --target-dir "$target/tools/build"
 fi
-cat > "$target/compare/allowed" <<'ALLOWED'
+
+# The Rust items of package $3 in folder $2 against those in folder $1.
+rust_items() {
+    features=
+    [ "$(uname -m)" = x86_64 ] || [ "$3" != ddtc ] || features="--features cranelift"
+    # Each side has a target folder of its own: in one they would take each other's place.
+    # shellcheck disable=SC2086
+    env -u CARGO_TARGET_DIR "$semver" semver-checks --manifest-path "$2/Cargo.toml" --package "$3" --baseline-root "$1" --only-explicit-features $features
+}
+
+# Library $2 against library $1, both with debug data, by which types are compared.
+c_library() { abidiff --no-added-syms --suppressions "$work/allowed" "$1" "$2"; }
+cat > "$work/allowed" <<'ALLOWED'
 [suppress_type]
   name_regexp = .*(ddtc_config|Config)$
   has_data_member_inserted_at = end
+[suppress_type]
+  name_regexp = ^(opaque|ddtc::committed::(applied::|direct::)?(Committed|Applied|Direct))$
 ALLOWED
-abidiff --no-added-syms --suppressions "$target/compare/allowed" "$target/compare/old.so" "$target/compare/new.so" ||
-    fail "the C library breaks programs that were built for $tag: see above; a new minor version gets a new soname"
+
+# A check that cannot fail is none: a function that is gone, a field that moves, and what is allowed.
+tiny=$work/tiny
+rm -rf "$tiny"
+for side in old same gone; do
+    mkdir -p "$tiny/$side/src"
+    printf '[package]\nname = "tiny"\nversion = "0.1.0"\nedition = "2024"\n[workspace]\n' > "$tiny/$side/Cargo.toml"
+    printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n    pub fn two() {}\n}\npub use room::{one, two};\n' > "$tiny/$side/src/lib.rs"
+done
+printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n}\npub use room::one;\n' > "$tiny/gone/src/lib.rs"
+# In a room only, a function may go.
+printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n    pub fn two() {}\n    pub fn three() {}\n}\npub use room::{one, two};\n' > "$tiny/old/src/lib.rs"
+library() { # name, fields of ddtc_config, fields of another structure, those of one that is opaque
+    printf 'struct ddtc_config { %s };\nstruct other { %s };\nstruct opaque { %s };\n' "$2" "$3" "$4" > "$tiny/$1.c"
+    printf 'int tiny(struct ddtc_config *c, struct other *o, struct opaque *p) { return c->size + o->b + p->n; }\n' >> "$tiny/$1.c"
+    cc -g -shared -fPIC -o "$tiny/$1.so" "$tiny/$1.c"
+}
+library old 'int size; int level;' 'int a; int b;' 'int n;'
+library longer 'int size; int level; int mode;' 'int a; int b;' 'long n; int m;'
+library moved 'int size; int mode; int level;' 'int a; int b;' 'int n;'
+library other 'int size; int level;' 'long a; int b;' 'int n;'
+said=$tiny/said
+rust_items "$tiny/old" "$tiny/same" tiny > "$said" 2>&1 || { cat "$said" >&2; fail "cargo-semver-checks refuses what is allowed"; }
+if rust_items "$tiny/old" "$tiny/gone" tiny > "$said" 2>&1; then fail "cargo-semver-checks does not notice that a function is gone"; fi
+grep -q 'function_missing' "$said" || { cat "$said" >&2; fail "cargo-semver-checks fails for another reason than a function that is gone"; }
+c_library "$tiny/old.so" "$tiny/longer.so" > "$said" 2>&1 || { cat "$said" >&2; fail "abidiff refuses a field at the end of ddtc_config, or what is opaque"; }
+for side in moved other; do
+    if c_library "$tiny/old.so" "$tiny/$side.so" > "$said" 2>&1; then fail "abidiff does not notice a structure that changed: $tiny/$side.c"; fi
+    grep -q 'offset changed' "$said" || { cat "$said" >&2; fail "abidiff fails for another reason than a structure that changed"; }
+done
+echo "compare.sh: both comparisons notice what breaks programs"
+[ -n "$base" ] || exit 0
+
+# Both sides as copies, in which the rooms are hidden.
+new=$work/new
+mkdir -p "$base" "$new"
+for side in "$base" "$new"; do
+    find "$side" -mindepth 1 -maxdepth 1 ! -name target -exec rm -rf {} +
+done
+git archive "$commit" | tar -x -C "$base"
+git ls-files -z --cached --others --exclude-standard | tar -c --null -T - --ignore-failed-read 2>/dev/null | tar -x -C "$new"
+for side in "$base" "$new"; do
+    sed -i 's/^pub mod /#[doc(hidden)]\n&/' "$side/src/lib.rs"
+done
+rust_items "$base" "$new" ddtc || fail "the crate breaks programs that were written for $version: see above"
+
+series() { sed -n 's/^#define DDTC_VERSION_\(MAJOR\|MINOR\) \([0-9]*\)$/\2/p' "$1/capi/include/ddtc.h" | paste -sd.; }
+if [ "$(series "$base")" != "$(series "$new")" ]; then
+    echo "compare.sh: another soname than that of $version: nothing of the C library is promised"
+    exit 0
+fi
+for side in "$base" "$new"; do
+    # Not optimized, which costs minutes and changes no interface. Each in its own target folder: to cargo, packages at the same place of two
+    # workspaces are one, and the older is taken for the newer.
+    (cd "$side" && env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=2 CARGO_PROFILE_DEV_OPT_LEVEL=0 "$cargo" build --quiet --package ddtc-capi --lib)
+done
+if cmp -s "$base/target/debug/libddtc.so" "$new/target/debug/libddtc.so" && ! git diff --quiet "$commit" -- src capi/src; then
+    fail "both libraries are the same file, though sources differ: the comparison would compare nothing"
+fi
+c_library "$base/target/debug/libddtc.so" "$new/target/debug/libddtc.so" ||
+    fail "the C library breaks programs that were built for $version: see above; a new minor version gets a new soname"
+echo "compare.sh: nothing that $version promised is broken"

@@ -12,6 +12,10 @@ from ddtc import Datatype
 
 
 class Constructors(unittest.TestCase):
+    def test_named_types_are_attributes(self):
+        self.assertEqual(ddtc.TWOINT, Datatype("2int"))
+        self.assertTrue(all(name.isidentifier() and hasattr(ddtc, name) for name in ddtc.__all__))
+
     def test_each_is_its_text(self):
         d, i = ddtc.DOUBLE, ddtc.INT
         for made, text in [
@@ -49,6 +53,7 @@ class Constructors(unittest.TestCase):
     def test_drawings(self):
         picture = Datatype("vector(2, 1, 3, int)").draw(count=2)
         self.assertIn("svg", picture._repr_svg_())
+        self.assertRegex(picture._repr_html_(), '^<img alt="memory of 2 x vector[(]2,1,3,int[)]" style="max-width: 100%')
         self.assertGreater(len(str(picture).splitlines()), 2)
         with self.assertRaisesRegex(ValueError, "at most"):
             Datatype.indexed_block(1, list(range(0, 200000, 2)), ddtc.INT).draw()

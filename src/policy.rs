@@ -344,6 +344,18 @@ pub enum Family {
     Other,
 }
 
+impl Family {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Mpich => "mpich",
+            Family::Intel => "intel",
+            Family::OpenMpi => "openmpi",
+            Family::Other => "other",
+        }
+    }
+}
+
 /// An MPI library: family and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Library {
@@ -366,35 +378,27 @@ impl Library {
         } else {
             Family::Other
         };
-        let number = |word: &str| {
-            let word = word.trim_start_matches('v');
-            let parts = word.split(|c: char| !c.is_ascii_digit());
-            let mut version = [0; 3];
-            let mut any = false;
-            for (part, place) in parts.zip(&mut version) {
-                match part.parse() {
-                    Ok(n) => *place = n,
-                    Err(_) => break,
-                }
-                any = true;
-            }
-            any.then_some(version)
-        };
-        Library { family, version: text.split_whitespace().find_map(number).unwrap_or_default() }
+        // Numbers up to the first that is missing; what stands behind them ("rc1") has no say.
+        let mut version = [0; 3];
+        let numbers = Library::release(text).unwrap_or("").split(|c: char| !c.is_ascii_digit());
+        for (part, place) in numbers.map_while(|part| part.parse().ok()).zip(&mut version) {
+            *place = part;
+        }
+        Library { family, version }
+    }
+
+    /// The release as `MPI_Get_library_version` writes it: the first word that begins with a digit, but for a `v` before and punctuation behind it.
+    pub fn release(text: &str) -> Option<&str> {
+        let mut words = text.split([' ', '\t', '\n', ',', ':']).map(|word| word.trim_start_matches('v'));
+        words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
     }
 }
 
 /// The name of its table.
 impl fmt::Display for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let family = match self.family {
-            Family::Mpich => "mpich",
-            Family::Intel => "intel",
-            Family::OpenMpi => "openmpi",
-            Family::Other => "other",
-        };
         let [major, minor, patch] = self.version;
-        write!(f, "{family}-{major}.{minor}.{patch}")
+        write!(f, "{}-{major}.{minor}.{patch}", self.family.name())
     }
 }
 
@@ -473,10 +477,15 @@ mod tests {
             ("MPICH Version: 5.0.2", "mpich-5.0.2"),
             ("Intel(R) MPI Library 2021.18 for Linux* OS", "intel-2021.18.0"),
             ("Open MPI v5.0.11, package: Open MPI x@y", "openmpi-5.0.11"),
+            ("MPICH Version:\t4.2.0rc1", "mpich-4.2.0"),
+            ("HPE MPI 2.26", "other-2.26.0"),
             ("Nobody's MPI", "other-0.0.0"),
         ] {
             assert_eq!(Library::of(text).to_string(), name);
         }
+        assert_eq!(Library::release("MPICH Version:\t4.2.0rc1"), Some("4.2.0rc1"));
+        assert_eq!(Library::release("Open MPI v5.0.11, package: Open MPI x@y"), Some("5.0.11"));
+        assert_eq!(Library::release("Nobody's MPI"), None);
         assert_eq!(file(Some("/c"), Some("/h")), Some("/c/ddtc/policy".into()));
         assert_eq!(file(Some("relative"), Some("/h")), Some("/h/.config/ddtc/policy".into()));
         assert_eq!(file(None, None), None);

@@ -99,6 +99,7 @@ fn functions_are_made_of_addresses_in_one_room() {
         "src/bin/ddtc/bench/native.rs",
         "src/bin/ddtc/doctor/rank.rs",
         "src/bin/ddtc/hunt/library/functions.rs",
+        "src/bin/ddtc/loaded.rs",
         "src/kernel.rs",
         "src/kernel/precompiled.rs",
     ];

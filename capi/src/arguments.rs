@@ -1,9 +1,9 @@
-//! Arguments as C passes them: numbers of two widths, arrays with a length beside them, places for results, handles.
+//! Arguments as C passes them: numbers of two widths, arrays with a length beside them, strings, places for results, handles.
 //!
 //! Here alone raw pointers of callers become references, after the checks that can be made: not null where something is to be read or
 //! written, lengths not negative. That the memory is there is the caller's side of the contract in ddtc.h.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ macro_rules! export {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
             #[allow(unused_unsafe)]
-            $crate::errors::guard(
+            $crate::guard::guard(
                 // SAFETY: the caller keeps the contract of the declaration in ddtc.h: pointers are null or point to
                 // as much memory of their type as the arguments beside them say.
                 || unsafe { $body },
@@ -111,7 +111,7 @@ impl<T: Copy> Out<T> {
     }
 }
 
-impl Out<std::ffi::c_char> {
+impl Out<c_char> {
     /// Writes bytes from here on, and a NUL if asked.
     ///
     /// # Safety
@@ -206,6 +206,37 @@ pub(crate) unsafe fn numbers<N: Number>(
     // SAFETY: as the caller promises.
     let entries = unsafe { input(operation, argument, array, n)? };
     Ok(entries.iter().map(|&x| x.wide()).collect())
+}
+
+/// The bytes of a C string argument.
+///
+/// # Safety
+/// `string` must be null or a NUL-terminated string that lives as long as the result is used.
+pub(crate) unsafe fn bytes<'a>(
+    call: &'static str,
+    argument: &'static str,
+    string: *const c_char,
+) -> Result<&'a [u8]> {
+    if string.is_null() {
+        return Err(Error::new(ErrorClass::Arg, call, argument, "NULL", "must not be a null pointer"));
+    }
+    // SAFETY: not null; the rest is the caller's promise.
+    Ok(unsafe { CStr::from_ptr(string) }.to_bytes())
+}
+
+/// A C string argument.
+///
+/// # Safety
+/// As [`bytes`].
+pub(crate) unsafe fn text<'a>(
+    call: &'static str,
+    argument: &'static str,
+    string: *const c_char,
+) -> Result<&'a str> {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { bytes(call, argument, string)? };
+    std::str::from_utf8(bytes)
+        .map_err(|_| Error::new(ErrorClass::Arg, call, argument, "not UTF-8", "must be UTF-8 text"))
 }
 
 /// The handle of a C value.

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::process::{Guard, Mutex};
 
-use crate::arguments::{export, out};
-use crate::errors::is_predefined;
+use crate::arguments::{bytes, export, out};
+use crate::classes::is_predefined;
 use crate::numbered::Numbered;
-use crate::query::bytes;
 
 /// `MPI_ERR_LASTCODE` of the standard ABI.
 const LAST_PREDEFINED: c_int = 0x3fff;

@@ -8,7 +8,7 @@ use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::object::{self, Handle};
 
 use crate::arguments::{Number, Out, Type, UNDEFINED, export, handle, input, numbers, out, to_c, tree};
-use crate::errors::Outcome;
+use crate::guard::Outcome;
 
 /// Makes the node and its handle, and only then writes the result.
 fn make<N: Number>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
@@ -350,7 +350,7 @@ export! {
 
     fn ddtc_type_parse(text: *const std::ffi::c_char, newtype: *mut Type) {
         let newtype = place("type_parse", newtype)?;
-        let text = crate::query::text("type_parse", "text", text)?;
+        let text = crate::arguments::text("type_parse", "text", text)?;
         let datatype: Datatype = text.parse()?;
         newtype.set(to_c(object::create(datatype)?));
         Ok(())

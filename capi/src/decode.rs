@@ -7,7 +7,7 @@ use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::object::{self, window};
 
 use crate::arguments::{Type, export, handle, out, output, to_c, tree};
-use crate::errors::Outcome;
+use crate::guard::Outcome;
 
 /// The small form refuses what a `_c` constructor built.
 fn small(call: &'static str, datatype: &Datatype) -> Result<()> {

@@ -8,9 +8,8 @@ use std::ffi::{c_char, c_int};
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::process::{Guard, Mutex};
 
-use crate::arguments::{Type, export, out};
+use crate::arguments::{Type, bytes, export, out};
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
-use crate::query::bytes;
 
 const NULL: i32 = 0x130;
 const ENV: i32 = 0x131;

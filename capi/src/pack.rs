@@ -8,8 +8,8 @@ use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::kind::Direction;
 use ddtc::object::{self, Object};
 
-use crate::arguments::{Number, Type, export, handle, natural, out};
-use crate::errors::Outcome;
+use crate::arguments::{Number, Type, UNDEFINED, export, handle, natural, out};
+use crate::guard::Outcome;
 
 /// What packs the type of a call.
 #[inline]
@@ -228,7 +228,7 @@ macro_rules! packing {
             let bytes = (count as i64).checked_mul(one);
             match bytes {
                 Some(bytes) => size.set(<$n>::narrow(bytes)),
-                None => size.set(<$n>::narrow(i64::from(crate::arguments::UNDEFINED))),
+                None => size.set(<$n>::narrow(i64::from(UNDEFINED))),
             }
             Ok(())
         }

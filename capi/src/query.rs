@@ -1,42 +1,10 @@
 //! Size, bounds, names, addresses, elements.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
-use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::object::{self, MAX_NAME};
 
-use crate::arguments::{Number, Type, export, handle, natural, out};
-
-/// The bytes of a C string argument.
-///
-/// # Safety
-/// `string` must be null or a NUL-terminated string that lives as long as the result is used.
-pub(crate) unsafe fn bytes<'a>(
-    call: &'static str,
-    argument: &'static str,
-    string: *const c_char,
-) -> Result<&'a [u8]> {
-    if string.is_null() {
-        return Err(Error::new(ErrorClass::Arg, call, argument, "NULL", "must not be a null pointer"));
-    }
-    // SAFETY: not null; the rest is the caller's promise.
-    Ok(unsafe { CStr::from_ptr(string) }.to_bytes())
-}
-
-/// A C string argument.
-///
-/// # Safety
-/// As [`bytes`].
-pub(crate) unsafe fn text<'a>(
-    call: &'static str,
-    argument: &'static str,
-    string: *const c_char,
-) -> Result<&'a str> {
-    // SAFETY: as the caller promises.
-    let bytes = unsafe { bytes(call, argument, string)? };
-    std::str::from_utf8(bytes)
-        .map_err(|_| Error::new(ErrorClass::Arg, call, argument, "not UTF-8", "must be UTF-8 text"))
-}
+use crate::arguments::{Number, Type, UNDEFINED, bytes, export, handle, natural, out};
 
 macro_rules! queries {
     ($($size:ident $extent:ident $true_extent:ident $elements:ident $count:ident $n:ty, $a:ty;)*) => {export! {$(
@@ -75,7 +43,7 @@ macro_rules! queries {
             let count = out(CALL, "count", count)?;
             let bytes = natural(CALL, "bytes", bytes)?;
             let found = object::with(CALL, handle(datatype), |o| object::elements(o.datatype(), bytes))?;
-            count.set(<$n>::narrow(found.unwrap_or(i64::from(crate::arguments::UNDEFINED))));
+            count.set(<$n>::narrow(found.unwrap_or(i64::from(UNDEFINED))));
             Ok(())
         }
 
@@ -88,7 +56,7 @@ macro_rules! queries {
                 0 => (bytes == 0).then_some(0),
                 _ => (bytes % size == 0).then_some(bytes / size),
             };
-            count.set(<$n>::narrow(whole.unwrap_or(i64::from(crate::arguments::UNDEFINED))));
+            count.set(<$n>::narrow(whole.unwrap_or(i64::from(UNDEFINED))));
             Ok(())
         }
     )*}};

@@ -9,7 +9,7 @@ use ddtc::object::{self, Object};
 use ddtc::process::{Guard, Mutex};
 
 use crate::arguments::{Number, Type, export, handle, natural, out, to_c};
-use crate::errors::Outcome;
+use crate::guard::Outcome;
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
 use crate::pack::{bad_position, check_span, null, uncommitted};
 

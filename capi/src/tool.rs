@@ -14,8 +14,7 @@ use ddtc::tool::{
     Target, Value,
 };
 
-use crate::arguments::{Out, Type, export, handle, out, output, to_c};
-use crate::query::text;
+use crate::arguments::{Out, Type, export, handle, out, output, text, to_c};
 
 /// Handles of sessions, variables and enumerations: pointers that are never dereferenced.
 type Opaque = *mut c_void;
@@ -419,7 +418,7 @@ unsafe fn members(
     all: Vec<i32>,
     len: c_int,
     indices: *mut c_int,
-) -> crate::errors::Outcome {
+) -> crate::guard::Outcome {
     let room = usize::try_from(len).map_err(|_| invalid(call, "len", len, "must not be negative"))?;
     let n = room.min(all.len());
     // SAFETY: the caller promises `len` places.

@@ -14,7 +14,7 @@ use ddtc::process::Awaited;
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
 use crate::warn::warn;
-use ddtc::abi::queries::Queries;
+use ddtc::abi::queries::{self, Queries};
 use ddtc::abi::{Abi, Flavour, Signs};
 
 pub(crate) type CopyFn =
@@ -338,11 +338,8 @@ impl Host {
 
 /// Which ABI the host has; says so once where it is none that we know.
 fn detect(f: &Functions, scope: *mut c_void, version: &str) -> Option<&'static Abi> {
-    let abi_version = f.abi_version.and_then(|abi_version| {
-        let (mut major, mut minor) = (-1, -1);
-        // SAFETY: two integers to write to; callable at any time (MPI 5.0, 20.1).
-        (unsafe { abi_version(&raw mut major, &raw mut minor) } == 0).then_some((major, minor))
-    });
+    // SAFETY: the host's function of that name.
+    let abi_version = f.abi_version.and_then(|f| unsafe { queries::abi_version(f) });
     let file = object_of(symbol(scope, c"PMPI_Pack"));
     let has_ompi_int = !symbol(scope, c"ompi_mpi_int").is_null();
     match Abi::of(&Signs { has_ompi_int, abi_version, file: &file, version }) {
@@ -355,16 +352,8 @@ fn detect(f: &Functions, scope: *mut c_void, version: &str) -> Option<&'static A
 }
 
 fn version(f: &Functions) -> String {
-    let Some(library_version) = f.library_version else { return "no version".to_owned() };
-    let mut text = vec![0u8; 16384];
-    let mut len = 0;
-    // SAFETY: the buffer is longer than any host's MPI_MAX_LIBRARY_VERSION_STRING (8192); callable at any time.
-    if unsafe { library_version(text.as_mut_ptr().cast(), &raw mut len) } != 0 {
-        return "no version".to_owned();
-    }
-    let text = CStr::from_bytes_until_nul(&text).map_or(String::new(), |t| t.to_string_lossy().into_owned());
-    let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
-    words.join(" ")
+    // SAFETY: the host's function of that name.
+    f.library_version.and_then(|f| unsafe { queries::version(f) }).unwrap_or_else(|| "no version".to_owned())
 }
 
 fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {

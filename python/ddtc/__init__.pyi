@@ -1,78 +1,90 @@
-from collections.abc import Buffer, Sequence
-from typing import Any, Literal, final
+# The package. Named types are those of MPI, C's and Fortran's; mypy's stubtest holds this to what there is.
+from typing import Final
 
-__version__: str
+from ._ddtc import Committed, Datatype, Error
+from ._draw import Drawing
 
-class Error(ValueError):
-    """What a constructor, a commit or a call refuses: the operation, the argument, its value and the rule."""
+__all__ = [
+    "Committed", "Datatype", "Drawing", "Error", "__version__", "CHAR", "SIGNED_CHAR", "UNSIGNED_CHAR", "WCHAR", "SHORT", "UNSIGNED_SHORT", "INT",
+    "UNSIGNED", "LONG", "UNSIGNED_LONG", "LONG_LONG_INT", "UNSIGNED_LONG_LONG", "FLOAT", "DOUBLE", "LONG_DOUBLE", "C_BOOL", "INT8_T", "INT16_T", "INT32_T",
+    "INT64_T", "UINT8_T", "UINT16_T", "UINT32_T", "UINT64_T", "C_COMPLEX", "C_DOUBLE_COMPLEX", "C_LONG_DOUBLE_COMPLEX", "BYTE", "PACKED", "AINT", "COUNT",
+    "OFFSET", "CXX_BOOL", "CXX_FLOAT_COMPLEX", "CXX_DOUBLE_COMPLEX", "CXX_LONG_DOUBLE_COMPLEX", "CHARACTER", "LOGICAL", "INTEGER", "REAL",
+    "DOUBLE_PRECISION", "COMPLEX", "DOUBLE_COMPLEX", "INTEGER1", "INTEGER2", "INTEGER4", "INTEGER8", "INTEGER16", "REAL2", "REAL4", "REAL8", "REAL16",
+    "COMPLEX4", "COMPLEX8", "COMPLEX16", "COMPLEX32", "LOGICAL1", "LOGICAL2", "LOGICAL4", "LOGICAL8", "LOGICAL16", "FLOAT_INT", "DOUBLE_INT", "LONG_INT",
+    "TWOINT", "SHORT_INT", "LONG_DOUBLE_INT", "TWOREAL", "TWODOUBLE_PRECISION", "TWOINTEGER", "LB", "UB",
+]
 
-@final
-class Datatype:
-    """A derived datatype of MPI: immutable, and equal to another one if it was built by the same constructors and arguments."""
+__version__: Final[str]
 
-    def __new__(cls, text: str) -> Datatype: ...
-    @staticmethod
-    def named_types() -> dict[str, Datatype]: ...
-    @staticmethod
-    def contiguous(count: int, oldtype: Datatype) -> Datatype: ...
-    @staticmethod
-    def vector(count: int, blocklength: int, stride: int, oldtype: Datatype) -> Datatype: ...
-    @staticmethod
-    def hvector(count: int, blocklength: int, stride: int, oldtype: Datatype) -> Datatype: ...
-    @staticmethod
-    def indexed(blocklengths: Sequence[int], displacements: Sequence[int], oldtype: Datatype) -> Datatype: ...
-    @staticmethod
-    def hindexed(blocklengths: Sequence[int], displacements: Sequence[int], oldtype: Datatype) -> Datatype: ...
-    @staticmethod
-    def indexed_block(blocklength: int, displacements: Sequence[int], oldtype: Datatype) -> Datatype: ...
-    @staticmethod
-    def hindexed_block(blocklength: int, displacements: Sequence[int], oldtype: Datatype) -> Datatype: ...
-    @staticmethod
-    def struct(blocklengths: Sequence[int], displacements: Sequence[int], types: Sequence[Datatype]) -> Datatype: ...
-    @staticmethod
-    def subarray(
-        sizes: Sequence[int], subsizes: Sequence[int], starts: Sequence[int], oldtype: Datatype, order: Literal["C", "F"] = "C"
-    ) -> Datatype: ...
-    @staticmethod
-    def resized(lb: int, extent: int, oldtype: Datatype) -> Datatype: ...
-    @staticmethod
-    def from_mpi(datatype: Any) -> Datatype: ...
-    @staticmethod
-    def from_dtype(dtype: Any) -> Datatype: ...
-    @staticmethod
-    def from_array(array: Any) -> Datatype: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def lb(self) -> int: ...
-    @property
-    def extent(self) -> int: ...
-    @property
-    def true_lb(self) -> int: ...
-    @property
-    def true_extent(self) -> int: ...
-    def commit(self) -> Committed: ...
-    def draw(self, count: int = 1) -> Drawing: ...
-    def __hash__(self) -> int: ...
-    def __eq__(self, other: object) -> bool: ...
-
-@final
-class Committed:
-    """A datatype with the code that packs it. Any number of threads may use one."""
-
-    @property
-    def datatype(self) -> Datatype: ...
-    def packed_size(self, count: int = 1) -> int: ...
-    def pack(self, source: Buffer, target: Buffer, count: int = 1, origin: int = 0) -> int: ...
-    def packed(self, source: Buffer, count: int = 1, origin: int = 0) -> bytes: ...
-    def unpack(self, source: Buffer, target: Buffer, count: int = 1, origin: int = 0) -> int: ...
-
-class Drawing:
-    """A picture of a datatype: characters where it is printed, SVG in a notebook."""
-
-    @property
-    def svg(self) -> str: ...
-    def save(self, path: str) -> None: ...
-    def _repr_svg_(self) -> str: ...
-
-def __getattr__(name: str) -> Datatype: ...
+CHAR: Final[Datatype]
+SIGNED_CHAR: Final[Datatype]
+UNSIGNED_CHAR: Final[Datatype]
+WCHAR: Final[Datatype]
+SHORT: Final[Datatype]
+UNSIGNED_SHORT: Final[Datatype]
+INT: Final[Datatype]
+UNSIGNED: Final[Datatype]
+LONG: Final[Datatype]
+UNSIGNED_LONG: Final[Datatype]
+LONG_LONG_INT: Final[Datatype]
+UNSIGNED_LONG_LONG: Final[Datatype]
+FLOAT: Final[Datatype]
+DOUBLE: Final[Datatype]
+LONG_DOUBLE: Final[Datatype]
+C_BOOL: Final[Datatype]
+INT8_T: Final[Datatype]
+INT16_T: Final[Datatype]
+INT32_T: Final[Datatype]
+INT64_T: Final[Datatype]
+UINT8_T: Final[Datatype]
+UINT16_T: Final[Datatype]
+UINT32_T: Final[Datatype]
+UINT64_T: Final[Datatype]
+C_COMPLEX: Final[Datatype]
+C_DOUBLE_COMPLEX: Final[Datatype]
+C_LONG_DOUBLE_COMPLEX: Final[Datatype]
+BYTE: Final[Datatype]
+PACKED: Final[Datatype]
+AINT: Final[Datatype]
+COUNT: Final[Datatype]
+OFFSET: Final[Datatype]
+CXX_BOOL: Final[Datatype]
+CXX_FLOAT_COMPLEX: Final[Datatype]
+CXX_DOUBLE_COMPLEX: Final[Datatype]
+CXX_LONG_DOUBLE_COMPLEX: Final[Datatype]
+CHARACTER: Final[Datatype]
+LOGICAL: Final[Datatype]
+INTEGER: Final[Datatype]
+REAL: Final[Datatype]
+DOUBLE_PRECISION: Final[Datatype]
+COMPLEX: Final[Datatype]
+DOUBLE_COMPLEX: Final[Datatype]
+INTEGER1: Final[Datatype]
+INTEGER2: Final[Datatype]
+INTEGER4: Final[Datatype]
+INTEGER8: Final[Datatype]
+INTEGER16: Final[Datatype]
+REAL2: Final[Datatype]
+REAL4: Final[Datatype]
+REAL8: Final[Datatype]
+REAL16: Final[Datatype]
+COMPLEX4: Final[Datatype]
+COMPLEX8: Final[Datatype]
+COMPLEX16: Final[Datatype]
+COMPLEX32: Final[Datatype]
+LOGICAL1: Final[Datatype]
+LOGICAL2: Final[Datatype]
+LOGICAL4: Final[Datatype]
+LOGICAL8: Final[Datatype]
+LOGICAL16: Final[Datatype]
+FLOAT_INT: Final[Datatype]
+DOUBLE_INT: Final[Datatype]
+LONG_INT: Final[Datatype]
+TWOINT: Final[Datatype]
+SHORT_INT: Final[Datatype]
+LONG_DOUBLE_INT: Final[Datatype]
+TWOREAL: Final[Datatype]
+TWODOUBLE_PRECISION: Final[Datatype]
+TWOINTEGER: Final[Datatype]
+LB: Final[Datatype]
+UB: Final[Datatype]

@@ -1,5 +1,7 @@
 """Pictures of datatypes, by the command that comes with the package."""
 
+import base64
+import html
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,6 +19,8 @@ class Drawing:
         if len(text.encode()) > _LONGEST:
             raise ValueError(f"draw: the datatype's text has {len(text)} characters: must have at most {_LONGEST}")
         self._arguments = ["draw", text, f"--count={count}"]
+        # For those who do not see it; long lists are cut.
+        self._words = f"memory of {count} x {text[:200]}"
 
     def _run(self, *more: str) -> str:
         done = subprocess.run([PROGRAM, *self._arguments, *more], capture_output=True, text=True)
@@ -39,6 +43,11 @@ class Drawing:
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+    def _repr_html_(self) -> str:
+        # An image, which shrinks where the notebook is narrower than the picture: what SVG by itself does not, its notes are cut off.
+        data = base64.b64encode(self.svg.encode()).decode()
+        return f'<img alt="{html.escape(self._words)}" style="max-width: 100%; height: auto" src="data:image/svg+xml;base64,{data}">'
 
     def save(self, path: str) -> None:
         """Writes the picture to a file whose name ends in .svg or .png."""

@@ -1,15 +1,20 @@
-//! Envelope and contents of a library's datatype, by the library's own functions: what both the preload library and `ddtc check --mpi` ask.
+//! What is asked of an MPI library by its own functions: its version, and envelope and contents of its datatypes. The preload library and the
+//! command line tool ask the same.
 //!
 //! The large-count form is used where there is one. Handles are 64-bit words (see [`super`]). Nothing of an answer is trusted but that the
 //! library keeps to the lengths of the arrays that it is given.
 #![allow(unsafe_code)] // Functions of another library, which take raw pointers.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::Abi;
 use crate::datatype::contents::{Contents, Envelope};
 use crate::error::{Error, ErrorClass, Result};
 
+/// `MPI_Get_library_version`.
+pub type VersionFn = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
+/// `MPI_Abi_get_version`.
+pub type AbiVersionFn = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 /// `MPI_Type_get_envelope`.
 pub type EnvelopeFn = unsafe extern "C" fn(u64, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
 /// `MPI_Type_get_envelope_c`.
@@ -21,6 +26,30 @@ pub type ContentsFn =
 /// `MPI_Type_get_contents_c`.
 pub type LargeContentsFn =
     unsafe extern "C" fn(u64, i64, i64, i64, i64, *mut c_int, *mut isize, *mut i64, *mut c_void) -> c_int;
+
+/// What a library calls itself: the first line of its version (MPI 5.0, 9.1.1), words with one space between them. `None` if the call fails.
+///
+/// # Safety
+/// The function is the library's.
+pub unsafe fn version(function: VersionFn) -> Option<String> {
+    let mut text = vec![0u8; 16384];
+    let mut length = 0;
+    // SAFETY: more room than any library's MPI_MAX_LIBRARY_VERSION_STRING (8192), and a number to write to; callable at any time.
+    let code = unsafe { function(text.as_mut_ptr().cast(), &raw mut length) };
+    let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy();
+    let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
+    (code == 0).then(|| words.join(" "))
+}
+
+/// Version and subversion of the standard's ABI that a library has (MPI 5.0, 20.1). `None` if the call fails.
+///
+/// # Safety
+/// The function is the library's.
+pub unsafe fn abi_version(function: AbiVersionFn) -> Option<(c_int, c_int)> {
+    let (mut major, mut minor) = (-1, -1);
+    // SAFETY: two numbers to write to; callable at any time.
+    (unsafe { function(&raw mut major, &raw mut minor) } == 0).then_some((major, minor))
+}
 
 /// The functions of one library; `None` where it has no such symbol.
 #[derive(Clone, Copy, Debug)]

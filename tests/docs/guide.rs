@@ -36,7 +36,20 @@ fn it_is_two_pages() {
 }
 
 #[test]
-fn the_changelog_has_the_version() {
-    let version = env!("CARGO_PKG_VERSION");
-    assert!(read("CHANGELOG.md").contains(version), "CHANGELOG.md says nothing of {version}");
+fn the_changelog_has_the_release_that_interfaces_are_compared_with() {
+    let release = read("packaging/released");
+    let lines: Vec<&str> = release.lines().filter(|l| !l.starts_with('#')).collect();
+    let [line] = lines[..] else { panic!("packaging/released: one release, not {lines:?}") };
+    let [version, commit, date] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+    assert!(commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit()), "a whole commit: {commit}");
+    let changelog = read("CHANGELOG.md");
+    let headings: Vec<&str> = changelog.lines().filter_map(|l| l.strip_prefix("## ")).collect();
+    let last = headings.iter().find(|h| **h != "Unreleased").expect("a release in CHANGELOG.md");
+    assert_eq!(
+        *last,
+        format!("{version} ({date})"),
+        "the newest release of CHANGELOG.md and of packaging/released"
+    );
+    let number = |v: &str| v.split('.').map(|n| n.parse().expect("a number")).collect::<Vec<u32>>();
+    assert!(number(version) <= number(env!("CARGO_PKG_VERSION")), "{version} is newer than the workspace");
 }

@@ -86,6 +86,11 @@ fn what_is_installed_works_wherever_it_is_moved() {
     }
     let page = fs::read_to_string(prefix.join("share/man/man1/ddtc-doctor.1")).unwrap();
     assert!(page.contains("mpiexec") && page.contains(".TH"), "{page}");
+    // Bash reads its completions. Those of zsh and fish are not read here: neither shell is needed otherwise.
+    let complete =
+        "source \"$0\"; COMP_WORDS=(ddtc do); COMP_CWORD=1; _ddtc ddtc do ddtc; echo \"${COMPREPLY[@]}\"";
+    let completions = prefix.join("share/bash-completion/completions/ddtc");
+    assert_eq!(done(Command::new("bash").args(["-c", complete]).arg(completions)), "doctor\n");
     // No file that is read as text names where it was installed, but for none at all.
     for file in ["lib/pkgconfig/ddtc.pc", "share/ddtc/manifest", "share/ddtc/uninstall"] {
         let text = fs::read_to_string(prefix.join(file)).unwrap();
@@ -261,14 +266,26 @@ fn a_debian_package_has_the_same_files() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Spack itself is in no registry of packages that tests may use: that the recipe is Python, and what it says is so, is all that is checked.
+/// The recipe is run with packaging/spack/run.py in the place of Spack, which no registry of packages has: what it says, and what its `install` does.
 #[test]
 fn the_spack_recipe_says_what_is_so() {
-    let recipe = script().parent().unwrap().join("packaging/spack/package.py");
-    let check = "import ast, sys; ast.parse(open(sys.argv[1]).read())";
-    done(Command::new("python3").args(["-c", check]).arg(&recipe));
+    let folder = script().parent().unwrap().join("packaging/spack");
+    let prefix = scratch("spack").join("prefix");
+    let mut run = Command::new("python3");
+    run.arg(folder.join("run.py"))
+        .arg(&prefix)
+        .arg("+static")
+        .env("INSTALL_BUILT", built())
+        .env_remove("DESTDIR");
+    let said = done(&mut run);
+    assert!(said.lines().any(|l| l == format!("version {}", env!("CARGO_PKG_VERSION"))), "{said}");
+    assert!(said.lines().any(|l| l == format!("prepend_path PATH {}/bin", prefix.display())), "{said}");
+    let installed = files(&prefix);
+    assert!(installed.contains("bin/ddtc") && installed.contains("lib/libddtc.a"), "{installed:#?}");
+    assert!(!installed.iter().any(|f| f.ends_with(".debug")), "{installed:#?}");
+    fs::remove_dir_all(prefix.parent().unwrap()).unwrap();
+    let recipe = folder.join("package.py");
     let text = fs::read_to_string(recipe).unwrap();
-    assert!(text.contains(&format!("version(\"{}\")", env!("CARGO_PKG_VERSION"))), "the version");
     let manifest = fs::read_to_string(script().parent().unwrap().join("Cargo.toml")).unwrap();
     let rust = manifest.lines().find_map(|l| l.strip_prefix("rust-version = \"")?.strip_suffix('"')).unwrap();
     assert!(text.contains(&format!("depends_on(\"rust@{rust}:\"")), "Rust {rust}");

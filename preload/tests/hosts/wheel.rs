@@ -1,4 +1,5 @@
-//! The Python package: built, its tag checked, installed where there is no Rust, and used: the command under mpiexec, the module, its documents.
+//! The Python package: built, its tag checked, installed where there is no Rust, and used: the command under mpiexec, the module, its documents,
+//! its types under mypy, its pictures in a notebook.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,8 @@ use crate::setup::{Host, built, lossy, report, scratch};
 
 const NUMPY: &str = "numpy==2.3.5";
 const MPI4PY: &str = "mpi4py==4.1.2";
+/// What type-checks the module, and what runs a notebook.
+const TOOLS: &str = "mypy==2.4.1 nbconvert==7.17.2 ipykernel==7.4.0";
 
 fn done(command: &mut Command) -> (String, String) {
     let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -95,26 +98,53 @@ fn from_the_wheel_to_a_converted_message() {
     shell(
         "python -c 'import doctest, ddtc; assert doctest.testmod(ddtc).attempted >= 4 and not doctest.testmod(ddtc).failed'",
     );
-    // The stub names what there is, and nothing else.
-    let names = "import ddtc; print(*sorted(f'{c.__name__}.{n}' for c in (ddtc.Datatype, ddtc.Committed) for n in vars(c) if n[0] != '_'))";
-    let (names, _) = shell(&format!("python -c \"{names}\""));
-    let stub = fs::read_to_string(python().join("ddtc/__init__.pyi")).unwrap();
-    let mut class = "";
-    let mut listed: Vec<String> = Vec::new();
-    for line in stub.lines() {
-        if let Some(rest) = line.strip_prefix("class ") {
-            class = rest.split(['(', ':']).next().unwrap();
-        } else if let Some(rest) = line.strip_prefix("    def ").filter(|r| !r.starts_with('_'))
-            && class != "Drawing"
-        {
-            listed.push(format!("{class}.{}", rest.split('(').next().unwrap()));
-        }
+    // The stubs name what there is, and nothing else, with its arguments; a program of a user is accepted, and what it does wrong is noticed.
+    shell(&format!("pip install --quiet {TOOLS}"));
+    shell("stubtest ddtc");
+    shell("mypy --strict -p ddtc");
+    fs::copy(python().join("typed_ddtc.py"), folder.join("typed_ddtc.py")).unwrap();
+    shell("mypy --strict typed_ddtc.py && python typed_ddtc.py");
+    // A notebook, run and looked at.
+    fs::copy(python().join("draw.ipynb"), folder.join("draw.ipynb")).unwrap();
+    shell("env HOME=\"$PWD\" jupyter nbconvert --execute --to html --output drawn.html draw.ipynb");
+    let html = fs::read_to_string(folder.join("drawn.html")).unwrap();
+    assert!(html.contains("24 B in 3 blocks"), "characters where it is printed");
+    for image in pictures(&folder, &html) {
+        let [width, shown, room] = image[..] else { panic!("{image:?}") };
+        assert!(width > 600, "an image that the browser reads: {image:?}");
+        assert!(shown <= room && shown > 300, "shrunk to the notebook's width: {image:?}");
     }
-    listed.sort();
-    assert_eq!(
-        names.split_whitespace().collect::<Vec<_>>(),
-        listed,
-        "what there is (left) and the stub (right)"
-    );
     fs::remove_dir_all(folder).unwrap();
+}
+
+/// For each picture among the outputs of a notebook, as a browser shows it in a narrow window: its own width, that which it is shown in, and the room
+/// that it has, in pixels.
+fn pictures(folder: &Path, html: &str) -> Vec<Vec<u32>> {
+    let measure = "<script>addEventListener('load', () => { document.title = [...document.querySelectorAll('.jp-OutputArea img')].map(i => \
+                   `${i.naturalWidth} ${i.clientWidth} ${i.parentElement.clientWidth}`).join(';') })</script>";
+    // The template asks for scripts of other sites; none is needed, and none is to be reached.
+    fs::write(folder.join("page.html"), format!("{html}{measure}")).unwrap();
+    let named = std::env::var_os("DDTC_BROWSER").map(PathBuf::from);
+    let browser = named.unwrap_or_else(|| "chromium".into());
+    let mut look = Command::new(&browser);
+    look.args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"]);
+    look.args([
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--virtual-time-budget=10000",
+        "--window-size=800,1800",
+    ]);
+    look.arg(format!("--user-data-dir={}", folder.join("profile").display())).arg("--dump-dom");
+    let out = look.arg(format!("file://{}", folder.join("page.html").display())).output();
+    let out = out.unwrap_or_else(|e| {
+        panic!(
+            "{}: {e}: install it (Debian: apt-get install chromium), or name one in DDTC_BROWSER",
+            browser.display()
+        )
+    });
+    let page = lossy(&out.stdout);
+    let title = page.split("<title>").nth(1).and_then(|t| t.split("</title>").next()).unwrap_or_default();
+    let images: Vec<Vec<u32>> =
+        title.split(';').map(|i| i.split(' ').filter_map(|n| n.parse().ok()).collect()).collect();
+    assert_eq!(images.len(), 3, "pictures in the page: {title}\n{}", lossy(&out.stderr));
+    images
 }

@@ -10,6 +10,7 @@ mod draw;
 mod explain;
 mod generate;
 mod hunt;
+mod loaded;
 mod preload;
 mod report;
 mod segments;

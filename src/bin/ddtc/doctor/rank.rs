@@ -5,9 +5,13 @@
 //! one, Open MPI's are addresses of its objects, the standard ABI's are numbers.
 #![allow(unsafe_code)] // The functions of an MPI library, loaded by name: there is no other way to call them.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::time::Instant;
+
+use ddtc::datatype::Named;
+
+use crate::loaded::Loaded;
 
 /// What stands before each line that is meant for the parent: launchers and libraries write too.
 pub(super) const MARK: &str = "ddtc-doctor ";
@@ -20,15 +24,7 @@ const RUNS: [(c_int, c_int); 3] = [(0, 1), (2, 2), (5, 1)];
 const ROUNDS: usize = 400;
 const WARM: usize = 50;
 
-/// Handles of one ABI.
-struct Abi {
-    world: u64,
-    int: u64,
-    status_ignore: usize,
-}
-
 type Word = u64;
-type Version = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
 type Init = unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char) -> c_int;
 type Nothing = unsafe extern "C" fn() -> c_int;
 type Ask = unsafe extern "C" fn(Word, *mut c_int) -> c_int;
@@ -38,59 +34,10 @@ type OfType = unsafe extern "C" fn(*mut Word) -> c_int;
 type Send = unsafe extern "C" fn(*const c_void, c_int, Word, c_int, c_int, Word) -> c_int;
 type Recv = unsafe extern "C" fn(*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void) -> c_int;
 
-/// A library in the global scope, for as long as the process lives.
-struct Mpi {
-    handle: *mut c_void,
-}
-
-impl Mpi {
-    fn load(library: &Path) -> Result<Mpi, String> {
-        let name =
-            library.to_str().and_then(|s| CString::new(s).ok()).ok_or("the library's path is no text")?;
-        // SAFETY: `name` is a string with an end. The library's constructors run, as in every program of it; it is never closed.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-        if handle.is_null() {
-            // SAFETY: after a failed dlopen dlerror gives a string with an end, valid until this thread's next call of the loader.
-            return Err(unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy().into_owned());
-        }
-        Ok(Mpi { handle })
-    }
-
-    /// The address of a function in the global scope, else in the library's own.
-    fn address(&self, name: &str) -> Result<*mut c_void, String> {
-        let symbol = CString::new(name).map_err(|e| e.to_string())?;
-        // SAFETY: handles that dlsym takes, and a string with an end.
-        let found =
-            unsafe { [libc::RTLD_DEFAULT, self.handle].map(|scope| libc::dlsym(scope, symbol.as_ptr())) };
-        found.into_iter().find(|f| !f.is_null()).ok_or_else(|| format!("the library has no {name}"))
-    }
-
-    /// What the library calls itself, in one line.
-    fn version(&self) -> Result<String, String> {
-        let address = self.address("MPI_Get_library_version")?;
-        // SAFETY: the address of the function of that name, which every MPI declares so (MPI 5.0, 9.1.1).
-        let version = unsafe { std::mem::transmute::<*mut c_void, Version>(address) };
-        let mut text = vec![0u8; 16384];
-        let mut length = 0;
-        // SAFETY: more room than any library's MPI_MAX_LIBRARY_VERSION_STRING (8192); callable before MPI_Init.
-        let code = unsafe { version(text.as_mut_ptr().cast(), &raw mut length) };
-        let text = CStr::from_bytes_until_nul(&text).map_err(|e| e.to_string())?.to_string_lossy();
-        let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
-        if code == 0 { Ok(words.join(" ")) } else { Err(format!("MPI_Get_library_version returned {code}")) }
-    }
-
-    fn abi(&self, library: &Path) -> Result<Abi, String> {
-        let open_mpi = self.address("ompi_mpi_int").is_ok();
-        let standard = library.file_name().is_some_and(|n| n.to_string_lossy().starts_with("libmpi_abi."));
-        Ok(if standard {
-            Abi { world: 0x101, int: 0x209, status_ignore: 0 }
-        } else if open_mpi {
-            let object = |name: &str| Ok::<u64, String>(self.address(name)?.addr() as u64);
-            Abi { world: object("ompi_mpi_comm_world")?, int: object("ompi_mpi_int")?, status_ignore: 0 }
-        } else {
-            Abi { world: 0x4400_0000, int: 0x4c00_0405, status_ignore: 1 }
-        })
-    }
+/// The address of a function, as a program that is linked with the library gets it.
+fn address(mpi: &Loaded, name: &CStr) -> Result<*mut c_void, String> {
+    let found = mpi.interposed(name);
+    if found.is_null() { Err(format!("the library has no {}", name.to_string_lossy())) } else { Ok(found) }
 }
 
 /// The file of the loaded object that `MPI_Send` is in, and whether the preload library is loaded.
@@ -107,7 +54,7 @@ fn objects() -> (bool, Vec<String>) {
 
 /// Loads the library and says what it is; nothing of MPI is initialized.
 pub(super) fn load(library: &Path) -> Result<(), String> {
-    let mpi = Mpi::load(library)?;
+    let mpi = Loaded::open(library)?;
     let (preloaded, files) = objects();
     println!("{MARK}version {}", mpi.version()?);
     println!("{MARK}preloaded {preloaded}");
@@ -124,11 +71,14 @@ fn byte(at: usize, round: usize) -> u8 {
 
 /// The program: two ranks send a derived type to and fro; rank 0 says how long a message takes and whether every byte came.
 pub(super) fn run(library: &Path) -> Result<(), String> {
-    let mpi = Mpi::load(library)?;
-    let abi = mpi.abi(library)?;
+    let mpi = Loaded::open(library)?;
+    let abi = mpi.abi()?;
+    let world = mpi.handle(abi.world, abi.world_symbol);
+    let int = mpi.named(abi).into_iter().find(|&(named, _)| named == Named::Int).map(|(_, handle)| handle);
+    let int = int.ok_or("the library has no MPI_INT")?;
     macro_rules! function {
-        ($name:literal, $type:ty) => {{
-            let address = mpi.address($name)?;
+        ($name:expr, $type:ty) => {{
+            let address = address(&mpi, $name)?;
             // SAFETY: the address of the function of that name; the type is its declaration in mpi.h of the three ABIs, with handles
             // and counts in registers as they are passed there (a handle of 32 bits is the lower half of its word).
             unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
@@ -136,21 +86,21 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
     }
     let good =
         |name: &str, code: c_int| if code == 0 { Ok(()) } else { Err(format!("{name} returned {code}")) };
-    let init = function!("MPI_Init", Init);
-    let finalize = function!("MPI_Finalize", Nothing);
-    let (comm_rank, comm_size) = (function!("MPI_Comm_rank", Ask), function!("MPI_Comm_size", Ask));
-    let indexed = function!("MPI_Type_indexed", Indexed);
-    let resized = function!("MPI_Type_create_resized", Resized);
-    let (commit, free) = (function!("MPI_Type_commit", OfType), function!("MPI_Type_free", OfType));
-    let (send, recv) = (function!("MPI_Send", Send), function!("MPI_Recv", Recv));
+    let init = function!(c"MPI_Init", Init);
+    let finalize = function!(c"MPI_Finalize", Nothing);
+    let (comm_rank, comm_size) = (function!(c"MPI_Comm_rank", Ask), function!(c"MPI_Comm_size", Ask));
+    let indexed = function!(c"MPI_Type_indexed", Indexed);
+    let resized = function!(c"MPI_Type_create_resized", Resized);
+    let (commit, free) = (function!(c"MPI_Type_commit", OfType), function!(c"MPI_Type_free", OfType));
+    let (send, recv) = (function!(c"MPI_Send", Send), function!(c"MPI_Recv", Recv));
 
     // SAFETY: MPI_Init takes null for both (MPI 5.0, 11.2.1); this is the first call of MPI in the process.
     good("MPI_Init", unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) })?;
     let (mut rank, mut size) = (0, 0);
     // SAFETY: MPI is initialized; the world is a handle of this ABI; numbers to write to.
     unsafe {
-        good("MPI_Comm_rank", comm_rank(abi.world, &raw mut rank))?;
-        good("MPI_Comm_size", comm_size(abi.world, &raw mut size))?;
+        good("MPI_Comm_rank", comm_rank(world, &raw mut rank))?;
+        good("MPI_Comm_size", comm_size(world, &raw mut size))?;
     }
     if rank == 0 {
         println!("{MARK}size {size}");
@@ -160,7 +110,7 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
         let (places, lengths) = (RUNS.map(|(place, _)| place), RUNS.map(|(_, length)| length));
         // SAFETY: arrays of three numbers that live during the call, a named type of this ABI, words to write handles to.
         unsafe {
-            let code = indexed(3, lengths.as_ptr(), places.as_ptr(), abi.int, &raw mut blocks);
+            let code = indexed(3, lengths.as_ptr(), places.as_ptr(), int, &raw mut blocks);
             good("MPI_Type_indexed", code)?;
             good("MPI_Type_create_resized", resized(blocks, 0, EXTENT as isize, &raw mut t))?;
             good("MPI_Type_commit", commit(&raw mut t))?;
@@ -174,17 +124,9 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
             // the address that means none; the peer makes the call that matches.
             let code = unsafe {
                 if sending {
-                    send(user.as_ptr().cast(), count, t, peer, 1, abi.world)
+                    send(user.as_ptr().cast(), count, t, peer, 1, world)
                 } else {
-                    recv(
-                        user.as_mut_ptr().cast(),
-                        count,
-                        t,
-                        peer,
-                        1,
-                        abi.world,
-                        abi.status_ignore as *mut c_void,
-                    )
+                    recv(user.as_mut_ptr().cast(), count, t, peer, 1, world, abi.status_ignore as *mut c_void)
                 }
             };
             good(if sending { "MPI_Send" } else { "MPI_Recv" }, code)

@@ -12,13 +12,14 @@ mod queries;
 mod transfers;
 
 use std::error::Error;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::c_int;
 use std::path::Path;
 
+use ddtc::abi::Abi;
 use ddtc::abi::queries::Queries;
-use ddtc::abi::{Abi, Signs};
 use ddtc::datatype::Named;
 
+use crate::loaded::Loaded;
 use functions::Functions;
 pub(crate) use misuse::MISUSES;
 pub(crate) use objects::CallbackCounts;
@@ -53,11 +54,11 @@ pub(crate) const ABSENT: c_int = c_int::MIN;
 pub(crate) struct Library {
     f: Functions,
     abi: &'static Abi,
-    scope: *mut c_void,
     /// First line of `MPI_Get_library_version`.
     version: String,
     /// Handles of the named types, by `Named as usize`.
     named: Vec<Option<Handle>>,
+    world: u64,
     myself: u64,
     type_null: u64,
     info_null: u64,
@@ -72,61 +73,27 @@ impl Library {
     /// What the loader says; a file that is no MPI library; an MPI that does not start.
     pub(crate) fn open(path: &Path) -> Result<Library, Box<dyn Error>> {
         let shown = path.display();
-        let name = CString::new(path.to_str().ok_or("--mpi: the library's path is not UTF-8")?)?;
-        // SAFETY: a C string. That the constructors of a library may do anything is what the worker process is for.
-        let scope = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-        if scope.is_null() {
-            // SAFETY: dlerror gives null or a C string, valid until this thread's next call of the loader.
-            let said = unsafe {
-                let text = libc::dlerror();
-                if text.is_null() { None } else { Some(CStr::from_ptr(text.cast::<c_char>())) }
-            };
-            let said = said.map_or("no reason given".into(), CStr::to_string_lossy);
-            return Err(format!("--mpi {shown}: cannot be loaded: {said}").into());
-        }
-        let f = Functions::find(&|name| symbol(scope, name));
+        let loaded = Loaded::open(path).map_err(|why| format!("--mpi {shown}: cannot be loaded: {why}"))?;
+        let f = Functions::find(&|name| loaded.symbol(name));
         if let Some(absent) = f.absent() {
             return Err(format!("--mpi {shown}: is no MPI library: it has no MPI_{absent}").into());
         }
-        let version = version(&f);
-        let abi_version = f.abi_version.and_then(|abi_version| {
-            let (mut major, mut minor) = (-1, -1);
-            // SAFETY: two integers to write to; callable at any time (MPI 5.0, 20.1).
-            (unsafe { abi_version(&raw mut major, &raw mut minor) } == 0).then_some((major, minor))
-        });
-        let has_ompi_int = !symbol(scope, c"ompi_mpi_int").is_null();
-        let abi = Abi::of(&Signs {
-            has_ompi_int,
-            abi_version,
-            file: path.to_str().unwrap_or(""),
-            version: &version,
-        })
-        .map_err(|what| format!("--mpi {shown}: {what}"))?;
-        let word = |value: u64, name: &str| {
-            if name.is_empty() {
-                return value;
-            }
-            CString::new(name).map_or(0, |name| symbol(scope, &name).addr() as u64)
-        };
+        let abi = loaded.abi().map_err(|what| format!("--mpi {shown}: {what}"))?;
         let mut named = vec![None; Named::ALL.len()];
-        for (handle, n) in abi.named().filter(|&(handle, _)| handle != 0) {
+        for (n, handle) in loaded.named(abi) {
             named[n as usize] = Some(Handle(handle));
-        }
-        for (name, n) in abi.named_symbols() {
-            let handle = word(0, &format!("ompi_mpi_{name}"));
-            named[n as usize] = (handle != 0).then_some(Handle(handle));
         }
         let mut library = Library {
             f,
             abi,
-            scope,
-            version,
+            version: loaded.version()?.to_owned(),
             named,
-            myself: word(abi.myself, abi.self_symbol),
-            type_null: word(abi.type_null, abi.type_null_symbol),
-            info_null: word(abi.info_null, abi.info_null_symbol),
-            op_sum: word(abi.op_sum, abi.op_sum_symbol),
-            errors_return: word(abi.errors_return, abi.errors_return_symbol),
+            world: loaded.handle(abi.world, abi.world_symbol),
+            myself: loaded.handle(abi.myself, abi.self_symbol),
+            type_null: loaded.handle(abi.type_null, abi.type_null_symbol),
+            info_null: loaded.handle(abi.info_null, abi.info_null_symbol),
+            op_sum: loaded.handle(abi.op_sum, abi.op_sum_symbol),
+            errors_return: loaded.handle(abi.errors_return, abi.errors_return_symbol),
         };
         library.start().map_err(|what| format!("--mpi {shown}: does not start: {what}"))?;
         library.drop_absent_types();
@@ -140,12 +107,8 @@ impl Library {
         if code != 0 {
             return Err(format!("MPI_Init returns {code}"));
         }
-        let world = match self.abi.world_symbol {
-            "" => self.abi.world,
-            name => CString::new(name).map_or(0, |name| symbol(self.scope, &name).addr() as u64),
-        };
         if let Some(set) = self.f.set_errhandler {
-            for communicator in [self.myself, world] {
+            for communicator in [self.myself, self.world] {
                 // SAFETY: predefined handles.
                 unsafe { set(communicator, self.errors_return) };
             }
@@ -228,23 +191,6 @@ impl Library {
 
 fn absent(call: &'static str) -> Refusal {
     Refusal { call, class: ABSENT }
-}
-
-fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {
-    // SAFETY: a scope from dlopen, and a C string.
-    unsafe { libc::dlsym(scope, name.as_ptr()) }
-}
-
-fn version(f: &Functions) -> String {
-    let Some(library_version) = f.library_version else { return "no version".to_owned() };
-    let mut text = vec![0u8; 16384];
-    let mut len = 0;
-    // SAFETY: the buffer is longer than any library's MPI_MAX_LIBRARY_VERSION_STRING (8192); callable at any time.
-    if unsafe { library_version(text.as_mut_ptr().cast(), &raw mut len) } != 0 {
-        return "no version".to_owned();
-    }
-    let text = CStr::from_bytes_until_nul(&text).map_or(String::new(), |t| t.to_string_lossy().into_owned());
-    text.lines().next().unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Sends what the process prints from now on to standard error.

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use ddtc::policy::{Family, Library};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::confirm::Compiler;
@@ -113,16 +114,14 @@ pub(crate) fn run(hunt: &Hunt) -> Outcome {
 
 /// Name and version of a library, of what it says of itself.
 fn named(said: &str, flavour: &str, path: &Path) -> About {
-    let words: Vec<&str> = said.split([' ', ',', ':']).filter(|w| !w.is_empty()).collect();
-    let version = words
-        .iter()
-        .map(|w| w.trim_start_matches('v'))
-        .find(|w| w.starts_with(|c: char| c.is_ascii_digit()) && w.contains('.'));
-    let lower = said.to_lowercase();
-    let name = ["mpich", "open mpi", "intel", "mvapich", "cray"].into_iter().find(|n| lower.contains(n));
+    let name = match Library::of(said).family {
+        // Relatives of MPICH name themselves first.
+        Family::Other => said.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase(),
+        family => family.name().to_owned(),
+    };
     About {
-        name: name.unwrap_or("mpi").replace(' ', "").to_owned(),
-        version: version.unwrap_or(said).to_owned(),
+        name,
+        version: Library::release(said).unwrap_or(said).to_owned(),
         path: path.display().to_string(),
         flavour: flavour.to_owned(),
     }

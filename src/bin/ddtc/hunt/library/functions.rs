@@ -51,8 +51,6 @@ type Counts = *const i64;
 functions! {
     init "Init" call!(Int, Out);
     finalize "Finalize" call!();
-    library_version "Get_library_version" call!(*mut c_char, Int);
-    abi_version "Abi_get_version" call!(Int, Int);
     set_errhandler "Comm_set_errhandler" call!(Word, Word);
     error_class "Error_class" call!(c_int, Int);
     commit "Type_commit" call!(Out);

@@ -1,0 +1,71 @@
+"""Runs the recipe without Spack: what a recipe says by directives is printed, and its `install` is called, with what this file has in the place of Spack.
+
+    python3 packaging/spack/run.py PREFIX [+VARIANT ..]
+
+Spack is neither a package of PyPI nor of Debian. What it would check beyond this (concretization, names of other packages) stays unchecked.
+"""
+
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+said: list[tuple[str, tuple[object, ...], dict[str, object]]] = []
+
+
+class Package:
+    prefix: "Prefix"
+
+
+class Prefix(str):
+    """A path whose attributes are folders in it."""
+
+    def __getattr__(self, name: str) -> "Prefix":
+        return Prefix(os.path.join(self, name))
+
+
+class Executable:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(self, *arguments: str) -> None:
+        subprocess.run([self.path, *arguments], check=True)
+
+
+class Spec:
+    def __init__(self, variants: list[str]) -> None:
+        self.variants = variants
+
+    def satisfies(self, what: str) -> bool:
+        return what in self.variants
+
+
+class Environment:
+    def prepend_path(self, name: str, folder: str) -> None:
+        print("prepend_path", name, folder)
+
+
+def directive(name: str):
+    return lambda *arguments, **named: said.append((name, arguments, named))
+
+
+package = types.ModuleType("spack.package")
+directives = ["license", "version", "variant", "depends_on", "conflicts"]
+package.__dict__.update(Package=Package, Executable=Executable, **{name: directive(name) for name in directives})
+sys.modules.update({"spack": types.ModuleType("spack"), "spack.package": package})
+
+if __name__ == "__main__":
+    prefix, variants = Prefix(os.path.abspath(sys.argv[1])), sys.argv[2:]
+    recipe: dict[str, object] = {}
+    exec(compile((HERE / "package.py").read_text(), "package.py", "exec"), recipe)
+    for name, arguments, named in said:
+        print(name, *arguments, *(f"{key}={value}" for key, value in named.items()))
+    known = {arguments[0] for name, arguments, _ in said if name == "variant"}
+    assert all(v[1:] in known for v in variants), f"{variants}: the recipe knows {known}"
+    os.chdir(HERE.parent.parent)
+    ddtc = recipe["Ddtc"]()
+    ddtc.prefix = prefix
+    ddtc.install(Spec(variants), prefix)
+    ddtc.setup_run_environment(Environment())

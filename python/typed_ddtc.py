@@ -1,0 +1,38 @@
+"""What a program of a user looks like to a type checker: mypy must accept it as it stands, each `type: ignore` included (it warns of unused ones)."""
+
+import array
+import mmap
+from typing import assert_type
+
+import ddtc
+from ddtc import Committed, Datatype, Drawing
+
+column: Datatype = Datatype.vector(3, 1, 4, ddtc.DOUBLE)
+assert_type(Datatype("int"), Datatype)
+assert_type(Datatype.struct([1, 2], (0, 8), [ddtc.INT, ddtc.TWOINT]).extent, int)
+assert_type(Datatype.subarray([4, 4], [2, 2], [1, 1], ddtc.FLOAT, order="F"), Datatype)
+assert_type(column.commit(), Committed)
+assert_type({column: 1}[column], int)
+
+# Whatever has the buffer protocol.
+committed = column.commit()
+memory = array.array("d", range(12))
+packed = bytearray(committed.packed_size(count=1))
+assert_type(committed.pack(memory, packed), int)
+assert_type(committed.packed(memoryview(memory)), bytes)
+assert_type(committed.unpack(packed, mmap.mmap(-1, 96), origin=0), int)
+assert_type(column.draw(count=2), Drawing)
+assert_type(column.draw().svg, str)
+
+try:
+    Datatype.vector(-1, 1, 1, ddtc.INT)
+except ddtc.Error as error:
+    assert_type(error, ddtc.Error)
+    assert isinstance(error, ValueError)
+
+if __debug__ is False:
+    Datatype.contiguous("3", ddtc.INT)  # type: ignore[arg-type]
+    Datatype.subarray([4], [2], [1], ddtc.INT, order="A")  # type: ignore[arg-type]
+    committed.pack([1, 2, 3], packed)  # type: ignore[arg-type]
+    column.size = 3  # type: ignore[misc]
+    ddtc.NO_SUCH_TYPE  # type: ignore[attr-defined]
