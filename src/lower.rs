@@ -395,3 +395,26 @@ impl<V: Leaves> Lowering<'_, V> {
         self.done(list, None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Members that are equal without being one, as hosts hand them out, are lowered once.
+    #[test]
+    fn equal_members_are_lowered_once() {
+        let member = || {
+            let inner = Datatype::vector(2, 1, 3, &Datatype::named(Named::Int)).unwrap();
+            Datatype::hvector(3, 1, 100, &inner).unwrap()
+        };
+        let lowered = |members: &[Datatype]| {
+            let places: Vec<i64> = (0..members.len() as i64).map(|i| 1000 * i * i).collect();
+            let t = Datatype::structure(&vec![1; members.len()], &places, members).unwrap();
+            lower(&t, Bytes).unwrap()
+        };
+        let apart = [member(), member(), member(), member()];
+        assert!(apart[0] == apart[1] && apart[0].id() != apart[1].id());
+        let one = vec![member(); 4];
+        assert_eq!(lowered(&apart), lowered(&one));
+    }
+}

@@ -217,6 +217,36 @@ mod tests {
         }
     }
 
+    /// Where long double is a double, and where it is no more than a half: what the one is in binary128, both ways.
+    #[test]
+    fn narrow_formats_by_hand() {
+        let quad = |exponent: u128, fraction: u128| exponent << 112 | fraction;
+        let double = [
+            (0, 0),
+            (0x3ff << 52, quad(0x3fff, 0)),
+            (0xbfd5_5555_5555_5555, quad(0xbffd, 0x5_5555_5555_5555 << 60)),
+            // The least denormal number, the least normal one, the largest.
+            (1, quad(0x3fff - 1074, 0)),
+            (1 << 52, quad(0x3fff - 1022, 0)),
+            (0x7fef_ffff_ffff_ffff, quad(0x43fe, 0xf_ffff_ffff_ffff << 60)),
+            (0xfff << 52, quad(0xffff, 0)),
+            (0x7ff8_0000_0000_0123, quad(0x7fff, 0x8_0000_0000_0123 << 60)),
+        ];
+        let single = [(0x3f80_0000, quad(0x3fff, 0)), (0xc049_0fdb, quad(0xc000, 0x49_0fdb << 89))];
+        let half =
+            [(0x3c00, quad(0x3fff, 0)), (0x8001, quad(0x8000 | (0x3fff - 24), 0)), (0x7c00, quad(0x7fff, 0))];
+        for (format, values) in [(&DOUBLE, &double[..]), (&SINGLE, &single), (&HALF, &half)] {
+            for &(narrow, wide) in values {
+                assert_eq!(converted(narrow, format, &QUAD), wide, "{narrow:#x}");
+                assert_eq!(converted(wide, &QUAD, format), narrow, "{wide:#x}");
+            }
+        }
+        // Half way between two doubles, to the even one; past the largest, to infinity.
+        assert_eq!(converted(quad(0x3fff, 1 << 59), &QUAD, &DOUBLE), 0x3ff << 52);
+        assert_eq!(converted(quad(0x3fff, 3 << 59), &QUAD, &DOUBLE), (0x3ff << 52) + 2);
+        assert_eq!(converted(quad(0x43ff, 0), &QUAD, &DOUBLE), 0x7ff << 52);
+    }
+
     #[test]
     fn binary128_is_rounded_to_nearest_even() {
         let one: u128 = 0x3fff << 112;
@@ -244,6 +274,27 @@ mod tests {
         assert_eq!(converted(1 << 63, &X87, &QUAD), 1 << 112);
         // A payload that is cut to nothing stays a NaN.
         assert_eq!(converted(0x7fff << 112 | 1, &QUAD, &X87), 0x7fff_c000_0000_0000_0000);
+    }
+
+    /// What has no loop of its own, from and to bytes: of this machine's order on the one side, big-endian on the other.
+    #[test]
+    fn values_by_hand() {
+        let check = |number, native: &[u8], external: &[u8]| {
+            let (mut packed, mut user) = (vec![0xaa; external.len()], vec![0xaa; native.len()]);
+            assert_eq!(resized(number, Direction::Pack, native, &mut packed), Ok(()));
+            assert_eq!(resized(number, Direction::Unpack, external, &mut user), Ok(()));
+            assert!(packed == external && user == native, "{number:?}: {packed:02x?} and {user:02x?}");
+        };
+        check(Number::Int, &(-2_i64).to_ne_bytes(), &[0xff, 0xff, 0xff, 0xfe]);
+        check(Number::Int, &0x0102_i16.to_ne_bytes(), &[0, 0, 1, 2]);
+        check(Number::Uint, &0x8000_0001_u64.to_ne_bytes(), &[0x80, 0, 0, 1]);
+        let three = 0x4000_8000_u128 << 96;
+        let quad = three.to_be_bytes();
+        check(Number::Float, &3_f64.to_ne_bytes(), &quad);
+        check(Number::Extended, &0x4000_c000_0000_0000_0000_u128.to_ne_bytes(), &quad);
+        check(Number::Float, &three.to_ne_bytes(), &3_f32.to_be_bytes());
+        let refused = resized(Number::Int, Direction::Pack, &(1_i64 << 31).to_ne_bytes(), &mut [0; 4]);
+        assert_eq!(refused, Err(UNFIT));
     }
 
     #[test]

@@ -159,3 +159,23 @@ fn segments() {
     assert!(std::ptr::eq(first, same.segments(3).unwrap().runs()));
     assert_eq!(engine.counters().cached_bytes, before);
 }
+
+#[test]
+fn what_serves_a_type_is_named() {
+    for precompiled in [true, false] {
+        let engine = Engine::new(Config {
+            mode: Mode::Commit,
+            precompiled,
+            lazy_threshold: 0,
+            both_directions: true,
+            ..Config::default()
+        });
+        let strided = engine.commit(&"vector(100, 1, 2, double)".parse().unwrap()).unwrap();
+        for direction in Direction::BOTH {
+            // Both are kernels; the one is code that was there before.
+            let schedule = strided.schedule(direction);
+            assert!(schedule.contains("strided<8>"), "{schedule}");
+            assert_eq!(schedule.starts_with("precompiled "), precompiled, "{schedule}");
+        }
+    }
+}

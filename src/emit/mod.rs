@@ -182,3 +182,39 @@ fn new(emitter: &dyn Emitter, plan: &Plan<Legal>, shape: Option<Shape>) -> Resul
     }
     Ok(CompiledCode { text: Text::New { bytes, alignment }, shape, context: plan.template() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::Datatype;
+    use crate::kind::Direction;
+    use crate::legalize::legalize;
+    use crate::lower::{Bytes, lower};
+    use crate::normalize::normalize;
+    use crate::schedule::schedule;
+    use crate::target::{Arch, Level};
+
+    /// Code goes through a module where Cranelift makes it, and nowhere else; for another machine only templates make some.
+    #[test]
+    #[cfg(feature = "cranelift")]
+    fn where_code_comes_from() {
+        let here = Target::host(Level::detect());
+        let general = Emission::new(here, false, false, false).unwrap();
+        assert!(general.missing().is_none() && general.module_target().is_some());
+        let elsewhere = Target::new(if here.arch() == Arch::Aarch64 { Level::Avx512 } else { Level::Neon });
+        let none = Emission::new(elsewhere, false, false, false).unwrap();
+        assert!(none.missing().is_some_and(|why| why.contains(&elsewhere.to_string())));
+        assert!(none.module_target().is_none());
+        // A listing says that there is precompiled code for a plan where there is some, on the machine that it is for.
+        let listed = |emission: &Emission, text: &str| {
+            let t: Datatype = text.parse().unwrap();
+            let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
+            let plan = schedule(&nest, Direction::Pack, emission.target()).unwrap();
+            emission.listing(&legalize(&plan, emission.widest_access()).unwrap()).unwrap().precompiled
+        };
+        assert!(listed(&general, "vector(100, 1, 2, double)"));
+        assert!(!listed(&general, "resized(0, 4000, hindexed([12, 7], [0, 1000], char))"));
+        let templates = Emission::new(Target::new(Level::Avx512), true, false, false).unwrap();
+        assert!(templates.missing().is_none() && templates.module_target().is_none());
+    }
+}

@@ -133,7 +133,9 @@ impl Case {
     /// # Errors
     /// When the type map contradicts the size, the true bounds or the signature of `t`, and for spans above 256 MiB.
     pub fn new(t: &Datatype, count: u64) -> Check<Case> {
-        let mut map: Vec<(i64, usize)> = Vec::new();
+        let entries = i128::from(t.signature().length()) * i128::from(count);
+        // What is said of the length is checked below; until then it buys no more than a little room.
+        let mut map: Vec<(i64, usize)> = Vec::with_capacity(entries.clamp(0, 4096) as usize);
         let listed = interp::for_each(t, count, &mut |at, len, _| map.push((at, len)));
         listed.map_err(Mismatch::error("interp"))?;
         let low = map.iter().map(|e| e.0).min().unwrap_or(0);
@@ -142,17 +144,10 @@ impl Case {
         ensure(size as i128 == i128::from(t.size()) * i128::from(count), "typemap", || {
             format!("{count} instances map {size} bytes, the size is {}", t.size())
         })?;
-        ensure(
-            map.len() as i128 == i128::from(t.signature().length()) * i128::from(count),
-            "signature",
-            || {
-                format!(
-                    "{count} instances map {} entries, the length is {}",
-                    map.len(),
-                    t.signature().length()
-                )
-            },
-        )?;
+        ensure(map.len() as i128 == entries, "signature", || {
+            let length = t.signature().length();
+            format!("{count} instances map {} entries, the length is {length}", map.len())
+        })?;
         if count == 1 {
             ensure((low, high) == (t.true_lb(), t.true_ub()), "bounds", || {
                 format!("data from {low} to {high}, true bounds {} and {}", t.true_lb(), t.true_ub())

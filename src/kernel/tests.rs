@@ -114,6 +114,22 @@ fn a_context_keeps_its_tables() {
     assert_eq!(first, 1);
 }
 
+/// A column that a kernel has is found by its entries, and no other is.
+#[test]
+fn equal_columns_are_kept_once() {
+    let columns: [Column; 2] = [vec![1, 2, 3].into(), vec![4, 5].into()];
+    let tables = columns.iter().map(|column| Table::Column(column.clone())).collect();
+    let (isa, words) = (host(), vec![Word::Table(0), Word::Table(1)]);
+    let template = Template { words, tables };
+    let compiled = CompiledCode { context: template, ..code(strided_pack(&isa), &[]) };
+    let kernel = load(compiled, &Arena::new(1 << 20), Some(&isa)).unwrap();
+    for column in &columns {
+        let again: Column = column.iter().collect::<Vec<_>>().into();
+        assert_eq!(kernel.shared(&again).map(|own| own.as_ptr()), Some(column.as_ptr()));
+    }
+    assert_eq!(kernel.shared(&vec![1, 2].into()), None);
+}
+
 #[test]
 fn the_last_user_of_a_kernel_may_be_another_thread() {
     let isa = host();

@@ -411,3 +411,44 @@ impl fmt::Debug for Family {
         f.write_str(self.name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::micro::{FAMILIES, permute};
+    use crate::target::Target;
+
+    /// A copy leaves values as they were in the stream, which of all reductions only `replace` asks for.
+    #[test]
+    fn a_copy_serves_no_sum() {
+        for op in Op::ALL {
+            let served = Transform::Copied.serves(Operation::Reduce(op));
+            assert_eq!(served, op == Op::Replace, "{op}");
+        }
+        assert!(
+            Transform::Copied.serves(Operation::Bytes) && Transform::Copied.serves(Operation::External32)
+        );
+        assert!(!Transform::Mirrored.serves(Operation::Bytes));
+    }
+
+    /// A pattern and a column are tables both, and each is one for its own roles alone.
+    #[test]
+    fn tables_are_of_the_kind_that_a_role_takes() {
+        let part = |user, packed| permute::Part { user, packed, len: 8, unit: 1 };
+        let target = Target::new(Level::Avx512).with_vbmi();
+        let pattern = Permutation::new(&[part(0, 8), part(16, 0)], 24, target).unwrap();
+        let column = Table::Column(Column::from(vec![0, 8]));
+        let call = permute::call(Direction::Pack, Quantity::fixed(3), (&pattern, 0));
+        assert_eq!(call.verify(&[Table::Permutation(Arc::new(pattern))]), Ok(()));
+        assert!(call.verify(std::slice::from_ref(&column)).is_err() && call.verify(&[]).is_err());
+    }
+
+    /// Keys and calls are shown with the family's name, by which families are told apart.
+    #[test]
+    fn families_show_their_names() {
+        for family in FAMILIES {
+            assert_eq!(format!("{family:?}"), family.name);
+            assert_eq!(FAMILIES.iter().filter(|other| *other == family).count(), 1, "{}", family.name);
+        }
+    }
+}

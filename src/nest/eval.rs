@@ -114,19 +114,21 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 }
 
 impl<P: Phase, S: Side> LoopNest<P, Byte, S> {
-    /// Moves the bytes of `count` instances one at a time; `origin` is the index in `user` of user offset 0.
+    /// Moves the bytes of `count` instances, one leaf copy at a time; `origin` is the index in `user` of user offset 0.
     ///
     /// # Panics
     /// If an offset lies outside a slice: the caller has sized both by the datatype's true bounds.
     pub fn eval(&self, direction: Direction, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
         self.visit(count, |v| {
-            for i in 0..v.n as i64 {
-                let u = (origin as i64 + v.at.user + i) as usize;
-                let p = (v.at.packed + i) as usize;
-                match direction {
-                    Direction::Pack => packed[p] = user[u],
-                    Direction::Unpack => user[u] = packed[p],
-                }
+            // Nothing of nothing: the place need not exist.
+            if v.n == 0 {
+                return;
+            }
+            let (u, p, n) = ((origin as i64 + v.at.user) as usize, v.at.packed as usize, v.n as usize);
+            let (user, packed) = (&mut user[u..][..n], &mut packed[p..][..n]);
+            match direction {
+                Direction::Pack => packed.copy_from_slice(user),
+                Direction::Unpack => user.copy_from_slice(packed),
             }
         });
     }

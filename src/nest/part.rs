@@ -103,5 +103,7 @@ mod tests {
             visits(text, blocks, 1),
             [(Offsets::ZERO, 3), (Offsets::new(15, 3), 1), (Offsets::new(35, 4), 2)]
         );
+        // The second instance begins where the first one ends: they share no byte.
+        assert_eq!(visits(text, blocks, 2)[3], (Offsets::new(37, 6), 3));
     }
 }

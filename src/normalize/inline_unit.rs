@@ -84,3 +84,31 @@ pub(super) fn used_once<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> Bod
     }
     uses.into_iter().filter(|(_, used)| *used == (1, true)).map(|(body, _)| (body, ())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::normalize;
+
+    /// A body of two loops in `places` places, of which nothing can make fewer.
+    fn shared(places: usize) -> LoopNest<Lowered> {
+        let each = (0..places).map(|i| format!("  loop 1 step 0 14 at {} {} b0\n", 100 * i * i, 14 * i));
+        let (each, size) = (each.collect::<String>(), 14 * places);
+        let loops = "  loop 2 step 8 4 {\n    copy 4\n  }\n  loop 3 step 7 2 at 40 8 {\n    copy 2\n  }\n";
+        let text = format!(
+            "nest lowered size {size} extent 8\nlet b0 = {{\n{loops}}}\nloop count step 8 {size} {{\n{each}}}\n"
+        );
+        text.parse().unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Nodes are paid for where a body is shared, though it has no rows: otherwise a body in a body in a body unfolds.
+    #[test]
+    fn nodes_are_paid_for() {
+        let most = (64 << 10) / (2 * size_of::<Node>());
+        for (places, paid) in [(most, true), (most + 1, false)] {
+            let normal = normalize(&shared(places), 0).unwrap();
+            normal.nest.verify().unwrap();
+            assert_eq!(normal.unique, paid, "{places}");
+        }
+    }
+}

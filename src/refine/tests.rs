@@ -2,6 +2,7 @@ use super::*;
 use crate::datatype::Datatype;
 use crate::fuzzing::{self, Budget, Choices};
 use crate::interp;
+use crate::kind::Op;
 use crate::lower::{self, Bytes};
 use crate::nest::Byte;
 use crate::normalize;
@@ -170,6 +171,38 @@ fn rows_are_paid_for() {
     let (a, b) = (table(1009, 2), table(1013, 3));
     let refused = refine(&normal(&a).0, &normal(&b).0).unwrap().map(|refined| refined.nest.nodes().len());
     assert_eq!(refused, Err(Refusal { reason: "the joint nest has too many rows" }));
+}
+
+/// Bytes are bytes, but values are combined as what they are: an integer is no float of its size.
+#[test]
+fn values_of_other_classes_are_refused() {
+    let values = |text: &str| {
+        let t = t(text);
+        let lowered = lower::lower(&t, lower::Reduced(Op::Sum)).unwrap();
+        normalize::normalize(&lowered, t.arguments()).unwrap().nest
+    };
+    let joined = |a: &str, b: &str| refine(&values(a), &values(b)).unwrap().map(|refined| refined.period);
+    assert_eq!(joined("vector(4, 1, 2, int)", "vector(2, 2, 3, int)"), Ok(16));
+    let refused = Err(Refusal { reason: "values of different classes" });
+    assert_eq!(joined("vector(4, 1, 2, int)", "vector(2, 2, 3, float)"), refused);
+    assert_eq!(joined("hindexed([1, 2], [0, 9], int)", "hindexed([2, 1], [0, 11], float)"), refused);
+}
+
+/// A nest of loops has no rows, and joining it takes steps for its nodes too.
+#[test]
+fn nodes_are_paid_for() {
+    // More pairs than two small nests may take steps for.
+    const LOOPS: i64 = STEPS as i64 + 100;
+    let loops = |step: i64| {
+        let members: Vec<Datatype> =
+            (0..LOOPS).map(|i| t(&format!("vector(2, 1, {}, int)", step + i * 7 % 5))).collect();
+        let places: Vec<i64> = (0..LOOPS).map(|i| 100 * i + 12 * (i * i % 7)).collect();
+        Datatype::structure(&vec![1; LOOPS as usize], &places, &members).unwrap()
+    };
+    let (from, to) = (normal(&loops(2)).0, normal(&loops(3)).0);
+    assert!(from.nodes().len() > LOOPS as usize && from.nodes().iter().all(|node| node.rows() == 0));
+    let refined = refine(&from, &to).unwrap().unwrap();
+    assert_eq!(refined.period, 8 * LOOPS as u64);
 }
 
 /// Random pairs: any two layouts share a stream of bytes.

@@ -116,6 +116,17 @@ pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[
 mod tests {
     use super::*;
 
+    /// Rows of one length or a few times that go in pieces; a long one among short ones would be too many.
+    #[test]
+    fn common_pieces_are_few() {
+        let piece = |lengths: &[i64]| common(&Column::from(lengths.to_vec()));
+        let one = cost::MIN_PIECE as i64;
+        assert_eq!(piece(&[one, 2 * one, one, one]), Some(cost::MIN_PIECE));
+        let many = one * (2 * cost::MAX_PIECES as i64 + 1);
+        assert_eq!(piece(&[one, many]), None);
+        assert_eq!(piece(&[one, 2 * one - 1]), None);
+    }
+
     #[test]
     fn buckets_hold_the_same_rows() {
         let n = 3 * cost::BUCKET as i64 + 17;

@@ -192,6 +192,11 @@ fn nests_of_any_shape() {
             "nest normal size 12 extent 12\nloop count step 12 12 {\ncopy 4\ncopy 4 at 4 4\ncopy 4 at 8 8\n}",
             4,
         ),
+        // A body whose last byte lies just before its first, where the loop over it begins too: that loop is no part of the body.
+        (
+            "nest normal size 56 extent 300\nloop count step 300 56 {\ncopy 8\nloop 2 step 100 24 at 100 8 {\nloop 2 step 12 8 {\ncopy 4\ncopy 4 at -4 4\n}\ncopy 8 at 50 16\n}\n}",
+            3,
+        ),
         (
             "nest normal size 32 extent 90\nloop count step 90 32 {\ntable [0 9 18 30] packed 8 {\ncopy 2\nloop 2 step 4 2 at 1 2 {\ncopy 2\n}\ncopy 2 at 7 6\n}\n}",
             3,
@@ -233,4 +238,21 @@ fn large_counts() {
     let runs = Runs::new(&normal.nest).unwrap();
     let refused = Segments::new(&normal.nest, &runs, 1 << 60, 0).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Count, "count"));
+}
+
+/// Where some rows touch and some do not, there is a sum for every row.
+#[test]
+fn sums_of_rows_are_charged() {
+    let stored = |near: i64| {
+        let mut at = 0;
+        let next = |i: i64| {
+            at += if i * i % 7 < 3 { near } else { 20 + i % 3 };
+            at
+        };
+        let places: Vec<i64> = (0..1000).map(next).collect();
+        let t = Datatype::hindexed_block(1, &places, &"hvector(2, 1, 5, int)".parse().unwrap()).unwrap();
+        let normal = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap();
+        Runs::new(&normal.nest).unwrap().bytes_stored()
+    };
+    assert!(stored(9) >= stored(10) + 4 * 1000, "{} and {}", stored(9), stored(10));
 }

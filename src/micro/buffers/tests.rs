@@ -1,9 +1,11 @@
 //! The handle moves the blocks that it is told to, both ways.
 
-use super::Buffers;
+use super::{Buffers, Element, Handed, STAGE};
 use crate::column::Column;
+use crate::datatype::Named;
 use crate::micro::Direction;
 use crate::micro::testing::{Guarded, fill};
+use crate::nest::{Leaf, Offsets, Value};
 use crate::target::Level;
 
 /// Runs `f` on 2 KiB of user memory and 1 KiB of packed memory and returns both.
@@ -64,4 +66,80 @@ fn copies_of_every_length_between_guard_pages() {
 fn rows_past_the_column_are_refused() {
     let rows: Column = vec![0, 8].into();
     run(Direction::Pack, Level::Baseline, |m| m.rows(0, 0, (&rows, 1, 2), 8, 8));
+}
+
+/// Values that are not where a compiler has them go to the function in pieces: every one once, in order, and no other.
+#[test]
+fn values_are_handed_on_once() {
+    let value = Value::native(Named::Double);
+    let n = 2 * STAGE / 8 + 5;
+    let (mut user, mut packed) = (vec![0_u8; 8 * n + 9], vec![0_u8; 8 * n + 9]);
+    fill(&mut user, 1);
+    fill(&mut packed, 100);
+    // One side of the two is aligned at most.
+    let (user_at, packed_at) = (1 + user.as_ptr().align_offset(8), packed.as_ptr().align_offset(8));
+    let (before, want) = (user.clone(), packed[packed_at..packed_at + 8 * n].to_vec());
+    let (mut handed, mut calls) = (Vec::new(), 0);
+    let mut f = |new: *const u8, old: *mut u8, k: u64| {
+        // SAFETY: the function is given `k` values on both sides.
+        let (new, old) = unsafe {
+            (
+                std::slice::from_raw_parts(new, 8 * k as usize),
+                std::slice::from_raw_parts_mut(old, 8 * k as usize),
+            )
+        };
+        assert_eq!(*old, before[user_at + handed.len()..][..old.len()]);
+        handed.extend_from_slice(new);
+        old.copy_from_slice(new);
+        calls += 1;
+    };
+    // SAFETY: `n` values at either place.
+    let memory = unsafe {
+        Buffers::new(
+            user[user_at..].as_mut_ptr(),
+            packed[packed_at..].as_mut_ptr(),
+            Direction::Unpack,
+            Level::Baseline,
+        )
+    };
+    let run = Handed { value, at: Offsets::ZERO, n: 1, step: Offsets::ZERO, units: n as u64 };
+    memory.hand_on(&run, Element { extent: 8, alignment: 8 }, &mut f);
+    assert!(handed == want && calls == 3, "{} bytes in {calls} calls", handed.len());
+    assert!(
+        user[user_at..user_at + 8 * n] == want[..] && user[user_at + 8 * n..] == before[user_at + 8 * n..]
+    );
+}
+
+/// Of a pair the index lies behind padding that the stream has not, and that nobody writes.
+#[test]
+fn pairs_are_handed_on_with_their_padding() {
+    let value = Value::native(Named::ShortInt);
+    assert_eq!((value.user(), value.packed()), (8, 6));
+    let mut user: Vec<u8> = (0..24).collect();
+    let mut packed: Vec<u8> = (100..118).collect();
+    let mut f = |new: *const u8, old: *mut u8, k: u64| {
+        // SAFETY: the function is given `k` pairs on both sides.
+        let (new, old) = unsafe {
+            (
+                std::slice::from_raw_parts(new, 8 * k as usize),
+                std::slice::from_raw_parts_mut(old, 8 * k as usize),
+            )
+        };
+        assert_eq!(*old, *(0..24).collect::<Vec<u8>>());
+        for (i, pair) in new.chunks_exact(8).enumerate() {
+            let first = 100 + 6 * i as u8;
+            assert_eq!((pair[0], pair[1]), (first, first + 1));
+            assert_eq!(pair[4..], [first + 2, first + 3, first + 4, first + 5]);
+        }
+        old.fill(0xee);
+    };
+    // SAFETY: three pairs at either place.
+    let memory =
+        unsafe { Buffers::new(user.as_mut_ptr(), packed.as_mut_ptr(), Direction::Unpack, Level::Baseline) };
+    let run = Handed { value, at: Offsets::ZERO, n: 1, step: Offsets::ZERO, units: 3 };
+    memory.hand_on(&run, Element { extent: 8, alignment: 4 }, &mut f);
+    for (i, pair) in user.chunks_exact(8).enumerate() {
+        let padding = 8 * i as u8 + 2;
+        assert_eq!(*pair, [0xee, 0xee, padding, padding + 1, 0xee, 0xee, 0xee, 0xee]);
+    }
 }

@@ -1,6 +1,7 @@
 //! Every function against the meaning, between guard pages; the meaning by hand is in `tests/reduce.rs`.
 
 use super::*;
+use crate::datatype::Named;
 use crate::micro::testing::{Guarded, span};
 
 /// All operations and values that there is code for, and the function at every level of the machine.
@@ -152,4 +153,30 @@ fn code_has_a_budget() {
     // Equal functions may have become one.
     assert!(functions > LIST.len() / 2, "{functions} functions");
     assert!(bytes <= budget, "{functions} functions of {bytes} bytes");
+}
+
+/// Of a value with padding all is replaced, and what is combined leaves the padding as it was.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn written_bytes_by_hand() {
+    let [long, complex] = [Named::LongDouble, Named::CLongDoubleComplex].map(Value::native);
+    assert_eq!(meaning::written(Op::Replace, long), [(0, 16), (0, 0)]);
+    assert_eq!(meaning::written(Op::Sum, long), [(0, 10), (0, 0)]);
+    assert_eq!(meaning::written(Op::Sum, complex), [(0, 10), (16, 26)]);
+    assert_eq!(meaning::written(Op::Replace, complex), [(0, 32), (0, 0)]);
+    assert_eq!(meaning::written(Op::NoOp, long), [(0, 0); 2]);
+    assert_eq!(meaning::written(Op::Maxloc, Value::native(Named::ShortInt)), [(0, 2), (4, 8)]);
+}
+
+/// C23, Annex G.5.2: only where both parts are no numbers is an infinity looked for.
+#[test]
+fn products_with_infinities_by_hand() {
+    let infinity = f64::INFINITY;
+    let product = |x, y| real::product::<f64>(x, y);
+    assert_eq!(product([1.0, 2.0], [3.0, 5.0]), [-7.0, 11.0]);
+    // An infinite part makes the product infinite, whatever the other one is.
+    assert_eq!(product([infinity, f64::NAN], [2.0, 0.0])[0], infinity);
+    // One part is none: that is left alone.
+    let [real, imaginary] = product([infinity, infinity], [2.0, 3.0]);
+    assert!(real.is_nan() && imaginary == infinity, "{real} {imaginary}");
 }
