@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use ddtc::policy::Call;
+use ddtc::process::Awaited;
 
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
@@ -135,7 +136,7 @@ impl Collective {
 
 /// Whether variables say how long the pieces of nonblocking broadcasts are.
 fn tree_pieces() -> bool {
-    static SET: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    static SET: Awaited<bool> = Awaited::new();
     let names = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let tells = |name: &str| {
         name.ends_with("_IBCAST_TREE_PIPELINE_CHUNK_SIZE")
