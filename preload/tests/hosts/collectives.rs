@@ -99,6 +99,25 @@ fn collectives_are_right_by_every_algorithm() {
     }
 }
 
+/// A table of the user's says which calls are converted.
+#[test]
+fn collectives_follow_the_table() {
+    let (host, ranks) = (Host::Mpich, 4);
+    let folder = scratch("collectives-table");
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    fs::write(folder.join("ddtc/policy"), "library mpich-5.0.2\nbcast blocks-short 64-\n").unwrap();
+    let run = host.ranks(ranks, compiled(host, "collectives")).preload().env("XDG_CONFIG_HOME", &folder);
+    let run = run.env("DDTC_REPORT", folder.join("report%r")).arg("100").arg("1").arg("2000");
+    let (text, errors) = run.text();
+    assert_eq!(text.lines().next(), Some("wrong 0"), "{text}\n{errors}");
+    let made = text.lines().find_map(|line| line.strip_prefix("bcast ")?.parse::<u64>().ok()).unwrap();
+    let moved =
+        reports(&folder, ranks).iter().map(|r| r["messages_packed"] + r["messages_unpacked"]).sum::<u64>();
+    // A persistent broadcast is started twice.
+    assert!(0 < moved && moved <= 2 * made * u64::from(ranks), "{moved} of {made} broadcasts\n{text}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// Libraries that choose by the local type are noticed before the first call, not by it.
 #[test]
 fn collectives_are_the_hosts_where_another_library_chooses_by_the_type() {
