@@ -106,6 +106,9 @@ pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datatype::Datatype;
+    use crate::lower::{External32, lower};
+    use crate::normalize::normalize;
 
     #[test]
     fn pieces_are_those_touched() {
@@ -133,5 +136,14 @@ mod tests {
         // Nothing is left of what lies outside, on either side.
         assert_eq!(s.clip(Offsets::new(0, 0), 8).1, 0);
         assert_eq!(s.clip(Offsets::new(0, 30), 8).1, 0);
+    }
+
+    /// Positions of two instances of a character and two integers, and the value that each lies in.
+    #[test]
+    fn boundaries_are_those_of_values() {
+        let t: Datatype = "struct([1, 2], [0, 4], [char, int])".parse().unwrap();
+        let nest = normalize(&lower(&t, External32).unwrap(), t.arguments()).unwrap().nest;
+        let found: Vec<u64> = (0..20).map(|position| boundary(&nest, 2, position)).collect();
+        assert_eq!(found, [0, 1, 1, 1, 1, 5, 5, 5, 5, 9, 10, 10, 10, 10, 14, 14, 14, 14, 18, 19]);
     }
 }

@@ -365,3 +365,20 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         self.nodes.iter().map(Node::bytes_stored).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a layout is charged with: every node, and the rows of its own.
+    #[test]
+    fn rows_are_stored_bytes() {
+        let stored = |text: &str| text.parse::<LoopNest<Normal>>().unwrap().bytes_stored();
+        let dense = stored("nest normal size 4 extent 4\ncopy 4*count");
+        assert_eq!(dense, size_of::<Node>());
+        let rows = "nest normal size 12 extent 60\nloop count step 60 12 {\ntable [0 20 36] packed 4 {\ncopy 4\n}\n}";
+        assert_eq!(stored(rows), 3 * size_of::<Node>() + 3 * 4);
+        let blocks = "nest normal size 14 extent 30\nloop count step 30 14 {\nblocks [0:0:2 5:2:12]\n}";
+        assert_eq!(stored(blocks), 2 * size_of::<Node>() + 6 * 4);
+    }
+}

@@ -81,3 +81,25 @@ fn patterns_have_few_rows() {
         }
     }
 }
+
+/// Whether a body is written out is asked of no more levels than a kernel may have: a chain of bodies inside bodies may be as long as memory.
+#[test]
+fn long_chains_are_refused() {
+    let copy = |at| Node::Copy { at, n: Quantity::fixed(1), unit: Byte };
+    let mut nodes = vec![copy(Offsets::ZERO)];
+    let mut body = Body { start: 0, len: 1 };
+    for size in 1..100_000 {
+        let start = nodes.len() as u32;
+        let step = Offsets::new(0, size);
+        nodes.push(Node::Loop { at: Offsets::ZERO, trip: Quantity::fixed(1), step, body });
+        nodes.push(copy(Offsets::new(2 * size, size)));
+        body = Body { start, len: 2 };
+    }
+    let (step, start) = (Offsets::new(200_000, 100_000), nodes.len() as u32);
+    nodes.push(Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body });
+    let nest: LoopNest<Normal> = LoopNest::new(nodes, Body { start, len: 1 }, step.packed, step.user);
+    nest.verify().unwrap();
+    for direction in Direction::BOTH {
+        assert!(schedule(&nest, direction, Target::new(Level::Baseline)).is_err(), "{direction}");
+    }
+}
