@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::difference::Class;
 use super::finding::{About, Finding};
 use super::protocol::Avoid;
 
@@ -38,6 +39,9 @@ pub(crate) struct Run {
     pub(crate) hits: BTreeMap<String, u64>,
     pub(crate) finished: bool,
 }
+
+/// Title of what the hunt saw and a program by itself does not show.
+const UNCONFIRMED: &str = "Not shown by their programs";
 
 /// Ends of workers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -72,8 +76,15 @@ pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> Result
     if findings.is_empty() {
         out.push_str("Nothing found.\n");
     }
-    for (class, title) in [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard")] {
-        let of_class: Vec<&Finding> = findings.iter().filter(|f| f.class.name() == class).collect();
+    for (class, title) in
+        [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard"), ("", UNCONFIRMED)]
+    {
+        // What a program does not show is no bug, whatever it is.
+        let belongs = |f: &&Finding| match (f.class, f.confirmed) {
+            (Class::Bug, Some(false)) => class.is_empty(),
+            _ => f.class.name() == class,
+        };
+        let of_class: Vec<&Finding> = findings.iter().filter(belongs).collect();
         if of_class.is_empty() {
             continue;
         }

@@ -290,7 +290,9 @@ impl Shared<'_> {
     }
 
     /// Shrinks what was found, and records causes that are new.
-    fn judge(&self, prober: &mut Prober<'_>, found: Vec<Found>) {
+    fn judge(&self, prober: &mut Prober<'_>, mut found: Vec<Found>) {
+        // Bugs first: the time that one takes is the others' loss.
+        found.sort_by_key(|f| f.difference.class);
         for Found { case, datatype, count, difference } in found {
             // Another job, or the one before, may have found the cause meanwhile.
             if !difference.is_deadly() && locked(&self.ledger).explains(&difference) {

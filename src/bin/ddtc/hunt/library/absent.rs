@@ -42,7 +42,15 @@ impl Library {
 
     /// Sizes in bytes, asked in other processes: one that dies has none of what it was asked, and the next goes on behind it.
     fn sizes(&self, of: &[(Named, Handle)]) -> Vec<i64> {
-        let size = |&(_, handle): &(Named, Handle)| self.size(handle).unwrap_or(NONE);
+        // MPICH reads the size of a type from its handle, also of one that came with a later version; such a type has no name, or has become
+        // an extension's. A library that names none of its types is believed.
+        let is_named =
+            |handle| self.name(handle).is_ok_and(|name| !name.is_empty() && !name.starts_with("MPIX_"));
+        let names = self.named(Named::Int).is_some_and(is_named);
+        let size = |&(_, handle): &(Named, Handle)| match names && !is_named(handle) {
+            true => NONE,
+            false => self.size(handle).unwrap_or(NONE),
+        };
         let mut sizes = Vec::new();
         while let Some(rest) = of.get(sizes.len()..).filter(|rest| !rest.is_empty()) {
             let Some(told) = elsewhere(&mut rest.iter().map(size)) else {
