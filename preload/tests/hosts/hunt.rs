@@ -308,3 +308,30 @@ fn every_host_is_hunted_and_what_is_new_is_named() {
         assert!(outcome.findings.iter().all(|f| f.fingerprint != "pack.ddtc"), "{host:?}: {}", said());
     }
 }
+
+#[test]
+fn programs_of_the_documents_compile_alone() {
+    let findings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/findings");
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let mut programs = 0;
+    for folder in entries(&findings).into_iter().filter(|path| path.is_dir()) {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        // The header of the ABI; those of older versions of a library have fewer functions.
+        let host = match name {
+            _ if name.contains("abi") => Host::MpichStandard,
+            _ if name.starts_with("openmpi") => Host::OpenMpi,
+            _ => Host::Mpich,
+        };
+        for program in entries(&folder) {
+            let mut command = Command::new(host.compiler());
+            let output =
+                command.args(["-Wall", "-Wno-unused", "-fsyntax-only"]).arg(&program).output().unwrap();
+            let errors = lossy(&output.stderr);
+            assert!(output.status.success() && errors.is_empty(), "{}: {errors}", program.display());
+            programs += 1;
+        }
+    }
+    assert!(programs > 60, "{programs}");
+}
