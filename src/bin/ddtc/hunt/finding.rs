@@ -57,8 +57,9 @@ impl Finding {
 /// The cause behind a difference that was shrunk. Wrong bytes are one cause whichever call moves them.
 pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     let family = family(shrunk.check, &shrunk.kind);
-    // A reading of the standard is one, wherever it shows.
-    if shrunk.class != Class::Bug || SHAPELESS.contains(&shrunk.kind.as_str()) {
+    // A reading of the standard is one, wherever it shows; and what does not show alone is no matter of its datatype.
+    let alone = !shrunk.kind.ends_with(AFTER_OTHERS);
+    if shrunk.class != Class::Bug || SHAPELESS.contains(&shrunk.kind.as_str()) || !alone {
         return family;
     }
     let shape = shrunk.datatype.parse().map(|t| shape(&t)).unwrap_or_default();
@@ -93,6 +94,9 @@ fn family(check: Check, kind: &str) -> String {
         _ => format!("{check}.{kind}"),
     }
 }
+
+/// End of the kinds of differences that take what other cases left behind.
+pub(crate) const AFTER_OTHERS: &str = "-after-others";
 
 /// Kinds that have one cause whatever the datatype.
 const SHAPELESS: [&str; 2] = ["fresh-name", "name"];

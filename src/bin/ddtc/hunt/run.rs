@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::confirm::Compiler;
 use super::coverage::{CONSTRUCTORS, FEATURES};
 use super::difference::{Check, Class, Difference, Rule};
-use super::finding::{About, Finding, Ledger, fingerprint, shape};
+use super::finding::{AFTER_OTHERS, About, Finding, Ledger, fingerprint, shape};
 use super::library::MISUSES;
 use super::prober::{BEFORE, Prober, of_death};
 use super::process::{Death, How, NoWorker, Start, Worker};
@@ -307,7 +307,7 @@ impl Shared<'_> {
             let alone = shrunk.is_some();
             let mut shrunk = shrunk.unwrap_or_else(|| difference.clone());
             if !alone {
-                shrunk.kind += "-after-others";
+                shrunk.kind += AFTER_OTHERS;
             }
             let new = locked(&self.ledger).is_new(&shrunk);
             if shrunk.is_deadly() {
