@@ -49,10 +49,20 @@ fn candidates(t: &Datatype) -> impl Iterator<Item = Datatype> + use<> {
     let order: Vec<Datatype> = postorder(t).into_iter().rev().cloned().collect();
     let root = t.clone();
     let nodes = order.clone().into_iter();
-    nodes.flat_map(move |node| {
+    // Level by level a deep tree takes as many tries as it has levels.
+    let cuts = levels_less(&order);
+    cuts.into_iter().chain(nodes.flat_map(move |node| {
         let (root, order) = (root.clone(), order.clone());
         edits(&node).into_iter().filter_map(move |edit| replaced(&root, &order, &node, edit))
-    })
+    }))
+}
+
+/// A tree of one child a node without some of its levels, many before few; `order` has parents first. Nothing of a tree that branches.
+fn levels_less(order: &[Datatype]) -> Vec<Datatype> {
+    let chain = order.iter().all(|t| t.combiner().children().count() <= 1);
+    let halves = std::iter::successors(Some(order.len() / 2), |n| Some(n / 2)).take_while(|&n| n > 1);
+    let cuts = halves.filter(|_| chain).flat_map(|n| [(0, n), (order.len() - 1 - n, n)]);
+    cuts.filter_map(|(from, n)| replaced(&order[0], order, &order[from], order[from + n].clone())).collect()
 }
 
 /// `root` with `node` replaced by `edit` wherever it occurs; `order` has parents first.
@@ -273,6 +283,22 @@ mod tests {
         assert_eq!(shrink(&t, |t| t.size() >= 6).to_string(), "double");
         let small = shrink(&t, |t| t.true_ub() > 100 && t.size() > 0);
         assert!(small.nodes().count() <= 2 && small.true_ub() < 110, "{small}");
+    }
+
+    #[test]
+    fn deep_trees_lose_many_levels_at_once() {
+        let mut t = parse("int");
+        for _ in 0..40 {
+            t = t.dup();
+        }
+        // Each of them may cost a process.
+        let mut steps = 0;
+        let small = shrink(&t, |t| {
+            steps += u32::from(t.depth() >= 17);
+            t.depth() >= 17
+        });
+        assert_eq!((small.depth(), small.nodes().count()), (17, 18));
+        assert!(steps < 8, "{steps}");
     }
 
     #[test]

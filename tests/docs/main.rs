@@ -5,6 +5,7 @@
 mod examples;
 mod extending;
 mod figures;
+mod findings;
 mod guide;
 mod identities;
 mod kinds;

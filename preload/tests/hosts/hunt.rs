@@ -1,6 +1,6 @@
 //! `ddtc check --mpi` on every host, and on a library with one planted fault for every check and for every way to end a worker.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,16 +29,27 @@ impl Hunt {
         let output = self.command.env("FAULT", fault).output().unwrap();
         let lines = std::fs::read_to_string(self.folder.join("findings.jsonl")).unwrap_or_default();
         let findings = lines.lines().map(Finding::read).collect();
-        let run = std::fs::read_to_string(self.folder.join("run.json")).unwrap_or_default();
+        let mut files = BTreeMap::new();
+        for entry in std::fs::read_dir(&self.folder).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            files.insert(name, std::fs::read_to_string(entry.path()).unwrap());
+        }
         std::fs::remove_dir_all(&self.folder).unwrap();
-        Outcome { output, findings, run }
+        Outcome { output, findings, files }
     }
 }
 
 struct Outcome {
     output: Output,
     findings: Vec<Finding>,
-    run: String,
+    /// What the folder held at the end.
+    files: BTreeMap<String, String>,
+}
+
+impl Outcome {
+    fn file(&self, name: &str) -> &str {
+        self.files.get(name).map_or("", String::as_str)
+    }
 }
 
 /// What the tests ask of a line of findings.jsonl.
@@ -116,6 +127,13 @@ fn every_check_finds_what_was_planted() {
         assert_eq!(found.output.status.code(), Some(1), "{}", said());
         let small = |f: &Finding| f.check == check && f.constructors <= 3 && new.contains(&f.fingerprint);
         assert!(found.findings.iter().any(small), "{}", said());
+        let report = found.findings.iter().all(|f| {
+            ["report.html", "report.json", "findings.md"]
+                .iter()
+                .all(|file| found.file(file).contains(&f.fingerprint))
+        });
+        assert!(report, "{:?}: {}", found.files.keys(), said());
+        assert!(lossy(&found.output.stdout).trim_end().ends_with("report.html"), "{}", said());
     }
 }
 
@@ -132,7 +150,7 @@ fn workers_that_end_are_findings_and_the_run_goes_on() {
         let confirmed = if fault == "exit" { "false" } else { "true" };
         assert_eq!((finding.confirmed.as_str(), finding.class.as_str()), (confirmed, "bug"), "{}", said());
         assert!(finding.constructors <= 3, "{}", said());
-        assert!(found.run.contains("\"cases\": 300"), "{}\n{}", found.run, said());
+        assert!(found.file("run.json").contains("\"cases\": 300"), "{:?}\n{}", found.files.keys(), said());
     }
 }
 
@@ -163,6 +181,100 @@ fn what_cannot_be_used_is_said() {
     std::fs::remove_dir_all(sources).unwrap();
 }
 
+/// Fingerprints that a hunt prints at its end.
+fn shown(output: &Output) -> BTreeSet<String> {
+    let text = lossy(&output.stdout);
+    let heads = text.lines().filter(|l| ["bug ", "quality ", "open "].iter().any(|c| l.starts_with(c)));
+    heads.filter_map(|l| l.split([' ', ',']).nth(1).map(str::to_owned)).collect()
+}
+
+#[test]
+fn what_an_earlier_hunt_found_stays() {
+    let folder = scratch("hunt-again");
+    let hunt = || {
+        let mut command = Command::new(command_line());
+        command.args(["check", "--jobs", "1", "--cases", "300", "--only", "bounds", "--seed", "5", "--mpi"]);
+        command.arg(faulty()).arg("--out").arg(&folder).arg("-I").arg(include(Host::Mpich));
+        command.env("LD_LIBRARY_PATH", Host::Mpich.root().join("lib")).env("FAULT", "bounds");
+        command.output().unwrap()
+    };
+    let first = hunt();
+    assert_eq!(first.status.code(), Some(1), "{}", lossy(&first.stderr));
+    let found = std::fs::read(folder.join("findings.jsonl")).unwrap();
+    let again = hunt();
+    let said = lossy(&again.stderr);
+    assert_eq!(again.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("--out") && said.contains("findings.jsonl") && said.contains("another folder"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read(folder.join("findings.jsonl")).unwrap(), found);
+    // One that is being written is nobody else's either.
+    std::fs::write(folder.join("findings.jsonl"), "").unwrap();
+    let file = std::fs::File::open(folder.join("findings.jsonl")).unwrap();
+    file.lock().unwrap();
+    let beside = hunt();
+    let said = lossy(&beside.stderr);
+    assert_eq!(beside.status.code(), Some(2), "{said}");
+    assert!(said.contains("--out") && said.contains("another hunt"), "{said}");
+    drop(file);
+    // Without findings there is nothing to keep.
+    assert_eq!(hunt().status.code(), Some(1));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_full_disk_is_said_and_nothing_is_half_written() {
+    let arguments = ["--only", "bounds,commit", "--cases", "600", "--seed", "5"];
+    let hunt = |name: &str| {
+        let mut hunt = Hunt::new(name, &faulty(), &include(Host::Mpich), &arguments);
+        hunt.command.env("LD_LIBRARY_PATH", Host::Mpich.root().join("lib"));
+        hunt
+    };
+    let all = hunt("hunt-room").run("bounds");
+    let found = shown(&all.output);
+    assert!(all.findings.len() > 3 && found.len() == all.findings.len(), "{found:?}");
+    let full = Host::Mpich.compile("full", &["-shared", "-fPIC", "-ldl", "-Wl,--as-needed"]);
+    // For hardly a finding; for some of what there is.
+    for room in [1000, 9000] {
+        let mut hunt = hunt(&format!("hunt-full-{room}"));
+        hunt.command.env("LD_PRELOAD", &full).env("FULL", &hunt.folder).env("FULL_ROOM", room.to_string());
+        let outcome = hunt.run("bounds");
+        let errors = lossy(&outcome.output.stderr);
+        let said =
+            || format!("{room}: {}\n{errors}\n{:?}", lossy(&outcome.output.stdout), outcome.files.keys());
+        assert_eq!(outcome.output.status.code(), Some(2), "{}", said());
+        assert!(errors.contains("No space left on device") && errors.contains("error: --out"), "{}", said());
+        assert!(lossy(&outcome.output.stdout).contains("\n600 cases in"), "{}", said());
+        // Nothing is lost: what is not in the file is shown.
+        assert_eq!(shown(&outcome.output), found, "{}", said());
+        let lines = outcome.file("findings.jsonl");
+        assert!(lines.is_empty() || lines.ends_with('\n'), "{lines}");
+        let written: BTreeSet<String> = outcome.findings.iter().map(|f| f.fingerprint.clone()).collect();
+        assert!(written.is_subset(&found), "{}", said());
+        if written.len() < found.len() {
+            assert!(
+                errors.contains(&format!("{} findings are not in it", found.len() - written.len())),
+                "{}",
+                said()
+            );
+        }
+        assert!(room > 1000 || written.len() < found.len(), "{}", said());
+        for (name, text) in &outcome.files {
+            let whole = match name.rsplit_once('.').map(|(_, end)| end) {
+                Some("c") => *text == all.file(name),
+                Some("json") => text.trim_end().ends_with('}'),
+                Some("html") => text.trim_end().ends_with("</html>"),
+                Some("md") => text.starts_with("# "),
+                end => end == Some("jsonl"),
+            };
+            assert!(whole, "{name}: {}", said());
+        }
+        let total: usize = outcome.files.values().map(String::len).sum();
+        assert!(total <= room, "{total}: {}", said());
+    }
+}
+
 /// Whether a host is known for a finding.
 fn is_known(host: Host, fingerprint: &str) -> bool {
     let (package, version) = host.release();
@@ -175,8 +287,7 @@ fn is_known(host: Host, fingerprint: &str) -> bool {
 
 #[test]
 fn every_host_is_hunted_and_what_is_new_is_named() {
-    // Intel's library of the standard ABI ends the process when it is asked about the types that it lacks: it is not hunted.
-    for host in Host::ALL.into_iter().filter(|&host| host != Host::IntelStandard) {
+    for host in Host::ALL {
         let library = host.root().join("lib").join(match host {
             Host::Mpich | Host::Intel => "libmpi.so.12",
             Host::MpichStandard | Host::IntelStandard => "libmpi_abi.so.1",
@@ -186,7 +297,7 @@ fn every_host_is_hunted_and_what_is_new_is_named() {
         let outcome = Hunt::new(&format!("hunt-{host:?}"), &library, &include(host), &arguments).run("none");
         let said = || format!("{}\n{}", lossy(&outcome.output.stdout), lossy(&outcome.output.stderr));
         assert!(matches!(outcome.output.status.code(), Some(0 | 1)), "{host:?}: {}", said());
-        assert!(outcome.run.contains("\"cases\": 200"), "{host:?}: {}", said());
+        assert!(outcome.file("run.json").contains("\"cases\": 200"), "{host:?}: {}", said());
         // A host's own faults are no faults here; past the capture of the test's output, they are to be seen where it succeeds.
         for f in outcome.findings.iter().filter(|f| f.class == "bug" && f.confirmed == "true") {
             let what = if is_known(host, &f.fingerprint) { "known fault" } else { "NEW FINDING" };
@@ -196,4 +307,31 @@ fn every_host_is_hunted_and_what_is_new_is_named() {
         }
         assert!(outcome.findings.iter().all(|f| f.fingerprint != "pack.ddtc"), "{host:?}: {}", said());
     }
+}
+
+#[test]
+fn programs_of_the_documents_compile_alone() {
+    let findings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/findings");
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let mut programs = 0;
+    for folder in entries(&findings).into_iter().filter(|path| path.is_dir()) {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        // The header of the ABI; those of older versions of a library have fewer functions.
+        let host = match name {
+            _ if name.contains("abi") => Host::MpichStandard,
+            _ if name.starts_with("openmpi") => Host::OpenMpi,
+            _ => Host::Mpich,
+        };
+        for program in entries(&folder) {
+            let mut command = Command::new(host.compiler());
+            let output =
+                command.args(["-Wall", "-Wno-unused", "-fsyntax-only"]).arg(&program).output().unwrap();
+            let errors = lossy(&output.stderr);
+            assert!(output.status.success() && errors.is_empty(), "{}: {errors}", program.display());
+            programs += 1;
+        }
+    }
+    assert!(programs > 60, "{programs}");
 }

@@ -20,8 +20,8 @@ use crate::hunt::{self, Hunt};
     ddtc check overlap.vector\n  \
     ddtc check --mpi /usr/lib/libmpi.so --seconds 60 --out findings\n\n\
 A failure is shrunk and printed as a filetest and as a C program; the exit code is 1 then.\n\
-With --mpi, DIR gets findings.jsonl, findings.md, run.json and a C program for every finding, as they are found; the exit code is 0 without bugs, 1 with some, \
-2 where the library or DIR cannot be used.")]
+With --mpi, DIR gets findings.jsonl, run.json and a C program for every finding, as they are found, and findings.md, report.html and report.json at the end. \
+A DIR with the findings of another hunt is refused. The exit code is 0 without bugs, 1 with some, 2 where the library or DIR cannot be used.")]
 pub(crate) struct Args {
     /// Check this datatype (text notation or an entry of the corpus) instead of random ones
     #[arg(value_name = "TYPE", conflicts_with_all = ["cases", "seed"])]

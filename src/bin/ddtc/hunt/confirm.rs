@@ -77,9 +77,10 @@ impl Compiler {
     fn compile(&self, source: &Path, out: &Path) -> Result<(), String> {
         let mut command = Command::new(&self.cc);
         command.args(["-O1", "-w", "-I"]).arg(&self.include).arg("-include").arg(&self.guard);
-        // What the library itself needs is found when it runs; a library that stands before another has functions from there.
+        // What the library itself needs is found when it runs; a library that stands before another has functions from there, and is loaded
+        // also where the program uses none of its own.
         command.args(["-Wl,--allow-shlib-undefined", "-Wl,--copy-dt-needed-entries"]);
-        command.arg("-o").arg(out).arg(source).arg(&self.mpi);
+        command.arg("-o").arg(out).arg(source).arg("-Wl,--no-as-needed").arg(&self.mpi);
         if let Some(folder) = self.mpi.parent() {
             command.arg(format!("-Wl,-rpath,{}", folder.display()));
         }
@@ -88,7 +89,11 @@ impl Compiler {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(said.lines().find(|l| l.contains("rror")).unwrap_or("the compiler fails").to_owned())
+        Err(said
+            .lines()
+            .find(|l| l.contains("rror") || l.contains("failed"))
+            .unwrap_or("the compiler fails")
+            .to_owned())
     }
 
     /// Whether a program shows its finding: it ends with status 1, is ended by a signal, or hangs.
@@ -117,5 +122,46 @@ impl Compiler {
         };
         let _ = std::fs::remove_file(&program);
         Ok(status.is_none_or(|s| s.signal().is_some() || s.code() != Some(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Compiles a text of C in a folder.
+    fn cc(folder: &Path, name: &str, text: &str, arguments: &[&str]) -> PathBuf {
+        let (source, out) = (folder.join(format!("{name}.c")), folder.join(name));
+        std::fs::write(&source, text).unwrap();
+        let mut command = Command::new("cc");
+        let status = command.current_dir(folder).arg("-o").arg(&out).arg(&source).args(arguments).status();
+        assert!(status.expect("a C compiler (cc) is needed: install gcc").success());
+        out
+    }
+
+    #[test]
+    fn a_library_before_another_is_asked_also_where_the_program_names_nothing_of_it() {
+        let folder = std::env::temp_dir().join(format!("ddtc-confirm-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        cc(&folder, "libbehind.so", "int behind(void) { return 3; }\n", &["-shared", "-fPIC"]);
+        let before = "int behind(void);\nint before(void) { return behind(); }\n";
+        let shared = ["-shared", "-fPIC", "-L.", "-l:libbehind.so", "-Wl,-rpath,$ORIGIN"];
+        let mpi = cc(&folder, "libbefore.so", before, &shared);
+        // As some distributions have their compilers.
+        let strict = folder.join("strict");
+        std::fs::write(&strict, "#!/bin/sh\nexec cc -Wl,--as-needed \"$@\"\n").unwrap();
+        std::fs::set_permissions(&strict, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let guard = folder.join("abi.h");
+        std::fs::write(&guard, "int behind(void);\n").unwrap();
+        let cc = strict.to_str().unwrap().to_owned();
+        let compiler = Compiler { cc, include: folder.clone(), mpi, guard };
+        let program = folder.join("program.c");
+        for (text, shown) in [("return behind() == 3;", true), ("return behind() != 3;", false)] {
+            std::fs::write(&program, format!("int main(void) {{ {text} }}\n")).unwrap();
+            assert_eq!(compiler.confirms(&program), Ok(shown), "{text}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

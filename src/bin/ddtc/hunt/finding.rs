@@ -1,7 +1,7 @@
 //! Findings: what is reported, what names its cause, and the ledger that knows which causes were reported.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -57,8 +57,9 @@ impl Finding {
 /// The cause behind a difference that was shrunk. Wrong bytes are one cause whichever call moves them.
 pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     let family = family(shrunk.check, &shrunk.kind);
-    // A reading of the standard is one, wherever it shows.
-    if shrunk.class != Class::Bug || SHAPELESS.contains(&shrunk.kind.as_str()) {
+    // A reading of the standard is one, wherever it shows; and what does not show alone is no matter of its datatype.
+    let alone = !shrunk.kind.ends_with(AFTER_OTHERS);
+    if shrunk.class != Class::Bug || SHAPELESS.contains(&shrunk.kind.as_str()) || !alone {
         return family;
     }
     let shape = shrunk.datatype.parse().map(|t| shape(&t)).unwrap_or_default();
@@ -93,6 +94,9 @@ fn family(check: Check, kind: &str) -> String {
         _ => format!("{check}.{kind}"),
     }
 }
+
+/// End of the kinds of differences that take what other cases left behind.
+pub(crate) const AFTER_OTHERS: &str = "-after-others";
 
 /// Kinds that have one cause whatever the datatype.
 const SHAPELESS: [&str; 2] = ["fresh-name", "name"];
@@ -145,23 +149,41 @@ struct Known {
 /// All causes so far.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    folder: PathBuf,
+    path: PathBuf,
     file: File,
+    /// Bytes of whole lines in the file.
+    written: u64,
+    /// Lines that could not be written.
+    left: VecDeque<Vec<u8>>,
     known: BTreeMap<String, Known>,
     pub(crate) findings: Vec<Finding>,
-    /// Findings that could not be written.
-    pub(crate) unwritten: u64,
 }
 
 impl Ledger {
-    /// An empty ledger in a folder.
+    /// An empty ledger in a folder, locked until it is dropped.
     ///
     /// # Errors
-    /// What the system says of its file.
+    /// A folder with the findings of another hunt, which are nobody's to lose; what the system says of the file.
     pub(crate) fn new(folder: &Path) -> io::Result<Ledger> {
-        let file = File::create(folder.join("findings.jsonl"))?;
-        let folder = folder.to_path_buf();
-        Ok(Ledger { folder, file, known: BTreeMap::new(), findings: Vec::new(), unwritten: 0 })
+        let path = folder.join("findings.jsonl");
+        let file = File::options().append(true).create(true).open(&path)?;
+        // A file system without locks keeps nobody from hunting.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(io::Error::other("another hunt is writing findings.jsonl: name another folder"));
+        }
+        if file.metadata()?.len() > 0 {
+            let what = "findings.jsonl has the findings of an earlier hunt: name another folder, or move that file away";
+            return Err(io::Error::other(what));
+        }
+        let known = BTreeMap::new();
+        Ok(Ledger { path, file, written: 0, left: VecDeque::new(), known, findings: Vec::new() })
+    }
+
+    /// Removes the file of a ledger without findings.
+    pub(crate) fn discard(self) {
+        if self.findings.is_empty() {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// Whether a difference shows nothing but causes that are known. Now and then one is looked at all the same, since a cause may hide
@@ -195,21 +217,43 @@ impl Ledger {
         true
     }
 
-    /// Writes a finding as a line, at once, and the program beside it. What cannot be written is said and kept in memory.
+    /// Writes a finding as a line, at once. What cannot be written is said, kept in memory, and tried again with the next.
     pub(crate) fn record(&mut self, finding: Finding) {
-        let written = serde_json::to_vec(&finding).map_err(io::Error::other).and_then(|mut line| {
+        let line = serde_json::to_vec(&finding).map_err(io::Error::other);
+        let written = line.and_then(|mut line| {
             line.push(b'\n');
-            self.file.write_all(&line)?;
-            self.file.flush()
+            self.left.push_back(line);
+            self.write()
         });
         if let Err(error) = written {
-            self.unwritten += 1;
             eprintln!(
                 "ddtc: {}: {error}; the finding is kept in memory and shown at the end",
-                self.folder.join("findings.jsonl").display()
+                self.path.display()
             );
         }
         self.findings.push(finding);
+    }
+
+    /// Writes the lines that are left, each whole or not at all.
+    ///
+    /// # Errors
+    /// What the system says; the lines stay.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        while let Some(line) = self.left.front() {
+            if let Err(error) = self.file.write_all(line) {
+                // A part of a line is none.
+                let _ = self.file.set_len(self.written);
+                return Err(error);
+            }
+            self.written += line.len() as u64;
+            self.left.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Findings that are in memory only.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.left.len()
     }
 
     /// How often each cause was seen.

@@ -20,6 +20,11 @@ pub(crate) fn case(means: Means<'_>, seed: u64, case: u64) -> Option<(Datatype, 
         seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ case.wrapping_mul(0x9e6c_63d0_876a_68ed) ^ 0x6875_6e74,
     );
     let (t, mut count) = match c.below(16) {
+        // Nests come early, at every depth that libraries have a limit at: what ends at the deepest is told from all others by it alone.
+        _ if case < DEPTHS.len() as u64 => {
+            let leaf = Datatype::named(c.pick(&LEAVES));
+            (deep(&mut c, leaf, DEPTHS[case as usize])?, 1)
+        }
         0..=6 => (datatype(&mut c, &Budget::small()), instances(&mut c)),
         7 => {
             let entries = corpus();
@@ -56,6 +61,11 @@ impl Means<'_> {
                 Combiner::Named(n) if library.named(n).is_none() => spare(),
                 Combiner::Bounds { lb, extent, oldtype } => Datatype::resized(lb, extent, &oldtype).ok()?,
                 Combiner::ValueIndex { .. } if !library.has_value_index() => spare(),
+                Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. }
+                    if !library.has_kinds() =>
+                {
+                    spare()
+                }
                 // The first in standard bindings that takes real and complex kinds decides which there are.
                 Combiner::F90Real { .. } | Combiner::F90Complex { .. } => match node.expansion()?.basic() {
                     Some(n) if library.named(n).is_some() => node.clone(),
@@ -113,7 +123,10 @@ const STRIDES: [i64; 12] = [-1, 0, 1, -1, 2, -2, 3, 4, 8, -8, 16, 7];
 fn corner(c: &mut Choices<'_>) -> Option<Datatype> {
     let mut t = Datatype::named(c.pick(&LEAVES));
     match c.below(12) {
-        0 => return deep(c, t),
+        0 => {
+            let levels = c.pick(&DEPTHS);
+            return deep(c, t, levels);
+        }
         1 => return table(c, &t),
         2 => return huge(c, &t),
         _ => {}
@@ -210,9 +223,11 @@ fn members(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
     Datatype::structure(&lengths, &at, &types)
 }
 
+/// Levels of deep nests.
+const DEPTHS: [u64; 7] = [40, 16, 8, 33, 20, 17, 15];
+
 /// Constructors inside each other.
-fn deep(c: &mut Choices<'_>, mut t: Datatype) -> Option<Datatype> {
-    let levels = c.pick(&[8, 15, 16, 17, 20, 33, 40]);
+fn deep(c: &mut Choices<'_>, mut t: Datatype, levels: u64) -> Option<Datatype> {
     let doubled = c.below(8);
     for i in 0..levels {
         let next = match c.below(5) {

@@ -5,6 +5,7 @@
 //! beyond its own contract ends a worker process at worst, which is what workers are for.
 #![allow(unsafe_code)] // Functions of a library under test: there is no other way to call them.
 
+mod absent;
 mod functions;
 mod misuse;
 mod objects;
@@ -64,6 +65,8 @@ pub(crate) struct Library {
     info_null: u64,
     op_sum: u64,
     errors_return: u64,
+    /// Whether a kind of Fortran that the library lacks is an error, and not the end of the process.
+    has_kinds: bool,
 }
 
 impl Library {
@@ -94,9 +97,11 @@ impl Library {
             info_null: loaded.handle(abi.info_null, abi.info_null_symbol),
             op_sum: loaded.handle(abi.op_sum, abi.op_sum_symbol),
             errors_return: loaded.handle(abi.errors_return, abi.errors_return_symbol),
+            has_kinds: false,
         };
         library.start().map_err(|what| format!("--mpi {shown}: does not start: {what}"))?;
         library.drop_absent_types();
+        library.has_kinds = library.survives_kinds();
         Ok(library)
     }
 
@@ -114,20 +119,6 @@ impl Library {
             }
         }
         Ok(())
-    }
-
-    /// Named types that the library was built without: it has a handle for them, but no size.
-    fn drop_absent_types(&mut self) {
-        for &n in Named::ALL {
-            if let Some(handle) = self.named[n as usize] {
-                // MPICH has handles for types that the compiler lacked; they are MPI_DATATYPE_NULL or have no size.
-                let sized =
-                    handle.0 != self.type_null && matches!(self.size(handle), Ok(size) if size == n.size());
-                if !sized || n.is_marker() {
-                    self.named[n as usize] = None;
-                }
-            }
-        }
     }
 
     /// `MPI_Finalize`.
@@ -161,6 +152,11 @@ impl Library {
     /// Whether the library has `MPI_Type_get_value_index`.
     pub(crate) fn has_value_index(&self) -> bool {
         self.f.value_index.is_some()
+    }
+
+    /// Whether the library can be asked for kinds of Fortran.
+    pub(crate) fn has_kinds(&self) -> bool {
+        self.has_kinds
     }
 
     fn queries(&self) -> Queries {

@@ -1,12 +1,13 @@
 //! run.json and findings.md: where a run stands, and its findings for people.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt::Write as _;
-use std::io;
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::difference::Class;
 use super::finding::{About, Finding};
 use super::protocol::Avoid;
 
@@ -39,6 +40,9 @@ pub(crate) struct Run {
     pub(crate) finished: bool,
 }
 
+/// Title of what the hunt saw and a program by itself does not show.
+const UNCONFIRMED: &str = "Not shown by their programs";
+
 /// Ends of workers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Workers {
@@ -46,28 +50,21 @@ pub(crate) struct Workers {
     pub(crate) hung: u64,
 }
 
-/// Writes a file whole or not at all.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let part = path.with_extension("part");
-    std::fs::write(&part, text)?;
-    std::fs::rename(part, path)
-}
-
 impl Run {
-    /// Writes run.json.
+    /// Writes run.json, whole or not at all.
     ///
     /// # Errors
-    /// What the system says.
-    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
-        replace(&folder.join("run.json"), &serde_json::to_vec_pretty(self)?)
+    /// The file, and what the system says.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Box<dyn Error>> {
+        crate::draw::save(&folder.join("run.json"), &serde_json::to_vec_pretty(self)?)
     }
 }
 
-/// Writes findings.md.
+/// Writes findings.md, whole or not at all.
 ///
 /// # Errors
-/// What the system says.
-pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> io::Result<()> {
+/// The file, and what the system says.
+pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> Result<(), Box<dyn Error>> {
     let library = &run.library;
     let mut out = format!("# {} {}\n\n", library.name, library.version);
     let checks = run.checks.join(", ");
@@ -79,8 +76,15 @@ pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> io::Re
     if findings.is_empty() {
         out.push_str("Nothing found.\n");
     }
-    for (class, title) in [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard")] {
-        let of_class: Vec<&Finding> = findings.iter().filter(|f| f.class.name() == class).collect();
+    for (class, title) in
+        [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard"), ("", UNCONFIRMED)]
+    {
+        // What a program does not show is no bug, whatever it is.
+        let belongs = |f: &&Finding| match (f.class, f.confirmed) {
+            (Class::Bug, Some(false)) => class.is_empty(),
+            _ => f.class.name() == class,
+        };
+        let of_class: Vec<&Finding> = findings.iter().filter(belongs).collect();
         if of_class.is_empty() {
             continue;
         }
@@ -89,7 +93,7 @@ pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> io::Re
             section(&mut out, folder, f);
         }
     }
-    replace(&folder.join("findings.md"), out.as_bytes())
+    crate::draw::save(&folder.join("findings.md"), out.as_bytes())
 }
 
 fn section(out: &mut String, folder: &Path, f: &Finding) {
@@ -98,23 +102,13 @@ fn section(out: &mut String, folder: &Path, f: &Finding) {
     let _ = writeln!(out, "* Rule (MPI 5.0, {}): {}.", f.rule.section, f.rule.text);
     let _ = writeln!(out, "* Check: {}. Expected: {}. Got: {}.", f.check, f.expected, f.got);
     let confirmed = match f.confirmed {
-        Some(true) => "the program shows it",
-        Some(false) => "unconfirmed: the program does not show it",
-        None => "no compiler or header to ask the program",
+        Some(true) => "it shows the finding",
+        Some(false) => "unconfirmed: it does not show the finding",
+        None => "there was no compiler or header to ask it",
     };
-    let _ = writeln!(out, "* {}; seed {}, case {}.", sentence(confirmed), f.seed, f.case);
-    if let Ok(program) = std::fs::read_to_string(folder.join(&f.program)) {
-        let _ = writeln!(
-            out,
-            "\n<details><summary>{}</summary>\n\n```c\n{}\n```\n\n</details>",
-            f.program,
-            program.trim_end()
-        );
-    }
-    out.push('\n');
-}
-
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+    let program = match folder.join(&f.program).is_file() {
+        true => format!("Program: [{0}]({0}); {confirmed}", f.program),
+        false => "No program".to_owned(),
+    };
+    let _ = writeln!(out, "* {program}. Seed {}, case {}.\n", f.seed, f.case);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,16 +13,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::confirm::Compiler;
 use super::coverage::{CONSTRUCTORS, FEATURES};
 use super::difference::{Check, Class, Difference, Rule};
-use super::finding::{About, Finding, Ledger, fingerprint, shape};
+use super::finding::{AFTER_OTHERS, About, Finding, Ledger, fingerprint, shape};
 use super::library::MISUSES;
 use super::prober::{BEFORE, Prober, of_death};
 use super::process::{Death, How, NoWorker, Start, Worker};
 use super::protocol::{Avoid, Done, Reply, Request};
 use super::record::{Run, Workers, markdown};
 use super::{Hunt, Outcome, program};
+use crate::report;
 
 /// Cases of the first request; later ones take about [`BATCH`].
-const FIRST: u64 = 64;
+const FIRST: u64 = 8;
 const BATCH: f64 = 0.5;
 /// Deaths at one place without a case between them, after which a job gives up.
 const MOST_DEATHS: u64 = 1000;
@@ -40,6 +41,8 @@ struct Shared<'h> {
     stop: AtomicBool,
     totals: Mutex<Totals>,
     ledger: Mutex<Ledger>,
+    /// Programs that could not be written.
+    unsaved: Mutex<Vec<(PathBuf, String)>>,
     avoid: Mutex<Vec<Avoid>>,
 }
 
@@ -68,11 +71,16 @@ pub(crate) fn run(hunt: &Hunt) -> Outcome {
     std::fs::create_dir_all(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
     let start =
         Start { mpi: hunt.mpi.clone(), seed: hunt.seed, checks: hunt.only.clone(), folder: hunt.out.clone() };
-    let first = Worker::start(&start, 0).map_err(|e| e.to_string())?;
-    let about = first.about.clone();
-    drop(first);
-    let library = named(&about.version, &about.flavour, &hunt.mpi);
     let ledger = Ledger::new(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
+    let about = match Worker::start(&start, 0) {
+        Ok(first) => first.about.clone(),
+        Err(why) => {
+            ledger.discard();
+            tidy(hunt);
+            return Err(why.to_string().into());
+        }
+    };
+    let library = named(&about.version, &about.flavour, &hunt.mpi);
     let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &hunt.out);
     println!("{} {} ({}), seed {}", library.name, library.version, library.flavour, hunt.seed);
     if let Err(why) = &compiler {
@@ -88,6 +96,7 @@ pub(crate) fn run(hunt: &Hunt) -> Outcome {
         stop: AtomicBool::new(false),
         totals: Mutex::new(Totals::default()),
         ledger: Mutex::new(ledger),
+        unsaved: Mutex::new(Vec::new()),
         avoid: Mutex::new(Vec::new()),
     };
     let failed = Mutex::new(None);
@@ -105,10 +114,29 @@ pub(crate) fn run(hunt: &Hunt) -> Outcome {
             .collect();
         shared.watch(&|| jobs.iter().all(std::thread::ScopedJoinHandle::is_finished));
     });
-    shared.finish()?;
+    let finished = shared.finish();
     match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        Some(error) => Err(error.into()),
-        None => Ok(locked(&shared.ledger).findings.iter().filter(|f| f.is_bug()).count() as u64),
+        Some(error) => {
+            if let Err(also) = finished {
+                eprintln!("error: {also}");
+            }
+            Err(error.into())
+        }
+        None => {
+            finished.map(|()| locked(&shared.ledger).findings.iter().filter(|f| f.is_bug()).count() as u64)
+        }
+    }
+}
+
+/// Removes what workers and compilers left in the folder.
+fn tidy(hunt: &Hunt) {
+    for i in 0..2 * hunt.jobs {
+        for end in ["case", "stderr"] {
+            let _ = std::fs::remove_file(hunt.out.join(format!("worker-{i}.{end}")));
+        }
+    }
+    for file in ["probe", "probe.c", "abi.h"] {
+        let _ = std::fs::remove_file(hunt.out.join(file));
     }
 }
 
@@ -163,7 +191,7 @@ impl Shared<'_> {
                     Ok(found) => {
                         let rate =
                             (numbers.end - numbers.start) as f64 / asked.elapsed().as_secs_f64().max(1e-6);
-                        batch = ((rate * BATCH) as u64).clamp(16, 1 << 20);
+                        batch = ((rate * BATCH) as u64).clamp(8, 1 << 20);
                         deaths = 0;
                         self.judge(&mut prober, found);
                     }
@@ -261,7 +289,9 @@ impl Shared<'_> {
     }
 
     /// Shrinks what was found, and records causes that are new.
-    fn judge(&self, prober: &mut Prober<'_>, found: Vec<Found>) {
+    fn judge(&self, prober: &mut Prober<'_>, mut found: Vec<Found>) {
+        // Bugs first: the time that one takes is the others' loss.
+        found.sort_by_key(|f| f.difference.class);
         for Found { case, datatype, count, difference } in found {
             // Another job, or the one before, may have found the cause meanwhile.
             if !difference.is_deadly() && locked(&self.ledger).explains(&difference) {
@@ -276,7 +306,7 @@ impl Shared<'_> {
             let alone = shrunk.is_some();
             let mut shrunk = shrunk.unwrap_or_else(|| difference.clone());
             if !alone {
-                shrunk.kind += "-after-others";
+                shrunk.kind += AFTER_OTHERS;
             }
             let new = locked(&self.ledger).is_new(&shrunk);
             if shrunk.is_deadly() {
@@ -339,9 +369,12 @@ impl Shared<'_> {
         let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
         let path = self.hunt.out.join(&file);
         let mut confirmed = None;
-        if let Some(text) = &draft.text {
-            match std::fs::write(&path, text) {
-                Err(error) => eprintln!("ddtc: {}: {error}", path.display()),
+        if let Some(text) = draft.text {
+            match crate::draw::save(&path, text.as_bytes()) {
+                Err(error) => {
+                    eprintln!("ddtc: {error}; the program is kept in memory and tried again at the end");
+                    locked(&self.unsaved).push((path, text));
+                }
                 Ok(()) => {
                     confirmed =
                         self.compiler.as_ref().ok().and_then(|compiler| match compiler.confirms(&path) {
@@ -428,7 +461,7 @@ impl Shared<'_> {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
             bar.set_style(style);
         }
-        let mut written = Instant::now();
+        let (mut written, mut said) = (Instant::now(), false);
         while !done() {
             std::thread::sleep(Duration::from_millis(50));
             let run = self.record(false);
@@ -440,8 +473,10 @@ impl Shared<'_> {
             bar.set_message(format!("{} cases, {:.0}/s, {}", run.cases, run.rate, found.join(", ")));
             if written.elapsed() > Duration::from_secs(3) {
                 written = Instant::now();
-                if let Err(error) = run.write(&self.hunt.out) {
-                    bar.suspend(|| eprintln!("ddtc: run.json: {error}"));
+                if let Err(error) = run.write(&self.hunt.out)
+                    && !std::mem::replace(&mut said, true)
+                {
+                    bar.suspend(|| eprintln!("ddtc: {error}; the run goes on"));
                 }
             }
         }
@@ -478,20 +513,25 @@ impl Shared<'_> {
         }
     }
 
-    /// Writes what is left, removes the files of workers, and says what was found.
+    /// Writes what is left and what was found for people, removes the files of workers, and says what was found.
     fn finish(&self) -> Result<(), Box<dyn Error>> {
+        tidy(self.hunt);
         let run = self.record(true);
-        let ledger = locked(&self.ledger);
-        let written =
-            run.write(&self.hunt.out).and_then(|()| markdown(&self.hunt.out, &run, &ledger.findings));
-        for i in 0..2 * self.hunt.jobs {
-            for end in ["case", "stderr"] {
-                let _ = std::fs::remove_file(self.hunt.out.join(format!("worker-{i}.{end}")));
-            }
+        let mut ledger = locked(&self.ledger);
+        // What a full disk refused may find room now.
+        let mut troubles: Vec<String> = Vec::new();
+        if let Err(error) = ledger.write() {
+            let (left, path) = (ledger.unwritten(), self.hunt.out.join("findings.jsonl"));
+            troubles
+                .push(format!("{}: {error}; {left} findings are not in it and stand above", path.display()));
         }
-        for file in ["probe", "probe.c", "abi.h"] {
-            let _ = std::fs::remove_file(self.hunt.out.join(file));
+        for (path, text) in locked(&self.unsaved).iter() {
+            troubles.extend(crate::draw::save(path, text.as_bytes()).err().map(|e| e.to_string()));
         }
+        let folder = &self.hunt.out;
+        troubles.extend(run.write(folder).err().map(|e| e.to_string()));
+        troubles.extend(markdown(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
+        let report = report::write(folder);
         for f in &ledger.findings {
             let mark = match (f.class, f.confirmed) {
                 (_, Some(false)) => " (unconfirmed)",
@@ -511,11 +551,16 @@ impl Shared<'_> {
         );
         println!("coverage: {} features tried; never: {}", run.coverage.len() - never.len(), none_or(&never));
         let found: Vec<String> = run.found.iter().map(|(class, n)| format!("{n} {class}")).collect();
-        println!("found: {}; {}", found.join(", "), self.hunt.out.join("findings.jsonl").display());
-        if ledger.unwritten > 0 {
-            return Err(format!("{} findings could not be written; they are above", ledger.unwritten).into());
+        println!("found: {}; {}", found.join(", "), folder.join("findings.jsonl").display());
+        match report {
+            Ok(written) => println!("report: {}", written.html.display()),
+            Err(error) => troubles.push(error.to_string()),
         }
-        written.map_err(|e| format!("--out {}: {e}", self.hunt.out.display()).into())
+        if troubles.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("--out: {}", troubles.join("\nerror: --out: ")).into())
+        }
     }
 }
 

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Hunts in an MPI library and puts what is found into docs/findings: the document NAME.md, and its programs into the folder NAME.
+#
+#     tests/findings.sh NAME LIBRARY [arguments of ddtc check --mpi]
+#     tests/findings.sh mpich-5.0.2 PATH/lib/libmpi.so.12 --seconds 300
+#
+# DDTC is the command to hunt with; without it, it is built.
+set -eu
+if [ $# -lt 2 ]; then
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
+root=$(cd "$(dirname "$0")/.." && pwd)
+name=$1
+library=$2
+shift 2
+if [ -z "${DDTC:-}" ]; then
+    cargo build --manifest-path "$root/Cargo.toml" --profile quick --bin ddtc
+    DDTC=$root/target/quick/ddtc
+fi
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+status=0
+"$DDTC" check --mpi "$library" --out "$out" "$@" || status=$?
+# 1 says that there are bugs.
+[ "$status" -le 1 ] || exit "$status"
+folder=$root/docs/findings/$name
+rm -rf "$folder"
+mkdir -p "$folder"
+cp "$out"/*.c "$folder/"
+sed "s|](\([^()]*\.c\))|]($name/\1)|" "$out/findings.md" > "$folder.md"
