@@ -1,7 +1,6 @@
 //! Every function against the meaning, between guard pages; the meaning by hand is in `tests/reduce.rs`.
 
 use super::*;
-use crate::datatype::Named;
 use crate::micro::testing::{Guarded, span};
 
 /// All operations and values that there is code for, and the function at every level of the machine.
@@ -159,6 +158,8 @@ fn code_has_a_budget() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn written_bytes_by_hand() {
+    use crate::datatype::Named;
+
     let [long, complex] = [Named::LongDouble, Named::CLongDoubleComplex].map(Value::native);
     assert_eq!(meaning::written(Op::Replace, long), [(0, 16), (0, 0)]);
     assert_eq!(meaning::written(Op::Sum, long), [(0, 10), (0, 0)]);
