@@ -20,7 +20,7 @@ fn compile(command: &mut Command) {
     assert!(out.status.success(), "{command:?}\n{}", lossy(&out.stderr));
 }
 
-fn manifest(path: &str) -> PathBuf {
+pub(crate) fn manifest(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 

@@ -13,4 +13,5 @@ mod messages;
 mod programs;
 mod reduce;
 mod setup;
+mod suite;
 mod wheel;

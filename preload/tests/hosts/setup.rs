@@ -311,7 +311,7 @@ fn prepare(root: &Path, wheel: &Wheel) {
     fs::write(stamp, wanted).unwrap();
 }
 
-fn succeed(command: &mut Command, help: &str) {
+pub(crate) fn succeed(command: &mut Command, help: &str) {
     let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}\n{help}"));
     assert!(out.status.success(), "{command:?}\n{}{}\n{help}", lossy(&out.stdout), lossy(&out.stderr));
 }
