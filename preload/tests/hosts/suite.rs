@@ -16,7 +16,7 @@ const SOURCE: &str = "mpi4py-4.1.2";
 const SHA256: &str = "56860286dc45f20e8821e93cb06669e30462348bf866f685553fa4b712d58d02";
 
 /// Modules of tests that move data with datatypes.
-const MOVING: &str = "cco_(buf|nb_buf|pr_buf|ngh_buf|vec)|p2p_buf|datatype|msgspec|pack|request";
+const MOVING: &str = "cco_((nb|pr|pr_ngh|ngh)_)?(buf|vec)|p2p_buf|datatype|msgspec|pack|request";
 
 /// The tests of mpi4py, fetched once.
 fn tests() -> PathBuf {
