@@ -178,7 +178,7 @@ impl Collective {
                     code
                 }
                 When::Once(request) | When::Persistent(request) => {
-                    if !covered(self.host) {
+                    if request.is_null() || !covered(self.host) {
                         // Nothing but arrays is staged.
                         self.staged.forget_arrays();
                     }
