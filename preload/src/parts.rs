@@ -71,7 +71,10 @@ impl Parts {
     fn average(&self) -> i64 {
         match self {
             Parts::Equal { count, .. } => *count,
-            Parts::Own { parts, total } => total / parts.len().max(1) as i64,
+            // Of those that are there.
+            Parts::Own { parts, .. } => {
+                parts.iter().map(|p| p.count).sum::<i64>() / parts.len().max(1) as i64
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use std::ffi::c_int;
 use ddtc::policy::Call;
 
 use super::nonblocking::start;
-use crate::forms::Length;
+use crate::forms::{Forms, Length};
 use crate::group::{Group, Role, learn};
 use crate::host::{HandleWord, Host};
 use crate::messages::Given;
@@ -59,6 +59,14 @@ impl Collective {
             requests::drain(host);
         }
         Collective { host, call, comm, when, group, staged: Staged::new(host, i64::MAX), widened: false }
+    }
+
+    /// The group, asked also where the call is the host's but its arrays must be narrowed for it.
+    fn known<N: Length, S: Copy, L: Copy>(&self, forms: &Forms<S, L>) -> Option<Group> {
+        match self.group {
+            None if forms.narrows::<N>() => Group::ask(self.host, self.comm),
+            group => group,
+        }
     }
 
     fn role(&self, root: c_int) -> Option<Role> {

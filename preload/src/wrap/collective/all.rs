@@ -54,9 +54,7 @@ collective! {
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
-        let asked = call.group.is_some() || forms.narrows::<N>();
-        let group = if asked { Group::ask(host, comm) } else { None };
-        let blocks = group.map_or(0, |g| g.blocks);
+        let blocks = call.known::<N, _, _>(&forms).map_or(0, |g| g.blocks);
         // What is sent in place has neither counts nor displacements.
         let sent = if in_place(host, sendbuf) { 0 } else { blocks };
         let vectors =

@@ -9,7 +9,6 @@ use ddtc::policy::Call;
 
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
-use crate::group::Group;
 use crate::handles::{handle_at, set_handle, too_large};
 use crate::host::Host;
 use crate::messages::Given;
@@ -26,8 +25,7 @@ collective! {
     (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtypes: Handles)
     |host, forms, call, comm| {
         let local = in_place(host, sendbuf);
-        let asked = call.group.is_some() || forms.narrows::<N>();
-        let blocks = if asked { Group::ask(host, comm).map_or(0, |g| g.blocks) } else { 0 };
+        let blocks = call.known::<N, _, _>(&forms).map_or(0, |g| g.blocks);
         // What is sent in place has neither counts nor displacements.
         let sent = if local { 0 } else { blocks };
         let vectors =

@@ -9,7 +9,7 @@ use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::group::{Group, Role};
 use crate::handles::too_large;
-use crate::host::{HandleWord, Host};
+use crate::host::Host;
 use crate::messages::Given;
 use crate::numbers::Vector;
 use crate::parts::Own;
@@ -78,7 +78,7 @@ collective! {
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
-        let blocks = if call.group.is_some() || forms.narrows::<N>() { at_root(host, comm, root) } else { 0 };
+        let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
         let Some(mut vector) = Vector::of(&forms, recvcounts, displs, blocks) else {
             return too_large(host, comm);
         };
@@ -103,7 +103,7 @@ collective! {
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
-        let blocks = if call.group.is_some() || forms.narrows::<N>() { at_root(host, comm, root) } else { 0 };
+        let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
         let Some(mut vector) = Vector::of(&forms, sendcounts, displs, blocks) else {
             return too_large(host, comm);
         };
@@ -146,6 +146,6 @@ fn tree_pieces() -> bool {
 }
 
 /// Parts that the root's arrays have; none elsewhere, where they mean nothing.
-fn at_root(host: &'static Host, comm: HandleWord, root: c_int) -> i64 {
-    Group::ask(host, comm).filter(|g| g.role(host, root) == Some(Role::Root)).map_or(0, |g| g.blocks)
+fn at_root(host: &Host, group: Option<Group>, root: c_int) -> i64 {
+    group.filter(|g| g.role(host, root) == Some(Role::Root)).map_or(0, |g| g.blocks)
 }
