@@ -87,6 +87,8 @@ pub struct Abi {
     pub tool: Tool,
     pub err_in_status: c_int,
     pub err_pending: c_int,
+    /// `MPI_MODE_SEQUENTIAL`.
+    pub mode_sequential: c_int,
     /// `MPI_PROC_NULL` and `MPI_ROOT`.
     pub proc_null: c_int,
     pub root: c_int,
@@ -186,6 +188,7 @@ pub static MPICH: Abi = Abi {
     },
     err_in_status: 17,
     err_pending: 18,
+    mode_sequential: 256,
     proc_null: -1,
     root: -3,
     in_place: usize::MAX,
@@ -249,6 +252,7 @@ pub static OPEN_MPI: Abi = Abi {
     },
     err_in_status: 18,
     err_pending: 19,
+    mode_sequential: 256,
     proc_null: -2,
     root: -4,
     in_place: 1,
@@ -304,6 +308,7 @@ pub static STANDARD: Abi = Abi {
     },
     err_in_status: 19,
     err_pending: 18,
+    mode_sequential: 64,
     proc_null: -3,
     root: -4,
     in_place: 1,

@@ -113,11 +113,15 @@ pub enum Call {
     Neighbor,
     /// `MPI_Neighbor_alltoallw`.
     NeighborAlltoallw,
+    /// Writes to a file.
+    FileWrite,
+    /// Reads from a file.
+    FileRead,
 }
 
 impl Call {
     /// All of them, messages first.
-    pub const ALL: [Call; 9] = [
+    pub const ALL: [Call; 11] = [
         Call::Message,
         Call::Bcast,
         Call::Gather,
@@ -127,6 +131,8 @@ impl Call {
         Call::Alltoallw,
         Call::Neighbor,
         Call::NeighborAlltoallw,
+        Call::FileWrite,
+        Call::FileRead,
     ];
 
     /// Its name in tables, where rows of messages have none.
@@ -141,6 +147,8 @@ impl Call {
             Call::Alltoallw => "alltoallw",
             Call::Neighbor => "neighbor",
             Call::NeighborAlltoallw => "neighbor-alltoallw",
+            Call::FileWrite => "file-write",
+            Call::FileRead => "file-read",
         }
     }
 }
@@ -148,7 +156,7 @@ impl Call {
 /// Rows up to which irregular blocks count as the members of a structure.
 const FEW: usize = 16;
 
-/// What to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message is all of it, that of a
+/// What to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file, is all of it, that of a
 /// collective call what one rank sends to another, on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -239,7 +247,7 @@ impl Policy {
     /// The table of `library` in a file, if it is there.
     ///
     /// A file is lines: `library NAME` begins a table, `CLASS none` or `CLASS FROM-TO ...` (bytes, powers of two, `TO` the last set
-    /// or empty for no end) is a row about messages, the same after the name of a collective call ([`Call::name`]) one about that; what has no row
+    /// or empty for no end) is a row about messages, the same after the name of another call ([`Call::name`]) one about that; what has no row
     /// is not converted; `#` begins a comment.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::guard::guard;
 use crate::host::Host;
 use crate::inside::Inside;
-use crate::{comms, messages, report, requests, twins, types};
+use crate::{comms, files, messages, report, requests, twins, types};
 
 /// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
 /// another session or the world goes on, its types are met again.
@@ -16,6 +16,7 @@ pub(crate) fn end_epoch(host: &'static Host) {
             types::end_epoch(host);
             twins::end_epoch(host);
             comms::end_epoch(host);
+            files::end_epoch();
             messages::end_epoch();
             report::write(host);
         });

@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-use crate::handles::{missing, too_large};
-use crate::host::{HandleWord, Host};
+use crate::handles::{On, missing, too_large};
+use crate::host::Host;
 
 /// Most bytes of a message whose length is an `int`.
 const INT: i64 = c_int::MAX as i64;
@@ -27,18 +27,18 @@ impl<S: Copy, L: Copy> Forms<S, L> {
     }
 
     /// The form to call for `counts`, the large one where `large` says so, or the code of the error: of a large count on a host that has only
-    /// the small form, raised on `comm`, or of a host without the function.
+    /// the small form, raised on `on`, or of a host without the function.
     pub(crate) fn choose(
         &self,
         host: &Host,
-        comm: HandleWord,
+        on: impl Into<On>,
         large: bool,
         counts: &[i64],
     ) -> Result<Form<S, L>, c_int> {
         match (self.large, self.small) {
             (Some(wide), _) if large => Ok(Form::Large(wide)),
             (_, Some(small)) if counts.iter().all(|&n| c_int::try_from(n).is_ok()) => Ok(Form::Small(small)),
-            (_, Some(_)) => Err(too_large(host, comm)),
+            (_, Some(_)) => Err(too_large(host, on)),
             (_, None) => Err(missing(host)),
         }
     }
@@ -51,7 +51,7 @@ pub(crate) enum Form<S, L> {
 }
 
 /// Calls the host's function in the form that the program used, or narrowed where the host has no other. Arguments in brackets are
-/// counts, those in braces arrays of them, the others stand in parentheses; `$comm` is where an error is raised.
+/// counts, those in braces arrays of them, the others stand in parentheses; `$comm` is where an error is raised ([`On`]).
 macro_rules! forward {
     (@small [$count:expr]) => { $count as c_int };
     (@large [$count:expr]) => { $count };

@@ -42,12 +42,29 @@ pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: HandleWord)
     }
 }
 
+/// Where an error of a call is raised.
+#[derive(Clone, Copy)]
+pub(crate) enum On {
+    Comm(HandleWord),
+    File(HandleWord),
+}
+
+impl From<HandleWord> for On {
+    fn from(comm: HandleWord) -> On {
+        On::Comm(comm)
+    }
+}
+
 /// Raises the error of a large count on a host that has only the small form of a call.
-pub(crate) fn too_large(host: &Host, comm: HandleWord) -> c_int {
+pub(crate) fn too_large(host: &Host, on: impl Into<On>) -> c_int {
     let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
-    if let Some(raise) = host.f.comm_call_errhandler {
-        // SAFETY: raises the error as the host would on the communicator that was given.
-        unsafe { raise(comm, code) };
+    let (raise, handle) = match on.into() {
+        On::Comm(comm) => (host.f.comm_call_errhandler, comm),
+        On::File(file) => (host.f.file_call_errhandler, file),
+    };
+    if let Some(raise) = raise {
+        // SAFETY: raises the error as the host would on the communicator or file that was given.
+        unsafe { raise(handle, code) };
     }
     code
 }

@@ -94,6 +94,13 @@ functions! {
     graph_neighbors_count MPI_Graph_neighbors_count (HandleWord, c_int, *mut c_int);
     dist_graph_neighbors_count MPI_Dist_graph_neighbors_count (HandleWord, *mut c_int, *mut c_int, *mut c_int);
     comm_call_errhandler MPI_Comm_call_errhandler (HandleWord, c_int);
+    file_open MPI_File_open (HandleWord, *const c_char, c_int, HandleWord, *mut c_void);
+    file_close MPI_File_close (*mut c_void);
+    file_set_view MPI_File_set_view (HandleWord, i64, HandleWord, HandleWord, *const c_char, HandleWord);
+    file_get_size MPI_File_get_size (HandleWord, *mut i64);
+    file_get_position MPI_File_get_position (HandleWord, *mut i64);
+    file_get_byte_offset MPI_File_get_byte_offset (HandleWord, i64, *mut i64);
+    file_call_errhandler MPI_File_call_errhandler (HandleWord, c_int);
     comm_create_keyval MPI_Comm_create_keyval (CopyFn, DeleteFn, *mut c_int, *mut c_void);
     comm_free_keyval MPI_Comm_free_keyval (*mut c_int);
     comm_set_attr MPI_Comm_set_attr (HandleWord, c_int, *mut c_void);

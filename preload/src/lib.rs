@@ -12,6 +12,7 @@ mod convert;
 mod counted;
 mod dense;
 mod epoch;
+mod files;
 mod forms;
 mod fortran;
 mod fortran_bridge;

@@ -23,7 +23,7 @@ use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
 use crate::warn::warn;
 use crate::watch::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
-use crate::{check, counted, gpu, perf, status};
+use crate::{check, counted, gpu, perf, status, twins};
 
 const UNKNOWN: u8 = 0;
 const ON: u8 = 1;
@@ -284,6 +284,21 @@ impl Staging {
         self.user
     }
 
+    /// Bytes of the message.
+    pub(crate) fn bytes(&self) -> i64 {
+        self.bytes
+    }
+
+    /// Packs all of the program's buffer; whether that was done.
+    ///
+    /// # Safety
+    /// As `Committed::pack_raw` for the user's buffer.
+    pub(crate) unsafe fn packed(&self, host: &'static Host) -> bool {
+        let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
+        // SAFETY: as the caller promises; the buffer has room.
+        guard(|| unsafe { self.moved(host, &buffers, Direction::Pack) }).is_some()
+    }
+
     /// Packed bytes of one instance.
     pub(crate) fn size(&self) -> i64 {
         self.committed.datatype().size()
@@ -393,6 +408,8 @@ pub(crate) enum Use {
     /// A collective call of so many elements: all ranks give the same count of types of one size. `part`: elements that one rank sends to
     /// another, on average.
     Elements { call: Call, count: i64, part: i64 },
+    /// Written to a file or read from it.
+    File(Call),
 }
 
 /// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `most`: bytes that the host's call can carry.
@@ -414,6 +431,7 @@ pub(crate) unsafe fn stage(
             let payload = entry.size().saturating_mul(part);
             Policy::has(policy(host).of(call, entry.rules().class), payload.max(0) as u64)
         }
+        Use::File(call) => Policy::has(policy(host).of(call, entry.rules().class), bytes as u64),
     };
     let (entry, bytes) = chosen(host, given, peer, most, wanted)?;
     guard(|| {
@@ -424,6 +442,8 @@ pub(crate) unsafe fn stage(
             Use::Send => entry.dense.message(host, committed.datatype(), count)?,
             Use::Receive => (bytes, host.packed),
             Use::Elements { count, .. } => (count, entry.dense.element(host, committed.datatype())?),
+            // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
+            Use::File(_) => (count, twins::of_bytes(host, committed.datatype().size())?),
         };
         let buffer = Buffer::get(bytes as u64)?;
         let (user, count) = (buf.cast(), count as u64);

@@ -34,6 +34,8 @@ pub(crate) enum Origin {
     Named(HandleWord),
     /// Of a message that was matched before: no communicator is named.
     Matched,
+    /// From a file, which may end anywhere.
+    File,
 }
 
 /// Longest basic element: `MPI_COMPLEX32`.
@@ -73,6 +75,7 @@ fn of_one_type(t: &Datatype) -> bool {
 /// The error class of the host for a type, if it refuses.
 fn class(family: Family, abi: &Abi, t: &Datatype, origin: Origin) -> Option<c_int> {
     match (family, origin) {
+        (_, Origin::File) => None,
         (Family::Mpich, _) => Some(abi.err_type),
         (Family::Intel, Origin::Matched) => of_one_type(t).then_some(abi.err_type),
         (Family::Intel, Origin::Named(_)) => of_one_type(t).then_some(abi.err_truncate),
@@ -104,7 +107,7 @@ pub(crate) unsafe fn examine(
             comm
         }
         Origin::Matched if family == Family::Intel => host.world,
-        Origin::Matched => host.myself,
+        Origin::Matched | Origin::File => host.myself,
     };
     (taken, Some(RefusedMessage { class, comm }))
 }

@@ -21,6 +21,8 @@ pub(crate) type Handles = *const c_void;
 pub(crate) type Aints = *const isize;
 /// A rank or tag.
 pub(crate) type Int = c_int;
+/// `MPI_Offset`: a place in a file.
+pub(crate) type Offset = i64;
 
 /// An array of displacements in the form whose counts are `N`: `int`, or `MPI_Aint`, which is as wide as `MPI_Count` on the targets of
 /// this library.
@@ -187,6 +189,26 @@ macro_rules! counted_calls {
             neighbor_alltoallw_init neighbor_alltoallw_init_c MPI_Neighbor_alltoallw_init MPI_Neighbor_alltoallw_init_c "8.8.2" each::neighbor_alltoallw_init
                 (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Aints,
                  recvtypes: Handles, comm: Handle, info: Handle, request: Out);
+            file_write file_write_c MPI_File_write MPI_File_write_c "14.4.3" files::write
+                (fh: Handle, buf: In, count: N, datatype: Handle, status: Out);
+            file_write_all file_write_all_c MPI_File_write_all MPI_File_write_all_c "14.4.3" files::write
+                (fh: Handle, buf: In, count: N, datatype: Handle, status: Out);
+            file_write_at file_write_at_c MPI_File_write_at MPI_File_write_at_c "14.4.2" files::write_at
+                (fh: Handle, offset: Offset, buf: In, count: N, datatype: Handle, status: Out);
+            file_write_at_all file_write_at_all_c MPI_File_write_at_all MPI_File_write_at_all_c "14.4.2" files::write_at
+                (fh: Handle, offset: Offset, buf: In, count: N, datatype: Handle, status: Out);
+            file_write_shared file_write_shared_c MPI_File_write_shared MPI_File_write_shared_c "14.4.4" files::write
+                (fh: Handle, buf: In, count: N, datatype: Handle, status: Out);
+            file_write_ordered file_write_ordered_c MPI_File_write_ordered MPI_File_write_ordered_c "14.4.4" files::write
+                (fh: Handle, buf: In, count: N, datatype: Handle, status: Out);
+            file_read file_read_c MPI_File_read MPI_File_read_c "14.4.3" files::read
+                (fh: Handle, buf: Out, count: N, datatype: Handle, status: Out);
+            file_read_all file_read_all_c MPI_File_read_all MPI_File_read_all_c "14.4.3" files::read
+                (fh: Handle, buf: Out, count: N, datatype: Handle, status: Out);
+            file_read_at file_read_at_c MPI_File_read_at MPI_File_read_at_c "14.4.2" files::read_at
+                (fh: Handle, offset: Offset, buf: Out, count: N, datatype: Handle, status: Out);
+            file_read_at_all file_read_at_all_c MPI_File_read_at_all MPI_File_read_at_all_c "14.4.2" files::read_at
+                (fh: Handle, offset: Offset, buf: Out, count: N, datatype: Handle, status: Out);
         }
     };
 }

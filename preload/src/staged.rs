@@ -15,7 +15,7 @@ use crate::messages::{Given, Staging, Use, pack, stage};
 use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
-use crate::status::{Status, mark};
+use crate::status::{Status, mark, mark_bytes};
 
 /// A buffer that is sent.
 enum Outgoing {
@@ -204,6 +204,66 @@ impl Staged {
         }
         self.receives.push(Incoming::Parts(staging, parts, own));
         Some(instead)
+    }
+
+    /// Before a write to a file: packs the buffer if it is to be converted. What the host is given.
+    ///
+    /// # Safety
+    /// As `MPI_File_write`: if the host would succeed, the buffer is what is given.
+    pub(crate) unsafe fn write(&mut self, given: Given) -> Given {
+        // SAFETY: as the caller promises.
+        let staging =
+            unsafe { stage(self.host, given, None, self.most, Origin::File, Use::File(Call::FileWrite)) };
+        // SAFETY: as above.
+        let Some(staging) = staging.filter(|staging| unsafe { staging.packed(self.host) }) else {
+            return given;
+        };
+        let instead = staging.instead();
+        self.sends.push(Outgoing::Message(staging));
+        instead
+    }
+
+    /// Before a read from a file, if `there` says that so many bytes are before its end.
+    ///
+    /// # Safety
+    /// As `MPI_File_read`.
+    pub(crate) unsafe fn read(&mut self, given: Given, there: impl FnOnce(i64) -> bool) -> Given {
+        // SAFETY: as the caller promises.
+        let staging =
+            unsafe { stage(self.host, given, None, self.most, Origin::File, Use::File(Call::FileRead)) };
+        let Some(staging) = staging.filter(|staging| there(staging.bytes())) else { return given };
+        let instead = staging.instead();
+        self.receives.push(Incoming::Message(staging));
+        instead
+    }
+
+    /// Runs a read with a status that can be read, and unpacks after its success as much as that says.
+    ///
+    /// # Safety
+    /// `status` must be null, the host's mark for none, or a status; `call` must be a read into the staged buffer.
+    pub(crate) unsafe fn reading(
+        self,
+        status: *mut c_void,
+        call: impl FnOnce(*mut c_void) -> c_int,
+    ) -> c_int {
+        let (Some(abi), Some(Incoming::Message(staging))) = (self.host.abi, self.receives.first()) else {
+            return call(status);
+        };
+        if status.is_null() && abi.status_ignore != 0 {
+            // An error, and the host's to raise.
+            return call(status);
+        }
+        let mut own = Status::new();
+        let status = own.unless(abi, status);
+        // SAFETY: a status, the user's or ours; after a call that has written it, that of a read into the buffer, of which nothing is refused.
+        unsafe {
+            let marked = mark_bytes(self.host, abi, status, staging.bytes());
+            let code = call(status);
+            if marked.written(self.host, abi, status) && code == 0 {
+                let _ = self.unpack(status);
+            }
+            code
+        }
     }
 
     /// From now on the types' handles may be freed.

@@ -66,6 +66,47 @@ impl Marked {
     }
 }
 
+/// What the user's status held before a read from a file, which writes no more of it than how much was read.
+pub(crate) struct MarkedBytes {
+    old: Status,
+    /// More than the read can give.
+    mark: i64,
+}
+
+/// Marks a status by a number of bytes that a read of `most` cannot give, so that it shows whether the host has written it: where an error handler
+/// of the program has returned, MPICH returns success.
+///
+/// # Safety
+/// `status` must point to a status of the host.
+pub(crate) unsafe fn mark_bytes(host: &Host, abi: &Abi, status: *mut c_void, most: i64) -> MarkedBytes {
+    let (mut old, mark) = (Status::new(), most.saturating_add(1));
+    // SAFETY: the host's statuses have this length.
+    unsafe {
+        let own: *mut c_void = (&raw mut old).cast();
+        std::ptr::copy_nonoverlapping(status.cast::<u8>(), own.cast(), abi.status_bytes);
+        set_bytes(host, status, mark as u64);
+    }
+    MarkedBytes { old, mark }
+}
+
+impl MarkedBytes {
+    /// Whether the host has written how much was read; if not, the status gets its old value back.
+    ///
+    /// # Safety
+    /// As [`mark_bytes`], with the same status.
+    pub(crate) unsafe fn written(&self, host: &Host, abi: &Abi, status: *mut c_void) -> bool {
+        // SAFETY: as in `mark_bytes`.
+        unsafe {
+            if bytes(host, status, self.mark) != self.mark {
+                return true;
+            }
+            let old: *const u8 = (&raw const self.old).cast();
+            std::ptr::copy_nonoverlapping(old, status.cast::<u8>(), abi.status_bytes);
+        }
+        false
+    }
+}
+
 /// Statuses of an array call: the user's, or ours where the user wants none.
 pub(crate) struct Statuses {
     _own: Vec<u64>,

@@ -10,6 +10,7 @@ mod blocking;
 mod collective;
 mod completion;
 mod emulated;
+mod files;
 mod nonblocking;
 mod pack;
 

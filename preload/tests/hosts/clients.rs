@@ -164,6 +164,20 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
             expected.extend(kinds.map(|kind| format!("MPI_{kind}")));
         }
     }
+    let files = [
+        "write",
+        "write_all",
+        "write_at",
+        "write_at_all",
+        "write_shared",
+        "write_ordered",
+        "read",
+        "read_all",
+        "read_at",
+        "read_at_all",
+    ];
+    expected.extend(files.iter().flat_map(|n| [format!("MPI_File_{n}"), format!("MPI_File_{n}_c")]));
+    expected.extend(["open", "close", "set_view"].map(|n| format!("MPI_File_{n}")));
     let completing = [
         "Start",
         "Startall",

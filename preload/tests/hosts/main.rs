@@ -6,6 +6,7 @@ mod corpus;
 mod doctor;
 mod external;
 mod faults;
+mod files;
 mod guide;
 mod hunt;
 mod install;

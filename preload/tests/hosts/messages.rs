@@ -15,7 +15,7 @@ pub(crate) fn on_some(host: Host, ranks: u32, program: &std::path::Path, parity:
 }
 
 /// Names the first line that differs.
-fn same(what: &str, text: &str, bare: &str) {
+pub(crate) fn same(what: &str, text: &str, bare: &str) {
     for (i, (a, b)) in text.lines().zip(bare.lines()).enumerate() {
         assert_eq!(a, b, "{what}, line {i}: with the library (left), without (right)");
     }

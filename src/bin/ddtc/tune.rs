@@ -1,7 +1,7 @@
-//! `ddtc tune`: measures on this machine which messages and collective calls gain when they are packed first, and writes the preload library's
+//! `ddtc tune`: measures on this machine which messages, collective calls and calls on files gain when they are packed first, and writes the preload library's
 //! table.
 //!
-//! A ping-pong and collective calls of two ranks, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
+//! A ping-pong, collective calls of two ranks and a file of each, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
 //! hand packing, in interleaved rounds of one run. A payload is converted where the gain is beyond the noise.
 
 use std::error::Error;
@@ -18,9 +18,12 @@ use ddtc::policy::{Call, Class, Library, Policy, file};
 use crate::bench::machine::{self, Machine};
 use crate::preload::library;
 
-/// What is compiled, and what both programs share.
-const PROGRAMS: [(&str, &str); 2] =
-    [("pingpong", include_str!("tune/pingpong.c")), ("collectives", include_str!("tune/collectives.c"))];
+/// What is compiled, and what the programs share.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("pingpong", include_str!("tune/pingpong.c")),
+    ("collectives", include_str!("tune/collectives.c")),
+    ("files", include_str!("tune/files.c")),
+];
 const LAYOUTS: &str = include_str!("tune/layouts.h");
 
 /// Arguments of `ddtc tune`.
@@ -39,6 +42,9 @@ pub(crate) struct Args {
     /// Where the table goes, if not to the user's configuration folder
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Where files are written and read, if not in a temporary folder
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
     /// The preload library, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
@@ -115,6 +121,7 @@ fn launch(args: &Args, name: &str, library: &Path, folder: &Path) -> Result<Stri
         .arg("DDTC_POLICY=all")
         .arg(folder.join(name))
         .args([args.rounds.to_string(), args.budget.to_string()])
+        .arg(args.files.as_deref().unwrap_or(folder))
         .output()
         .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
     if !out.status.success() {
@@ -136,7 +143,7 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     let words: Vec<&str> = version.split_whitespace().collect();
     let library = Library::of(&words.join(" "));
     let mut comments = String::from(
-        "# call if it is collective, class, bytes, microseconds converted, bare, packed by hand, noise in percent\n",
+        "# call if it is no message, class, bytes, microseconds converted, bare, packed by hand, noise in percent\n",
     );
     let mut largest: Vec<(Call, Class, u32, bool)> = Vec::new();
     let mut policy = Policy::NONE;
@@ -195,7 +202,8 @@ mod tests {
     fn gains_beyond_the_noise_are_converted() {
         let text = "noise of a launcher\nlibrary Open MPI v5.0.11, package: x\nstrided-short,256,10,12,9,5\nstrided-short,1024,10,11,9,5\n\
                     strided-short,4096,10,30,9,5\ntable-long,1024,10,30,9,1\ntable-long,4096,10,9,9,1\n\
-                    bcast,blocks-short,256,10,30,9,1\ngather,blocks-short,256,10,10,9,1\n";
+                    bcast,blocks-short,256,10,30,9,1\ngather,blocks-short,256,10,10,9,1\n\
+                    file-write,table-long,1024,10,30,9,1\n";
         let (name, policy, comments) = decide(text).unwrap();
         assert_eq!(name, "openmpi-5.0.11");
         assert_eq!(policy.set(Class::StridedShort), 0b11 << 8 | u64::MAX << 12);
@@ -203,7 +211,8 @@ mod tests {
         assert_eq!(policy.set(Class::BlocksLong), 0);
         assert_eq!(policy.set(Class::BlocksShort), 0);
         assert_eq!(policy.of(Call::Bcast, Class::BlocksShort), u64::MAX << 8);
-        assert!(!policy.any(Call::Gather));
+        assert_eq!(policy.of(Call::FileWrite, Class::TableLong), u64::MAX << 10);
+        assert!(!policy.any(Call::Gather) && !policy.any(Call::FileRead));
         let file = replace("", &name, &format!("library {name}\n{comments}{policy}"));
         let file = replace(&file, "mpich-5.0.2", "library mpich-5.0.2\nstrided-long 64-\n");
         let again = replace(&file, &name, &format!("library {name}\n{policy}"));

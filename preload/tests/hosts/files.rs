@@ -1,0 +1,84 @@
+//! Files: the same random calls with the library on all ranks, on some and on none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::messages::{on_some, reports, same};
+use crate::setup::{Host, Run, scratch};
+
+const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
+const CALLS: u32 = 40;
+
+fn compiled(host: Host) -> PathBuf {
+    host.compile("files", &["-Wno-unused-function"])
+}
+
+fn arguments(run: Run, folder: &Path, seed: u32) -> Run {
+    run.arg(folder.join("file")).arg(CALLS.to_string()).arg(seed.to_string()).arg("1000")
+}
+
+/// What the host says bare, by whoever converts.
+fn alike(host: Host, ranks: u32, seed: u32) {
+    let program = compiled(host);
+    let folder = scratch(&format!("files-{host:?}-{ranks}-{seed}"));
+    let what = format!("{host:?}, {ranks} ranks, seed {seed}");
+    let (bare, _) = arguments(host.ranks(ranks, &program), &folder, seed).text();
+    assert!(bare.lines().count() >= (CALLS * ranks) as usize, "{what}\n{bare}");
+    let all = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
+    let all = all.env("DDTC_REPORT", folder.join("report%r"));
+    same(&what, &arguments(all, &folder, seed).text().0, &bare);
+    let (mut packed, mut unpacked) = (0, 0);
+    for said in reports(&folder, ranks) {
+        packed += said["messages_packed"];
+        unpacked += said["messages_unpacked"];
+        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+    }
+    assert!(packed > 8 && unpacked > 0, "{what}: {packed} written, {unpacked} read");
+    if ranks > 1 {
+        for parity in 0..2 {
+            let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "all");
+            let (text, _) = arguments(some, &folder, seed).text();
+            same(&format!("{what}, ranks {parity} of 2"), &text, &bare);
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn files_are_alike_for_one_rank() {
+    for host in HOSTS {
+        for seed in 1..4 {
+            alike(host, 1, seed);
+        }
+    }
+}
+
+#[test]
+fn files_are_alike_whoever_converts() {
+    for host in HOSTS {
+        alike(host, 2, 5);
+        alike(host, 3, 6);
+    }
+}
+
+/// Only what a table of the user's has is converted.
+#[test]
+fn files_follow_the_table() {
+    let host = Host::Mpich;
+    let folder = scratch("files-table");
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    let table = folder.join("ddtc/policy");
+    let moved = |rows: &str| {
+        fs::write(&table, format!("library mpich-5.0.2\n{rows}")).unwrap();
+        let run = host.ranks(1, compiled(host)).preload().env("XDG_CONFIG_HOME", &folder);
+        arguments(run.env("DDTC_REPORT", folder.join("report%r")), &folder, 1).text();
+        let said = &reports(&folder, 1)[0];
+        (said["messages_packed"], said["messages_unpacked"])
+    };
+    assert_eq!(moved("strided-short 1-\n"), (0, 0));
+    let (packed, unpacked) = moved("file-write blocks-short 1-\nfile-write table-short 1-\n");
+    assert!(packed > 0 && unpacked == 0, "{packed} {unpacked}");
+    let (packed, unpacked) = moved("file-read blocks-short 1-\nfile-read strided-short 1-\n");
+    assert!(packed == 0 && unpacked > 0, "{packed} {unpacked}");
+    fs::remove_dir_all(folder).unwrap();
+}
