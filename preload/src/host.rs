@@ -205,6 +205,9 @@ impl Functions {
     }
 }
 
+/// Bytes of a page.
+const PAGE: i64 = 4096;
+
 /// The host.
 pub(crate) struct Host {
     pub(crate) f: Functions,
@@ -336,6 +339,12 @@ impl Host {
     /// Whether persistent collective calls of derived types are right on the host itself: Intel MPI 2021.18 brings wrong bytes or fails.
     pub(crate) fn persistent_collectives(&self) -> bool {
         self.family != Family::Intel
+    }
+
+    /// Whether it takes this many bytes of contiguous memory past the system's cache: Intel MPI does so with whole pages to a place in a file that is a
+    /// multiple of a page, and then takes a hundred times as long as for types with gaps.
+    pub(crate) fn passes_the_cache(&self, bytes: i64) -> bool {
+        self.family == Family::Intel && bytes % PAGE == 0
     }
 
     pub(crate) fn is_open_mpi(&self) -> bool {

@@ -431,7 +431,10 @@ pub(crate) unsafe fn stage(
             let payload = entry.size().saturating_mul(part);
             Policy::has(policy(host).of(call, entry.rules().class), payload.max(0) as u64)
         }
-        Use::File(call) => Policy::has(policy(host).of(call, entry.rules().class), bytes as u64),
+        Use::File(call) => {
+            Policy::has(policy(host).of(call, entry.rules().class), bytes as u64)
+                && !host.passes_the_cache(bytes)
+        }
     };
     let (entry, bytes) = chosen(host, given, peer, most, wanted)?;
     guard(|| {
