@@ -131,16 +131,22 @@ impl Collective {
         unsafe { self.receive(given, parts, own) }.unwrap_or(given)
     }
 
-    /// Before a call that sends parts of their own length and place: what the host is given, its displacements with it.
+    /// Before a call that sends parts of their own length and place, of which the host reads those that `there` says: what the host is given, its
+    /// displacements with it.
     ///
     /// # Safety
     /// As the call.
-    unsafe fn send_vector<N: Length>(&mut self, given: Given, vector: &mut Vector<N>) -> Given {
+    unsafe fn send_vector<N: Length>(
+        &mut self,
+        given: Given,
+        vector: &mut Vector<N>,
+        there: impl Fn(usize) -> bool,
+    ) -> Given {
         // SAFETY: as the caller promises.
         let Some(parts) = (unsafe { vector.parts() }) else { return given };
         let places = vector.closed_up(&parts);
         // SAFETY: as above.
-        let Some(instead) = (unsafe { self.send(given, parts) }) else { return given };
+        let Some(instead) = (unsafe { self.send(given, parts.only(there)) }) else { return given };
         vector.displs = places;
         instead
     }

@@ -3,6 +3,7 @@
 mod clients;
 mod collectives;
 mod corpus;
+mod demonstration;
 mod doctor;
 mod external;
 mod faults;
