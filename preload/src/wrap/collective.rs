@@ -40,6 +40,7 @@ struct Collective {
     call: Call,
     comm: HandleWord,
     when: When,
+    wanted: bool,
     /// None: the call is the host's.
     group: Option<Group>,
     staged: Staged,
@@ -48,8 +49,10 @@ struct Collective {
 }
 
 impl Collective {
-    fn new(host: &'static Host, call: Call, comm: HandleWord, when: When) -> Collective {
-        let group = Group::of(host, comm, call).filter(|_| match when {
+    /// `wanted`: whether one of its types is to be converted in such calls; otherwise nothing is asked.
+    fn new(host: &'static Host, call: Call, comm: HandleWord, when: When, wanted: bool) -> Collective {
+        let group = if wanted { Group::of(host, comm, call) } else { None };
+        let group = group.filter(|_| match when {
             When::Blocking => true,
             // Bindings that were loaded meanwhile are known now.
             When::Once(request) => !request.is_null() && covered(host),
@@ -58,7 +61,16 @@ impl Collective {
         if group.is_some() && requests::live() {
             requests::drain(host);
         }
-        Collective { host, call, comm, when, group, staged: Staged::new(host, i64::MAX), widened: false }
+        Collective {
+            host,
+            call,
+            comm,
+            when,
+            wanted,
+            group,
+            staged: Staged::new(host, i64::MAX),
+            widened: false,
+        }
     }
 
     /// The group, asked also where the call is the host's but its arrays must be narrowed for it.
@@ -202,12 +214,27 @@ impl Collective {
                 }
             }
         };
-        if code == 0 {
+        if code == 0 && self.wanted {
             learn(self.host, self.comm, self.call);
         }
         code
     }
 }
+
+/// Whether an argument is a type that is to be converted in a call. Types that stand in an array are looked at with their peers.
+macro_rules! wants {
+    ($host:ident, $call:expr, $argument:ident, Handle) => {
+        $crate::table::converted($host, $argument)
+            .is_some_and(|class| $crate::policy::policy($host).of($call, class) != 0)
+    };
+    ($host:ident, $call:expr, $argument:ident, Handles) => {
+        true
+    };
+    ($host:ident, $call:expr, $argument:ident, $other:ident) => {
+        false
+    };
+}
+pub(crate) use wants;
 
 /// A collective call in its three kinds: what is staged, and what the host is given but for the communicator and what follows it.
 macro_rules! collective {
@@ -224,7 +251,8 @@ macro_rules! collective {
             $comm: Handle,
             $($after: $after_kind),*
         ) -> c_int {
-            let mut $call = Collective::new($host, Call::$of, $comm, $when);
+            let wanted = false $(|| $crate::wrap::collective::wants!($host, Call::$of, $argument, $kind))*;
+            let mut $call = Collective::new($host, Call::$of, $comm, $when, wanted);
             // SAFETY: the caller's arguments.
             unsafe {
                 $($body)*
