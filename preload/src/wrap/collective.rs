@@ -228,13 +228,30 @@ macro_rules! wants {
             .is_some_and(|class| $crate::policy::policy($host).of($call, class) != 0)
     };
     ($host:ident, $call:expr, $argument:ident, Handles) => {
-        true
+        $crate::policy::policy($host).any($call)
     };
     ($host:ident, $call:expr, $argument:ident, $other:ident) => {
         false
     };
 }
 pub(crate) use wants;
+
+/// An argument of the program as the host's function of the same form takes it.
+macro_rules! given {
+    ($form:ty, $argument:ident, N) => {
+        $argument.wide() as $form
+    };
+    ($form:ty, $argument:ident, Ns) => {
+        $argument.cast()
+    };
+    ($form:ty, $argument:ident, Displs) => {
+        $argument.cast()
+    };
+    ($form:ty, $argument:ident, $other:ident) => {
+        $argument
+    };
+}
+pub(crate) use given;
 
 /// A collective call in its three kinds: what is staged, and what the host is given but for the communicator and what follows it.
 macro_rules! collective {
@@ -252,6 +269,20 @@ macro_rules! collective {
             $($after: $after_kind),*
         ) -> c_int {
             let wanted = false $(|| $crate::wrap::collective::wants!($host, Call::$of, $argument, $kind))*;
+            if !wanted {
+                // SAFETY: the caller's arguments, in the form that it has used.
+                unsafe {
+                    match ($forms.small, $forms.large) {
+                        (_, Some(large)) if N::LARGE => {
+                            return large($($crate::wrap::collective::given!(i64, $argument, $kind),)* $comm, $($after),*);
+                        }
+                        (Some(small), _) if !N::LARGE => {
+                            return small($($crate::wrap::collective::given!(c_int, $argument, $kind),)* $comm, $($after),*);
+                        }
+                        _ => {}
+                    }
+                }
+            }
             let mut $call = Collective::new($host, Call::$of, $comm, $when, wanted);
             // SAFETY: the caller's arguments.
             unsafe {
