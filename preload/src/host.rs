@@ -326,6 +326,11 @@ impl Host {
         matches!(self.family, Family::Mpich | Family::Intel)
     }
 
+    /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` says what was received: in MPICH 5.0.2 and Intel MPI 2021.18 it is empty.
+    pub(crate) fn tells_exchanges(&self) -> bool {
+        !matches!(self.family, Family::Mpich | Family::Intel)
+    }
+
     /// Whether persistent collective calls of derived types are right on the host itself: Intel MPI 2021.18 brings wrong bytes or fails.
     pub(crate) fn persistent_collectives(&self) -> bool {
         self.family != Family::Intel

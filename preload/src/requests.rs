@@ -24,22 +24,34 @@ use crate::watch::{BYPASS, reasons};
 pub(crate) struct Operation {
     pub(crate) staged: Staged,
     pub(crate) persistent: bool,
+    /// A send and a receive under one request, of which either may be converted.
+    exchange: bool,
     /// Started and not completed; always, unless it is persistent.
     pub(crate) active: bool,
 }
 
 impl Operation {
     pub(crate) fn once(staged: Staged) -> Operation {
-        Operation { staged: staged.without_handles(), persistent: false, active: true }
+        Operation { staged: staged.without_handles(), persistent: false, exchange: false, active: true }
     }
 
     pub(crate) fn persistent(staged: Staged) -> Operation {
-        Operation { staged: staged.without_handles(), persistent: true, active: false }
+        Operation { staged: staged.without_handles(), persistent: true, exchange: false, active: false }
+    }
+
+    /// Started by one call, a send and a receive from a process.
+    pub(crate) fn exchange(staged: Staged) -> Operation {
+        Operation { exchange: true, ..Operation::once(staged) }
     }
 
     /// Whether its completion needs a status.
     pub(crate) fn receives(&self) -> bool {
         self.staged.receives()
+    }
+
+    /// Whether anything follows from its success.
+    pub(crate) fn unpacks(&self) -> bool {
+        self.staged.unpacks()
     }
 }
 
@@ -169,13 +181,13 @@ pub(crate) unsafe fn complete(host: &Host, handle: HandleWord) -> bool {
 }
 
 /// A nonblocking operation was started. Complete sends and collective calls are done with: they may all have one handle. The handle of a
-/// receive is its own until the program has completed it.
+/// receive, or of an exchange, is its own until the program has completed it.
 ///
 /// # Safety
 /// The request must be that of the operation.
 pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Operation) {
     // SAFETY: as the caller promises.
-    if operation.receives() || !unsafe { complete(host, handle) } {
+    if operation.receives() || operation.exchange || !unsafe { complete(host, handle) } {
         put(handle, operation);
     } else {
         // SAFETY: no message is received, so no status is read; the buffers are the operation's.
@@ -253,7 +265,9 @@ pub(crate) fn finish(host: &'static Host) {
                 let freed = table().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
                 for (handle, operation) in freed {
                     let mut word: HandleWord = handle;
+                    // What cancelling an exchange would do, nobody says.
                     if operation.receives()
+                        && !operation.exchange
                         && let Some(cancel) = host.f.cancel
                     {
                         // SAFETY: a request of the host that nobody else has.
