@@ -2,12 +2,13 @@
 
 use std::ffi::{c_int, c_void};
 
+use crate::bindings::{covered, may_be_covered};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::host::{Host, host};
 use crate::messages::Given;
 use crate::partial_element::Origin;
-use crate::requests::{self, Operation, covered};
+use crate::requests::{self, Operation};
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
 
@@ -65,7 +66,7 @@ fn before<G: Copy>(
     stage: impl FnOnce(&mut Staged) -> G,
 ) -> (Staged, G) {
     let nothing = || (Staged::new(host, most), given);
-    if request.is_null() || !covered(host) {
+    if request.is_null() || !may_be_covered(host) {
         return nothing();
     }
     let mut staged = Staged::new(host, most);
