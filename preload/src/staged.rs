@@ -77,6 +77,11 @@ impl Staged {
         self.receives.iter().any(|incoming| matches!(incoming, Incoming::Message(_)))
     }
 
+    /// Whether anything is unpacked afterwards.
+    pub(crate) fn unpacks(&self) -> bool {
+        !self.receives.is_empty()
+    }
+
     /// Arrays that live as long as the operation.
     pub(crate) fn keep(&mut self, array: Kept) {
         self.kept.push(array);

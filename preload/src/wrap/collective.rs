@@ -14,13 +14,14 @@ use std::ffi::c_int;
 use ddtc::policy::Call;
 
 use super::nonblocking::start;
+use crate::bindings::covered;
 use crate::forms::{Forms, Length};
 use crate::group::{Group, Role, learn};
 use crate::host::{HandleWord, Host};
 use crate::messages::Given;
 use crate::numbers::Vector;
 use crate::parts::{Own, Parts, in_place};
-use crate::requests::{self, Operation, covered};
+use crate::requests::{self, Operation};
 use crate::signatures::{In, Out};
 use crate::staged::{Moment, Staged};
 
