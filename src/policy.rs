@@ -153,6 +153,9 @@ impl Call {
     }
 }
 
+/// The shipped tables, by family, as those of users are written.
+const SHIPPED: &str = include_str!("policy.txt");
+
 /// Rows up to which irregular blocks count as the members of a structure.
 const FEW: usize = 16;
 
@@ -212,36 +215,11 @@ impl Policy {
         u64::MAX << bytes.ilog2()
     }
 
-    /// Payloads from `from` to below `to` bytes, both powers of two.
-    const fn between(from: u64, to: u64) -> u64 {
-        Policy::from(from) & !Policy::from(to)
-    }
-
-    /// What is converted without a table of the user's: what gains at least 1.3 times, beyond the noise, on every machine of the
-    /// records (benches/record/POLICY.md has them side by side, and a test holds this to them). MPICH 5.0.2, Intel MPI 2021.18 and
-    /// Open MPI 5.0.11, two ranks in shared memory: Sapphire Rapids, AMD Zen 4, and AMD
-    /// Zen 5 without Intel MPI, 2026-11.
+    /// What is converted without a table of the user's: what gains clearly, beyond the noise, on every machine of the
+    /// records (benches/record/POLICY.md has them side by side, with the rule; `policy.txt` is made from them by a test).
     pub fn shipped(library: &Library) -> Policy {
-        const KIB: u64 = 1 << 10;
-        match library.family {
-            Family::Mpich => Policy::NONE
-                .with(Class::StridedShort, Policy::from(16 * KIB))
-                .with(Class::StridedLong, Policy::between(16 * KIB, 128 * KIB))
-                .with(Class::BlocksShort, Policy::from(256))
-                .with(Class::BlocksLong, Policy::from(KIB))
-                .with(Class::TableShort, Policy::from(16 * KIB)),
-            Family::Intel => Policy::NONE
-                .with(Class::StridedShort, Policy::from(KIB))
-                .with(Class::BlocksShort, Policy::from(64))
-                .with(Class::BlocksLong, Policy::between(KIB, 512 * KIB))
-                .with(Class::TableShort, Policy::from(256))
-                .with(Class::TableLong, Policy::between(4 * KIB, 512 * KIB)),
-            // Vectors and long runs go through its own single copy as fast as packed ones, or faster.
-            Family::OpenMpi => Policy::NONE
-                .with(Class::BlocksShort, Policy::from(256))
-                .with(Class::TableShort, Policy::between(256, 512 * KIB)),
-            Family::Other => Policy::NONE,
-        }
+        // It parses, as a test says.
+        Policy::parse(SHIPPED, library.family.name()).ok().flatten().unwrap_or(Policy::NONE)
     }
 
     /// The table of `library` in a file, if it is there.
@@ -427,6 +405,16 @@ mod tests {
     fn class(text: &str) -> Class {
         let t: Datatype = text.parse().unwrap();
         Class::of(&normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest)
+    }
+
+    #[test]
+    fn every_family_measured_has_a_shipped_table() {
+        for family in [Family::Mpich, Family::Intel, Family::OpenMpi] {
+            assert_eq!(Policy::parse(SHIPPED, family.name()).map(|p| p.is_some()), Ok(true), "{family:?}");
+            let policy = Policy::shipped(&Library { family, version: [0; 3] });
+            assert!(policy.any(Call::Message) && policy.any(Call::Bcast), "{family:?}");
+        }
+        assert_eq!(Policy::shipped(&Library { family: Family::Other, version: [0; 3] }), Policy::NONE);
     }
 
     #[test]

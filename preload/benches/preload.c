@@ -104,6 +104,27 @@ int main(int argc, char **argv) {
        PMPI_Irecv(user, 4, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &q); PMPI_Wait(&q, MPI_STATUS_IGNORE));
   PASS("Test", q = MPI_REQUEST_NULL; MPI_Test(&q, &flag, MPI_STATUS_IGNORE),
        q = MPI_REQUEST_NULL; PMPI_Test(&q, &flag, MPI_STATUS_IGNORE));
+  int four[1] = {4}, at0[1] = {0}, periods[1] = {1}, one[1] = {1};
+  MPI_Comm ring;
+  MPI_Cart_create(MPI_COMM_SELF, 1, one, periods, 0, &ring);
+  PASS("Bcast of a named type", MPI_Bcast(user, 4, MPI_DOUBLE, 0, MPI_COMM_SELF), PMPI_Bcast(user, 4, MPI_DOUBLE, 0, MPI_COMM_SELF));
+  PASS("Gather of a named type", MPI_Gather(user, 4, MPI_DOUBLE, packed, 4, MPI_DOUBLE, 0, MPI_COMM_SELF),
+       PMPI_Gather(user, 4, MPI_DOUBLE, packed, 4, MPI_DOUBLE, 0, MPI_COMM_SELF));
+  PASS("Allgather of a named type", MPI_Allgather(user, 4, MPI_DOUBLE, packed, 4, MPI_DOUBLE, MPI_COMM_SELF),
+       PMPI_Allgather(user, 4, MPI_DOUBLE, packed, 4, MPI_DOUBLE, MPI_COMM_SELF));
+  PASS("Alltoallv of a named type", MPI_Alltoallv(user, four, at0, MPI_DOUBLE, packed, four, at0, MPI_DOUBLE, MPI_COMM_SELF),
+       PMPI_Alltoallv(user, four, at0, MPI_DOUBLE, packed, four, at0, MPI_DOUBLE, MPI_COMM_SELF));
+  PASS("Neighbor_alltoall of a named type", MPI_Neighbor_alltoall(user, 4, MPI_DOUBLE, packed, 4, MPI_DOUBLE, ring),
+       PMPI_Neighbor_alltoall(user, 4, MPI_DOUBLE, packed, 4, MPI_DOUBLE, ring));
+  MPI_Datatype named[1] = {MPI_DOUBLE};
+  MPI_Aint far[2] = {0, 0};
+  PASS("Alltoallw of named types", MPI_Alltoallw(user, four, at0, named, packed, four, at0, named, MPI_COMM_SELF),
+       PMPI_Alltoallw(user, four, at0, named, packed, four, at0, named, MPI_COMM_SELF));
+  int two[2] = {4, 4};
+  MPI_Datatype both[2] = {MPI_DOUBLE, MPI_DOUBLE};
+  PASS("Neighbor_alltoallw of named types", MPI_Neighbor_alltoallw(user, two, far, both, packed, two, far, both, ring),
+       PMPI_Neighbor_alltoallw(user, two, far, both, packed, two, far, both, ring));
+  MPI_Comm_free(&ring);
   /* Commit: construct, commit, free; what the library adds is the difference. */
   for (int fresh = 0; fresh < 2; fresh++) {
     double a[ROUNDS], b[ROUNDS];

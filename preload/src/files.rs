@@ -16,7 +16,7 @@ use ddtc::process::{Guard, Lazy, Mutex};
 
 use crate::host::{HandleWord, Host, ours};
 use crate::policy::policy;
-use crate::watch::{BYPASS, watched_for};
+use crate::watch::{BYPASS, FORTRAN, watched_for};
 
 /// Of a view: bytes of its elementary type, where that has no gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +95,7 @@ static COVERED: AtomicU8 = AtomicU8::new(UNKNOWN);
 /// Whether every change of a view is seen: no Fortran binding that may change one by the host's own functions is loaded, and no other library
 /// stands before this one.
 pub(crate) fn covered() -> bool {
-    if watched_for(BYPASS) {
+    if watched_for(BYPASS | FORTRAN) {
         return false;
     }
     match COVERED.load(Ordering::Relaxed) {

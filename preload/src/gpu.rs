@@ -1,18 +1,16 @@
-//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded. Fortran bindings and
-//! libraries of collectives are noticed here too.
+//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded. Objects that complete requests past this
+//! library (`objects`) and libraries of collectives are noticed here too.
 //!
 //! A runtime may come into the process at any time. The number of loaded objects is read again when the coarse clock has moved on
 //! (a few milliseconds): loading and starting a GPU runtime takes far longer than that, so no device memory can be older
 //! than our knowledge of the runtime that gave it out.
 
-use std::collections::HashSet;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
-use ddtc::process::{Lazy, Mutex};
-
-use crate::host::{has, loaded_objects, loads};
-use crate::watch::{BYPASS, GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
+use crate::host::{loaded_objects, loads};
+use crate::objects;
+use crate::watch::{GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
 
 /// `cuPointerGetAttribute` and `hipPointerGetAttribute`: (result, attribute, address).
 type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
@@ -24,13 +22,6 @@ const CUDA_HOST: u32 = 1;
 
 static CUDA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-
-/// `MPI_WAIT` as Fortran compilers spell it: who has it is a Fortran binding. Under these names this library exports nothing.
-const WAITS: [&CStr; 6] =
-    [c"pmpi_wait_", c"pmpi_wait", c"pmpi_wait__", c"PMPI_WAIT", c"mpi_wait_f08_", c"mpi_wait_"];
-
-/// Objects that were asked for these names.
-static SEEN: Lazy<Mutex<HashSet<String>>> = Lazy::new(Mutex::default);
 
 /// When and at which number of loads the loaded objects were looked at.
 static TICK: AtomicI64 = AtomicI64::new(-1);
@@ -53,15 +44,9 @@ fn look(tick: i64) {
     let loads = loads();
     // Known only when all is looked at: a thread that comes meanwhile looks too, and none waits, since a constructor may call.
     if LOADS.load(Ordering::Acquire) != loads {
-        for object in loaded_objects() {
-            // An object is looked at once: this asks it for six names.
-            let seen = || SEEN.lock();
-            if !seen().contains(&object) {
-                if WAITS.iter().any(|name| has(&object, name)) {
-                    watch(BYPASS);
-                }
-                seen().insert(object.clone());
-            }
+        let loaded = loaded_objects();
+        objects::look(&loaded);
+        for object in loaded {
             let file = object.rsplit('/').next().unwrap_or("");
             if file.starts_with("libcuda.so") {
                 learn(&CUDA, &object, c"cuPointerGetAttribute");

@@ -336,6 +336,11 @@ impl Host {
         matches!(self.family, Family::Mpich | Family::Intel)
     }
 
+    /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` says what was received: in MPICH 5.0.2 and Intel MPI 2021.18 it is empty.
+    pub(crate) fn tells_exchanges(&self) -> bool {
+        !matches!(self.family, Family::Mpich | Family::Intel)
+    }
+
     /// Whether persistent collective calls of derived types are right on the host itself: Intel MPI 2021.18 brings wrong bytes or fails.
     pub(crate) fn persistent_collectives(&self) -> bool {
         self.family != Family::Intel
@@ -421,10 +426,11 @@ pub(crate) fn ours(name: &CStr) -> bool {
     object_of(symbol(libc::RTLD_DEFAULT, name)) == object_of(find_scope as *const c_void)
 }
 
-/// Whether a loaded object or what it depends on has a function of this name.
-pub(crate) fn has(object: &str, name: &CStr) -> bool {
+/// A function that a loaded object has itself, or null.
+pub(crate) fn function_of(object: &str, name: &CStr) -> *mut c_void {
     let scope = open_loaded(object);
-    !scope.is_null() && !symbol(scope, name).is_null()
+    let found = if scope.is_null() { std::ptr::null_mut() } else { symbol(scope, name) };
+    if !found.is_null() && object_of(found) == object { found } else { std::ptr::null_mut() }
 }
 
 /// The object that called into us: the first one on the stack that is not this library.

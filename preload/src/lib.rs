@@ -6,6 +6,7 @@
 //! not clearly right is the host's. docs/PRELOAD.md says what is wrapped and what is not.
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
+mod bindings;
 mod check;
 mod comms;
 mod convert;
@@ -27,6 +28,7 @@ mod keyval;
 mod messages;
 mod neighbours;
 mod numbers;
+mod objects;
 mod partial_element;
 mod parts;
 mod perf;

@@ -3,12 +3,14 @@
 use std::ffi::c_int;
 
 use crate::host::{HandleWord, Host};
+use crate::parts::Parts;
 
 /// How many blocks a neighbourhood call sends and receives.
 pub(crate) struct Neighbours {
     pub(crate) sources: i64,
     pub(crate) destinations: i64,
-    /// Sources that are `MPI_PROC_NULL`, at the edges of a grid: nobody writes their blocks. Empty if there are none.
+    /// Neighbours that are `MPI_PROC_NULL`, at the edges of a grid, where sources and destinations are the same: nobody writes their blocks, nobody
+    /// reads them. Empty if there are none.
     absent: Vec<bool>,
 }
 
@@ -65,13 +67,14 @@ impl Neighbours {
         }
     }
 
-    /// Whether the source of a block is a process.
+    /// Whether the source and the destination of a block are processes.
     pub(crate) fn there(&self, i: usize) -> bool {
         self.absent.get(i) != Some(&true)
     }
 
-    /// Whether all are.
-    pub(crate) fn all_there(&self) -> bool {
-        self.absent.is_empty()
+    /// Equal parts for so many neighbours, without those of nobody.
+    pub(crate) fn those_there(&self, blocks: i64, count: i64) -> Parts {
+        let parts = Parts::Equal { blocks, count };
+        if self.absent.is_empty() { parts } else { parts.only(|i| self.there(i)) }
     }
 }

@@ -5,41 +5,53 @@
 //! asked to complete it and put back if it is still pending. Entries of persistent requests stay until these are freed. No lock is
 //! held across a call of the host.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ddtc::process::{Guard, Mutex};
 
 use crate::guard::guard;
-use crate::host::{HandleWord, Host, ours};
+use crate::host::{HandleWord, Host};
 use crate::partial_element::RefusedMessage;
 use crate::staged::Staged;
 use crate::status::{self, Status};
-use crate::watch::{BYPASS, reasons};
 
 /// A converted operation.
 pub(crate) struct Operation {
     pub(crate) staged: Staged,
     pub(crate) persistent: bool,
+    /// A send and a receive under one request, of which either may be converted.
+    exchange: bool,
     /// Started and not completed; always, unless it is persistent.
     pub(crate) active: bool,
 }
 
 impl Operation {
     pub(crate) fn once(staged: Staged) -> Operation {
-        Operation { staged: staged.without_handles(), persistent: false, active: true }
+        Operation { staged: staged.without_handles(), persistent: false, exchange: false, active: true }
     }
 
     pub(crate) fn persistent(staged: Staged) -> Operation {
-        Operation { staged: staged.without_handles(), persistent: true, active: false }
+        Operation { staged: staged.without_handles(), persistent: true, exchange: false, active: false }
+    }
+
+    /// Started by one call, a send and a receive from a process.
+    pub(crate) fn exchange(staged: Staged) -> Operation {
+        Operation { exchange: true, ..Operation::once(staged) }
     }
 
     /// Whether its completion needs a status.
     pub(crate) fn receives(&self) -> bool {
         self.staged.receives()
+    }
+
+    /// Whether anything follows from its success.
+    pub(crate) fn unpacks(&self) -> bool {
+        self.staged.unpacks()
     }
 }
 
@@ -91,6 +103,15 @@ pub(crate) fn live() -> bool {
     LIVE.load(Ordering::Acquire) != 0
 }
 
+thread_local! {
+    static ARRIVED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How often a call of this thread came with requests that are here.
+pub(crate) fn arrived() -> u64 {
+    ARRIVED.try_with(Cell::get).unwrap_or(0)
+}
+
 /// Takes out the operations of many handles.
 pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Vec<(usize, u64, Operation)> {
     let mut taken = Vec::new();
@@ -102,6 +123,9 @@ pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Vec<(usize, u64, O
         }
     }
     LIVE.fetch_sub(taken.len(), Ordering::AcqRel);
+    if !taken.is_empty() {
+        let _ = ARRIVED.try_with(|arrived| arrived.set(arrived.get() + 1));
+    }
     taken
 }
 
@@ -169,13 +193,13 @@ pub(crate) unsafe fn complete(host: &Host, handle: HandleWord) -> bool {
 }
 
 /// A nonblocking operation was started. Complete sends and collective calls are done with: they may all have one handle. The handle of a
-/// receive is its own until the program has completed it.
+/// receive, or of an exchange, is its own until the program has completed it.
 ///
 /// # Safety
 /// The request must be that of the operation.
 pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Operation) {
     // SAFETY: as the caller promises.
-    if operation.receives() || !unsafe { complete(host, handle) } {
+    if operation.receives() || operation.exchange || !unsafe { complete(host, handle) } {
         put(handle, operation);
     } else {
         // SAFETY: no message is received, so no status is read; the buffers are the operation's.
@@ -253,7 +277,9 @@ pub(crate) fn finish(host: &'static Host) {
                 let freed = table().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
                 for (handle, operation) in freed {
                     let mut word: HandleWord = handle;
+                    // What cancelling an exchange would do, nobody says.
                     if operation.receives()
+                        && !operation.exchange
                         && let Some(cancel) = host.f.cancel
                     {
                         // SAFETY: a request of the host that nobody else has.
@@ -276,50 +302,6 @@ pub(crate) fn end_epoch() {
         LIVE.fetch_sub(table.live.len() + table.freed.len(), Ordering::AcqRel);
         // Another session may still use the buffers.
         std::mem::forget(table);
-    }
-}
-
-const UNKNOWN: u8 = 0;
-const ON: u8 = 1;
-const OFF: u8 = 2;
-static COVERED: AtomicU8 = AtomicU8::new(UNKNOWN);
-
-/// Names that start or complete requests which this library converts.
-const CALLS: [&std::ffi::CStr; 17] = [
-    c"MPI_Isend",
-    c"MPI_Irecv",
-    c"MPI_Imrecv",
-    c"MPI_Send_init",
-    c"MPI_Recv_init",
-    c"MPI_Start",
-    c"MPI_Startall",
-    c"MPI_Wait",
-    c"MPI_Test",
-    c"MPI_Waitany",
-    c"MPI_Testany",
-    c"MPI_Waitall",
-    c"MPI_Testall",
-    c"MPI_Waitsome",
-    c"MPI_Testsome",
-    c"MPI_Request_get_status",
-    c"MPI_Request_free",
-];
-
-/// Whether every completion of a request that is started now will be seen: no Fortran binding that may complete it by the host's
-/// own functions is loaded, and no other library stands before this one.
-pub(crate) fn covered(host: &Host) -> bool {
-    if reasons() & BYPASS != 0 {
-        return false;
-    }
-    match COVERED.load(Ordering::Relaxed) {
-        ON => true,
-        OFF => false,
-        _ => {
-            let all = CALLS.iter().all(|name| ours(name));
-            let on = all && host.f.request_get_status.is_some() && host.f.test_cancelled.is_some();
-            COVERED.store(if on { ON } else { OFF }, Ordering::Relaxed);
-            on
-        }
     }
 }
 

@@ -53,6 +53,8 @@ macro_rules! counted_calls {
                 (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle);
             rsend rsend_c MPI_Rsend MPI_Rsend_c "3.4" blocking::send
                 (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle);
+            bsend bsend_c MPI_Bsend MPI_Bsend_c "3.4" blocking::send
+                (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle);
             recv recv_c MPI_Recv MPI_Recv_c "3.2.4" blocking::recv
                 (buf: Out, count: N, datatype: Handle, source: Int, tag: Int, comm: Handle, status: Out);
             mrecv mrecv_c MPI_Mrecv MPI_Mrecv_c "3.8.3" blocking::mrecv
@@ -69,11 +71,15 @@ macro_rules! counted_calls {
                 (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle, request: Out);
             irsend irsend_c MPI_Irsend MPI_Irsend_c "3.7.2" nonblocking::isend
                 (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle, request: Out);
+            ibsend ibsend_c MPI_Ibsend MPI_Ibsend_c "3.7.2" nonblocking::isend
+                (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle, request: Out);
             send_init send_init_c MPI_Send_init MPI_Send_init_c "3.9" nonblocking::send_init
                 (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle, request: Out);
             ssend_init ssend_init_c MPI_Ssend_init MPI_Ssend_init_c "3.9" nonblocking::send_init
                 (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle, request: Out);
             rsend_init rsend_init_c MPI_Rsend_init MPI_Rsend_init_c "3.9" nonblocking::send_init
+                (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle, request: Out);
+            bsend_init bsend_init_c MPI_Bsend_init MPI_Bsend_init_c "3.9" nonblocking::send_init
                 (buf: In, count: N, datatype: Handle, dest: Int, tag: Int, comm: Handle, request: Out);
             irecv irecv_c MPI_Irecv MPI_Irecv_c "3.7.2" nonblocking::irecv
                 (buf: Out, count: N, datatype: Handle, source: Int, tag: Int, comm: Handle, request: Out);
@@ -81,6 +87,12 @@ macro_rules! counted_calls {
                 (buf: Out, count: N, datatype: Handle, source: Int, tag: Int, comm: Handle, request: Out);
             imrecv imrecv_c MPI_Imrecv MPI_Imrecv_c "3.8.3" nonblocking::imrecv
                 (buf: Out, count: N, datatype: Handle, message: Out, request: Out);
+            isendrecv isendrecv_c MPI_Isendrecv MPI_Isendrecv_c "3.10" nonblocking::isendrecv
+                (sendbuf: In, sendcount: N, sendtype: Handle, dest: Int, sendtag: Int,
+                 recvbuf: Out, recvcount: N, recvtype: Handle, source: Int, recvtag: Int, comm: Handle, request: Out);
+            isendrecv_replace isendrecv_replace_c MPI_Isendrecv_replace MPI_Isendrecv_replace_c "3.10" nonblocking::isendrecv_replace
+                (buf: Out, count: N, datatype: Handle, dest: Int, sendtag: Int, source: Int, recvtag: Int, comm: Handle,
+                 request: Out);
             bcast bcast_c MPI_Bcast MPI_Bcast_c "6.4" rooted::bcast
                 (buffer: Out, count: N, datatype: Handle, root: Int, comm: Handle);
             ibcast ibcast_c MPI_Ibcast MPI_Ibcast_c "6.12.2" rooted::ibcast

@@ -8,7 +8,6 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::kind::Direction;
 use ddtc::policy::Call;
-use smallvec::SmallVec;
 
 use crate::host::Host;
 use crate::messages::{Given, Staging, Use, pack, stage};
@@ -52,13 +51,13 @@ pub(crate) enum Moment {
     Start,
 }
 
-/// The staged buffers of one call, none where all is the host's.
+/// The staged buffers of one call, none where all is the host's: then making, moving and dropping it costs next to nothing.
 pub(crate) struct Staged {
     host: &'static Host,
     /// Most bytes of a message.
     most: i64,
-    sends: SmallVec<[Outgoing; 1]>,
-    receives: SmallVec<[Incoming; 1]>,
+    sends: Vec<Outgoing>,
+    receives: Vec<Incoming>,
     kept: Vec<Kept>,
 }
 
@@ -66,7 +65,7 @@ impl Staged {
     /// Nothing staged yet. `most`: bytes that the host's call can carry in one message.
     #[inline]
     pub(crate) fn new(host: &'static Host, most: i64) -> Staged {
-        Staged { host, most, sends: SmallVec::new(), receives: SmallVec::new(), kept: Vec::new() }
+        Staged { host, most, sends: Vec::new(), receives: Vec::new(), kept: Vec::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -76,6 +75,11 @@ impl Staged {
     /// Whether a message is unpacked afterwards, which needs a status.
     pub(crate) fn receives(&self) -> bool {
         self.receives.iter().any(|incoming| matches!(incoming, Incoming::Message(_)))
+    }
+
+    /// Whether anything is unpacked afterwards.
+    pub(crate) fn unpacks(&self) -> bool {
+        !self.receives.is_empty()
     }
 
     /// Arrays that live as long as the operation.

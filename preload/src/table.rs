@@ -14,6 +14,7 @@ use ddtc::process::{Guard, Mutex};
 
 use crate::counted::Uses;
 use crate::dense::Dense;
+use crate::host::{HandleWord, Host};
 use crate::policy::Rules;
 
 /// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
@@ -80,8 +81,14 @@ impl TypeEntry {
 
     /// What the policy says of it.
     pub(crate) fn rules(&self) -> Rules {
+        Rules { class: self.class(), messages: self.payloads() }
+    }
+
+    /// Its layout class.
+    #[inline]
+    fn class(&self) -> Class {
         let class = Class::ALL.get(usize::from(self.class.load(Ordering::Relaxed)));
-        Rules { class: class.copied().unwrap_or(Class::Dense), messages: self.payloads() }
+        class.copied().unwrap_or(Class::Dense)
     }
 
     /// The committed type of an entry that converts.
@@ -197,6 +204,15 @@ pub(crate) fn find(handle: u64) -> Found {
         None => Found::Unknown,
         Some(entry) if entry.size() > 0 => Found::Convert(entry),
         Some(_) => Found::Pass,
+    }
+}
+
+/// The layout class of a type that we convert.
+#[inline]
+pub(crate) fn converted(host: &Host, datatype: HandleWord) -> Option<Class> {
+    match find(datatype & host.mask) {
+        Found::Convert(entry) => Some(entry.class()),
+        Found::Pass | Found::Unknown => None,
     }
 }
 

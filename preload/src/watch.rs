@@ -1,4 +1,4 @@
-//! Why calls leave the short path: flags that are set once and read at every call.
+//! Why calls leave the short path: flags that are read at every call.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,11 +16,17 @@ pub(crate) const COUNT: u32 = 16;
 pub(crate) const CHECK: u32 = 32;
 /// `DDTC_PERF_MAP=1`.
 pub(crate) const PERF: u32 = 64;
-/// A Fortran binding is loaded, which may complete requests where this library does not see it.
+/// An object is loaded that may complete requests where this library does not see it.
 pub(crate) const BYPASS: u32 = 128;
 
 /// A library of collectives is loaded that chooses its algorithms by the local type: ranks that convert and ranks that do not would differ.
 pub(crate) const TYPED_COLLECTIVES: u32 = 256;
+
+/// A Fortran binding of the host's is loaded, and nobody has tried yet whether its calls come here.
+pub(crate) const BINDING: u32 = 512;
+
+/// A Fortran binding is loaded, tried or not: it may reach functions of the host that this library wraps, other than those of requests.
+pub(crate) const FORTRAN: u32 = 1024;
 
 /// All that makes a call leave the short path.
 static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);
@@ -32,7 +38,12 @@ pub(crate) fn watch(reason: u32) {
 
 /// The host's packing was looked at.
 pub(crate) fn proven() {
-    WATCH.fetch_and(!UNPROVEN, Ordering::Relaxed);
+    unwatch(UNPROVEN);
+}
+
+/// This reason is gone.
+pub(crate) fn unwatch(reason: u32) {
+    WATCH.fetch_and(!reason, Ordering::Relaxed);
 }
 
 /// Whether calls are watched for a reason.

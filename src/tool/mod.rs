@@ -98,13 +98,10 @@ pub fn init() {
 /// # Errors
 /// Class `ToolNotInitialized` without an `init` for it.
 pub fn finalize() -> Result<()> {
-    ready("t_finalize")?;
-    let last = {
-        let mut open = OPEN.lock();
-        *open = open.saturating_sub(1);
-        *open == 0
-    };
-    if last {
+    let mut open = OPEN.lock();
+    *open = open.checked_sub(1).ok_or_else(|| closed("t_finalize"))?;
+    // Before the next `init`, whose handles are its own.
+    if *open == 0 {
         control::free_all();
         performance::free_all();
     }
@@ -116,11 +113,12 @@ pub fn finalize() -> Result<()> {
 /// # Errors
 /// Class `ToolNotInitialized` outside `init` and `finalize`.
 pub fn ready(operation: &'static str) -> Result<()> {
-    if *OPEN.lock() == 0 {
-        let rule = "the tool interface is not initialized";
-        return Err(Error::new(ErrorClass::ToolNotInitialized, operation, "", "", rule));
-    }
-    Ok(())
+    if *OPEN.lock() == 0 { Err(closed(operation)) } else { Ok(()) }
+}
+
+fn closed(operation: &'static str) -> Error {
+    let rule = "the tool interface is not initialized";
+    Error::new(ErrorClass::ToolNotInitialized, operation, "", "", rule)
 }
 
 /// An index that must be one of `all`.

@@ -59,6 +59,26 @@ fn init_is_counted_and_the_last_finalize_frees() {
 }
 
 #[test]
+fn a_new_start_keeps_what_it_makes_while_another_ends() {
+    let _one = ONE.lock();
+    let work = || {
+        for _ in 0..if cfg!(miri) { 20 } else { 1_000_000 } {
+            init();
+            let control = alloc_control(0).unwrap();
+            let session = open_session().unwrap();
+            close_session(session).unwrap();
+            free_control(control).unwrap();
+            finalize().unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    assert_eq!(finalize().unwrap_err().class(), ErrorClass::ToolNotInitialized);
+}
+
+#[test]
 fn a_counter_counts_while_started() {
     // Before the lock, which is a section: in it nothing compiles.
     let h = object::create(Datatype::vector(3, 1, 2, &Named::Int.into()).unwrap()).unwrap();

@@ -4,15 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use ddtc::policy::{Class, Library, Policy};
+use ddtc::policy::{Call, Class, Library, Policy};
 
 use crate::text::{files, hold, read};
 
-/// Gain of a converted message over the bare host's, beyond twice the noise, from which it is shipped as converted.
+/// Gain of a converted call over the bare host's, beyond twice the noise, from which it is shipped as converted.
 const CLEAR: f64 = 1.3;
 
-/// A line of a record: class, bytes, and the gain with the noise of both.
+/// The same where one machine alone was measured.
+const ALONE: f64 = 2.0;
+
+/// A line of a record: call, class, bytes, and the gain with the noise of both.
 struct Point {
+    call: Call,
     class: Class,
     bytes: u64,
     gain: f64,
@@ -22,10 +26,12 @@ struct Point {
 /// The records of one host on one machine.
 type Machines = BTreeMap<String, Vec<Point>>;
 
-/// `# CLASS,BYTES,CONVERTED,BARE,HAND,NOISE`; `-` where nothing was converted: that speaks only where packing by hand is no faster
+/// `# CLASS,BYTES,CONVERTED,BARE,HAND,NOISE` of messages, the same behind the name of a collective call; `-` where nothing was converted: that speaks only where packing by hand is no faster
 /// than the bare host, because then conversion is not either.
 fn point(line: &str) -> Option<Point> {
     let fields: Vec<&str> = line.strip_prefix("# ")?.split(',').collect();
+    let named = Call::ALL.into_iter().find(|c| *c != Call::Message && c.name() == fields[0]);
+    let (call, fields) = named.map_or((Call::Message, &fields[..]), |call| (call, &fields[1..]));
     let [class, bytes, converted, bare, hand, noise] = fields[..] else { return None };
     let class = Class::ALL.into_iter().find(|c| c.name() == class)?;
     let number = |text: &str| text.parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
@@ -37,7 +43,7 @@ fn point(line: &str) -> Option<Point> {
     } else {
         return None;
     };
-    Some(Point { class, bytes: bytes.parse().unwrap(), gain, noise: number(noise) / 100.0 })
+    Some(Point { call, class, bytes: bytes.parse().unwrap(), gain, noise: number(noise) / 100.0 })
 }
 
 /// All records, by the name of the host's table.
@@ -56,23 +62,33 @@ fn records() -> BTreeMap<String, Machines> {
 }
 
 /// The points of a machine that speak of a payload of `2^bit` bytes: the nearest ones, all of them where several are.
-fn nearest(points: &[Point], class: Class, bit: u32) -> Vec<&Point> {
-    let of_class = || points.iter().filter(|p| p.class == class);
+fn nearest(points: &[Point], (call, class): (Call, Class), bit: u32) -> Vec<&Point> {
+    let of_class = || points.iter().filter(|p| (p.call, p.class) == (call, class));
     let distance = |p: &Point| p.bytes.ilog2().abs_diff(bit);
     let least = of_class().map(distance).min();
     of_class().filter(|p| Some(distance(p)) == least).collect()
 }
 
-/// What the records say of a host: from the smallest payload measured of a class, beyond the largest as of the largest.
+/// The machines that have measured a call, and the gain that is enough there.
+fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64) {
+    let those: Vec<_> = machines.values().filter(|m| m.iter().any(|p| p.call == call)).collect();
+    let enough = if those.len() == 1 { ALONE } else { CLEAR };
+    (those, enough)
+}
+
+/// What the records say of a host: from the smallest payload measured of a class, beyond the largest as of the largest. Collective calls were measured
+/// on fewer machines than messages: they are converted only where messages of that class and payload are.
 fn said(machines: &Machines) -> Policy {
     let mut policy = Policy::NONE;
-    for class in Class::ALL {
-        let measured = machines.values().flatten().filter(|p| p.class == class);
-        let Some(first) = measured.map(|p| p.bytes.ilog2()).min() else { continue };
-        let clear = |p: &&Point| p.gain >= CLEAR + 2.0 * p.noise;
-        let gains = |bit: &u32| machines.values().all(|m| nearest(m, class, *bit).iter().all(clear));
+    for (call, class) in Call::ALL.into_iter().flat_map(|call| Class::ALL.map(|class| (call, class))) {
+        let (those, enough) = measured(machines, call);
+        let points = those.iter().copied().flatten().filter(|p| (p.call, p.class) == (call, class));
+        let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
+        let clear = |p: &&Point| p.gain >= enough + 2.0 * p.noise;
+        let gains = |bit: &u32| those.iter().all(|m| nearest(m, (call, class), *bit).iter().all(clear));
         let set = (first..64).filter(gains).fold(0, |set, bit| set | 1u64 << bit);
-        policy = policy.with(class, set);
+        let messages = if call == Call::Message { u64::MAX } else { policy.set(class) };
+        policy = policy.with_call(call, class, set & messages);
     }
     policy
 }
@@ -86,57 +102,60 @@ fn library(host: &str) -> Library {
 
 #[test]
 fn the_shipped_policy_converts_what_gains_on_every_machine() {
+    let mut out = String::from(
+        "# What is converted where the user has no table: made from benches/record by tests/docs/policies.rs.\n",
+    );
     for (host, machines) in records() {
-        let shipped = Policy::shipped(&library(&host));
-        for class in Class::ALL {
-            for bit in (0..64).filter(|bit| shipped.set(class) >> bit & 1 != 0) {
-                for (machine, points) in &machines {
-                    for p in nearest(points, class, bit) {
-                        let name = class.name();
-                        assert!(
-                            p.gain >= CLEAR,
-                            "{host}: {name} of 2^{bit} bytes is shipped, and {} bytes gain {:.2} on {machine}",
-                            p.bytes,
-                            p.gain
-                        );
-                    }
-                }
-            }
-        }
-        let said = said(&machines);
+        let (said, library) = (said(&machines), library(&host));
         assert_ne!(said, Policy::NONE, "{host}");
-        assert_eq!(shipped, said, "{host}: the records say\n{said}and shipped is\n{shipped}");
+        let _ = write!(out, "library {}\n{said}", library.family.name());
+        assert_eq!(Policy::parse(&out, library.family.name()), Ok(Some(said)), "{host}");
     }
+    hold("src/policy.txt", &out);
 }
 
 #[test]
 fn the_machines_stand_side_by_side() {
     let mut out = String::from(
-        "# Gain of converted messages over the bare host's, by machine\n\n\
-         Generated from the records of messages (`DDTC_BLESS=1 cargo test --test docs`). A payload is shipped as converted where the gain is at \
-         least 1.3 beyond twice\nthe noise on every machine; of a machine, the nearest payload measured speaks for it. Machines are named by the \
-         folders here: CPU model, family,\nmodel number, stepping. `no`: not converted then, and packing by hand gains nothing either.\n",
+        "# Gain of converted calls over the bare host's, by machine\n\n\
+         Generated from the records of messages and collective calls (`DDTC_BLESS=1 cargo test --test docs`). A payload is shipped as converted where the \
+         gain is at least 1.3 beyond twice\nthe noise on every machine; of a machine, the nearest payload measured speaks for it. Where one machine alone has \
+         measured a call, the gain must be 2; collective calls\nare converted only where messages of their class and payload are. Machines are named by the \
+         folders here: CPU model, family, model number, stepping.\n`no`: not converted then, and packing by hand gains nothing either.\n",
     );
     for (host, machines) in records() {
-        let shipped = Policy::shipped(&library(&host));
-        let names: Vec<&str> = machines.keys().map(String::as_str).collect();
-        let _ = writeln!(out, "\n## {host}\n\n| class | bytes | {} | shipped |", names.join(" | "));
-        let _ = writeln!(out, "|---|---|{}---|", "---|".repeat(names.len()));
-        for class in Class::ALL {
-            let of_class = machines.values().flatten().filter(|p| p.class == class);
-            let bits: BTreeSet<u32> = of_class.map(|p| p.bytes.ilog2()).collect();
-            for bit in bits {
-                let cell = |points: &Vec<Point>| {
-                    let here: Vec<String> = points
-                        .iter()
-                        .filter(|p| p.class == class && p.bytes.ilog2() == bit)
-                        .map(|p| if p.gain == 1.0 { "no".into() } else { format!("{:.2}", p.gain) })
-                        .collect();
-                    here.join(", ")
-                };
-                let cells: Vec<String> = machines.values().map(cell).collect();
-                let converted = if Policy::has(shipped.set(class), 1 << bit) { "converted" } else { "" };
-                let _ = writeln!(out, "| {} | 2^{bit} | {} | {converted} |", class.name(), cells.join(" | "));
+        // What the records say, to which the table in src is held.
+        let shipped = said(&machines);
+        for call in Call::ALL {
+            let names: Vec<&str> = machines
+                .iter()
+                .filter(|(_, points)| points.iter().any(|p| p.call == call))
+                .map(|(name, _)| name.as_str())
+                .collect();
+            if names.is_empty() {
+                continue;
+            }
+            let kind = if call == Call::Message { "messages" } else { call.name() };
+            let _ =
+                writeln!(out, "\n## {host}, {kind}\n\n| class | bytes | {} | shipped |", names.join(" | "));
+            let _ = writeln!(out, "|---|---|{}---|", "---|".repeat(names.len()));
+            for class in Class::ALL {
+                let here = |p: &&Point| (p.call, p.class) == (call, class);
+                let of_class = machines.values().flatten().filter(here);
+                let bits: BTreeSet<u32> = of_class.map(|p| p.bytes.ilog2()).collect();
+                for bit in bits {
+                    let cell = |name: &&str| {
+                        let points = machines[*name].iter().filter(here).filter(|p| p.bytes.ilog2() == bit);
+                        let gain =
+                            |p: &Point| if p.gain == 1.0 { "no".into() } else { format!("{:.2}", p.gain) };
+                        points.map(gain).collect::<Vec<String>>().join(", ")
+                    };
+                    let cells: Vec<String> = names.iter().map(cell).collect();
+                    let converted =
+                        if Policy::has(shipped.of(call, class), 1 << bit) { "converted" } else { "" };
+                    let _ =
+                        writeln!(out, "| {} | 2^{bit} | {} | {converted} |", class.name(), cells.join(" | "));
+                }
             }
         }
     }

@@ -3,12 +3,15 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ddtc::process;
+use ddtc::process::{self, Mutex};
 
 use crate::abi::{Result, export, require};
 use crate::{info, known, table};
 
 static STARTS: AtomicU64 = AtomicU64::new(0);
+
+/// Held by whoever starts or ends: what the last end takes with it is gone before another start is told that the library runs.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Whether it was said that GPU buffers are not for this library.
 static SAID: AtomicBool = AtomicBool::new(false);
@@ -45,7 +48,11 @@ fn gpu() -> Option<&'static str> {
 export! {
     fn yaksa_init(hints: *mut c_void) {
         info::usable(hints)?;
-        if STARTS.fetch_add(1, Ordering::AcqRel) == 0
+        let before = {
+            let _turn = TURN.lock();
+            STARTS.fetch_add(1, Ordering::AcqRel)
+        };
+        if before == 0
             && let Some(gpu) = gpu()
             && !SAID.swap(true, Ordering::Relaxed)
         {
@@ -59,12 +66,13 @@ export! {
     }
 
     fn yaksa_finalize() {
+        let turn = TURN.lock();
         let ended = STARTS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
         require(ended.is_ok())?;
-        if ended == Ok(1) {
-            table::clear();
-            known::clear();
-        }
+        let gone = (ended == Ok(1)).then(|| (table::emptied(), known::emptied()));
+        drop(turn);
+        // Outside of the turn: there may be many.
+        drop(gone);
         Ok(())
     }
 }

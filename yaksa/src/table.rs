@@ -182,21 +182,19 @@ pub(crate) fn remove(number: u64) -> Result<(Ref, Option<Vacant>)> {
     Ok((unsafe { Ref::back(node) }, vacant))
 }
 
-/// Frees all types.
-pub(crate) fn clear() {
+/// Ends the lives of all numbers: what lived.
+pub(crate) fn emptied() -> Vec<Ref> {
     let mut dead = Vec::new();
-    {
-        let mut table = TABLE.lock();
-        for index in 0..table.fresh {
-            let Some(slot) = slot(index) else { continue };
-            let Some(node) = NonNull::new(slot.node.load(Ordering::Acquire)) else { continue };
-            let vacant = table.emptied(index, slot);
-            table.free.extend(vacant);
-            // SAFETY: as in `remove`.
-            dead.push(unsafe { Ref::back(node) });
-        }
+    let mut table = TABLE.lock();
+    for index in 0..table.fresh {
+        let Some(slot) = slot(index) else { continue };
+        let Some(node) = NonNull::new(slot.node.load(Ordering::Acquire)) else { continue };
+        let vacant = table.emptied(index, slot);
+        table.free.extend(vacant);
+        // SAFETY: as in `remove`.
+        dead.push(unsafe { Ref::back(node) });
     }
-    drop(dead);
+    dead
 }
 
 #[cfg(test)]

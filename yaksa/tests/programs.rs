@@ -47,7 +47,7 @@ macro_rules! programs {
     )*};
 }
 
-programs! { constructors moves often pieces flatten reduce life badinput slots threads }
+programs! { constructors moves often pieces flatten reduce life badinput slots threads restarts }
 
 #[test]
 fn a_gpu_runtime_is_mentioned_once() {

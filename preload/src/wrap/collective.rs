@@ -14,13 +14,14 @@ use std::ffi::c_int;
 use ddtc::policy::Call;
 
 use super::nonblocking::start;
+use crate::bindings::covered;
 use crate::forms::{Forms, Length};
 use crate::group::{Group, Role, learn};
 use crate::host::{HandleWord, Host};
 use crate::messages::Given;
 use crate::numbers::Vector;
 use crate::parts::{Own, Parts, in_place};
-use crate::requests::{self, Operation, covered};
+use crate::requests::{self, Operation};
 use crate::signatures::{In, Out};
 use crate::staged::{Moment, Staged};
 
@@ -40,6 +41,7 @@ struct Collective {
     call: Call,
     comm: HandleWord,
     when: When,
+    wanted: bool,
     /// None: the call is the host's.
     group: Option<Group>,
     staged: Staged,
@@ -48,8 +50,10 @@ struct Collective {
 }
 
 impl Collective {
-    fn new(host: &'static Host, call: Call, comm: HandleWord, when: When) -> Collective {
-        let group = Group::of(host, comm, call).filter(|_| match when {
+    /// `wanted`: whether one of its types is to be converted in such calls; otherwise nothing is asked.
+    fn new(host: &'static Host, call: Call, comm: HandleWord, when: When, wanted: bool) -> Collective {
+        let group = if wanted { Group::of(host, comm, call) } else { None };
+        let group = group.filter(|_| match when {
             When::Blocking => true,
             // Bindings that were loaded meanwhile are known now.
             When::Once(request) => !request.is_null() && covered(host),
@@ -58,7 +62,16 @@ impl Collective {
         if group.is_some() && requests::live() {
             requests::drain(host);
         }
-        Collective { host, call, comm, when, group, staged: Staged::new(host, i64::MAX), widened: false }
+        Collective {
+            host,
+            call,
+            comm,
+            when,
+            wanted,
+            group,
+            staged: Staged::new(host, i64::MAX),
+            widened: false,
+        }
     }
 
     /// The group, asked also where the call is the host's but its arrays must be narrowed for it.
@@ -131,16 +144,22 @@ impl Collective {
         unsafe { self.receive(given, parts, own) }.unwrap_or(given)
     }
 
-    /// Before a call that sends parts of their own length and place: what the host is given, its displacements with it.
+    /// Before a call that sends parts of their own length and place, of which the host reads those that `there` says: what the host is given, its
+    /// displacements with it.
     ///
     /// # Safety
     /// As the call.
-    unsafe fn send_vector<N: Length>(&mut self, given: Given, vector: &mut Vector<N>) -> Given {
+    unsafe fn send_vector<N: Length>(
+        &mut self,
+        given: Given,
+        vector: &mut Vector<N>,
+        there: impl Fn(usize) -> bool,
+    ) -> Given {
         // SAFETY: as the caller promises.
         let Some(parts) = (unsafe { vector.parts() }) else { return given };
         let places = vector.closed_up(&parts);
         // SAFETY: as above.
-        let Some(instead) = (unsafe { self.send(given, parts) }) else { return given };
+        let Some(instead) = (unsafe { self.send(given, parts.only(there)) }) else { return given };
         vector.displs = places;
         instead
     }
@@ -196,12 +215,44 @@ impl Collective {
                 }
             }
         };
-        if code == 0 {
+        if code == 0 && self.wanted {
             learn(self.host, self.comm, self.call);
         }
         code
     }
 }
+
+/// Whether an argument is a type that is to be converted in a call. Types that stand in an array are looked at with their peers.
+macro_rules! wants {
+    ($host:ident, $call:expr, $argument:ident, Handle) => {
+        $crate::table::converted($host, $argument)
+            .is_some_and(|class| $crate::policy::policy($host).of($call, class) != 0)
+    };
+    ($host:ident, $call:expr, $argument:ident, Handles) => {
+        $crate::policy::policy($host).any($call)
+    };
+    ($host:ident, $call:expr, $argument:ident, $other:ident) => {
+        false
+    };
+}
+pub(crate) use wants;
+
+/// An argument of the program as the host's function of the same form takes it.
+macro_rules! given {
+    ($form:ty, $argument:ident, N) => {
+        $argument.wide() as $form
+    };
+    ($form:ty, $argument:ident, Ns) => {
+        $argument.cast()
+    };
+    ($form:ty, $argument:ident, Displs) => {
+        $argument.cast()
+    };
+    ($form:ty, $argument:ident, $other:ident) => {
+        $argument
+    };
+}
+pub(crate) use given;
 
 /// A collective call in its three kinds: what is staged, and what the host is given but for the communicator and what follows it.
 macro_rules! collective {
@@ -218,7 +269,22 @@ macro_rules! collective {
             $comm: Handle,
             $($after: $after_kind),*
         ) -> c_int {
-            let mut $call = Collective::new($host, Call::$of, $comm, $when);
+            let wanted = false $(|| $crate::wrap::collective::wants!($host, Call::$of, $argument, $kind))*;
+            if !wanted {
+                // SAFETY: the caller's arguments, in the form that it has used.
+                unsafe {
+                    match ($forms.small, $forms.large) {
+                        (_, Some(large)) if N::LARGE => {
+                            return large($($crate::wrap::collective::given!(i64, $argument, $kind),)* $comm, $($after),*);
+                        }
+                        (Some(small), _) if !N::LARGE => {
+                            return small($($crate::wrap::collective::given!(c_int, $argument, $kind),)* $comm, $($after),*);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            let mut $call = Collective::new($host, Call::$of, $comm, $when, wanted);
             // SAFETY: the caller's arguments.
             unsafe {
                 $($body)*

@@ -52,8 +52,10 @@ impl Batch {
         self.operations.iter().any(|(_, _, o)| o.receives())
     }
 
+    /// Statuses of an array call: which of its requests have failed, they alone say.
     fn statuses(&self, user: *mut c_void) -> Statuses {
-        Statuses::new(self.abi, user, self.count, self.receives())
+        let needed = self.operations.iter().any(|(_, _, o)| o.unpacks());
+        Statuses::new(self.abi, user, self.count, needed)
     }
 
     /// Settles every operation by how it came out; `None`: the call failed as a whole, and the handle tells.
@@ -290,7 +292,7 @@ unsafe fn finish_all(batch: Batch, all: &Statuses, code: c_int, done: bool) -> c
             0 if done => Some(Completion::Done(all.get(i))),
             0 => Some(Completion::Pending),
             // A request that completed, well or not, is null now unless it is persistent.
-            _ if in_status && (operation.persistent || operation.receives()) => {
+            _ if in_status && (operation.persistent || operation.unpacks()) => {
                 by_status(abi, all.get(i), ignored)
             }
             _ => None,

@@ -2,16 +2,20 @@
 
 use std::ffi::{c_int, c_void};
 
+use crate::bindings::{covered, may_be_covered};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::host::{Host, host};
 use crate::messages::Given;
 use crate::partial_element::Origin;
-use crate::requests::{self, Operation, covered};
+use crate::requests::{self, Operation};
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
 
 type StartFn<B, N> = unsafe extern "C" fn(B, N, Handle, Int, Int, Handle, Out) -> c_int;
+type ExchangeFn<N> =
+    unsafe extern "C" fn(In, N, Handle, Int, Int, Out, N, Handle, Int, Int, Handle, Out) -> c_int;
+type ReplaceFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
 type ImrecvFn<N> = unsafe extern "C" fn(Out, N, Handle, Out, Out) -> c_int;
 
 /// Runs a call that makes a request for an operation, and keeps the operation while it is not complete.
@@ -52,16 +56,17 @@ pub(super) unsafe fn start(
     code
 }
 
-/// Stages the buffer of an operation by `stage`, if every completion of its request will be seen. What the host is given.
-fn before(
+/// Stages the buffers of an operation by `stage`, if every completion of its request will be seen. What the host is given: `given` is
+/// what the program gave.
+fn before<G: Copy>(
     host: &'static Host,
     request: *mut c_void,
     most: i64,
-    given: Given,
-    stage: impl FnOnce(&mut Staged) -> Given,
-) -> (Staged, Given) {
+    given: G,
+    stage: impl FnOnce(&mut Staged) -> G,
+) -> (Staged, G) {
     let nothing = || (Staged::new(host, most), given);
-    if request.is_null() || !covered(host) {
+    if request.is_null() || !may_be_covered(host) {
         return nothing();
     }
     let mut staged = Staged::new(host, most);
@@ -205,6 +210,108 @@ unsafe fn receive<N: Length>(
             forward!(N, forms, host, comm, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(request))
         })
     }
+}
+
+/// # Safety
+/// As `MPI_Isendrecv` (MPI 5.0, 3.10).
+#[inline]
+pub(super) unsafe fn isendrecv<N: Length>(
+    host: &'static Host,
+    forms: Forms<ExchangeFn<c_int>, ExchangeFn<i64>>,
+    sendbuf: In,
+    sendcount: N,
+    sendtype: Handle,
+    dest: Int,
+    sendtag: Int,
+    recvbuf: Out,
+    recvcount: N,
+    recvtype: Handle,
+    source: Int,
+    recvtag: Int,
+    comm: Handle,
+    request: Out,
+) -> c_int {
+    let sent = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+    let received = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let (staged, (s, r)) = before(host, request, forms.most::<N>(), (sent, received), |staged| {
+            let s = staged.send(sent, dest);
+            // What nobody tells the length of is left to the host.
+            let told = host.tells_exchanges();
+            (s, if told { staged.receive(received, Some(source), Origin::Named(comm)) } else { received })
+        });
+        start(host, request, exchange(host, staged, source), || {
+            forward!(
+                N,
+                forms,
+                host,
+                comm,
+                (s.buf)[s.count](s.datatype)(dest)(sendtag)(r.buf)[r.count](r.datatype)(source)(recvtag)(
+                    comm
+                )(request)
+            )
+        })
+    }
+}
+
+/// # Safety
+/// As `MPI_Isendrecv_replace` (MPI 5.0, 3.10).
+#[inline]
+pub(super) unsafe fn isendrecv_replace<N: Length>(
+    host: &'static Host,
+    forms: Forms<ReplaceFn<c_int>, ReplaceFn<i64>>,
+    buf: Out,
+    count: N,
+    datatype: Handle,
+    dest: Int,
+    sendtag: Int,
+    source: Int,
+    recvtag: Int,
+    comm: Handle,
+    request: Out,
+) -> c_int {
+    let given = Given { buf, count: count.wide(), datatype };
+    // Neither side is the null process.
+    let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let (staged, g) = before(host, request, forms.most::<N>(), given, |staged| match both {
+            false => given,
+            true if host.tells_exchanges() => staged.replace(given, Origin::Named(comm)),
+            true => staged.send(given, dest),
+        });
+        if staged.is_empty() || host.tells_exchanges() {
+            return start(host, request, exchange(host, staged, source), || {
+                forward!(
+                    N,
+                    forms,
+                    host,
+                    comm,
+                    (g.buf)[g.count](g.datatype)(dest)(sendtag)(source)(recvtag)(comm)(request)
+                )
+            });
+        }
+        // What is sent is packed, what is received is the host's: an exchange of two buffers.
+        let forms = Forms { small: host.counted.isendrecv, large: host.counted.isendrecv_c };
+        start(host, request, exchange(host, staged, source), || {
+            forward!(
+                N,
+                forms,
+                host,
+                comm,
+                (g.buf)[g.count](g.datatype)(dest)(sendtag)(buf)[given.count](datatype)(source)(recvtag)(
+                    comm
+                )(request)
+            )
+        })
+    }
+}
+
+/// The operation of an exchange: one request for a send and a receive, of which either may be converted.
+fn exchange(host: &Host, staged: Staged, source: Int) -> Operation {
+    let receives = host.abi.is_some_and(|abi| source != abi.proc_null);
+    if receives { Operation::exchange(staged) } else { Operation::once(staged) }
 }
 
 /// # Safety

@@ -1,7 +1,22 @@
 /* Bindings that start requests by C's names and complete them past them, as those of Fortran 2008 in MPICH's family do, with
- * the names that Fortran compilers give them. Handles are Fortran integers by MPI_*_c2f. */
+ * the names that Fortran compilers give them; with FOLLOWED complete them by C's names too, but with PAST free them past them. Handles are Fortran
+ * integers by MPI_*_c2f. */
 #include <mpi.h>
 #include <stddef.h>
+
+#ifdef FOLLOWED
+#define START MPI_Start
+#define WAIT MPI_Wait
+#define FREE MPI_Request_free
+#else
+#define START PMPI_Start
+#define WAIT PMPI_Wait
+#define FREE PMPI_Request_free
+#endif
+#ifdef PAST
+#undef FREE
+#define FREE PMPI_Request_free
+#endif
 
 void mpi_irecv_(void *buf, int *count, int *type, int *source, int *tag, int *comm, int *request, int *ierror) {
   MPI_Request r;
@@ -15,17 +30,17 @@ void mpi_recv_init_(void *buf, int *count, int *type, int *source, int *tag, int
 }
 void mpi_start_(int *request, int *ierror) {
   MPI_Request r = MPI_Request_f2c(*request);
-  *ierror = PMPI_Start(&r);
+  *ierror = START(&r);
 }
 void mpi_wait_(int *request, int *status, int *ierror) {
   MPI_Request r = MPI_Request_f2c(*request);
   (void)status;
-  *ierror = PMPI_Wait(&r, MPI_STATUS_IGNORE);
+  *ierror = WAIT(&r, MPI_STATUS_IGNORE);
   *request = MPI_Request_c2f(r);
 }
 void mpi_request_free_(int *request, int *ierror) {
   MPI_Request r = MPI_Request_f2c(*request);
-  *ierror = PMPI_Request_free(&r);
+  *ierror = FREE(&r);
   *request = MPI_Request_c2f(r);
 }
 void mpi_send_(void *buf, int *count, int *type, int *dest, int *tag, int *comm, int *ierror) {

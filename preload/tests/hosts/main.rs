@@ -1,8 +1,10 @@
 //! The preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned wheels, C, Fortran and Python.
 
+mod bindings;
 mod clients;
 mod collectives;
 mod corpus;
+mod demonstration;
 mod doctor;
 mod external;
 mod faults;

@@ -61,7 +61,7 @@ collective! {
             (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
         if call.apart(s, r).is_some() {
-            s = call.send_vector(s, &mut out);
+            s = call.send_vector(s, &mut out, |_| true);
             let own = if in_place(host, sendbuf) { Own::All } else { Own::Nothing };
             r = call.receive_vector(r, &mut into, own, |_| true);
         }

@@ -36,7 +36,7 @@ collective! {
         if call.group.is_some() && !local && forms.large.is_some() {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: blocks };
             let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: blocks };
-            let mut s = call.send_each(&s, |i| (*sdispls.add(i)).wide());
+            let mut s = call.send_each(&s, |i| (*sdispls.add(i)).wide(), |_| true);
             let mut r = call.receive_each(&r, |i| (*rdispls.add(i)).wide(), |_| true);
             if s.is_some() || r.is_some() {
                 call.widened = true;
@@ -64,7 +64,7 @@ collective! {
         if let Some(near) = all.filter(|_| call.group.is_some()) {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: destinations };
             let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: sources };
-            let mut s = call.send_each(&s, |i| *sdispls.add(i) as i64);
+            let mut s = call.send_each(&s, |i| *sdispls.add(i) as i64, |i| near.there(i));
             let mut r = call.receive_each(&r, |i| *rdispls.add(i) as i64, |i| near.there(i));
             (s_types, r_types) = (call.types(&mut s, sendtypes), call.types(&mut r, recvtypes));
             (s_places, r_places) = (call.places(s, sdispls), call.places(r, rdispls));
@@ -90,7 +90,7 @@ struct Instead {
 }
 
 impl Collective {
-    /// Before the call: packs what goes to each peer, if it is to be converted. `place`: bytes from the base to a part.
+    /// Before the call: packs what goes to each peer that is `there`, if it is to be converted. `place`: bytes from the base to a part.
     ///
     /// # Safety
     /// As the call; the arrays have as many elements as there are peers.
@@ -98,11 +98,13 @@ impl Collective {
         &mut self,
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,
+        there: impl Fn(usize) -> bool,
     ) -> Option<Instead> {
         // SAFETY: as the caller promises.
         unsafe {
-            self.each(side, place, |call, _, given| {
-                call.send(given, Parts::Equal { blocks: 1, count: given.count })
+            self.each(side, place, |call, i, given| {
+                let parts = Parts::Equal { blocks: 1, count: given.count };
+                if there(i) { call.send(given, parts) } else { None }
             })
         }
     }

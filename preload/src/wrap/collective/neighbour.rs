@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::messages::Given;
 use crate::neighbours::Neighbours;
 use crate::numbers::Vector;
-use crate::parts::{Own, Parts};
+use crate::parts::Own;
 use crate::signatures::{Handle, Out, argument};
 
 collective! {
@@ -38,7 +38,7 @@ collective! {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         if let Some(near) = call.neighbours(s, r) {
-            s = call.send_equal(s, near.destinations);
+            s = call.send_near(s, &near);
             r = call.receive_near(r, &near);
         }
     } => (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)
@@ -83,7 +83,7 @@ collective! {
         );
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
         if let Some(near) = all.filter(|_| call.apart(s, r).is_some()) {
-            s = call.send_vector(s, &mut out);
+            s = call.send_vector(s, &mut out, |i| near.there(i));
             r = call.receive_vector(r, &mut into, Own::Nothing, |i| near.there(i));
         }
         let (out, into) = (call.kept(out), call.kept(into));
@@ -102,9 +102,18 @@ impl Collective {
     /// # Safety
     /// As the call.
     unsafe fn receive_near(&mut self, given: Given, near: &Neighbours) -> Given {
-        let parts = Parts::Equal { blocks: near.sources, count: given.count };
-        let parts = if near.all_there() { parts } else { parts.only(|i| near.there(i)) };
+        let parts = near.those_there(near.sources, given.count);
         // SAFETY: as the caller promises.
         unsafe { self.receive(given, parts, Own::Nothing) }.unwrap_or(given)
+    }
+
+    /// Before a call that sends an equal part to every neighbour.
+    ///
+    /// # Safety
+    /// As the call.
+    unsafe fn send_near(&mut self, given: Given, near: &Neighbours) -> Given {
+        let parts = near.those_there(near.destinations, given.count);
+        // SAFETY: as the caller promises.
+        unsafe { self.send(given, parts) }.unwrap_or(given)
     }
 }

@@ -109,7 +109,7 @@ collective! {
         };
         if let Some((group, role)) = call.part(root, s, r) {
             if role == Role::Root {
-                s = call.send_vector(s, &mut vector);
+                s = call.send_vector(s, &mut vector, |_| true);
             }
             if group.takes_part(role) {
                 r = call.receive_equal(r, 1, Own::Nothing);

@@ -1,0 +1,302 @@
+//! What loaded objects can do to requests without this library seeing it, read from their dynamic sections.
+//!
+//! The program starts operations by names that lead here. Completions come here too, unless an object calls the host's functions by their
+//! `PMPI_` names, or a Fortran binding that does. Whatever an object calls of another one it names in a relocation, so
+//! these tell: they are what the loader itself goes by. Who asks `dlsym` for a function names nothing.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, c_int, c_void};
+
+use ddtc::process::{Lazy, Mutex};
+
+use crate::host::{function_of, object_of};
+use crate::watch::{BINDING, BYPASS, FORTRAN, watch};
+
+/// What follows `PMPI_` in the names of functions that start, complete or free requests which live.
+const COMPLETING: [&str; 15] = [
+    "Start",
+    "Startall",
+    "Wait",
+    "Test",
+    "Waitany",
+    "Testany",
+    "Waitall",
+    "Testall",
+    "Waitsome",
+    "Testsome",
+    "Request_get_status",
+    "Request_get_status_any",
+    "Request_get_status_all",
+    "Request_get_status_some",
+    "Request_free",
+];
+
+/// `MPI_WAIT` as Fortran compilers spell it: who has it is a Fortran binding. Under these names this library exports nothing.
+const WAITS: [&CStr; 6] =
+    [c"pmpi_wait_", c"pmpi_wait", c"pmpi_wait__", c"PMPI_WAIT", c"mpi_wait_f08_", c"mpi_wait_"];
+
+/// Objects that were looked at, by their files.
+static SEEN: Lazy<Mutex<HashSet<String>>> = Lazy::new(Mutex::default);
+/// Bindings of the host's of which nobody knows yet where their calls arrive.
+static UNPROVEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Looks at objects that were not looked at before. The program itself has no name.
+pub(crate) fn look(objects: &[String]) {
+    let unseen: HashSet<String> = {
+        let seen = SEEN.lock();
+        let with_program = objects.iter().map(String::as_str).chain([""]);
+        with_program.filter(|object| !seen.contains(*object)).map(str::to_owned).collect()
+    };
+    if unseen.is_empty() {
+        return;
+    }
+    let ours = object_of(look as *const c_void);
+    for object in &unseen {
+        let file = object.rsplit('/').next().unwrap_or("");
+        if *object == ours
+            || object.is_empty()
+            || WAITS.iter().all(|name| function_of(object, name).is_null())
+        {
+            continue;
+        }
+        watch(FORTRAN);
+        if file.starts_with("libmpifort") {
+            // MPICH and those that come from it: one library for all Fortran.
+            UNPROVEN.lock().push(object.clone());
+            watch(BINDING);
+        } else {
+            watch(BYPASS);
+        }
+    }
+    let mut search = Search { unseen: &unseen, ours: &ours, found: false };
+    // SAFETY: the callback takes the search, and is called only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(examine), (&raw mut search).cast()) };
+    if search.found {
+        watch(BYPASS);
+    }
+    SEEN.lock().extend(unseen);
+}
+
+/// Bindings that nobody has tried yet.
+pub(crate) fn unproven() -> Vec<String> {
+    UNPROVEN.lock().clone()
+}
+
+/// These bindings were tried. True if no other is left.
+pub(crate) fn tried(bindings: &[String]) -> bool {
+    let mut left = UNPROVEN.lock();
+    left.retain(|binding| !bindings.contains(binding));
+    left.is_empty()
+}
+
+struct Search<'a> {
+    unseen: &'a HashSet<String>,
+    ours: &'a str,
+    found: bool,
+}
+
+unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+    // SAFETY: `search` is that of `look`, and the loader's record with its name and headers is valid during the call.
+    let (search, object) = unsafe {
+        let name = (*info).dlpi_name;
+        let name = if name.is_null() { "".into() } else { CStr::from_ptr(name).to_string_lossy() };
+        if !(*search.cast::<Search<'_>>()).unseen.contains(&*name) {
+            return 0;
+        }
+        let headers = std::slice::from_raw_parts((*info).dlpi_phdr, usize::from((*info).dlpi_phnum));
+        (&mut *search.cast::<Search<'_>>(), Object { base: (*info).dlpi_addr, headers, name })
+    };
+    if object.name == search.ours {
+        return 0;
+    }
+    let binding = object.name.rsplit('/').next().is_some_and(|file| file.starts_with("libmpifort"));
+    let Some(dynamic) = object.dynamic() else { return 0 };
+    search.found |= object.names(&dynamic).any(|name| completes(name, binding));
+    c_int::from(search.found)
+}
+
+/// Whether an object that refers to this name may complete requests by it unseen. `binding`: it is a binding of the host's, which is tried by
+/// calling it.
+fn completes(name: &[u8], binding: bool) -> bool {
+    if binding {
+        return false;
+    }
+    if let Some(name) = name.strip_prefix(b"PMPI_")
+        && COMPLETING.iter().any(|completing| completing.as_bytes() == name)
+    {
+        return true;
+    }
+    // The 2008 binding of MPICH's family starts by MPI_ names and completes by PMPI_ names.
+    let f08 = name.windows(4).position(|part| part.eq_ignore_ascii_case(b"_f08"));
+    f08.is_some_and(|end| name[..end].windows(3).any(|part| part.eq_ignore_ascii_case(b"mpi")))
+}
+
+/// A loaded object.
+struct Object<'a> {
+    base: u64,
+    headers: &'a [libc::Elf64_Phdr],
+    name: std::borrow::Cow<'a, str>,
+}
+
+/// Where an object's tables are.
+#[derive(Default)]
+struct Dynamic {
+    symbols: u64,
+    strings: u64,
+    strings_bytes: u64,
+    /// Address and bytes of the tables of relocations.
+    relocations: [(u64, u64); 2],
+}
+
+/// Tags of the dynamic section, and sizes of its entries (System V ABI, chapter 5).
+const DT_PLTRELSZ: u64 = 2;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_RELA: u64 = 7;
+const DT_RELASZ: u64 = 8;
+const DT_STRSZ: u64 = 10;
+const DT_JMPREL: u64 = 23;
+const RELOCATION_BYTES: u64 = 24;
+const SYMBOL_BYTES: u64 = 24;
+
+impl Object<'_> {
+    /// Memory of the object; `None` unless it is mapped for reading as a whole.
+    fn bytes(&self, at: u64, bytes: u64) -> Option<&[u8]> {
+        let end = at.checked_add(bytes)?;
+        let inside = self.headers.iter().any(|header| {
+            let first = self.base.wrapping_add(header.p_vaddr);
+            let readable = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_R != 0;
+            readable && at >= first && first.checked_add(header.p_memsz).is_some_and(|last| end <= last)
+        });
+        // SAFETY: inside a segment that the loader keeps mapped and readable while its record is valid. Tables for the loader are
+        // not written after the object was relocated.
+        inside.then(|| unsafe { std::slice::from_raw_parts(at as *const u8, bytes as usize) })
+    }
+
+    fn word(&self, at: u64) -> Option<u64> {
+        Some(u64::from_ne_bytes(self.bytes(at, 8)?.try_into().ok()?))
+    }
+
+    fn dynamic(&self) -> Option<Dynamic> {
+        let header = self.headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
+        let (start, mut dynamic) = (self.base.wrapping_add(header.p_vaddr), Dynamic::default());
+        for entry in 0..header.p_memsz / 16 {
+            let (tag, value) = (self.word(start + 16 * entry)?, self.word(start + 16 * entry + 8)?);
+            // Some loaders write addresses here, some leave them relative to the object.
+            let address = if value < self.base { value.wrapping_add(self.base) } else { value };
+            match tag {
+                0 => break,
+                DT_SYMTAB => dynamic.symbols = address,
+                DT_STRTAB => dynamic.strings = address,
+                DT_STRSZ => dynamic.strings_bytes = value,
+                DT_RELA => dynamic.relocations[0].0 = address,
+                DT_RELASZ => dynamic.relocations[0].1 = value,
+                DT_JMPREL => dynamic.relocations[1].0 = address,
+                DT_PLTRELSZ => dynamic.relocations[1].1 = value,
+                _ => {}
+            }
+        }
+        Some(dynamic)
+    }
+
+    /// Names of what the object refers to and does not have itself.
+    fn names<'a>(&'a self, dynamic: &'a Dynamic) -> impl Iterator<Item = &'a [u8]> {
+        let strings = self.bytes(dynamic.strings, dynamic.strings_bytes).unwrap_or(&[]);
+        let tables = dynamic.relocations.iter().filter_map(|&(at, bytes)| self.bytes(at, bytes));
+        let entries = tables.flat_map(|table| table.chunks_exact(RELOCATION_BYTES as usize));
+        let symbols = entries.filter_map(|entry| {
+            // The upper half of `r_info`; 0 names nothing.
+            let symbol = u32::from_ne_bytes(entry[12..16].try_into().ok()?);
+            (symbol != 0).then_some(u64::from(symbol))
+        });
+        symbols.filter_map(move |symbol| {
+            let at = dynamic.symbols.checked_add(symbol * SYMBOL_BYTES)?;
+            let entry = self.bytes(at, SYMBOL_BYTES)?;
+            let (name, section) = (&entry[..4], &entry[6..8]);
+            if section != [0, 0] {
+                return None;
+            }
+            let name = strings.get(u32::from_ne_bytes(name.try_into().ok()?) as usize..)?;
+            name.split(|&byte| byte == 0).next()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_complete_unseen() {
+        for name in [
+            "PMPI_Wait",
+            "PMPI_Request_get_status_some",
+            "mpi_wait_f08_",
+            "mpi_isend_f08ts_",
+            "MPI_WAIT_F08",
+            "pmpir_wait_f08_",
+        ] {
+            assert!(completes(name.as_bytes(), false), "{name}");
+            assert!(!completes(name.as_bytes(), true), "{name}");
+        }
+        for name in [
+            "MPI_Wait",
+            "PMPI_Waiting",
+            "PMPI_Isend",
+            "PMPI_Type_commit",
+            "mpi_wait_",
+            "pmpi_wait_",
+            "wait_f08_",
+            "_f08",
+            "mp_f08",
+        ] {
+            assert!(!completes(name.as_bytes(), false), "{name}");
+        }
+    }
+
+    unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, all: *mut c_void) -> c_int {
+        // SAFETY: `all` is the vector of the test; the loader's record is valid during the call.
+        let (all, object) = unsafe {
+            let headers = std::slice::from_raw_parts((*info).dlpi_phdr, usize::from((*info).dlpi_phnum));
+            (&mut *all.cast::<Vec<String>>(), Object { base: (*info).dlpi_addr, headers, name: "".into() })
+        };
+        if let Some(dynamic) = object.dynamic() {
+            all.extend(object.names(&dynamic).map(|name| String::from_utf8_lossy(name).into_owned()));
+        }
+        0
+    }
+
+    /// This program calls functions of the C library.
+    #[test]
+    fn references_of_this_process_are_read() {
+        let mut all: Vec<String> = Vec::new();
+        // SAFETY: the callback takes the vector, and is called only during this call.
+        unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut all).cast()) };
+        for name in ["dl_iterate_phdr", "dlsym"] {
+            assert!(all.iter().any(|known| known == name), "{name} of {}", all.len());
+        }
+    }
+
+    #[test]
+    fn tables_outside_of_an_object_are_not_read() {
+        // SAFETY: all zero is a header of no kind.
+        let mut header: libc::Elf64_Phdr = unsafe { std::mem::zeroed() };
+        let memory = [7u64; 8];
+        (header.p_type, header.p_flags, header.p_memsz) = (libc::PT_LOAD, libc::PF_R, 64);
+        let base = memory.as_ptr().addr() as u64;
+        let headers = [header];
+        let object = Object { base, headers: &headers, name: "".into() };
+        assert_eq!(object.word(base + 56), Some(7));
+        for at in [base - 1, base + 57, base + 64, u64::MAX - 3] {
+            assert_eq!(object.word(at), None);
+        }
+        let dynamic = Dynamic {
+            symbols: 8,
+            strings: 16,
+            strings_bytes: 1 << 40,
+            relocations: [(u64::MAX, 24), (base, 1 << 20)],
+        };
+        assert_eq!(object.names(&dynamic).count(), 0);
+        assert!(object.dynamic().is_none());
+    }
+}

@@ -1,0 +1,135 @@
+//! Fortran bindings: requests are converted where every completion is seen, and are the host's where one may not be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::clients::{compile, manifest, tool};
+use crate::messages::reports;
+use crate::setup::{Host, library, report, scratch, sources};
+
+/// `name.f90` with these libraries, in this folder.
+fn fortran(folder: &Path, name: &str, libraries: &[PathBuf]) -> PathBuf {
+    tool("gfortran", "gfortran");
+    let program = folder.join(name);
+    let mut fortran = Command::new("gfortran");
+    fortran.arg("-o").arg(&program).arg(manifest(&format!("tests/fortran/{name}.f90")));
+    fortran.args(libraries).arg("-Wl,-rpath").arg(folder);
+    // What the bindings need themselves is found when the program runs.
+    fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
+    compile(&mut fortran);
+    program
+}
+
+/// Messages that a program under the library has packed and unpacked, which must get every byte.
+fn moved(host: Host, program: &Path, folder: &Path, preload: &str) -> (u64, u64) {
+    let file = folder.join("report");
+    let run = host.run(program).env("LD_PRELOAD", preload).env("DDTC_POLICY", "all");
+    let (text, errors) = run.env("DDTC_REPORT", &file).text();
+    assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
+    let said = report(&fs::read_to_string(&file).unwrap());
+    assert_eq!(said["panics"], 0, "{host:?} {said:?}");
+    (said["messages_packed"], said["messages_unpacked"])
+}
+
+fn preload() -> String {
+    library().display().to_string()
+}
+
+/// A library of bindings, by the name of its file.
+fn bindings(host: Host, folder: &Path, file: &str, flags: &[&str]) -> PathBuf {
+    let all: Vec<&str> = ["-shared", "-fPIC"].iter().chain(flags).copied().collect();
+    let library = folder.join(file);
+    fs::copy(host.compile("halves", &all), &library).unwrap();
+    library
+}
+
+/// A library that refers to a function and never calls it.
+fn refers(folder: &Path, name: &str) -> PathBuf {
+    let library = folder.join("librefers.so");
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-fPIC", &format!("-DCOMPLETE={name}"), "-o"]).arg(&library);
+    compile(command.arg(sources().join("refers.c")));
+    library
+}
+
+#[test]
+fn receives_that_fortran_completes_are_never_left_packed() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        // By any name; and what has the name of MPICH's bindings is tried. With one function past this library all is the host's.
+        for (file, flags) in [
+            ("libbindings.so", &[][..]),
+            ("libmpifort.so.12", &[]),
+            ("libmpifort.so.12", &["-DFOLLOWED", "-DPAST"]),
+            ("libbindings.so", &["-DFOLLOWED"]),
+            ("libmpifort.so.12", &["-DFOLLOWED"]),
+        ] {
+            // Where handles are integers those are followed.
+            if host != Host::OpenMpi && (file, flags) == ("libmpifort.so.12", &["-DFOLLOWED"][..]) {
+                continue;
+            }
+            let folder = scratch(&format!("halves-{host:?}-{}-{file}", flags.len()));
+            let program = fortran(&folder, "receiver", &[bindings(host, &folder, file, flags)]);
+            let (packed, unpacked) = moved(host, &program, &folder, &preload());
+            // Blocking sends are converted, receives are the host's.
+            assert!(packed >= 80, "{host:?} {file} {flags:?}: {packed}");
+            assert_eq!(unpacked, 0, "{host:?} {file} {flags:?}");
+            fs::remove_dir_all(folder).unwrap();
+        }
+    }
+}
+
+#[test]
+fn requests_of_bindings_that_call_c_are_converted() {
+    for host in [Host::Mpich, Host::Intel] {
+        let folder = scratch(&format!("followed-{host:?}"));
+        let program =
+            fortran(&folder, "receiver", &[bindings(host, &folder, "libmpifort.so.12", &["-DFOLLOWED"])]);
+        let (packed, unpacked) = moved(host, &program, &folder, &preload());
+        assert!(packed >= 80 && unpacked >= 80, "{host:?} {packed} {unpacked}");
+        // Not while anybody refers to what completes past C's names.
+        for name in ["mpi_wait_f08_", "PMPI_Waitall", "PMPI_Request_get_status"] {
+            let both = format!("{}:{}", library().display(), refers(&folder, name).display());
+            let (packed, unpacked) = moved(host, &program, &folder, &both);
+            assert!(packed >= 80, "{host:?} {name} {packed}");
+            assert_eq!(unpacked, 0, "{host:?} {name}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// Intel's binding for the standard ABI takes integers for handles, which it is not given: it is not called.
+#[test]
+fn bindings_that_translate_handles_are_not_called() {
+    let host = Host::IntelStandard;
+    let program = host.compile("exchanges", &["-DNO_ERRORS"]);
+    let folder = scratch("translating");
+    let (bare, _) = host.ranks(2, &program).text();
+    let both = format!("{}:{}", library().display(), host.root().join("lib/libmpifort_abi.so.1").display());
+    let run = host.ranks(2, &program).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
+    let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+    assert_eq!(text, bare, "{errors}");
+    for said in reports(&folder, 2) {
+        // Blocking sends are converted, requests are the host's.
+        assert!((1..50).contains(&said["messages_packed"]) && said["panics"] == 0, "{said:?}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Intel's own binding, which is both that of `use mpi` and that of `mpi_f08`.
+#[test]
+fn requests_of_intels_own_binding_are_converted() {
+    let host = Host::Intel;
+    let folder = scratch("own-binding");
+    let handles = folder.join("libhandles.so");
+    fs::copy(host.compile("bypass", &["-shared", "-fPIC", "-DHANDLES_ONLY"]), &handles).unwrap();
+    let own = host.root().join("lib/libmpifort.so.12");
+    let program = fortran(&folder, "ways", &[handles, own.clone()]);
+    let (bare, _) = host.run(&program).text();
+    assert_eq!(bare.trim(), "wrong 0");
+    let (packed, unpacked) = moved(host, &program, &folder, &preload());
+    assert!(packed >= 250 && unpacked >= 250, "{packed} {unpacked}");
+    let both = format!("{}:{}", library().display(), refers(&folder, "mpi_wait_f08_").display());
+    assert_eq!(moved(host, &program, &folder, &both), (0, 0));
+    fs::remove_dir_all(folder).unwrap();
+}
