@@ -235,9 +235,10 @@ impl FromStr for Target {
 
 /// Cost constants of the schedule: each with its reason, and where it was measured the machine and the date.
 pub mod cost {
-    /// Longest copy that is written inline; longer ones call a micro-kernel. Zen4, 2026-11: a call of memcpy costs 1.4 ns at
-    /// 64 to 128 B, inline 16-byte moves 1.1 ns at 64 B and 2.2 ns at 128 B.
-    pub const INLINE_BYTES: u64 = 96;
+    /// Longest copy that is written inline, in the widest moves of the level; longer ones call a micro-kernel. Zen4, 2026-11: a call of memcpy
+    /// costs 1.4 ns at 64 to 128 B, inline 16-byte moves 1.1 ns at 64 B and 2.2 ns at 128 B. Wider moves take no longer each: structs of
+    /// runs of 100, 70 and 86 B pack about twice as fast with 32 and 64 bytes a move as by a call over columns (Zen 5, 2026-11).
+    pub const INLINE_MOVES: u64 = 6;
     /// Most of the widest moves that replace a whole loop. Sapphire Rapids, 2026-11: a call and its loop set-up cost 3 to 5 ns, as
     /// much as some 24 moves of 32 bytes (12 blocks of 40 B pack in 7.2 instead of 10.9 ns); Zen4: as 12 to 16 of 16 bytes.
     pub const STRAIGHT_MOVES: u64 = 24;
@@ -256,6 +257,8 @@ pub mod cost {
     pub const STRAIGHT_ROWS: usize = 48;
     /// Most long rows (each beyond [`INLINE_BYTES`]) that become one copy call each instead of a call over columns.
     pub const LONG_ROWS: usize = 16;
+    /// Bytes beyond which a row is long: the longest copy that is written inline with moves of 16 bytes.
+    pub const INLINE_BYTES: u64 = 96;
     /// Time of one row of the block micro-kernel with lengths that vary, in tenths of a nanosecond: a mispredicted branch.
     /// Xeon (Sapphire Rapids class), 2026-11-20: 10 ns a row on LAMMPS_full.
     pub const IRREGULAR_ROW: u64 = 80;

@@ -512,6 +512,11 @@ impl std::ops::AddAssign for Weight {
     }
 }
 
+/// Bytes of the longest copy that is written inline.
+fn inline(level: Level) -> u64 {
+    cost::INLINE_MOVES * u64::from(level.widest_access())
+}
+
 /// What writing out `node` takes; `None` past `limit`, for long copies and for the instance count.
 fn weight<S: Side>(
     nest: &LoopNest<Normal, Byte, S>,
@@ -533,7 +538,7 @@ fn weight<S: Side>(
         }
         Some(sum)
     };
-    let one = |len: u64| (len <= cost::INLINE_BYTES).then(|| Weight::of(len, level));
+    let one = |len: u64| (len <= inline(level)).then(|| Weight::of(len, level));
     // Before anything is summed: tables and loops may be long.
     let few = |n: u64| (n <= limit.moves as u64).then_some(n as usize);
     let sum = match node {
