@@ -1,6 +1,6 @@
 /*
  * pack.dies.depth-16: intel 2021.18.1
- * 1 of hindexed_block(1,[0],hindexed_block(1,[0],struct([1],[0],[struct([1],[0],[hindexed([1],[0],struct([1],[0],[vector(1,1,0,struct([1],[0],[hindexed([1],[0],vector(1,1,0,hindexed_block(1,[0],struct([1],[0],[vector(1,1,0,struct([1],[0],[hvector(1,1,0,hvector(2,1,32,hvector(2,1,12,hvector(2,1,4,int))))]))]))))]))]))])])))
+ * 1 of hindexed_block(1,[0],hindexed_block(1,[0],struct([1],[0],[struct([1],[0],[hindexed([1],[0],struct([1],[0],[vector(1,1,0,struct([1],[0],[hindexed([1],[0],vector(1,1,0,hindexed_block(1,[0],struct([1],[0],[vector(1,1,0,struct([1],[0],[hvector(1,1,0,hvector(1,1,0,hvector(2,1,0,hvector(1,1,0,byte))))]))]))))]))]))])])))
  * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
  * expected: the calls return
  * got: the process ends by SIGABRT: double free or corruption (out)
@@ -33,18 +33,18 @@ static void same(const char *what, long long expected, long long got)
 }
 
 #define COUNT 1
-#define SIZE 32
-#define ELEMENTS 8
-#define INSTANCE 8
+#define SIZE 2
+#define ELEMENTS 2
+#define INSTANCE 2
 #define LOW 0
-#define HIGH 52
-#define OVERLAPS 0
-#define ENTRIES 4
+#define HIGH 1
+#define OVERLAPS 1
+#define ENTRIES 2
 #define RUNS 1
 /* Displacement, bytes, and whether these are x87's long doubles, in packing order. */
-static const long map[][3] = {{0, 8, 0}, {12, 8, 0}, {32, 8, 0}, {44, 8, 0}};
-static const long run_lengths[] = {8};
-#define run_types ((MPI_Datatype[]){MPI_INT})
+static const long map[][3] = {{0, 1, 0}, {0, 1, 0}};
+static const long run_lengths[] = {2};
+#define run_types ((MPI_Datatype[]){MPI_BYTE})
 
 /* Byte i of a pattern. */
 static unsigned char pattern(unsigned long long seed, unsigned long long i)
@@ -156,11 +156,11 @@ static unsigned char *stream_of(unsigned long long seed)
 static MPI_Datatype build(void)
 {
     MPI_Datatype t1;
-    CALL(MPI_Type_create_hvector(2, 1, 4, MPI_INT, &t1));
+    CALL(MPI_Type_create_hvector(1, 1, 0, MPI_BYTE, &t1));
     MPI_Datatype t2;
-    CALL(MPI_Type_create_hvector(2, 1, 12, t1, &t2));
+    CALL(MPI_Type_create_hvector(2, 1, 0, t1, &t2));
     MPI_Datatype t3;
-    CALL(MPI_Type_create_hvector(2, 1, 32, t2, &t3));
+    CALL(MPI_Type_create_hvector(1, 1, 0, t2, &t3));
     MPI_Datatype t4;
     CALL(MPI_Type_create_hvector(1, 1, 0, t3, &t4));
     MPI_Datatype t5;

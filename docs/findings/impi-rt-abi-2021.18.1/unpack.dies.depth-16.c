@@ -1,6 +1,6 @@
 /*
  * unpack.dies.depth-16: intel 2021.18.1
- * 1 of contiguous(1,contiguous(1,hindexed([1],[0],vector(1,1,0,hindexed([1],[0],struct([1],[0],[hindexed_block(1,[0],struct([1],[0],[hindexed_block(1,[0],vector(1,1,0,hindexed([1],[0],vector(1,1,0,struct([1],[0],[hvector(1,1,0,hvector(1,1,0,hvector(1,1,0,hvector(1,1,0,hvector(2,1,10,double)))))])))))]))]))))))
+ * 1 of contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,hvector(1,1,0,hvector(1,1,0,hvector(1,1,0,hvector(2,1,10,double))))))))))))))))))
  * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
  * expected: the calls return
  * got: the process ends by SIGABRT: double free or corruption (!prev)
@@ -164,29 +164,29 @@ static MPI_Datatype build(void)
     MPI_Datatype t4;
     CALL(MPI_Type_create_hvector(1, 1, 0, t3, &t4));
     MPI_Datatype t5;
-    CALL(MPI_Type_create_hvector(1, 1, 0, t4, &t5));
+    CALL(MPI_Type_contiguous(1, t4, &t5));
     MPI_Datatype t6;
-    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t5}, &t6));
+    CALL(MPI_Type_contiguous(1, t5, &t6));
     MPI_Datatype t7;
-    CALL(MPI_Type_vector(1, 1, 0, t6, &t7));
+    CALL(MPI_Type_contiguous(1, t6, &t7));
     MPI_Datatype t8;
-    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t7, &t8));
+    CALL(MPI_Type_contiguous(1, t7, &t8));
     MPI_Datatype t9;
-    CALL(MPI_Type_vector(1, 1, 0, t8, &t9));
+    CALL(MPI_Type_contiguous(1, t8, &t9));
     MPI_Datatype t10;
-    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){0}, t9, &t10));
+    CALL(MPI_Type_contiguous(1, t9, &t10));
     MPI_Datatype t11;
-    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t10}, &t11));
+    CALL(MPI_Type_contiguous(1, t10, &t11));
     MPI_Datatype t12;
-    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){0}, t11, &t12));
+    CALL(MPI_Type_contiguous(1, t11, &t12));
     MPI_Datatype t13;
-    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t12}, &t13));
+    CALL(MPI_Type_contiguous(1, t12, &t13));
     MPI_Datatype t14;
-    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t13, &t14));
+    CALL(MPI_Type_contiguous(1, t13, &t14));
     MPI_Datatype t15;
-    CALL(MPI_Type_vector(1, 1, 0, t14, &t15));
+    CALL(MPI_Type_contiguous(1, t14, &t15));
     MPI_Datatype t16;
-    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t15, &t16));
+    CALL(MPI_Type_contiguous(1, t15, &t16));
     MPI_Datatype t17;
     CALL(MPI_Type_contiguous(1, t16, &t17));
     MPI_Datatype t18;

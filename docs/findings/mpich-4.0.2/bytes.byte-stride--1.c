@@ -1,9 +1,9 @@
 /*
  * bytes.byte-stride--1: mpich 4.0.2
  * 1 of vector(2,1,-1,byte)
- * MPI 5.0, 5.2: only what the type map names is written
- * expected: nothing written outside the true bounds
- * got: bytes there changed
+ * MPI 5.0, 3.3.1: a message between datatypes of one signature moves every value
+ * expected: the byte at displacement -1 is 0xf3
+ * got: the byte at displacement -1 is 0xd6
  */
 #include <mpi.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /*
  * elements.dies.byte-stride--1: openmpi 4.1.4
- * 17 of hvector(2,1,-1,hindexed([1,1],[-16,51],int64_t))
+ * 17 of hvector(2,1,-1,hindexed([1,1],[-16,49],int))
  * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
  * expected: the calls return
- * got: the process ends by SIGSEGV
+ * got: the process ends by SIGABRT: free(): invalid next size (normal)
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -33,18 +33,18 @@ static void same(const char *what, long long expected, long long got)
 }
 
 #define COUNT 17
-#define SIZE 544
+#define SIZE 272
 #define ELEMENTS 68
 #define INSTANCE 4
 #define LOW (-17)
-#define HIGH 1339
+#define HIGH 1205
 #define OVERLAPS 1
 #define ENTRIES 68
 #define RUNS 1
 /* Displacement, bytes, and whether these are x87's long doubles, in packing order. */
-static const long map[][3] = {{-16, 8, 0}, {51, 8, 0}, {-17, 8, 0}, {50, 8, 0}, {64, 8, 0}, {131, 8, 0}, {63, 8, 0}, {130, 8, 0}, {144, 8, 0}, {211, 8, 0}, {143, 8, 0}, {210, 8, 0}, {224, 8, 0}, {291, 8, 0}, {223, 8, 0}, {290, 8, 0}, {304, 8, 0}, {371, 8, 0}, {303, 8, 0}, {370, 8, 0}, {384, 8, 0}, {451, 8, 0}, {383, 8, 0}, {450, 8, 0}, {464, 8, 0}, {531, 8, 0}, {463, 8, 0}, {530, 8, 0}, {544, 8, 0}, {611, 8, 0}, {543, 8, 0}, {610, 8, 0}, {624, 8, 0}, {691, 8, 0}, {623, 8, 0}, {690, 8, 0}, {704, 8, 0}, {771, 8, 0}, {703, 8, 0}, {770, 8, 0}, {784, 8, 0}, {851, 8, 0}, {783, 8, 0}, {850, 8, 0}, {864, 8, 0}, {931, 8, 0}, {863, 8, 0}, {930, 8, 0}, {944, 8, 0}, {1011, 8, 0}, {943, 8, 0}, {1010, 8, 0}, {1024, 8, 0}, {1091, 8, 0}, {1023, 8, 0}, {1090, 8, 0}, {1104, 8, 0}, {1171, 8, 0}, {1103, 8, 0}, {1170, 8, 0}, {1184, 8, 0}, {1251, 8, 0}, {1183, 8, 0}, {1250, 8, 0}, {1264, 8, 0}, {1331, 8, 0}, {1263, 8, 0}, {1330, 8, 0}};
+static const long map[][3] = {{-16, 4, 0}, {49, 4, 0}, {-17, 4, 0}, {48, 4, 0}, {56, 4, 0}, {121, 4, 0}, {55, 4, 0}, {120, 4, 0}, {128, 4, 0}, {193, 4, 0}, {127, 4, 0}, {192, 4, 0}, {200, 4, 0}, {265, 4, 0}, {199, 4, 0}, {264, 4, 0}, {272, 4, 0}, {337, 4, 0}, {271, 4, 0}, {336, 4, 0}, {344, 4, 0}, {409, 4, 0}, {343, 4, 0}, {408, 4, 0}, {416, 4, 0}, {481, 4, 0}, {415, 4, 0}, {480, 4, 0}, {488, 4, 0}, {553, 4, 0}, {487, 4, 0}, {552, 4, 0}, {560, 4, 0}, {625, 4, 0}, {559, 4, 0}, {624, 4, 0}, {632, 4, 0}, {697, 4, 0}, {631, 4, 0}, {696, 4, 0}, {704, 4, 0}, {769, 4, 0}, {703, 4, 0}, {768, 4, 0}, {776, 4, 0}, {841, 4, 0}, {775, 4, 0}, {840, 4, 0}, {848, 4, 0}, {913, 4, 0}, {847, 4, 0}, {912, 4, 0}, {920, 4, 0}, {985, 4, 0}, {919, 4, 0}, {984, 4, 0}, {992, 4, 0}, {1057, 4, 0}, {991, 4, 0}, {1056, 4, 0}, {1064, 4, 0}, {1129, 4, 0}, {1063, 4, 0}, {1128, 4, 0}, {1136, 4, 0}, {1201, 4, 0}, {1135, 4, 0}, {1200, 4, 0}};
 static const long run_lengths[] = {68};
-#define run_types ((MPI_Datatype[]){MPI_INT64_T})
+#define run_types ((MPI_Datatype[]){MPI_INT})
 
 /* Byte i of a pattern. */
 static unsigned char pattern(unsigned long long seed, unsigned long long i)
@@ -156,7 +156,7 @@ static unsigned char *stream_of(unsigned long long seed)
 static MPI_Datatype build(void)
 {
     MPI_Datatype t1;
-    CALL(MPI_Type_create_hindexed(2, (int[]){1, 1}, (MPI_Aint[]){-16, 51}, MPI_INT64_T, &t1));
+    CALL(MPI_Type_create_hindexed(2, (int[]){1, 1}, (MPI_Aint[]){-16, 49}, MPI_INT, &t1));
     MPI_Datatype t2;
     CALL(MPI_Type_create_hvector(2, 1, -1, t1, &t2));
     return t2;

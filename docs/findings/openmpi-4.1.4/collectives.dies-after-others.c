@@ -1,9 +1,9 @@
 /*
- * external32.external-size.4-byte: openmpi 4.1.4
- * 1 of wchar
- * MPI 5.0, 14.5.2: external32 has one form for every value: big-endian, in the size of its table
- * expected: 2
- * got: 4
+ * collectives.dies-after-others: openmpi 4.1.4
+ * 1 of struct([1,2],[0,781],[contiguous(5,hvector(5,2,32,subarray([5,3],[1,2],[3,1],Fortran,byte))),resized(-8,64,long_int)])
+ * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
+ * expected: the calls return
+ * got: the process ends by SIGABRT: [vm:16002] *** End of error message ***
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -33,18 +33,18 @@ static void same(const char *what, long long expected, long long got)
 }
 
 #define COUNT 1
-#define SIZE 4
-#define ELEMENTS 1
-#define INSTANCE 1
+#define SIZE 124
+#define ELEMENTS 104
+#define INSTANCE 104
 #define LOW 0
-#define HIGH 4
-#define OVERLAPS 0
-#define ENTRIES 1
-#define RUNS 1
+#define HIGH 857
+#define OVERLAPS 1
+#define ENTRIES 102
+#define RUNS 5
 /* Displacement, bytes, and whether these are x87's long doubles, in packing order. */
-static const long map[][3] = {{0, 4, 0}};
-static const long run_lengths[] = {1};
-#define run_types ((MPI_Datatype[]){MPI_WCHAR})
+static const long map[][3] = {{8, 1, 0}, {13, 1, 0}, {23, 1, 0}, {28, 1, 0}, {40, 1, 0}, {45, 1, 0}, {55, 1, 0}, {60, 1, 0}, {72, 1, 0}, {77, 1, 0}, {87, 1, 0}, {92, 1, 0}, {104, 1, 0}, {109, 1, 0}, {119, 1, 0}, {124, 1, 0}, {136, 1, 0}, {141, 1, 0}, {151, 1, 0}, {156, 1, 0}, {166, 1, 0}, {171, 1, 0}, {181, 1, 0}, {186, 1, 0}, {198, 1, 0}, {203, 1, 0}, {213, 1, 0}, {218, 1, 0}, {230, 1, 0}, {235, 1, 0}, {245, 1, 0}, {250, 1, 0}, {262, 1, 0}, {267, 1, 0}, {277, 1, 0}, {282, 1, 0}, {294, 1, 0}, {299, 1, 0}, {309, 1, 0}, {314, 1, 0}, {324, 1, 0}, {329, 1, 0}, {339, 1, 0}, {344, 1, 0}, {356, 1, 0}, {361, 1, 0}, {371, 1, 0}, {376, 1, 0}, {388, 1, 0}, {393, 1, 0}, {403, 1, 0}, {408, 1, 0}, {420, 1, 0}, {425, 1, 0}, {435, 1, 0}, {440, 1, 0}, {452, 1, 0}, {457, 1, 0}, {467, 1, 0}, {472, 1, 0}, {482, 1, 0}, {487, 1, 0}, {497, 1, 0}, {502, 1, 0}, {514, 1, 0}, {519, 1, 0}, {529, 1, 0}, {534, 1, 0}, {546, 1, 0}, {551, 1, 0}, {561, 1, 0}, {566, 1, 0}, {578, 1, 0}, {583, 1, 0}, {593, 1, 0}, {598, 1, 0}, {610, 1, 0}, {615, 1, 0}, {625, 1, 0}, {630, 1, 0}, {640, 1, 0}, {645, 1, 0}, {655, 1, 0}, {660, 1, 0}, {672, 1, 0}, {677, 1, 0}, {687, 1, 0}, {692, 1, 0}, {704, 1, 0}, {709, 1, 0}, {719, 1, 0}, {724, 1, 0}, {736, 1, 0}, {741, 1, 0}, {751, 1, 0}, {756, 1, 0}, {768, 1, 0}, {773, 1, 0}, {783, 1, 0}, {788, 1, 0}, {781, 12, 0}, {845, 12, 0}};
+static const long run_lengths[] = {100, 1, 1, 1, 1};
+#define run_types ((MPI_Datatype[]){MPI_BYTE, MPI_LONG, MPI_INT, MPI_LONG, MPI_INT})
 
 /* Byte i of a pattern. */
 static unsigned char pattern(unsigned long long seed, unsigned long long i)
@@ -155,35 +155,87 @@ static unsigned char *stream_of(unsigned long long seed)
 
 static MPI_Datatype build(void)
 {
-    return MPI_WCHAR;
+    MPI_Datatype t1;
+    CALL(MPI_Type_create_resized(MPI_LONG_INT, -8, 64, &t1));
+    MPI_Datatype t3;
+    CALL(MPI_Type_create_subarray(2, (int[]){5, 3}, (int[]){1, 2}, (int[]){3, 1}, MPI_ORDER_FORTRAN, MPI_BYTE, &t3));
+    MPI_Datatype t4;
+    CALL(MPI_Type_create_hvector(5, 2, 32, t3, &t4));
+    MPI_Datatype t5;
+    CALL(MPI_Type_contiguous(5, t4, &t5));
+    MPI_Datatype t6;
+    CALL(MPI_Type_create_struct(2, (int[]){1, 2}, (MPI_Aint[]){0, 781}, (MPI_Datatype[]){t5, t1}, &t6));
+    return t6;
+}
+#define SUM 0
+#define COMMIT 1
+
+static void move(int which, unsigned char *from, int n, MPI_Datatype out, unsigned char *to, int m, MPI_Datatype in)
+{
+    int zero = 0;
+    if (which == 0)
+        CALL(MPI_Allgather(from, n, out, to, m, in, MPI_COMM_SELF));
+    else if (which == 1)
+        CALL(MPI_Gather(from, n, out, to, m, in, 0, MPI_COMM_SELF));
+    else if (which == 2)
+        CALL(MPI_Scatter(from, n, out, to, m, in, 0, MPI_COMM_SELF));
+    else
+        CALL(MPI_Alltoallw(from, &n, &zero, &out, to, &m, &zero, &in, MPI_COMM_SELF));
 }
 
-/* Values one after the other, and in external32. */
-static const unsigned char values[] = {0x01, 0x00, 0x00, 0x00};
-static const unsigned char external[] = {0x00, 0x01};
-#define EXTERNAL 2
-#define COMMIT 1
+static void one_sided(int which, unsigned char *from, int n, MPI_Datatype out, unsigned char *to, int m, MPI_Datatype in)
+{
+    MPI_Win window;
+    CALL(MPI_Win_create(to + LOW, LENGTH, 1, MPI_INFO_NULL, MPI_COMM_SELF, &window));
+    CALL(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+    CALL(MPI_Win_fence(0, window));
+    if (which == 0)
+        CALL(MPI_Put(from, n, out, 0, -LOW, m, in, window));
+    else if (which == 1)
+        CALL(MPI_Get(from, n, out, 0, -LOW, m, in, window));
+    else
+        CALL(MPI_Accumulate(from, n, out, 0, -LOW, m, in, MPI_SUM, window));
+    CALL(MPI_Win_fence(0, window));
+    CALL(MPI_Win_free(&window));
+}
 
 static void check(MPI_Datatype t)
 {
-    unsigned char *from = memory(3), *to = memory(3), *want = memory(3), *stream = malloc(EXTERNAL + 64);
-    MPI_Aint size, position = 0;
-    scatter(values, SIZE, from);
-    CALL(MPI_Pack_external_size("external32", COUNT, t, &size));
-    same("MPI_Pack_external_size", EXTERNAL, size);
-    memset(stream, 0xee, EXTERNAL + 64);
-    CALL(MPI_Pack_external("external32", from, COUNT, t, stream, EXTERNAL + 64, &position));
-    same("position after MPI_Pack_external", EXTERNAL, position);
-    for (long i = 0; i < EXTERNAL; i++)
-        if (stream[i] != external[i]) {
-            printf("byte %ld in external32: expected %#04x, got %#04x\n", i, external[i], stream[i]);
-            bad = 1;
-            break;
-        }
-    position = 0;
-    CALL(MPI_Unpack_external("external32", external, EXTERNAL, &position, to, COUNT, t));
+    static const char *names[] = {"MPI_Allgather", "MPI_Gather", "MPI_Scatter", "MPI_Alltoallw"};
+    MPI_Datatype line = flat(ELEMENTS);
+    unsigned char *from = memory(1), *stream_want = gathered(from), *values = stream_of(2), *want = memory(3);
+    unsigned char *stream = calloc(SIZE + 64, 1), *to;
     scatter(values, SIZE, want);
-    same_memory("from external32", want, to);
+    for (int which = 0; which < 4; which++) {
+        move(which, from, COUNT, t, stream, 1, line);
+        same_stream(names[which], stream_want, stream);
+        if (OVERLAPS)
+            continue;
+        to = memory(3);
+        move(which, values, 1, line, to, COUNT, t);
+        same_memory(names[which], want, to);
+    }
+    if (OVERLAPS || bad)
+        return;
+    to = memory(3);
+    one_sided(0, values, 1, line, to, COUNT, t);
+    same_memory("MPI_Put", want, to);
+    memset(stream, 0, SIZE);
+    one_sided(1, stream, 1, line, from, COUNT, t);
+    same_stream("MPI_Get", stream_want, stream);
+    if (!SUM)
+        return;
+    /* Small values, so that sums are in the lowest byte of each element. */
+    memset(values, 0, SIZE);
+    to = memory(3), want = memory(3);
+    for (long i = 0; i < SIZE; i += SIZE / ELEMENTS)
+        values[i] = i / (SIZE / ELEMENTS) % 100;
+    scatter(values, SIZE, to);
+    one_sided(2, values, 1, line, to, COUNT, t);
+    for (long i = 0; i < SIZE; i++)
+        stream[i] = 2 * values[i];
+    scatter(stream, SIZE, want);
+    same_memory("MPI_Accumulate", want, to);
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
 /*
- * external32.refused-pack_external.hindexed: openmpi 5.0.11
- * 3 of hindexed([11],[0],wchar)
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: MPI_SUCCESS
- * got: MPI_Pack_external returns an error of class 15
+ * commit.packed-duplicate.contiguous: mpich 4.0.2
+ * 1 of contiguous(1,char)
+ * MPI 5.0, 5.1.9: a committed datatype packs the same however often it is committed and whichever other types are freed or live
+ * expected: 1 bytes
+ * got: 0 bytes
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -32,19 +32,19 @@ static void same(const char *what, long long expected, long long got)
     }
 }
 
-#define COUNT 3
-#define SIZE 132
-#define ELEMENTS 33
-#define INSTANCE 11
+#define COUNT 1
+#define SIZE 1
+#define ELEMENTS 1
+#define INSTANCE 1
 #define LOW 0
-#define HIGH 132
+#define HIGH 1
 #define OVERLAPS 0
 #define ENTRIES 1
 #define RUNS 1
 /* Displacement, bytes, and whether these are x87's long doubles, in packing order. */
-static const long map[][3] = {{0, 132, 0}};
-static const long run_lengths[] = {33};
-#define run_types ((MPI_Datatype[]){MPI_WCHAR})
+static const long map[][3] = {{0, 1, 0}};
+static const long run_lengths[] = {1};
+#define run_types ((MPI_Datatype[]){MPI_CHAR})
 
 /* Byte i of a pattern. */
 static unsigned char pattern(unsigned long long seed, unsigned long long i)
@@ -156,36 +156,57 @@ static unsigned char *stream_of(unsigned long long seed)
 static MPI_Datatype build(void)
 {
     MPI_Datatype t1;
-    CALL(MPI_Type_create_hindexed(1, (int[]){11}, (MPI_Aint[]){0}, MPI_WCHAR, &t1));
+    CALL(MPI_Type_contiguous(1, MPI_CHAR, &t1));
     return t1;
 }
 
-/* Values one after the other, and in external32. */
-static const unsigned char values[] = {0x01, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x06, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x09, 0x00, 0x00, 0x00, 0x0a, 0x00, 0x00, 0x00, 0x0b, 0x00, 0x00, 0x00, 0x0c, 0x00, 0x00, 0x00, 0x0d, 0x00, 0x00, 0x00, 0x0e, 0x00, 0x00, 0x00, 0x0f, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x11, 0x00, 0x00, 0x00, 0x12, 0x00, 0x00, 0x00, 0x13, 0x00, 0x00, 0x00, 0x14, 0x00, 0x00, 0x00, 0x15, 0x00, 0x00, 0x00, 0x16, 0x00, 0x00, 0x00, 0x17, 0x00, 0x00, 0x00, 0x18, 0x00, 0x00, 0x00, 0x19, 0x00, 0x00, 0x00, 0x1a, 0x00, 0x00, 0x00, 0x1b, 0x00, 0x00, 0x00, 0x1c, 0x00, 0x00, 0x00, 0x1d, 0x00, 0x00, 0x00, 0x1e, 0x00, 0x00, 0x00, 0x1f, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00, 0x21, 0x00, 0x00, 0x00};
-static const unsigned char external[] = {0x00, 0x01, 0x00, 0x02, 0x00, 0x03, 0x00, 0x04, 0x00, 0x05, 0x00, 0x06, 0x00, 0x07, 0x00, 0x08, 0x00, 0x09, 0x00, 0x0a, 0x00, 0x0b, 0x00, 0x0c, 0x00, 0x0d, 0x00, 0x0e, 0x00, 0x0f, 0x00, 0x10, 0x00, 0x11, 0x00, 0x12, 0x00, 0x13, 0x00, 0x14, 0x00, 0x15, 0x00, 0x16, 0x00, 0x17, 0x00, 0x18, 0x00, 0x19, 0x00, 0x1a, 0x00, 0x1b, 0x00, 0x1c, 0x00, 0x1d, 0x00, 0x1e, 0x00, 0x1f, 0x00, 0x20, 0x00, 0x21};
-#define EXTERNAL 66
+static MPI_Datatype orphaned(void)
+{
+    MPI_Datatype t1;
+    CALL(MPI_Type_contiguous(1, MPI_CHAR, &t1));
+    return t1;
+}
+#define NODES 1
 #define COMMIT 1
+
+static void packs(const char *what, MPI_Datatype t)
+{
+    unsigned char *from = memory(1), *want = gathered(from), *stream = calloc(SIZE + 64, 1);
+    int position = 0;
+    CALL(MPI_Pack(from, COUNT, t, stream, SIZE + 64, &position, MPI_COMM_SELF));
+    same("packed bytes", SIZE, position);
+    same_stream(what, want, stream);
+    free(stream);
+    free(want);
+}
 
 static void check(MPI_Datatype t)
 {
-    unsigned char *from = memory(3), *to = memory(3), *want = memory(3), *stream = malloc(EXTERNAL + 64);
-    MPI_Aint size, position = 0;
-    scatter(values, SIZE, from);
-    CALL(MPI_Pack_external_size("external32", COUNT, t, &size));
-    same("MPI_Pack_external_size", EXTERNAL, size);
-    memset(stream, 0xee, EXTERNAL + 64);
-    CALL(MPI_Pack_external("external32", from, COUNT, t, stream, EXTERNAL + 64, &position));
-    same("position after MPI_Pack_external", EXTERNAL, position);
-    for (long i = 0; i < EXTERNAL; i++)
-        if (stream[i] != external[i]) {
-            printf("byte %ld in external32: expected %#04x, got %#04x\n", i, external[i], stream[i]);
-            bad = 1;
-            break;
-        }
-    position = 0;
-    CALL(MPI_Unpack_external("external32", external, EXTERNAL, &position, to, COUNT, t));
-    scatter(values, SIZE, want);
-    same_memory("from external32", want, to);
+    char name[MPI_MAX_OBJECT_NAME];
+    int length;
+    CALL(MPI_Type_get_name(t, name, &length));
+    same("length of the name of a new datatype", 0, length);
+    CALL(MPI_Type_set_name(t, "ddtc"));
+    CALL(MPI_Type_get_name(t, name, &length));
+    same("whether the name is the one set", 0, strcmp(name, "ddtc"));
+    CALL(MPI_Type_commit(&t));
+    if (!SIZE)
+        return;
+    packs("committed twice", t);
+    MPI_Datatype orphan = orphaned(), duplicate;
+    CALL(MPI_Type_commit(&orphan));
+    CALL(MPI_Type_dup(orphan, &duplicate));
+    packs("parts freed", orphan);
+    CALL(MPI_Type_free(&orphan));
+    packs("original freed", duplicate);
+    static MPI_Datatype many[1100];
+    int n = 1100 / NODES + 1;
+    for (int i = 0; i < n; i++) {
+        many[i] = build();
+        CALL(MPI_Type_commit(&many[i]));
+    }
+    packs("the last of many", many[n - 1]);
+    packs("one of many", many[n / 2]);
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,280 @@
+/*
+ * collectives.dies.depth-16: intel 2021.18.1
+ * 1 of contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,vector(2,1,2,hindexed([1],[0],hindexed([1],[1],hindexed([1],[0],hindexed([1],[1],hindexed([1],[0],hindexed([1],[1],hindexed([1],[0],hindexed([1],[1],hindexed([1],[0],hindexed([1],[1],byte))))))))))))))))))
+ * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
+ * expected: the calls return
+ * got: the process ends by SIGABRT: free(): invalid next size (normal)
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int bad;
+
+/* A legal call. */
+#define CALL(call)                                                           \
+    do {                                                                     \
+        int code = (call), class = code;                                     \
+        if (code != MPI_SUCCESS) {                                           \
+            MPI_Error_class(code, &class);                                   \
+            printf("expected MPI_SUCCESS, got class %d: %s\n", class, #call); \
+            exit(1);                                                         \
+        }                                                                    \
+    } while (0)
+
+static void same(const char *what, long long expected, long long got)
+{
+    if (expected != got) {
+        printf("%s: expected %lld, got %lld\n", what, expected, got);
+        bad = 1;
+    }
+}
+
+#define COUNT 1
+#define SIZE 2
+#define ELEMENTS 2
+#define INSTANCE 2
+#define LOW 0
+#define HIGH 8
+#define OVERLAPS 0
+#define ENTRIES 2
+#define RUNS 1
+/* Displacement, bytes, and whether these are x87's long doubles, in packing order. */
+static const long map[][3] = {{5, 1, 0}, {7, 1, 0}};
+static const long run_lengths[] = {2};
+#define run_types ((MPI_Datatype[]){MPI_BYTE})
+
+/* Byte i of a pattern. */
+static unsigned char pattern(unsigned long long seed, unsigned long long i)
+{
+    unsigned long long mixed = (i / 8 + 1 + (seed << 32)) * 0x9e3779b97f4a7c15ull;
+    return (unsigned char)((mixed ^ (mixed >> 29)) >> (i % 8 * 8));
+}
+
+/* Memory from displacement LOW to HIGH, displacement 0 on a multiple of 16, with guards of 64 bytes. */
+#define LENGTH (HIGH - LOW)
+static unsigned char *memory(unsigned long long seed)
+{
+    unsigned char *all = malloc(LENGTH + 160);
+    unsigned char *low = all + 64;
+    while ((uintptr_t)(low - LOW) % 16)
+        low++;
+    memset(all, 0xa5, LENGTH + 160);
+    for (long i = 0; i < LENGTH; i++)
+        low[i] = pattern(seed, i);
+    return low - LOW;
+}
+
+/* Whether byte i of an entry belongs to its value: x87's long double has ten of sixteen. */
+static int is_value(long entry, long i)
+{
+    return !map[entry][2] || i % 16 < 10;
+}
+
+/* What a stream of the map holds, by its definition. */
+static unsigned char *gathered(const unsigned char *user)
+{
+    unsigned char *stream = malloc(SIZE + 1);
+    long at = 0;
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e][1]; i++)
+            stream[at++] = user[map[e][0] + i];
+    return stream;
+}
+
+/* The first n bytes of a stream into memory, by the definition. */
+static void scatter(const unsigned char *stream, long n, unsigned char *user)
+{
+    long at = 0;
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e][1] && at < n; i++)
+            user[map[e][0] + i] = stream[at++];
+}
+
+static void same_stream(const char *what, const unsigned char *expected, const unsigned char *got)
+{
+    long at = 0;
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e][1]; i++, at++)
+            if (expected[at] != got[at] && is_value(e, i)) {
+                printf("%s: byte %ld of the stream: expected %#04x, got %#04x\n", what, at, expected[at], got[at]);
+                bad = 1;
+                return;
+            }
+}
+
+static void same_memory(const char *what, const unsigned char *expected, const unsigned char *got)
+{
+    unsigned char *matters = malloc(LENGTH + 1);
+    memset(matters, 1, LENGTH + 1);
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e][1]; i++)
+            matters[map[e][0] + i - LOW] = is_value(e, i);
+    for (long i = LOW - 64; i < HIGH + 64; i++) {
+        int inside = i >= LOW && i < HIGH;
+        if ((inside && expected[i] != got[i] && matters[i - LOW]) || (!inside && got[i] != 0xa5)) {
+            printf("%s: byte at displacement %ld: expected %#04x, got %#04x\n", what, i, inside ? expected[i] : 0xa5, got[i]);
+            bad = 1;
+            break;
+        }
+    }
+    free(matters);
+}
+
+/* The first n elements of the map, one after the other. */
+static MPI_Datatype flat(long n)
+{
+    int lengths[RUNS];
+    MPI_Aint at[RUNS];
+    MPI_Datatype types[RUNS], t;
+    long runs = 0, next = 0;
+    for (long r = 0; r < RUNS && n > 0; r++) {
+        int size;
+        lengths[r] = run_lengths[r] < n ? run_lengths[r] : n;
+        types[r] = run_types[r];
+        at[r] = next;
+        MPI_Type_size(types[r], &size);
+        next += (long)size * lengths[r];
+        n -= lengths[r];
+        runs = r + 1;
+    }
+    CALL(MPI_Type_create_struct(runs, lengths, at, types, &t));
+    CALL(MPI_Type_commit(&t));
+    return t;
+}
+
+static unsigned char *stream_of(unsigned long long seed)
+{
+    unsigned char *stream = malloc(SIZE + 64);
+    for (long i = 0; i < SIZE; i++)
+        stream[i] = pattern(seed, i);
+    return stream;
+}
+
+static MPI_Datatype build(void)
+{
+    MPI_Datatype t1;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){1}, MPI_BYTE, &t1));
+    MPI_Datatype t2;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t1, &t2));
+    MPI_Datatype t3;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){1}, t2, &t3));
+    MPI_Datatype t4;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t3, &t4));
+    MPI_Datatype t5;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){1}, t4, &t5));
+    MPI_Datatype t6;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t5, &t6));
+    MPI_Datatype t7;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){1}, t6, &t7));
+    MPI_Datatype t8;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t7, &t8));
+    MPI_Datatype t9;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){1}, t8, &t9));
+    MPI_Datatype t10;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t9, &t10));
+    MPI_Datatype t11;
+    CALL(MPI_Type_vector(2, 1, 2, t10, &t11));
+    MPI_Datatype t12;
+    CALL(MPI_Type_contiguous(1, t11, &t12));
+    MPI_Datatype t13;
+    CALL(MPI_Type_contiguous(1, t12, &t13));
+    MPI_Datatype t14;
+    CALL(MPI_Type_contiguous(1, t13, &t14));
+    MPI_Datatype t15;
+    CALL(MPI_Type_contiguous(1, t14, &t15));
+    MPI_Datatype t16;
+    CALL(MPI_Type_contiguous(1, t15, &t16));
+    MPI_Datatype t17;
+    CALL(MPI_Type_contiguous(1, t16, &t17));
+    MPI_Datatype t18;
+    CALL(MPI_Type_contiguous(1, t17, &t18));
+    return t18;
+}
+#define SUM 0
+#define COMMIT 1
+
+static void move(int which, unsigned char *from, int n, MPI_Datatype out, unsigned char *to, int m, MPI_Datatype in)
+{
+    int zero = 0;
+    if (which == 0)
+        CALL(MPI_Allgather(from, n, out, to, m, in, MPI_COMM_SELF));
+    else if (which == 1)
+        CALL(MPI_Gather(from, n, out, to, m, in, 0, MPI_COMM_SELF));
+    else if (which == 2)
+        CALL(MPI_Scatter(from, n, out, to, m, in, 0, MPI_COMM_SELF));
+    else
+        CALL(MPI_Alltoallw(from, &n, &zero, &out, to, &m, &zero, &in, MPI_COMM_SELF));
+}
+
+static void one_sided(int which, unsigned char *from, int n, MPI_Datatype out, unsigned char *to, int m, MPI_Datatype in)
+{
+    MPI_Win window;
+    CALL(MPI_Win_create(to + LOW, LENGTH, 1, MPI_INFO_NULL, MPI_COMM_SELF, &window));
+    CALL(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+    CALL(MPI_Win_fence(0, window));
+    if (which == 0)
+        CALL(MPI_Put(from, n, out, 0, -LOW, m, in, window));
+    else if (which == 1)
+        CALL(MPI_Get(from, n, out, 0, -LOW, m, in, window));
+    else
+        CALL(MPI_Accumulate(from, n, out, 0, -LOW, m, in, MPI_SUM, window));
+    CALL(MPI_Win_fence(0, window));
+    CALL(MPI_Win_free(&window));
+}
+
+static void check(MPI_Datatype t)
+{
+    static const char *names[] = {"MPI_Allgather", "MPI_Gather", "MPI_Scatter", "MPI_Alltoallw"};
+    MPI_Datatype line = flat(ELEMENTS);
+    unsigned char *from = memory(1), *stream_want = gathered(from), *values = stream_of(2), *want = memory(3);
+    unsigned char *stream = calloc(SIZE + 64, 1), *to;
+    scatter(values, SIZE, want);
+    for (int which = 0; which < 4; which++) {
+        move(which, from, COUNT, t, stream, 1, line);
+        same_stream(names[which], stream_want, stream);
+        if (OVERLAPS)
+            continue;
+        to = memory(3);
+        move(which, values, 1, line, to, COUNT, t);
+        same_memory(names[which], want, to);
+    }
+    if (OVERLAPS || bad)
+        return;
+    to = memory(3);
+    one_sided(0, values, 1, line, to, COUNT, t);
+    same_memory("MPI_Put", want, to);
+    memset(stream, 0, SIZE);
+    one_sided(1, stream, 1, line, from, COUNT, t);
+    same_stream("MPI_Get", stream_want, stream);
+    if (!SUM)
+        return;
+    /* Small values, so that sums are in the lowest byte of each element. */
+    memset(values, 0, SIZE);
+    to = memory(3), want = memory(3);
+    for (long i = 0; i < SIZE; i += SIZE / ELEMENTS)
+        values[i] = i / (SIZE / ELEMENTS) % 100;
+    scatter(values, SIZE, to);
+    one_sided(2, values, 1, line, to, COUNT, t);
+    for (long i = 0; i < SIZE; i++)
+        stream[i] = 2 * values[i];
+    scatter(stream, SIZE, want);
+    same_memory("MPI_Accumulate", want, to);
+}
+
+int main(int argc, char **argv)
+{
+    CALL(MPI_Init(&argc, &argv));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Datatype t = build();
+    if (COMMIT)
+        CALL(MPI_Type_commit(&t));
+    check(t);
+    puts(bad ? "wrong" : "right");
+    fflush(stdout);
+    MPI_Finalize();
+    return bad;
+}
