@@ -6,7 +6,8 @@
 //! start, complete or free, with a request to nobody: it is followed if all calls arrive.
 
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::sync::atomic::{AtomicU8, Ordering};
+
+use ddtc::process::Awaited;
 
 use crate::guard::guard;
 use crate::handles::handle_at;
@@ -17,11 +18,6 @@ use crate::requests::{self, Operation};
 use crate::staged::Staged;
 use crate::status::Status;
 use crate::watch::{BINDING, BYPASS, reasons, unwatch, watch};
-
-const UNKNOWN: u8 = 0;
-const ON: u8 = 1;
-const OFF: u8 = 2;
-static COVERED: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// Names that start or complete requests which this library converts.
 const CALLS: [&CStr; 17] = [
@@ -49,16 +45,11 @@ pub(crate) fn may_be_covered(host: &Host) -> bool {
     if reasons() & BYPASS != 0 {
         return false;
     }
-    match COVERED.load(Ordering::Relaxed) {
-        ON => true,
-        OFF => false,
-        _ => {
-            let all = CALLS.iter().all(|name| ours(name));
-            let on = all && host.f.request_get_status.is_some() && host.f.test_cancelled.is_some();
-            COVERED.store(if on { ON } else { OFF }, Ordering::Relaxed);
-            on
-        }
-    }
+    static FIRST: Awaited<bool> = Awaited::new();
+    *FIRST.get_or_init(|| {
+        let all = CALLS.iter().all(|name| ours(name));
+        all && host.f.request_get_status.is_some() && host.f.test_cancelled.is_some()
+    })
 }
 
 /// Whether every completion of a request that is started now will be seen. Asked between the initialization and the finalization of the

@@ -9,10 +9,9 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use ddtc::policy::Call;
-use ddtc::process::{Guard, Lazy, Mutex};
+use ddtc::process::{Awaited, Guard, Lazy, Mutex};
 
 use crate::host::{HandleWord, Host, ours};
 use crate::policy::policy;
@@ -87,27 +86,16 @@ pub(crate) fn end_epoch() {
     files().clear();
 }
 
-const UNKNOWN: u8 = 0;
-const ON: u8 = 1;
-const OFF: u8 = 2;
-static COVERED: AtomicU8 = AtomicU8::new(UNKNOWN);
-
 /// Whether every change of a view is seen: no Fortran binding that may change one by the host's own functions is loaded, and no other library
 /// stands before this one.
 pub(crate) fn covered() -> bool {
     if watched_for(BYPASS | FORTRAN) {
         return false;
     }
-    match COVERED.load(Ordering::Relaxed) {
-        ON => true,
-        OFF => false,
-        _ => {
-            let on =
-                [c"MPI_File_open", c"MPI_File_set_view", c"MPI_File_close"].iter().all(|name| ours(name));
-            COVERED.store(if on { ON } else { OFF }, Ordering::Relaxed);
-            on
-        }
-    }
+    static FIRST: Awaited<bool> = Awaited::new();
+    *FIRST.get_or_init(|| {
+        [c"MPI_File_open", c"MPI_File_set_view", c"MPI_File_close"].iter().all(|name| ours(name))
+    })
 }
 
 /// The view of a file that this call may convert; `None`: the call is the host's.

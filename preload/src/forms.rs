@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use ddtc::policy::Call;
+
 use crate::handles::{On, missing, too_large};
 use crate::host::Host;
 
@@ -13,6 +15,10 @@ const INT: i64 = c_int::MAX as i64;
 pub(crate) struct Forms<S, L> {
     pub(crate) small: Option<S>,
     pub(crate) large: Option<L>,
+    /// What the policy calls it.
+    pub(crate) call: Call,
+    /// Whether the policy converts a type of this call. If not, it is here for its counts alone: the host has only the other form.
+    pub(crate) wanted: bool,
 }
 
 impl<S: Copy, L: Copy> Forms<S, L> {

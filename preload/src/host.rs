@@ -63,7 +63,7 @@ macro_rules! functions {
 }
 
 macro_rules! counted {
-    ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $file:ident::$by:ident ($($argument:ident: $kind:ident),*);)*) => {
+    ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $call:ident $file:ident::$by:ident ($($argument:ident: $kind:ident),*);)*) => {
         functions! {
             /// Functions of the host that take counts, in both forms, `None` where it has no such symbol.
             CountedFunctions

@@ -20,10 +20,11 @@ use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::policy::policy;
 use crate::pool::Buffer;
 use crate::settings::settings;
+use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
 use crate::warn::warn;
 use crate::watch::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
-use crate::{check, counted, gpu, perf, status, twins};
+use crate::{check, counted, gpu, perf, twins};
 
 const UNKNOWN: u8 = 0;
 const ON: u8 = 1;
@@ -289,11 +290,16 @@ impl Staging {
         self.bytes
     }
 
-    /// Packs all of the program's buffer; whether that was done.
+    /// How the status of what comes into it is marked.
+    pub(crate) fn mark(&self) -> Mark {
+        if self.origin == Origin::File { Mark::past(self.bytes) } else { Mark::Source }
+    }
+
+    /// Packs all of the program's buffer: what is sent from it, or what an answer is received over. Whether that was done.
     ///
     /// # Safety
     /// As `Committed::pack_raw` for the user's buffer.
-    pub(crate) unsafe fn packed(&self, host: &'static Host) -> bool {
+    pub(crate) unsafe fn fill(&self, host: &'static Host) -> bool {
         let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
         // SAFETY: as the caller promises; the buffer has room.
         guard(|| unsafe { self.moved(host, &buffers, Direction::Pack) }).is_some()
@@ -329,16 +335,6 @@ impl Staging {
     /// From now on the type's handle may be freed.
     pub(crate) fn forget_handle(&mut self) {
         self.datatype = 0;
-    }
-
-    /// Packs what is to be sent from the buffer that the answer is received into.
-    ///
-    /// # Safety
-    /// As `Committed::pack_raw` for the user's buffer.
-    pub(crate) unsafe fn fill(&self, host: &'static Host) {
-        let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
-        // SAFETY: as the caller promises; the buffer has room.
-        let _ = guard(|| unsafe { buffers.pack(host, &self.committed, self.datatype, None) });
     }
 
     /// Unpacks exactly what was received, which may end inside an instance; the error if the host would have refused its end.

@@ -14,7 +14,7 @@ use crate::messages::{Given, Staging, Use, pack, stage};
 use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
-use crate::status::{Status, mark, mark_bytes};
+use crate::status::{Mark, Status};
 
 /// A buffer that is sent.
 enum Outgoing {
@@ -74,7 +74,7 @@ impl Staged {
 
     /// Whether a message is unpacked afterwards, which needs a status.
     pub(crate) fn receives(&self) -> bool {
-        self.receives.iter().any(|incoming| matches!(incoming, Incoming::Message(_)))
+        self.mark().is_some()
     }
 
     /// Whether anything is unpacked afterwards.
@@ -156,7 +156,7 @@ impl Staged {
             let instead = self.received(given, None, origin, Use::Send);
             for incoming in &self.receives {
                 if let Incoming::Message(staging) = incoming {
-                    staging.fill(self.host);
+                    let _ = staging.fill(self.host);
                 }
             }
             instead
@@ -219,7 +219,7 @@ impl Staged {
         let staging =
             unsafe { stage(self.host, given, None, self.most, Origin::File, Use::File(Call::FileWrite)) };
         // SAFETY: as above.
-        let Some(staging) = staging.filter(|staging| unsafe { staging.packed(self.host) }) else {
+        let Some(staging) = staging.filter(|staging| unsafe { staging.fill(self.host) }) else {
             return given;
         };
         let instead = staging.instead();
@@ -239,35 +239,6 @@ impl Staged {
         let instead = staging.instead();
         self.receives.push(Incoming::Message(staging));
         instead
-    }
-
-    /// Runs a read with a status that can be read, and unpacks after its success as much as that says.
-    ///
-    /// # Safety
-    /// `status` must be null, the host's mark for none, or a status; `call` must be a read into the staged buffer.
-    pub(crate) unsafe fn reading(
-        self,
-        status: *mut c_void,
-        call: impl FnOnce(*mut c_void) -> c_int,
-    ) -> c_int {
-        let (Some(abi), Some(Incoming::Message(staging))) = (self.host.abi, self.receives.first()) else {
-            return call(status);
-        };
-        if status.is_null() && abi.status_ignore != 0 {
-            // An error, and the host's to raise.
-            return call(status);
-        }
-        let mut own = Status::new();
-        let status = own.unless(abi, status);
-        // SAFETY: a status, the user's or ours; after a call that has written it, that of a read into the buffer, of which nothing is refused.
-        unsafe {
-            let marked = mark_bytes(self.host, abi, status, staging.bytes());
-            let code = call(status);
-            if marked.written(self.host, abi, status) && code == 0 {
-                let _ = self.unpack(status);
-            }
-            code
-        }
     }
 
     /// From now on the types' handles may be freed.
@@ -294,7 +265,9 @@ impl Staged {
             for outgoing in &self.sends {
                 match outgoing {
                     Outgoing::Packed(_) => {}
-                    Outgoing::Message(staging) => staging.fill(self.host),
+                    Outgoing::Message(staging) => {
+                        let _ = staging.fill(self.host);
+                    }
                     Outgoing::Parts(staging, parts) => staging.move_parts(self.host, parts, Direction::Pack),
                 }
             }
@@ -327,7 +300,7 @@ impl Staged {
         refused
     }
 
-    /// Runs a receiving call with a status that can be read, and unpacks after its success.
+    /// Runs a receive, or a read from a file, with a status that can be read, and unpacks after its success as much as that says.
     ///
     /// # Safety
     /// `status` must be null, the host's mark for none, or a status; `call` must be a receive into the staged buffer.
@@ -336,7 +309,7 @@ impl Staged {
         status: *mut c_void,
         call: impl FnOnce(*mut c_void) -> c_int,
     ) -> c_int {
-        let Some(abi) = self.host.abi.filter(|_| self.receives()) else { return call(status) };
+        let (Some(abi), Some(mark)) = (self.host.abi, self.mark()) else { return call(status) };
         if status.is_null() && abi.status_ignore != 0 {
             // An error, and the host's to raise.
             return call(status);
@@ -344,11 +317,20 @@ impl Staged {
         let mut own = Status::new();
         let status = own.unless(abi, status);
         // SAFETY: a status, the user's or ours.
-        let marked = unsafe { mark(abi, status) };
+        let marked = unsafe { mark.set(self.host, abi, status) };
         let code = call(status);
         // SAFETY: the same status; if the receive has succeeded it is its.
-        let refused =
-            unsafe { if marked.written(abi, status) && code == 0 { self.unpack(status) } else { None } };
+        let refused = unsafe {
+            if marked.written(self.host, abi, status) && code == 0 { self.unpack(status) } else { None }
+        };
         refused.map_or(code, |refused| refused.raise(self.host))
+    }
+
+    /// How the status of what is received is marked; `None`: no message is, and nothing from a file.
+    fn mark(&self) -> Option<Mark> {
+        self.receives.iter().find_map(|incoming| match incoming {
+            Incoming::Message(staging) => Some(staging.mark()),
+            Incoming::Parts(..) => None,
+        })
     }
 }

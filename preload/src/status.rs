@@ -26,84 +26,70 @@ impl Status {
 /// No rank, no wildcard, no null process of any ABI.
 const NOBODY: c_int = -0x0dd7_c000;
 
-/// What the user's status held before a call.
-pub(crate) struct Marked(Status);
+/// What a status holds before a call, so that it shows whether the host has written it: where an error handler of the program has
+/// returned, MPICH returns success.
+#[derive(Clone, Copy)]
+pub(crate) enum Mark {
+    /// A source that no message has, and nothing else but its `MPI_ERROR`, which is the user's.
+    Source,
+    /// More bytes than a read from a file can give: it writes no more of a status than how much was read.
+    Bytes(i64),
+}
 
-/// Marks a status, so that it shows whether the host has written it: where an error handler of the program has returned, MPICH
-/// returns success. All but its `MPI_ERROR`, which is the user's.
-///
-/// # Safety
-/// `status` must point to a status of the host.
-pub(crate) unsafe fn mark(abi: &Abi, status: *mut c_void) -> Marked {
-    let mut old = Status::new();
-    // SAFETY: the host's statuses have this length and these fields, and integers in them are aligned.
-    unsafe {
-        let own: *mut c_void = (&raw mut old).cast();
-        std::ptr::copy_nonoverlapping(status.cast::<u8>(), own.cast(), abi.status_bytes);
-        let error = error(abi, status);
-        std::ptr::write_bytes(status.cast::<u8>(), 0, abi.status_bytes);
-        status.byte_add(abi.status_error).cast::<c_int>().write(error);
-        status.byte_add(abi.status_source).cast::<c_int>().write(NOBODY);
+/// What the user's status held before a call.
+pub(crate) struct Marked {
+    old: Status,
+    mark: Mark,
+}
+
+impl Mark {
+    /// For a read of at most `most` bytes from a file.
+    pub(crate) fn past(most: i64) -> Mark {
+        Mark::Bytes(most.saturating_add(1))
     }
-    Marked(old)
+
+    /// Marks a status.
+    ///
+    /// # Safety
+    /// `status` must point to a status of the host.
+    pub(crate) unsafe fn set(self, host: &Host, abi: &Abi, status: *mut c_void) -> Marked {
+        let mut old = Status::new();
+        // SAFETY: the host's statuses have this length and these fields, and integers in them are aligned.
+        unsafe {
+            let own: *mut c_void = (&raw mut old).cast();
+            std::ptr::copy_nonoverlapping(status.cast::<u8>(), own.cast(), abi.status_bytes);
+            match self {
+                Mark::Source => {
+                    let error = error(abi, status);
+                    std::ptr::write_bytes(status.cast::<u8>(), 0, abi.status_bytes);
+                    set_error(abi, status, error);
+                    status.byte_add(abi.status_source).cast::<c_int>().write(NOBODY);
+                }
+                Mark::Bytes(mark) => set_bytes(host, status, mark as u64),
+            }
+        }
+        Marked { old, mark: self }
+    }
 }
 
 impl Marked {
     /// Whether the host has written the status; if not, it gets its old value back.
     ///
     /// # Safety
-    /// As [`mark`], with the same status.
-    pub(crate) unsafe fn written(&self, abi: &Abi, status: *mut c_void) -> bool {
-        // SAFETY: as in `mark`.
-        unsafe {
-            if status.byte_add(abi.status_source).cast::<c_int>().read() != NOBODY {
-                return true;
-            }
-            let old: *const u8 = (&raw const self.0).cast();
-            std::ptr::copy_nonoverlapping(old, status.cast::<u8>(), abi.status_bytes);
-        }
-        false
-    }
-}
-
-/// What the user's status held before a read from a file, which writes no more of it than how much was read.
-pub(crate) struct MarkedBytes {
-    old: Status,
-    /// More than the read can give.
-    mark: i64,
-}
-
-/// Marks a status by a number of bytes that a read of `most` cannot give, so that it shows whether the host has written it: where an error handler
-/// of the program has returned, MPICH returns success.
-///
-/// # Safety
-/// `status` must point to a status of the host.
-pub(crate) unsafe fn mark_bytes(host: &Host, abi: &Abi, status: *mut c_void, most: i64) -> MarkedBytes {
-    let (mut old, mark) = (Status::new(), most.saturating_add(1));
-    // SAFETY: the host's statuses have this length.
-    unsafe {
-        let own: *mut c_void = (&raw mut old).cast();
-        std::ptr::copy_nonoverlapping(status.cast::<u8>(), own.cast(), abi.status_bytes);
-        set_bytes(host, status, mark as u64);
-    }
-    MarkedBytes { old, mark }
-}
-
-impl MarkedBytes {
-    /// Whether the host has written how much was read; if not, the status gets its old value back.
-    ///
-    /// # Safety
-    /// As [`mark_bytes`], with the same status.
+    /// As [`Mark::set`], with the same status.
     pub(crate) unsafe fn written(&self, host: &Host, abi: &Abi, status: *mut c_void) -> bool {
-        // SAFETY: as in `mark_bytes`.
+        // SAFETY: as in `Mark::set`.
         unsafe {
-            if bytes(host, status, self.mark) != self.mark {
-                return true;
+            let marked = match self.mark {
+                Mark::Source => status.byte_add(abi.status_source).cast::<c_int>().read() == NOBODY,
+                Mark::Bytes(mark) => bytes(host, status, mark) == mark,
+            };
+            if marked {
+                let old: *const u8 = (&raw const self.old).cast();
+                std::ptr::copy_nonoverlapping(old, status.cast::<u8>(), abi.status_bytes);
             }
-            let old: *const u8 = (&raw const self.old).cast();
-            std::ptr::copy_nonoverlapping(old, status.cast::<u8>(), abi.status_bytes);
+            !marked
         }
-        false
     }
 }
 

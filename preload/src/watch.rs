@@ -28,6 +28,9 @@ pub(crate) const BINDING: u32 = 512;
 /// A Fortran binding is loaded, tried or not: it may reach functions of the host that this library wraps, other than those of requests.
 pub(crate) const FORTRAN: u32 = 1024;
 
+/// What concerns every call that packs or unpacks; the others concern calls of some kinds.
+pub(crate) const PACKING: u32 = UNPROVEN | FOREIGN | GPU | OPAQUE_GPU | COUNT | CHECK | PERF;
+
 /// All that makes a call leave the short path.
 static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);
 

@@ -18,34 +18,56 @@ use collective::{all, each, neighbour, rooted};
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::policy::Call;
+
 use crate::epoch::end_epoch;
 use crate::forms::Forms;
 use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, host};
+use crate::policy::policy;
 use crate::signatures::{argument, counted_calls};
 use crate::table::{self, Found};
 use crate::{requests, types};
 
+/// Whether the policy converts a type that is an argument of a call. Those in arrays are looked at with their peers.
+macro_rules! wanted {
+    ($host:ident, $call:ident, $argument:ident, Type) => {
+        table::converted($host, $argument).is_some_and(|class| policy($host).of(Call::$call, class) != 0)
+    };
+    ($host:ident, $call:ident, $argument:ident, Types) => {
+        policy($host).any(Call::$call)
+    };
+    ($host:ident, $call:ident, $argument:ident, Met) => {
+        true
+    };
+    ($host:ident, $call:ident, $argument:ident, $other:ident) => {
+        false
+    };
+}
+
 macro_rules! exported {
-    ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $file:ident::$by:ident ($($argument:ident: $kind:ident),*);)*) => {$(
+    ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $call:ident $file:ident::$by:ident
+       ($($argument:ident: $kind:ident),*);)*) => {$(
+        exported! { @form $small $large $small $name $section $call $file::$by c_int ($($argument: $kind),*) }
+        exported! { @form $small $large $large $name_c $section $call $file::$by i64 ($($argument: $kind),*) }
+    )*};
+    (@form $small:ident $large:ident $form:ident $name:ident $section:literal $call:ident $file:ident::$by:ident $n:ident
+     ($($argument:ident: $kind:ident),*)) => {
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: argument!(c_int, $kind)),*) -> c_int {
+        pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             let Some(host) = host() else { return NO_HOST };
-            let forms = Forms { small: host.counted.$small, large: host.counted.$large };
+            let wanted = false $(|| wanted!(host, $call, $argument, $kind))*;
+            if !wanted && let Some(theirs) = host.counted.$form {
+                // SAFETY: the caller's arguments, in the form that it has used.
+                return unsafe { theirs($($argument),*) };
+            }
+            let forms =
+                Forms { small: host.counted.$small, large: host.counted.$large, call: Call::$call, wanted };
             // SAFETY: the caller's arguments.
             unsafe { $file::$by(host, forms, $($argument),*) }
         }
-
-        #[doc = concat!("# Safety\nAs `", stringify!($name_c), "` (MPI 5.0, ", $section, ").")]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name_c($($argument: argument!(i64, $kind)),*) -> c_int {
-            let Some(host) = host() else { return NO_HOST };
-            let forms = Forms { small: host.counted.$small, large: host.counted.$large };
-            // SAFETY: the caller's arguments.
-            unsafe { $file::$by(host, forms, $($argument),*) }
-        }
-    )*};
+    };
 }
 
 counted_calls! { exported }

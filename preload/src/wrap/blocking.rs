@@ -8,7 +8,6 @@ use crate::messages::Given;
 use crate::partial_element::Origin;
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
-use crate::table::converted;
 
 type SendFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Int, Handle) -> c_int;
 type RecvFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Int, Handle, Out) -> c_int;
@@ -53,12 +52,6 @@ pub(super) unsafe fn recv<N: Length>(
     status: Out,
 ) -> c_int {
     let given = Given { buf, count: count.wide(), datatype };
-    if converted(host, datatype).is_none() {
-        // SAFETY: the caller's arguments.
-        return unsafe {
-            forward!(N, forms, host, comm, (buf)[given.count](datatype)(source)(tag)(comm)(status))
-        };
-    }
     let mut staged = Staged::new(host, forms.most::<N>());
     // SAFETY: the caller's arguments.
     unsafe {

@@ -222,41 +222,9 @@ impl Collective {
     }
 }
 
-/// Whether an argument is a type that is to be converted in a call. Types that stand in an array are looked at with their peers.
-macro_rules! wants {
-    ($host:ident, $call:expr, $argument:ident, Handle) => {
-        $crate::table::converted($host, $argument)
-            .is_some_and(|class| $crate::policy::policy($host).of($call, class) != 0)
-    };
-    ($host:ident, $call:expr, $argument:ident, Handles) => {
-        $crate::policy::policy($host).any($call)
-    };
-    ($host:ident, $call:expr, $argument:ident, $other:ident) => {
-        false
-    };
-}
-pub(crate) use wants;
-
-/// An argument of the program as the host's function of the same form takes it.
-macro_rules! given {
-    ($form:ty, $argument:ident, N) => {
-        $argument.wide() as $form
-    };
-    ($form:ty, $argument:ident, Ns) => {
-        $argument.cast()
-    };
-    ($form:ty, $argument:ident, Displs) => {
-        $argument.cast()
-    };
-    ($form:ty, $argument:ident, $other:ident) => {
-        $argument
-    };
-}
-pub(crate) use given;
-
 /// A collective call in its three kinds: what is staged, and what the host is given but for the communicator and what follows it.
 macro_rules! collective {
-    (@one $(#[$doc:meta])* $name:ident $of:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
+    (@one $(#[$doc:meta])* $name:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
      |$host:ident, $forms:ident, $call:ident, $comm:ident| {$($body:tt)*} ($($given:tt)*)) => {
         $(#[$doc])*
         pub(in super::super) unsafe fn $name<N: Length>(
@@ -269,22 +237,7 @@ macro_rules! collective {
             $comm: Handle,
             $($after: $after_kind),*
         ) -> c_int {
-            let wanted = false $(|| $crate::wrap::collective::wants!($host, Call::$of, $argument, $kind))*;
-            if !wanted {
-                // SAFETY: the caller's arguments, in the form that it has used.
-                unsafe {
-                    match ($forms.small, $forms.large) {
-                        (_, Some(large)) if N::LARGE => {
-                            return large($($crate::wrap::collective::given!(i64, $argument, $kind),)* $comm, $($after),*);
-                        }
-                        (Some(small), _) if !N::LARGE => {
-                            return small($($crate::wrap::collective::given!(c_int, $argument, $kind),)* $comm, $($after),*);
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            let mut $call = Collective::new($host, Call::$of, $comm, $when, wanted);
+            let mut $call = Collective::new($host, $forms.call, $comm, $when, $forms.wanted);
             // SAFETY: the caller's arguments.
             unsafe {
                 $($body)*
@@ -293,13 +246,13 @@ macro_rules! collective {
             }
         }
     };
-    ($(#[$doc:meta])* $now:ident $once:ident $init:ident $of:ident ($($argument:ident: $kind:ident),*)
+    ($(#[$doc:meta])* $now:ident $once:ident $init:ident ($($argument:ident: $kind:ident),*)
      |$host:ident, $forms:ident, $call:ident, $comm:ident| $body:tt => $($given:tt)*) => {
-        collective! { @one $(#[$doc])* $now $of ($($argument: $kind),*) () When::Blocking;
+        collective! { @one $(#[$doc])* $now ($($argument: $kind),*) () When::Blocking;
             |$host, $forms, $call, $comm| $body ($($given)*) }
-        collective! { @one $(#[$doc])* $once $of ($($argument: $kind),*) (request: Out) When::Once(request);
+        collective! { @one $(#[$doc])* $once ($($argument: $kind),*) (request: Out) When::Once(request);
             |$host, $forms, $call, $comm| $body ($($given)*) }
-        collective! { @one $(#[$doc])* $init $of ($($argument: $kind),*) (info: Handle, request: Out) When::Persistent(request);
+        collective! { @one $(#[$doc])* $init ($($argument: $kind),*) (info: Handle, request: Out) When::Persistent(request);
             |$host, $forms, $call, $comm| $body ($($given)*) }
     };
 }

@@ -111,8 +111,9 @@ pub(super) unsafe fn read<N: Length>(
     unsafe {
         let given = Given { buf, count: count.wide(), datatype };
         let (staged, r) = read_into(host, fh, At::Pointer, given);
-        staged
-            .reading(status, |s| forward!(N, forms, host, On::File(fh), (fh)(r.buf)[r.count](r.datatype)(s)))
+        staged.receiving(status, |s| {
+            forward!(N, forms, host, On::File(fh), (fh)(r.buf)[r.count](r.datatype)(s))
+        })
     }
 }
 
@@ -132,7 +133,7 @@ pub(super) unsafe fn read_at<N: Length>(
     unsafe {
         let given = Given { buf, count: count.wide(), datatype };
         let (staged, r) = read_into(host, fh, At::Offset(offset), given);
-        staged.reading(status, |s| {
+        staged.receiving(status, |s| {
             forward!(N, forms, host, On::File(fh), (fh)(offset)(r.buf)[r.count](r.datatype)(s))
         })
     }

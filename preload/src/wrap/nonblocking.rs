@@ -293,7 +293,8 @@ pub(super) unsafe fn isendrecv_replace<N: Length>(
             });
         }
         // What is sent is packed, what is received is the host's: an exchange of two buffers.
-        let forms = Forms { small: host.counted.isendrecv, large: host.counted.isendrecv_c };
+        let Forms { call, wanted, .. } = forms;
+        let forms = Forms { small: host.counted.isendrecv, large: host.counted.isendrecv_c, call, wanted };
         start(host, request, exchange(host, staged, source), || {
             forward!(
                 N,

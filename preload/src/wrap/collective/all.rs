@@ -2,8 +2,6 @@
 
 use std::ffi::c_int;
 
-use ddtc::policy::Call;
-
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::group::Group;
@@ -17,8 +15,8 @@ use crate::signatures::{Handle, Out, argument};
 collective! {
     /// # Safety
     /// As `MPI_Allgather` (MPI 5.0, 6.7) and its kin.
-    allgather iallgather allgather_init Allgather
-    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
+    allgather iallgather allgather_init
+    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -33,8 +31,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Alltoall` (MPI 5.0, 6.8) and its kin.
-    alltoall ialltoall alltoall_init Alltoall
-    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
+    alltoall ialltoall alltoall_init
+    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -49,8 +47,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Alltoallv` (MPI 5.0, 6.8) and its kin.
-    alltoallv ialltoallv alltoallv_init Alltoall
-    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Handle)
+    alltoallv ialltoallv alltoallv_init
+    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Type, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };

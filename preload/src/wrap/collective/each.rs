@@ -5,8 +5,6 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::policy::Call;
-
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::handles::{handle_at, set_handle, too_large};
@@ -15,14 +13,14 @@ use crate::messages::Given;
 use crate::neighbours::Neighbours;
 use crate::numbers::{Numbers, Vector};
 use crate::parts::{Own, Parts, in_place};
-use crate::signatures::{Handle, Handles, Out, argument};
+use crate::signatures::{Handle, Out, Types, argument};
 use crate::staged::Kept;
 
 collective! {
     /// # Safety
     /// As `MPI_Alltoallw` (MPI 5.0, 6.8) and its kin.
-    alltoallw ialltoallw alltoallw_init Alltoallw
-    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtypes: Handles)
+    alltoallw ialltoallw alltoallw_init
+    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Types, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtypes: Types)
     |host, forms, call, comm| {
         let local = in_place(host, sendbuf);
         let blocks = call.known::<N, _, _>(&forms).map_or(0, |g| g.blocks);
@@ -52,8 +50,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoallw` (MPI 5.0, 8.6.2) and its kin.
-    neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init NeighborAlltoallw
-    (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Handles, recvbuf: Out, recvcounts: Ns, rdispls: Aints, recvtypes: Handles)
+    neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init
+    (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Types, recvbuf: Out, recvcounts: Ns, rdispls: Aints, recvtypes: Types)
     |host, forms, call, comm| {
         let asked = call.group.is_some() || forms.narrows::<N>();
         let all = if asked { Neighbours::of(host, comm) } else { None };
@@ -77,7 +75,7 @@ collective! {
 struct Peers<N> {
     base: *const c_void,
     counts: *const N,
-    types: Handles,
+    types: Types,
     peers: i64,
 }
 
@@ -85,7 +83,7 @@ struct Peers<N> {
 struct Instead {
     /// Bytes from the base.
     displs: Vec<i64>,
-    /// Handles in the width of the host.
+    /// Types in the width of the host.
     types: Vec<u64>,
 }
 
@@ -157,7 +155,7 @@ impl Collective {
     }
 
     /// Types for the host, which live as long as the operation.
-    fn types(&mut self, instead: &mut Option<Instead>, given: Handles) -> Handles {
+    fn types(&mut self, instead: &mut Option<Instead>, given: Types) -> Types {
         let Some(instead) = instead else { return given };
         let types = std::mem::take(&mut instead.types);
         let at = types.as_ptr().cast();

@@ -2,8 +2,6 @@
 
 use std::ffi::c_int;
 
-use ddtc::policy::Call;
-
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::handles::too_large;
@@ -17,8 +15,8 @@ use crate::signatures::{Handle, Out, argument};
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_allgather` (MPI 5.0, 8.6.1) and its kin.
-    neighbor_allgather ineighbor_allgather neighbor_allgather_init Neighbor
-    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
+    neighbor_allgather ineighbor_allgather neighbor_allgather_init
+    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -32,8 +30,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoall` (MPI 5.0, 8.6.2) and its kin.
-    neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init Neighbor
-    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle)
+    neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
+    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -47,8 +45,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_allgatherv` (MPI 5.0, 8.6.1) and its kin.
-    neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init Neighbor
-    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle)
+    neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init
+    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
@@ -69,8 +67,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoallv` (MPI 5.0, 8.6.2) and its kin.
-    neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init Neighbor
-    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Handle, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Handle)
+    neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
+    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Type, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };

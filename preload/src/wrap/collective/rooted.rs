@@ -2,7 +2,6 @@
 
 use std::ffi::c_int;
 
-use ddtc::policy::Call;
 use ddtc::process::Awaited;
 
 use super::{Collective, When, collective};
@@ -18,7 +17,7 @@ use crate::signatures::{Handle, Out, argument};
 collective! {
     /// # Safety
     /// As `MPI_Bcast` (MPI 5.0, 6.4) and its kin.
-    bcast ibcast bcast_init Bcast (buffer: Out, count: N, datatype: Handle, root: Int)
+    bcast ibcast bcast_init (buffer: Out, count: N, datatype: Type, root: Int)
     |host, forms, call, comm| {
         let g = Given { buf: buffer, count: count.wide(), datatype };
         let g = match call.role(root) {
@@ -34,8 +33,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Gather` (MPI 5.0, 6.5) and its kin.
-    gather igather gather_init Gather
-    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
+    gather igather gather_init
+    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -54,8 +53,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Scatter` (MPI 5.0, 6.6) and its kin.
-    scatter iscatter scatter_init Scatter
-    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
+    scatter iscatter scatter_init
+    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -73,8 +72,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Gatherv` (MPI 5.0, 6.5) and its kin; the arrays are read at the root alone.
-    gatherv igatherv gatherv_init Gather
-    (sendbuf: In, sendcount: N, sendtype: Handle, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Handle, root: Int)
+    gatherv igatherv gatherv_init
+    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Type, root: Int)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
@@ -98,8 +97,8 @@ collective! {
 collective! {
     /// # Safety
     /// As `MPI_Scatterv` (MPI 5.0, 6.6) and its kin; the arrays are read at the root alone.
-    scatterv iscatterv scatterv_init Scatter
-    (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Handle, recvbuf: Out, recvcount: N, recvtype: Handle, root: Int)
+    scatterv iscatterv scatterv_init
+    (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
