@@ -1,50 +1,118 @@
-//! Communicators that the host has accepted: whether one is valid is all that packing wants of it.
+//! Communicators that the host has accepted, and what is known of them.
 //!
 //! The world and self are valid from their first acceptance to the end of the epoch. Others carry an attribute whose delete
-//! callback forgets them, so that a freed communicator goes to the host, which raises what it would raise.
+//! callback forgets them, so that a freed communicator goes to the host, which raises what it would raise. What a communicator is - its size, this
+//! rank, its neighbours - never changes, so it is asked of the host once.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::keyval::Keyval;
+use crate::slots::{Entry, Table};
 
-static WORLD: AtomicBool = AtomicBool::new(false);
-static MYSELF: AtomicBool = AtomicBool::new(false);
+/// A communicator. Entries live forever; one is used again for another communicator when its own is gone.
+pub(crate) struct Comm {
+    /// The bound handle, 0 if none.
+    handle: AtomicU64,
+    /// Its size, and who this rank is in it.
+    pub(crate) group: Fact,
+    /// Its topology.
+    pub(crate) near: Fact,
+}
 
-/// Others, a set in groups of `WAYS`: what does not fit is asked of the host again.
-const WAYS: usize = 4;
-const GROUPS: usize = 64;
-static OTHERS: [AtomicU64; WAYS * GROUPS] = [const { AtomicU64::new(0) }; WAYS * GROUPS];
+/// Two numbers that are asked of the host once.
+pub(crate) struct Fact {
+    /// Threads that ask at the same time write the same numbers.
+    numbers: [AtomicU64; 2],
+    known: AtomicU64,
+}
 
+impl Fact {
+    const fn new() -> Fact {
+        Fact { numbers: [const { AtomicU64::new(0) }; 2], known: AtomicU64::new(0) }
+    }
+
+    /// The numbers; `ask` asks for them if nobody has, `None` leaves them unknown.
+    #[inline]
+    pub(crate) fn get(&self, ask: impl FnOnce() -> Option<[u64; 2]>) -> Option<[u64; 2]> {
+        self.met().or_else(|| {
+            let asked = ask()?;
+            self.numbers.iter().zip(asked).for_each(|(number, asked)| number.store(asked, Ordering::Relaxed));
+            self.known.store(1, Ordering::Release);
+            Some(asked)
+        })
+    }
+
+    /// The numbers, if somebody has asked for them.
+    #[inline]
+    pub(crate) fn met(&self) -> Option<[u64; 2]> {
+        let known = self.known.load(Ordering::Acquire) != 0;
+        let [first, second] = &self.numbers;
+        known.then(|| [first.load(Ordering::Relaxed), second.load(Ordering::Relaxed)])
+    }
+
+    fn forget(&self) {
+        self.known.store(0, Ordering::Release);
+    }
+}
+
+impl Entry for Comm {
+    fn new() -> Comm {
+        Comm::none()
+    }
+
+    fn handle(&self) -> &AtomicU64 {
+        &self.handle
+    }
+}
+
+impl Comm {
+    const fn none() -> Comm {
+        Comm { handle: AtomicU64::new(0), group: Fact::new(), near: Fact::new() }
+    }
+
+    /// For another communicator.
+    fn forget(&self) {
+        self.group.forget();
+        self.near.forget();
+    }
+}
+
+static WORLD: Comm = Comm::none();
+static MYSELF: Comm = Comm::none();
+static OTHERS: Table<Comm> = Table::new();
 static KEYVAL: Keyval = Keyval::new();
 
-fn group(comm: u64) -> &'static [AtomicU64] {
-    let group = (comm.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize;
-    &OTHERS[group * WAYS..(group + 1) * WAYS]
+/// A communicator that the host has accepted.
+#[inline]
+pub(crate) fn find(host: &Host, comm: HandleWord) -> Option<&'static Comm> {
+    let comm = comm & host.mask;
+    let known =
+        |named: &'static Comm| (comm != 0 && named.handle.load(Ordering::Acquire) == comm).then_some(named);
+    if comm == host.world {
+        known(&WORLD)
+    } else if comm == host.myself {
+        known(&MYSELF)
+    } else {
+        OTHERS.find(comm)
+    }
 }
 
 /// Whether the host has accepted a communicator.
 #[inline]
 pub(crate) fn accepted(host: &Host, comm: HandleWord) -> bool {
-    let comm = comm & host.mask;
-    if comm == host.world {
-        WORLD.load(Ordering::Relaxed)
-    } else if comm == host.myself {
-        MYSELF.load(Ordering::Relaxed)
-    } else {
-        group(comm).iter().any(|slot| slot.load(Ordering::Relaxed) == comm)
-    }
+    find(host, comm).is_some()
 }
 
 /// Remembers a communicator that the host has just accepted.
 pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
     let handle = comm & host.mask;
     if handle == host.world {
-        WORLD.store(true, Ordering::Relaxed);
+        WORLD.handle.store(handle, Ordering::Release);
     } else if handle == host.myself {
-        MYSELF.store(true, Ordering::Relaxed);
+        MYSELF.handle.store(handle, Ordering::Release);
     } else if handle != 0 && !accepted(host, comm) {
         let make = || {
             let mut keyval = 0;
@@ -54,18 +122,19 @@ pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
             (code == 0).then_some(keyval)
         };
         let keyval = KEYVAL.get(make, |keyval| free_keyval(host, keyval))?;
-        // The value is the handle: a delete callback may be given another one.
-        let value = std::ptr::without_provenance_mut::<c_void>(handle as usize);
-        // SAFETY: a communicator that the host has just accepted, and our keyval.
-        if unsafe { host.f.comm_set_attr?(comm, keyval, value) } != 0 {
-            return None;
+        let entry = OTHERS.take();
+        entry.forget();
+        // Another thread that accepts it too finds it bound: there is one attribute, by which the entry ends.
+        if !OTHERS.bind(entry, handle, true) {
+            OTHERS.give_back(entry);
+            return Some(());
         }
-        let slots = group(handle);
-        let free = slots
-            .iter()
-            .find(|s| s.compare_exchange(0, handle, Ordering::Relaxed, Ordering::Relaxed).is_ok());
-        if free.is_none() {
-            slots[(handle >> 3) as usize % WAYS].store(handle, Ordering::Relaxed);
+        let value = std::ptr::from_ref(entry).cast_mut().cast::<c_void>();
+        // SAFETY: a communicator that the host has just accepted, and our keyval; the value is an entry, which lives forever.
+        if unsafe { host.f.comm_set_attr?(comm, keyval, value) } != 0 {
+            // Others may have found it meanwhile: it is nobody's again.
+            OTHERS.unbind(entry);
+            return None;
         }
     }
     Some(())
@@ -80,9 +149,12 @@ fn free_keyval(host: &Host, mut keyval: c_int) {
 
 /// Ends the epoch.
 pub(crate) fn end_epoch(host: &Host) {
-    WORLD.store(false, Ordering::Relaxed);
-    MYSELF.store(false, Ordering::Relaxed);
-    OTHERS.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
+    for named in [&WORLD, &MYSELF] {
+        named.handle.store(0, Ordering::Release);
+        named.forget();
+    }
+    // Their entries end when the host deletes their attributes.
+    OTHERS.forget_all(|_| ());
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);
     }
@@ -109,9 +181,10 @@ unsafe extern "C" fn delete(
     _extra: *mut c_void,
 ) -> c_int {
     guard(|| {
-        let handle = value.addr() as u64;
-        for slot in group(handle) {
-            let _ = slot.compare_exchange(handle, 0, Ordering::Relaxed, Ordering::Relaxed);
+        // SAFETY: the value is an entry, as `accept` set it, and the host deletes an attribute once.
+        if let Some(entry) = unsafe { value.cast::<Comm>().as_ref::<'static>() } {
+            OTHERS.unbind(entry);
+            OTHERS.give_back(entry);
         }
     });
     0

@@ -8,12 +8,13 @@ use std::ffi::c_int;
 use ddtc::policy::{Call, Family, Library};
 use ddtc::process::Awaited;
 
+use crate::comms::{self, Comm};
+use crate::gpu;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
 use crate::policy::policy;
 use crate::watch::{TYPED_COLLECTIVES, watched_for};
-use crate::{comms, gpu};
 
 /// A communicator in a collective call.
 #[derive(Clone, Copy)]
@@ -40,14 +41,22 @@ pub(crate) enum Role {
 impl Group {
     /// The group of a call that this rank may convert; `None`: the call is the host's.
     pub(crate) fn of(host: &'static Host, comm: HandleWord, call: Call) -> Option<Group> {
-        if host.abi.is_none() || !policy(host).any(call) || !comms::accepted(host, comm) {
+        if host.abi.is_none() || !policy(host).any(call) {
             return None;
         }
+        let known = comms::find(host, comm)?;
         gpu::refresh();
         if watched_for(TYPED_COLLECTIVES) || !one_node(host) {
             return None;
         }
-        Group::ask(host, comm)
+        let asked = || Group::ask(host, comm).map(|group| group.numbers());
+        known.group.get(asked).map(Group::from)
+    }
+
+    /// That of a communicator in whose calls it was asked for before.
+    #[inline]
+    pub(crate) fn met(comm: &Comm) -> Option<Group> {
+        comm.group.met().map(Group::from)
     }
 
     /// What the host says of a communicator.
@@ -64,6 +73,11 @@ impl Group {
             }
         }
         Some(Group { rank, blocks: i64::from(size), inter: inter != 0 })
+    }
+
+    /// As two numbers: this rank, with whether there are two groups, and the blocks.
+    fn numbers(self) -> [u64; 2] {
+        [u64::from(self.inter) << 32 | u64::from(self.rank as u32), self.blocks as u64]
     }
 
     /// What this rank is in a call with this root; `None` if the host would refuse it.
@@ -87,6 +101,12 @@ impl Group {
     /// The place of this rank's own block.
     pub(crate) fn own(&self) -> i64 {
         i64::from(self.rank)
+    }
+}
+
+impl From<[u64; 2]> for Group {
+    fn from([rank, blocks]: [u64; 2]) -> Group {
+        Group { rank: rank as u32 as c_int, inter: rank >> 32 != 0, blocks: blocks as i64 }
     }
 }
 

@@ -39,6 +39,7 @@ mod reproducer;
 mod requests;
 mod settings;
 mod signatures;
+mod slots;
 mod staged;
 mod status;
 mod table;

@@ -2,19 +2,46 @@
 
 use std::ffi::c_int;
 
+use crate::comms::{self, Comm};
 use crate::host::{HandleWord, Host};
 use crate::parts::Parts;
 
+/// Numbers of neighbours are those of an `int`.
+const COUNT: u64 = c_int::MAX as u64;
+/// Where that of the destinations stands, and the mark of a grid of too many.
+const DESTINATIONS: u32 = 32;
+const MANY: u64 = 1 << 63;
+
 /// How many blocks a neighbourhood call sends and receives.
+#[derive(Clone, Copy)]
 pub(crate) struct Neighbours {
     pub(crate) sources: i64,
     pub(crate) destinations: i64,
-    /// Neighbours that are `MPI_PROC_NULL`, at the edges of a grid, where sources and destinations are the same: nobody writes their blocks, nobody
-    /// reads them. Empty if there are none.
-    absent: Vec<bool>,
+    /// Blocks whose neighbours are `MPI_PROC_NULL`, at the edges of a grid, where sources and destinations are the same: nobody writes them,
+    /// nobody reads them. A bit each; `None`: there are more blocks than bits.
+    absent: Option<u64>,
 }
 
 impl Neighbours {
+    /// Those of a communicator that the host has accepted: asked of the host once. `None`: it has no topology.
+    pub(crate) fn known(host: &Host, comm: HandleWord) -> Option<Neighbours> {
+        let near = &comms::find(host, comm)?.near;
+        near.get(|| Neighbours::of(host, comm).map(Neighbours::numbers)).map(Neighbours::from)
+    }
+
+    /// Those of a communicator that were asked for before.
+    #[inline]
+    pub(crate) fn met(comm: &Comm) -> Option<Neighbours> {
+        comm.near.met().map(Neighbours::from)
+    }
+
+    /// As two numbers: how many, and the absent ones.
+    fn numbers(self) -> [u64; 2] {
+        let many = if self.absent.is_none() { MANY } else { 0 };
+        let counts = self.sources as u64 | (self.destinations as u64) << DESTINATIONS;
+        [counts | many, self.absent.unwrap_or(0)]
+    }
+
     /// What the host says of a communicator that is its own to be valid; `None`: it has no topology.
     pub(crate) fn of(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let (abi, f) = (host.abi?, &host.f);
@@ -30,18 +57,17 @@ impl Neighbours {
                 if f.cartdim_get?(comm, &raw mut dims) != 0 {
                     return None;
                 }
-                let mut absent = Vec::with_capacity(2 * usize::try_from(dims).ok()?);
+                let mut absent = Some(0);
                 for dim in 0..dims {
                     let (mut down, mut up) = (0, 0);
                     if f.cart_shift?(comm, dim, 1, &raw mut down, &raw mut up) != 0 {
                         return None;
                     }
-                    absent.extend([down == abi.proc_null, up == abi.proc_null]);
+                    let both = u64::from(down == abi.proc_null) | u64::from(up == abi.proc_null) << 1;
+                    let place = 2 * dim.cast_unsigned();
+                    absent = absent.zip(both.checked_shl(place)).map(|(absent, both)| absent | both);
                 }
-                let n = absent.len() as i64;
-                if !absent.contains(&true) {
-                    absent.clear();
-                }
+                let n = 2 * i64::from(dims);
                 Some(Neighbours { sources: n, destinations: n, absent })
             } else if topology == graph {
                 let (mut rank, mut n): (c_int, c_int) = (0, 0);
@@ -50,7 +76,7 @@ impl Neighbours {
                 {
                     return None;
                 }
-                Some(Neighbours { sources: n.into(), destinations: n.into(), absent: Vec::new() })
+                Some(Neighbours { sources: n.into(), destinations: n.into(), absent: Some(0) })
             } else if topology == dist_graph {
                 let (mut sources, mut destinations, mut weighted): (c_int, c_int, c_int) = (0, 0, 0);
                 let code = f.dist_graph_neighbors_count?(
@@ -60,21 +86,37 @@ impl Neighbours {
                     &raw mut weighted,
                 );
                 let (sources, destinations) = (sources.into(), destinations.into());
-                (code == 0).then_some(Neighbours { sources, destinations, absent: Vec::new() })
+                (code == 0).then_some(Neighbours { sources, destinations, absent: Some(0) })
             } else {
                 None
             }
         }
     }
 
-    /// Whether the source and the destination of a block are processes.
+    /// Whether it is known of every block whether somebody is there.
+    pub(crate) fn told_apart(&self) -> bool {
+        self.absent.is_some()
+    }
+
+    /// Whether the source and the destination of a block are processes, where they are told apart.
     pub(crate) fn there(&self, i: usize) -> bool {
-        self.absent.get(i) != Some(&true)
+        let bit = self.absent.unwrap_or(0).checked_shr(i as u32).unwrap_or(0);
+        bit & 1 == 0
     }
 
     /// Equal parts for so many neighbours, without those of nobody.
     pub(crate) fn those_there(&self, blocks: i64, count: i64) -> Parts {
         let parts = Parts::Equal { blocks, count };
-        if self.absent.is_empty() { parts } else { parts.only(|i| self.there(i)) }
+        if self.absent == Some(0) { parts } else { parts.only(|i| self.there(i)) }
+    }
+}
+
+impl From<[u64; 2]> for Neighbours {
+    fn from([numbers, absent]: [u64; 2]) -> Neighbours {
+        Neighbours {
+            sources: (numbers & COUNT) as i64,
+            destinations: (numbers >> DESTINATIONS & COUNT) as i64,
+            absent: (numbers & MANY == 0).then_some(absent),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ddtc::committed::Committed;
 use ddtc::files;
-use ddtc::policy::{Class, Library, Policy, file};
+use ddtc::policy::{Call, Class, Library, Policy, file};
 use ddtc::process::Awaited;
 
 use crate::host::Host;
@@ -22,17 +22,20 @@ pub(crate) fn policy(host: &Host) -> &'static Policy {
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) class: Class,
+    /// Calls in which any payload is converted, a bit each.
+    pub(crate) calls: u32,
     /// Payloads that are converted in messages.
     pub(crate) messages: u64,
 }
 
 impl Rules {
     /// For a type that is never converted.
-    pub(crate) const NONE: Rules = Rules { class: Class::Dense, messages: 0 };
+    pub(crate) const NONE: Rules = Rules { class: Class::Dense, calls: 0, messages: 0 };
 
     pub(crate) fn of(host: &Host, committed: &Committed) -> Rules {
-        let class = Class::of(committed.nest());
-        Rules { class, messages: policy(host).set(class) }
+        let (class, policy) = (Class::of(committed.nest()), policy(host));
+        let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
+        Rules { class, calls: calls.map(|call| 1 << call as u32).sum(), messages: policy.set(class) }
     }
 }
 

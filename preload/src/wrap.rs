@@ -24,23 +24,29 @@ use crate::epoch::end_epoch;
 use crate::forms::Forms;
 use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, host};
-use crate::policy::policy;
 use crate::signatures::{argument, counted_calls};
 use crate::table::{self, Found};
 use crate::{requests, types};
 
-/// Whether the policy converts a type that is an argument of a call. Those in arrays are looked at with their peers.
+/// Whether the policy converts a type that is an argument of a call.
 macro_rules! wanted {
-    ($host:ident, $call:ident, $argument:ident, Type) => {
-        table::converted($host, $argument).is_some_and(|class| policy($host).of(Call::$call, class) != 0)
+    // Types in arrays are looked at with their peers.
+    ($host:ident $call:ident $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
+     $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
+     $($rest:tt)*) => {
+        // SAFETY: the caller's arguments.
+        unsafe { each::wanted($host, Call::$call, $sendbuf, $sendtypes, $recvtypes, $comm) }
     };
-    ($host:ident, $call:ident, $argument:ident, Types) => {
-        policy($host).any(Call::$call)
+    ($host:ident $call:ident $($argument:ident: $kind:ident),*) => {
+        false $(|| wanted!(@one $host $call $argument $kind))*
     };
-    ($host:ident, $call:ident, $argument:ident, Met) => {
+    (@one $host:ident $call:ident $argument:ident Type) => {
+        table::converted($host, $argument, Call::$call)
+    };
+    (@one $host:ident $call:ident $argument:ident Met) => {
         true
     };
-    ($host:ident, $call:ident, $argument:ident, $other:ident) => {
+    (@one $host:ident $call:ident $argument:ident $other:ident) => {
         false
     };
 }
@@ -57,7 +63,7 @@ macro_rules! exported {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             let Some(host) = host() else { return NO_HOST };
-            let wanted = false $(|| wanted!(host, $call, $argument, $kind))*;
+            let wanted = wanted!(host $call $($argument: $kind),*);
             if !wanted && let Some(theirs) = host.counted.$form {
                 // SAFETY: the caller's arguments, in the form that it has used.
                 return unsafe { theirs($($argument),*) };

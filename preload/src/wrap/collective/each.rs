@@ -5,16 +5,22 @@
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::policy::Call;
+
 use super::{Collective, When, collective};
+use crate::comms;
 use crate::forms::{Form, Forms, Length, forward};
+use crate::group::Group;
 use crate::handles::{handle_at, set_handle, too_large};
 use crate::host::Host;
 use crate::messages::Given;
 use crate::neighbours::Neighbours;
 use crate::numbers::{Numbers, Vector};
 use crate::parts::{Own, Parts, in_place};
-use crate::signatures::{Handle, Out, Types, argument};
+use crate::policy::policy;
+use crate::signatures::{Handle, In, Out, Types, argument};
 use crate::staged::Kept;
+use crate::table::converted;
 
 collective! {
     /// # Safety
@@ -53,13 +59,12 @@ collective! {
     neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init
     (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Types, recvbuf: Out, recvcounts: Ns, rdispls: Aints, recvtypes: Types)
     |host, forms, call, comm| {
-        let asked = call.group.is_some() || forms.narrows::<N>();
-        let all = if asked { Neighbours::of(host, comm) } else { None };
+        let all = call.near(forms.narrows::<N>());
         let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
         let counts = (Numbers::of(&forms, sendcounts, destinations), Numbers::of(&forms, recvcounts, sources));
         let (Some(out), Some(into)) = counts else { return too_large(host, comm) };
         let (mut s_types, mut r_types, mut s_places, mut r_places) = (sendtypes, recvtypes, sdispls, rdispls);
-        if let Some(near) = all.filter(|_| call.group.is_some()) {
+        if let Some(near) = all.filter(|near| near.told_apart() && call.group.is_some()) {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: destinations };
             let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: sources };
             let mut s = call.send_each(&s, |i| *sdispls.add(i) as i64, |i| near.there(i));
@@ -69,6 +74,39 @@ collective! {
         }
         let (out, into) = (out.kept_by(&mut call.staged), into.kept_by(&mut call.staged));
     } => (sendbuf){out}(s_places)(s_types)(recvbuf){into}(r_places)(r_types)
+}
+
+/// Whether the policy converts a type of a call, or that is not known: then the call looks by itself.
+///
+/// # Safety
+/// As the call.
+#[inline]
+pub(in super::super) unsafe fn wanted(
+    host: &'static Host,
+    call: Call,
+    sendbuf: In,
+    sendtypes: Types,
+    recvtypes: Types,
+    comm: Handle,
+) -> bool {
+    let peers = host.abi.zip(comms::find(host, comm)).and_then(|(abi, comm)| {
+        let (destinations, sources) = match call {
+            Call::NeighborAlltoallw => Neighbours::met(comm).map(|near| (near.destinations, near.sources))?,
+            _ => Group::met(comm).map(|group| (group.blocks, group.blocks))?,
+        };
+        Some((abi, destinations, sources))
+    });
+    let Some((abi, destinations, sources)) = peers else { return policy(host).any(call) };
+    let any = |types: Types, n: i64| {
+        let mut last = None;
+        (0..n as usize).any(|i| {
+            // SAFETY: an array of as many handles, as the caller promises.
+            let datatype = unsafe { handle_at(host, types.byte_add(i * abi.handle_bytes)) };
+            // Most arrays have one type throughout.
+            last.replace(datatype) != Some(datatype) && converted(host, datatype, call)
+        })
+    };
+    any(recvtypes, sources) || !in_place(host, sendbuf) && any(sendtypes, destinations)
 }
 
 /// One side of such a call.

@@ -50,13 +50,12 @@ collective! {
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
-        let asked = call.group.is_some() || forms.narrows::<N>();
-        let all = if asked { Neighbours::of(host, comm) } else { None };
+        let all = call.near(forms.narrows::<N>());
         let sources = all.as_ref().map_or(0, |near| near.sources);
         let Some(mut vector) = Vector::of(&forms, recvcounts, displs, sources) else {
             return too_large(host, comm);
         };
-        if let Some(near) = all.filter(|_| call.apart(s, r).is_some()) {
+        if let Some(near) = all.filter(|near| near.told_apart() && call.apart(s, r).is_some()) {
             s = call.send_equal(s, 1);
             r = call.receive_vector(r, &mut vector, Own::Nothing, |i| near.there(i));
         }
@@ -72,15 +71,14 @@ collective! {
     |host, forms, call, comm| {
         let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
-        let asked = call.group.is_some() || forms.narrows::<N>();
-        let all = if asked { Neighbours::of(host, comm) } else { None };
+        let all = call.near(forms.narrows::<N>());
         let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
         let vectors = (
             Vector::of(&forms, sendcounts, sdispls, destinations),
             Vector::of(&forms, recvcounts, rdispls, sources),
         );
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
-        if let Some(near) = all.filter(|_| call.apart(s, r).is_some()) {
+        if let Some(near) = all.filter(|near| near.told_apart() && call.apart(s, r).is_some()) {
             s = call.send_vector(s, &mut out, |i| near.there(i));
             r = call.receive_vector(r, &mut into, Own::Nothing, |i| near.there(i));
         }
@@ -89,10 +87,19 @@ collective! {
 }
 
 impl Collective {
+    /// The neighbours in a call that this rank may convert, or, where its arrays must be `narrowed` for the host, in any.
+    pub(super) fn near(&self, narrowed: bool) -> Option<Neighbours> {
+        match self.group {
+            Some(_) => Neighbours::known(self.host, self.comm),
+            None if narrowed => Neighbours::of(self.host, self.comm),
+            None => None,
+        }
+    }
+
     /// The neighbours in a call that this rank may convert.
     fn neighbours(&self, s: Given, r: Given) -> Option<Neighbours> {
         self.apart(s, r)?;
-        Neighbours::of(self.host, self.comm)
+        self.near(false).filter(Neighbours::told_apart)
     }
 
     /// Before a call that receives an equal part from every neighbour.
