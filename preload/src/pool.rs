@@ -1,9 +1,10 @@
 //! Staging buffers for messages: reused, because fresh pages cost more than packing into them.
 //!
-//! Sizes are powers of two; freed buffers wait in a list per size, up to a limit together. What is in use and what waits stays
-//! below a cap; past it a message is the host's.
+//! Sizes are powers of two; freed buffers wait in a list per size, up to a limit together, and short ones first with the thread that freed
+//! them, two of a size: what a call sends and receives. What is in use and what waits stays below a cap; past it a message is the host's.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,9 @@ use crate::settings::settings;
 const LEAST: u32 = 8;
 /// Sizes that there are: up to 2^40 bytes.
 const SIZES: usize = 33;
-/// Bytes that may wait for their next use.
+/// Sizes of which buffers wait with a thread: up to 64 KiB, 256 KiB together.
+const OWN: usize = 9;
+/// Bytes that may wait for their next use in the lists.
 const WAITING: usize = 64 << 20;
 
 /// Bytes of all buffers, in use or waiting, and of those that wait.
@@ -31,7 +34,51 @@ struct Block(NonNull<u8>);
 // SAFETY: plain memory that nobody else knows.
 unsafe impl Send for Block {}
 
-/// A staging buffer; goes back to its list when dropped.
+/// What waits with a thread; goes to the lists when it ends. A fork takes along what the forking thread has.
+struct Own([[Cell<Option<Block>>; 2]; OWN]);
+
+thread_local! {
+    static MINE: Own = const { Own([const { [const { Cell::new(None) }; 2] }; OWN]) };
+}
+
+impl Own {
+    /// The thread's buffer of a size, if one waits with it.
+    #[inline]
+    fn take(size: usize) -> Option<Block> {
+        MINE.try_with(|mine| mine.0.get(size)?.iter().find_map(Cell::take)).ok()?
+    }
+
+    /// Leaves a buffer with the thread; gives back what does not stay.
+    #[inline]
+    fn leave(block: Block, size: usize) -> Option<Block> {
+        let mut left = Some(block);
+        // Late in the end of a thread nothing waits with it.
+        let _ = MINE.try_with(|mine| {
+            for place in mine.0.get(size).into_iter().flatten() {
+                left = place.replace(left.take());
+                if left.is_none() {
+                    break;
+                }
+            }
+        });
+        left
+    }
+
+    /// Takes all of them.
+    fn empty(&self, then: impl Fn(Block, usize)) {
+        for (size, places) in self.0.iter().enumerate() {
+            places.iter().filter_map(Cell::take).for_each(|block| then(block, size));
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.empty(list_or_free);
+    }
+}
+
+/// A staging buffer; waits for its next use when dropped.
 pub(crate) struct Buffer {
     block: Block,
     size: usize,
@@ -52,6 +99,9 @@ impl Buffer {
         let size = bytes.max(1).checked_next_power_of_two()?.ilog2().saturating_sub(LEAST) as usize;
         if size >= SIZES {
             return refused();
+        }
+        if let Some(block) = Own::take(size) {
+            return Some(Buffer { block, size });
         }
         if let Some(block) = list(size).pop() {
             IDLE.fetch_sub(layout(size)?.size(), Ordering::Relaxed);
@@ -102,8 +152,9 @@ fn free(block: &Block, size: usize) {
     }
 }
 
-/// Gives back what waits.
+/// Gives back what waits, but for what waits with other threads.
 fn trim() {
+    let _ = MINE.try_with(|mine| mine.empty(|block, size| free(&block, size)));
     for size in 0..SIZES {
         let blocks = std::mem::take(&mut *list(size));
         for block in &blocks {
@@ -115,14 +166,20 @@ fn trim() {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let block = Block(self.block.0);
-        let bytes = layout(self.size).map_or(0, |l| l.size());
-        let take = |idle: usize| idle.checked_add(bytes).filter(|&sum| sum <= WAITING);
-        if IDLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-            list(self.size).push(block);
-        } else {
-            free(&block, self.size);
+        if let Some(block) = Own::leave(Block(self.block.0), self.size) {
+            list_or_free(block, self.size);
         }
+    }
+}
+
+/// A buffer waits in its list if there is room.
+fn list_or_free(block: Block, size: usize) {
+    let bytes = layout(size).map_or(0, |l| l.size());
+    let take = |idle: usize| idle.checked_add(bytes).filter(|&sum| sum <= WAITING);
+    if IDLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+        list(size).push(block);
+    } else {
+        free(&block, size);
     }
 }
 
@@ -148,5 +205,9 @@ mod tests {
         // What waits makes room.
         assert!(HELD.load(Ordering::Relaxed) == 1024 && Buffer::get(cap).is_some());
         assert_eq!((HELD.load(Ordering::Relaxed), IDLE.load(Ordering::Relaxed)), (0, 0));
+        // Three wait, two of them with the thread that ends.
+        let three = || drop([Buffer::get(300), Buffer::get(300), Buffer::get(300)]);
+        let left = std::thread::spawn(move || (three(), IDLE.load(Ordering::Relaxed)).1).join().unwrap();
+        assert_eq!((left, IDLE.load(Ordering::Relaxed), HELD.load(Ordering::Relaxed)), (512, 1536, 1536));
     }
 }
