@@ -18,8 +18,7 @@ use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
 use crate::warn::warn;
 use crate::watch::{
-    BINDING, BYPASS, CHECK, COUNT, FOREIGN, FORTRAN, GPU, OPAQUE_GPU, PERF, TYPED_COLLECTIVES, UNPROVEN,
-    proven, reasons, watch, watched_for,
+    CHECK, COUNT, FOREIGN, GPU, NOT_PACKING, OPAQUE_GPU, PERF, UNPROVEN, proven, reasons, watch, watched_for,
 };
 use crate::{check, comms, counted, gpu, perf, types};
 
@@ -81,7 +80,7 @@ pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> 
         _ => return Outcome::Pass,
     };
     gpu::refresh();
-    let watch = reasons() & !(BYPASS | BINDING | FORTRAN | TYPED_COLLECTIVES);
+    let watch = reasons() & !NOT_PACKING;
     let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
     let outcome = if watch == 0 {
         // SAFETY: the type is bound and the program holds it during the call; memory as the caller promises.

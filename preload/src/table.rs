@@ -12,6 +12,7 @@ use ddtc::committed::Committed;
 use ddtc::policy::Class;
 use ddtc::process::{Guard, Mutex};
 
+use crate::basic::Basic;
 use crate::counted::Uses;
 use crate::dense::Dense;
 use crate::host::{HandleWord, Host};
@@ -35,6 +36,8 @@ pub(crate) struct TypeEntry {
     committed: UnsafeCell<Option<Committed>>,
     /// What stands for it in messages.
     pub(crate) dense: Dense,
+    /// What stands for it in accumulates.
+    pub(crate) basic: Basic,
     /// Uses of the type, while they are counted.
     pub(crate) uses: Uses,
 }
@@ -63,6 +66,7 @@ impl TypeEntry {
             class: AtomicU8::new(u8::MAX),
             committed: UnsafeCell::new(None),
             dense: Dense::new(),
+            basic: Basic::new(),
             uses: Uses::new(),
         }
     }
@@ -232,6 +236,7 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     let class = Class::ALL.iter().position(|&c| c == rules.class);
     entry.class.store(class.map_or(u8::MAX, |at| at as u8), Ordering::Relaxed);
     entry.dense.reset();
+    entry.basic.reset();
     entry.uses.reset();
     // SAFETY: the entry came from the free list, so this thread owns it.
     unsafe { *entry.committed.get() = committed };

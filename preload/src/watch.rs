@@ -28,6 +28,12 @@ pub(crate) const BINDING: u32 = 512;
 /// A Fortran binding is loaded, tried or not: it may reach functions of the host that this library wraps, other than those of requests.
 pub(crate) const FORTRAN: u32 = 1024;
 
+/// An object is loaded that may end the epochs of a window where this library does not see it.
+pub(crate) const EPOCHS: u32 = 2048;
+
+/// What says nothing about packing itself.
+pub(crate) const NOT_PACKING: u32 = BYPASS | BINDING | FORTRAN | TYPED_COLLECTIVES | EPOCHS;
+
 /// All that makes a call leave the short path.
 static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);
 

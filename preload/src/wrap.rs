@@ -13,6 +13,7 @@ mod emulated;
 mod files;
 mod nonblocking;
 mod pack;
+mod windows;
 
 use collective::{all, each, neighbour, rooted};
 
@@ -24,7 +25,7 @@ use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, host};
 use crate::signatures::{argument, counted_calls};
 use crate::table::{self, Found};
-use crate::{requests, types};
+use crate::{requests, types, windows as one_sided};
 
 macro_rules! exported {
     ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $file:ident::$by:ident ($($argument:ident: $kind:ident),*);)*) => {$(
@@ -95,6 +96,7 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     // SAFETY: no arguments.
     let code = host.f.finalize.map_or(missing(host), |finalize| unsafe { finalize() });
     requests::end_epoch();
+    one_sided::end_epoch();
     code
 }
 
