@@ -87,8 +87,9 @@ pub struct Abi {
     pub tool: Tool,
     pub err_in_status: c_int,
     pub err_pending: c_int,
-    /// `MPI_MODE_SEQUENTIAL`.
+    /// `MPI_MODE_SEQUENTIAL` of files and `MPI_MODE_NOPRECEDE` of fences.
     pub mode_sequential: c_int,
+    pub mode_noprecede: c_int,
     /// `MPI_PROC_NULL` and `MPI_ROOT`.
     pub proc_null: c_int,
     pub root: c_int,
@@ -189,6 +190,7 @@ pub static MPICH: Abi = Abi {
     err_in_status: 17,
     err_pending: 18,
     mode_sequential: 256,
+    mode_noprecede: 8192,
     proc_null: -1,
     root: -3,
     in_place: usize::MAX,
@@ -253,6 +255,7 @@ pub static OPEN_MPI: Abi = Abi {
     err_in_status: 18,
     err_pending: 19,
     mode_sequential: 256,
+    mode_noprecede: 2,
     proc_null: -2,
     root: -4,
     in_place: 1,
@@ -309,6 +312,7 @@ pub static STANDARD: Abi = Abi {
     err_in_status: 19,
     err_pending: 18,
     mode_sequential: 64,
+    mode_noprecede: 2048,
     proc_null: -3,
     root: -4,
     in_place: 1,

@@ -117,11 +117,17 @@ pub enum Call {
     FileWrite,
     /// Reads from a file.
     FileRead,
+    /// Puts to a window.
+    Put,
+    /// Gets from a window that make a request.
+    Get,
+    /// Accumulates in a window.
+    Accumulate,
 }
 
 impl Call {
     /// All of them, messages first.
-    pub const ALL: [Call; 11] = [
+    pub const ALL: [Call; 14] = [
         Call::Message,
         Call::Bcast,
         Call::Gather,
@@ -133,6 +139,9 @@ impl Call {
         Call::NeighborAlltoallw,
         Call::FileWrite,
         Call::FileRead,
+        Call::Put,
+        Call::Get,
+        Call::Accumulate,
     ];
 
     /// Its name in tables, where rows of messages have none.
@@ -149,6 +158,9 @@ impl Call {
             Call::NeighborAlltoallw => "neighbor-alltoallw",
             Call::FileWrite => "file-write",
             Call::FileRead => "file-read",
+            Call::Put => "put",
+            Call::Get => "get",
+            Call::Accumulate => "accumulate",
         }
     }
 }
@@ -159,7 +171,7 @@ const SHIPPED: &str = include_str!("policy.txt");
 /// Rows up to which irregular blocks count as the members of a structure.
 const FEW: usize = 16;
 
-/// What to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file, is all of it, that of a
+/// What to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file or a window, is all of it, that of a
 /// collective call what one rank sends to another, on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {

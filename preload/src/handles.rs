@@ -47,6 +47,7 @@ pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: HandleWord)
 pub(crate) enum On {
     Comm(HandleWord),
     File(HandleWord),
+    Win(HandleWord),
 }
 
 impl From<HandleWord> for On {
@@ -61,9 +62,10 @@ pub(crate) fn too_large(host: &Host, on: impl Into<On>) -> c_int {
     let (raise, handle) = match on.into() {
         On::Comm(comm) => (host.f.comm_call_errhandler, comm),
         On::File(file) => (host.f.file_call_errhandler, file),
+        On::Win(win) => (host.f.win_call_errhandler, win),
     };
     if let Some(raise) = raise {
-        // SAFETY: raises the error as the host would on the communicator or file that was given.
+        // SAFETY: raises the error as the host would on the communicator, file or window that was given.
         unsafe { raise(handle, code) };
     }
     code

@@ -101,6 +101,16 @@ functions! {
     file_get_position MPI_File_get_position (HandleWord, *mut i64);
     file_get_byte_offset MPI_File_get_byte_offset (HandleWord, i64, *mut i64);
     file_call_errhandler MPI_File_call_errhandler (HandleWord, c_int);
+    win_fence MPI_Win_fence (c_int, HandleWord);
+    win_flush MPI_Win_flush (c_int, HandleWord);
+    win_flush_local MPI_Win_flush_local (c_int, HandleWord);
+    win_flush_all MPI_Win_flush_all (HandleWord);
+    win_flush_local_all MPI_Win_flush_local_all (HandleWord);
+    win_unlock MPI_Win_unlock (c_int, HandleWord);
+    win_unlock_all MPI_Win_unlock_all (HandleWord);
+    win_complete MPI_Win_complete (HandleWord);
+    win_free MPI_Win_free (*mut c_void);
+    win_call_errhandler MPI_Win_call_errhandler (HandleWord, c_int);
     comm_create_keyval MPI_Comm_create_keyval (CopyFn, DeleteFn, *mut c_int, *mut c_void);
     comm_free_keyval MPI_Comm_free_keyval (*mut c_int);
     comm_set_attr MPI_Comm_set_attr (HandleWord, c_int, *mut c_void);

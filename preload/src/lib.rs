@@ -1,11 +1,12 @@
 //! `libddtc_preload.so`: compiled pack and unpack under an unmodified MPI program and an unmodified MPI library.
 //!
 //! Loaded by `LD_PRELOAD`, it stands before `MPI_Type_commit`, `MPI_Type_dup`, `MPI_Pack`, `MPI_Unpack`, the calls of point-to-point
-//! messages, collective calls, reads and writes of files, and the finalizers of whichever MPI the process uses, decodes committed types through the host's own envelope and contents, compiles them, and packs
+//! messages, collective calls, reads and writes of files, one-sided operations, and the finalizers of whichever MPI the process uses, decodes committed types through the host's own envelope and contents, compiles them, and packs
 //! with the result. Invariant: a correct program never sees a wrong byte, a changed result or a new failure; every call that is
 //! not clearly right is the host's. docs/PRELOAD.md says what is wrapped and what is not.
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
+mod basic;
 mod bindings;
 mod check;
 mod comms;
@@ -49,4 +50,5 @@ mod types;
 mod version;
 mod warn;
 mod watch;
+mod windows;
 mod wrap;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use ddtc::committed::Committed;
+use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
 use ddtc::policy::{Call, Family, Library, Policy};
 
@@ -127,12 +128,6 @@ fn chosen(
     Some((entry, bytes))
 }
 
-/// Whether the policy has a message.
-#[inline]
-fn message(entry: &TypeEntry, bytes: i64) -> bool {
-    Policy::has(entry.payloads(), bytes as u64)
-}
-
 /// The entry of a handle, 0 if it may be freed.
 fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
     match table::find(datatype & host.mask) {
@@ -149,17 +144,24 @@ pub(crate) struct Packed {
     pub(crate) buffer: Buffer,
 }
 
-/// Packs a message if it is to be converted.
+/// Packs a message, or the origin of a one-sided operation, if it is to be converted.
 ///
 /// # Safety
 /// As `MPI_Send`: if the host would succeed, the buffer is what the arguments say.
 #[inline]
-pub(crate) unsafe fn pack(host: &'static Host, given: Given, peer: c_int, most: i64) -> Option<Packed> {
-    let (entry, bytes) = chosen(host, given, Some(peer), most, message)?;
+pub(crate) unsafe fn pack(
+    host: &'static Host,
+    given: Given,
+    peer: c_int,
+    most: i64,
+    used: Use,
+) -> Option<Packed> {
+    let (entry, bytes) =
+        chosen(host, given, Some(peer), most, |entry, bytes| used.wants(host, entry, bytes))?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
-        let (count, datatype) = entry.dense.message(host, committed.datatype(), given.count)?;
+        let (count, datatype) = used.instead(host, entry, committed.datatype(), given.count, bytes)?;
         let buffer = Buffer::get(bytes as u64)?;
         let buffers =
             PackBuffers { user: given.buf.cast(), count: given.count as u64, packed: buffer.at().cast() };
@@ -305,6 +307,16 @@ impl Staging {
         guard(|| unsafe { self.moved(host, &buffers, Direction::Pack) }).is_some()
     }
 
+    /// Unpacks all of the buffer to the program's.
+    ///
+    /// # Safety
+    /// All of it must have come; as `Committed::unpack_raw` for the user's buffer.
+    pub(crate) unsafe fn unpacked(&self, host: &'static Host) {
+        let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
+        // SAFETY: as the caller promises.
+        let _ = guard(|| unsafe { self.moved(host, &buffers, Direction::Unpack) });
+    }
+
     /// Packed bytes of one instance.
     pub(crate) fn size(&self) -> i64 {
         self.committed.datatype().size()
@@ -403,9 +415,54 @@ pub(crate) enum Use {
     Receive,
     /// A collective call of so many elements: all ranks give the same count of types of one size. `part`: elements that one rank sends to
     /// another, on average.
-    Elements { call: Call, count: i64, part: i64 },
+    Elements {
+        call: Call,
+        count: i64,
+        part: i64,
+    },
     /// Written to a file or read from it.
     File(Call),
+    /// Put into a window, or got from it.
+    Put,
+    Get,
+    /// Accumulated in a window: elements of one named type.
+    Accumulate,
+}
+
+impl Use {
+    /// Whether the policy has a type and a number of bytes.
+    #[inline]
+    fn wants(self, host: &Host, entry: &TypeEntry, bytes: i64) -> bool {
+        let has = |call, bytes| Policy::has(policy(host).of(call, entry.rules().class), bytes);
+        match self {
+            Use::Send | Use::Receive => Policy::has(entry.payloads(), bytes as u64),
+            Use::Elements { call, part, .. } => has(call, entry.size().saturating_mul(part).max(0) as u64),
+            Use::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
+            Use::Put => has(Call::Put, bytes as u64),
+            Use::Get => has(Call::Get, bytes as u64),
+            Use::Accumulate => has(Call::Accumulate, bytes as u64),
+        }
+    }
+
+    /// What the host is given for `count` instances of a type, elements and type; `None`: the call is the host's.
+    #[inline]
+    fn instead(
+        self,
+        host: &Host,
+        entry: &TypeEntry,
+        t: &Datatype,
+        count: i64,
+        bytes: i64,
+    ) -> Option<(i64, HandleWord)> {
+        match self {
+            Use::Send | Use::Put => entry.dense.message(host, t, count),
+            Use::Receive | Use::Get => Some((bytes, host.packed)),
+            Use::Elements { count, .. } => Some((count, entry.dense.element(host, t)?)),
+            // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
+            Use::File(_) => Some((count, twins::of_bytes(host, t.size())?)),
+            Use::Accumulate => entry.basic.elements(host, t, bytes),
+        }
+    }
 }
 
 /// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `most`: bytes that the host's call can carry.
@@ -421,29 +478,12 @@ pub(crate) unsafe fn stage(
     origin: Origin,
     used: Use,
 ) -> Option<Staging> {
-    let wanted = |entry: &TypeEntry, bytes| match used {
-        Use::Send | Use::Receive => message(entry, bytes),
-        Use::Elements { call, part, .. } => {
-            let payload = entry.size().saturating_mul(part);
-            Policy::has(policy(host).of(call, entry.rules().class), payload.max(0) as u64)
-        }
-        Use::File(call) => {
-            Policy::has(policy(host).of(call, entry.rules().class), bytes as u64)
-                && !host.passes_the_cache(bytes)
-        }
-    };
-    let (entry, bytes) = chosen(host, given, peer, most, wanted)?;
+    let (entry, bytes) = chosen(host, given, peer, most, |entry, bytes| used.wants(host, entry, bytes))?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();
         let Given { buf, count, datatype } = given;
-        let instead = match used {
-            Use::Send => entry.dense.message(host, committed.datatype(), count)?,
-            Use::Receive => (bytes, host.packed),
-            Use::Elements { count, .. } => (count, entry.dense.element(host, committed.datatype())?),
-            // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
-            Use::File(_) => (count, twins::of_bytes(host, committed.datatype().size())?),
-        };
+        let instead = used.instead(host, entry, committed.datatype(), count, bytes)?;
         let buffer = Buffer::get(bytes as u64)?;
         let (user, count) = (buf.cast(), count as u64);
         Some(Staging { buffer, committed, user, count, bytes, datatype, instead, origin })

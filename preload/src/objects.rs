@@ -1,4 +1,4 @@
-//! What loaded objects can do to requests without this library seeing it, read from their dynamic sections.
+//! What loaded objects can do to requests, and to epochs of windows, without this library seeing it, read from their dynamic sections.
 //!
 //! The program starts operations by names that lead here. Completions come here too, unless an object calls the host's functions by their
 //! `PMPI_` names, or a Fortran binding that does. Whatever an object calls of another one it names in a relocation, so
@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_int, c_void};
 use ddtc::process::{Lazy, Mutex};
 
 use crate::host::{function_of, object_of};
-use crate::watch::{BINDING, BYPASS, FORTRAN, watch};
+use crate::watch::{BINDING, BYPASS, EPOCHS, FORTRAN, watch};
 
 /// What follows `PMPI_` in the names of functions that start, complete or free requests which live.
 const COMPLETING: [&str; 15] = [
@@ -29,6 +29,19 @@ const COMPLETING: [&str; 15] = [
     "Request_get_status_all",
     "Request_get_status_some",
     "Request_free",
+];
+
+/// What follows `PMPI_` in the names of functions that complete operations on windows.
+const ENDING: [&str; 9] = [
+    "Win_fence",
+    "Win_flush",
+    "Win_flush_local",
+    "Win_flush_all",
+    "Win_flush_local_all",
+    "Win_unlock",
+    "Win_unlock_all",
+    "Win_complete",
+    "Win_free",
 ];
 
 /// `MPI_WAIT` as Fortran compilers spell it: who has it is a Fortran binding. Under these names this library exports nothing.
@@ -68,11 +81,14 @@ pub(crate) fn look(objects: &[String]) {
             watch(BYPASS);
         }
     }
-    let mut search = Search { unseen: &unseen, ours: &ours, found: false };
+    let mut search = Search { unseen: &unseen, ours: &ours, found: false, ends: false };
     // SAFETY: the callback takes the search, and is called only during this call.
     unsafe { libc::dl_iterate_phdr(Some(examine), (&raw mut search).cast()) };
     if search.found {
         watch(BYPASS);
+    }
+    if search.ends {
+        watch(EPOCHS);
     }
     SEEN.lock().extend(unseen);
 }
@@ -93,6 +109,7 @@ struct Search<'a> {
     unseen: &'a HashSet<String>,
     ours: &'a str,
     found: bool,
+    ends: bool,
 }
 
 unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
@@ -112,7 +129,13 @@ unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search
     let binding = object.name.rsplit('/').next().is_some_and(|file| file.starts_with("libmpifort"));
     let Some(dynamic) = object.dynamic() else { return 0 };
     search.found |= object.names(&dynamic).any(|name| completes(name, binding));
+    search.ends |= !binding && object.names(&dynamic).any(ends);
     c_int::from(search.found)
+}
+
+/// Whether an object that refers to this name may complete operations on a window by it unseen.
+fn ends(name: &[u8]) -> bool {
+    name.strip_prefix(b"PMPI_").is_some_and(|name| ENDING.iter().any(|ending| ending.as_bytes() == name))
 }
 
 /// Whether an object that refers to this name may complete requests by it unseen. `binding`: it is a binding of the host's, which is tried by
@@ -251,6 +274,16 @@ mod tests {
             "mp_f08",
         ] {
             assert!(!completes(name.as_bytes(), false), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_complete_operations_on_windows_unseen() {
+        for name in ["PMPI_Win_fence", "PMPI_Win_flush_local_all", "PMPI_Win_free"] {
+            assert!(ends(name.as_bytes()), "{name}");
+        }
+        for name in ["MPI_Win_fence", "PMPI_Win_create", "PMPI_Win_flush_locally", "PMPI_Wait"] {
+            assert!(!ends(name.as_bytes()), "{name}");
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) type Aints = *const isize;
 pub(crate) type Int = c_int;
 /// `MPI_Offset`: a place in a file.
 pub(crate) type Offset = i64;
+/// `MPI_Aint`: a displacement in a window.
+pub(crate) type Aint = isize;
 
 /// An array of displacements in the form whose counts are `N`: `int`, or `MPI_Aint`, which is as wide as `MPI_Count` on the targets of
 /// this library.
@@ -225,6 +227,20 @@ macro_rules! counted_calls {
                 (fh: Handle, offset: Offset, buf: Out, count: N, datatype: Type, status: Out);
             file_read_at_all file_read_at_all_c MPI_File_read_at_all MPI_File_read_at_all_c "14.4.2" FileRead files::read_at
                 (fh: Handle, offset: Offset, buf: Out, count: N, datatype: Type, status: Out);
+            put put_c MPI_Put MPI_Put_c "12.3.1" Put windows::put
+                (origin: In, count: N, datatype: Type, target: Int, at: Aint, target_count: N, target_type: Handle, win: Handle);
+            rput rput_c MPI_Rput MPI_Rput_c "12.3.5" Put windows::rput
+                (origin: In, count: N, datatype: Type, target: Int, at: Aint, target_count: N, target_type: Handle, win: Handle,
+                 request: Out);
+            rget rget_c MPI_Rget MPI_Rget_c "12.3.5" Get windows::rget
+                (origin: Out, count: N, datatype: Type, target: Int, at: Aint, target_count: N, target_type: Handle, win: Handle,
+                 request: Out);
+            accumulate accumulate_c MPI_Accumulate MPI_Accumulate_c "12.3.4" Accumulate windows::accumulate
+                (origin: In, count: N, datatype: Type, target: Int, at: Aint, target_count: N, target_type: Handle, op: Handle,
+                 win: Handle);
+            raccumulate raccumulate_c MPI_Raccumulate MPI_Raccumulate_c "12.3.5" Accumulate windows::raccumulate
+                (origin: In, count: N, datatype: Type, target: Int, at: Aint, target_count: N, target_type: Handle, op: Handle,
+                 win: Handle, request: Out);
         }
     };
 }

@@ -5,6 +5,7 @@
 //! ([`Staged::receiving`]); a request keeps its buffers until it has completed (`requests`).
 
 use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Weak};
 
 use ddtc::kind::Direction;
 use ddtc::policy::Call;
@@ -15,11 +16,12 @@ use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
 use crate::status::{Mark, Status};
+use crate::windows::Fetched;
 
 /// A buffer that is sent.
 enum Outgoing {
     /// Packed bytes that the host is sending; kept, not read.
-    Packed(#[allow(dead_code, reason = "owned until the host has sent it")] Buffer),
+    Packed(Buffer),
     /// A message, packed anew at every start.
     Message(Staging),
     /// Parts of a buffer, the same.
@@ -32,6 +34,8 @@ enum Incoming {
     Message(Staging),
     /// Parts of a buffer, all of which come; some are there before.
     Parts(Staging, Parts, Own),
+    /// What a get brings, all of it; a call that completes it may come before the request's.
+    Fetched(Arc<Fetched>),
 }
 
 /// Arrays that a host may read until the operation is complete.
@@ -99,10 +103,53 @@ impl Staged {
     #[inline]
     pub(crate) unsafe fn send(&mut self, given: Given, peer: c_int) -> Given {
         // SAFETY: as the caller promises.
-        let packed = unsafe { pack(self.host, given, peer, self.most) };
+        let packed = unsafe { pack(self.host, given, peer, self.most, Use::Send) };
         let Some(packed) = packed else { return given };
         self.sends.push(Outgoing::Packed(packed.buffer));
         packed.instead
+    }
+
+    /// Before a put or an accumulate: packs its origin if it is to be converted. What the host is given.
+    ///
+    /// # Safety
+    /// As the call: if the host would succeed, the origin is what is given.
+    #[inline]
+    pub(crate) unsafe fn origin(&mut self, call: Call, given: Given, target: c_int) -> Given {
+        let used = if call == Call::Accumulate { Use::Accumulate } else { Use::Put };
+        // SAFETY: as the caller promises.
+        let packed = unsafe { pack(self.host, given, target, self.most, used) };
+        let Some(packed) = packed else { return given };
+        self.sends.push(Outgoing::Packed(packed.buffer));
+        packed.instead
+    }
+
+    /// Before a get that makes a request: a buffer for what it brings.
+    ///
+    /// # Safety
+    /// As `MPI_Rget`.
+    pub(crate) unsafe fn fetch(&mut self, given: Given, target: c_int) -> Given {
+        // SAFETY: as the caller promises; an origin is for what comes by message.
+        let staging = unsafe { stage(self.host, given, Some(target), self.most, Origin::Matched, Use::Get) };
+        let Some(staging) = staging else { return given };
+        let instead = staging.instead();
+        self.receives.push(Incoming::Fetched(Arc::new(Fetched::new(staging))));
+        instead
+    }
+
+    /// The packed origin, for a call that is complete later than it returns and makes no request.
+    pub(crate) fn into_packed(mut self) -> Option<Buffer> {
+        match self.sends.pop() {
+            Some(Outgoing::Packed(buffer)) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// What a get brings.
+    pub(crate) fn fetched(&self) -> Option<Weak<Fetched>> {
+        self.receives.iter().find_map(|incoming| match incoming {
+            Incoming::Fetched(fetched) => Some(Arc::downgrade(fetched)),
+            Incoming::Message(_) | Incoming::Parts(..) => None,
+        })
     }
 
     /// Before a persistent send is made: the same, packed at every start by [`Staged::fill`].
@@ -244,8 +291,9 @@ impl Staged {
     /// From now on the types' handles may be freed.
     pub(crate) fn without_handles(mut self) -> Staged {
         for incoming in &mut self.receives {
-            let (Incoming::Message(staging) | Incoming::Parts(staging, ..)) = incoming;
-            staging.forget_handle();
+            if let Incoming::Message(staging) | Incoming::Parts(staging, ..) = incoming {
+                staging.forget_handle();
+            }
         }
         for outgoing in &mut self.sends {
             if let Outgoing::Message(staging) | Outgoing::Parts(staging, _) = outgoing {
@@ -294,6 +342,7 @@ impl Staged {
                     Incoming::Parts(staging, parts, _) => {
                         staging.move_parts(self.host, parts, Direction::Unpack);
                     }
+                    Incoming::Fetched(fetched) => fetched.unpack(self.host),
                 }
             }
         }
@@ -330,7 +379,7 @@ impl Staged {
     fn mark(&self) -> Option<Mark> {
         self.receives.iter().find_map(|incoming| match incoming {
             Incoming::Message(staging) => Some(staging.mark()),
-            Incoming::Parts(..) => None,
+            Incoming::Parts(..) | Incoming::Fetched(_) => None,
         })
     }
 }

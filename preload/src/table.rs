@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use ddtc::committed::Committed;
 use ddtc::policy::{Call, Class};
 
+use crate::basic::Basic;
 use crate::counted::Uses;
 use crate::dense::Dense;
 use crate::host::{HandleWord, Host};
@@ -32,6 +33,8 @@ pub(crate) struct TypeEntry {
     committed: UnsafeCell<Option<Committed>>,
     /// What stands for it in messages.
     pub(crate) dense: Dense,
+    /// What stands for it in accumulates.
+    pub(crate) basic: Basic,
     /// Uses of the type, while they are counted.
     pub(crate) uses: Uses,
 }
@@ -61,6 +64,7 @@ impl Entry for TypeEntry {
             class: AtomicU8::new(u8::MAX),
             committed: UnsafeCell::new(None),
             dense: Dense::new(),
+            basic: Basic::new(),
             uses: Uses::new(),
         }
     }
@@ -134,6 +138,7 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     let class = Class::ALL.iter().position(|&c| c == rules.class);
     entry.class.store(class.map_or(u8::MAX, |at| at as u8), Ordering::Relaxed);
     entry.dense.reset();
+    entry.basic.reset();
     entry.uses.reset();
     // SAFETY: the entry came from the free list, so this thread owns it.
     unsafe { *entry.committed.get() = committed };

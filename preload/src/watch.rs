@@ -28,6 +28,9 @@ pub(crate) const BINDING: u32 = 512;
 /// A Fortran binding is loaded, tried or not: it may reach functions of the host that this library wraps, other than those of requests.
 pub(crate) const FORTRAN: u32 = 1024;
 
+/// An object is loaded that may end the epochs of a window where this library does not see it.
+pub(crate) const EPOCHS: u32 = 2048;
+
 /// What concerns every call that packs or unpacks; the others concern calls of some kinds.
 pub(crate) const PACKING: u32 = UNPROVEN | FOREIGN | GPU | OPAQUE_GPU | COUNT | CHECK | PERF;
 

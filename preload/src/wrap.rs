@@ -13,6 +13,7 @@ mod emulated;
 mod files;
 mod nonblocking;
 mod pack;
+mod windows;
 
 use collective::{all, each, neighbour, rooted};
 
@@ -26,7 +27,7 @@ use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, host};
 use crate::signatures::{argument, counted_calls};
 use crate::table::{self, Found};
-use crate::{requests, types};
+use crate::{requests, types, windows as one_sided};
 
 /// Whether the policy converts a type that is an argument of a call.
 macro_rules! wanted {
@@ -123,6 +124,7 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     // SAFETY: no arguments.
     let code = host.f.finalize.map_or(missing(host), |finalize| unsafe { finalize() });
     requests::end_epoch();
+    one_sided::end_epoch();
     code
 }
 

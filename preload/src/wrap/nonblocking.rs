@@ -58,7 +58,7 @@ pub(super) unsafe fn start(
 
 /// Stages the buffers of an operation by `stage`, if every completion of its request will be seen. What the host is given: `given` is
 /// what the program gave.
-fn before<G: Copy>(
+pub(super) fn before<G: Copy>(
     host: &'static Host,
     request: *mut c_void,
     most: i64,

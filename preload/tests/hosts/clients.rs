@@ -158,6 +158,20 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     ];
     expected.extend(files.iter().flat_map(|n| [format!("MPI_File_{n}"), format!("MPI_File_{n}_c")]));
     expected.extend(["open", "close", "set_view"].map(|n| format!("MPI_File_{n}")));
+    let windows = ["Put", "Rput", "Rget", "Accumulate", "Raccumulate"];
+    expected.extend(windows.iter().flat_map(|n| [format!("MPI_{n}"), format!("MPI_{n}_c")]));
+    let ending = [
+        "fence",
+        "flush",
+        "flush_local",
+        "flush_all",
+        "flush_local_all",
+        "unlock",
+        "unlock_all",
+        "complete",
+        "free",
+    ];
+    expected.extend(ending.map(|n| format!("MPI_Win_{n}")));
     let completing = [
         "Start",
         "Startall",

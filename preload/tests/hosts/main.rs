@@ -18,3 +18,4 @@ mod reduce;
 mod setup;
 mod suite;
 mod wheel;
+mod windows;

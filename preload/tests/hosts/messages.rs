@@ -218,12 +218,17 @@ fn the_table_is_measured_by_the_command_line() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let run = host.run(command_line()).arg("tune").arg("--mpicc").arg(host.root().join("bin/mpicc"));
         let run = run.arg("--rounds").arg("3").arg("--budget").arg("0.1").env("XDG_CONFIG_HOME", &folder);
+        let run = if host == Host::Mpich { run.arg("--windows") } else { run };
         let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");
         if host == Host::OpenMpi {
             run = run.arg("--oversubscribe").arg("--bind-to").arg("none");
         }
         let (text, _) = run.text();
         assert!(text.contains("\nblocks-short,") && text.contains("ddtc/policy: table of"), "{text}");
+        for call in ["put", "get", "accumulate"] {
+            let measured = text.contains(&format!("\n{call},blocks-long,"));
+            assert_eq!(measured, host == Host::Mpich, "{call} {text}");
+        }
     }
     let text = fs::read_to_string(folder.join("ddtc/policy")).unwrap();
     for library in ["mpich-5.0.2", "openmpi-5.0.11"] {

@@ -1,7 +1,7 @@
-//! `ddtc tune`: measures on this machine which messages, collective calls and calls on files gain when they are packed first, and writes the preload library's
+//! `ddtc tune`: measures on this machine which messages, collective calls, calls on files and one-sided operations gain when they are packed first, and writes the preload library's
 //! table.
 //!
-//! A ping-pong, collective calls of two ranks and a file of each, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
+//! A ping-pong, collective calls of two ranks, a file of each and, where that is asked for, a window, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
 //! hand packing, in interleaved rounds of one run. A payload is converted where the gain is beyond the noise.
 
 use std::error::Error;
@@ -24,6 +24,8 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("collectives", include_str!("tune/collectives.c")),
     ("files", include_str!("tune/files.c")),
 ];
+/// What is compiled where it is asked for.
+const WINDOWS: (&str, &str) = ("windows", include_str!("tune/windows.c"));
 const LAYOUTS: &str = include_str!("tune/layouts.h");
 
 /// Arguments of `ddtc tune`.
@@ -45,6 +47,9 @@ pub(crate) struct Args {
     /// Where files are written and read, if not in a temporary folder
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
+    /// One-sided operations are measured too
+    #[arg(long)]
+    windows: bool,
     /// The preload library, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
@@ -87,11 +92,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
     std::fs::write(folder.join("layouts.h"), LAYOUTS)?;
     // What does not compile is found before anything is measured.
-    for (name, source) in PROGRAMS {
+    let programs: Vec<_> = PROGRAMS.into_iter().chain(args.windows.then_some(WINDOWS)).collect();
+    for (name, source) in &programs {
         compile(args, name, source, folder)?;
     }
     let mut text = String::new();
-    for (name, _) in PROGRAMS {
+    for (name, _) in &programs {
         text += &launch(args, name, library, folder)?;
     }
     Ok(text)
@@ -203,7 +209,7 @@ mod tests {
         let text = "noise of a launcher\nlibrary Open MPI v5.0.11, package: x\nstrided-short,256,10,12,9,5\nstrided-short,1024,10,11,9,5\n\
                     strided-short,4096,10,30,9,5\ntable-long,1024,10,30,9,1\ntable-long,4096,10,9,9,1\n\
                     bcast,blocks-short,256,10,30,9,1\ngather,blocks-short,256,10,10,9,1\n\
-                    file-write,table-long,1024,10,30,9,1\n";
+                    file-write,table-long,1024,10,30,9,1\nput,blocks-long,4096,10,30,9,1\nget,blocks-long,4096,10,10,9,1\n";
         let (name, policy, comments) = decide(text).unwrap();
         assert_eq!(name, "openmpi-5.0.11");
         assert_eq!(policy.set(Class::StridedShort), 0b11 << 8 | u64::MAX << 12);
@@ -212,7 +218,8 @@ mod tests {
         assert_eq!(policy.set(Class::BlocksShort), 0);
         assert_eq!(policy.of(Call::Bcast, Class::BlocksShort), u64::MAX << 8);
         assert_eq!(policy.of(Call::FileWrite, Class::TableLong), u64::MAX << 10);
-        assert!(!policy.any(Call::Gather) && !policy.any(Call::FileRead));
+        assert_eq!(policy.of(Call::Put, Class::BlocksLong), u64::MAX << 12);
+        assert!(!policy.any(Call::Gather) && !policy.any(Call::FileRead) && !policy.any(Call::Get));
         let file = replace("", &name, &format!("library {name}\n{comments}{policy}"));
         let file = replace(&file, "mpich-5.0.2", "library mpich-5.0.2\nstrided-long 64-\n");
         let again = replace(&file, &name, &format!("library {name}\n{policy}"));

@@ -86,11 +86,16 @@ static double deviation(double *v, int n, double m) {
   return 100 * median(d, n) / m;
 }
 
-/* Interleaved rounds of `time`, which makes a call n times in a way and returns the microseconds of one: the row that follows `name`. */
-static void measure(const char *name, const struct layout *l, double budget, int rounds, int rank,
-                    double (*time)(int way, const struct layout *l, long n)) {
-  double v[WAYS][MOST], m[WAYS], noise = 0;
+/* Medians in microseconds of a call by each way, and the largest median absolute deviation of the three in percent. */
+struct times {
+  double of[WAYS], noise;
+};
+
+/* Interleaved rounds of `time`, which makes a call n times in a way and returns the microseconds of one. */
+static struct times timed(const struct layout *l, double budget, int rounds, double (*time)(int way, const struct layout *l, long n)) {
+  double v[WAYS][MOST];
   long n[WAYS];
+  struct times t = {{0}, 0};
   for (int way = 0; way < WAYS; way++) {
     time(way, l, 3);
     n[way] = 1 + (long)(budget * 1000 / (2 * time(way, l, 3)));
@@ -98,9 +103,21 @@ static void measure(const char *name, const struct layout *l, double budget, int
   }
   for (int r = 0; r < rounds; r++) for (int way = 0; way < WAYS; way++) v[way][r] = time(way, l, n[way]);
   for (int way = 0; way < WAYS; way++) {
-    m[way] = median(v[way], rounds);
-    double d = deviation(v[way], rounds, m[way]);
-    noise = d > noise ? d : noise;
+    t.of[way] = median(v[way], rounds);
+    double d = deviation(v[way], rounds, t.of[way]);
+    t.noise = d > t.noise ? d : t.noise;
   }
-  if (rank == 0) { printf("%s%s,%ld,%.2f,%.2f,%.2f,%.1f\n", name, l->name, l->bytes, m[0], m[1], m[2], noise); fflush(stdout); }
+  return t;
+}
+
+/* The row that follows `name`. */
+static void row(const char *name, const struct layout *l, const struct times *t, int rank) {
+  if (rank == 0) { printf("%s%s,%ld,%.2f,%.2f,%.2f,%.1f\n", name, l->name, l->bytes, t->of[0], t->of[1], t->of[2], t->noise); fflush(stdout); }
+}
+
+/* Both. */
+static inline void measure(const char *name, const struct layout *l, double budget, int rounds, int rank,
+                           double (*time)(int way, const struct layout *l, long n)) {
+  struct times t = timed(l, budget, rounds, time);
+  row(name, l, &t, rank);
 }

@@ -1,0 +1,257 @@
+//! Windows: what is staged for one-sided operations until the call that completes them.
+//!
+//! What is put or accumulated is packed into a buffer, which lives until the program may use its own again: until a fence, a flush, local or not, an
+//! unlock or the end of an access epoch (MPI 5.0, 12.5). So it is entered here under window and target after the host has taken the call, taken out before a
+//! call that completes it, and dropped after that has succeeded. A get with a request is unpacked when the first of the two happens: its request is completed,
+//! or an operation of the window that completes it. No lock is held across a call of the host.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use ddtc::policy::Call;
+use ddtc::process::{Awaited, Guard, Mutex};
+
+use crate::gpu;
+use crate::host::{HandleWord, Host, ours};
+use crate::messages::{Given, Staging};
+use crate::policy::policy;
+use crate::pool::Buffer;
+use crate::table::{self, Found};
+use crate::watch::{BYPASS, EPOCHS, FORTRAN, watched_for};
+
+/// What a get brings: unpacked once, by whoever learns first that it has come.
+pub(crate) struct Fetched {
+    staging: Mutex<Option<Staging>>,
+    unpacked: AtomicBool,
+}
+
+impl Fetched {
+    /// The type's handle may be freed before it comes.
+    pub(crate) fn new(mut staging: Staging) -> Fetched {
+        staging.forget_handle();
+        Fetched { staging: Mutex::new(Some(staging)), unpacked: AtomicBool::new(false) }
+    }
+
+    /// Unpacks what has come, unless another thread does; returns when it is unpacked.
+    ///
+    /// # Safety
+    /// The get must be complete, and the program's buffer what it said.
+    pub(crate) unsafe fn unpack(&self, host: &'static Host) {
+        // The lock is held for no longer than that.
+        let staging = self.staging.lock().take();
+        if let Some(staging) = staging {
+            // SAFETY: as the caller promises.
+            unsafe { staging.unpacked(host) };
+            self.unpacked.store(true, Ordering::Release);
+        }
+        // The other thread is at work: it waits for nobody.
+        while !self.unpacked() {
+            std::thread::yield_now();
+        }
+    }
+
+    fn unpacked(&self) -> bool {
+        self.unpacked.load(Ordering::Acquire)
+    }
+}
+
+/// What is staged for one window.
+struct Window {
+    win: HandleWord,
+    /// With the rank of their target.
+    sent: Vec<(c_int, Buffer)>,
+    /// The same; owned by their requests.
+    fetched: Vec<(c_int, Weak<Fetched>)>,
+}
+
+impl Window {
+    fn len(&self) -> usize {
+        self.sent.len() + self.fetched.len()
+    }
+}
+
+/// Windows with something staged: few, so they are looked through.
+static WINDOWS: Mutex<Vec<Window>> = Mutex::new(Vec::new());
+
+/// All that is in them, read without the lock.
+static STAGED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether anything is staged.
+#[inline]
+pub(crate) fn any() -> bool {
+    STAGED.load(Ordering::Relaxed) != 0
+}
+
+/// The windows, of which one has changed when this is dropped.
+struct Changed(Guard<'static, Vec<Window>>);
+
+impl Changed {
+    fn new() -> Changed {
+        Changed(WINDOWS.lock())
+    }
+
+    fn window(&mut self, win: HandleWord) -> &mut Window {
+        let at = self.0.iter().position(|w| w.win == win).unwrap_or_else(|| {
+            self.0.push(Window { win, sent: Vec::new(), fetched: Vec::new() });
+            self.0.len() - 1
+        });
+        &mut self.0[at]
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        STAGED.store(self.0.iter().map(Window::len).sum(), Ordering::Relaxed);
+    }
+}
+
+/// A put or an accumulate was taken by the host, which may still read the buffer.
+pub(crate) fn sent(win: HandleWord, target: c_int, buffer: Buffer) {
+    Changed::new().window(win).sent.push((target, buffer));
+}
+
+/// A get was taken by the host, and its request is not complete yet.
+pub(crate) fn fetching(win: HandleWord, target: c_int, fetched: Weak<Fetched>) {
+    let mut windows = Changed::new();
+    let list = &mut windows.window(win).fetched;
+    if list.len() == list.capacity() {
+        // Those whose requests have completed meanwhile.
+        list.retain(|(_, fetched)| fetched.strong_count() > 0);
+    }
+    list.push((target, fetched));
+}
+
+/// What a call completes.
+pub(crate) struct Ending {
+    win: HandleWord,
+    sent: Vec<(c_int, Buffer)>,
+    fetched: Vec<Arc<Fetched>>,
+}
+
+/// Before a call that completes the operations on a window, those with one target if `target` says so. Buffers are taken out, gets stay: another thread's
+/// call may complete them first.
+pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
+    let mut ending = Ending { win, sent: Vec::new(), fetched: Vec::new() };
+    // Whoever owns one last frees its buffer, which is not done under the lock.
+    let mut others = Vec::new();
+    let mut windows = Changed::new();
+    let Some(window) = windows.0.iter_mut().find(|w| w.win == win) else { return ending };
+    let meant = |rank: c_int| target.is_none_or(|target| target == rank);
+    match target {
+        None => std::mem::swap(&mut window.sent, &mut ending.sent),
+        Some(_) => ending.sent.extend(window.sent.extract_if(.., |&mut (rank, _)| meant(rank))),
+    }
+    window.fetched.retain(|(rank, fetched)| {
+        let Some(fetched) = fetched.upgrade() else { return false };
+        let waits = !fetched.unpacked();
+        if waits && meant(*rank) {
+            ending.fetched.push(fetched);
+        } else {
+            others.push(fetched);
+        }
+        waits
+    });
+    drop(windows);
+    ending
+}
+
+impl Ending {
+    /// The call has succeeded.
+    ///
+    /// # Safety
+    /// It must complete these operations.
+    pub(crate) unsafe fn succeeded(self, host: &'static Host) {
+        for fetched in &self.fetched {
+            // SAFETY: as the caller promises.
+            unsafe { fetched.unpack(host) };
+        }
+        drop(self.sent);
+    }
+
+    /// The host has refused the call.
+    pub(crate) fn failed(mut self) {
+        Changed::new().window(self.win).sent.append(&mut self.sent);
+    }
+}
+
+/// A window is about to be freed, and its handle may be that of another one as soon as it is: it is forgotten.
+pub(crate) fn freeing(win: HandleWord) -> Option<Freeing> {
+    let mut windows = Changed::new();
+    let at = windows.0.iter().position(|w| w.win == win)?;
+    Some(Freeing(windows.0.swap_remove(at)))
+}
+
+/// What was staged for a window that is being freed.
+pub(crate) struct Freeing(Window);
+
+impl Freeing {
+    /// The host has refused to free it.
+    pub(crate) fn failed(mut self) {
+        let mut windows = Changed::new();
+        let window = windows.window(self.0.win);
+        window.sent.append(&mut self.0.sent);
+        window.fetched.append(&mut self.0.fetched);
+    }
+}
+
+/// After the world's finalization: nobody will complete what is left.
+pub(crate) fn end_epoch() {
+    let mut windows = Changed::new();
+    // The host may still have the buffers.
+    std::mem::forget(std::mem::take(&mut *windows.0));
+}
+
+/// Whether every call that completes operations is seen: no object is loaded that may make one by the host's own functions, and no other
+/// library stands before this one.
+pub(crate) fn covered() -> bool {
+    if watched_for(BYPASS | FORTRAN | EPOCHS) {
+        return false;
+    }
+    static FIRST: Awaited<bool> = Awaited::new();
+    *FIRST.get_or_init(|| {
+        let names = [
+            c"MPI_Win_fence",
+            c"MPI_Win_flush",
+            c"MPI_Win_flush_local",
+            c"MPI_Win_flush_all",
+            c"MPI_Win_flush_local_all",
+            c"MPI_Win_unlock",
+            c"MPI_Win_unlock_all",
+            c"MPI_Win_complete",
+            c"MPI_Win_free",
+        ];
+        names.iter().all(|name| ours(name))
+    })
+}
+
+/// Whether a call on a window may be converted, as far as is known without its origin's type: the policy has any, its completion is seen, and as many bytes are
+/// meant at the target as at the origin. Nothing is asked that the host would refuse.
+pub(crate) fn may_convert(host: &Host, call: Call, origin: Given, target: Given) -> bool {
+    if host.abi.is_none() || !policy(host).any(call) {
+        return false;
+    }
+    gpu::refresh();
+    let bytes = bytes(host, origin);
+    covered() && bytes.is_some() && bytes == bytes_at(host, target)
+}
+
+/// Bytes of a buffer of a type that we convert.
+fn bytes(host: &Host, given: Given) -> Option<i64> {
+    match table::find(given.datatype & host.mask) {
+        Found::Convert(entry) => entry.size().checked_mul(given.count),
+        Found::Pass | Found::Unknown => None,
+    }
+}
+
+/// The same of one that may be of a named type too.
+fn bytes_at(host: &Host, given: Given) -> Option<i64> {
+    let handle = given.datatype & host.mask;
+    if host.named(handle).is_none() {
+        return bytes(host, given);
+    }
+    let mut size = 0;
+    // SAFETY: a named type of the host's, a number to write to.
+    let code = unsafe { host.f.type_size?(handle, &raw mut size) };
+    (code == 0).then(|| i64::from(size).checked_mul(given.count)).flatten()
+}

@@ -1,0 +1,365 @@
+//! Windows: what is put or accumulated is packed first, what is got with a request is unpacked after.
+//!
+//! Only the origin is converted; the target's arguments are the program's. Not here: gets without a request, which would have to be unpacked in
+//! the call that ends their epoch.
+
+use std::ffi::{c_int, c_void};
+
+use ddtc::policy::Call;
+
+use super::nonblocking::{before, start};
+use crate::forms::{Form, Forms, Length, forward};
+use crate::handles::{NO_HOST, On, handle_at, missing};
+use crate::host::{HandleWord, Host, host};
+use crate::messages::Given;
+use crate::requests::{self, Operation};
+use crate::signatures::{Aint, Handle, In, Int, Out};
+use crate::staged::Staged;
+use crate::windows::{self, covered, may_convert};
+
+type PutFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle) -> c_int;
+type RputFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
+type RgetFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
+type AccumulateFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Handle) -> c_int;
+type RaccumulateFn<N> =
+    unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Handle, Out) -> c_int;
+
+/// An operation: what the program says of its origin and of its target, which has no address here.
+#[derive(Clone, Copy)]
+struct Operands {
+    origin: Given,
+    target: Int,
+    there: Given,
+}
+
+impl Operands {
+    #[inline]
+    fn new<N: Length>(
+        origin: In,
+        count: N,
+        datatype: Handle,
+        target: Int,
+        target_count: N,
+        target_type: Handle,
+    ) -> Operands {
+        let there = Given { buf: std::ptr::null_mut(), count: target_count.wide(), datatype: target_type };
+        Operands { origin: Given { buf: origin.cast_mut(), count: count.wide(), datatype }, target, there }
+    }
+
+    /// Packs the origin of a call that makes no request. What is staged, and what the host is given.
+    ///
+    /// # Safety
+    /// As the call: if the host would succeed, the origin is what is given.
+    #[inline]
+    unsafe fn staged(&self, host: &'static Host, call: Call, most: i64) -> (Staged, Given) {
+        let mut staged = Staged::new(host, most);
+        if !may_convert(host, call, self.origin, self.there) {
+            return (staged, self.origin);
+        }
+        // SAFETY: as the caller promises.
+        let instead = unsafe { staged.origin(call, self.origin, self.target) };
+        // An object that was loaded meanwhile is known now.
+        if staged.is_empty() || covered() {
+            (staged, instead)
+        } else {
+            (Staged::new(host, most), self.origin)
+        }
+    }
+
+    /// The same for a call that makes one.
+    ///
+    /// # Safety
+    /// As [`Operands::staged`].
+    #[inline]
+    unsafe fn requested(
+        &self,
+        host: &'static Host,
+        call: Call,
+        most: i64,
+        request: *mut c_void,
+    ) -> (Staged, Given) {
+        if !may_convert(host, call, self.origin, self.there) {
+            return (Staged::new(host, most), self.origin);
+        }
+        let (staged, instead) = before(host, request, most, self.origin, |staged| match call {
+            // SAFETY: as the caller promises.
+            Call::Get => unsafe { staged.fetch(self.origin, self.target) },
+            // SAFETY: as the caller promises.
+            _ => unsafe { staged.origin(call, self.origin, self.target) },
+        });
+        if staged.is_empty() || covered() {
+            (staged, instead)
+        } else {
+            (Staged::new(host, most), self.origin)
+        }
+    }
+
+    /// After a call that makes no request: what is staged lives until the call that completes it.
+    fn taken(&self, host: &Host, staged: Staged, win: Handle, code: c_int) -> c_int {
+        if code == 0
+            && let Some(buffer) = staged.into_packed()
+        {
+            windows::sent(win & host.mask, self.target, buffer);
+        }
+        code
+    }
+}
+
+/// # Safety
+/// As `MPI_Put` (MPI 5.0, 12.3.1).
+#[inline]
+pub(super) unsafe fn put<N: Length>(
+    host: &'static Host,
+    forms: Forms<PutFn<c_int>, PutFn<i64>>,
+    origin: In,
+    count: N,
+    datatype: Handle,
+    target: Int,
+    at: Aint,
+    target_count: N,
+    target_type: Handle,
+    win: Handle,
+) -> c_int {
+    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
+    let there = operands.there.count;
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let (staged, o) = operands.staged(host, Call::Put, forms.most::<N>());
+        let code = forward!(
+            N,
+            forms,
+            host,
+            On::Win(win),
+            (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)
+        );
+        operands.taken(host, staged, win, code)
+    }
+}
+
+/// # Safety
+/// As `MPI_Accumulate` (MPI 5.0, 12.3.4).
+#[inline]
+pub(super) unsafe fn accumulate<N: Length>(
+    host: &'static Host,
+    forms: Forms<AccumulateFn<c_int>, AccumulateFn<i64>>,
+    origin: In,
+    count: N,
+    datatype: Handle,
+    target: Int,
+    at: Aint,
+    target_count: N,
+    target_type: Handle,
+    op: Handle,
+    win: Handle,
+) -> c_int {
+    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
+    let there = operands.there.count;
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let (staged, o) = operands.staged(host, Call::Accumulate, forms.most::<N>());
+        let code = forward!(
+            N,
+            forms,
+            host,
+            On::Win(win),
+            (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(op)(win)
+        );
+        operands.taken(host, staged, win, code)
+    }
+}
+
+/// # Safety
+/// As `MPI_Rput` (MPI 5.0, 12.3.5).
+#[inline]
+pub(super) unsafe fn rput<N: Length>(
+    host: &'static Host,
+    forms: Forms<RputFn<c_int>, RputFn<i64>>,
+    origin: In,
+    count: N,
+    datatype: Handle,
+    target: Int,
+    at: Aint,
+    target_count: N,
+    target_type: Handle,
+    win: Handle,
+    request: Out,
+) -> c_int {
+    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
+    let there = operands.there.count;
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let (staged, o) = operands.requested(host, Call::Put, forms.most::<N>(), request);
+        start(host, request, Operation::once(staged), || {
+            forward!(
+                N,
+                forms,
+                host,
+                On::Win(win),
+                (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)(request)
+            )
+        })
+    }
+}
+
+/// # Safety
+/// As `MPI_Raccumulate` (MPI 5.0, 12.3.5).
+#[inline]
+pub(super) unsafe fn raccumulate<N: Length>(
+    host: &'static Host,
+    forms: Forms<RaccumulateFn<c_int>, RaccumulateFn<i64>>,
+    origin: In,
+    count: N,
+    datatype: Handle,
+    target: Int,
+    at: Aint,
+    target_count: N,
+    target_type: Handle,
+    op: Handle,
+    win: Handle,
+    request: Out,
+) -> c_int {
+    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
+    let there = operands.there.count;
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let (staged, o) = operands.requested(host, Call::Accumulate, forms.most::<N>(), request);
+        start(host, request, Operation::once(staged), || {
+            forward!(
+                N,
+                forms,
+                host,
+                On::Win(win),
+                (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(op)(win)(request)
+            )
+        })
+    }
+}
+
+/// # Safety
+/// As `MPI_Rget` (MPI 5.0, 12.3.5).
+#[inline]
+pub(super) unsafe fn rget<N: Length>(
+    host: &'static Host,
+    forms: Forms<RgetFn<c_int>, RgetFn<i64>>,
+    origin: Out,
+    count: N,
+    datatype: Handle,
+    target: Int,
+    at: Aint,
+    target_count: N,
+    target_type: Handle,
+    win: Handle,
+    request: Out,
+) -> c_int {
+    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
+    let there = operands.there.count;
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let (staged, o) = operands.requested(host, Call::Get, forms.most::<N>(), request);
+        let fetched = staged.fetched();
+        let code = start(host, request, Operation::once(staged), || {
+            forward!(
+                N,
+                forms,
+                host,
+                On::Win(win),
+                (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)(request)
+            )
+        });
+        // None has it if the request was refused, or is complete and the get unpacked.
+        if let Some(fetched) = fetched.filter(|fetched| fetched.strong_count() > 0) {
+            windows::fetching(win & host.mask, target, fetched);
+        }
+        code
+    }
+}
+
+/// Runs a call that completes the operations on a window, those with one target if `target` says so.
+///
+/// # Safety
+/// `call` must complete them if it succeeds.
+#[inline]
+unsafe fn end(
+    host: &'static Host,
+    win: HandleWord,
+    target: Option<c_int>,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
+    if !windows::any() {
+        return call();
+    }
+    let ending = windows::ending(win & host.mask, target);
+    let code = call();
+    if code == 0 {
+        // SAFETY: as the caller promises.
+        unsafe { ending.succeeded(host) };
+    } else {
+        ending.failed();
+    }
+    code
+}
+
+/// # Safety
+/// As `MPI_Win_fence` (MPI 5.0, 12.5.1).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Win_fence(assertion: c_int, win: HandleWord) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(fence) = host.f.win_fence else { return missing(host) };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        if host.abi.is_some_and(|abi| assertion & abi.mode_noprecede != 0) {
+            // It completes nothing.
+            return fence(assertion, win);
+        }
+        end(host, win, None, || fence(assertion, win))
+    }
+}
+
+/// Calls about the operations on a window, those with one rank or all of them.
+macro_rules! ends {
+    ($($name:ident $field:ident $section:literal ($($rank:ident)?);)*) => {$(
+        #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($rank: c_int,)? win: HandleWord) -> c_int {
+            let Some(host) = host() else { return NO_HOST };
+            let Some(call) = host.f.$field else { return missing(host) };
+            let (target, _) = (None::<c_int>$(.or(Some($rank)))?, ());
+            // SAFETY: the caller's arguments.
+            unsafe { end(host, win, target, || call($($rank,)? win)) }
+        }
+    )*};
+}
+
+ends! {
+    MPI_Win_flush win_flush "12.5.4" (rank);
+    MPI_Win_flush_local win_flush_local "12.5.4" (rank);
+    MPI_Win_flush_all win_flush_all "12.5.4" ();
+    MPI_Win_flush_local_all win_flush_local_all "12.5.4" ();
+    MPI_Win_unlock win_unlock "12.5.3" (rank);
+    MPI_Win_unlock_all win_unlock_all "12.5.3" ();
+    MPI_Win_complete win_complete "12.5.2" ();
+}
+
+/// # Safety
+/// As `MPI_Win_free` (MPI 5.0, 12.2.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Win_free(win: *mut c_void) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(free) = host.f.win_free else { return missing(host) };
+    // SAFETY: the caller's argument; before the call, which may give the handle's value to another thread's window.
+    unsafe {
+        if requests::live() {
+            // Requests that the program gave up are the window's until they are completed.
+            requests::drain(host);
+        }
+        let handle = if win.is_null() { 0 } else { handle_at(host, win) & host.mask };
+        let freeing = windows::freeing(handle);
+        let code = free(win);
+        if code != 0
+            && let Some(freeing) = freeing
+        {
+            freeing.failed();
+        }
+        code
+    }
+}

@@ -1,0 +1,130 @@
+//! Windows: the same random one-sided operations with the library on all ranks, on some and on none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::messages::{on_some, reports, same};
+use crate::setup::{Host, Run, library, scratch};
+
+const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
+const EPOCHS: u32 = 40;
+
+fn compiled(host: Host, flags: &[&str]) -> PathBuf {
+    let flags: Vec<&str> = ["-Wno-unused-function"].iter().chain(flags).copied().collect();
+    host.compile("windows", &flags)
+}
+
+/// `most`: elements of an operation, at most.
+fn arguments(run: Run, seed: u32, most: u32) -> Run {
+    run.arg(EPOCHS.to_string()).arg(seed.to_string()).arg(most.to_string())
+}
+
+/// Messages packed and unpacked by all ranks together.
+fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
+    let (mut packed, mut unpacked) = (0, 0);
+    for said in reports(folder, ranks) {
+        packed += said["messages_packed"];
+        unpacked += said["messages_unpacked"];
+        assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{said:?}");
+    }
+    (packed, unpacked)
+}
+
+/// What the host says bare, and what is right, by whoever converts.
+fn alike(host: Host, ranks: u32, seed: u32, most: u32) {
+    let program = compiled(host, &[]);
+    let folder = scratch(&format!("windows-{host:?}-{ranks}-{seed}"));
+    let what = format!("{host:?}, {ranks} ranks, seed {seed}");
+    let (bare, _) = arguments(host.ranks(ranks, &program), seed, most).text();
+    assert!(bare.lines().count() >= (2 * EPOCHS * ranks) as usize, "{what}\n{bare}");
+    assert!(!bare.contains("WRONG") && !bare.contains("checked 0"), "{what}\n{bare}");
+    let all = || {
+        let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
+        run.env("DDTC_REPORT", folder.join("report%r"))
+    };
+    same(&what, &arguments(all(), seed, most).text().0, &bare);
+    let (packed, unpacked) = moved(&folder, ranks);
+    assert!(
+        packed > u64::from(30 * ranks) && unpacked > u64::from(ranks),
+        "{what}: {packed} put, {unpacked} got"
+    );
+    if ranks == 2 {
+        let (text, errors) = arguments(all().env("DDTC_CHECK", "1"), seed, most).text();
+        same(&format!("{what}, checked"), &text, &bare);
+        for said in reports(&folder, ranks) {
+            assert_eq!((said["faults_of_ddtc"], said["other_differences_of_host"]), (0, 0), "{errors}");
+        }
+        let (text, _) = arguments(all().env("DDTC_BUFFERS", "1"), seed, most).text();
+        same(&format!("{what}, capped"), &text, &bare);
+    }
+    if ranks > 1 {
+        for parity in 0..2 {
+            let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "all");
+            let (text, _) = arguments(some, seed, most).text();
+            same(&format!("{what}, ranks {parity} of 2"), &text, &bare);
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn windows_are_alike_whoever_converts() {
+    for host in HOSTS {
+        alike(host, 1, 1, 300);
+        alike(host, 2, 2, 300);
+        alike(host, 4, 3, 300);
+    }
+}
+
+/// Past what hosts send at once.
+#[test]
+fn windows_are_alike_for_long_operations() {
+    for host in HOSTS {
+        alike(host, 2, 4, 6000);
+    }
+}
+
+/// Nothing is converted whose completion may not be seen.
+#[test]
+fn windows_are_left_alone_where_epochs_may_end_unseen() {
+    for host in HOSTS {
+        let folder = scratch(&format!("windows-past-{host:?}"));
+        let program = compiled(host, &["-DPAST"]);
+        let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all");
+        let run = run.env("DDTC_REPORT", folder.join("report%r"));
+        arguments(run, 5, 300).text();
+        assert_eq!(moved(&folder, 2), (0, 0), "{host:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+    let host = Host::Intel;
+    let folder = scratch("windows-fortran");
+    let binding = host.root().join("lib/libmpifort.so.12");
+    let both = format!("{} {}", library().display(), binding.display());
+    let run = host.ranks(2, compiled(host, &[])).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
+    arguments(run.env("DDTC_REPORT", folder.join("report%r")), 5, 300).text();
+    assert_eq!(moved(&folder, 2), (0, 0));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Only what a table of the user's has is converted.
+#[test]
+fn windows_follow_the_table() {
+    let host = Host::Mpich;
+    let folder = scratch("windows-table");
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    let table = folder.join("ddtc/policy");
+    let by = |rows: &str| {
+        fs::write(&table, format!("library mpich-5.0.2\n{rows}")).unwrap();
+        let run = host.ranks(2, compiled(host, &[])).preload().env("XDG_CONFIG_HOME", &folder);
+        arguments(run.env("DDTC_REPORT", folder.join("report%r")), 1, 300).text();
+        moved(&folder, 2)
+    };
+    assert_eq!(by("strided-short 1-\nblocks-short 1-\ntable-short 1-\n"), (0, 0));
+    let (packed, unpacked) = by("put blocks-short 1-\nput table-short 1-\n");
+    assert!(packed > 0 && unpacked == 0, "{packed} {unpacked}");
+    let (packed, unpacked) = by("get blocks-short 1-\nget table-short 1-\nget strided-short 1-\n");
+    assert!(packed == 0 && unpacked > 0, "{packed} {unpacked}");
+    let (packed, unpacked) = by("accumulate table-short 1-\naccumulate strided-short 1-\n");
+    assert!(packed > 0 && unpacked == 0, "{packed} {unpacked}");
+    fs::remove_dir_all(folder).unwrap();
+}
