@@ -204,15 +204,18 @@ impl Job<'_> {
         (worse, with.passing())
     }
 
-    /// The tests have messages and collective calls that are converted if all are.
+    /// The tests have messages and collective calls that are converted if all are; those of one rank alone receive none.
     fn converted(&self) {
         let files = fs::read_dir(self.folder).unwrap().map(|file| file.unwrap().path());
         let reports = files.filter(|file| file.to_string_lossy().contains("report-"));
         let all: Vec<_> = reports.map(|file| report(&fs::read_to_string(file).unwrap())).collect();
-        for name in ["messages_packed", "messages_unpacked"] {
-            assert!(all.iter().map(|said| said[name]).sum::<u64>() > 0, "{self}: {name} of {}", all.len());
-        }
-        assert_eq!(all.iter().map(|said| said["panics"]).sum::<u64>(), 0, "{self}");
+        let sum = |name: &str| all.iter().map(|said| said[name]).sum::<u64>();
+        let (packed, unpacked) = (sum("messages_packed"), sum("messages_unpacked"));
+        assert!(
+            packed > 0 && (unpacked > 0 || self.ranks == 1),
+            "{self}: {packed} packed, {unpacked} unpacked"
+        );
+        assert_eq!(sum("panics"), 0, "{self}");
     }
 }
 
