@@ -9,15 +9,16 @@ use std::ffi::{CStr, CString, c_int, c_void};
 
 use ddtc::process::Awaited;
 
+use crate::gpu;
 use crate::guard::guard;
 use crate::handles::handle_at;
-use crate::host::{HandleWord, Host, function_of, ours};
+use crate::host::{HandleWord, Host, Opened, loaded_objects, ours};
 use crate::inside::Inside;
 use crate::objects;
 use crate::requests::{self, Operation};
 use crate::staged::Staged;
 use crate::status::Status;
-use crate::watch::{BINDING, BYPASS, reasons, unwatch, watch};
+use crate::watch::{BINDING, BYPASS, reasons, watch};
 
 /// Names that start or complete requests which this library converts.
 const CALLS: [&CStr; 17] = [
@@ -55,6 +56,7 @@ pub(crate) fn may_be_covered(host: &Host) -> bool {
 /// Whether every completion of a request that is started now will be seen. Asked between the initialization and the finalization of the
 /// world.
 pub(crate) fn covered(host: &'static Host) -> bool {
+    gpu::refresh_now();
     may_be_covered(host) && (reasons() & BINDING == 0 || follow(host))
 }
 
@@ -67,10 +69,10 @@ fn follow(host: &'static Host) -> bool {
     let integers = host.abi.is_some_and(|abi| abi.handle_bytes == size_of::<c_int>());
     let all = || bindings.iter().all(|binding| arrives(host, binding));
     let followed = integers && guard(all).unwrap_or(false);
-    if !followed {
+    if followed {
+        objects::tried(&bindings);
+    } else {
         watch(BYPASS);
-    } else if objects::tried(&bindings) {
-        unwatch(BINDING);
     }
     followed
 }
@@ -108,6 +110,10 @@ const FUNCTIONS: [(&str, &[Argument]); 15] = [
 
 /// Whether every call of a binding's functions, in every spelling that it has, comes to this library.
 fn arrives(host: &'static Host, binding: &str) -> bool {
+    let Some(opened) = Opened::loaded(binding) else {
+        // The program has closed it.
+        return !loaded_objects().iter().any(|object| object == binding);
+    };
     FUNCTIONS.iter().all(|&(name, arguments)| {
         let upper = name.to_uppercase();
         let spellings =
@@ -115,7 +121,7 @@ fn arrives(host: &'static Host, binding: &str) -> bool {
         let names = spellings.into_iter().flatten().chain([format!("MPI_{upper}"), format!("PMPI_{upper}")]);
         let mut functions: Vec<*mut c_void> = names
             .filter_map(|name| CString::new(name).ok())
-            .map(|name| function_of(binding, &name))
+            .map(|name| opened.function(binding, &name))
             .filter(|function| !function.is_null())
             .collect();
         functions.sort_unstable();

@@ -3,12 +3,13 @@
 //!
 //! A runtime may come into the process at any time. The number of loaded objects is read again when the coarse clock has moved on
 //! (a few milliseconds): loading and starting a GPU runtime takes far longer than that, so no device memory can be older
-//! than our knowledge of the runtime that gave it out.
+//! than our knowledge of the runtime that gave it out. A small library that completes requests is loaded in less than that, so before one is
+//! converted the number is read in any case.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
-use crate::host::{loaded_objects, loads};
+use crate::host::{Opened, loaded_objects, loads};
 use crate::objects;
 use crate::watch::{GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
 
@@ -23,9 +24,10 @@ const CUDA_HOST: u32 = 1;
 static CUDA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// When and at which number of loads the loaded objects were looked at.
+/// When and at which numbers of loads and unloads the loaded objects were looked at.
 static TICK: AtomicI64 = AtomicI64::new(-1);
 static LOADS: AtomicU64 = AtomicU64::new(0);
+static UNLOADS: AtomicU64 = AtomicU64::new(0);
 
 /// Looks for GPU runtimes if the clock has moved on.
 #[inline]
@@ -39,13 +41,18 @@ pub(crate) fn refresh() {
     }
 }
 
+/// Looks for objects that were loaded, whatever the clock says.
+pub(crate) fn refresh_now() {
+    look(TICK.load(Ordering::Acquire));
+}
+
 #[cold]
 fn look(tick: i64) {
-    let loads = loads();
+    let (loads, unloads) = loads();
     // Known only when all is looked at: a thread that comes meanwhile looks too, and none waits, since a constructor may call.
-    if LOADS.load(Ordering::Acquire) != loads {
+    if LOADS.load(Ordering::Acquire) != loads || UNLOADS.load(Ordering::Acquire) != unloads {
         let loaded = loaded_objects();
-        objects::look(&loaded);
+        objects::look(&loaded, unloads);
         for object in loaded {
             let file = object.rsplit('/').next().unwrap_or("");
             if file.starts_with("libcuda.so") {
@@ -60,18 +67,16 @@ fn look(tick: i64) {
             }
         }
         LOADS.store(loads, Ordering::Release);
+        UNLOADS.store(unloads, Ordering::Release);
     }
     TICK.store(tick, Ordering::Release);
 }
 
-fn learn(query: &AtomicPtr<c_void>, object: &str, name: &std::ffi::CStr) {
-    let Ok(object) = std::ffi::CString::new(object) else { return };
-    // SAFETY: C strings; RTLD_NOLOAD runs no code.
-    let found = unsafe {
-        let handle = libc::dlopen(object.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
-        if handle.is_null() { std::ptr::null_mut() } else { libc::dlsym(handle, name.as_ptr()) }
-    };
+fn learn(query: &AtomicPtr<c_void>, object: &str, name: &CStr) {
+    let Some(runtime) = Opened::loaded(object) else { return };
+    let found = runtime.symbol(name);
     if !found.is_null() {
+        runtime.keep();
         query.store(found, Ordering::Release);
         watch(GPU);
     }

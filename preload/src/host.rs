@@ -407,40 +407,35 @@ pub(crate) fn object_of(address: *const c_void) -> String {
 /// A scope in which `name` is found: that of the caller, the global one, or that of any loaded object.
 fn find_scope(name: &CStr) -> Option<*mut c_void> {
     let ours = object_of(find_scope as *const c_void);
-    if let Some(caller) = caller(&ours) {
-        let scope = open_loaded(&caller);
-        if !scope.is_null() && !symbol(scope, name).is_null() {
-            return Some(scope);
-        }
+    let has = |object: &str| {
+        let scope = Opened::loaded(object)?;
+        (!scope.symbol(name).is_null()).then(|| scope.keep())
+    };
+    if let Some(scope) = caller(&ours).and_then(|caller| has(&caller)) {
+        return Some(scope);
     }
     if !symbol(libc::RTLD_DEFAULT, name).is_null() {
         return Some(libc::RTLD_DEFAULT);
     }
-    loaded_objects().iter().filter(|object| **object != ours).find_map(|object| {
-        let scope = open_loaded(object);
-        (!scope.is_null() && !symbol(scope, name).is_null()).then_some(scope)
-    })
+    loaded_objects().iter().filter(|object| **object != ours).find_map(|object| has(object))
 }
 
 /// A function of some other loaded object that has the name of a wrapper.
 pub(crate) fn behind(name: &str) -> *mut c_void {
     let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
     let ours = object_of(find_scope as *const c_void);
-    let others = loaded_objects().into_iter().filter(|object| *object != ours);
-    let found = others.map(|object| symbol(open_loaded(&object), &name));
-    found.into_iter().find(|f| !f.is_null() && object_of(*f) != ours).unwrap_or(std::ptr::null_mut())
+    let mut others = loaded_objects().into_iter().filter(|object| *object != ours);
+    let found = others.find_map(|object| {
+        let scope = Opened::loaded(&object)?;
+        let found = scope.symbol(&name);
+        (!found.is_null() && object_of(found) != ours).then(|| (scope.keep(), found).1)
+    });
+    found.unwrap_or(std::ptr::null_mut())
 }
 
 /// Whether the program's calls of a function come here.
 pub(crate) fn ours(name: &CStr) -> bool {
     object_of(symbol(libc::RTLD_DEFAULT, name)) == object_of(find_scope as *const c_void)
-}
-
-/// A function that a loaded object has itself, or null.
-pub(crate) fn function_of(object: &str, name: &CStr) -> *mut c_void {
-    let scope = open_loaded(object);
-    let found = if scope.is_null() { std::ptr::null_mut() } else { symbol(scope, name) };
-    if !found.is_null() && object_of(found) == object { found } else { std::ptr::null_mut() }
 }
 
 /// The object that called into us: the first one on the stack that is not this library.
@@ -452,11 +447,40 @@ fn caller(ours: &str) -> Option<String> {
     stack.iter().map(|&address| object_of(address)).find(|object| object != ours && !object.is_empty())
 }
 
-/// A loaded object by its file name, without loading anything. Never closed: it is the host or on the way to it.
-fn open_loaded(object: &str) -> *mut c_void {
-    let Ok(name) = CString::new(object) else { return std::ptr::null_mut() };
-    // SAFETY: a C string; RTLD_NOLOAD runs no code of the object.
-    unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) }
+/// A loaded object, held: the program may close it, and then it must go.
+pub(crate) struct Opened(*mut c_void);
+
+impl Opened {
+    /// A loaded object by its file name, without loading anything.
+    pub(crate) fn loaded(object: &str) -> Option<Opened> {
+        let name = CString::new(object).ok()?;
+        // SAFETY: a C string; RTLD_NOLOAD runs no code of the object.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+        (!handle.is_null()).then(|| Opened(handle))
+    }
+
+    /// A function that the object or one that it needs has, or null.
+    pub(crate) fn symbol(&self, name: &CStr) -> *mut c_void {
+        symbol(self.0, name)
+    }
+
+    /// A function that the object has itself, or null.
+    pub(crate) fn function(&self, object: &str, name: &CStr) -> *mut c_void {
+        let found = self.symbol(name);
+        if !found.is_null() && object_of(found) == object { found } else { std::ptr::null_mut() }
+    }
+
+    /// Never closed: it is the host, on the way to it, or a tool that was asked for.
+    pub(crate) fn keep(self) -> *mut c_void {
+        std::mem::ManuallyDrop::new(self).0
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // SAFETY: a handle of ours.
+        unsafe { libc::dlclose(self.0) };
+    }
 }
 
 /// File names of all loaded objects.
@@ -478,15 +502,15 @@ pub(crate) fn loaded_objects() -> Vec<String> {
     names
 }
 
-/// How often objects were loaded so far: cheap, to notice that one more was.
-pub(crate) fn loads() -> u64 {
-    unsafe extern "C" fn read(info: *mut libc::dl_phdr_info, _size: usize, adds: *mut c_void) -> c_int {
-        // SAFETY: `adds` is the number below, and the loader's record is valid during the call.
-        unsafe { *adds.cast::<u64>() = (*info).dlpi_adds };
+/// How often objects were loaded and unloaded so far: cheap, to notice that one more was.
+pub(crate) fn loads() -> (u64, u64) {
+    unsafe extern "C" fn read(info: *mut libc::dl_phdr_info, _size: usize, counts: *mut c_void) -> c_int {
+        // SAFETY: `counts` are the numbers below, and the loader's record is valid during the call.
+        unsafe { *counts.cast::<(u64, u64)>() = ((*info).dlpi_adds, (*info).dlpi_subs) };
         1
     }
-    let mut adds = 0u64;
+    let mut counts = (0u64, 0u64);
     // SAFETY: as above.
-    unsafe { libc::dl_iterate_phdr(Some(read), (&raw mut adds).cast()) };
-    adds
+    unsafe { libc::dl_iterate_phdr(Some(read), (&raw mut counts).cast()) };
+    counts
 }

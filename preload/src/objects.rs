@@ -9,8 +9,8 @@ use std::ffi::{CStr, c_int, c_void};
 
 use ddtc::process::{Lazy, Mutex};
 
-use crate::host::{function_of, object_of};
-use crate::watch::{BINDING, BYPASS, EPOCHS, FORTRAN, watch};
+use crate::host::{Opened, object_of};
+use crate::watch::{BINDING, BYPASS, EPOCHS, FORTRAN, unwatch, watch};
 
 /// What follows `PMPI_` in the names of functions that start, complete or free requests which live.
 const COMPLETING: [&str; 15] = [
@@ -48,17 +48,27 @@ const ENDING: [&str; 9] = [
 const WAITS: [&CStr; 6] =
     [c"pmpi_wait_", c"pmpi_wait", c"pmpi_wait__", c"PMPI_WAIT", c"mpi_wait_f08_", c"mpi_wait_"];
 
-/// Objects that were looked at, by their files.
-static SEEN: Lazy<Mutex<HashSet<String>>> = Lazy::new(Mutex::default);
+/// Objects that were looked at, by their files, since the last unload of one: another may have the name of that.
+static SEEN: Lazy<Mutex<Seen>> = Lazy::new(Mutex::default);
 /// Bindings of the host's of which nobody knows yet where their calls arrive.
 static UNPROVEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Looks at objects that were not looked at before. The program itself has no name.
-pub(crate) fn look(objects: &[String]) {
+#[derive(Default)]
+struct Seen {
+    unloads: u64,
+    files: HashSet<String>,
+}
+
+/// Looks at objects that were not looked at before. The program itself has no name. `unloads`: how often one was unloaded before they were listed.
+pub(crate) fn look(objects: &[String], unloads: u64) {
     let unseen: HashSet<String> = {
-        let seen = SEEN.lock();
+        let mut seen = SEEN.lock();
+        if seen.unloads < unloads {
+            *seen = Seen { unloads, files: HashSet::new() };
+        }
+        let known = |object: &str| seen.unloads == unloads && seen.files.contains(object);
         let with_program = objects.iter().map(String::as_str).chain([""]);
-        with_program.filter(|object| !seen.contains(*object)).map(str::to_owned).collect()
+        with_program.filter(|object| !known(object)).map(str::to_owned).collect()
     };
     if unseen.is_empty() {
         return;
@@ -66,16 +76,14 @@ pub(crate) fn look(objects: &[String]) {
     let ours = object_of(look as *const c_void);
     for object in &unseen {
         let file = object.rsplit('/').next().unwrap_or("");
-        if *object == ours
-            || object.is_empty()
-            || WAITS.iter().all(|name| function_of(object, name).is_null())
-        {
+        if *object == ours || object.is_empty() || !is_binding(object) {
             continue;
         }
         watch(FORTRAN);
         if file.starts_with("libmpifort") {
             // MPICH and those that come from it: one library for all Fortran.
-            UNPROVEN.lock().push(object.clone());
+            let mut unproven = UNPROVEN.lock();
+            unproven.push(object.clone());
             watch(BINDING);
         } else {
             watch(BYPASS);
@@ -90,7 +98,16 @@ pub(crate) fn look(objects: &[String]) {
     if search.ends {
         watch(EPOCHS);
     }
-    SEEN.lock().extend(unseen);
+    let mut seen = SEEN.lock();
+    if seen.unloads == unloads {
+        seen.files.extend(unseen);
+    }
+}
+
+/// Whether an object has a Fortran `MPI_WAIT`.
+fn is_binding(object: &str) -> bool {
+    let opened = Opened::loaded(object);
+    opened.is_some_and(|opened| WAITS.iter().any(|name| !opened.function(object, name).is_null()))
 }
 
 /// Bindings that nobody has tried yet.
@@ -98,11 +115,13 @@ pub(crate) fn unproven() -> Vec<String> {
     UNPROVEN.lock().clone()
 }
 
-/// These bindings were tried. True if no other is left.
-pub(crate) fn tried(bindings: &[String]) -> bool {
+/// These bindings were tried, and their calls arrive.
+pub(crate) fn tried(bindings: &[String]) {
     let mut left = UNPROVEN.lock();
     left.retain(|binding| !bindings.contains(binding));
-    left.is_empty()
+    if left.is_empty() {
+        unwatch(BINDING);
+    }
 }
 
 struct Search<'a> {

@@ -9,6 +9,7 @@ use ddtc::policy::Call;
 
 use crate::files::{self, At, View};
 use crate::forms::{Form, Forms, Length, forward};
+use crate::gpu;
 use crate::handles::{NO_HOST, On, missing};
 use crate::host::{HandleWord, Host, host};
 use crate::messages::Given;
@@ -54,7 +55,11 @@ unsafe fn read_into(host: &'static Host, file: HandleWord, at: At, given: Given)
 
 /// What was staged, or nothing where a binding that was loaded meanwhile may have changed the view.
 fn kept(host: &'static Host, staged: Staged, given: Given, instead: Given) -> (Staged, Given) {
-    if staged.is_empty() || files::covered() { (staged, instead) } else { (Staged::new(host, MOST), given) }
+    if staged.is_empty() {
+        return (staged, given);
+    }
+    gpu::refresh_now();
+    if files::covered() { (staged, instead) } else { (Staged::new(host, MOST), given) }
 }
 
 /// # Safety

@@ -9,6 +9,7 @@ use ddtc::policy::Call;
 
 use super::nonblocking::{before, start};
 use crate::forms::{Form, Forms, Length, forward};
+use crate::gpu;
 use crate::handles::{NO_HOST, On, handle_at, missing};
 use crate::host::{HandleWord, Host, host};
 use crate::messages::Given;
@@ -58,12 +59,12 @@ impl Operands {
         }
         // SAFETY: as the caller promises.
         let instead = unsafe { staged.origin(call, self.origin, self.target) };
-        // An object that was loaded meanwhile is known now.
-        if staged.is_empty() || covered() {
-            (staged, instead)
-        } else {
-            (Staged::new(host, most), self.origin)
+        if staged.is_empty() {
+            return (staged, self.origin);
         }
+        gpu::refresh_now();
+        // An object that was loaded meanwhile is known now.
+        if covered() { (staged, instead) } else { (Staged::new(host, most), self.origin) }
     }
 
     /// The same for a call that makes one.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::clients::{compile, manifest, tool};
 use crate::messages::reports;
-use crate::setup::{Host, library, report, scratch, sources};
+use crate::setup::{Host, Run, library, report, scratch, sources};
 
 /// `name.f90` with these libraries, in this folder.
 fn fortran(folder: &Path, name: &str, libraries: &[PathBuf]) -> PathBuf {
@@ -23,8 +23,12 @@ fn fortran(folder: &Path, name: &str, libraries: &[PathBuf]) -> PathBuf {
 
 /// Messages that a program under the library has packed and unpacked, which must get every byte.
 fn moved(host: Host, program: &Path, folder: &Path, preload: &str) -> (u64, u64) {
+    moved_by(host, host.run(program), folder, preload)
+}
+
+fn moved_by(host: Host, run: Run, folder: &Path, preload: &str) -> (u64, u64) {
     let file = folder.join("report");
-    let run = host.run(program).env("LD_PRELOAD", preload).env("DDTC_POLICY", "all");
+    let run = run.env("LD_PRELOAD", preload).env("DDTC_POLICY", "all");
     let (text, errors) = run.env("DDTC_REPORT", &file).text();
     assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
     let said = report(&fs::read_to_string(&file).unwrap());
@@ -42,6 +46,94 @@ fn bindings(host: Host, folder: &Path, file: &str, flags: &[&str]) -> PathBuf {
     let library = folder.join(file);
     fs::copy(host.compile("halves", &all), &library).unwrap();
     library
+}
+
+/// Bindings that come while requests live: what was converted completes, by the binding too where that is followed; what is started afterwards is converted
+/// only there.
+#[test]
+fn bindings_may_come_late() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let program = host.compile("late", &["-ldl"]);
+        let integers = host != Host::OpenMpi;
+        for (file, flags, how) in [
+            ("libmpifort.so.12", &["-DFOLLOWED"][..], "f"),
+            ("libmpifort.so.12", &["-DFOLLOWED"], "fg"),
+            ("libmpifort.so.12", &["-DFOLLOWED", "-DPAST"], ""),
+            ("libmpifort.so.12", &[], ""),
+            ("libbindings.so", &["-DFOLLOWED"], "f"),
+            ("libbindings.so", &[], "g"),
+        ] {
+            let folder = scratch(&format!("late-{host:?}-{}-{how}-{file}", flags.len()));
+            let late = bindings(host, &folder, file, flags);
+            let (packed, unpacked) =
+                moved_by(host, host.run(&program).arg(&late).arg(how), &folder, &preload());
+            // Persistent, pending and persistent again; afterwards one in the same tick, and four rounds.
+            let followed = integers && (file, flags) == ("libmpifort.so.12", &["-DFOLLOWED"][..]);
+            let received = 24 + if followed { 33 } else { 0 };
+            assert_eq!((packed, unpacked), (57, received), "{host:?} {file} {flags:?} {how}");
+            fs::remove_dir_all(folder).unwrap();
+        }
+    }
+}
+
+/// A plugin that the program closes is closed, and what takes its name is looked at anew.
+#[test]
+fn objects_come_and_go() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let program = host.compile("late", &["-ldl"]);
+        let folder = scratch(&format!("come-and-go-{host:?}"));
+        let plugin = refers(&folder, "puts");
+        let run = |late: &Path| host.run(&program).arg(late).arg("").arg(&plugin);
+        let (bare, _) = run(&bindings(host, &folder, "libnext.so", &[])).text();
+        assert_eq!(bare.trim(), "wrong 0", "{host:?}");
+        let plugin = refers(&folder, "puts");
+        let late = bindings(host, &folder, "libnext.so", &[]);
+        let run = host.run(&program).arg(late).arg("").arg(plugin);
+        assert_eq!(moved_by(host, run, &folder, &preload()), (58, 25), "{host:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// Bindings that were linked statically: what calls C is followed, what does not is seen, however the program is linked.
+#[test]
+fn bindings_may_be_static() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        for (flags, followed) in
+            [(&["-DFOLLOWED"][..], true), (&["-DFOLLOWED", "-DPAST"], false), (&[], false)]
+        {
+            for link in
+                [&["-no-pie"][..], &["-pie", "-Wl,-z,now"], &["-pie", "-Wl,-z,lazy"], &["-pie", "-rdynamic"]]
+            {
+                let folder = scratch(&format!("static-{host:?}-{}-{}", flags.len(), link.concat()));
+                let program = folder.join("receiver");
+                let mut compiler = Command::new(host.compiler());
+                let object = folder.join("halves.o");
+                compiler
+                    .args(["-O1", "-c", if link[0] == "-pie" { "-fPIC" } else { "-fno-pic" }])
+                    .args(flags);
+                compiler.args(if link.len() == 2 { &["-fno-plt"][..] } else { &[] });
+                compile(compiler.arg("-o").arg(&object).arg(sources().join("halves.c")));
+                let archive = folder.join("libmpifort.a");
+                compile(Command::new("ar").arg("rcs").arg(&archive).arg(&object));
+                let mut fortran = Command::new("gfortran");
+                fortran
+                    .arg("-o")
+                    .arg(&program)
+                    .arg(manifest("tests/fortran/receiver.f90"))
+                    .args(link)
+                    .arg(archive);
+                fortran.arg(host.root().join("lib/libmpi.so"));
+                compile(fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]));
+                let (packed, unpacked) = moved(host, &program, &folder, &preload());
+                assert_eq!(
+                    (packed >= 80, unpacked >= 80),
+                    (true, followed),
+                    "{host:?} {flags:?} {link:?}: {packed}, {unpacked}"
+                );
+                fs::remove_dir_all(folder).unwrap();
+            }
+        }
+    }
 }
 
 /// A library that refers to a function and never calls it.
