@@ -5,6 +5,7 @@
 //! call that completes it, and dropped after that has succeeded. A get with a request is unpacked when the first of the two happens: its request is completed,
 //! or an operation of the window that completes it. No lock is held across a call of the host.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -56,18 +57,58 @@ impl Fetched {
     }
 }
 
+/// Lists by the rank of their target.
+struct Targets<T> {
+    lists: BTreeMap<c_int, Vec<T>>,
+    len: usize,
+}
+
+impl<T> Targets<T> {
+    const fn new() -> Targets<T> {
+        Targets { lists: BTreeMap::new(), len: 0 }
+    }
+
+    fn list(&mut self, target: c_int) -> &mut Vec<T> {
+        self.lists.entry(target).or_default()
+    }
+
+    fn push(&mut self, target: c_int, item: T) {
+        self.list(target).push(item);
+        self.len += 1;
+    }
+
+    /// Takes out the list of one target, or all.
+    fn take(&mut self, target: Option<c_int>) -> Targets<T> {
+        let Some(target) = target else { return std::mem::replace(self, Targets::new()) };
+        let mut taken = Targets::new();
+        if let Some(list) = self.lists.remove(&target) {
+            taken.len = list.len();
+            taken.lists.insert(target, list);
+            self.len -= taken.len;
+        }
+        taken
+    }
+
+    fn append(&mut self, other: Targets<T>) {
+        for (target, mut items) in other.lists {
+            self.list(target).append(&mut items);
+        }
+        self.len += other.len;
+    }
+}
+
 /// What is staged for one window.
 struct Window {
     win: HandleWord,
-    /// With the rank of their target.
-    sent: Vec<(c_int, Buffer)>,
-    /// The same; owned by their requests.
-    fetched: Vec<(c_int, Weak<Fetched>)>,
+    /// Packed origins.
+    sent: Targets<Buffer>,
+    /// Owned by their requests.
+    fetched: Targets<Weak<Fetched>>,
 }
 
 impl Window {
     fn len(&self) -> usize {
-        self.sent.len() + self.fetched.len()
+        self.sent.len + self.fetched.len
     }
 }
 
@@ -93,7 +134,7 @@ impl Changed {
 
     fn window(&mut self, win: HandleWord) -> &mut Window {
         let at = self.0.iter().position(|w| w.win == win).unwrap_or_else(|| {
-            self.0.push(Window { win, sent: Vec::new(), fetched: Vec::new() });
+            self.0.push(Window { win, sent: Targets::new(), fetched: Targets::new() });
             self.0.len() - 1
         });
         &mut self.0[at]
@@ -108,50 +149,56 @@ impl Drop for Changed {
 
 /// A put or an accumulate was taken by the host, which may still read the buffer.
 pub(crate) fn sent(win: HandleWord, target: c_int, buffer: Buffer) {
-    Changed::new().window(win).sent.push((target, buffer));
+    Changed::new().window(win).sent.push(target, buffer);
 }
 
 /// A get was taken by the host, and its request is not complete yet.
 pub(crate) fn fetching(win: HandleWord, target: c_int, fetched: Weak<Fetched>) {
     let mut windows = Changed::new();
-    let list = &mut windows.window(win).fetched;
+    let waiting = &mut windows.window(win).fetched;
+    let list = waiting.list(target);
     if list.len() == list.capacity() {
         // Those whose requests have completed meanwhile.
-        list.retain(|(_, fetched)| fetched.strong_count() > 0);
+        let before = list.len();
+        list.retain(|fetched| fetched.strong_count() > 0);
+        let gone = before - list.len();
+        waiting.len -= gone;
     }
-    list.push((target, fetched));
+    waiting.push(target, fetched);
 }
 
 /// What a call completes.
 pub(crate) struct Ending {
     win: HandleWord,
-    sent: Vec<(c_int, Buffer)>,
+    sent: Targets<Buffer>,
     fetched: Vec<Arc<Fetched>>,
 }
 
 /// Before a call that completes the operations on a window, those with one target if `target` says so. Buffers are taken out, gets stay: another thread's
 /// call may complete them first.
 pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
-    let mut ending = Ending { win, sent: Vec::new(), fetched: Vec::new() };
+    let mut ending = Ending { win, sent: Targets::new(), fetched: Vec::new() };
     // Whoever owns one last frees its buffer, which is not done under the lock.
-    let mut others = Vec::new();
+    let mut done = Vec::new();
     let mut windows = Changed::new();
     let Some(window) = windows.0.iter_mut().find(|w| w.win == win) else { return ending };
-    let meant = |rank: c_int| target.is_none_or(|target| target == rank);
-    match target {
-        None => std::mem::swap(&mut window.sent, &mut ending.sent),
-        Some(_) => ending.sent.extend(window.sent.extract_if(.., |&mut (rank, _)| meant(rank))),
+    ending.sent = window.sent.take(target);
+    let mut waiting = window.fetched.take(target);
+    for list in waiting.lists.values_mut() {
+        list.retain(|fetched| {
+            let Some(fetched) = fetched.upgrade() else { return false };
+            let waits = !fetched.unpacked();
+            if waits {
+                ending.fetched.push(fetched)
+            } else {
+                done.push(fetched)
+            }
+            waits
+        });
     }
-    window.fetched.retain(|(rank, fetched)| {
-        let Some(fetched) = fetched.upgrade() else { return false };
-        let waits = !fetched.unpacked();
-        if waits && meant(*rank) {
-            ending.fetched.push(fetched);
-        } else {
-            others.push(fetched);
-        }
-        waits
-    });
+    waiting.lists.retain(|_, list| !list.is_empty());
+    waiting.len = waiting.lists.values().map(Vec::len).sum();
+    window.fetched.append(waiting);
     drop(windows);
     ending
 }
@@ -166,12 +213,11 @@ impl Ending {
             // SAFETY: as the caller promises.
             unsafe { fetched.unpack(host) };
         }
-        drop(self.sent);
     }
 
     /// The host has refused the call.
-    pub(crate) fn failed(mut self) {
-        Changed::new().window(self.win).sent.append(&mut self.sent);
+    pub(crate) fn failed(self) {
+        Changed::new().window(self.win).sent.append(self.sent);
     }
 }
 
@@ -187,11 +233,11 @@ pub(crate) struct Freeing(Window);
 
 impl Freeing {
     /// The host has refused to free it.
-    pub(crate) fn failed(mut self) {
+    pub(crate) fn failed(self) {
         let mut windows = Changed::new();
         let window = windows.window(self.0.win);
-        window.sent.append(&mut self.0.sent);
-        window.fetched.append(&mut self.0.fetched);
+        window.sent.append(self.0.sent);
+        window.fetched.append(self.0.fetched);
     }
 }
 
@@ -254,4 +300,47 @@ fn bytes_at(host: &Host, given: Given) -> Option<i64> {
     // SAFETY: a named type of the host's, a number to write to.
     let code = unsafe { host.f.type_size?(handle, &raw mut size) };
     (code == 0).then(|| i64::from(size).checked_mul(given.count)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // One test: the list is global.
+    #[test]
+    fn buffers_go_with_the_call_that_completes_them() {
+        let staged = || STAGED.load(Ordering::Relaxed);
+        let put = |win, target| sent(win, target, Buffer::get(100).unwrap());
+        for (win, target) in [(1, 0), (1, 0), (1, 3), (2, 0)] {
+            put(win, target);
+        }
+        assert!(any() && staged() == 4);
+        let taken = ending(1, Some(0));
+        assert_eq!((taken.sent.len, staged()), (2, 2));
+        // What was put while the call was under way stays.
+        put(1, 0);
+        taken.failed();
+        assert_eq!((ending(1, Some(7)).sent.len, staged()), (0, 5));
+        assert_eq!((ending(1, Some(0)).sent.len, staged()), (3, 2));
+        assert_eq!((ending(1, None).sent.len, ending(1, None).sent.len, ending(9, None).sent.len), (1, 0, 0));
+        freeing(2).unwrap().failed();
+        assert_eq!(staged(), 1);
+        drop(freeing(2));
+        assert!(!any() && freeing(2).is_none());
+        // Gets whose requests have completed leave no trace.
+        let fetched = || Arc::new(Fetched { staging: Mutex::new(None), unpacked: AtomicBool::new(false) });
+        let waits = fetched();
+        fetching(1, 5, Arc::downgrade(&waits));
+        for _ in 0..1000 {
+            fetching(1, 5, Arc::downgrade(&fetched()));
+        }
+        assert!(staged() < 10);
+        assert_eq!(ending(1, Some(4)).fetched.len(), 0);
+        // Whoever completes it first unpacks it: others still see it.
+        assert_eq!((ending(1, Some(5)).fetched.len(), ending(1, None).fetched.len(), staged()), (1, 1, 1));
+        waits.unpacked.store(true, Ordering::Release);
+        assert_eq!((ending(1, None).fetched.len(), staged()), (0, 0));
+        drop(freeing(1));
+        assert!(WINDOWS.lock().is_empty());
+    }
 }

@@ -3,7 +3,7 @@
  *
  * What must stand in the windows and in what was got is worked out here too, but for what several ranks accumulate at one place.
  *
- * Arguments: epochs, seed, most elements of an operation. Windows are made in every way; epochs are those of fences, of groups, of locks. What is put,
+ * Arguments: epochs, seed, most elements of an operation, anything where ranks share no memory. Windows are made in every way; epochs are those of fences, of groups, of locks. What is put,
  * accumulated or got lies in layouts of each rank's own, whose types are freed as soon as the call has returned; origins are overwritten as soon as they are the
  * program's again, what was got too, before its request is completed. Some calls are wrong. */
 #include "layouts.h"
@@ -212,7 +212,8 @@ int main(int argc, char **argv)
     memory[DYNAMIC] = malloc(bytes);
     MPI_Win_create(memory[CREATED], bytes, 1, MPI_INFO_NULL, world, &wins[CREATED]);
     MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, world, &memory[ALLOCATED], &wins[ALLOCATED]);
-    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, world, &memory[SHARED], &wins[SHARED]);
+    if (argc > 4) MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, world, &memory[SHARED], &wins[SHARED]);
+    else MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, world, &memory[SHARED], &wins[SHARED]);
     MPI_Win_create_dynamic(MPI_INFO_NULL, world, &wins[DYNAMIC]);
     MPI_Win_attach(wins[DYNAMIC], memory[DYNAMIC], bytes);
     MPI_Aint base;

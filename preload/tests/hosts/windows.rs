@@ -30,8 +30,13 @@ fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     (packed, unpacked)
 }
 
-/// What the host says bare, and what is right, by whoever converts.
 fn alike(host: Host, ranks: u32, seed: u32, most: u32) {
+    alike_by(host, ranks, seed, most, |run| run);
+}
+
+/// What the host says bare, and what is right, by whoever converts. `how`: what else a run is given.
+fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> Run) {
+    let arguments = |run: Run, seed, most| how(arguments(run, seed, most));
     let program = compiled(host, &[]);
     let folder = scratch(&format!("windows-{host:?}-{ranks}-{seed}"));
     let what = format!("{host:?}, {ranks} ranks, seed {seed}");
@@ -81,6 +86,44 @@ fn windows_are_alike_whoever_converts() {
 fn windows_are_alike_for_long_operations() {
     for host in HOSTS {
         alike(host, 2, 4, 6000);
+    }
+}
+
+/// Ranks that share no memory.
+#[test]
+fn windows_are_alike_by_messages() {
+    alike_by(Host::Mpich, 2, 6, 600, |run| run.arg("apart").env("MPIR_CVAR_NOLOCAL", "1"));
+    alike_by(Host::Intel, 2, 7, 600, |run| {
+        run.arg("apart").env("I_MPI_FABRICS", "ofi").env("FI_PROVIDER", "tcp")
+    });
+}
+
+/// A get is unpacked once, whichever thread completes it, and a flush returns when it is.
+#[test]
+fn threads_complete_gets_of_each_other() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let program = host.compile("fetchers", &["-Wno-unused-function"]);
+        let folder = scratch(&format!("fetchers-{host:?}"));
+        let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all");
+        let run = run.env("DDTC_REPORT", folder.join("report%r"));
+        let (text, errors) = run.arg("3").arg("300").text();
+        assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
+        let (packed, unpacked) = moved(&folder, 2);
+        assert!(packed > 1000 && unpacked > 1000, "{host:?} {packed} {unpacked}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// Open MPI 5.0 has no large-count forms.
+#[test]
+fn large_counts_that_a_host_has_not_are_raised_on_the_window() {
+    let host = Host::OpenMpi;
+    let program = host.compile("large", &["-Wno-unused-function", "-ldl"]);
+    for policy in ["all", "none"] {
+        let (text, errors) = host.run(&program).preload().env("DDTC_POLICY", policy).text();
+        let line = |call| format!("{call}: raised 1, class 79, wrong 0\n");
+        let expected: String = ["put", "rget", "accumulate"].map(line).concat();
+        assert_eq!(text, expected, "{policy} {errors}");
     }
 }
 
