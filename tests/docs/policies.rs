@@ -14,6 +14,10 @@ const CLEAR: f64 = 1.3;
 /// The same where one machine alone was measured.
 const ALONE: f64 = 2.0;
 
+/// Calls that a user measures: what they gain is the file system's to say, where a read asks for the file's size first; and one-sided operations
+/// were measured in the shared memory of one machine alone.
+const USERS: [Call; 5] = [Call::FileWrite, Call::FileRead, Call::Put, Call::Get, Call::Accumulate];
+
 /// A line of a record: call, class, bytes, and the gain with the noise of both.
 struct Point {
     call: Call,
@@ -80,7 +84,8 @@ fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64) {
 /// on fewer machines than messages: they are converted only where messages of that class and payload are.
 fn said(machines: &Machines) -> Policy {
     let mut policy = Policy::NONE;
-    for (call, class) in Call::ALL.into_iter().flat_map(|call| Class::ALL.map(|class| (call, class))) {
+    let calls = Call::ALL.into_iter().filter(|call| !USERS.contains(call));
+    for (call, class) in calls.flat_map(|call| Class::ALL.map(|class| (call, class))) {
         let (those, enough) = measured(machines, call);
         let points = those.iter().copied().flatten().filter(|p| (p.call, p.class) == (call, class));
         let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
@@ -120,7 +125,7 @@ fn the_machines_stand_side_by_side() {
         "# Gain of converted calls over the bare host's, by machine\n\n\
          Generated from the records of messages and collective calls (`DDTC_BLESS=1 cargo test --test docs`). A payload is shipped as converted where the \
          gain is at least 1.3 beyond twice\nthe noise on every machine; of a machine, the nearest payload measured speaks for it. Where one machine alone has \
-         measured a call, the gain must be 2; collective calls\nare converted only where messages of their class and payload are. Machines are named by the \
+         measured a call, the gain must be 2; collective calls\nare converted only where messages of their class and payload are; nothing is shipped for files and windows. Machines are named by the \
          folders here: CPU model, family, model number, stepping.\n`no`: not converted then, and packing by hand gains nothing either.\n",
     );
     for (host, machines) in records() {
