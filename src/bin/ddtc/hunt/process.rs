@@ -90,6 +90,9 @@ impl std::fmt::Display for How {
     }
 }
 
+/// This program, as it runs: its file may be gone, or be another one since it was built or installed anew.
+const RUNNING: &str = "/proc/self/exe";
+
 /// How to start workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
@@ -172,7 +175,7 @@ impl Worker {
         let failed = NoWorker::Failed;
         let place = start.folder.join(format!("worker-{number}.case"));
         let errors = start.folder.join(format!("worker-{number}.stderr"));
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        let mut command = Command::new(RUNNING);
         let only: Vec<&str> = start.checks.iter().map(|c| c.name()).collect();
         command.arg("hunt-worker").arg("--mpi").arg(&start.mpi).arg("--seed").arg(start.seed.to_string());
         command.arg("--only").arg(only.join(",")).arg("--place").arg(&place);
