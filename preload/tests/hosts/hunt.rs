@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use crate::setup::{Host, command_line, hosts, lossy, scratch};
 
@@ -152,6 +152,25 @@ fn workers_that_end_are_findings_and_the_run_goes_on() {
         assert!(finding.constructors <= 3, "{}", said());
         assert!(found.file("run.json").contains("\"cases\": 300"), "{:?}\n{}", found.files.keys(), said());
     }
+}
+
+/// A program that is built or installed anew takes the place of one that runs, which starts its workers from itself.
+#[test]
+fn a_run_outlives_the_file_of_its_program() {
+    let folder = scratch("hunt-outlives");
+    let program = folder.join("ddtc");
+    std::fs::hard_link(command_line(), &program).unwrap();
+    let mut command = Command::new(&program);
+    command.args(["check", "--jobs", "1", "--cases", "300", "--only", "pack", "--seed", "5", "--mpi"]);
+    command.arg(faulty()).arg("--out").arg(folder.join("out")).arg("-I").arg(include(Host::Mpich));
+    command.env("LD_LIBRARY_PATH", Host::Mpich.root().join("lib")).env("FAULT", "abort");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::fs::remove_file(&program).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = || format!("{}\n{}", lossy(&output.stdout), lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{}", said());
+    assert!(lossy(&output.stdout).contains("\n300 cases in"), "{}", said());
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

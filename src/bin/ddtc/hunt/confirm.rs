@@ -3,11 +3,11 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ddtc::abi::{MPICH, OPEN_MPI, STANDARD};
 
-use super::process::surroundings;
+use super::process::{Clock, surroundings};
 
 /// How to compile for the library.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Compiler {
     guard: PathBuf,
 }
 
-/// A program that runs longer hangs.
+/// A program that runs longer, while the machine lets it, hangs.
 const HANGS: Duration = Duration::from_secs(30);
 
 impl Compiler {
@@ -107,11 +107,11 @@ impl Compiler {
         surroundings(&mut command, &self.mpi);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|e| e.to_string())?;
-        let started = Instant::now();
+        let clock = Clock::of(child.id());
         let status = loop {
             match child.try_wait() {
                 Ok(Some(status)) => break Some(status),
-                Ok(None) if started.elapsed() > HANGS => {
+                Ok(None) if clock.elapsed() > HANGS => {
                     let _ = child.kill();
                     let _ = child.wait();
                     break None;

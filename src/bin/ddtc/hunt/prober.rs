@@ -7,7 +7,7 @@ use ddtc::fuzzing::{rebuilt, shrink};
 
 use super::coverage::features;
 use super::difference::{Check, Class, Difference, rule};
-use super::process::{How, NoWorker, Start, Worker};
+use super::process::{Death, How, NoWorker, Start, Worker, kept_waiting_here};
 use super::protocol::{Reply, Request};
 
 /// A worker for questions, started when there is one.
@@ -67,6 +67,26 @@ impl<'s> Prober<'s> {
         Prober { start, number, worker: None, deaths: 0, hangs: 0, until: Instant::now() }
     }
 
+    /// The worker's reply. What worker or prober were kept waiting by the machine is no time of the question's.
+    fn reply(
+        &mut self,
+        request: &Request,
+        read: fn(&mut Worker) -> Result<Reply, Death>,
+    ) -> Result<Result<Reply, Death>, NoWorker> {
+        let here = kept_waiting_here();
+        let (worker, before) = match &mut self.worker {
+            Some(worker) => {
+                let before = worker.waited;
+                (worker, before)
+            }
+            none => (none.insert(Worker::start(self.start, self.number)?), Duration::ZERO),
+        };
+        worker.ask(request);
+        let reply = read(worker);
+        self.until += worker.waited.saturating_sub(before) + kept_waiting_here().saturating_sub(here);
+        Ok(reply)
+    }
+
     /// What a check shows for `count` instances of a datatype.
     ///
     /// # Errors
@@ -78,12 +98,8 @@ impl<'s> Prober<'s> {
         check: Check,
         times: u32,
     ) -> Result<Vec<Difference>, NoWorker> {
-        let worker = match &mut self.worker {
-            Some(worker) => worker,
-            none => none.insert(Worker::start(self.start, self.number)?),
-        };
-        worker.ask(&Request::Try { datatype: t.to_owned(), large, count, check, times });
-        match worker.answer() {
+        let request = Request::Try { datatype: t.to_owned(), large, count, check, times };
+        match self.reply(&request, Worker::answer)? {
             Ok(Reply::Tried { differences, .. }) => Ok(differences),
             Ok(_) => Ok(Vec::new()),
             Err(death) => {
@@ -97,12 +113,7 @@ impl<'s> Prober<'s> {
 
     /// Datatype, count and form of constructors of a case.
     pub(crate) fn show(&mut self, case: u64) -> Option<(String, u64, bool)> {
-        let worker = match &mut self.worker {
-            Some(worker) => worker,
-            none => none.insert(Worker::start(self.start, self.number).ok()?),
-        };
-        worker.ask(&Request::Show { case });
-        match worker.reply() {
+        match self.reply(&Request::Show { case }, Worker::reply).ok()? {
             Ok(Reply::Shown { case }) => case,
             Ok(_) => None,
             Err(_) => {

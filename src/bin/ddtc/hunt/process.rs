@@ -11,10 +11,46 @@ use std::time::{Duration, Instant};
 use super::difference::Check;
 use super::protocol::{At, Place, Reply, Request};
 
-/// A case takes microseconds, and a window on a loaded machine some milliseconds: what takes this long hangs.
+/// A case takes microseconds: what takes this long, while the machine let it run, hangs.
 const HANGS: Duration = Duration::from_secs(10);
 /// Starting takes longer, more so where many start at once.
 const STARTS: Duration = Duration::from_secs(60);
+
+/// How long a process (its first thread) was ready to run while the machine ran something else, as Linux says; zero where it does not. Limits leave it
+/// out: a machine that is busy for minutes must not make a library look as if it hung.
+pub(crate) fn kept_waiting(process: u32) -> Duration {
+    stalled(&format!("/proc/{process}/schedstat"))
+}
+
+/// The same of the calling thread.
+pub(crate) fn kept_waiting_here() -> Duration {
+    stalled("/proc/thread-self/schedstat")
+}
+
+fn stalled(file: &str) -> Duration {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    // Nanoseconds on a processor, nanoseconds ready for one, and how often.
+    Duration::from_nanos(text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0))
+}
+
+/// Time that passes for a process and the thread that watches it, without what either was kept waiting.
+pub(crate) struct Clock {
+    process: u32,
+    began: Instant,
+    waited: Duration,
+}
+
+impl Clock {
+    pub(crate) fn of(process: u32) -> Clock {
+        let waited = kept_waiting(process) + kept_waiting_here();
+        Clock { process, began: Instant::now(), waited }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        let waited = kept_waiting(self.process) + kept_waiting_here();
+        self.began.elapsed().saturating_sub(waited.saturating_sub(self.waited))
+    }
+}
 
 /// How a worker ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +89,9 @@ impl std::fmt::Display for How {
         }
     }
 }
+
+/// This program, as it runs: its file may be gone, or be another one since it was built or installed anew.
+const RUNNING: &str = "/proc/self/exe";
 
 /// How to start workers.
 #[derive(Clone, Debug)]
@@ -104,6 +143,8 @@ pub(crate) struct Worker {
     replies: Receiver<Reply>,
     place: Place,
     errors: PathBuf,
+    /// How long it was kept waiting until the last reply.
+    pub(crate) waited: Duration,
     pub(crate) about: About,
 }
 
@@ -134,7 +175,7 @@ impl Worker {
         let failed = NoWorker::Failed;
         let place = start.folder.join(format!("worker-{number}.case"));
         let errors = start.folder.join(format!("worker-{number}.stderr"));
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        let mut command = Command::new(RUNNING);
         let only: Vec<&str> = start.checks.iter().map(|c| c.name()).collect();
         command.arg("hunt-worker").arg("--mpi").arg(&start.mpi).arg("--seed").arg(start.seed.to_string());
         command.arg("--only").arg(only.join(",")).arg("--place").arg(&place);
@@ -157,7 +198,7 @@ impl Worker {
             });
         }
         let about = About { version: String::new(), flavour: String::new() };
-        let mut worker = Worker { child, requests, replies, place, errors, about };
+        let mut worker = Worker { child, requests, replies, place, errors, waited: Duration::ZERO, about };
         match worker.next(STARTS) {
             Ok(Reply::Ready { version, flavour }) => {
                 worker.about = About { version, flavour };
@@ -194,22 +235,30 @@ impl Worker {
     }
 
     fn next(&mut self, limit: Duration) -> Result<Reply, Death> {
-        let (mut last, mut since) = (self.place.get(), Instant::now());
+        let reply = self.watched(limit);
+        self.waited = kept_waiting(self.child.id());
+        reply.map_err(|hangs| {
+            if hangs {
+                let _ = self.child.kill();
+            }
+            let how = self.child.wait().map_or(How::Exit(-1), How::of);
+            self.death(if hangs { How::Hang } else { how })
+        })
+    }
+
+    /// The next reply; otherwise whether it hangs, or else has ended.
+    fn watched(&mut self, limit: Duration) -> Result<Reply, bool> {
+        let (mut last, mut since) = (self.place.get(), Clock::of(self.child.id()));
         loop {
             match self.replies.recv_timeout(Duration::from_millis(200)) {
                 Ok(reply) => return Ok(reply),
-                Err(RecvTimeoutError::Disconnected) => {
-                    let how = self.child.wait().map_or(How::Exit(-1), How::of);
-                    return Err(self.death(how));
-                }
+                Err(RecvTimeoutError::Disconnected) => return Err(false),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = self.place.get();
                     if now != last {
-                        (last, since) = (now, Instant::now());
+                        (last, since) = (now, Clock::of(self.child.id()));
                     } else if since.elapsed() > limit {
-                        let _ = self.child.kill();
-                        let _ = self.child.wait();
-                        return Err(self.death(How::Hang));
+                        return Err(true);
                     }
                 }
             }
@@ -241,5 +290,38 @@ impl Drop for Worker {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More loops than processors: some are kept waiting, and that is no time of theirs.
+    #[test]
+    fn what_a_process_is_kept_waiting_is_no_time_of_its_own() {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let mut loops: Vec<Child> = (0..=processors)
+            .map(|_| Command::new("sh").arg("-c").arg("while :; do :; done").spawn().expect("sh is needed"))
+            .collect();
+        let clocks: Vec<Clock> = loops.iter().map(|child| Clock::of(child.id())).collect();
+        let began = Instant::now();
+        let left_out = loop {
+            std::thread::sleep(Duration::from_millis(20));
+            let own = clocks.iter().any(|clock| {
+                let all = clock.began.elapsed();
+                let own = clock.elapsed();
+                own < all && kept_waiting(clock.process) > Duration::ZERO
+            });
+            if own || began.elapsed() > 10 * STARTS {
+                break own;
+            }
+        };
+        for child in &mut loops {
+            child.kill().and_then(|()| child.wait()).unwrap();
+        }
+        assert!(left_out, "Linux's schedstat says nothing");
+        // A process that is gone waits for nothing that is known.
+        assert_eq!(kept_waiting(loops[0].id()), Duration::ZERO);
     }
 }
