@@ -125,6 +125,17 @@ int main(int argc, char **argv) {
   PASS("Neighbor_alltoallw of named types", MPI_Neighbor_alltoallw(user, two, far, both, packed, two, far, both, ring),
        PMPI_Neighbor_alltoallw(user, two, far, both, packed, two, far, both, ring));
   MPI_Comm_free(&ring);
+  /* One-sided operations that pass through, and a call that completes nothing. */
+  char *memory;
+  MPI_Win win;
+  MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_SELF, &memory, &win);
+  MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+  PASS("Put of a named type", MPI_Put(user, 4, MPI_DOUBLE, MPI_PROC_NULL, 0, 4, MPI_DOUBLE, win),
+       PMPI_Put(user, 4, MPI_DOUBLE, MPI_PROC_NULL, 0, 4, MPI_DOUBLE, win));
+  PASS("Put of a derived type", MPI_Put(user, 1, i8, MPI_PROC_NULL, 0, 1, i8, win), PMPI_Put(user, 1, i8, MPI_PROC_NULL, 0, 1, i8, win));
+  PASS("Win_flush", MPI_Win_flush(0, win), PMPI_Win_flush(0, win));
+  MPI_Win_unlock(0, win);
+  MPI_Win_free(&win);
   /* Commit: construct, commit, free; what the library adds is the difference. */
   for (int fresh = 0; fresh < 2; fresh++) {
     double a[ROUNDS], b[ROUNDS];

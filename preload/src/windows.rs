@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use ddtc::policy::Call;
-use ddtc::process::{Awaited, Guard, Mutex};
+use ddtc::process::{Awaited, Mutex};
 
 use crate::gpu;
 use crate::host::{HandleWord, Host, ours};
@@ -57,7 +57,7 @@ impl Fetched {
     }
 }
 
-/// Lists by the rank of their target.
+/// Lists by the rank of their target; those that are empty stay, since a target that was used is used again.
 struct Targets<T> {
     lists: BTreeMap<c_int, Vec<T>>,
     len: usize,
@@ -68,52 +68,57 @@ impl<T> Targets<T> {
         Targets { lists: BTreeMap::new(), len: 0 }
     }
 
-    fn list(&mut self, target: c_int) -> &mut Vec<T> {
-        self.lists.entry(target).or_default()
-    }
-
     fn push(&mut self, target: c_int, item: T) {
-        self.list(target).push(item);
+        self.lists.entry(target).or_default().push(item);
         self.len += 1;
     }
 
-    /// Takes out the list of one target, or all.
-    fn take(&mut self, target: Option<c_int>) -> Targets<T> {
-        let Some(target) = target else { return std::mem::replace(self, Targets::new()) };
-        let mut taken = Targets::new();
-        if let Some(list) = self.lists.remove(&target) {
-            taken.len = list.len();
-            taken.lists.insert(target, list);
-            self.len -= taken.len;
-        }
+    /// The lists of one target, or of all.
+    fn of(&mut self, target: Option<c_int>) -> impl Iterator<Item = (c_int, &mut Vec<T>)> {
+        let range = target.map_or(c_int::MIN..=c_int::MAX, |target| target..=target);
+        self.lists.range_mut(range).map(|(&target, list)| (target, list))
+    }
+
+    /// Takes out what is there for one target, or all.
+    fn take(&mut self, target: Option<c_int>) -> Taken<T> {
+        let lists = self.of(target).filter(|(_, list)| !list.is_empty());
+        let taken: Taken<T> = lists.map(|(target, list)| (target, std::mem::take(list))).collect();
+        self.len -= taken.iter().map(|(_, list)| list.len()).sum::<usize>();
         taken
     }
 
-    fn append(&mut self, other: Targets<T>) {
-        for (target, mut items) in other.lists {
-            self.list(target).append(&mut items);
+    fn append(&mut self, taken: Taken<T>) {
+        for (target, mut items) in taken {
+            self.len += items.len();
+            self.lists.entry(target).or_default().append(&mut items);
         }
-        self.len += other.len;
+    }
+
+    /// Keeps what `wanted` says of one target, or of all.
+    fn retain(&mut self, target: Option<c_int>, mut wanted: impl FnMut(&T) -> bool) {
+        let mut gone = 0;
+        for (_, list) in self.of(target) {
+            let before = list.len();
+            list.retain(&mut wanted);
+            gone += before - list.len();
+        }
+        self.len -= gone;
     }
 }
 
+/// What was taken out, by target.
+type Taken<T> = Vec<(c_int, Vec<T>)>;
+
 /// What is staged for one window.
 struct Window {
-    win: HandleWord,
     /// Packed origins.
     sent: Targets<Buffer>,
     /// Owned by their requests.
     fetched: Targets<Weak<Fetched>>,
 }
 
-impl Window {
-    fn len(&self) -> usize {
-        self.sent.len + self.fetched.len
-    }
-}
-
-/// Windows with something staged: few, so they are looked through.
-static WINDOWS: Mutex<Vec<Window>> = Mutex::new(Vec::new());
+/// Windows that had something staged, until they are freed.
+static WINDOWS: Mutex<BTreeMap<HandleWord, Window>> = Mutex::new(BTreeMap::new());
 
 /// All that is in them, read without the lock.
 static STAGED: AtomicUsize = AtomicUsize::new(0);
@@ -124,81 +129,71 @@ pub(crate) fn any() -> bool {
     STAGED.load(Ordering::Relaxed) != 0
 }
 
-/// The windows, of which one has changed when this is dropped.
-struct Changed(Guard<'static, Vec<Window>>);
-
-impl Changed {
-    fn new() -> Changed {
-        Changed(WINDOWS.lock())
+impl Window {
+    const fn new() -> Window {
+        Window { sent: Targets::new(), fetched: Targets::new() }
     }
 
-    fn window(&mut self, win: HandleWord) -> &mut Window {
-        let at = self.0.iter().position(|w| w.win == win).unwrap_or_else(|| {
-            self.0.push(Window { win, sent: Targets::new(), fetched: Targets::new() });
-            self.0.len() - 1
-        });
-        &mut self.0[at]
+    fn len(&self) -> usize {
+        self.sent.len + self.fetched.len
+    }
+
+    /// Changes what is staged. Under the lock.
+    fn change<T>(&mut self, change: impl FnOnce(&mut Window) -> T) -> T {
+        let before = self.len();
+        let result = change(self);
+        // Wraps where it is less than before.
+        STAGED.fetch_add(self.len().wrapping_sub(before), Ordering::Relaxed);
+        result
     }
 }
 
-impl Drop for Changed {
-    fn drop(&mut self) {
-        STAGED.store(self.0.iter().map(Window::len).sum(), Ordering::Relaxed);
-    }
+/// Changes what is staged for a window.
+fn change<T>(win: HandleWord, change: impl FnOnce(&mut Window) -> T) -> T {
+    WINDOWS.lock().entry(win).or_insert_with(Window::new).change(change)
 }
 
 /// A put or an accumulate was taken by the host, which may still read the buffer.
 pub(crate) fn sent(win: HandleWord, target: c_int, buffer: Buffer) {
-    Changed::new().window(win).sent.push(target, buffer);
+    change(win, |window| window.sent.push(target, buffer));
 }
 
 /// A get was taken by the host, and its request is not complete yet.
 pub(crate) fn fetching(win: HandleWord, target: c_int, fetched: Weak<Fetched>) {
-    let mut windows = Changed::new();
-    let waiting = &mut windows.window(win).fetched;
-    let list = waiting.list(target);
-    if list.len() == list.capacity() {
-        // Those whose requests have completed meanwhile.
-        let before = list.len();
-        list.retain(|fetched| fetched.strong_count() > 0);
-        let gone = before - list.len();
-        waiting.len -= gone;
-    }
-    waiting.push(target, fetched);
+    change(win, |window| {
+        let waiting = &mut window.fetched;
+        if waiting.of(Some(target)).any(|(_, list)| list.len() == list.capacity()) {
+            // Those whose requests have completed meanwhile.
+            waiting.retain(Some(target), |fetched| fetched.strong_count() > 0);
+        }
+        waiting.push(target, fetched);
+    });
 }
 
 /// What a call completes.
 pub(crate) struct Ending {
     win: HandleWord,
-    sent: Targets<Buffer>,
+    sent: Taken<Buffer>,
     fetched: Vec<Arc<Fetched>>,
 }
 
 /// Before a call that completes the operations on a window, those with one target if `target` says so. Buffers are taken out, gets stay: another thread's
 /// call may complete them first.
 pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
-    let mut ending = Ending { win, sent: Targets::new(), fetched: Vec::new() };
+    let mut ending = Ending { win, sent: Vec::new(), fetched: Vec::new() };
     // Whoever owns one last frees its buffer, which is not done under the lock.
     let mut done = Vec::new();
-    let mut windows = Changed::new();
-    let Some(window) = windows.0.iter_mut().find(|w| w.win == win) else { return ending };
-    ending.sent = window.sent.take(target);
-    let mut waiting = window.fetched.take(target);
-    for list in waiting.lists.values_mut() {
-        list.retain(|fetched| {
+    let mut windows = WINDOWS.lock();
+    let Some(window) = windows.get_mut(&win) else { return ending };
+    window.change(|window| {
+        ending.sent = window.sent.take(target);
+        window.fetched.retain(target, |fetched| {
             let Some(fetched) = fetched.upgrade() else { return false };
             let waits = !fetched.unpacked();
-            if waits {
-                ending.fetched.push(fetched)
-            } else {
-                done.push(fetched)
-            }
+            if waits { &mut ending.fetched } else { &mut done }.push(fetched);
             waits
         });
-    }
-    waiting.lists.retain(|_, list| !list.is_empty());
-    waiting.len = waiting.lists.values().map(Vec::len).sum();
-    window.fetched.append(waiting);
+    });
     drop(windows);
     ending
 }
@@ -217,45 +212,48 @@ impl Ending {
 
     /// The host has refused the call.
     pub(crate) fn failed(self) {
-        Changed::new().window(self.win).sent.append(self.sent);
+        change(self.win, |window| window.sent.append(self.sent));
     }
 }
 
 /// A window is about to be freed, and its handle may be that of another one as soon as it is: it is forgotten.
 pub(crate) fn freeing(win: HandleWord) -> Option<Freeing> {
-    let mut windows = Changed::new();
-    let at = windows.0.iter().position(|w| w.win == win)?;
-    Some(Freeing(windows.0.swap_remove(at)))
+    let window = WINDOWS.lock().remove(&win)?;
+    STAGED.fetch_sub(window.len(), Ordering::Relaxed);
+    Some(Freeing { win, window })
 }
 
 /// What was staged for a window that is being freed.
-pub(crate) struct Freeing(Window);
+pub(crate) struct Freeing {
+    win: HandleWord,
+    window: Window,
+}
 
 impl Freeing {
     /// The host has refused to free it.
-    pub(crate) fn failed(self) {
-        let mut windows = Changed::new();
-        let window = windows.window(self.0.win);
-        window.sent.append(self.0.sent);
-        window.fetched.append(self.0.fetched);
+    pub(crate) fn failed(mut self) {
+        change(self.win, |window| {
+            window.sent.append(self.window.sent.take(None));
+            window.fetched.append(self.window.fetched.take(None));
+        });
     }
 }
 
 /// After the world's finalization: nobody will complete what is left.
 pub(crate) fn end_epoch() {
-    let mut windows = Changed::new();
+    let windows = std::mem::take(&mut *WINDOWS.lock());
+    STAGED.fetch_sub(windows.values().map(Window::len).sum(), Ordering::Relaxed);
     // The host may still have the buffers.
-    std::mem::forget(std::mem::take(&mut *windows.0));
+    std::mem::forget(windows);
 }
 
 /// Whether every call that completes operations is seen: no object is loaded that may make one by the host's own functions, and no other
 /// library stands before this one.
 pub(crate) fn covered() -> bool {
-    if watched_for(BYPASS | FORTRAN | EPOCHS) {
-        return false;
-    }
     static FIRST: Awaited<bool> = Awaited::new();
-    *FIRST.get_or_init(|| {
+    let ours = *FIRST.get_or_init(|| {
+        // The objects that are loaded now are known before the first call is converted.
+        gpu::refresh();
         let names = [
             c"MPI_Win_fence",
             c"MPI_Win_flush",
@@ -268,7 +266,8 @@ pub(crate) fn covered() -> bool {
             c"MPI_Win_free",
         ];
         names.iter().all(|name| ours(name))
-    })
+    });
+    ours && !watched_for(BYPASS | FORTRAN | EPOCHS)
 }
 
 /// Whether a call on a window may be converted, as far as is known without its origin's type: the policy has any, its completion is seen, and as many bytes are
@@ -277,7 +276,6 @@ pub(crate) fn may_convert(host: &Host, call: Call, origin: Given, target: Given)
     if host.abi.is_none() || !policy(host).any(call) {
         return false;
     }
-    gpu::refresh();
     let bytes = bytes(host, origin);
     covered() && bytes.is_some() && bytes == bytes_at(host, target)
 }
@@ -316,13 +314,14 @@ mod tests {
         }
         assert!(any() && staged() == 4);
         let taken = ending(1, Some(0));
-        assert_eq!((taken.sent.len, staged()), (2, 2));
+        let len = |ending: &Ending| ending.sent.iter().map(|(_, list)| list.len()).sum::<usize>();
+        assert_eq!((len(&taken), staged()), (2, 2));
         // What was put while the call was under way stays.
         put(1, 0);
         taken.failed();
-        assert_eq!((ending(1, Some(7)).sent.len, staged()), (0, 5));
-        assert_eq!((ending(1, Some(0)).sent.len, staged()), (3, 2));
-        assert_eq!((ending(1, None).sent.len, ending(1, None).sent.len, ending(9, None).sent.len), (1, 0, 0));
+        assert_eq!((len(&ending(1, Some(7))), staged()), (0, 5));
+        assert_eq!((len(&ending(1, Some(0))), staged()), (3, 2));
+        assert_eq!((len(&ending(1, None)), len(&ending(1, None)), len(&ending(9, None))), (1, 0, 0));
         freeing(2).unwrap().failed();
         assert_eq!(staged(), 1);
         drop(freeing(2));
