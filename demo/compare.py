@@ -31,7 +31,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpicc", default="mpicc", help="compiler of the MPI library [%(default)s]")
     parser.add_argument("--library", type=Path, required=True, help="libddtc_preload.so")
-    parser.add_argument("--policy", choices=["table", "all", "off"], default="table", help="DDTC_POLICY with the library [%(default)s]")
+    parser.add_argument("--policy", choices=["table", "all", "none"], default="table", help="DDTC_POLICY with the library [%(default)s]")
     parser.add_argument("--rounds", type=int, default=11, help="runs of each [%(default)s]")
     parser.add_argument("--cells", default="32,128", help="cells of a rank along one side, several with commas [%(default)s]")
     parser.add_argument("--steps", type=int, default=2000, help="steps of a run [%(default)s]")
