@@ -18,12 +18,18 @@ const ALONE: f64 = 2.0;
 /// were measured in the shared memory of one machine alone.
 const USERS: [Call; 5] = [Call::FileWrite, Call::FileRead, Call::Put, Call::Get, Call::Accumulate];
 
+/// There a conversion must take no longer than this many times packing by hand either: what it costs by itself shows more where other types of the
+/// class gain less.
+const BESIDE_HAND: f64 = 1.2;
+
 /// A line of a record: call, class, bytes, and the gain with the noise of both.
 struct Point {
     call: Call,
     class: Class,
     bytes: u64,
     gain: f64,
+    /// Times packing by hand; 1 where nothing was converted.
+    beside_hand: f64,
     noise: f64,
 }
 
@@ -40,14 +46,21 @@ fn point(line: &str) -> Option<Point> {
     let class = Class::ALL.into_iter().find(|c| c.name() == class)?;
     let number = |text: &str| text.parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
     let (bare, hand) = (number(bare), number(hand));
-    let gain = if converted != "-" {
-        bare / number(converted)
+    let (gain, beside_hand) = if converted != "-" {
+        (bare / number(converted), number(converted) / hand)
     } else if hand >= bare {
-        1.0
+        (1.0, 1.0)
     } else {
         return None;
     };
-    Some(Point { call, class, bytes: bytes.parse().unwrap(), gain, noise: number(noise) / 100.0 })
+    Some(Point {
+        call,
+        class,
+        bytes: bytes.parse().unwrap(),
+        gain,
+        beside_hand,
+        noise: number(noise) / 100.0,
+    })
 }
 
 /// All records, by the name of the host's table.
@@ -73,11 +86,11 @@ fn nearest(points: &[Point], (call, class): (Call, Class), bit: u32) -> Vec<&Poi
     of_class().filter(|p| Some(distance(p)) == least).collect()
 }
 
-/// The machines that have measured a call, and the gain that is enough there.
-fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64) {
+/// The machines that have measured a call, the gain that is enough there, and how long it may take beside packing by hand.
+fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
     let those: Vec<_> = machines.values().filter(|m| m.iter().any(|p| p.call == call)).collect();
-    let enough = if those.len() == 1 { ALONE } else { CLEAR };
-    (those, enough)
+    let (enough, most) = if those.len() == 1 { (ALONE, BESIDE_HAND) } else { (CLEAR, f64::INFINITY) };
+    (those, enough, most)
 }
 
 /// What the records say of a host: from the smallest payload measured of a class, beyond the largest as of the largest. Collective calls were measured
@@ -86,10 +99,10 @@ fn said(machines: &Machines) -> Policy {
     let mut policy = Policy::NONE;
     let calls = Call::ALL.into_iter().filter(|call| !USERS.contains(call));
     for (call, class) in calls.flat_map(|call| Class::ALL.map(|class| (call, class))) {
-        let (those, enough) = measured(machines, call);
+        let (those, enough, most) = measured(machines, call);
         let points = those.iter().copied().flatten().filter(|p| (p.call, p.class) == (call, class));
         let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
-        let clear = |p: &&Point| p.gain >= enough + 2.0 * p.noise;
+        let clear = |p: &&Point| p.gain >= enough + 2.0 * p.noise && p.beside_hand <= most;
         let gains = |bit: &u32| those.iter().all(|m| nearest(m, (call, class), *bit).iter().all(clear));
         let set = (first..64).filter(gains).fold(0, |set, bit| set | 1u64 << bit);
         let messages = if call == Call::Message { u64::MAX } else { policy.set(class) };
@@ -125,7 +138,7 @@ fn the_machines_stand_side_by_side() {
         "# Gain of converted calls over the bare host's, by machine\n\n\
          Generated from the records of messages and collective calls (`DDTC_BLESS=1 cargo test --test docs`). A payload is shipped as converted where the \
          gain is at least 1.3 beyond twice\nthe noise on every machine; of a machine, the nearest payload measured speaks for it. Where one machine alone has \
-         measured a call, the gain must be 2; collective calls\nare converted only where messages of their class and payload are; nothing is shipped for files and windows. Machines are named by the \
+         measured a call, the gain must be 2, and it must take at most 1.2 times what packing by hand takes; collective calls\nare converted only where messages of their class and payload are; nothing is shipped for files and windows. Machines are named by the \
          folders here: CPU model, family, model number, stepping.\n`no`: not converted then, and packing by hand gains nothing either.\n",
     );
     for (host, machines) in records() {
