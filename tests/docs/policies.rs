@@ -14,6 +14,10 @@ const CLEAR: f64 = 1.3;
 /// The same where one machine alone was measured.
 const ALONE: f64 = 2.0;
 
+/// What a record of Open MPI says whose staged bytes had a gap. Without one they took a path that does not bound a receive, on which nothing is
+/// converted any more.
+const GAPPED: &str = "\n# staged bytes have a gap\n";
+
 /// Calls that a user measures: what they gain is the file system's to say, where a read asks for the file's size first; and one-sided operations
 /// were measured in the shared memory of one machine alone.
 const USERS: [Call; 5] = [Call::FileWrite, Call::FileRead, Call::Put, Call::Get, Call::Accumulate];
@@ -73,6 +77,9 @@ fn records() -> BTreeMap<String, Machines> {
         let points: Vec<Point> = text.lines().filter_map(point).collect();
         assert!(!points.is_empty(), "{file}");
         let machines = hosts.entry(host.trim().to_owned()).or_default();
+        if host.starts_with("openmpi") && !text.contains(GAPPED) {
+            continue;
+        }
         machines.entry(machine.to_owned()).or_default().extend(points);
     }
     hosts
@@ -125,7 +132,7 @@ fn the_shipped_policy_converts_what_gains_on_every_machine() {
     );
     for (host, machines) in records() {
         let (said, library) = (said(&machines), library(&host));
-        assert_ne!(said, Policy::NONE, "{host}");
+        assert_eq!(said == Policy::NONE, machines.is_empty(), "{host}");
         let _ = write!(out, "library {}\n{said}", library.family.name());
         assert_eq!(Policy::parse(&out, library.family.name()), Ok(Some(said)), "{host}");
     }

@@ -17,5 +17,6 @@ mod programs;
 mod reduce;
 mod setup;
 mod suite;
+mod truncation;
 mod wheel;
 mod windows;
