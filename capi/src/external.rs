@@ -193,8 +193,11 @@ export! {
         let direction = direction(CALL, direction_value)?;
         let applied = applied(CALL, pointer)?;
         let count = natural(CALL, "count", count)?;
-        let offset = natural(CALL, "offset", offset)?;
+        let Ok(offset) = u64::try_from(offset) else {
+            return Err(Error::new(ErrorClass::Arg, CALL, "offset", offset, "must not be negative").into());
+        };
         let room = natural(CALL, "max_bytes", max_bytes)?;
+        applied.moves(direction)?;
         let range = applied.whole_values(count, offset, room)?;
         let moved = (range.end - range.start) as i64;
         if moved > 0 {

@@ -6,14 +6,15 @@
 //! elements, and segments of bytes at multiples of 16. So there a type whose elements may lie across such a place goes as its dense twin: the same
 //! elements one after the other, which the host knows to be contiguous.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddtc::datatype::signature::Signature;
 use ddtc::datatype::{Datatype, Named};
 
+use crate::basic::Basic;
+use crate::gapped::has_wide_elements;
 use crate::guard::guard;
-use crate::handles::set_handle;
 use crate::host::{HandleWord, Host};
 use crate::twins::{self, Twin};
 
@@ -94,6 +95,27 @@ impl Dense {
         }
     }
 
+    /// What a stand-in with a gap is made of, for it to be cut only where a receiver that does not convert can join what it gets: a type and its bytes;
+    /// `None`: the message is the host's. The word of the type keeps both, as that of a twin keeps its instances.
+    pub(crate) fn pieces(&self, host: &Host, t: &Datatype, basic: &Basic) -> Option<(HandleWord, i64)> {
+        let known = match self.0.load(Ordering::Acquire) {
+            UNKNOWN => {
+                let wide = || basic.elements(host, t, t.size()).map(|(n, named)| (named, t.size() / n));
+                let found = if has_wide_elements(t) {
+                    wide()
+                } else {
+                    host.handle(Named::Byte).map(|byte| (byte, 1))
+                };
+                let found = found.map_or(HOST, |(named, bytes)| Twin::new(named, bytes as u16).word());
+                self.0.store(found, Ordering::Release);
+                found
+            }
+            known => known,
+        };
+        let element = Twin::from_word(known);
+        (known != HOST).then(|| (element.handle(), element.instances()))
+    }
+
     /// A type that one instance is sent as in a collective call.
     pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
         match self.form(host, t) {
@@ -156,11 +178,8 @@ fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Twin> 
         // SAFETY: a type that we made, numbers to write to.
         let code = unsafe { host.f.type_extent?(made, &raw mut lb, &raw mut extent) };
         if code == 0 && extent as i64 == i64::from(instances) * t.size() {
-            let mut handle = made;
-            // SAFETY: as above.
-            if unsafe { host.f.type_commit?((&raw mut handle).cast()) } == 0 {
-                return twins::keep(host, key, Twin::new(made & host.mask, instances));
-            }
+            let committed = twins::commit(host, made)?;
+            return twins::keep(host, key, Twin::new(committed.handle(), instances));
         }
         twins::free(host, made);
         instances *= 2;
@@ -170,28 +189,11 @@ fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Twin> 
 
 /// A structure of runs without gaps.
 fn dense(host: &Host, runs: &[(Named, c_int)]) -> Option<HandleWord> {
-    let bytes = host.abi?.handle_bytes;
-    let mut types = vec![0u64; (runs.len() * bytes).div_ceil(8)];
-    let (mut lengths, mut displacements, mut at) = (Vec::new(), Vec::new(), 0isize);
-    for (i, &(named, n)) in runs.iter().enumerate() {
-        let place: *mut c_void = types.as_mut_ptr().cast::<c_void>().wrapping_byte_add(i * bytes);
-        // SAFETY: a place of the array.
-        unsafe { set_handle(host, place, host.handle(named)?) };
-        lengths.push(n);
-        displacements.push(at);
+    let (mut of, mut places, mut at) = (Vec::new(), Vec::new(), 0isize);
+    for &(named, n) in runs {
+        of.push((host.handle(named)?, n));
+        places.push(at);
         at += n as isize * named.pieces().iter().map(|&(_, bytes)| bytes as isize).sum::<isize>();
     }
-    let mut made: HandleWord = 0;
-    let n = c_int::try_from(runs.len()).ok()?;
-    // SAFETY: arrays of that many elements; a word has room for any handle.
-    let code = unsafe {
-        host.f.type_create_struct?(
-            n,
-            lengths.as_ptr(),
-            displacements.as_ptr(),
-            types.as_ptr().cast(),
-            (&raw mut made).cast(),
-        )
-    };
-    (code == 0).then_some(made)
+    twins::structure(host, &of, &places)
 }

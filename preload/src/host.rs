@@ -346,6 +346,12 @@ impl Host {
         matches!(self.family, Family::Mpich | Family::Intel)
     }
 
+    /// Whether a message that is longer than the receive may overwrite what is behind it where both ends are contiguous: so in Open MPI's ob1, of
+    /// every version that was read (4.1.8, 5.0.10, 5.0.11, main).
+    pub(crate) fn overruns(&self) -> bool {
+        self.family == Family::OpenMpi
+    }
+
     /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` says what was received: in MPICH 5.0.2 and Intel MPI 2021.18 it is empty.
     pub(crate) fn tells_exchanges(&self) -> bool {
         !matches!(self.family, Family::Mpich | Family::Intel)

@@ -14,10 +14,13 @@ mod convert;
 mod counted;
 mod dense;
 mod epoch;
+#[cfg(debug_assertions)]
+mod fences;
 mod files;
 mod forms;
 mod fortran;
 mod fortran_bridge;
+mod gapped;
 mod gpu;
 mod group;
 mod guard;

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
+use ddtc::datatype::{Datatype, Named};
 use ddtc::kind::Direction;
 use ddtc::policy::{Call, Family, Library, Policy};
 
 use crate::convert::{packs_raw, run};
+use crate::gapped::{self, Gap, StandIn};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
@@ -161,12 +162,16 @@ pub(crate) unsafe fn pack(
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
-        let (count, datatype) = used.instead(host, entry, committed.datatype(), given.count, bytes)?;
-        let buffer = Buffer::get(bytes as u64)?;
-        let buffers =
-            PackBuffers { user: given.buf.cast(), count: given.count as u64, packed: buffer.at().cast() };
+        let StandIn { count, datatype, gap } =
+            used.instead(host, entry, committed.datatype(), given.count, bytes)?;
+        let buffer = Buffer::get(gap.memory(bytes as u64))?;
+        let packed: *mut u8 = buffer.at().cast();
+        let buffers = PackBuffers { user: given.buf.cast(), count: given.count as u64, packed };
         // SAFETY: memory as the caller promises; the buffer has room.
-        unsafe { buffers.pack(host, committed, given.datatype, Some(entry)) };
+        unsafe {
+            buffers.pack(host, committed, given.datatype, Some(entry));
+            gap.open(packed);
+        }
         Some(Packed { instead: Given { buf: buffer.at(), count, datatype }, buffer })
     })?
 }
@@ -253,6 +258,9 @@ impl PackBuffers {
     }
 }
 
+/// What stands at the end of a staging buffer until a message has come: 16 bytes that no message has by chance.
+const UNTOUCHED: u128 = 0x9d5c_2e71_a8f3_064b_c7e9_1d38_52fa_6b90;
+
 /// A buffer of packed bytes that stands for the user's: the host receives into it and they are unpacked to the user's, or what is there is
 /// packed into it at every start. Owns its kernels: the type may be freed before the message comes.
 pub(crate) struct Staging {
@@ -262,8 +270,8 @@ pub(crate) struct Staging {
     count: u64,
     bytes: i64,
     datatype: HandleWord,
-    /// Elements and type that the host is given.
-    instead: (i64, HandleWord),
+    /// What the host is given.
+    instead: StandIn,
     origin: Origin,
 }
 
@@ -273,7 +281,7 @@ unsafe impl Send for Staging {}
 impl Staging {
     /// What the host is given instead of the user's buffer.
     pub(crate) fn instead(&self) -> Given {
-        let (count, datatype) = self.instead;
+        let StandIn { count, datatype, .. } = self.instead;
         Given { buf: self.buffer.at(), count, datatype }
     }
 
@@ -304,7 +312,56 @@ impl Staging {
     pub(crate) unsafe fn fill(&self, host: &'static Host) -> bool {
         let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
         // SAFETY: as the caller promises; the buffer has room.
-        guard(|| unsafe { self.moved(host, &buffers, Direction::Pack) }).is_some()
+        let filled = guard(|| unsafe {
+            self.moved(host, &buffers, Direction::Pack);
+            self.instead.gap.open(buffers.packed);
+        });
+        filled.is_some()
+    }
+
+    /// Where the last bytes of `elements` elements from `at` on stand, each of the message as a whole or of an instance of the type.
+    fn end(&self, at: *mut u8, elements: i64, size: i64) -> (*mut u8, usize) {
+        let (place, bytes) = self.instead.gap.end(elements, size, size_of_val(&UNTOUCHED));
+        (at.wrapping_add(place), bytes)
+    }
+
+    /// Before a receive of these elements: marks their end, so that [`Staging::came`] can tell whether all of them came.
+    ///
+    /// # Safety
+    /// They must be in the buffer, and nobody else may use it.
+    pub(crate) unsafe fn mark_end(&self, at: *mut u8, elements: i64, size: i64) {
+        let (end, bytes) = self.end(at, elements, size);
+        // SAFETY: as the caller promises.
+        unsafe { end.copy_from_nonoverlapping(UNTOUCHED.to_ne_bytes().as_ptr(), bytes) }
+    }
+
+    /// After a receive that the host calls an error: whether all elements came, as of a message that was longer.
+    ///
+    /// # Safety
+    /// As [`Staging::mark_end`], which must have been called before the receive, or all of them written.
+    pub(crate) unsafe fn came(&self, at: *mut u8, elements: i64, size: i64) -> bool {
+        let (end, bytes) = self.end(at, elements, size);
+        // SAFETY: as the caller promises.
+        unsafe { std::slice::from_raw_parts(end, bytes) != &UNTOUCHED.to_ne_bytes()[..bytes] }
+    }
+
+    /// Before a receive of a message.
+    pub(crate) fn expect(&self) {
+        // SAFETY: the buffer has room for the message, which nobody sends yet.
+        unsafe { self.mark_end(self.buffer.at().cast(), 1, self.bytes) }
+    }
+
+    /// After a receive that the host calls an error: what a message that was too long has left in the buffer is the program's, as on the bare host.
+    ///
+    /// # Safety
+    /// [`Staging::expect`] or [`Staging::fill`] must have been called before the receive; as `Committed::unpack_raw` for the user's buffer.
+    pub(crate) unsafe fn unpack_truncated(&self, host: &'static Host) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if self.origin != Origin::File && self.came(self.buffer.at().cast(), 1, self.bytes) {
+                self.unpacked(host);
+            }
+        }
     }
 
     /// Unpacks all of the buffer to the program's.
@@ -314,7 +371,15 @@ impl Staging {
     pub(crate) unsafe fn unpacked(&self, host: &'static Host) {
         let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
         // SAFETY: as the caller promises.
-        let _ = guard(|| unsafe { self.moved(host, &buffers, Direction::Unpack) });
+        let _ = guard(|| unsafe {
+            self.instead.gap.close(buffers.packed);
+            self.moved(host, &buffers, Direction::Unpack);
+        });
+    }
+
+    /// Where the packed bytes stand.
+    pub(crate) fn gap(&self) -> Gap {
+        self.instead.gap
     }
 
     /// Packed bytes of one instance.
@@ -370,6 +435,8 @@ impl Staging {
                 (received, refused) = (before + taken, error);
             }
             let packed = self.buffer.at().cast::<u8>();
+            // SAFETY: the buffer has room for the message and its gap.
+            unsafe { self.instead.gap.close(packed) };
             let watch = reasons() & (COUNT | CHECK | PERF);
             let start = (watch != 0).then(Instant::now);
             // SAFETY: the host has written that many bytes; they are of the instances that the receive named.
@@ -453,15 +520,25 @@ impl Use {
         t: &Datatype,
         count: i64,
         bytes: i64,
-    ) -> Option<(i64, HandleWord)> {
-        match self {
-            Use::Send | Use::Put => entry.dense.message(host, t, count),
-            Use::Receive | Use::Get => Some((bytes, host.packed)),
-            Use::Elements { count, .. } => Some((count, entry.dense.element(host, t)?)),
+    ) -> Option<StandIn> {
+        let pieces = || entry.dense.pieces(host, t, &entry.basic);
+        let contiguous = match self {
+            Use::Send if host.overruns() => return gapped::stand_in(host, 1, bytes, pieces()?),
+            Use::Receive if host.overruns() => {
+                // Nobody minds where what is received is cut.
+                return gapped::stand_in(host, 1, bytes, (host.handle(Named::Byte)?, 1));
+            }
+            Use::Elements { count, .. } if host.overruns() => {
+                return gapped::stand_in(host, count, t.size(), pieces()?);
+            }
+            Use::Send | Use::Put => entry.dense.message(host, t, count)?,
+            Use::Receive | Use::Get => (bytes, host.packed),
+            Use::Elements { count, .. } => (count, entry.dense.element(host, t)?),
             // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
-            Use::File(_) => Some((count, twins::of_bytes(host, t.size())?)),
-            Use::Accumulate => entry.basic.elements(host, t, bytes),
-        }
+            Use::File(_) => (count, twins::of_bytes(host, t.size())?),
+            Use::Accumulate => entry.basic.elements(host, t, bytes)?,
+        };
+        Some(StandIn::contiguous(contiguous))
     }
 }
 
@@ -484,7 +561,7 @@ pub(crate) unsafe fn stage(
         let committed = unsafe { entry.committed() }?.clone();
         let Given { buf, count, datatype } = given;
         let instead = used.instead(host, entry, committed.datatype(), count, bytes)?;
-        let buffer = Buffer::get(bytes as u64)?;
+        let buffer = Buffer::get(instead.gap.memory(bytes as u64))?;
         let (user, count) = (buf.cast(), count as u64);
         Some(Staging { buffer, committed, user, count, bytes, datatype, instead, origin })
     })?

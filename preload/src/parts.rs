@@ -98,6 +98,12 @@ impl Parts {
             Parts::Own { parts, .. } => parts.iter().for_each(|&p| f(p)),
         }
     }
+
+    /// All parts that have elements, each for itself.
+    fn each_apart(&self, f: impl FnMut(Part)) {
+        let parts = (0..).map_while(|i| self.part(i)).filter(|part| part.count > 0);
+        parts.for_each(f);
+    }
 }
 
 impl Part {
@@ -144,8 +150,7 @@ impl Staging {
                 Own::Nothing => {}
                 Own::Part(i) => {
                     if let Some(part) = parts.part(i) {
-                        let buffers = self.buffers(part);
-                        let _ = guard(|| self.moved(host, &buffers, Direction::Pack));
+                        let _ = guard(|| self.move_part(host, part, Direction::Pack));
                     }
                 }
                 Own::All => self.move_parts(host, parts, Direction::Pack),
@@ -158,9 +163,62 @@ impl Staging {
     pub(crate) unsafe fn move_parts(&self, host: &'static Host, parts: &Parts, direction: Direction) {
         let _ = guard(|| {
             parts.each(|part| {
-                if part.count > 0 {
-                    // SAFETY: as the caller promises; the buffer has room for all parts.
-                    unsafe { self.moved(host, &self.buffers(part), direction) };
+                // SAFETY: as the caller promises; the buffer has room for all parts.
+                unsafe { self.move_part(host, part, direction) };
+            });
+        });
+    }
+
+    /// # Safety
+    /// As `Committed::pack_raw` or `Committed::unpack_raw` for the part.
+    unsafe fn move_part(&self, host: &'static Host, part: Part, direction: Direction) {
+        let gap = self.gap();
+        if gap.is_none() && part.count > 0 {
+            // SAFETY: as the caller promises.
+            return unsafe { self.moved(host, &self.buffers(part), direction) };
+        }
+        for i in 0..part.count {
+            let buffers = self.buffers(Part { at: part.at + i, count: 1, packed: part.packed + i });
+            // SAFETY: as the caller promises; the buffer has room for the gap of every element.
+            unsafe {
+                match direction {
+                    Direction::Pack => {
+                        self.moved(host, &buffers, direction);
+                        gap.open(buffers.packed);
+                    }
+                    Direction::Unpack => {
+                        gap.close(buffers.packed);
+                        self.moved(host, &buffers, direction);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Before a call that receives parts: packs what is in place, and marks the ends of the others.
+    ///
+    /// # Safety
+    /// As [`Staging::fill_own`]; nobody else may use the buffer.
+    pub(crate) unsafe fn expect_parts(&self, host: &'static Host, parts: &Parts, own: Own) {
+        // SAFETY: as the caller promises; the buffer has room for all parts. What is in place is packed over its mark.
+        unsafe {
+            parts.each_apart(|part| self.mark_end(self.buffers(part).packed, part.count, self.size()));
+            self.fill_own(host, parts, own);
+        }
+    }
+
+    /// After a call that the host calls an error: unpacks the parts that came.
+    ///
+    /// # Safety
+    /// As `Committed::unpack_raw` for every part, after [`Staging::expect_parts`].
+    pub(crate) unsafe fn unpack_parts_that_came(&self, host: &'static Host, parts: &Parts) {
+        let _ = guard(|| {
+            parts.each_apart(|part| {
+                // SAFETY: as the caller promises.
+                unsafe {
+                    if self.came(self.buffers(part).packed, part.count, self.size()) {
+                        self.move_part(host, part, Direction::Unpack);
+                    }
                 }
             });
         });
@@ -170,7 +228,7 @@ impl Staging {
         PackBuffers {
             user: self.user().wrapping_offset((part.at * self.extent()) as isize),
             count: part.count as u64,
-            packed: self.buffer().cast::<u8>().wrapping_add((part.packed * self.size()) as usize),
+            packed: self.buffer().cast::<u8>().wrapping_add(self.gap().place(part.packed, self.size())),
         }
     }
 }

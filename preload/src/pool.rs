@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ddtc::process::{Guard, Mutex};
 
 use crate::counted;
+#[cfg(debug_assertions)]
+use crate::fences::{self, Fenced};
 use crate::settings::settings;
 
 /// The smallest buffer, as a power of two; also what all are aligned to at least.
@@ -82,6 +84,9 @@ impl Drop for Own {
 pub(crate) struct Buffer {
     block: Block,
     size: usize,
+    /// Where tests have set fences: memory of its own, for this use alone.
+    #[cfg(debug_assertions)]
+    fenced: Option<Fenced>,
 }
 
 fn list(size: usize) -> Guard<'static, Vec<Block>> {
@@ -100,30 +105,60 @@ impl Buffer {
         if size >= SIZES {
             return refused();
         }
+        #[cfg(debug_assertions)]
+        if fences::wanted() {
+            return Buffer::fenced(bytes.max(1) as usize, size);
+        }
         if let Some(block) = Own::take(size) {
-            return Some(Buffer { block, size });
+            return Some(Buffer::of(block, size));
         }
         if let Some(block) = list(size).pop() {
             IDLE.fetch_sub(layout(size)?.size(), Ordering::Relaxed);
-            return Some(Buffer { block, size });
+            return Some(Buffer::of(block, size));
         }
         Buffer::fresh(size)
     }
 
-    #[cold]
-    fn fresh(size: usize) -> Option<Buffer> {
+    fn of(block: Block, size: usize) -> Buffer {
+        Buffer {
+            block,
+            size,
+            #[cfg(debug_assertions)]
+            fenced: None,
+        }
+    }
+
+    #[cfg(debug_assertions)]
+    fn fenced(bytes: usize, size: usize) -> Option<Buffer> {
+        let layout = Buffer::charge(size)?;
+        let Some(fenced) = Fenced::new(bytes) else {
+            HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+            return refused();
+        };
+        Some(Buffer { block: Block(fenced.at()), size, fenced: Some(fenced) })
+    }
+
+    /// Counts a buffer of a size as held, if the cap has room for it.
+    fn charge(size: usize) -> Option<Layout> {
         let layout = layout(size)?;
         let cap = settings().buffers;
         let take = |held: usize| held.checked_add(layout.size()).filter(|&sum| sum <= cap);
         if HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
             trim();
             if HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-                return refused();
+                refused();
+                return None;
             }
         }
+        Some(layout)
+    }
+
+    #[cold]
+    fn fresh(size: usize) -> Option<Buffer> {
+        let layout = Buffer::charge(size)?;
         // SAFETY: the layout is not empty.
         match NonNull::new(unsafe { alloc(layout) }) {
-            Some(at) => Some(Buffer { block: Block(at), size }),
+            Some(at) => Some(Buffer::of(Block(at), size)),
             None => {
                 HELD.fetch_sub(layout.size(), Ordering::Relaxed);
                 refused()
@@ -166,6 +201,11 @@ fn trim() {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        #[cfg(debug_assertions)]
+        if self.fenced.take().is_some() {
+            HELD.fetch_sub(layout(self.size).map_or(0, |l| l.size()), Ordering::Relaxed);
+            return;
+        }
         if let Some(block) = Own::leave(Block(self.block.0), self.size) {
             list_or_free(block, self.size);
         }

@@ -151,6 +151,10 @@ pub(crate) unsafe fn settle(
     end: Completion,
 ) -> Option<RefusedMessage> {
     let (mut refused, seen) = (None, matches!(end, Completion::Seen(_)));
+    if matches!(end, Completion::Failed) && operation.active {
+        // SAFETY: the host is done with it; the program's buffer belongs to the receive until this call returns.
+        unsafe { operation.staged.unpack_truncated() };
+    }
     match end {
         Completion::Pending => put(handle, operation),
         Completion::Failed if !operation.persistent => {}

@@ -176,7 +176,18 @@ impl Staged {
     #[inline]
     pub(crate) unsafe fn receive(&mut self, given: Given, peer: Option<c_int>, origin: Origin) -> Given {
         // SAFETY: as the caller promises.
-        unsafe { self.received(given, peer, origin, Use::Receive) }
+        let instead = unsafe { self.received(given, peer, origin, Use::Receive) };
+        self.expect();
+        instead
+    }
+
+    /// Before a receive of messages: marks the ends of their buffers.
+    fn expect(&self) {
+        for incoming in &self.receives {
+            if let Incoming::Message(staging) = incoming {
+                staging.expect();
+            }
+        }
     }
 
     /// # Safety
@@ -251,7 +262,7 @@ impl Staged {
         let instead = staging.instead();
         if moment == Moment::Call {
             // SAFETY: as above; what is in place is the program's to be read.
-            unsafe { staging.fill_own(self.host, &parts, own) };
+            unsafe { staging.expect_parts(self.host, &parts, own) };
         }
         self.receives.push(Incoming::Parts(staging, parts, own));
         Some(instead)
@@ -320,8 +331,28 @@ impl Staged {
                 }
             }
             for incoming in &self.receives {
-                if let Incoming::Parts(staging, parts, own) = incoming {
-                    staging.fill_own(self.host, parts, *own);
+                match incoming {
+                    Incoming::Message(staging) => staging.expect(),
+                    Incoming::Parts(staging, parts, own) => staging.expect_parts(self.host, parts, *own),
+                    Incoming::Fetched(_) => {}
+                }
+            }
+        }
+    }
+
+    /// After an operation that the host calls an error: a message that was longer than the receive is in its buffer all the same, and so it is in the
+    /// program's on the bare host.
+    ///
+    /// # Safety
+    /// The host must be done with the operation; every program's buffer must be what the call said.
+    pub(crate) unsafe fn unpack_truncated(&self) {
+        for incoming in &self.receives {
+            // SAFETY: as the caller promises; what is received was expected.
+            unsafe {
+                match incoming {
+                    Incoming::Message(staging) => staging.unpack_truncated(self.host),
+                    Incoming::Parts(staging, parts, _) => staging.unpack_parts_that_came(self.host, parts),
+                    Incoming::Fetched(_) => {}
                 }
             }
         }
@@ -370,7 +401,12 @@ impl Staged {
         let code = call(status);
         // SAFETY: the same status; if the receive has succeeded it is its.
         let refused = unsafe {
-            if marked.written(self.host, abi, status) && code == 0 { self.unpack(status) } else { None }
+            if marked.written(self.host, abi, status) && code == 0 {
+                self.unpack(status)
+            } else {
+                self.unpack_truncated();
+                None
+            }
         };
         refused.map_or(code, |refused| refused.raise(self.host))
     }

@@ -3,12 +3,15 @@
 //! In collective calls hosts choose the algorithm by count and type size, and every rank must choose the same. So what a rank converts
 //! goes as the same count of a type of the same size; a total of bytes would differ from what the others pass.
 
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddtc::datatype::Named;
 use ddtc::process::{Lazy, Mutex};
 
+use crate::handles::set_handle;
 use crate::host::{HandleWord, Host};
 
 /// Types that are kept; what would need another is the host's.
@@ -87,6 +90,68 @@ pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
     keep(host, key, Twin::new(handle & host.mask, 1)).map(Twin::handle)
 }
 
+/// A structure of runs of the host's types at these places.
+pub(crate) fn structure(host: &Host, runs: &[(HandleWord, c_int)], places: &[isize]) -> Option<HandleWord> {
+    let bytes = host.abi?.handle_bytes;
+    let mut types = vec![0u64; (runs.len() * bytes).div_ceil(8)];
+    for (i, &(handle, _)) in runs.iter().enumerate() {
+        let place: *mut c_void = types.as_mut_ptr().cast::<c_void>().wrapping_byte_add(i * bytes);
+        // SAFETY: a place of the array.
+        unsafe { set_handle(host, place, handle) };
+    }
+    let lengths: Vec<c_int> = runs.iter().map(|run| run.1).collect();
+    let n = c_int::try_from(runs.len().min(places.len())).ok()?;
+    let mut made: HandleWord = 0;
+    // SAFETY: arrays of that many elements; a word has room for any handle.
+    let code = unsafe {
+        host.f.type_create_struct?(
+            n,
+            lengths.as_ptr(),
+            places.as_ptr(),
+            types.as_ptr().cast(),
+            (&raw mut made).cast(),
+        )
+    };
+    (code == 0).then_some(made)
+}
+
+/// Commits a type that was just made; gives it back where that fails.
+pub(crate) fn commit(host: &Host, mut made: HandleWord) -> Option<Twin> {
+    // SAFETY: a type that we made; a word has room for any handle.
+    if unsafe { host.f.type_commit?((&raw mut made).cast()) } != 0 {
+        free(host, made);
+        return None;
+    }
+    Some(Twin::new(made & host.mask, 1))
+}
+
+/// Twins that a thread remembers, by the end of their key.
+const NEAR: usize = 16;
+
+thread_local! {
+    static MINE: [Cell<(u128, u64, HandleWord)>; NEAR] = const { [const { Cell::new((0, 0, 0)) }; NEAR] };
+}
+
+/// The epoch, in which handles mean what they meant.
+static EPOCH: AtomicU64 = AtomicU64::new(1);
+
+/// The place of a key: sizes that differ little are apart.
+fn near_place(key: u128) -> usize {
+    ((key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % NEAR
+}
+
+/// The type of a key that this thread has met lately.
+#[inline]
+pub(crate) fn near(key: u128) -> Option<HandleWord> {
+    let (of, epoch, handle) = MINE.try_with(|mine| mine[near_place(key)].get()).ok()?;
+    (of == key && epoch == EPOCH.load(Ordering::Relaxed)).then_some(handle)
+}
+
+/// Remembers the type of a key for this thread.
+pub(crate) fn keep_near(key: u128, handle: HandleWord) {
+    let _ = MINE.try_with(|mine| mine[near_place(key)].set((key, EPOCH.load(Ordering::Relaxed), handle)));
+}
+
 /// Gives a type of ours back. A call that uses it keeps it (MPI 5.0, 5.1.9).
 pub(crate) fn free(host: &Host, mut handle: HandleWord) {
     if let Some(type_free) = host.f.type_free {
@@ -97,6 +162,7 @@ pub(crate) fn free(host: &Host, mut handle: HandleWord) {
 
 /// Ends the epoch.
 pub(crate) fn end_epoch(host: &Host) {
+    EPOCH.fetch_add(1, Ordering::Relaxed);
     let twins = std::mem::take(&mut *TWINS.lock());
     twins.into_values().for_each(|twin| free(host, twin.handle()));
 }

@@ -201,6 +201,8 @@ impl Collective {
                     let code = call();
                     if code == 0 {
                         let _ = self.staged.unpack(std::ptr::null_mut());
+                    } else {
+                        self.staged.unpack_truncated();
                     }
                     code
                 }

@@ -137,6 +137,17 @@ impl Batch {
     }
 }
 
+/// How a persistent operation came out of a call about its request alone that has failed: its handle lives on, so the host is asked whether it is
+/// active still.
+///
+/// # Safety
+/// `request` must be the program's handle of the operation.
+unsafe fn failed_alone(host: &Host, request: *const c_void, operation: &Operation) -> Option<Completion> {
+    // SAFETY: as the caller promises.
+    let inactive = || unsafe { requests::complete(host, handle_at(host, request) & host.mask) };
+    (operation.persistent && inactive()).then_some(Completion::Failed)
+}
+
 /// How an operation came out that has a status of its own in a call that may have returned `MPI_ERR_IN_STATUS`.
 ///
 /// # Safety
@@ -165,7 +176,10 @@ pub unsafe extern "C" fn MPI_Wait(request: *mut c_void, status: *mut c_void) -> 
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = wait(request, at);
-        batch.settle_one(code, |_, _| (code == 0).then_some(Completion::Done(at)))
+        batch.settle_one(code, |_, operation| match code {
+            0 => Some(Completion::Done(at)),
+            _ => failed_alone(host, request, operation),
+        })
     }
 }
 
@@ -181,8 +195,10 @@ pub unsafe extern "C" fn MPI_Test(request: *mut c_void, flag: *mut c_int, status
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = test(request, flag, at);
-        batch.settle_one(code, |_, _| {
-            (code == 0).then(|| if *flag != 0 { Completion::Done(at) } else { Completion::Pending })
+        batch.settle_one(code, |_, operation| match code {
+            0 if *flag != 0 => Some(Completion::Done(at)),
+            0 => Some(Completion::Pending),
+            _ => failed_alone(host, request, operation),
         })
     }
 }

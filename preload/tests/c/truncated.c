@@ -3,7 +3,8 @@
  * Buffers end where inaccessible memory, or bytes that are looked at, begin. Each receive is told in a line, by its rank: class of the code,
  * count, units that came, bytes elsewhere that changed. The lines must be the same with the library on both ranks, on one and on none.
  *
- * Usage: truncated ROUNDS SEED [quiet]. Quiet: nothing is told but bytes that changed elsewhere. */
+ * Usage: truncated ROUNDS SEED [quiet | collective]. Quiet: nothing is told but bytes that changed elsewhere. Collective: calls of all ranks in which
+ * one gets more than it has said. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -139,7 +140,7 @@ static void overrun(int signal) {
 static void told(const struct side *r, struct memory *m, int code, MPI_Status *status) {
     int class = MPI_SUCCESS, count = -9;
     if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    if (code == MPI_SUCCESS) MPI_Get_elements(status, r->type, &count);
+    MPI_Get_count(status, MPI_BYTE, &count);
     long came = 0, elsewhere = 0;
     size_t inside = m->all - BEHIND;
     int u = unit[r->signature], going = 1;
@@ -228,6 +229,42 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
     if (in.region) munmap(in.region, in.all);
 }
 
+/* The same by calls of all ranks, on a communicator of their own: an error may leave messages behind. Rank 0 sends more than the other one takes. */
+static void together(struct side *s, struct side *r, int call) {
+    MPI_Comm c;
+    int code = MPI_SUCCESS;
+    MPI_Status status;
+    memset(&status, 0, sizeof status);
+    MPI_Comm_dup(MPI_COMM_WORLD, &c);
+    MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+    struct memory out = memory(s->bytes, 0), in = memory(r->bytes, round_ % 2), met = memory(r->bytes, 0);
+    /* A right call: a communicator and a type that the host has taken are converted from the second on. */
+    MPI_Bcast(met.at, r->count, r->type, 0, c);
+    MPI_Alltoallw(met.at, (int[]){0, 0}, (int[]){0, 0}, (MPI_Datatype[]){r->type, r->type}, met.at, (int[]){0, 0}, (int[]){0, 0},
+                  (MPI_Datatype[]){r->type, r->type}, c);
+    munmap(met.region, met.all);
+    for (long i = 0; i < s->units; i++)
+        for (int b = 0; b < unit[s->signature]; b++) out.at[place(s, i, b)] = (char)value(round_, i, b);
+    if (call == 0) {
+        if (rank) code = MPI_Bcast(in.at, r->count, r->type, 0, c);
+        else MPI_Bcast(out.at, s->count, s->type, 0, c);
+    } else if (call == 1) {
+        int n[2] = {0, s->count}, none[2] = {0, 0};
+        if (rank) code = MPI_Scatterv(NULL, NULL, NULL, MPI_BYTE, in.at, r->count, r->type, 0, c);
+        else MPI_Scatterv(out.at, n, none, s->type, MPI_IN_PLACE, 0, MPI_BYTE, 0, c);
+    } else {
+        int n[2] = {0, s->count}, m[2] = {r->count, 0}, none[2] = {0, 0};
+        MPI_Datatype st[2] = {s->type, s->type}, rt[2] = {r->type, r->type};
+        if (rank) code = MPI_Alltoallw(out.at, none, none, st, in.at, m, none, rt, c);
+        else MPI_Alltoallw(out.at, n, none, st, in.at, none, none, rt, c);
+    }
+    if (rank) told(r, &in, code, &status);
+    munmap(out.region, out.all);
+    munmap(in.region, in.all);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_free(&c);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -235,7 +272,8 @@ int main(int argc, char **argv) {
     signal(SIGSEGV, overrun), signal(SIGBUS, overrun);
     int rounds = argc > 1 ? atoi(argv[1]) : 100;
     state = (argc > 2 ? strtoull(argv[2], NULL, 10) : 1) * 0x9e3779b97f4a7c15u + 0x1234567;
-    quiet = argc > 3;
+    quiet = argc > 3 && !strcmp(argv[3], "quiet");
+    int collective = argc > 3 && !strcmp(argv[3], "collective");
     for (round_ = 1; round_ <= rounds; round_++) {
         static const long bytes[] = {256, 1024, 4096, 5000, 8192, 16384, 65536, 70000, 262144};
         struct side s = {0}, r = {0};
@@ -258,11 +296,19 @@ int main(int argc, char **argv) {
         /* Its own fault: contiguous ends overrun the receive. */
         int contiguous = (s.layout == DENSE || s.layout == PADDED) && (r.layout == DENSE || r.layout == PADDED);
         if (contiguous && n > m) r.layout = STRIDED;
+        /* Another one: it joins no element of more than 16 bytes from two pieces, and what is contiguous is cut anywhere. */
+        if (s.signature == WIDES && (s.layout == DENSE || s.layout == PADDED)) s.layout = INDEXED;
 #endif
         make(&s), make(&r);
         snprintf(doing, sizeof doing, "round %d rank %d unit %d %s %ld to %s %ld, send %d receive %d %s%s", round_, self ? from : 1 - from, u,
                  names[s.layout], n, names[r.layout], m, sends, receives, early ? "early" : "late", self ? " self" : "");
-        if (rank < 2) exchange(&s, &r, sends, receives, early, self ? from : 1 - from, from);
+        if (collective) {
+            int call = (int)below(3);
+            if (s.layout != DENSE && s.layout != PADDED && s.count == 1 && n > m) {
+                snprintf(doing, sizeof doing, "round %d unit %d %s %ld to %s %ld, call %d", round_, u, names[s.layout], n, names[r.layout], m, call);
+                together(&s, &r, call);
+            }
+        } else if (rank < 2) exchange(&s, &r, sends, receives, early, self ? from : 1 - from, from);
         if (s.made) MPI_Type_free(&s.type);
         if (r.made) MPI_Type_free(&r.type);
     }

@@ -72,8 +72,11 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
         // So many at once are only there.
         let past = if name == "messages" { 10 } else { 0 };
         assert!(reports(&folder, ranks).iter().all(|said| said["messages_past_the_cap"] >= past));
-        let (text, _) = with("DDTC_MODE", "lazy");
-        same(&format!("{host:?} lazy"), &text, &bare);
+        // Buffers are used again where they stand between no fences.
+        for (name, value) in [("DDTC_MODE", "lazy"), ("DDTC_FENCES", "0")] {
+            let (text, _) = with(name, value);
+            same(&format!("{host:?} {name}={value}"), &text, &bare);
+        }
         for (name, value) in [("DDTC_POLICY", "none"), ("DDTC_MODE", "off")] {
             let (text, _) = with(name, value);
             same(&format!("{host:?} {name}={value}"), &text, &bare);
@@ -277,7 +280,7 @@ fn the_break_even_is_measured_by_the_command_line() {
 fn threads_exchange_messages() {
     for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi] {
         let folder = scratch(&format!("traffic-{host:?}"));
-        let run = host.ranks(2, host.compile("traffic", &[])).arg("150").preload();
+        let run = host.ranks(2, host.compile("traffic", &[])).arg("150").preload().env("DDTC_FENCES", "0");
         let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r"));
         assert_eq!(run.text().0.trim(), "wrong 0", "{host:?}");
         for said in reports(&folder, 2) {

@@ -1,21 +1,147 @@
-//! Messages that are longer than the receive: nothing outside the receive's type is written, and all is as on the bare host.
+//! Messages that are longer than the receive: nothing outside the receive's type is written, and all is as on the bare host, to the byte and the class of
+//! the error. Staging buffers stand between inaccessible pages, as in all programs that are run here (`DDTC_FENCES`).
 
-use crate::messages::same;
-use crate::setup::Host;
+use std::path::Path;
 
-/// Lines of `truncated`, of both ranks.
-fn sorted(text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_by_key(|line| line.split(' ').nth(1).and_then(|n| n.parse::<u32>().ok()));
-    lines.join("\n")
+use crate::messages::on_some;
+use crate::setup::{Host, Run};
+
+/// Rounds of `truncated`; `DDTC_CASES` asks for another number.
+fn rounds(few: u32) -> String {
+    std::env::var("DDTC_CASES").unwrap_or(few.to_string())
+}
+
+/// A receive, as `truncated` tells it: what was done, and what came of it.
+#[derive(Debug, PartialEq)]
+struct Told<'a> {
+    done: &'a str,
+    /// Units sent and units that there was room for.
+    units: [u64; 2],
+    /// Bytes of a unit.
+    unit: u64,
+    /// Class of the error, bytes that the status says, units that came, bytes elsewhere that changed.
+    class: u64,
+    count: u64,
+    came: u64,
+    elsewhere: u64,
+}
+
+impl<'a> Told<'a> {
+    fn of(line: &'a str) -> Told<'a> {
+        let (done, result) = line.split_once(": class ").unwrap_or_else(|| panic!("{line}"));
+        let number = |text: &str| text.trim_end_matches(',').parse().ok();
+        let words: Vec<u64> = result.split(' ').filter_map(number).collect();
+        let [class, count, came, elsewhere] = words[..] else { panic!("{line}") };
+        let after = |word: &str, skip: usize| {
+            let mut words = done.split(' ').skip_while(|w| *w != word).skip(skip);
+            words.next().and_then(number).unwrap_or_else(|| panic!("{line}"))
+        };
+        Told {
+            done,
+            units: [after("unit", 3), after("to", 2)],
+            unit: after("unit", 1),
+            class,
+            count,
+            came,
+            elsewhere,
+        }
+    }
+
+    /// What a program may see with the library, where the bare host shows `bare`.
+    ///
+    /// Hosts overlook some of these errors now and then, by who comes first. MPICH and Intel MPI leave a receive empty where a long message of a derived
+    /// type is too long for it, and fill it where one of bytes is.
+    fn allowed(&self, bare: &Told, host: Host) -> bool {
+        let [sent, room] = self.units;
+        let filled = |t: &Told| t.came == room;
+        if sent <= room {
+            return self == bare && self.class == 0;
+        }
+        self.done == bare.done
+            && self.elsewhere == 0
+            && (self.class == bare.class || self.class == 0 || bare.class == 0)
+            && (self.came == bare.came || host != Host::OpenMpi && filled(self))
+            && (self.count == bare.count || self.class != bare.class || self.count == room * self.unit)
+    }
+}
+
+/// Lines of both ranks by their round.
+fn sorted(text: &str) -> Vec<Told<'_>> {
+    let mut all: Vec<_> = text.lines().map(Told::of).collect();
+    all.sort_by_key(|told| told.done.split(' ').nth(1).and_then(|n| n.parse::<u32>().ok()));
+    all
+}
+
+fn alike(what: &str, host: Host, text: &str, bare: &str) {
+    let (all, bare) = (sorted(text), sorted(bare));
+    assert_eq!(all.len(), bare.len(), "{what}");
+    for (with, bare) in all.iter().zip(&bare) {
+        assert!(with.allowed(bare, host), "{what}:\n{with:?}\nwithout the library:\n{bare:?}");
+    }
+}
+
+/// A program bare, with the library on both ranks and on either.
+fn judged(host: Host, program: &Path, arguments: &[&str], variables: &[(&str, &str)]) {
+    let with = |run: Run| {
+        let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
+        arguments.iter().fold(run, |run, argument| run.arg(argument)).text().0
+    };
+    let bare = with(host.ranks(2, program));
+    for policy in ["all", "table"] {
+        let what = format!("{host:?} {arguments:?} {variables:?} {policy}");
+        alike(&what, host, &with(host.ranks(2, program).preload().env("DDTC_POLICY", policy)), &bare);
+        for parity in 0..2 {
+            let some = on_some(host, 2, program, parity).env("DDTC_POLICY", policy);
+            alike(&format!("{what}, rank {parity} alone"), host, &with(some), &bare);
+        }
+    }
+}
+
+/// Intel's library of the standard ABI aborts on truncation, whatever the error handler.
+const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
+
+#[test]
+fn truncated_messages_change_nothing_outside_the_receive() {
+    for host in HOSTS {
+        judged(host, &host.compile("truncated", &[]), &[&rounds(500), "7"], &[]);
+    }
 }
 
 #[test]
-fn truncated_messages_change_nothing_outside_the_receive_by_the_shipped_policy() {
-    let host = Host::OpenMpi;
-    let program = host.compile("truncated", &[]);
-    let run = || host.ranks(2, &program).arg("400").arg("7");
-    let bare = sorted(&run().text().0);
-    assert!(bare.contains("class 15") && !bare.contains("access"), "{bare}");
-    same("Open MPI, by the table", &sorted(&run().preload().text().0), &bare);
+fn truncated_messages_change_nothing_outside_the_receive_without_single_copy() {
+    for (host, variable) in [
+        (Host::Mpich, ("MPIR_CVAR_CH4_CMA_ENABLE", "0")),
+        (Host::OpenMpi, ("OMPI_MCA_smsc", "^cma,xpmem,knem")),
+        (Host::OpenMpi, ("OMPI_MCA_btl_sm_eager_limit", "512")),
+        (Host::OpenMpi, ("OMPI_MCA_btl", "self,tcp")),
+    ] {
+        judged(host, &host.compile("truncated", &[]), &[&rounds(300), "8"], &[variable]);
+    }
+}
+
+/// Bare, Intel MPI waits forever after such a call.
+#[test]
+fn truncated_collective_calls_change_nothing_outside_the_receive() {
+    for host in [Host::Mpich, Host::OpenMpi] {
+        judged(host, &host.compile("truncated", &[]), &[&rounds(400), "9", "collective"], &[]);
+    }
+}
+
+#[test]
+fn judgements_can_fail() {
+    let line = "round 9 rank 0 unit 4 strided 100 to dense 50, send 1 receive 2 early: class 15 count 400 came 50 elsewhere 0";
+    let bare = Told::of(line);
+    assert!(bare.allowed(&bare, Host::OpenMpi));
+    for (old, new) in [
+        ("elsewhere 0", "elsewhere 4"),
+        ("came 50", "came 0"),
+        ("class 15", "class 3"),
+        ("count 400", "count 0"),
+    ] {
+        let other = line.replace(old, new);
+        assert!(!Told::of(&other).allowed(&bare, Host::OpenMpi), "{other}");
+    }
+    let short = line.replace("dense 50", "dense 100").replace("class 15", "class 0");
+    let (short, wrong) = (Told::of(&short), short.replace("came 50", "came 49"));
+    assert!(short.allowed(&short, Host::Mpich) && !Told::of(&wrong).allowed(&short, Host::Mpich));
 }

@@ -1,0 +1,82 @@
+//! Staging buffers of tests: each ends where inaccessible memory begins, and is gone when it is dropped.
+//!
+//! Only in debug builds, and there only under `DDTC_FENCES=1`, which the tests set for the programs that they run. A host that writes more than it was
+//! given room for, or touches a buffer that it has given back, ends the program.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use ddtc::process::Awaited;
+
+/// Bytes of inaccessible memory on either side, a multiple of every page.
+const FENCE: usize = 64 << 10;
+/// What stands between the first fence and the buffer.
+const BEFORE: u8 = 0xc5;
+
+/// Memory between two fences.
+pub(crate) struct Fenced {
+    region: *mut c_void,
+    all: usize,
+    bytes: usize,
+}
+
+// SAFETY: plain memory that nobody else knows.
+unsafe impl Send for Fenced {}
+
+/// Whether buffers stand between fences.
+pub(crate) fn wanted() -> bool {
+    static WANTED: Awaited<bool> = Awaited::new();
+    *WANTED.get_or_init(|| std::env::var_os("DDTC_FENCES").is_some_and(|value| value == "1"))
+}
+
+impl Fenced {
+    /// `None`: out of memory.
+    pub(crate) fn new(bytes: usize) -> Option<Fenced> {
+        let inside = bytes.checked_next_multiple_of(FENCE)?;
+        let all = inside.checked_add(2 * FENCE)?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: new memory.
+        let region = unsafe { libc::mmap(std::ptr::null_mut(), all, libc::PROT_NONE, flags, -1, 0) };
+        if region == libc::MAP_FAILED {
+            return None;
+        }
+        let fenced = Fenced { region, all, bytes };
+        // SAFETY: inside of the memory that was just mapped.
+        let open =
+            unsafe { libc::mprotect(region.byte_add(FENCE), inside, libc::PROT_READ | libc::PROT_WRITE) };
+        if open != 0 {
+            return None;
+        }
+        // SAFETY: the bytes of the last page before the buffer; they may be written.
+        unsafe { fenced.before().write_bytes(BEFORE, fenced.slack()) };
+        Some(fenced)
+    }
+
+    /// The buffer.
+    pub(crate) fn at(&self) -> NonNull<u8> {
+        let at = self.region.wrapping_byte_add(self.all - FENCE - self.bytes);
+        NonNull::new(at.cast()).unwrap_or(NonNull::dangling())
+    }
+
+    /// Bytes before the buffer that are looked at.
+    fn slack(&self) -> usize {
+        (self.all - 2 * FENCE - self.bytes).min(4096)
+    }
+
+    fn before(&self) -> *mut u8 {
+        self.at().as_ptr().wrapping_sub(self.slack())
+    }
+}
+
+impl Drop for Fenced {
+    fn drop(&mut self) {
+        // SAFETY: bytes that `new` wrote.
+        let before = unsafe { std::slice::from_raw_parts(self.before(), self.slack()) };
+        if before.iter().any(|&byte| byte != BEFORE) {
+            eprintln!("ddtc: bytes before a staging buffer were written");
+            std::process::abort();
+        }
+        // SAFETY: what `new` mapped, and nobody uses it any more.
+        unsafe { libc::munmap(self.region, self.all) };
+    }
+}
