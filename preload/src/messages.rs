@@ -503,7 +503,11 @@ impl Use {
         let has = |call, bytes| Policy::has(policy(host).of(call, entry.rules().class), bytes);
         match self {
             Use::Send | Use::Receive => Policy::has(entry.payloads(), bytes as u64),
-            Use::Elements { call, part, .. } => has(call, entry.size().saturating_mul(part).max(0) as u64),
+            Use::Elements { call, part, .. } => {
+                // Where every instance has a gap of its own, each must be long enough for itself.
+                let apart = !host.overruns() || has(call, entry.size() as u64);
+                apart && has(call, entry.size().saturating_mul(part).max(0) as u64)
+            }
             Use::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
             Use::Put => has(Call::Put, bytes as u64),
             Use::Get => has(Call::Get, bytes as u64),

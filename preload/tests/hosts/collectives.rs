@@ -118,6 +118,26 @@ fn collectives_follow_the_table() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// Under Open MPI each instance has a gap: one that is shorter than what the table converts is the host's, however many there are.
+#[test]
+fn short_instances_are_left_to_open_mpi() {
+    let host = Host::OpenMpi;
+    let folder = scratch("collectives-instances");
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    for (least, converted) in [("16", true), ("64", false)] {
+        let table = format!("library openmpi-5.0.11\nbcast blocks-short {least}-\n");
+        fs::write(folder.join("ddtc/policy"), table).unwrap();
+        let run = host.ranks(2, compiled(host, "collectives")).preload().env("XDG_CONFIG_HOME", &folder);
+        let run = run.env("DDTC_REPORT", folder.join("report%r")).arg("60").arg("1").arg("2000");
+        right(&format!("from {least} bytes"), run);
+        // Its structures have 24 bytes.
+        let moved =
+            |r: &std::collections::HashMap<String, u64>| r["messages_packed"] + r["messages_unpacked"] > 0;
+        assert_eq!(reports(&folder, 2).iter().any(moved), converted, "{least}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// Libraries that choose by the local type are noticed before the first call, not by it.
 #[test]
 fn collectives_are_the_hosts_where_another_library_chooses_by_the_type() {
