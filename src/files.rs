@@ -5,6 +5,7 @@
 //! folder, pipe or device. What is written belongs to this process's user, has no second name, and is emptied only after these
 //! checks; what is read belongs to the user or the system's. The file that was opened is checked, not the name, so nothing can be exchanged in between.
 
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -76,13 +77,44 @@ pub fn append(path: &Path) -> io::Result<File> {
     open(path, Use::Append, me()?)
 }
 
-/// Writes a file anew.
+/// Writes a file anew: whoever reads it sees the old text or the new one, whenever this process ends. Where nothing can be made beside it, it is
+/// written in its place.
 ///
 /// # Errors
 /// As [`append`].
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = open(path, Use::Replace, me()?)?;
-    without_sigxfsz(|| file.write_all(text.as_bytes()))
+    let me = me()?;
+    let found = match std::fs::symlink_metadata(path) {
+        Ok(found) => Some(found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if let Some(found) = &found {
+        check(found, Use::Replace, me).map_err(refuse)?;
+    }
+    let beside = beside(path)?;
+    let _ = std::fs::remove_file(&beside);
+    let Ok(mut file) = OpenOptions::new().write(true).create_new(true).open(&beside) else {
+        let mut file = open(path, Use::Replace, me)?;
+        return without_sigxfsz(|| file.write_all(text.as_bytes()));
+    };
+    let written = without_sigxfsz(|| file.write_all(text.as_bytes()))
+        .and_then(|()| found.map_or(Ok(()), |found| file.set_permissions(found.permissions())))
+        // What has come to stand there meanwhile loses its name, and nothing is written through it.
+        .and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+/// A name in the folder of a file that is this process's own.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| refuse("must have a name"))?;
+    let mut own = OsString::from(".");
+    own.push(name);
+    own.push(format!(".{}.part", std::process::id()));
+    Ok(path.with_file_name(own))
 }
 
 /// The text of a file of at most 16 MiB.
@@ -151,6 +183,27 @@ mod tests {
         assert_eq!(read(&file).unwrap(), "short and more");
         assert_eq!(read(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(me().unwrap(), std::fs::metadata(&file).unwrap().uid());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole() {
+        let folder = folder();
+        let file = folder.join("file");
+        replace(&file, "old").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        // Who has it open goes on reading what it was.
+        let mut reader = File::open(&file).unwrap();
+        replace(&file, "new").unwrap();
+        let mut seen = String::new();
+        reader.read_to_string(&mut seen).unwrap();
+        assert_eq!((seen.as_str(), read(&file).unwrap().as_str()), ("old", "new"));
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        // A name that is too long for one more beside it.
+        let long = folder.join("f".repeat(250));
+        replace(&long, "text").unwrap();
+        assert_eq!(read(&long).unwrap(), "text");
         std::fs::remove_dir_all(folder).unwrap();
     }
 
