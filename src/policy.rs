@@ -280,6 +280,37 @@ impl Policy {
     }
 }
 
+/// A set of payloads in words, as documents and `ddtc doctor` say it: `from 16 KiB`, `256 B to 512 KiB`, `none`. What stands after "to" is the first
+/// payload that is not in it.
+pub fn payloads(set: u64) -> String {
+    let bytes = |k: u32| match k {
+        0..10 => (1u64 << k, "B"),
+        10..20 => (1 << (k - 10), "KiB"),
+        20..30 => (1 << (k - 20), "MiB"),
+        _ => (1 << (k - 30), "GiB"),
+    };
+    let words = runs(set).map(|(first, end)| match (bytes(first), end) {
+        ((from, unit), 64) => format!("from {from} {unit}"),
+        ((from, unit), end) => match bytes(end) {
+            (to, same) if same == unit => format!("{from} to {to} {unit}"),
+            (to, other) => format!("{from} {unit} to {to} {other}"),
+        },
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(" and ") }
+}
+
+/// The runs of bits that are set: the first of each and the one behind it.
+fn runs(set: u64) -> impl Iterator<Item = (u32, u32)> {
+    let mut k = 0;
+    std::iter::from_fn(move || {
+        k += set.checked_shr(k)?.trailing_zeros();
+        let first = (k < 64).then_some(k)?;
+        k += (set >> k).trailing_ones();
+        Some((first, k))
+    })
+}
+
 fn parse_set(text: &str) -> Option<u64> {
     if text.trim() == "none" {
         return Some(0);
@@ -309,18 +340,9 @@ impl fmt::Display for Policy {
                     _ if set == 0 => continue,
                     _ => write!(f, "{:<18} {:<14}", call.name(), class.name())?,
                 }
-                let mut k = 0;
-                while k < 64 {
-                    if set >> k & 1 == 0 {
-                        k += 1;
-                        continue;
-                    }
-                    let from = k;
-                    while k < 64 && set >> k & 1 != 0 {
-                        k += 1;
-                    }
-                    let to = if k == 64 { String::new() } else { (1u64 << (k - 1)).to_string() };
-                    write!(f, " {}-{to}", 1u64 << from)?;
+                for (first, end) in runs(set) {
+                    let to = if end == 64 { String::new() } else { (1u64 << (end - 1)).to_string() };
+                    write!(f, " {}-{to}", 1u64 << first)?;
                 }
                 writeln!(f, "{}", if set == 0 { " none" } else { "" })?;
             }
@@ -477,6 +499,22 @@ mod tests {
         ] {
             assert_eq!(Policy::parse(text, "x").unwrap_err().argument(), line, "{text}");
         }
+    }
+
+    #[test]
+    fn payloads_have_words() {
+        let words = |text: &str| payloads(parse_set(text).unwrap());
+        for (text, expected) in [
+            ("256-262144", "256 B to 512 KiB"),
+            ("16384-65536", "16 to 128 KiB"),
+            ("16384-", "from 16 KiB"),
+            ("1-", "from 1 B"),
+            ("16384-16384 1048576-1048576", "16 to 32 KiB and 1 to 2 MiB"),
+            ("none", "none"),
+        ] {
+            assert_eq!(words(text), expected, "{text}");
+        }
+        assert_eq!(payloads(1 << 63), "from 8589934592 GiB");
     }
 
     #[test]

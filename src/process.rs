@@ -19,5 +19,5 @@ mod limit;
 mod lock;
 
 pub use fork::{Section, forks, section};
-pub use limit::{to_stderr, without_sigxfsz};
+pub use limit::{NO_TEXT, cut, said, to_stderr, without_sigxfsz};
 pub use lock::{Awaited, Guard, Latch, Latched, Lazy, Mutex, Once};

@@ -1,11 +1,12 @@
 //! The environment, read once at the first call of a wrapper.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use ddtc::engine::Config;
-use ddtc::process::Awaited;
+use ddtc::process::{Awaited, NO_TEXT, cut, said};
 
 use crate::warn::warn;
 
@@ -63,10 +64,13 @@ impl Settings {
 /// The settings.
 pub(crate) fn settings() -> &'static Settings {
     static SETTINGS: Awaited<Settings> = Awaited::new();
-    SETTINGS.get_or_init(|| read(&|name| std::env::var(name).ok().filter(|v| !v.is_empty())))
+    SETTINGS.get_or_init(|| read(&|name| std::env::var_os(name).filter(|v| !v.is_empty())))
 }
 
-fn read(get: &dyn Fn(&str) -> Option<String>) -> Settings {
+/// The value of a variable, if it is not empty.
+type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+fn read(get: Get<'_>) -> Settings {
     let mut config = Config::default();
     config.mode = parsed(get, "DDTC_MODE", config.mode);
     let level = parsed(get, "DDTC_TARGET", config.level);
@@ -87,23 +91,26 @@ fn read(get: &dyn Fn(&str) -> Option<String>) -> Settings {
 }
 
 /// The value of a variable; one line and the default where it is wrong.
-fn parsed<T: FromStr<Err: Display>>(get: &dyn Fn(&str) -> Option<String>, name: &str, default: T) -> T {
-    match get(name).map(|text| text.parse::<T>()) {
-        None => default,
-        Some(Ok(value)) => value,
-        Some(Err(error)) => {
-            warn(format_args!("{name}: {error}; ignored"));
-            default
-        }
-    }
+fn parsed<T: FromStr<Err: Display>>(get: Get<'_>, name: &str, default: T) -> T {
+    let Some(text) = text(get, name) else { return default };
+    text.parse().unwrap_or_else(|error: T::Err| {
+        warn(format_args!("{name}: {}; ignored", said(&text, &error)));
+        default
+    })
 }
 
-fn flag(get: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
-    match get(name).as_deref() {
+/// The value of a variable of words or numbers; one line where it is none.
+fn text(get: Get<'_>, name: &str) -> Option<String> {
+    let refused = |value: OsString| warn(format_args!("{name}={}: {NO_TEXT}; ignored", cut(&value)));
+    get(name)?.into_string().map_err(refused).ok()
+}
+
+fn flag(get: Get<'_>, name: &str) -> bool {
+    match text(get, name).as_deref() {
         None | Some("0") => false,
         Some("1") => true,
         Some(other) => {
-            warn(format_args!("{name}={other}: must be 0 or 1; ignored"));
+            warn(format_args!("{name}={}: must be 0 or 1; ignored", cut(other.as_ref())));
             false
         }
     }
@@ -118,10 +125,10 @@ mod tests {
     #[test]
     fn wrong_values_are_ignored() {
         let get = |name: &str| match name {
-            "DDTC_MODE" => Some("fast".to_owned()),
-            "DDTC_TARGET" => Some("baseline".to_owned()),
-            "DDTC_CHECK" => Some("1".to_owned()),
-            "DDTC_PERF_MAP" => Some("yes".to_owned()),
+            "DDTC_MODE" => Some("fast".into()),
+            "DDTC_TARGET" => Some("baseline".into()),
+            "DDTC_CHECK" => Some("1".into()),
+            "DDTC_PERF_MAP" => Some("yes".into()),
             _ => None,
         };
         let s = read(&get);

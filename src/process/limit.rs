@@ -1,5 +1,7 @@
 //! What is written: past the limit on the size of files (RLIMIT_FSIZE) an error and not the end of the process, and without a lock.
 
+use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
@@ -14,6 +16,32 @@ use std::ptr;
 pub fn without_sigxfsz<T>(grow: impl FnOnce() -> T) -> T {
     let _masked = Masked::new();
     grow()
+}
+
+/// The rule for values of variables that are words or numbers.
+pub const NO_TEXT: &str = "must be text in UTF-8";
+
+/// Most characters that are said of a value which somebody else wrote.
+const MOST: usize = 80;
+
+/// A value as messages name it: on one line, and not all of one without end.
+pub fn cut(value: &OsStr) -> String {
+    let shown = |text: &str| -> String {
+        text.chars()
+            .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+            .collect()
+    };
+    let text = value.to_string_lossy();
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}... ({} bytes)", shown(&text[..at]), value.len()),
+        None => shown(&text),
+    }
+}
+
+/// What is wrong with a value, which stands in it as [`cut`] shows it.
+pub fn said(value: &str, wrong: &impl Display) -> String {
+    let wrong = wrong.to_string();
+    if value.is_empty() { wrong } else { wrong.replace(value, &cut(value.as_ref())) }
 }
 
 /// Writes to standard error, past the lock of the standard library: a child may find that one taken.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use ddtc::policy::{Call, Class, Library, Policy};
+use ddtc::policy::{Call, Class, Family, Library, Policy, payloads};
 
 use crate::text::{files, hold, read};
 
@@ -185,4 +185,25 @@ fn the_machines_stand_side_by_side() {
         }
     }
     hold("benches/record/POLICY.md", &out);
+}
+
+#[test]
+fn the_document_says_the_shipped_payloads_of_messages() {
+    let document = read("docs/PRELOAD.md");
+    for (name, family) in
+        [("MPICH", Family::Mpich), ("Intel MPI", Family::Intel), ("Open MPI", Family::OpenMpi)]
+    {
+        let policy = Policy::shipped(&Library { family, version: [0; 3] });
+        let classes = Class::ALL.into_iter().filter(|&class| policy.set(class) != 0);
+        let words: Vec<String> =
+            classes.map(|class| format!("{} {}", class.name(), payloads(policy.set(class)))).collect();
+        let expected = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
+        let mut tables = document.split("| | messages converted, by shipped table |").skip(1);
+        let rows = tables.next().expect("the table").lines();
+        let cell = rows.filter_map(|l| l.strip_prefix("| ")?.strip_prefix(name)?.strip_prefix(" | ")).next();
+        let said = cell.and_then(|rest| rest.split(" |").next()).unwrap_or_default();
+        // Behind a colon stands why.
+        let said = said.split(": ").next().unwrap_or_default();
+        assert_eq!(said, expected, "{name}: docs/PRELOAD.md (left) and the shipped table (right)");
+    }
 }

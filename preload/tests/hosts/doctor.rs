@@ -247,3 +247,27 @@ fn small() -> Vec<u8> {
     head[40] = 52; // e_ehsize
     head
 }
+
+#[test]
+fn root_is_told_what_open_mpi_asks_of_it() {
+    // A launcher that says what Open MPI 5's does, whoever runs this test.
+    let folder = scratch("doctor-root");
+    let words = "prterun has detected an attempt to run as root.\\n\\nRunning as root is *strongly* discouraged as any mistake \
+                 (e.g., in\\ndefining TMPDIR) or bug can result in catastrophic damage to the OS\\nfile system, leaving your \
+                 system in an unusable state.\\n\\nWe strongly suggest that you run prterun as a non-root user.\\n\\nYou can \
+                 override this protection by adding the --allow-run-as-root\\noption to your command line.  However, we \
+                 reiterate our strong advice\\nagainst doing so - please do so at your own risk.\\n---------";
+    let text = format!(
+        "[ \"$1\" = --version ] && {{ echo 'mpiexec (Open MPI) 5.0.11'; exit 0; }}\nprintf '{words}\\n' >&2; exit 1"
+    );
+    script(&folder.join("mpiexec"), &text);
+    let mpi = Host::OpenMpi.root().join("lib/libmpi.so.40");
+    let mut doctor = doctor(&folder.display().to_string());
+    doctor.env_remove("OMPI_ALLOW_RUN_AS_ROOT").arg("--mpi").arg(mpi).args(["--", "mpiexec", "-n", "2"]);
+    let (well, text) = said(&mut doctor);
+    assert!(
+        !well && text.contains("OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
+        "{text}"
+    );
+    fs::remove_dir_all(folder).unwrap();
+}

@@ -18,11 +18,13 @@ mod tree;
 mod tune;
 mod wire;
 
+use std::env::VarError;
 use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use ddtc::datatype::Datatype;
+use ddtc::process::{NO_TEXT, cut, said};
 use ddtc::target::Level;
 
 /// The derived datatype compiler: MPI derived datatypes compiled to native pack and unpack code.
@@ -89,8 +91,35 @@ enum Verb {
     Generate(generate::Args),
 }
 
+/// Bytes of the stack that a verb runs on, whatever the limit of the system's: pages that are not used cost nothing.
+const STACK: usize = 64 << 20;
+/// The status of a program that has panicked.
+const PANICKED: u8 = 101;
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let Some(cli) = aside(Cli::parse) else { return PANICKED.into() };
+    match cli.verb {
+        // An MPI library is initialized by the program's first thread.
+        Some(Verb::HuntWorker(_) | Verb::Doctor(_)) => execute(cli),
+        _ => aside(|| execute(cli)).unwrap_or(PANICKED.into()),
+    }
+}
+
+/// Runs `f` on a stack of its own; `None`: there is no memory for one, or `f` has panicked, and that was said.
+fn aside<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("main".into()).stack_size(STACK);
+        match thread.spawn_scoped(scope, f) {
+            Ok(thread) => thread.join().ok(),
+            Err(error) => {
+                eprintln!("error: no memory for a stack: {error}");
+                None
+            }
+        }
+    })
+}
+
+fn execute(cli: Cli) -> ExitCode {
     let max = match cli.verbose {
         0 => tracing::Level::WARN,
         1 => tracing::Level::DEBUG,
@@ -143,8 +172,13 @@ fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
 fn level(wanted: Option<Level>) -> Result<Level, Box<dyn Error>> {
     let level = match (wanted, std::env::var("DDTC_TARGET")) {
         (Some(level), _) => level,
-        (None, Ok(name)) => name.parse().map_err(|e| format!("DDTC_TARGET: {e}"))?,
-        (None, Err(_)) => Level::detect(),
+        (None, Ok(name)) => {
+            name.parse().map_err(|e: ddtc::Error| format!("DDTC_TARGET: {}", said(&name, &e)))?
+        }
+        (None, Err(VarError::NotUnicode(value))) => {
+            return Err(format!("DDTC_TARGET={}: {NO_TEXT}", cut(&value)).into());
+        }
+        (None, Err(VarError::NotPresent)) => Level::detect(),
     };
     if !level.runs() {
         return Err(

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use ddtc::engine::Mode;
+use ddtc::process::{NO_TEXT, cut, said};
 use ddtc::target::Level;
 
 use super::Findings;
@@ -52,17 +53,24 @@ fn file(value: &str) -> Result<(), String> {
 pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) {
     let mut seen = false;
     for (name, value) in variables {
-        let (Some(name), value) = (name.to_str(), value.to_string_lossy()) else { continue };
-        if !name.starts_with("DDTC_") || value.is_empty() {
+        if !name.as_encoded_bytes().starts_with(b"DDTC_") || value.is_empty() {
             continue;
         }
         seen = true;
-        findings.says("environment", &format!("{name}={value}"));
+        let (name, shown) = (cut(name), cut(value));
+        findings.says("environment", &format!("{name}={shown}"));
         let known = VARIABLES.iter().find(|(known, _)| *known == name);
-        match known.map(|(_, rule)| rule(&value)) {
+        // The names of files are any bytes.
+        let text = match value.to_str() {
+            Some(text) => Ok(text),
+            None if ["DDTC_REPORT", "DDTC_RECORD"].contains(&name.as_str()) => continue,
+            None => Err(NO_TEXT.to_owned()),
+        };
+        let judged = |rule: &Rule| text.and_then(|text| rule(text).map_err(|wrong| said(text, &wrong)));
+        match known.map(|(_, rule)| judged(rule)) {
             Some(Ok(())) => {}
             Some(Err(rule)) => findings.wrong(
-                &format!("{name}={value}: {rule}; the preload library ignores it"),
+                &format!("{name}={shown}: {rule}; the preload library ignores it"),
                 &format!("unset {name}, or set what docs/PRELOAD.md says"),
             ),
             None => findings.wrong(
@@ -134,5 +142,26 @@ mod tests {
             assert_eq!(check(name, bad), usize::from(name != "OTHER"), "{name}={bad}");
         }
         assert_eq!(check("DDTC_REPROT", "-"), 1);
+    }
+
+    #[test]
+    fn values_that_are_no_text_or_without_end_are_named_and_cut() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let look_at = |name: &str, value: OsString| {
+            let mut findings = Findings::default();
+            look(&mut findings, &[(name.into(), value)]);
+            findings
+        };
+        let long = "x".repeat(100_000);
+        for name in VARIABLES.map(|(name, _)| name) {
+            let found = look_at(name, long.clone().into());
+            let said: usize =
+                found.problems.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>() + found.text.len();
+            assert!(said < 1000, "{name}: {said} bytes are said");
+            assert!(found.text.contains("... (100000 bytes)"), "{name}: {}", found.text);
+        }
+        let found = look_at("DDTC_MODE", OsString::from_vec(b"commit\xff".to_vec()));
+        assert!(found.problems[0].0.contains("must be text in UTF-8"), "{:?}", found.problems);
+        assert!(look_at("DDTC_REPORT", OsString::from_vec(b"/tmp/r\xff".to_vec())).problems.is_empty());
     }
 }

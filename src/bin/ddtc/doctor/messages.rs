@@ -83,6 +83,17 @@ fn said(out: &str) -> Said {
     said
 }
 
+/// What to do about a launcher that failed, by its words.
+fn refused(words: &str) -> &'static str {
+    // PRRTE's and ORTE's; the lines may be broken anywhere.
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    if words.contains("OMPI_ALLOW_RUN_AS_ROOT") || words.contains("as root") {
+        return "run it as another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, both, as \
+                Open MPI asks of root in a container";
+    }
+    "these are the launcher's or the library's words: does it run any other program?"
+}
+
 /// Launches the ranks: what they said, and what went wrong with what to do.
 fn launch(
     args: &Args,
@@ -111,8 +122,10 @@ fn launch(
     })?;
     if !status.success() {
         let text = if err.trim().is_empty() { &out } else { &err };
-        let remedy = "these are the launcher's or the library's words: does it run any other program?";
-        return Err((format!("the ranks: {status}: {}", last_lines(text, 8)), remedy.to_owned()));
+        return Err((
+            format!("the ranks: {status}: {}", last_lines(text, 8)),
+            refused(&format!("{out}{err}")).to_owned(),
+        ));
     }
     let said = said(&out);
     match said.size[..] {

@@ -19,7 +19,7 @@ use clap::Args as ClapArgs;
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::interp;
-use ddtc::policy::{Class, Library, Policy, file};
+use ddtc::policy::{Call, Class, Library, Policy, file, payloads};
 use ddtc::target::{Level, Target};
 
 use crate::bench::machine::Machine;
@@ -418,8 +418,22 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
         },
         (_, None) => (format!("shipped for {library}"), Policy::shipped(&library)),
     };
-    findings.says("policy", &format!("{from}\n{policy}"));
+    findings.says("policy", &format!("{from}\n{}", in_words(&policy)));
     policy
+}
+
+/// The payloads of which layouts are converted in which calls; what is not listed is not.
+fn in_words(policy: &Policy) -> String {
+    let mut text = String::new();
+    for call in Call::ALL {
+        for class in Class::ALL {
+            let set = policy.of(call, class);
+            if set != 0 {
+                let _ = writeln!(text, "{:<18} {:<14} {}", call.name(), class.name(), payloads(set));
+            }
+        }
+    }
+    if text.is_empty() { "nothing is converted".to_owned() } else { text }
 }
 
 /// The layout class of what the ranks send, and its bytes.
