@@ -74,6 +74,17 @@ module ddtc_mpi
   integer, parameter :: MPI_CONGRUENT = 202
   integer, parameter :: MPI_SIMILAR = 203
   integer, parameter :: MPI_UNEQUAL = 204
+  integer, parameter :: MPI_WIN_FLAVOR_CREATE = 311
+  integer, parameter :: MPI_WIN_FLAVOR_ALLOCATE = 312
+  integer, parameter :: MPI_WIN_FLAVOR_DYNAMIC = 313
+  integer, parameter :: MPI_WIN_FLAVOR_SHARED = 314
+  integer, parameter :: MPI_WIN_UNIFIED = 321
+  integer, parameter :: MPI_WIN_SEPARATE = 322
+  integer, parameter :: MPI_WIN_BASE = 601
+  integer, parameter :: MPI_WIN_DISP_UNIT = 602
+  integer, parameter :: MPI_WIN_SIZE = 603
+  integer, parameter :: MPI_WIN_CREATE_FLAVOR = 604
+  integer, parameter :: MPI_WIN_MODEL = 605
   integer, parameter :: MPI_DATATYPE_NULL = 512
   integer, parameter :: MPI_AINT = 513
   integer, parameter :: MPI_COUNT = 514

@@ -193,10 +193,12 @@ export! {
         let direction = direction(CALL, direction_value)?;
         let applied = applied(CALL, pointer)?;
         let count = natural(CALL, "count", count)?;
-        let Ok(offset) = u64::try_from(offset) else {
-            return Err(Error::new(ErrorClass::Arg, CALL, "offset", offset, "must not be negative").into());
+        // Of the class that a committed type's range has, too.
+        let bytes_of = |argument, value: i64| {
+            let refused = |_| Error::new(ErrorClass::Arg, CALL, argument, value, "must not be negative");
+            u64::try_from(value).map_err(refused)
         };
-        let room = natural(CALL, "max_bytes", max_bytes)?;
+        let (offset, room) = (bytes_of("offset", offset)?, bytes_of("max_bytes", max_bytes)?);
         applied.moves(direction)?;
         let range = applied.whole_values(count, offset, room)?;
         let moved = (range.end - range.start) as i64;

@@ -149,6 +149,21 @@ impl Applied {
         }
     }
 
+    /// Whether anything moves in a direction, be it empty.
+    ///
+    /// # Errors
+    /// Class `Op`: a reduction is not packed.
+    pub fn moves(&self, direction: Direction) -> Result<()> {
+        match (direction, self.operation()) {
+            (Direction::Pack, Operation::Reduce(op)) => {
+                let rule =
+                    "a reduction combines what is unpacked with what is there: there is nothing to pack";
+                Err(Error::new(ErrorClass::Op, "pack", "operation", op.mpi_name(), rule))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Moves the whole values in the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
     ///
     /// # Errors
@@ -164,11 +179,8 @@ impl Applied {
         packed: *mut u8,
         range: Range<u64>,
     ) -> Result<()> {
+        self.moves(direction)?;
         let kind = Kind { direction, operation: self.operation() };
-        if let Kind { direction: Direction::Pack, operation: Operation::Reduce(op) } = kind {
-            let rule = "a reduction combines what is unpacked with what is there: there is nothing to pack";
-            return Err(Error::new(ErrorClass::Op, "pack", "operation", op.mpi_name(), rule));
-        }
         if range.is_empty() {
             return Ok(());
         }

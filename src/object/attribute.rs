@@ -108,13 +108,18 @@ fn keyval(operation: &'static str, number: i32) -> Result<Arc<Keyval>> {
     known.ok_or_else(|| unknown(operation, number))
 }
 
-/// `MPI_Type_free_keyval`, once. While attributes use it, everything else goes on as before.
+/// `MPI_Type_free_keyval`. While attributes use it, everything else goes on as before, and freeing it again is no error: a key that is in use is
+/// extant until its last attribute is gone (MPI 5.0, 7.7.2).
 ///
 /// # Errors
 /// Class `Keyval`.
 pub fn free_keyval(number: i32) -> Result<()> {
-    let own = KEYVALS.lock().known.get_mut(&number).and_then(|k| k.own.take());
-    own.map(drop).ok_or_else(|| unknown("type_free_keyval", number))
+    let freed = {
+        let mut keyvals = KEYVALS.lock();
+        keyvals.known.get_mut(&number).and_then(|k| k.own.take().or_else(|| k.keyval.upgrade()))
+    };
+    // Its last reference takes the lock.
+    freed.map(drop).ok_or_else(|| unknown("type_free_keyval", number))
 }
 
 fn find(object: &Object, number: i32) -> Option<Attribute> {

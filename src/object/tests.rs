@@ -106,7 +106,8 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     let h = vector();
     set_attribute(h, a, 1).unwrap();
     free_keyval(a).unwrap();
-    assert_eq!(class(free_keyval(a)), ErrorClass::Keyval);
+    // In use, so it may be freed by whoever has its number (MPI 5.0, 7.7.2), and that changes nothing.
+    free_keyval(a).unwrap();
     // In use, so it does all that it did (MPI 5.0, 7.7.2): on other types too.
     let other = vector();
     assert_eq!((get_attribute(h, a), get_attribute(other, a)), (Ok(Some(1)), Ok(None)));
@@ -114,7 +115,7 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     set_attribute(other, a, 3).unwrap();
     delete_attribute(h, a).unwrap();
     assert_eq!(said(&log), [format!("delete {a} 1 0"), format!("delete {a} 2 0")]);
-    assert_eq!(class(free_keyval(a)), ErrorClass::Keyval);
+    free_keyval(a).unwrap();
     // The last attribute takes it along.
     assert_eq!(get_attribute(other, a), Ok(Some(3)));
     free(other).unwrap();
@@ -122,6 +123,7 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     assert_eq!(class(get_attribute(h, a)), ErrorClass::Keyval);
     assert_eq!(class(set_attribute(h, a, 4)), ErrorClass::Keyval);
     assert_eq!(class(delete_attribute(h, a)), ErrorClass::Keyval);
+    assert_eq!(class(free_keyval(a)), ErrorClass::Keyval);
     free(h).unwrap();
     assert!(said(&log).is_empty());
 }

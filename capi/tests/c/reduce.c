@@ -153,6 +153,21 @@ static void refusals(void)
     FAILS(MPI_ERR_TRUNCATE, "8 packed bytes", ddtc_unpack_reduce(in, 7, &position, out, 2, MPI_INT, DDTC_SUM));
     position = 9;
     FAILS(MPI_ERR_ARG, "position", ddtc_unpack_reduce(in, 8, &position, out, 1, MPI_INT, DDTC_SUM));
+    /* A reduction is not packed, be the stream empty. */
+    {
+        const ddtc_committed *ints;
+        const ddtc_applied *sum;
+        ddtc_count bytes = 5;
+        OK(ddtc_type_get_committed(MPI_INT, &ints));
+        OK(ddtc_committed_reduce(ints, DDTC_SUM, &sum));
+        FAILS(DDTC_ERR_OP, "nothing to pack", ddtc_applied_range(sum, DDTC_PACK, in, 0, 0, out, 8, &bytes));
+        FAILS(DDTC_ERR_OP, "nothing to pack", ddtc_applied_range(sum, DDTC_PACK, in, 2, 0, out, 0, &bytes));
+        EQ(bytes, 5);
+        OK(ddtc_applied_range(sum, DDTC_UNPACK, out, 0, 0, in, 8, &bytes));
+        EQ(bytes, 0);
+        OK(ddtc_applied_release(sum));
+        OK(ddtc_committed_release(ints));
+    }
     FAILS(MPI_ERR_OP, "predefined", ddtc_op_free(&op));
     FAILS(MPI_ERR_OP, "MPI_OP_NULL", ddtc_op_free(&null));
     FAILS(MPI_ERR_ARG, "function", ddtc_op_create(NULL, 1, &op));

@@ -21,16 +21,10 @@ pub(crate) fn constants() -> impl Iterator<Item = &'static str> {
 /// Those that are integers in Fortran too: not the tool interface's, which has no Fortran form, not what is known by its address,
 /// and not the indices of a status, which have other names there.
 pub(crate) fn fortran_constants() -> Vec<String> {
-    const OTHERS: [&str; 7] = [
-        "MPI_BOTTOM",
-        "MPI_IN_PLACE",
-        "MPI_STATUS_IGNORE",
-        "MPI_STATUSES_IGNORE",
-        "MPI_TYPE_DUP_FN",
-        "MPI_TYPE_NULL_COPY_FN",
-        "MPI_TYPE_NULL_DELETE_FN",
-    ];
-    let other = |n: &str| n.starts_with("MPI_T_") || n.starts_with("MPI_F_") || OTHERS.contains(&n);
+    const OTHERS: [&str; 4] = ["MPI_BOTTOM", "MPI_IN_PLACE", "MPI_STATUS_IGNORE", "MPI_STATUSES_IGNORE"];
+    let functions = |n: &str| n.ends_with("_COPY_FN") || n.ends_with("DUP_FN") || n.ends_with("_DELETE_FN");
+    let other =
+        |n: &str| n.starts_with("MPI_T_") || n.starts_with("MPI_F_") || functions(n) || OTHERS.contains(&n);
     constants().filter(|n| !other(n)).map(str::to_owned).collect()
 }
 
