@@ -6,7 +6,7 @@ use super::case::{Check, Mismatch, ensure};
 use super::choices::Choices;
 use super::generate::{Budget, datatype};
 use super::panics::caught;
-use crate::datatype::Datatype;
+use crate::datatype::{Datatype, Named};
 use crate::error::Result;
 
 /// Where a form has its length, and its hash, which the nodes follow; bytes of its checksum.
@@ -69,7 +69,37 @@ fn check_nodes(mut form: Vec<u8>) -> Check {
         read = Datatype::from_wire(&form);
         ensure(read.is_ok(), "wire", || format!("{read:?}, though its hash is right"))?;
     }
-    read.map_or(Ok(()), |t| round_trip(&t))
+    read.map_or(Ok(()), |t| {
+        round_trip(&t)?;
+        ensure(t.to_wire().as_deref() == Ok(&form), "wire", || {
+            format!("a form is read that is not written: {t}\n{form:?}")
+        })
+    })
+}
+
+/// A form with one node more, before all others, which no other has for a child: the datatype and its hash are the same.
+fn with_a_stray(form: &[u8], which: u8) -> Vec<u8> {
+    let named = Named::ALL[usize::from(which) % Named::ALL.len()];
+    let Ok(stray) = Datatype::from(named).to_wire() else { return form.to_vec() };
+    let (mut number, mut at) = (0u64, NODES);
+    loop {
+        number |= u64::from(form[at] & 0x7f) << (7 * (at - NODES));
+        at += 1;
+        if form[at - 1] < 0x80 {
+            break;
+        }
+    }
+    let (mut more, mut left) = (form[..NODES].to_vec(), number + 1);
+    while left >= 0x80 {
+        more.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    more.push(left as u8);
+    // Its number of nodes is a byte.
+    more.extend_from_slice(&stray[NODES + 1..stray.len() - CHECKSUM]);
+    more.extend_from_slice(&form[at..]);
+    seal(&mut more);
+    more
 }
 
 /// Reads `data` as a form, then as the nodes of one, then a valid form with a few bytes of it changed.
@@ -97,6 +127,11 @@ pub fn check_wire(data: &[u8]) -> std::result::Result<(), Mismatch> {
                 _ => drop(form.remove(at)),
             }
         }
+        let more = with_a_stray(&t.to_wire().map_err(Mismatch::error("wire"))?, c.byte());
+        ensure(Datatype::from_wire(&more).is_err(), "wire", || {
+            format!("a form of {t} with a node more is accepted")
+        })?;
+        check_nodes(more)?;
         ensure(
             Datatype::from_wire(&form).is_err() || form == t.to_wire().unwrap_or_default(),
             "wire",

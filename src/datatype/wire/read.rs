@@ -75,6 +75,8 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     nodes: Vec<Datatype>,
+    /// Of each, whether another one has it for a child.
+    used: Vec<bool>,
 }
 
 impl<'a> Reader<'a> {
@@ -149,8 +151,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The node so many places back.
-    fn back(&self, at: usize, distance: u64) -> Result<&Datatype> {
+    fn back(&mut self, at: usize, distance: u64) -> Result<&Datatype> {
         let place = usize::try_from(distance).ok().and_then(|d| self.nodes.len().checked_sub(d));
+        if let Some(used) = place.and_then(|p| self.used.get_mut(p)) {
+            *used = true;
+        }
         place.and_then(|p| self.nodes.get(p)).ok_or_else(|| {
             let rule = format!("must be from 1 to {}, the nodes before this one", self.nodes.len());
             refuse(ErrorClass::Arg, at, format!("{distance} back"), rule)
@@ -338,7 +343,9 @@ impl<'a> Reader<'a> {
             return Err(refuse(ErrorClass::Arg, start, t.combiner().text_name(), rule));
         }
         more_room(CALL, &mut self.nodes, 1)?;
+        more_room(CALL, &mut self.used, 1)?;
         self.nodes.push(t);
+        self.used.push(false);
         Ok(())
     }
 }
@@ -351,7 +358,7 @@ impl Datatype {
     /// f90 type that is another one here; `NoMem`; that of the constructor that refused arguments; `Arg` for all else that is no form.
     pub fn from_wire(bytes: &[u8]) -> Result<Datatype> {
         let (hash, end) = frame(bytes)?;
-        let mut reader = Reader { bytes: &bytes[..end], at: HEADER, nodes: Vec::new() };
+        let mut reader = Reader { bytes: &bytes[..end], at: HEADER, nodes: Vec::new(), used: Vec::new() };
         for _ in 0..reader.length()? {
             reader.node()?;
         }
@@ -362,6 +369,11 @@ impl Datatype {
         let Some(root) = reader.nodes.pop() else {
             return Err(refuse(ErrorClass::Arg, HEADER, "0 nodes", "must have a node, the root"));
         };
+        reader.used.pop();
+        if let Some(place) = reader.used.iter().position(|used| !used) {
+            let rule = "must be a child of another one: only the root is none";
+            return Err(refuse(ErrorClass::Arg, HEADER, format!("node {place}"), rule));
+        }
         if root.structural_hash() != hash {
             let rule =
                 format!("must be {:032x}, the hash of the datatype that was read", root.structural_hash());
