@@ -147,9 +147,25 @@ while IFS= read -r file; do
         grep -qxF "$file" "$old" 2>/dev/null || fail "$root/$file is there already and not of this script: remove it, or choose another --prefix"
     fi
 done < "$work/files"
+# The prefix and the folders above it that were not there before us. A packager's folder is the packager's.
+: > "$work/made"
+if [ -f "$old" ]; then
+    sed -n '/^#made /p' "$old" > "$work/made"
+elif [ -z "$destdir" ]; then
+    folder=$root
+    while [ ! -d "$folder" ]; do
+        printf '%s\n' "$folder" >> "$work/new"
+        folder=$(dirname "$folder")
+    done
+fi
 mkdir -p "$root" || fail "--prefix $prefix: cannot be made"
+if [ -f "$work/new" ]; then
+    while IFS= read -r folder; do (cd "$folder" && printf '#made %s\n' "$(pwd -P)") >> "$work/made"; done < "$work/new"
+    # The prefix itself may be moved.
+    sed -i '1s/.*/#made ./' "$work/made"
+fi
 {
-    cat "$work/files"
+    cat "$work/made" "$work/files"
     while IFS= read -r folder; do
         if [ ! -d "$root/$folder" ] || grep -qxF "$folder/" "$old" 2>/dev/null; then echo "$folder/"; fi
     done < "$work/folders"
@@ -157,7 +173,7 @@ mkdir -p "$root" || fail "--prefix $prefix: cannot be made"
 
 # What an older version had and this one has not.
 if [ -f "$old" ]; then
-    grep -v '/$' "$old" | grep -vxF -f "$work/files" | grep -vE '^/|(^|/)\.\.(/|$)|^$' |
+    grep -v -e '/$' -e '^#' "$old" | grep -vxF -f "$work/files" | grep -vE '^/|(^|/)\.\.(/|$)|^$' |
         while IFS= read -r file; do rm -f "$root/$file"; done || true
     grep '/$' "$old" | grep -vxF -f "$work/manifest" | grep -vE '^/|(^|/)\.\.(/|$)' | LC_ALL=C sort -r |
         while IFS= read -r folder; do rmdir "$root/$folder" 2>/dev/null || true; done || true

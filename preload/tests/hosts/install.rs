@@ -156,6 +156,40 @@ fn what_is_installed_works_wherever_it_is_moved() {
 }
 
 #[test]
+fn folders_that_it_made_go_with_it() {
+    let folder = scratch("made");
+    let remove = |prefix: &Path| done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
+    let left = || fs::read_dir(&folder).unwrap().count();
+    // The prefix and one above it; installing once more makes nothing.
+    let prefix = folder.join("above/prefix");
+    for _ in 0..2 {
+        done(install().arg("--prefix").arg(&prefix).arg("--no-debug"));
+    }
+    remove(&prefix);
+    assert_eq!(left(), 0);
+    // A prefix that was there stays.
+    fs::create_dir_all(&prefix).unwrap();
+    done(install().arg("--prefix").arg(&prefix).arg("--no-debug"));
+    remove(&prefix);
+    assert_eq!(fs::read_dir(&prefix).unwrap().count(), 0);
+    fs::remove_dir(&prefix).unwrap();
+    // What is above a prefix that was moved is somebody else's, empty or not; where it came from nobody looks.
+    let (first, second) = (folder.join("first/prefix"), folder.join("second"));
+    fs::create_dir_all(&second).unwrap();
+    done(install().arg("--prefix").arg(&first).arg("--no-debug"));
+    fs::rename(&first, second.join("moved")).unwrap();
+    remove(&second.join("moved"));
+    assert_eq!(fs::read_dir(&second).unwrap().count(), 0);
+    assert!(first.parent().unwrap().is_dir());
+    // With somebody's file in it the folder stays.
+    done(install().arg("--prefix").arg(&first).arg("--no-debug"));
+    fs::write(first.join("mine"), "mine").unwrap();
+    remove(&first);
+    assert_eq!(files(&first), BTreeSet::from(["mine".to_owned()]));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn packagers_get_their_folder() {
     let folder = scratch("destdir");
     done(install().args(["--prefix", "/usr", "--destdir"]).arg(&folder));
