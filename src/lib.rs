@@ -53,6 +53,7 @@
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
 //! | [`calls`] | data: counters of pack and unpack calls, per thread, and only while one is asked for |
 //! | [`policy`] | data: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
+//! | [`left`] | data: why the preload library left a call to its host, in words; written by its report, added up by `ddtc preload` |
 //! | [`abi`] | data: what differs between the C interfaces of MPI libraries; read by the preload library and `ddtc check --mpi` |
 //! | [`files`] | data: files that the environment names, opened so that nobody can put another there |
 //! | [`lexer`] | data: words, integers and punctuation of all text forms |
@@ -92,6 +93,7 @@ pub mod interp;
 pub mod interval;
 pub mod kernel;
 pub mod kind;
+pub mod left;
 pub mod legalize;
 pub mod lexer;
 pub mod load;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use ddtc::committed::Committed;
 use ddtc::datatype::Named;
 use ddtc::kind::Direction;
+use ddtc::left::Left;
 
 use crate::forms::Length;
 use crate::guard::guard;
@@ -20,7 +21,7 @@ use crate::warn::warn;
 use crate::watch::{
     CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PACKING, PERF, UNPROVEN, proven, reasons, watch, watched_for,
 };
-use crate::{check, comms, counted, gpu, perf, types};
+use crate::{check, comms, gpu, left, perf, types};
 
 /// Arguments of `MPI_Pack` or `MPI_Unpack`, by their roles.
 pub(crate) struct Call<P> {
@@ -63,14 +64,14 @@ pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> 
     let entry = match table::find(call.datatype & host.mask) {
         Found::Convert(entry) => entry,
         Found::Pass => return Outcome::Pass,
-        Found::Unknown => return Outcome::Meet,
+        Found::Unknown => return first_use(),
     };
     let count = call.count.wide();
     if count <= 0 || call.user.is_null() || call.packed.is_null() || call.position.is_null() {
-        return Outcome::Pass;
+        return passed_for(if count <= 0 { Left::NothingToMove } else { Left::NullBuffer });
     }
     if !comms::accepted(host, call.comm) {
-        return Outcome::Meet;
+        return first_use();
     }
     // SAFETY: not null, so a position by the rules of MPI.
     let at = unsafe { *call.position }.wide();
@@ -95,6 +96,7 @@ pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> 
     };
     match outcome {
         Some(Outcome::Done) => {
+            left::converted();
             // SAFETY: as above.
             unsafe { *call.position = P::narrow(end) };
             Outcome::Done
@@ -137,10 +139,10 @@ unsafe fn watched<P: Length>(
     watch: u32,
 ) -> Outcome {
     if watch & UNPROVEN != 0 {
-        return Outcome::Meet;
+        return first_use();
     }
     if watch & (FOREIGN | OPAQUE_GPU) != 0 {
-        return Outcome::Pass;
+        return passed_for(if watch & FOREIGN != 0 { Left::Untried } else { Left::Device });
     }
     // SAFETY: the entry is bound.
     let Some(committed) = (unsafe { entry.committed() }) else { return Outcome::Pass };
@@ -148,7 +150,7 @@ unsafe fn watched<P: Length>(
     if watch & GPU != 0 {
         let first = user.wrapping_offset(committed.datatype().true_lb() as isize);
         if !gpu::is_host(first.cast()) || !gpu::is_host(packed.cast()) {
-            return Outcome::Pass;
+            return passed_for(Left::Device);
         }
     }
     let start = Instant::now();
@@ -193,7 +195,20 @@ pub(crate) fn passed<P: Length>(
     if outcome == Outcome::Meet && code == 0 && before.is_some() && call.at() > before {
         learn(host, call.datatype, call.comm);
     }
-    counted::passed();
+}
+
+/// The host's business.
+#[cold]
+fn passed_for(why: Left) -> Outcome {
+    let _: Option<()> = left::left(why);
+    Outcome::Pass
+}
+
+/// The host's business until it has accepted type and communicator.
+#[cold]
+fn first_use() -> Outcome {
+    let _: Option<()> = left::left(Left::FirstUse);
+    Outcome::Meet
 }
 
 /// After the host has accepted a call: decodes its type and tries its communicator, if they are new.

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
+use ddtc::policy::Class;
 use ddtc::process::{Guard, Lazy, Mutex};
 
+use crate::relative::relative;
 use crate::settings::settings;
-use crate::watch::{COUNT, watched_for};
 
 /// A number of events of this process.
 pub(crate) struct Counter(AtomicU64);
@@ -34,8 +35,6 @@ pub(crate) static SENT: Counter = Counter::new();
 pub(crate) static RECEIVED: Counter = Counter::new();
 /// Messages left to the host because of the cap on buffers.
 pub(crate) static PAST_THE_CAP: Counter = Counter::new();
-/// Calls that were left to the host.
-pub(crate) static PASSED: Counter = Counter::new();
 /// Types that were left to the host because they could not be decoded, compiled or given an attribute.
 pub(crate) static TYPES_LEFT: Counter = Counter::new();
 
@@ -77,7 +76,7 @@ impl Uses {
             return;
         }
         let mut rows = rows();
-        let row = rows.row(committed.datatype());
+        let row = rows.row(committed);
         for d in Direction::BOTH {
             let i = d as usize;
             row.calls[i] += self.calls[i].swap(0, Relaxed);
@@ -91,6 +90,9 @@ impl Uses {
 /// One datatype of the program, by its tree.
 pub(crate) struct Row {
     pub(crate) datatype: Datatype,
+    /// Of absolute addresses: the datatype is one of that layout, from 0 up.
+    pub(crate) absolute: bool,
+    pub(crate) class: Class,
     pub(crate) commits: u64,
     pub(crate) calls: [u64; 2],
     pub(crate) bytes: [u64; 2],
@@ -110,9 +112,14 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    fn row(&mut self, t: &Datatype) -> &mut Row {
+    fn row(&mut self, committed: &Committed) -> &mut Row {
+        let relative = relative(committed.datatype());
+        let (absolute, class) = (relative.is_some(), Class::of(committed.nest()));
+        let t = relative.as_ref().unwrap_or(committed.datatype());
         let new = |t: &Datatype| Row {
             datatype: t.clone(),
+            absolute,
+            class,
             commits: 0,
             calls: [0; 2],
             bytes: [0; 2],
@@ -133,6 +140,11 @@ impl Rows {
         self.of_types().chain(&self.rest)
     }
 
+    /// What uses of types without a row were.
+    pub(crate) fn rest(&self) -> Option<&Row> {
+        self.rest.as_ref()
+    }
+
     /// Those of one type each.
     pub(crate) fn of_types(&self) -> impl Iterator<Item = &Row> {
         self.order.iter().filter_map(|t| self.rows.get(t))
@@ -149,7 +161,7 @@ pub(crate) fn rows() -> Guard<'static, Rows> {
 /// A type was committed or first met.
 pub(crate) fn adopted(committed: &Committed) {
     if settings().counting() {
-        rows().row(committed.datatype()).commits += 1;
+        rows().row(committed).commits += 1;
     }
 }
 
@@ -160,13 +172,5 @@ pub(crate) fn refused(error: &ddtc::Error) {
         if refusals.len() < 16 {
             refusals.push(error.to_string());
         }
-    }
-}
-
-/// A call was left to the host.
-#[inline]
-pub(crate) fn passed() {
-    if watched_for(COUNT) {
-        PASSED.add();
     }
 }

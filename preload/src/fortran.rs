@@ -14,9 +14,12 @@ use crate::convert::{Call, Outcome, convert, passed};
 use crate::epoch::end_epoch;
 use crate::fortran_bridge::{Bridge, bridge};
 use crate::host::{Host, behind, c_name, host};
+use crate::left::Counted;
 use crate::warn::warn;
+use crate::{counting, report};
 
 type FinalizeFn = unsafe extern "C" fn(*mut c_int);
+type AbortFn = unsafe extern "C" fn(Ref, Ref, Ref);
 /// `MPI_PACK` and `MPI_UNPACK`: every argument is a reference.
 type MoveFn = unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
 type Ref = *mut c_void;
@@ -102,6 +105,7 @@ unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnc
             comm: (bridge.comm_f2c)(*call.comm),
         }
     };
+    let counted = Counted::begin();
     let mut own = 0;
     // `use mpi_f08` may leave the argument out.
     let ierror = if call.ierror.is_null() { &raw mut own } else { call.ierror };
@@ -115,6 +119,10 @@ unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnc
             // SAFETY: as above.
             passed(host, &c, outcome, unsafe { *ierror }, before);
         }
+    }
+    if let Some(counted) = counted {
+        // SAFETY: as above.
+        counting::end_packing(host, counted, unsafe { *ierror }, c.datatype);
     }
 }
 
@@ -185,6 +193,28 @@ macro_rules! finalize {
     };
 }
 
+macro_rules! abort {
+    ($p:literal concat!($($part:literal),*)) => {
+        const _: () = {
+            /// # Safety
+            /// As `MPI_ABORT` (MPI 5.0, 9.5).
+            #[unsafe(export_name = concat!($($part),*))]
+            pub unsafe extern "C" fn exported(comm: Ref, code: Ref, ierror: Ref) {
+                let Some(host) = host() else { return };
+                let real = host_function!(host, $p, concat!($($part),*));
+                report::so_far(host);
+                // SAFETY: the caller's arguments, for the function that the caller meant.
+                unsafe {
+                    if let Some(theirs) = std::mem::transmute::<*mut c_void, Option<AbortFn>>(real) {
+                        theirs(comm, code, ierror);
+                    }
+                }
+            }
+        };
+    };
+}
+
+spelled! { abort "abort" "ABORT" }
 spelled! { moving "pack" "PACK" pack_roles }
 spelled! { moving "unpack" "UNPACK" unpack_roles }
 spelled! { finalize "finalize" "FINALIZE" }

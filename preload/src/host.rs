@@ -11,9 +11,11 @@ use ddtc::datatype::Named;
 use ddtc::policy::{Family, Library};
 use ddtc::process::Awaited;
 
+use crate::settings::settings;
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
 use crate::warn::warn;
+use crate::watch::{COUNT, watch};
 use ddtc::abi::queries::{self, Queries};
 use ddtc::abi::{Abi, Flavour, Signs};
 
@@ -83,6 +85,7 @@ functions! {
     finalize MPI_Finalize ();
     initialized MPI_Initialized (*mut c_int);
     finalized MPI_Finalized (*mut c_int);
+    abort MPI_Abort (HandleWord, c_int);
     session_finalize MPI_Session_finalize (*mut c_void);
     comm_rank MPI_Comm_rank (HandleWord, *mut c_int);
     comm_size MPI_Comm_size (HandleWord, *mut c_int);
@@ -223,6 +226,8 @@ pub(crate) struct Host {
     pub(crate) f: Functions,
     /// Those with counts, in both forms.
     pub(crate) counted: CountedFunctions,
+    /// The same for calls without a type to convert: none while calls are counted, so that each goes where it is.
+    pub(crate) direct: CountedFunctions,
     /// The ABI; `None` if the host is not known, and then nothing is converted.
     pub(crate) abi: Option<&'static Abi>,
     /// Bits of a word that hold a handle; 0 without an ABI.
@@ -273,9 +278,16 @@ impl Host {
             warn(format_args!("this MPI lacks functions that conversion needs; nothing is converted"));
             abi = None;
         }
+        let counting = settings().counting();
+        if counting {
+            watch(COUNT);
+        }
+        let none = |_: &CStr| std::ptr::null_mut();
+        let direct = if counting { CountedFunctions::find(&none) } else { CountedFunctions::find(&lookup) };
         let mut host = Host {
             f,
             counted,
+            direct,
             abi,
             mask: abi.map_or(0, |a| a.handle_mask),
             world: abi.map_or(0, |a| a.world),

@@ -11,6 +11,7 @@ use std::time::Instant;
 use ddtc::committed::Committed;
 use ddtc::datatype::{Datatype, Named};
 use ddtc::kind::Direction;
+use ddtc::left::Left;
 use ddtc::policy::{Call, Family, Library, Policy};
 
 use crate::convert::{packs_raw, run};
@@ -18,6 +19,7 @@ use crate::gapped::{self, Gap, StandIn};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
+use crate::left::{converted, left, outside};
 use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::policy::policy;
 use crate::pool::Buffer;
@@ -103,7 +105,8 @@ fn chosen(
 ) -> Option<(&'static TypeEntry, i64)> {
     let Found::Convert(entry) = table::find(given.datatype & host.mask) else { return None };
     if given.count <= 0 || given.buf.is_null() || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
-        return None;
+        let moves = given.count > 0 && given.buf.is_null();
+        return left(if moves { Left::NullBuffer } else { Left::NothingToMove });
     }
     let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= most)?;
     if !wanted(entry, bytes) {
@@ -112,18 +115,18 @@ fn chosen(
     match STATE.load(Ordering::Relaxed) {
         ON => {}
         UNKNOWN if decide(host) => {}
-        _ => return None,
+        _ => return left(Left::Untried),
     }
     gpu::refresh();
     let watch = reasons();
     if watch & (FOREIGN | OPAQUE_GPU) != 0 {
-        return None;
+        return left(if watch & FOREIGN != 0 { Left::Untried } else { Left::Device });
     }
     if watch & GPU != 0 {
         // SAFETY: the entry is bound.
         let first = unsafe { entry.committed() }?.datatype().true_lb();
         if !gpu::is_host(given.buf.wrapping_byte_offset(first as isize)) {
-            return None;
+            return left(Left::Device);
         }
     }
     Some((entry, bytes))
@@ -172,6 +175,7 @@ pub(crate) unsafe fn pack(
             buffers.pack(host, committed, given.datatype, Some(entry));
             gap.open(packed);
         }
+        converted();
         Some(Packed { instead: Given { buf: buffer.at(), count, datatype }, buffer })
     })?
 }
@@ -500,9 +504,10 @@ impl Use {
     /// Whether the policy has a type and a number of bytes.
     #[inline]
     fn wants(self, host: &Host, entry: &TypeEntry, bytes: i64) -> bool {
-        let has = |call, bytes| Policy::has(policy(host).of(call, entry.rules().class), bytes);
+        let in_set = |set, bytes| Policy::has(set, bytes) || outside(set, bytes);
+        let has = |call, bytes| in_set(policy(host).of(call, entry.rules().class), bytes);
         match self {
-            Use::Send | Use::Receive => Policy::has(entry.payloads(), bytes as u64),
+            Use::Send | Use::Receive => in_set(entry.payloads(), bytes as u64),
             Use::Elements { call, part, .. } => {
                 // Where every instance has a gap of its own, each must be long enough for itself.
                 let apart = !host.overruns() || has(call, entry.size() as u64);
@@ -567,6 +572,7 @@ pub(crate) unsafe fn stage(
         let instead = used.instead(host, entry, committed.datatype(), count, bytes)?;
         let buffer = Buffer::get(instead.gap.memory(bytes as u64))?;
         let (user, count) = (buf.cast(), count as u64);
+        converted();
         Some(Staging { buffer, committed, user, count, bytes, datatype, instead, origin })
     })?
 }

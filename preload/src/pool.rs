@@ -9,11 +9,13 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ddtc::left::Left;
 use ddtc::process::{Guard, Mutex};
 
 use crate::counted;
 #[cfg(debug_assertions)]
 use crate::fences::{self, Fenced};
+use crate::left::left;
 use crate::settings::settings;
 
 /// The smallest buffer, as a power of two; also what all are aligned to at least.
@@ -176,7 +178,7 @@ impl Buffer {
 #[cold]
 fn refused() -> Option<Buffer> {
     counted::PAST_THE_CAP.add();
-    None
+    left(Left::PastTheCap)
 }
 
 fn free(block: &Block, size: usize) {

@@ -1,23 +1,28 @@
-//! What was done for the program, written at the end of each epoch.
+//! What was done for the program, written at the end of each epoch, before an abort, and every few seconds.
 //!
 //! `DDTC_REPORT` is a table per process, `DDTC_RECORD` a corpus of the program's types. Nothing is communicated: a preload
 //! library in one rank of many must not wait for the others, so every rank writes its own file.
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
+use ddtc::engine::Mode;
 use ddtc::files;
 use ddtc::kind::Direction;
+use ddtc::left::{Left, OFF, UNFINISHED, sentence};
 use ddtc::object::runtime;
-use ddtc::process::to_stderr;
+use ddtc::process::{Awaited, to_stderr};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows};
-use crate::guard::PANICS;
+use crate::guard::{PANICS, guard};
 use crate::host::Host;
+use crate::inside::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
-use crate::{check, fortran_bridge, types};
+use crate::{check, fortran_bridge, left, table, types};
 
 /// Where this process stands in the job: rank and number of ranks, as far as they can be known.
 fn rank(host: &Host) -> Option<(i32, i32)> {
@@ -53,34 +58,97 @@ fn file(name: &Path, place: Option<(i32, i32)>) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Writes report and record, if asked for. Counts go on: a later epoch writes the sums again.
+/// When a report is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// At the end of an epoch.
+    End,
+    /// Before the program ends itself.
+    Abort,
+    /// Now and then, for a program that is killed: to files alone.
+    Between,
+}
+
+/// Writes report and record at the end of an epoch, if asked for. Counts go on: a later epoch writes the sums again.
 pub(crate) fn write(host: &'static Host) {
-    if !settings().counting() {
+    if settings().counting() {
+        let _ = written(host, Moment::End).map_err(said);
+    }
+}
+
+/// Writes them for a program that is about to end without finalizing.
+#[cold]
+pub(crate) fn so_far(host: &'static Host) {
+    if settings().counting()
+        && host.abi.is_some()
+        && let Some(_inside) = Inside::enter()
+    {
+        guard(|| {
+            table::fold_all();
+            let _ = written(host, Moment::Abort).map_err(said);
+        });
+    }
+}
+
+/// The first time between the first call and a report of what was so far. Each is twice as far from the first call as the one before, up to [`OFTEN`].
+const FIRST: Duration = Duration::from_millis(250);
+/// The time between two reports.
+const OFTEN: Duration = Duration::from_secs(3);
+/// How many times as long as it took to write one nothing is written: the program's time is its own.
+const SHARE: u32 = 50;
+
+/// Writes them if the last ones are some seconds old: a program that is killed leaves those. Called where calls are counted.
+pub(crate) fn from_time_to_time(host: &'static Host) {
+    static BEGAN: Awaited<Instant> = Awaited::new();
+    /// Nanoseconds after that; while one is written, the end of time.
+    static NEXT: AtomicU64 = AtomicU64::new(FIRST.as_nanos() as u64);
+    let began = BEGAN.get_or_init(Instant::now);
+    let (now, next) = (began.elapsed(), NEXT.load(Relaxed));
+    if now.as_nanos() < u128::from(next) || NEXT.compare_exchange(next, u64::MAX, Relaxed, Relaxed).is_err() {
         return;
     }
+    let well = Inside::enter().and_then(|_inside| {
+        guard(|| {
+            table::fold_all();
+            written(host, Moment::Between).is_ok()
+        })
+    });
+    // What cannot be written is said at the end.
+    if well != Some(false) {
+        let after = began.elapsed();
+        let pause = now.min(OFTEN).max((after - now) * SHARE);
+        NEXT.store((after + pause).as_nanos() as u64, Relaxed);
+    }
+}
+
+fn written(host: &'static Host, moment: Moment) -> Result<(), (PathBuf, io::Error)> {
     let place = rank(host);
+    let mut outcome = Ok(());
     if let Some(name) = &settings().report {
-        let text = table(host, place);
-        if name.as_os_str() == "-" {
-            let _ = to_stderr(text.as_bytes());
-        } else {
-            save(&file(name, place), &text);
+        let to_errors = name.as_os_str() == "-";
+        if !to_errors {
+            outcome = save(file(name, place), &text(host, place, moment));
+        } else if moment != Moment::Between {
+            let _ = to_stderr(text(host, place, moment).as_bytes());
         }
     }
     if let Some(name) = &settings().record {
         let text = corpus(host, &rows());
-        save(&file(name, place), &text);
+        outcome = outcome.and(save(file(name, place), &text));
     }
+    outcome
 }
 
-fn save(path: &Path, text: &str) {
-    if let Err(error) = files::replace(path, text) {
-        warn(format_args!("{}: {error}", path.display()));
-    }
+fn save(path: PathBuf, text: &str) -> Result<(), (PathBuf, io::Error)> {
+    files::replace(&path, text).map_err(|error| (path, error))
+}
+
+fn said((path, error): (PathBuf, io::Error)) {
+    warn(format_args!("{}: {error}", path.display()));
 }
 
 /// The report: lines `name value`, then one line per type. `ddtc preload --report` adds up those of all ranks.
-fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
+fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> String {
     types::configured();
     let unseen = fortran_bridge::unseen(host);
     // From here on nobody is called.
@@ -88,20 +156,28 @@ fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
     let (c, config) = (runtime::counters(), runtime::config());
     let place = place.map_or(String::new(), |(rank, size)| format!(", rank {rank} of {size}"));
     let mut out = format!("ddtc report{place}, process {}\n", std::process::id());
+    let converted = |d: Direction| rows.all().map(|r| r.calls[d as usize]).sum::<u64>();
+    let (packs, unpacks) = (converted(Direction::Pack), converted(Direction::Unpack));
+    if packs + unpacks == 0 {
+        let why = if config.mode == Mode::Off { OFF.to_owned() } else { sentence(left::calls) };
+        let _ = writeln!(out, "{why}");
+    }
     let abi = host.abi.map_or("unknown ABI", |a| a.name);
     let _ = writeln!(out, "host {} ({abi})", host.version);
     let _ = writeln!(out, "mode {}, target {}", config.mode, config.level.name());
     if unseen {
         let _ = writeln!(out, "note this host's Fortran calls bypass its C functions and are not seen");
     }
-    let converted = |d: Direction| rows.all().map(|r| r.calls[d as usize]).sum::<u64>();
+    if moment != Moment::End {
+        let _ = writeln!(out, "{UNFINISHED}");
+    }
     let totals = [
-        ("pack_calls", converted(Direction::Pack)),
-        ("unpack_calls", converted(Direction::Unpack)),
+        ("pack_calls", packs),
+        ("unpack_calls", unpacks),
         ("messages_packed", counted::SENT.get()),
         ("messages_unpacked", counted::RECEIVED.get()),
         ("messages_past_the_cap", counted::PAST_THE_CAP.get()),
-        ("calls_left_to_host", counted::PASSED.get()),
+        ("calls_left_to_host", Left::ALL.iter().map(|&why| left::calls(why)).sum()),
         ("types_left_to_host", counted::TYPES_LEFT.get()),
         ("commits", c.commits),
         ("layouts", c.cached_layouts),
@@ -121,6 +197,11 @@ fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
     ];
     for (name, value) in totals {
         let _ = writeln!(out, "{name} {value}");
+        if name == "calls_left_to_host" {
+            for why in Left::ALL.into_iter().filter(|&why| left::calls(why) > 0) {
+                let _ = writeln!(out, "{} {}", why.name(), left::calls(why));
+            }
+        }
     }
     for refusal in REFUSALS.lock().iter() {
         let _ = writeln!(out, "note left to the host: {refusal}");
@@ -130,7 +211,9 @@ fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
         "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  type",
         "commits", "packs", "pack_bytes", "pack_us", "unpacks", "unpack_bytes", "unpack_us"
     );
-    for r in rows.all() {
+    let mut sorted: Vec<&Row> = rows.of_types().collect();
+    sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes[0] + r.bytes[1]));
+    for r in sorted.into_iter().chain(rows.rest()) {
         let _ = writeln!(
             out,
             "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  {}",
@@ -141,7 +224,7 @@ fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
             r.calls[1],
             r.bytes[1],
             r.nanos[1] / 1000,
-            short(&r.datatype.to_string()),
+            if rows.rest().is_some_and(|rest| std::ptr::eq(rest, r)) { REST.to_owned() } else { named(r) },
         );
         for (d, schedule) in Direction::BOTH.iter().zip(&r.schedule) {
             if r.calls[*d as usize] > 0 {
@@ -150,6 +233,23 @@ fn table(host: &'static Host, place: Option<(i32, i32)>) -> String {
         }
     }
     out
+}
+
+/// What the row of all types is called that have none of their own.
+const REST: &str = "other types: more than have rows";
+
+/// A type's text, and what tells it from others that begin as it does.
+fn named(r: &Row) -> String {
+    let t = &r.datatype;
+    let kind = if r.absolute { "at addresses: " } else { "" };
+    format!(
+        "{kind}{}  [{} of {} bytes, {}, {:08x}]",
+        short(&t.to_string()),
+        t.size(),
+        t.true_extent(),
+        r.class.name(),
+        t.structural_hash() >> 96
+    )
 }
 
 /// A line's worth of a text.

@@ -211,6 +211,12 @@ impl<E: Entry> Table<E> {
         }
     }
 
+    /// Something is done with every bound entry under the lock: none is bound or unbound meanwhile.
+    pub(crate) fn each(&'static self, f: impl Fn(&'static E)) {
+        let _state = self.state();
+        self.bound().into_iter().for_each(f);
+    }
+
     /// Every bound entry, at this moment.
     fn bound(&self) -> Vec<&'static E> {
         let slots = self.slots().map_or(&[][..], |s| &s.slots);

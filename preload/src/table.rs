@@ -163,6 +163,16 @@ pub(crate) fn retire(entry: &'static TypeEntry) {
     TYPES.give_back(entry);
 }
 
+/// Folds the uses of what is bound, which goes on being counted.
+pub(crate) fn fold_all() {
+    TYPES.each(|entry| {
+        // SAFETY: nothing is bound or unbound meanwhile, and what is bound is not written.
+        if let Some(committed) = unsafe { entry.committed() } {
+            entry.uses.fold(committed);
+        }
+    });
+}
+
 /// Unbinds every handle: the host's values mean nothing after its finalization. Entries of types that had an attribute are given
 /// back by its delete callback, whenever the host runs it. Folds the uses of what was bound.
 pub(crate) fn forget_all() {

@@ -25,9 +25,10 @@ use crate::epoch::end_epoch;
 use crate::forms::Forms;
 use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, host};
+use crate::left::Counted;
 use crate::signatures::{argument, counted_calls};
 use crate::table::{self, Found};
-use crate::{requests, types, windows as one_sided};
+use crate::{counting, report, requests, types, windows as one_sided};
 
 /// Whether the policy converts a type that is an argument of a call.
 macro_rules! wanted {
@@ -52,6 +53,38 @@ macro_rules! wanted {
     };
 }
 
+/// What of a call its count looks at.
+macro_rules! looked_at {
+    (@types $host:ident $call:ident $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
+     $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
+     $($rest:tt)*) => {
+        // SAFETY: the caller's arguments, which the host has accepted.
+        unsafe { each::types($host, Call::$call, $sendbuf, $sendtypes, $recvtypes, $comm) }
+    };
+    (@types $host:ident $call:ident $($argument:ident: $kind:ident),*) => {{
+        let types = [$(looked_at!(@one $argument $kind)),*];
+        types.into_iter().flatten().collect()
+    }};
+    (@one $argument:ident Type) => { Some($argument) };
+    (@one $argument:ident Met) => { Some($argument) };
+    (@one $argument:ident $other:ident) => { None::<HandleWord> };
+    (@met Met) => { true };
+    (@met $other:ident) => { false };
+    (@root root $value:ident) => { Some($value) };
+    (@root $other:ident $value:ident) => { None::<c_int> };
+    (@comm comm $value:ident) => { Some($value) };
+    (@comm $other:ident $value:ident) => { None::<HandleWord> };
+    ($host:ident $call:ident $($argument:ident: $kind:ident),*) => {
+        counting::Arguments {
+            call: Call::$call,
+            always: false $(|| looked_at!(@met $kind))*,
+            root: None $(.or(looked_at!(@root $argument $argument)))*,
+            comm: None $(.or(looked_at!(@comm $argument $argument)))*,
+            types: looked_at!(@types $host $call $($argument: $kind),*),
+        }
+    };
+}
+
 macro_rules! exported {
     ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $call:ident $file:ident::$by:ident
        ($($argument:ident: $kind:ident),*);)*) => {$(
@@ -65,14 +98,19 @@ macro_rules! exported {
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let wanted = wanted!(host $call $($argument: $kind),*);
-            if !wanted && let Some(theirs) = host.counted.$form {
+            if !wanted && let Some(theirs) = host.direct.$form {
                 // SAFETY: the caller's arguments, in the form that it has used.
                 return unsafe { theirs($($argument),*) };
             }
             let forms =
                 Forms { small: host.counted.$small, large: host.counted.$large, call: Call::$call, wanted };
+            let counted = Counted::begin();
             // SAFETY: the caller's arguments.
-            unsafe { $file::$by(host, forms, $($argument),*) }
+            let code = unsafe { $file::$by(host, forms, $($argument),*) };
+            if let Some(counted) = counted {
+                counting::end(host, counted, code, || looked_at!(host $call $($argument: $kind),*));
+            }
+            code
         }
     };
 }
@@ -126,6 +164,16 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     requests::end_epoch();
     one_sided::end_epoch();
     code
+}
+
+/// # Safety
+/// As `MPI_Abort` (MPI 5.0, 9.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Abort(comm: HandleWord, code: c_int) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    report::so_far(host);
+    // SAFETY: the caller's arguments.
+    host.f.abort.map_or(missing(host), |abort| unsafe { abort(comm, code) })
 }
 
 /// # Safety

@@ -89,6 +89,7 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
         names
     };
     let mut expected: Vec<String> = [
+        "MPI_Abort",
         "MPI_Finalize",
         "MPI_Pack",
         "MPI_Pack_c",
@@ -224,7 +225,7 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
         "category_get_events",
     ];
     expected.extend(tool.iter().map(|n| format!("MPI_T_{n}")));
-    for name in ["pack", "unpack", "finalize"] {
+    for name in ["abort", "pack", "unpack", "finalize"] {
         for spelling in ["", "_", "__", "_f08_"] {
             expected.push(format!("mpi_{name}{spelling}"));
         }

@@ -12,6 +12,7 @@ mod files;
 mod guide;
 mod hunt;
 mod install;
+mod left;
 mod messages;
 mod programs;
 mod reduce;

@@ -13,6 +13,7 @@ use std::process::Command;
 use clap::Args as ClapArgs;
 use ddtc::engine::Mode;
 use ddtc::files;
+use ddtc::left::{NOTHING, OFF, sentence};
 use ddtc::target::Level;
 
 /// The preload library's file name.
@@ -173,7 +174,11 @@ fn shown(environment: &[(&str, OsString)], command: &[OsString]) -> String {
 fn gather(folder: &Path) -> Result<String, Box<dyn Error>> {
     let mut texts = Vec::new();
     for entry in std::fs::read_dir(folder)? {
-        texts.push(files::read(&entry?.path())?);
+        let entry = entry?;
+        // A rank that was killed while it wrote leaves a file beside the one that it was to replace.
+        if entry.file_name().as_encoded_bytes().starts_with(b"rank") {
+            texts.push(files::read(&entry.path())?);
+        }
     }
     Ok(sum(&texts))
 }
@@ -184,7 +189,10 @@ fn sum(reports: &[String]) -> String {
     let mut rows: Vec<([u64; 7], &str)> = Vec::new();
     let mut notes: BTreeMap<&str, ()> = BTreeMap::new();
     for line in reports.iter().flat_map(|text| text.lines()) {
-        if line.starts_with("ddtc report") || line.starts_with(' ') && line.trim_end().ends_with("  type") {
+        if line.starts_with("ddtc report")
+            || line.starts_with(NOTHING)
+            || line.starts_with(' ') && line.trim_end().ends_with("  type")
+        {
             continue;
         }
         if let Some((numbers, name)) = row(line) {
@@ -205,7 +213,15 @@ fn sum(reports: &[String]) -> String {
     }
     let mut out = format!("ddtc report, sum of {} ranks\n", reports.len());
     if reports.is_empty() {
-        out.push_str("no rank reported: none called MPI_Finalize with the library loaded\n");
+        out.push_str(
+            "no rank reported: the library was not loaded, or all ranks ended before their first report\n",
+        );
+    }
+    let total = |wanted: &str| totals.iter().find(|(name, _)| *name == wanted).map_or(0, |&(_, n)| n);
+    if !reports.is_empty() && total("pack_calls") + total("unpack_calls") == 0 {
+        let off = reports.iter().all(|text| text.lines().any(|line| line == OFF));
+        let why = if off { OFF.to_owned() } else { sentence(|why| total(why.name())) };
+        let _ = writeln!(out, "{why}");
     }
     for note in notes.keys() {
         let _ = writeln!(out, "{note}");
@@ -218,6 +234,7 @@ fn sum(reports: &[String]) -> String {
         "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  type",
         "commits", "packs", "pack_bytes", "pack_us", "unpacks", "unpack_bytes", "unpack_us"
     );
+    rows.sort_by_key(|([_, _, bytes, _, _, unpacked, _], _)| std::cmp::Reverse(bytes + unpacked));
     for ([commits, packs, bytes, us, unpacks, unpacked, unpack_us], name) in rows {
         let _ = writeln!(
             out,
@@ -262,6 +279,25 @@ mod tests {
         let last: Vec<&str> = lines.last().unwrap().split_whitespace().collect();
         assert_eq!(last, ["2", "42", "21760", "16", "0", "0", "0", "vector(34,10,64,double)"]);
         assert!(sum(&[]).contains("no rank reported"));
+        assert!(!text.contains("nothing was converted"), "{text}");
+        // Why nothing was: of all ranks together.
+        let left = |why: &str, n: u64| {
+            format!(
+                "ddtc report\nnothing was converted: {n} calls of one rank\npack_calls 0\nunpack_calls 0\n{why} {n}\n"
+            )
+        };
+        let text = sum(&[left("left_by_policy", 300), left("left_too_small", 100)]);
+        let why = "nothing was converted: of 400 calls 300 had types that the policy leaves to this host, \
+                   100 moved fewer bytes than the policy converts";
+        assert_eq!(text.lines().nth(1), Some(why));
+        let off = format!("ddtc report\n{OFF}\nmode off, target avx2\npack_calls 0\nleft_unknown_type 7\n");
+        assert_eq!(sum(&[off.clone(), off]).lines().nth(1), Some(OFF));
+        // A killed rank's unfinished file is none of the reports.
+        let folder = files::temporary_folder("ddtc-gather").unwrap();
+        std::fs::write(folder.join("rank0-7"), report(0, 2)).unwrap();
+        std::fs::write(folder.join(".rank0-7.7.part"), "ddtc report, ra").unwrap();
+        assert!(gather(&folder).unwrap().starts_with("ddtc report, sum of 1 ranks\n"));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

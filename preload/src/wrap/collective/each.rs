@@ -109,6 +109,35 @@ pub(in super::super) unsafe fn wanted(
     any(recvtypes, sources) || !in_place(host, sendbuf) && any(sendtypes, destinations)
 }
 
+/// The types of a call that the host has carried out, each once in a row.
+///
+/// # Safety
+/// As the call.
+#[cold]
+pub(in super::super) unsafe fn types(
+    host: &'static Host,
+    call: Call,
+    sendbuf: In,
+    sendtypes: Types,
+    recvtypes: Types,
+    comm: Handle,
+) -> Vec<Handle> {
+    let peers = match call {
+        Call::NeighborAlltoallw => Neighbours::of(host, comm).map(|near| (near.destinations, near.sources)),
+        _ => Group::ask(host, comm).map(|group| (group.blocks, group.blocks)),
+    };
+    let (Some((destinations, sources)), Some(abi)) = (peers, host.abi) else { return Vec::new() };
+    let destinations = if in_place(host, sendbuf) { 0 } else { destinations };
+    let sides = [(sendtypes, destinations), (recvtypes, sources)];
+    let all = sides.into_iter().flat_map(|(types, n)| {
+        // SAFETY: an array of as many handles, as the caller promises.
+        (0..n as usize).map(move |i| unsafe { handle_at(host, types.byte_add(i * abi.handle_bytes)) })
+    });
+    let mut all: Vec<Handle> = all.collect();
+    all.dedup();
+    all
+}
+
 /// One side of such a call.
 struct Peers<N> {
     base: *const c_void,

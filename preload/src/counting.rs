@@ -1,0 +1,120 @@
+//! What became of a call, for the report: looked at after it, only while calls are counted.
+//!
+//! A call of whose buffers one has a derived type, and of which nothing was converted, was left to the host. Why, for each of its types: it is no candidate (its commit
+//! was not seen, it has no gaps, the policy does not have it), or what was noted where the conversion was decided.
+
+use std::ffi::c_int;
+
+use ddtc::left::Left;
+use ddtc::policy::{Call, Class};
+
+use crate::group::{Group, Role};
+use crate::host::{HandleWord, Host};
+use crate::left::{Counted, add};
+use crate::policy::policy;
+use crate::report;
+use crate::table::{self, Found};
+
+/// The arguments of a call that say which of its types it uses.
+pub(crate) struct Arguments {
+    pub(crate) call: Call,
+    /// Packs and unpacks are converted whatever the policy says.
+    pub(crate) always: bool,
+    pub(crate) root: Option<c_int>,
+    pub(crate) comm: Option<HandleWord>,
+    /// In their order: what is sent comes first.
+    pub(crate) types: Vec<HandleWord>,
+}
+
+/// Ends a call that returned `code`.
+#[cold]
+pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: impl FnOnce() -> Arguments) {
+    let outcome = counted.outcome();
+    // What the host has refused was nobody's to convert.
+    if code == 0 && !outcome.converted && host.abi.is_some() {
+        let given = given();
+        let used = given.used(host);
+        let why = |&datatype: &HandleWord| why(host, &given, datatype, outcome.noted);
+        // That of the type which came closest to being converted.
+        if let Some(left) = used.iter().filter_map(why).max_by_key(|&left| closeness(left)) {
+            add(left);
+        }
+    }
+    drop(counted);
+    report::from_time_to_time(host);
+}
+
+/// Ends a pack or unpack that was not made by the C functions.
+#[cold]
+pub(crate) fn end_packing(host: &'static Host, counted: Counted, code: c_int, datatype: HandleWord) {
+    let types = vec![datatype];
+    end(host, counted, code, || Arguments {
+        call: Call::Message,
+        always: true,
+        root: None,
+        comm: None,
+        types,
+    });
+}
+
+/// Why a type is the host's; `None`: it is a named one.
+fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Left>) -> Option<Left> {
+    let handle = datatype & host.mask;
+    if handle == 0 || handle == host.type_null || host.named(handle).is_some() {
+        return None;
+    }
+    let entry = match table::find(handle) {
+        Found::Unknown => return Some(Left::UnknownType),
+        Found::Pass => return Some(Left::TypeNotTaken),
+        Found::Convert(entry) => entry,
+    };
+    let class = entry.rules().class;
+    Some(match noted.unwrap_or(Left::Other) {
+        noted if given.always => noted,
+        _ if class == Class::Dense => Left::Contiguous,
+        _ if policy(host).of(given.call, class) == 0 => Left::Policy,
+        noted => noted,
+    })
+}
+
+fn closeness(left: Left) -> u8 {
+    match left {
+        Left::UnknownType | Left::TypeNotTaken => 0,
+        Left::Contiguous => 1,
+        Left::Policy => 2,
+        Left::TooSmall
+        | Left::TooLarge
+        | Left::NullBuffer
+        | Left::FirstUse
+        | Left::NothingToMove
+        | Left::Untried
+        | Left::Device
+        | Left::PastTheCap
+        | Left::Other => 3,
+    }
+}
+
+impl Arguments {
+    /// The types that this rank uses: a gather's receive type is the root's alone, so is a scatter's send type.
+    fn used(&self, host: &'static Host) -> &[HandleWord] {
+        let rooted = matches!(self.call, Call::Gather | Call::Scatter);
+        let (Some(root), Some(comm), [send, receive]) = (self.root, self.comm, self.types.as_slice()) else {
+            return &self.types;
+        };
+        // The host has accepted the communicator.
+        let Some((group, role)) = rooted
+            .then(|| Group::ask(host, comm))
+            .flatten()
+            .and_then(|group| Some((group, group.role(host, root)?)))
+        else {
+            return &self.types;
+        };
+        let (at_root, everywhere) = if self.call == Call::Gather { (receive, send) } else { (send, receive) };
+        match (role == Role::Root, group.takes_part(role)) {
+            (true, true) => &self.types,
+            (true, false) => std::slice::from_ref(at_root),
+            (false, true) => std::slice::from_ref(everywhere),
+            (false, false) => &[],
+        }
+    }
+}

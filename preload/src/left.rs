@@ -1,0 +1,105 @@
+//! Calls that are left to the host: why is noted where it is decided and counted where the call ends, only while somebody counts.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ddtc::left::Left;
+
+use crate::watch::{COUNT, watched_for};
+
+static CALLS: [AtomicU64; Left::ALL.len()] = [const { AtomicU64::new(0) }; Left::ALL.len()];
+
+/// Calls that were left for a reason.
+pub(crate) fn calls(left: Left) -> u64 {
+    CALLS[left as usize].load(Relaxed)
+}
+
+/// A call of the program was left to the host.
+pub(crate) fn add(left: Left) {
+    CALLS[left as usize].fetch_add(1, Relaxed);
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Outcome {
+    /// Something of it was converted.
+    pub(crate) converted: bool,
+    /// Why something of it was not: what was decided first.
+    pub(crate) noted: Option<Left>,
+}
+
+thread_local! {
+    /// That of the call that this thread is in.
+    static NOW: Cell<Option<Outcome>> = const { Cell::new(None) };
+}
+
+/// A call of the program that is counted. Calls that the host makes inside are its own.
+pub(crate) struct Counted(());
+
+impl Counted {
+    /// Begins a call, if calls are counted.
+    #[inline]
+    pub(crate) fn begin() -> Option<Counted> {
+        if watched_for(COUNT) { Counted::open() } else { None }
+    }
+
+    #[cold]
+    fn open() -> Option<Counted> {
+        let open = |now: &Cell<Option<Outcome>>| {
+            if now.get().is_some() {
+                return None;
+            }
+            now.set(Some(Outcome::default()));
+            Some(Counted(()))
+        };
+        NOW.try_with(open).ok().flatten()
+    }
+
+    /// What became of it so far.
+    pub(crate) fn outcome(&self) -> Outcome {
+        NOW.try_with(Cell::get).ok().flatten().unwrap_or_default()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let _ = NOW.try_with(|now| now.set(None));
+    }
+}
+
+/// Notes why something of this call is the host's; always `None`.
+#[inline]
+pub(crate) fn left<T>(why: Left) -> Option<T> {
+    if watched_for(COUNT) {
+        change(|outcome| outcome.noted = outcome.noted.or(Some(why)));
+    }
+    None
+}
+
+/// Notes that something of this call is converted.
+#[inline]
+pub(crate) fn converted() {
+    if watched_for(COUNT) {
+        change(|outcome| outcome.converted = true);
+    }
+}
+
+/// Notes on which side of the payloads `set` that the policy converts so many bytes are; always no.
+#[inline]
+pub(crate) fn outside(set: u64, bytes: u64) -> bool {
+    if set != 0 && bytes > 0 {
+        let larger = set >> bytes.ilog2() != 0;
+        let _: Option<()> = left(if larger { Left::TooSmall } else { Left::TooLarge });
+    }
+    false
+}
+
+#[cold]
+fn change(change: impl FnOnce(&mut Outcome)) {
+    let _ = NOW.try_with(|now| {
+        if let Some(mut outcome) = now.get() {
+            change(&mut outcome);
+            now.set(Some(outcome));
+        }
+    });
+}
