@@ -2,7 +2,7 @@
 # Installs everything: the command, the preload library, the C library with headers, pkg-config file and Fortran modules, yaksa's drop-in,
 # manual pages, completions, the shipped policy table, guide and licences.
 #
-#   ./install.sh --prefix DIR [--destdir DIR] [--profile release|quick|dev] [--built DIR] [--no-debug] [--static]
+#   ./install.sh --prefix DIR [--destdir DIR] [--profile dist|release|dev] [--built DIR] [--no-debug] [--static]
 #   ./install.sh uninstall --prefix DIR [--destdir DIR]
 #
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
@@ -21,7 +21,7 @@ action=install
 if [ "${1-}" = uninstall ]; then action=uninstall; shift; fi
 prefix=
 destdir=${DESTDIR-}
-profile=release
+profile=dist
 built=${INSTALL_BUILT-}
 debug=yes
 static=

@@ -2,7 +2,7 @@
 # Installs the C library the way cargo-c would: headers, versioned shared library, static library, pkg-config file, Fortran
 # module source. Beyond cargo-c it hides Rust's symbols in the static library: one object whose only global names are ddtc_*.
 #
-#   install.sh --prefix DIR [--destdir DIR] [--profile dev|release|quick] [--libs DIR]
+#   install.sh --prefix DIR [--destdir DIR] [--profile dev|release|dist] [--libs DIR]
 #
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
 # --libs: take libddtc.so and libddtc.a from there instead of building them.
@@ -12,7 +12,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=
 destdir=
-profile=release
+profile=dist
 libs=
 while [ $# -gt 0 ]; do
     case $1 in

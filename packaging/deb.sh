@@ -2,7 +2,7 @@
 # Makes a Debian package of what install.sh installs: one layout for both, and nothing but dpkg-deb and binutils is needed. (cargo-deb would be
 # a second list of files, and a tool of minutes to compile.)
 #
-#   packaging/deb.sh --out DIR [--profile release|quick|dev] [--built DIR]
+#   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR]
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

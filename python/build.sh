@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the wheel: the module by maturin, with the command and the preload library of the same profile and target folder beside it.
 #
-#   python/build.sh --out DIR [--profile release|quick|dev] [--built DIR]
+#   python/build.sh --out DIR [--profile dist|release|dev] [--built DIR]
 #
 # --built: take command and preload library from there instead of building them.
 #
@@ -11,7 +11,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=
 built=
-profile=release
+profile=dist
 while [ $# -gt 0 ]; do
     [ $# -gt 1 ] || { echo "build.sh: $1 needs a value" >&2; exit 2; }
     case $1 in

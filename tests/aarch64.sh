@@ -8,10 +8,10 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "error: $*" >&2; exit 1; }
 
-# The profile of what users run, without link-time optimization.
+# What users run, without link-time optimization.
 suite() {
-    cargo test --profile quick --package ddtc --lib --bins --tests "$@"
-    cargo test --profile quick --package ddtc-capi --package ddtc-preload --lib "$@"
+    cargo test --release --package ddtc --lib --bins --tests "$@"
+    cargo test --release --package ddtc-capi --package ddtc-preload --lib "$@"
 }
 
 if [ "$(uname -m)" = aarch64 ]; then

@@ -15,8 +15,8 @@ name=$1
 library=$2
 shift 2
 if [ -z "${DDTC:-}" ]; then
-    cargo build --manifest-path "$root/Cargo.toml" --profile quick --bin ddtc
-    DDTC=$root/target/quick/ddtc
+    cargo build --manifest-path "$root/Cargo.toml" --release --bin ddtc
+    DDTC=$root/target/release/ddtc
 fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

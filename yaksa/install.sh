@@ -1,14 +1,14 @@
 #!/bin/sh
 # Puts libyaksa.so.0 where a program that is linked to yaksa can be told to look: LD_LIBRARY_PATH=DIR/lib, or in the place of the file that it has.
 #
-#   install.sh --prefix DIR [--profile dev|release|quick] [--libs DIR]
+#   install.sh --prefix DIR [--profile dev|release|dist] [--libs DIR]
 #
 # --libs: take libyaksa.so from there instead of building it.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=
-profile=release
+profile=dist
 libs=
 while [ $# -gt 0 ]; do
     case $1 in

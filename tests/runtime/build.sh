@@ -122,8 +122,8 @@ build_ours() {
     local built=${DDTC_RUNTIME_LIBRARY:-}
     if [ -z "$built" ]; then
         step "libyaksa.so.0 of this tree"
-        cargo build --profile quick --package ddtc-yaksa
-        built=$target/quick
+        cargo build --release --package ddtc-yaksa
+        built=$target/release
     fi
     mkdir -p "$ours"
     local file
