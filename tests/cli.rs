@@ -434,3 +434,9 @@ fn recording_asks_for_the_source_tree() {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("benches/record"));
 }
+
+#[test]
+fn a_folder_without_a_hunt_has_no_report() {
+    let told = bad(&["report", env!("CARGO_TARGET_TMPDIR")]);
+    assert!(told.contains("has neither findings.jsonl nor run.json"), "{told}");
+}

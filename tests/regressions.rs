@@ -41,7 +41,7 @@ fn targets_folders_and_binaries_are_the_same() {
     let script = std::fs::read_to_string(fuzz.join("../.ci/run")).unwrap();
     let listed = script
         .lines()
-        .find_map(|l| l.strip_prefix("for target in "))
+        .find_map(|l| l.trim_start().strip_prefix("for target in "))
         .expect("a loop over targets in .ci/run");
     let run: BTreeSet<String> =
         listed.trim_end_matches("; do").split_whitespace().map(str::to_owned).collect();

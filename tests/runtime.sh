@@ -2,7 +2,7 @@
 # MPICH 4.0.2 with ddtc's libyaksa.so.0 in place of yaksa, judged by yaksa's own tests and by MPICH's: docs/TESTING.md, "A runtime".
 #
 #   tests/runtime.sh                 everything, on stock yaksa and on ours, and the comparison; goes on where it was interrupted
-#   tests/runtime.sh --sample        MPICH built with ours, a fixed sample that must pass (tests/runtime/sample.txt): what .ci/run runs
+#   tests/runtime.sh --sample        MPICH built with ours, a fixed sample that must pass (tests/runtime/sample.txt): a part of e2e
 #   tests/runtime.sh --bench         MPICH on stock and on ours, interleaved: a table and a record
 #   tests/runtime.sh --only REGEX    cases whose names match, on both
 #

@@ -1,11 +1,11 @@
 //! C, C++ and Fortran programs against the installed library, as a user would build them.
 //!
 //! The library is built and installed by install.sh into a directory of this test, and every program under tests/ is compiled with the
-//! system's compilers against it: shared, static, and under AddressSanitizer. What is missing makes a test fail, not pass.
+//! system's compilers against it: shared by this member's tests, static and under AddressSanitizer by those of e2e, which have the programs
+//! in C++ and Fortran too. What is missing makes a test fail, not pass.
 
 mod table;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -13,7 +13,8 @@ use std::sync::OnceLock;
 use ddtc::datatype::Datatype;
 use ddtc::datatype::c::{self, HostBounds};
 
-const HERE: &str = env!("CARGO_MANIFEST_DIR");
+/// This member, whichever compiles its tests: itself, or e2e.
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi");
 
 fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -119,15 +120,18 @@ fn compile(compiler: &str, source: &str, link: Link, extra: &[&str]) -> PathBuf 
     program
 }
 
+/// The fast tier runs every program once, e2e in the other two ways.
+const LINKS: &[Link] = if cfg!(e2e) { &[Link::Static, Link::Sanitized] } else { &[Link::Shared] };
+
 fn runs(program: &Path) -> String {
     text(&run(Command::new(program)
         .env("ASAN_OPTIONS", "detect_leaks=1")
         .env("UBSAN_OPTIONS", "print_stacktrace=1")))
 }
 
-/// A C program: shared, static, sanitized.
+/// A C program in every way of this tier.
 fn c(source: &str) {
-    for link in [Link::Shared, Link::Static, Link::Sanitized] {
+    for &link in LINKS {
         runs(&compile("cc", source, link, &["-std=gnu11"]));
     }
 }
@@ -149,7 +153,7 @@ c_programs! {
 /// Not sanitized: the sanitizer's own allocator may be locked in the child of a process with threads (gcc 12).
 #[test]
 fn forks() {
-    for link in [Link::Shared, Link::Static] {
+    for &link in LINKS.iter().filter(|&&link| link != Link::Sanitized) {
         runs(&compile("cc", "c/forks.c", link, &["-std=gnu11"]));
     }
 }
@@ -161,7 +165,8 @@ fn null_pointers_are_refused() {
     let calls = scratch().join("calls.inc");
     std::fs::write(&calls, table::null_calls()).expect("calls");
     let defined = format!("-DCALLS=\"{}\"", calls.display());
-    let program = compile("cc", "table/nulls.c", Link::Sanitized, &["-std=gnu11", "-O0", &mpi_h(), &defined]);
+    let link = if cfg!(e2e) { Link::Sanitized } else { Link::Shared };
+    let program = compile("cc", "table/nulls.c", link, &["-std=gnu11", "-O0", &mpi_h(), &defined]);
     // The calls leave their objects behind.
     let output = Command::new(program).env("ASAN_OPTIONS", "detect_leaks=0").output().expect("program");
     let (said, failed) = (text(&output), String::from_utf8_lossy(&output.stderr));
@@ -231,9 +236,12 @@ Datatype is named:MPI_INT
 large: 3 2 2 110, 2 1
 large: 999 0 1 106, 499 1
 ";
-    for (link, standard) in
-        [(Link::Shared, "-std=c99"), (Link::Static, "-std=gnu17"), (Link::Sanitized, "-std=c11")]
-    {
+    for &link in LINKS {
+        let standard = match link {
+            Link::Shared => "-std=c99",
+            Link::Static => "-std=gnu17",
+            Link::Sanitized => "-std=c11",
+        };
         let program = compile("cc", "c/printdatatype.c", link, &[standard, &mpi_h()]);
         assert_eq!(runs(&program), EXPECTED);
     }
@@ -250,7 +258,7 @@ large: 999 0 1 106, 499 1
 
 #[test]
 fn mpi_1_programs() {
-    for link in [Link::Shared, Link::Static, Link::Sanitized] {
+    for &link in LINKS {
         runs(&compile("cc", "c/mpi1.c", link, &["-std=c99", &mpi_h()]));
     }
     // Without a directory for mpi.h: the header forced in, an empty mpi.h beside it.
@@ -267,6 +275,7 @@ fn mpi_1_programs() {
     assert!(said.contains("MPI_Type_contiguous: error 2") && said.contains("count = -1"), "{said}");
 }
 
+#[cfg(e2e)]
 #[test]
 fn cxx_programs() {
     for link in [Link::Shared, Link::Static, Link::Sanitized] {
@@ -274,22 +283,9 @@ fn cxx_programs() {
     }
 }
 
-/// The Fortran compiler: there, or got from Debian's packages, once for all tests of this process.
-fn gfortran() {
-    static READY: OnceLock<bool> = OnceLock::new();
-    let ready = READY.get_or_init(|| {
-        let there = || Command::new("gfortran").arg("--version").output().is_ok_and(|o| o.status.success());
-        // The tests' own set-up, as far as this machine lets it; a fresh machine has no package lists.
-        let apt = |arguments: &[&str]| Command::new("apt-get").args(arguments).output().is_ok();
-        let install = || apt(&["install", "-y", "-qq", "gfortran"]) && there();
-        there() || install() || (apt(&["update", "-qq"]) && install())
-    });
-    assert!(ready, "gfortran is needed: apt-get install gfortran");
-}
-
 /// A Fortran program with the installed modules.
+#[cfg(e2e)]
 fn fortran(source: &str) -> PathBuf {
-    gfortran();
     let name = Path::new(source).file_stem().and_then(|s| s.to_str()).expect("name");
     let lib = installed().join("lib");
     let work = scratch().join(format!("fortran-{name}"));
@@ -307,6 +303,7 @@ fn fortran(source: &str) -> PathBuf {
     program
 }
 
+#[cfg(e2e)]
 #[test]
 fn fortran_example_of_the_decoding_section() {
     const EXPECTED: &str = "\
@@ -340,27 +337,31 @@ named T
     assert!(text(&stopped).contains("IS LARGER THAN LARGE"), "{}", text(&stopped));
 }
 
+#[cfg(e2e)]
 #[test]
 fn fortran_objects() {
     assert_eq!(runs(&fortran("fortran/objects.f90")), "done\n");
 }
 
+#[cfg(e2e)]
 #[test]
 fn fortran_environment() {
     assert_eq!(runs(&fortran("fortran/environment.f90")), "done\n");
 }
 
-/// What is in the tables is in the header and in the module, and the other way round: each name by itself.
+/// A source of this test, by its path.
+fn written(name: &str, code: &str) -> String {
+    installed();
+    let path = scratch().join(name);
+    std::fs::write(&path, code).expect("source");
+    path.display().to_string()
+}
+
+/// What is in the tables is in the header, and the other way round: each name by itself.
 #[test]
 fn the_names_that_a_program_may_mention_are_there() {
-    installed();
-    let write = |name: &str, code: &str| {
-        let path = scratch().join(name);
-        std::fs::write(&path, code).expect("source");
-        path.display().to_string()
-    };
     let constants: Vec<String> = table::constants().map(str::to_owned).collect();
-    let mentions = write("mentions.c", &table::c_mentions(&constants));
+    let mentions = written("mentions.c", &table::c_mentions(&constants));
     compile("cc", &mentions, Link::Shared, &["-std=c99", "-Wpedantic", &mpi_h()]);
     let header =
         run(Command::new("cc").args(["-E", "-P", &mpi_h()]).args(pkg_config("Cflags:")).arg(&mentions));
@@ -374,10 +375,17 @@ fn the_names_that_a_program_may_mention_are_there() {
         }
     }
     assert_eq!(defined, listed.len());
-    runs(&fortran(&write("mentions.f90", &table::fortran_mentions(&table::fortran_constants()))));
+}
+
+/// What is in the tables is in the module.
+#[cfg(e2e)]
+#[test]
+fn the_names_that_a_fortran_program_may_mention_are_there() {
+    runs(&fortran(&written("mentions.f90", &table::fortran_mentions(&table::fortran_constants()))));
 }
 
 /// The leak check of the sanitized programs finds a leak, their address check what the library writes past a buffer.
+#[cfg(e2e)]
 #[test]
 fn the_sanitizer_sees() {
     for (name, bug, expected) in [
@@ -470,52 +478,6 @@ fn the_layout_is_that_of_cargo_c() {
     }
 }
 
-/// Packages of the registry and their features, as cargo resolves them for `selection`.
-fn packages(selection: &[&str]) -> BTreeSet<String> {
-    let output = run(Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--offline", "--prefix", "none", "--format", "{p} [{f}]"])
-        .args(selection)
-        .current_dir(HERE));
-    let text = text(&output);
-    let lines = text.lines().map(|l| l.trim_end_matches(" (*)"));
-    lines.filter(|l| !l.is_empty() && !l.starts_with("ddtc")).map(str::to_owned).collect()
-}
-
-/// Whatever is built of the workspace, other crates have the features that they have in its tests: nothing of them is compiled twice, but
-/// Cranelift, which libraries of x86-64 do not have at all. Tests emit for other machines too, by back ends that nothing else has.
-#[test]
-fn other_crates_are_compiled_once() {
-    const FOREIGN: [&str; 2] = ["arm64", "riscv64"];
-    let mut tested = packages(&["--workspace", "--edges", "normal,build,dev"]);
-    let is_cranelift = |p: &&String| p.starts_with("cranelift-codegen ");
-    let features = |p: &str| -> Vec<String> {
-        let (_, list) = p.trim_end_matches(']').rsplit_once('[').expect("features");
-        list.split(',').map(str::to_owned).collect()
-    };
-    let with_foreign = tested.iter().find(is_cranelift).expect("cranelift-codegen").clone();
-    tested.remove(&with_foreign);
-    let mut own = features(&with_foreign);
-    own.retain(|f| !FOREIGN.contains(&f.as_str()));
-    assert_eq!(own.len() + FOREIGN.len(), features(&with_foreign).len(), "{with_foreign}");
-    for package in ["ddtc", "ddtc-capi", "ddtc-preload", "ddtc-python"] {
-        let mut built = packages(&["--package", package, "--edges", "normal,build"]);
-        // Libraries of a machine with templates have no Cranelift.
-        let templates = cfg!(target_arch = "x86_64") && package != "ddtc";
-        match built.iter().find(is_cranelift).cloned() {
-            None => assert!(templates, "{package} needs Cranelift"),
-            Some(cranelift) => {
-                assert!(!templates, "{package} has {cranelift}, which it does not need");
-                built.remove(&cranelift);
-                assert_eq!(features(&cranelift), own, "{package} has the back end of its own machine alone");
-            }
-        }
-        // What macros are made of runs in the compiler alone, and PyO3's want other parts of it.
-        let of_macros = |p: &&String| ["syn ", "proc-macro2 "].iter().any(|m| p.starts_with(m));
-        let twice: Vec<_> = built.difference(&tested).filter(|p| !of_macros(p)).collect();
-        assert!(!built.is_empty() && twice.is_empty(), "{package} needs others: {twice:?}");
-    }
-}
-
 /// Libraries that are built already are installed as they are.
 #[test]
 fn built_libraries_are_installed() {
@@ -551,10 +513,9 @@ fn the_embedding_guide_runs() {
     let part = |name| std::fs::read_to_string(format!("{HERE}/tests/guide/{name}.c")).expect(name);
     let source = scratch().join("embedding.c");
     std::fs::write(&source, part("before") + &blocks.concat() + &part("after")).expect("source");
-    for link in [Link::Shared, Link::Sanitized] {
-        let headers = format!("-I{HERE}/tests/c");
-        runs(&compile("cc", source.to_str().expect("a path"), link, &["-std=gnu11", &headers]));
-    }
+    let link = if cfg!(e2e) { Link::Sanitized } else { Link::Shared };
+    let headers = format!("-I{HERE}/tests/c");
+    runs(&compile("cc", source.to_str().expect("a path"), link, &["-std=gnu11", &headers]));
 }
 
 /// Whether a name in docs/SEMANTICS.md leads to a test: a program, a file, a function of an integration or unit test, of this member,

@@ -9,8 +9,8 @@ mod findings;
 mod guide;
 mod identities;
 mod kinds;
-
 mod links;
+mod parts;
 mod passes;
 mod policies;
 mod readme;

@@ -17,8 +17,9 @@ fn fuzz_targets_are_those_of_the_library() {
     // The command is that of .ci/run, which runs it: toolchain, options, a target.
     let run = read(".ci/run");
     assert!(run.contains(&format!("for target in {}; do", names.join(" "))), ".ci/run runs every target");
-    let nightly = run.lines().find_map(|l| l.strip_prefix("nightly=")).and_then(|l| l.split(' ').next());
-    let nightly = nightly.expect("the nightly of .ci/run");
+    let shared = read("tests/tiers.sh");
+    let nightly = shared.lines().find_map(|l| l.strip_prefix("nightly=")).and_then(|l| l.split(' ').next());
+    let nightly = nightly.expect("the nightly of tests/tiers.sh");
     let command = section.lines().find_map(|l| l.strip_prefix("    cargo ")).expect("a command");
     let rest = command.strip_prefix(&format!("+{nightly} fuzz run --sanitizer none ")).unwrap_or_else(|| {
         panic!("docs/TESTING.md runs {nightly} as .ci/run does: {command}");

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the package.
+/// The folder of the workspace, whichever of its members compiles this.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().find(|folder| folder.join("Cargo.lock").is_file()).expect("the workspace")
 }
 
 /// The text of a file, by its path from the root.

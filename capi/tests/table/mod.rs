@@ -18,6 +18,7 @@ pub(crate) fn constants() -> impl Iterator<Item = &'static str> {
     ABI.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split(' ').next())
 }
 
+#[cfg(e2e)]
 /// Those that are integers in Fortran too: not the tool interface's, which has no Fortran form, not what is known by its address,
 /// and not the indices of a status, which have other names there.
 pub(crate) fn fortran_constants() -> Vec<String> {
@@ -113,6 +114,7 @@ pub(crate) fn c_mentions(constants: &[String]) -> String {
     code + "    return 0;\n}\n"
 }
 
+#[cfg(e2e)]
 /// A Fortran program that takes every name from the module by itself.
 pub(crate) fn fortran_mentions(constants: &[String]) -> String {
     let mut code = "program mentions\n".to_owned();

@@ -1,7 +1,7 @@
 //! Clients other than C programs: Fortran bindings, Python; tools that look at the library: nm, valgrind; hosts that are none.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::setup::{Host, command_line, library, lossy, report, scratch, sources};
@@ -21,7 +21,7 @@ pub(crate) fn compile(command: &mut Command) {
 }
 
 pub(crate) fn manifest(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+    crate::setup::package().join(path)
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn its_commands_run() {
             .env("PATH", &path)
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("DESTDIR");
-        // Installed is what cargo has built for these tests; .ci/run installs what it builds for users.
+        // Installed is what cargo has built for these tests; packaging/released.sh installs what is built for users.
         shell.env("HOME", &home).env("INSTALL_BUILT", built());
         let out = shell.output().unwrap_or_else(|e| panic!("{command}: {e}"));
         let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));

@@ -330,7 +330,7 @@ fn every_host_is_hunted_and_what_is_new_is_named() {
 
 #[test]
 fn programs_of_the_documents_compile_alone() {
-    let findings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/findings");
+    let findings = crate::setup::package().join("../docs/findings");
     let entries = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
     };

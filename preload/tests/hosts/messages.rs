@@ -1,31 +1,9 @@
 //! Messages: the same program with the library on all ranks, on some and on none.
 
-use std::collections::HashMap;
 use std::fs;
 
-use crate::setup::{Host, Run, command_line, library, lossy, report, scratch};
-
-/// A launcher for each rank: the library for ranks of one parity only.
-pub(crate) fn on_some(host: Host, ranks: u32, program: &std::path::Path, parity: u32) -> Run {
-    let script = format!(
-        "rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ $((rank % 2)) = {parity} ] && export LD_PRELOAD={}; exec \"$@\"",
-        library().display()
-    );
-    host.ranks(ranks, "sh").arg("-c").arg(script).arg("sh").arg(program)
-}
-
-/// Names the first line that differs.
-pub(crate) fn same(what: &str, text: &str, bare: &str) {
-    for (i, (a, b)) in text.lines().zip(bare.lines()).enumerate() {
-        assert_eq!(a, b, "{what}, line {i}: with the library (left), without (right)");
-    }
-    assert_eq!(text.lines().count(), bare.lines().count(), "{what}");
-}
-
-pub(crate) fn reports(folder: &std::path::Path, ranks: u32) -> Vec<HashMap<String, u64>> {
-    let read = |rank| fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
-    (0..ranks).map(|rank| report(&read(rank))).collect()
-}
+use crate::setup::{Host, command_line, lossy, scratch};
+pub(crate) use crate::setup::{on_some, reports, same};
 
 fn alike(host: Host, ranks: u32) {
     told(host, ranks, "messages", 800, (1000, 1000, 500));

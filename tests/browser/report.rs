@@ -1,7 +1,11 @@
 //! `ddtc report` as a user types it, and its page in a real browser: what the script makes of it, its colours, that it fits a narrow window.
 
+#[path = "../../preload/tests/hosts/build.rs"]
+mod build;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -9,14 +13,10 @@ use serde_json::json;
 /// Against hangs only.
 const HANGS: Duration = Duration::from_secs(600);
 
-/// The program, by way of cargo's runner of the target where there is one.
 fn ddtc(arguments: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_ddtc");
-    let target = std::env::consts::ARCH.to_uppercase();
-    let runner = std::env::var(format!("CARGO_TARGET_{target}_UNKNOWN_LINUX_GNU_RUNNER")).unwrap_or_default();
-    let mut words = runner.split_whitespace().chain([program]);
-    let mut command = Command::new(words.next().unwrap_or(program));
-    command.args(words).args(arguments).output().unwrap()
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| build::build("ddtc").join("ddtc"));
+    Command::new(program).args(arguments).output().unwrap()
 }
 
 /// A Chromium: `DDTC_BROWSER`, or the first of its names on the path.
@@ -269,12 +269,4 @@ fn light_and_dark() {
         );
         assert_eq!(corner(&file), ground, "{name}");
     }
-}
-
-#[test]
-fn a_folder_without_a_hunt_is_refused() {
-    let output = ddtc(&["report", env!("CARGO_TARGET_TMPDIR")]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && output.stdout.is_empty());
-    assert!(told.contains("has neither findings.jsonl nor run.json"), "{told}");
 }

@@ -1,0 +1,165 @@
+//! A smoke of real hosts for every `cargo test`: MPICH and Open MPI, two and four ranks, each kind of call once with the library on all ranks
+//! and once on every other one. All hosts, more ranks, long runs, variables and tables are the parts of e2e (docs/TESTING.md, "Parts").
+
+mod build;
+#[allow(dead_code, reason = "Intel's hosts and the command are asked for by e2e alone")]
+mod setup;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use setup::{Host, Run, on_some, report, reports, same, scratch};
+
+/// What these hosts do wrong on their own is left out.
+fn compiled(host: Host, name: &str) -> PathBuf {
+    let own: &[&str] = match host {
+        Host::OpenMpi => &["-DCONFUSES_PAIRS"],
+        _ => &["-DCUTS_SEGMENTS", "-DFREED_HANDLES"],
+    };
+    let flags: Vec<&str> = ["-Wno-unused-function"].iter().chain(own).copied().collect();
+    host.compile(name, &flags)
+}
+
+fn converting(run: Run, folder: &Path) -> Run {
+    run.preload().env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r"))
+}
+
+/// Messages packed and unpacked by all ranks; nothing went wrong in any.
+fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
+    let (mut packed, mut unpacked) = (0, 0);
+    for said in reports(folder, ranks) {
+        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+        packed += said["messages_packed"];
+        unpacked += said["messages_unpacked"];
+    }
+    (packed, unpacked)
+}
+
+/// A program that prints what its ranks saw: of the bare host, of ranks that all convert, and of a job in which every other rank does.
+/// `least`: messages packed and unpacked by a rank.
+fn alike(host: Host, name: &str, ranks: u32, arguments: &[&str], least: (u64, u64)) {
+    let program = compiled(host, name);
+    let folder = scratch(&format!("smoke-{name}-{host:?}"));
+    let told = |run: Run| {
+        let run =
+            arguments.iter().fold(run, |run, word| run.arg(word.replace("FOLDER", folder.to_str().unwrap())));
+        run.text().0
+    };
+    let bare = told(host.ranks(ranks, &program));
+    assert!(bare.lines().count() > 20 * ranks as usize && !bare.contains("WRONG"), "{bare}");
+    let what = format!("{host:?} {name}, {ranks} ranks");
+    same(&what, &told(converting(host.ranks(ranks, &program), &folder)), &bare);
+    let (packed, unpacked) = moved(&folder, ranks);
+    let ranks_moved = (packed / u64::from(ranks), unpacked / u64::from(ranks));
+    assert!(ranks_moved.0 >= least.0 && ranks_moved.1 >= least.1, "{what}: {ranks_moved:?}");
+    let some = on_some(host, ranks, &program, 1).env("DDTC_POLICY", "all");
+    same(&format!("{what}, every other rank"), &told(some), &bare);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A program that judges itself.
+fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
+    let program = compiled(host, name);
+    let folder = scratch(&format!("smoke-{name}-{host:?}"));
+    let judge = |what: &str, run: Run| {
+        let (text, errors) = arguments.iter().fold(run, |run, word| run.arg(word)).text();
+        assert_eq!(text.lines().next(), Some("wrong 0"), "{host:?} {name} {what}\n{text}\n{errors}");
+    };
+    judge("all", converting(host.ranks(ranks, &program), &folder));
+    let (packed, unpacked) = moved(&folder, ranks);
+    assert!(packed + unpacked > least * u64::from(ranks), "{host:?} {name}: {packed} {unpacked}");
+    judge("every other rank", on_some(host, ranks, &program, 0).env("DDTC_POLICY", "all"));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// One process, under the library; its report.
+fn alone(host: Host, name: &str, arguments: &[&str]) -> (String, std::collections::HashMap<String, u64>) {
+    let folder = scratch(&format!("smoke-{name}-{host:?}"));
+    let file = folder.join("report");
+    let run = arguments.iter().fold(host.run(compiled(host, name)), |run, word| run.arg(word));
+    let (text, errors) = run.preload().env("DDTC_REPORT", &file).text();
+    let said =
+        report(&fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?} {name}: {e}\n{errors}")));
+    assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{said:?}");
+    fs::remove_dir_all(folder).unwrap();
+    (text, said)
+}
+
+macro_rules! hosts {
+    ($($test:ident($host:ident) $body:block)*) => {
+        mod mpich {
+            use super::*;
+            $(#[test] fn $test() { let $host = Host::Mpich; $body })*
+        }
+        mod open_mpi {
+            use super::*;
+            $(#[test] fn $test() { let $host = Host::OpenMpi; $body })*
+        }
+    };
+}
+
+hosts! {
+    messages(host) {
+        alike(host, "messages", 2, &[], (1000, 1000));
+    }
+
+    exchanges(host) {
+        // What is received by exchanges is converted on hosts that tell how much it is.
+        alike(host, "exchanges", 4, &[], (300, if host == Host::OpenMpi { 150 } else { 20 }));
+    }
+
+    collective_calls(host) {
+        right(host, "collectives", 4, &["100", "4", "2000"], 33);
+        right(host, "collectives", 2, &["100", "2", "2000"], 33);
+    }
+
+    neighbours(host) {
+        right(host, "neighbours", 4, &["100", "4", "2000"], 33);
+    }
+
+    long_messages(host) {
+        right(host, "segments", 2, &[], 0);
+    }
+
+    files(host) {
+        alike(host, "files", 2, &["FOLDER/file", "40", "5", "1000"], (4, 1));
+    }
+
+    windows(host) {
+        alike(host, "windows", 4, &["40", "3", "300"], (30, 1));
+    }
+
+    threads_complete_gets_of_each_other(host) {
+        right(host, "fetchers", 2, &["3", "100"], 300);
+    }
+
+    // Requests: wrong ends, in arrays, with handlers.
+    messages_that_end_inside_an_element(host) {
+        let program = compiled(host, "ragged");
+        let run = |run: Run| run.arg("return").text().0;
+        let bare = run(host.ranks(2, &program));
+        assert!(bare.lines().count() > 800, "{bare}");
+        same("ragged", &run(host.ranks(2, &program).preload().env("DDTC_POLICY", "all")), &bare);
+    }
+
+    types_and_communicators_live_and_die(host) {
+        let (text, said) = alone(host, "lifecycle", &[]);
+        assert!(text.ends_with("wrong 0\n") && said["pack_calls"] > 4000, "{text} {said:?}");
+    }
+
+    wrong_calls_get_the_hosts_own_errors(host) {
+        let bare = host.run(compiled(host, "errors")).text().0;
+        let (text, _) = alone(host, "errors", &[]);
+        assert!(bare.lines().count() > 80 && text == bare, "{text}\n{bare}");
+    }
+
+    threads_pack(host) {
+        let (text, said) = alone(host, "hammer", &["500"]);
+        assert!(text.trim() == "wrong 0" && said["pack_calls"] > 6000, "{text} {said:?}");
+    }
+
+    tools_see_the_hosts_variables_and_ours(host) {
+        let (text, _) = alone(host, "tool", &[]);
+        assert!(text.ends_with("wrong 0\n"), "{text}");
+    }
+}

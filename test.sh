@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The tests, with what they need: installed where that is ours to do (Debian's packages as root, wheels below target/), else named in one
+# line that says what to type, before anything long starts.
+#
+#   ./test.sh               the fast tier, which is `cargo test`
+#   ./test.sh all           that and every part of e2e: before a release
+#   ./test.sh PART..        these parts: tests/parts.txt, docs/TESTING.md ("Parts"); `fast` is the fast tier
+#   ./test.sh --list        their names, minutes and what they hold
+set -euo pipefail
+cd "$(dirname "$0")"
+# shellcheck source=tests/tiers.sh
+. tests/tiers.sh
+
+if [ "${1-}" = --list ]; then
+    for name in $(parts); do printf '%-12s %3s min  %s\n' "$name" "$(column "$name" minutes)" "$(column "$name" text)"; done
+    exit
+fi
+wanted=("$@")
+[ $# -gt 0 ] || wanted=(fast)
+# shellcheck disable=SC2207
+[ "$*" != all ] || wanted=(fast $(parts))
+needs=(cc objcopy python3 venv)
+hosts=(mpich openmpi)
+for name in "${wanted[@]}"; do
+    [ "$name" != fast ] || continue
+    parts | grep -qxF -- "$name" || fail "$name is no part of the tests: $(parts | tr '\n' ' ')fast all"
+    # shellcheck disable=SC2207
+    needs+=($(column "$name" needs))
+    hosts=(mpich openmpi impi)
+done
+# shellcheck disable=SC2046
+need $(printf '%s\n' "${needs[@]}" | awk '!seen[$0]++')
+fetched "${hosts[@]}"
+
+failed=()
+for name in "${wanted[@]}"; do
+    began=$SECONDS
+    [ "${#wanted[@]}" = 1 ] || printf '\n== %s\n' "$name"
+    # Apart, so that set -e holds inside; in the status of a condition it would not.
+    set +e
+    if [ "$name" = fast ]; then cargo test --locked; else (set -e; part "$name"); fi
+    status=$?
+    set -e
+    [ $status = 0 ] || failed+=("$name")
+    echo "$name: $([ $status = 0 ] && echo passed || echo FAILED), $((SECONDS - began)) s"
+done
+[ ${#failed[@]} -eq 0 ] || fail "failed: ${failed[*]}"

@@ -1,0 +1,99 @@
+//! What cargo compiles for the tests, read from its unit graphs: each crate once, ours twice, by `cargo test` and all that tests build beside it.
+
+#[path = "../preload/tests/hosts/build.rs"]
+mod build;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A unit, by what tells it from others of its target: features, profile, platform, and the same of what it depends on.
+type Variant = (String, BTreeSet<String>);
+
+/// The units of a call of cargo that are compiled for use, by package and target.
+fn units(arguments: &[&str]) -> BTreeMap<String, BTreeSet<Variant>> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
+    cargo.args(["--offline", "--locked", "--unit-graph", "-Z", "unstable-options"]);
+    // The flag is not stable yet: a stable cargo prints its graph where it is told so.
+    let output = cargo.env("RUSTC_BOOTSTRAP", "1").output().expect("cargo");
+    assert!(output.status.success(), "{cargo:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let graph: Value = serde_json::from_slice(&output.stdout).expect("a unit graph");
+    let units = graph["units"].as_array().expect("units");
+    let mut known = vec![None; units.len()];
+    let mut found: BTreeMap<String, BTreeSet<Variant>> = BTreeMap::new();
+    for (i, unit) in units.iter().enumerate() {
+        if unit["mode"] == "build" {
+            let package = unit["pkg_id"].as_str().unwrap().rsplit(['/', '#']).next().unwrap();
+            let name = format!("{package} {} {}", unit["target"]["name"], unit["target"]["kind"][0]);
+            let features =
+                unit["features"].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned());
+            found.entry(name).or_default().insert((variant(units, i, &mut known), features.collect()));
+        }
+    }
+    found
+}
+
+fn variant(units: &[Value], i: usize, known: &mut Vec<Option<String>>) -> String {
+    if let Some(text) = &known[i] {
+        return text.clone();
+    }
+    let unit = &units[i];
+    // `test` and `dev` are one profile by two names.
+    let mut profile = unit["profile"].clone();
+    profile.as_object_mut().unwrap().remove("name");
+    let dependencies: BTreeSet<String> = unit["dependencies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|d| variant(units, d["index"].as_u64().unwrap() as usize, known))
+        .collect();
+    let own = ["pkg_id", "mode", "platform", "features"].map(|name| unit[name].to_string());
+    let text = format!("{own:?} {} {profile} {dependencies:?}", unit["target"]["name"]);
+    // The text of a whole tree, short.
+    let text = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()));
+    known[i] = Some(text.clone());
+    text
+}
+
+#[test]
+fn each_crate_is_compiled_once() {
+    // The fast tier, and e2e in the same folder.
+    let mut all = units(&["test", "--no-run"]);
+    let tested = all.clone();
+    let mut calls = vec![vec!["test", "--no-run", "--package", "ddtc-e2e"]];
+    calls
+        .extend(build::BUILDS.map(|(package, options)| [&["build", "--package", package], options].concat()));
+    for call in calls {
+        for (name, variants) in units(&call) {
+            all.entry(name).or_default().extend(variants);
+        }
+    }
+    assert!(tested.len() > 100 && all.len() > tested.len(), "{} and {} targets", tested.len(), all.len());
+    let several: Vec<_> = all.iter().filter(|(_, variants)| variants.len() > 1).collect();
+    let ours = format!("ddtc@{} \"ddtc\" \"lib\"", env!("CARGO_PKG_VERSION"));
+    assert!(several.iter().all(|(name, _)| **name == ours), "compiled more than once: {several:#?}");
+    let libraries = &all[&ours];
+    assert_eq!(libraries.len(), 2, "for tests and the command, and for libraries: {libraries:#?}");
+    assert!(tested[&ours].is_subset(libraries));
+}
+
+/// What is built to run has no back end for another machine, and libraries of machines with templates have no Cranelift.
+#[test]
+fn what_is_installed_is_lean() {
+    for (package, options) in build::BUILDS {
+        let of = |prefix: &str, found: &BTreeMap<String, BTreeSet<Variant>>| {
+            let features = found.iter().filter(|(name, _)| name.starts_with(prefix));
+            features.flat_map(|(_, variants)| variants.clone()).flat_map(|v| v.1).collect::<BTreeSet<_>>()
+        };
+        let found = units(&["build", "--package", package]);
+        let cranelift = of("cranelift-codegen@", &found);
+        assert!(["arm64", "riscv64"].iter().all(|back_end| !cranelift.contains(*back_end)), "{package}");
+        if package != "ddtc" && cfg!(target_arch = "x86_64") {
+            assert!(cranelift.is_empty(), "{package} has Cranelift");
+        }
+        let beside = of("cranelift-codegen@", &units(&[&["build", "--package", package], options].concat()));
+        assert_eq!(beside.contains("riscv64"), package == "ddtc", "tests ask for the same as others");
+    }
+}

@@ -1,0 +1,118 @@
+//! tests/parts.txt: the parts of e2e. Every test of a host is in one of them, every binary too, and docs/TESTING.md has them as a table.
+
+use std::collections::BTreeSet;
+
+use crate::text::{files, hold, read, root};
+
+/// All parts together take no longer, in minutes on two quiet cores.
+const MINUTES: u32 = 60;
+
+struct Part {
+    name: String,
+    minutes: u32,
+    needs: String,
+    files: Vec<String>,
+    text: String,
+    command: String,
+}
+
+fn parts() -> Vec<Part> {
+    let part = |line: &str| {
+        let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [name, minutes, needs, files, text, command] = columns[..] else { panic!("six columns: {line}") };
+        Part {
+            name: name.to_owned(),
+            minutes: minutes.parse().unwrap_or_else(|e| panic!("{line}: {e}")),
+            needs: needs.to_owned(),
+            files: files.split(' ').map(str::to_owned).collect(),
+            text: text.to_owned(),
+            command: command.to_owned(),
+        }
+    };
+    read("tests/parts.txt").lines().filter(|l| !l.starts_with('#')).map(part).collect()
+}
+
+/// The words of a command behind `--`: filters, and what is left out.
+fn filters(command: &str) -> (Vec<&str>, Vec<&str>) {
+    let words: Vec<&str> = command.split_once(" -- ").map_or("", |c| c.1).split_whitespace().collect();
+    let at = words.iter().position(|w| *w == "--skip").unwrap_or(words.len());
+    let skipped = words[at..].iter().filter(|w| **w != "--skip").copied().collect();
+    (words[..at].to_vec(), skipped)
+}
+
+/// Tests of the binary `hosts`, as the runner names them.
+fn tests_of_hosts() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let main = read("preload/tests/hosts/main.rs");
+    for file in files("preload/tests/hosts", "rs") {
+        let module = file.rsplit('/').next().unwrap().trim_end_matches(".rs");
+        if !main.contains(&format!("mod {module};")) {
+            continue;
+        }
+        for rest in read(&file).split("#[test]\n").skip(1) {
+            let line = rest.lines().find(|l| l.starts_with("fn ")).unwrap();
+            found.insert(format!("{module}::{}", line[3..].split('(').next().unwrap()));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_test_of_a_host_is_in_one_part() {
+    let (parts, tests) = (parts(), tests_of_hosts());
+    assert!(tests.len() > 80, "{} tests", tests.len());
+    let ours: Vec<&Part> = parts.iter().filter(|p| p.command.contains("--test hosts ")).collect();
+    for test in &tests {
+        let takes = |part: &&&Part| {
+            let (filters, skipped) = filters(&part.command);
+            let matches = |words: &[&str]| words.iter().any(|w| test.contains(w));
+            matches(&filters) && !matches(&skipped)
+        };
+        let names: Vec<&str> = ours.iter().filter(takes).map(|p| p.name.as_str()).collect();
+        assert_eq!(names.len(), 1, "{test} is in {names:?}");
+    }
+    // A filter that matches nothing would pass.
+    for part in &ours {
+        let (filters, skipped) = filters(&part.command);
+        for word in filters.iter().chain(&skipped) {
+            assert!(tests.iter().any(|t| t.contains(word)), "{}: {word} matches no test", part.name);
+        }
+    }
+}
+
+#[test]
+fn every_binary_of_e2e_is_in_a_part() {
+    let parts = parts();
+    let manifest = read("e2e/Cargo.toml");
+    let binaries: Vec<&str> =
+        manifest.split("[[test]]\nname = \"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(binaries.len() >= 5, "{binaries:?}");
+    let named = |part: &Part, binary: &str| {
+        let words: Vec<&str> = part.command.split(' ').collect();
+        words.windows(2).any(|w| w == ["--test", binary])
+    };
+    for binary in &binaries {
+        assert!(parts.iter().any(|p| named(p, binary)), "no part runs {binary}");
+    }
+}
+
+#[test]
+fn the_table_of_parts_is_that_of_the_document() {
+    let parts = parts();
+    assert!(parts.iter().map(|p| p.minutes).sum::<u32>() <= MINUTES, "more than {MINUTES} minutes");
+    let names: BTreeSet<&str> = parts.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names.len(), parts.len(), "a name twice");
+    let mut table = "| Part | Needs | Minutes | What it holds |\n|---|---|---|---|\n".to_owned();
+    for part in &parts {
+        for file in &part.files {
+            let known = root().join(file).exists() || root().join(format!("{file}.rs")).exists();
+            assert!(known || root().join(format!("{file}.txt")).exists(), "{}: {file}", part.name);
+        }
+        let needs = if part.needs.is_empty() { "" } else { &part.needs.replace(' ', ", ") };
+        table += &format!("| `{}` | {needs} | {} | {} |\n", part.name, part.minutes, part.text);
+    }
+    let document = read("docs/TESTING.md");
+    let (before, rest) = document.split_once("<!-- parts: tests/parts.txt -->\n").expect("the table");
+    let (_, after) = rest.split_once("<!-- end -->").expect("its end");
+    hold("docs/TESTING.md", &format!("{before}<!-- parts: tests/parts.txt -->\n{table}<!-- end -->{after}"));
+}

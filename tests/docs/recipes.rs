@@ -1,0 +1,96 @@
+//! docs/EXTENDING.md: the family and the kind that it adds as patches. A part of e2e: it compiles the library of a patched copy.
+
+#[allow(dead_code, reason = "the documents' tests use the rest")]
+mod text;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use text::root;
+
+/// Copies a file, or a folder with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(from, to).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+        return;
+    }
+    for entry in std::fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        copy(&from.join(&name), &to.join(&name));
+    }
+}
+
+/// A fresh copy of what the packages are built from.
+fn copied(name: &str) -> PathBuf {
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("extending").join(name);
+    let _ = std::fs::remove_dir_all(&to);
+    let parts = ["Cargo.toml", "Cargo.lock", "README.md", "src", "corpus", "benches/layouts.rs", "tests"];
+    for part in parts.iter().chain(&["capi", "e2e", "preload", "python", "yaksa"]) {
+        copy(&root().join(part), &to.join(part));
+    }
+    to
+}
+
+/// What a program prints that succeeds without a warning.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.is_empty(), "{command:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Applies a patch to the tree as it is, and compiles the library with it; returns the files that it touches.
+fn patched(name: &str) -> BTreeSet<String> {
+    let tree = copied(name);
+    let git = || {
+        let mut git = Command::new("git");
+        git.current_dir(&tree).args(["apply"]).arg(root().join(format!("docs/extending/{name}.patch")));
+        // The copy is no part of the repository that it lies in.
+        git.env("GIT_CEILING_DIRECTORIES", tree.parent().unwrap()).env_remove("GIT_DIR");
+        git
+    };
+    let numbers = run(git().arg("--numstat"));
+    let files: BTreeSet<String> =
+        numbers.lines().filter_map(|l| l.split('\t').next_back()).map(str::to_owned).collect();
+    run(&mut git());
+    for file in &files {
+        let was = std::fs::read_to_string(root().join(file)).ok();
+        let is = std::fs::read_to_string(tree.join(file)).unwrap();
+        assert!(was.is_none_or(|was| was != is), "{file}");
+    }
+    // With its tests, and in the folder of this build: clippy and other checks leave there what this one needs of other crates.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut check = Command::new(env!("CARGO"));
+    check.args([
+        "check",
+        "--locked",
+        "--offline",
+        "--quiet",
+        "--package",
+        "ddtc",
+        "--lib",
+        "--profile",
+        "test",
+    ]);
+    run(check.current_dir(&tree).env("CARGO_TARGET_DIR", target));
+    files
+}
+
+/// A new family is its file, its line in the list and its filetest.
+#[test]
+fn a_family_is_three_files() {
+    let files = patched("family");
+    let old: Vec<&String> = files.iter().filter(|f| root().join(f).exists()).collect();
+    let filetests = files.iter().filter(|f| f.starts_with("tests/filetests/schedule/")).count();
+    assert!(old == ["src/micro/mod.rs"] && filetests == 1 && files.len() <= 3, "{files:?}");
+}
+
+/// A new leaf operation is its variant, its values, its file and line among those that are applied, and its test.
+#[test]
+fn a_kind_is_six_files_at_most() {
+    let files = patched("kind");
+    let new: Vec<&String> = files.iter().filter(|f| !root().join(f).exists()).collect();
+    assert!(new == ["src/apply/complement.rs", "tests/complement.rs"] && files.len() <= 6, "{files:?}");
+}

@@ -1,0 +1,124 @@
+# shellcheck shell=bash
+# What test.sh and .ci/run share: what tests need and how it is got, the parts of tests/parts.txt, test runs whose filters must match.
+# Sourced in the root of the repository.
+
+nightly=nightly-2026-04-20 # cargo-fuzz and Miri need a nightly; dated, so that it is the same tomorrow
+
+fail() { echo "error: $*" >&2; exit 1; }
+
+# Whether what a word of tests/parts.txt, or the fast tier, needs is there.
+there() {
+    case $1 in
+        venv) python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
+        chromium) [ -n "${DDTC_BROWSER:-}" ] || command -v chromium chromium-browser google-chrome chrome >/dev/null ;;
+        nightly) rustup run "$nightly" rustc --version >/dev/null 2>&1 && rustup run "$nightly" cargo miri --version >/dev/null 2>&1 ;;
+        apt) command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ;;
+        *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+# The package of Debian that brings it.
+package() {
+    case $1 in
+        cc) echo gcc libc6-dev ;;
+        c++) echo g++ ;;
+        objcopy) echo binutils ;;
+        venv) echo python3-venv ;;
+        abidiff) echo abigail-tools ;;
+        *) echo "$1" ;;
+    esac
+}
+
+# Installs what is missing of these where that is ours to do, and ends with one line that says what to type where it is not.
+need() {
+    local word packages=() still=()
+    if ! command -v cargo >/dev/null; then
+        fail "Rust is missing: curl --proto '=https' -sSf https://sh.rustup.rs | sh -s -- -y"
+    fi
+    local wanted have
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+    have=$(cargo --version | cut -d ' ' -f 2)
+    [ "$(printf '%s\n' "$wanted" "$have" | sort -V | head -n 1)" = "$wanted" ] ||
+        fail "Rust $have is too old, $wanted or newer is needed: rustup update stable"
+    for word; do
+        there "$word" && continue
+        case $word in
+            nightly)
+                command -v rustup >/dev/null || fail "rustup is missing, for the dated nightly of Miri and the fuzzers: install Rust through https://rustup.rs"
+                rustup toolchain install "$nightly" --profile minimal --component rust-src --component miri --no-self-update ||
+                    fail "$nightly could not be installed (no network?): rustup toolchain install $nightly --profile minimal --component rust-src --component miri"
+                ;;
+            apt) fail "apt-get and dpkg are missing: this part takes a source package of Debian; run it on Debian 12" ;;
+            # shellcheck disable=SC2207
+            *) packages+=($(package "$word")) ;;
+        esac
+    done
+    [ ${#packages[@]} -gt 0 ] || return 0
+    local type="apt-get install ${packages[*]}"
+    command -v apt-get >/dev/null || fail "missing: $*; with Debian's names: $type"
+    [ "$(id -u)" = 0 ] || fail "packages are missing: sudo $type"
+    echo "installs ${packages[*]}"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >/tmp/ddtc-packages.$$ 2>&1 ||
+        { tail -n 3 /tmp/ddtc-packages.$$ >&2; fail "packages could not be installed (no network?): $type"; }
+    rm -f /tmp/ddtc-packages.$$
+    for word; do there "$word" || still+=("$word"); done
+    [ ${#still[@]} -eq 0 ] || fail "still missing: ${still[*]}: $type"
+}
+
+# What is compiled and run under comes from registries: fetched before anything long starts. `$@`: folders of the MPI wheels.
+fetched() {
+    cargo fetch --locked --quiet || fail "crates could not be fetched (no network?): cargo fetch --locked"
+    local folder package version cache missing=()
+    cache=${CARGO_TARGET_DIR:-target}/ddtc-hosts
+    while read -r folder package version _; do
+        [[ " $* " = *" $folder "* ]] || continue
+        grep -qs "^$package==$version " "$cache/$folder/.ready" || missing+=("$package==$version")
+    done < <(grep -v '^#' preload/tests/hosts/wheels.txt)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    missing+=("mpi4py==$(sed -n 's/^mpi4py mpi4py //p' preload/tests/hosts/wheels.txt)")
+    mkdir -p "$cache"
+    [ -x "$cache/pip/bin/pip" ] || python3 -m venv "$cache/pip" || fail "python3 -m venv fails: apt-get install python3-venv"
+    # pip keeps them: the tests install them by their hashes without asking again.
+    "$cache/pip/bin/pip" download --quiet --no-deps --dest "$cache/wheels" "${missing[@]}" ||
+        fail "MPI wheels could not be fetched (no network? PIP_INDEX_URL says where): pip download ${missing[*]}"
+}
+
+# `cargo test` of arguments before --, with filters behind it. Each must match a test, and all together is counted.
+tests() {
+    local arguments=() filters=() skips=() word listed filter seen=
+    while [ $# -gt 0 ]; do
+        word=$1
+        shift
+        case $seen$word in
+            --) seen=filters: ;;
+            filters:--skip) skips+=(--skip "$1"); shift ;;
+            filters:*) filters+=("$word") ;;
+            *) arguments+=("$word") ;;
+        esac
+    done
+    "${cargo_test[@]:-cargo}" test "${arguments[@]}" --no-run || return
+    for filter in ${filters[@]+"${filters[@]}"}; do
+        listed=$("${cargo_test[@]:-cargo}" test --quiet "${arguments[@]}" -- --list "$filter" ${skips[@]+"${skips[@]}"}) || return
+        grep -q ': test$' <<<"$listed" || { echo "error: no test matches $filter: cargo test ${arguments[*]}" >&2; return 1; }
+    done
+    "${cargo_test[@]:-cargo}" test "${arguments[@]}" -- ${filters[@]+"${filters[@]}"} ${skips[@]+"${skips[@]}"}
+}
+
+# Tests of the library under Miri, by their filters.
+miri() {
+    local cargo_test=(cargo "+$nightly" miri)
+    MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=$PWD/target/miri tests --no-default-features --features cranelift --lib -- "$@"
+}
+
+# Names of the parts, in order.
+parts() { sed -n 's/^\([a-z0-9]*\) | .*/\1/p' tests/parts.txt; }
+
+# A column of a part: minutes, needs, files, text, command.
+column() {
+    local at
+    case $2 in minutes) at=2 ;; needs) at=3 ;; files) at=4 ;; text) at=5 ;; command) at=6 ;; esac
+    sed -n "s/^$1 |/&/p" tests/parts.txt | cut -d '|' -f "$at" | sed 's/^ *//; s/ *$//'
+}
+
+# Runs a part.
+part() { eval "$(column "$1" command)"; }
