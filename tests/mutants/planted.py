@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Whether the fast tier notices forty planted faults (planted.txt), each alone in a copy of the sources: those of the preload library by the smoke
+of hosts, those of the C library by its programs.
+
+    tests/mutants/planted.py DIR [--only WORDS]     # one compile of the library and a few seconds of tests a fault; may be ended and begun again
+    tests/mutants/planted.py --check                # only whether each still stands where planted.txt says
+    tests/mutants/planted.py DIR --part NAME        # what has survived, by a part of e2e (tests/parts.txt)
+
+DIR/results.jsonl gets a line for each. Exit status: 0 where the fast tier catches at least thirty."""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LEAST = 30
+# Seconds after which a test hangs, which catches the fault too: as long as the whole of the tests takes many times over.
+LIMIT = 900
+
+
+def faults():
+    """Name, file, first test, what stands there, what is planted."""
+    with open(os.path.join(ROOT, "tests/mutants/planted.txt")) as file:
+        blocks = file.read().split("\n= ")[1:]
+    for block in blocks:
+        head, *lines = block.rstrip("\n").split("\n")
+        name, path, first = head.split(" | ")
+        side = {sign: "\n".join(line[2:] for line in lines if line[:1] == sign) for sign in "-+"}
+        yield name, path, first, side["-"], side["+"]
+
+
+def planted(root, path, old, new):
+    with open(os.path.join(root, path)) as file:
+        text = file.read()
+    if text.count(old) != 1:
+        return None, text
+    return text.replace(old, new), text
+
+
+class Tree:
+    """A copy of the sources with a target folder of its own."""
+
+    def __init__(self, folder):
+        self.root = os.path.join(folder, "tree")
+        self.target = os.path.join(folder, "target")
+        os.makedirs(self.root, exist_ok=True)
+        os.makedirs(self.target, exist_ok=True)
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
+                               capture_output=True).stdout
+        pack = subprocess.Popen(["tar", "-c", "--null", "-T", "-"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        unpack = subprocess.Popen(["tar", "-x", "-C", self.root], stdin=pack.stdout)
+        pack.stdin.write(names)
+        pack.stdin.close()
+        pack.wait(), unpack.wait()
+        # The pinned MPI libraries are those of this checkout.
+        hosts, here = os.path.join(ROOT, "target/ddtc-hosts"), os.path.join(self.target, "ddtc-hosts")
+        if os.path.isdir(hosts) and not os.path.exists(here):
+            os.symlink(os.path.realpath(hosts), here)
+        self.binaries = {}
+
+    def cargo(self, *arguments):
+        env = dict(os.environ, CARGO_TARGET_DIR=self.target)
+        return subprocess.run(["cargo", *arguments], cwd=self.root, env=env, capture_output=True, text=True)
+
+    def binary(self, package, test):
+        if test not in self.binaries:
+            out = self.cargo("test", "--locked", "-p", package, "--test", test, "--no-run", "--message-format=json")
+            if out.returncode:
+                sys.exit(f"error: {test} does not compile:\n{out.stderr[-4000:]}")
+            for line in out.stdout.splitlines():
+                message = json.loads(line)
+                if message.get("executable") and message["target"]["name"] == test:
+                    self.binaries[test] = message["executable"]
+        return self.binaries[test]
+
+    def run(self, package, test, *arguments):
+        """How tests end: None if they pass, else the first that failed, or `hangs`."""
+        command = [self.binary(package, test), *arguments]
+        # Tests run as cargo starts them: in the folder of their package.
+        folder = os.path.join(self.root, {"ddtc-preload": "preload", "ddtc-capi": "capi"}.get(package, "e2e"))
+        log = os.path.join(self.target, "planted.log")
+        with open(log, "w") as file:
+            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                status = process.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                status = None
+            end(process.pid)
+        with open(log) as file:
+            text = file.read()
+        if status == 0:
+            if re.search(r"^running 0 tests", text, re.M):
+                sys.exit(f"error: no test matches {arguments}")
+            return None
+        failed = re.findall(r"^test (\S+) \.\.\. FAILED", text, re.M)
+        return "hangs" if status is None else ", ".join(failed[:3]) or "ends"
+
+
+def end(session):
+    """Ends what is left of a session: launchers and ranks have groups of their own."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if int(file.read().rsplit(")", 1)[1].split()[3]) == session:
+                    os.kill(int(pid), signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--part")
+    args = parser.parse_args()
+    everything = list(faults())
+    stale = [name for name, path, _, old, new in everything if planted(ROOT, path, old, new)[0] is None]
+    if stale:
+        sys.exit("error: planted.txt says otherwise than the sources: " + "; ".join(stale))
+    if args.check or not args.folder:
+        print(f"{len(everything)} faults stand where planted.txt says")
+        return
+    folder = os.path.abspath(args.folder)
+    tree = Tree(folder)
+    record = os.path.join(folder, "results.jsonl")
+    known = {}
+    if os.path.exists(record):
+        with open(record) as file:
+            known = {row["name"]: row for row in map(json.loads, file)}
+    filters = None
+    if args.part:
+        with open(os.path.join(ROOT, "tests/parts.txt")) as file:
+            command = next(line.rsplit(" | ", 1)[1] for line in file if line.startswith(args.part + " | "))
+        test, filters = re.search(r"--test (\w+)", command).group(1), command.partition(" -- ")[2].split()
+    for name, path, first, old, new in everything:
+        survived = known.get(name, {}).get("verdict") == "survived"
+        if args.only not in name or (name in known and not (survived and args.part)):
+            continue
+        package, test_of = ("ddtc-preload", "smoke") if path.startswith("preload/") else ("ddtc-capi", "installed")
+        text, was = planted(tree.root, path, old, new)
+        if args.part:
+            tree.binary("ddtc-e2e", test)
+        else:
+            tree.binary(package, test_of)
+        start = time.monotonic()
+        try:
+            with open(os.path.join(tree.root, path), "w") as file:
+                file.write(text)
+            built = tree.cargo("build", "--locked", "-p", package)
+            if built.returncode:
+                sys.exit(f"error: {name} does not compile:\n{built.stderr[-2000:]}")
+            if args.part:
+                verdict, by = tree.run("ddtc-e2e", test, *filters), args.part
+            else:
+                verdict, by = tree.run(package, test_of, first) or tree.run(package, test_of), "fast"
+        finally:
+            with open(os.path.join(tree.root, path), "w") as file:
+                file.write(was)
+        row = {"name": name, "file": path, "verdict": by if verdict else "survived", "tests": verdict or "",
+               "seconds": round(time.monotonic() - start)}
+        known[name] = row
+        with open(record, "a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{row['verdict']:10} {row['seconds']:4} s  {name}: {row['tests']}", flush=True)
+    caught = [row for row in known.values() if row["verdict"] == "fast"]
+    print(f"{len(caught)} of {len(everything)} by the fast tier; left: {[n for n, *_ in everything if known.get(n, {}).get('verdict') != 'fast']}")
+    sys.exit(0 if len(caught) >= LEAST else 1)
+
+
+if __name__ == "__main__":
+    main()
