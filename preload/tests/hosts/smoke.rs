@@ -163,3 +163,32 @@ hosts! {
         assert!(text.ends_with("wrong 0\n"), "{text}");
     }
 }
+
+/// Messages that are longer than the receive: nothing outside it is written, staging buffers included.
+fn truncated(host: Host) {
+    let program = compiled(host, "truncated");
+    let folder = scratch(&format!("smoke-truncated-{host:?}"));
+    let judge = |run: Run| {
+        let (text, errors) = run.arg("80").arg("11").arg("quiet").text();
+        assert_eq!(
+            text.matches(": 0 receives changed bytes elsewhere").count(),
+            2,
+            "{host:?}\n{text}\n{errors}"
+        );
+    };
+    judge(converting(host.ranks(2, &program), &folder));
+    let (packed, unpacked) = moved(&folder, 2);
+    assert!(packed > 20 && unpacked > 5, "{host:?}: {packed} {unpacked}");
+    judge(on_some(host, 2, &program, 0).env("DDTC_POLICY", "all"));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn truncated_messages_stay_in_the_receive_on_mpich() {
+    truncated(Host::Mpich);
+}
+
+#[test]
+fn truncated_messages_stay_in_the_receive_on_open_mpi() {
+    truncated(Host::OpenMpi);
+}
