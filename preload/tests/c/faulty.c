@@ -57,14 +57,36 @@ int MPI_Type_get_extent(MPI_Datatype t, MPI_Aint *lb, MPI_Aint *extent)
     return code;
 }
 
+int MPI_Type_get_true_extent(MPI_Datatype t, MPI_Aint *lb, MPI_Aint *extent)
+{
+    int code = PMPI_Type_get_true_extent(t, lb, extent);
+    if (fault("true-extent-of-subarray") && is(t, MPI_COMBINER_SUBARRAY))
+        ++*extent;
+    return code;
+}
+
+int MPI_Type_get_contents(MPI_Datatype t, int ni, int na, int nd, int i[], MPI_Aint a[], MPI_Datatype d[])
+{
+    int code = PMPI_Type_get_contents(t, ni, na, nd, i, a, d);
+    if (fault("decode") && is(t, MPI_COMBINER_VECTOR) && ni)
+        i[0]++;
+    if (fault("contents-of-hindexed") && is(t, MPI_COMBINER_HINDEXED) && na)
+        a[na - 1] += 8;
+    return code;
+}
+
+#ifndef OPEN_MPI /* Open MPI 5.0 has no large counts. */
 int MPI_Type_get_contents_c(MPI_Datatype t, MPI_Count ni, MPI_Count na, MPI_Count nc, MPI_Count nd, int i[], MPI_Aint a[], MPI_Count c[],
                             MPI_Datatype d[])
 {
     int code = PMPI_Type_get_contents_c(t, ni, na, nc, nd, i, a, c, d);
     if (fault("decode") && is(t, MPI_COMBINER_VECTOR) && ni)
         i[0]++;
+    if (fault("contents-of-hindexed") && is(t, MPI_COMBINER_HINDEXED) && na)
+        a[na - 1] += 8;
     return code;
 }
+#endif
 
 int MPI_Type_dup(MPI_Datatype t, MPI_Datatype *new)
 {
@@ -82,7 +104,19 @@ int MPI_Pack(const void *in, int n, MPI_Datatype t, void *out, int size, int *po
         *(volatile int *)8 = 0;
     while (block && fault("hang"))
         pause();
+    int losing = fault("lost-of-hindexed") && block;
+    unsigned char *bytes = out, *before = losing ? memcpy(malloc(size + 1), out, size) : NULL;
     int code = PMPI_Pack(in, n, t, out, size, position, comm);
+    if (before && *position > start)
+        bytes[*position - 1] = before[*position - 1];
+    free(before);
+    if (fault("last-of-indexed") && is(t, MPI_COMBINER_INDEXED) && *position > start)
+        bytes[*position - 1] ^= 0xff;
+    if (fault("swapped-of-vector") && is(t, MPI_COMBINER_VECTOR) && *position > start + 1) {
+        unsigned char *other = &bytes[start + (*position - start) / 2], first = bytes[start];
+        bytes[start] = *other;
+        *other = first;
+    }
     int wrong = (fault("pack") && is(t, MPI_COMBINER_VECTOR)) || (fault("commit") && commits > 40);
     if (wrong && *position > start)
         ((unsigned char *)out)[start] ^= 0xff;
@@ -94,6 +128,31 @@ int MPI_Unpack(const void *in, int size, int *position, void *out, int n, MPI_Da
     int code = PMPI_Unpack(in, size, position, out, n, t, comm);
     if (fault("unpack") && n == 1 && is(t, MPI_COMBINER_VECTOR))
         spoil(out, t);
+    MPI_Aint lb, extent;
+    PMPI_Type_get_true_extent(t, &lb, &extent);
+    if (fault("first-of-struct") && is(t, MPI_COMBINER_STRUCT) && n && last(out, t))
+        ((unsigned char *)out)[lb] ^= 0xff;
+    if (fault("behind-of-contiguous") && n == 1 && is(t, MPI_COMBINER_CONTIGUOUS) && last(out, t))
+        last(out, t)[1] ^= 0xff;
+    return code;
+}
+
+int MPI_Recv(void *out, int n, MPI_Datatype t, int from, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    int code = PMPI_Recv(out, n, t, from, tag, comm, status), size;
+    PMPI_Type_size(t, &size);
+    if (fault("last-of-long-message") && code == MPI_SUCCESS && n == 1 && size > 256 && !is(t, MPI_COMBINER_NAMED))
+        spoil(out, t);
+    if ((fault("behind-of-truncated") || fault("truncation")) && code != MPI_SUCCESS && n == 1 && is(t, MPI_COMBINER_VECTOR) && last(out, t))
+        last(out, t)[1] ^= 0xff;
+    return code;
+}
+
+int MPI_Get_elements(const MPI_Status *status, MPI_Datatype t, int *elements)
+{
+    int code = PMPI_Get_elements(status, t, elements);
+    if (fault("elements-of-vector") && is(t, MPI_COMBINER_VECTOR) && *elements > 1)
+        --*elements;
     return code;
 }
 
@@ -113,9 +172,22 @@ int MPI_Pack_external(const char rep[], const void *in, int n, MPI_Datatype t, v
     return code;
 }
 
+/* Whether entries must overlap: there are more bytes than places. */
+static int overlaps(int n, MPI_Datatype t)
+{
+    MPI_Aint lb, extent, span;
+    int size;
+    PMPI_Type_size(t, &size);
+    PMPI_Type_get_extent(t, &lb, &extent);
+    PMPI_Type_get_true_extent(t, &lb, &span);
+    return n > 0 && (long)size * n > span + (n - 1) * labs(extent);
+}
+
 int MPI_Sendrecv(const void *in, int n, MPI_Datatype t, int to, int tag, void *out, int m, MPI_Datatype u, int from, int utag, MPI_Comm comm,
                  MPI_Status *status)
 {
+    if (fault("overlap") && overlaps(m, u))
+        abort();
     int code = PMPI_Sendrecv(in, n, t, to, tag, out, m, u, from, utag, comm, status);
     if (fault("messages") && m == 1 && is(u, MPI_COMBINER_VECTOR))
         spoil(out, u);

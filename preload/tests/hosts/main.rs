@@ -15,6 +15,7 @@ mod hunt;
 mod install;
 mod left;
 mod messages;
+mod planted;
 mod programs;
 mod reduce;
 mod setup;

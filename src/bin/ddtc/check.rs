@@ -38,10 +38,11 @@ pub(crate) struct Args {
     /// Compare this MPI library with the definition, in processes of their own: a crash or a hang is a finding
     #[arg(long, value_name = "LIBRARY", conflicts_with = "datatype")]
     mpi: Option<PathBuf>,
-    /// With --mpi, seconds to go on [default: 60 without --cases]
+    /// With --mpi, seconds after which no case begins and nothing is shrunk any more; a call that hangs is waited for (10 seconds), and the programs of
+    /// what was found are still asked [default: 60 without --cases]
     #[arg(long, value_name = "T", requires = "mpi")]
     seconds: Option<f64>,
-    /// With --mpi, only these of bounds, pack, unpack, decode, elements, external32, attributes, messages, collectives, commit
+    /// With --mpi, only these of bounds, pack, unpack, decode, elements, external32, attributes, messages, collectives, commit, truncation
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', requires = "mpi")]
     only: Vec<hunt::Check>,
     /// With --mpi, processes at a time [default: one for every processor]

@@ -59,36 +59,48 @@ pub(crate) const CONSTRUCTORS: [&str; 16] = [
 
 /// The features of a datatype: constructors and shapes.
 pub(crate) fn features(t: &Datatype) -> BTreeSet<&'static str> {
-    let mut found = BTreeSet::new();
-    let mut leaves: BTreeSet<Named> = BTreeSet::new();
-    for node in t.nodes() {
-        numbers(node, &mut found);
-        if let Combiner::Named(n) = node.combiner() {
-            leaves.insert(*n);
-            leaf(*n, &mut found);
-            continue;
-        }
-        found.insert(node.combiner().text_name());
-        if node.extent() < 0 {
-            found.insert("negative extent");
-        }
-        if node.extent() == 0 && node.size() > 0 {
-            found.insert("zero extent");
-        }
-        if node.lb() < 0 {
-            found.insert("negative lb");
-        }
-        if node.size() > 0 && node.true_extent() < node.size() {
-            found.insert("overlap of copies");
-        }
-        if node.combiner().children().any(|c| c.size() == 0) {
-            found.insert("empty member");
-        }
+    let mut found = of_whole(t);
+    t.nodes().for_each(|node| of_node(node, &mut found));
+    found
+}
+
+/// The features of one node by itself, whatever is below it.
+fn of_node(node: &Datatype, found: &mut BTreeSet<&'static str>) {
+    numbers(node, found);
+    if let Combiner::Named(n) = node.combiner() {
+        return leaf(*n, found);
     }
+    found.insert(node.combiner().text_name());
+    if node.extent() < 0 {
+        found.insert("negative extent");
+    }
+    if node.extent() == 0 && node.size() > 0 {
+        found.insert("zero extent");
+    }
+    if node.lb() < 0 {
+        found.insert("negative lb");
+    }
+    if node.size() > 0 && node.true_extent() < node.size() {
+        found.insert("overlap of copies");
+    }
+    if node.combiner().children().any(|c| c.size() == 0) {
+        found.insert("empty member");
+    }
+}
+
+/// The features of a datatype that belong to no node of it alone.
+fn of_whole(t: &Datatype) -> BTreeSet<&'static str> {
+    let mut found = BTreeSet::new();
     if t.size() == 0 {
         found.insert("nothing");
     }
-    if leaves.iter().filter(|n| !n.is_marker()).count() > 1 {
+    let mut leaves = t.nodes().filter_map(|node| match node.combiner() {
+        Combiner::Named(n) if !n.is_marker() => Some(*n),
+        _ => None,
+    });
+    if let Some(first) = leaves.next()
+        && leaves.any(|n| n != first)
+    {
         found.insert("mixed");
     }
     for (depth, name) in [(8, "depth 8"), (16, "depth 16"), (32, "depth 32")] {
@@ -101,6 +113,46 @@ pub(crate) fn features(t: &Datatype) -> BTreeSet<&'static str> {
         found.insert("past 2^31");
     }
     found
+}
+
+/// The way from a datatype to one byte of its stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Features of the whole and of the nodes on the way.
+    pub(crate) features: BTreeSet<&'static str>,
+    /// Where in its element the byte is, and the element's bytes.
+    pub(crate) lane: i64,
+    pub(crate) element: i64,
+}
+
+/// The way to byte `at` of the stream of one instance; none behind its end.
+pub(crate) fn way(t: &Datatype, mut at: i64) -> Option<Way> {
+    if !(0..t.size()).contains(&at) {
+        return None;
+    }
+    let (mut node, mut features) = (t, of_whole(t));
+    loop {
+        of_node(node, &mut features);
+        let combiner = node.combiner();
+        let below = match combiner {
+            Combiner::Struct { blocklengths, types, .. } => {
+                let mut members = blocklengths.iter().zip(types.iter());
+                members.find(|(n, child)| {
+                    let bytes = *n * child.size();
+                    let here = at < bytes;
+                    at -= if here { 0 } else { bytes };
+                    here
+                })
+            }
+            Combiner::ValueIndex { .. } => None,
+            _ => combiner.children().next().map(|child| (&0, child)),
+        };
+        let Some((_, child)) = below else {
+            return Some(Way { features, lane: at, element: node.size() });
+        };
+        at %= child.size();
+        node = child;
+    }
 }
 
 fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
@@ -216,5 +268,21 @@ mod tests {
             let named = of(t).into_iter().all(|f| FEATURES.contains(&f) || CONSTRUCTORS.contains(&f));
             assert!(named, "{t}: {:?}", of(t));
         }
+    }
+
+    #[test]
+    fn the_way_to_a_byte_has_what_is_above_it_alone() {
+        let t = "struct([2,1],[0,40],[vector(2,1,-1,char),indexed([1,1],[0,3],real16)])".parse().unwrap();
+        let first = way(&t, 3).unwrap();
+        assert!(
+            first.features.contains("byte stride -1") && !first.features.contains("16-byte"),
+            "{first:?}"
+        );
+        assert_eq!((first.lane, first.element), (0, 1));
+        let last = way(&t, 4 + 16 + 5).unwrap();
+        assert!(last.features.contains("indexed") && !last.features.contains("byte stride -1"), "{last:?}");
+        assert!(last.features.contains("mixed") && last.features.contains("struct"), "{last:?}");
+        assert_eq!((last.lane, last.element), (5, 16));
+        assert_eq!(way(&t, t.size()), None);
     }
 }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::cause::Mark;
+
 /// A class of comparisons: what `--only` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -29,11 +31,13 @@ pub(crate) enum Check {
     Collectives,
     /// Commits, frees, many handles, forbidden arguments.
     Commit,
+    /// Messages that are longer than the receive.
+    Truncation,
 }
 
 impl Check {
     /// All, in the order in which a case goes through them: `self as usize` is the place.
-    pub(crate) const ALL: [Check; 10] = [
+    pub(crate) const ALL: [Check; 11] = [
         Check::Bounds,
         Check::Pack,
         Check::Unpack,
@@ -44,6 +48,7 @@ impl Check {
         Check::Messages,
         Check::Collectives,
         Check::Commit,
+        Check::Truncation,
     ];
 
     /// The name of `--only`.
@@ -59,6 +64,7 @@ impl Check {
             Check::Messages => "messages",
             Check::Collectives => "collectives",
             Check::Commit => "commit",
+            Check::Truncation => "truncation",
         }
     }
 }
@@ -128,17 +134,18 @@ pub(crate) struct Difference {
     pub(crate) large: bool,
     pub(crate) expected: String,
     pub(crate) got: String,
+    pub(crate) mark: Mark,
 }
 
 impl Difference {
     /// Whether it ended a process.
     pub(crate) fn is_deadly(&self) -> bool {
-        matches!(self.kind.as_str(), "dies" | "hangs")
+        matches!(self.kind.as_str(), "dies" | "hangs" | "aborts")
     }
 }
 
 /// Section and rule of kinds of differences.
-const RULES: [(&str, &str, &str); 19] = [
+const RULES: [(&str, &str, &str); 22] = [
     (
         "size",
         "5.1.5",
@@ -185,6 +192,13 @@ const RULES: [(&str, &str, &str); 19] = [
         "5.1.9",
         "a committed datatype packs the same however often it is committed and whichever other types are freed or live",
     ),
+    ("name", "7.8", "a datatype has the name that it was given last, and an empty one until then"),
+    (
+        "beyond",
+        "3.2.4",
+        "a message that does not fit is an overflow error; nothing but the locations of the receive's type map is written",
+    ),
+    ("truncated", "3.2.4", "a message that does not fit is an overflow error, of class MPI_ERR_TRUNCATE"),
     ("legal", "5.1", "the arguments are legal, so the call succeeds"),
 ];
 

@@ -1,15 +1,14 @@
-//! Findings: what is reported, what names its cause, and the ledger that knows which causes were reported.
+//! Findings: what is reported, and the ledger that writes it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ddtc::datatype::Datatype;
 use serde::{Deserialize, Serialize};
 
-use super::coverage::features;
-use super::difference::{Check, Class, Difference, Rule};
+use super::cause::Causes;
+use super::difference::{Check, Class, Rule};
 
 /// Which library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +36,8 @@ pub(crate) struct Finding {
     pub(crate) constructors: u32,
     pub(crate) expected: String,
     pub(crate) got: String,
+    /// What became of bytes, which numbers differ, or how a process ended: see [`super::cause`].
+    pub(crate) effects: BTreeSet<String>,
     /// Name of the C program in the folder.
     pub(crate) program: String,
     /// Whether the program shows it against the library; none where it could not be asked.
@@ -54,99 +55,7 @@ impl Finding {
     }
 }
 
-/// The cause behind a difference that was shrunk. Wrong bytes are one cause whichever call moves them.
-pub(crate) fn fingerprint(shrunk: &Difference) -> String {
-    let family = family(shrunk.check, &shrunk.kind);
-    // A reading of the standard is one, wherever it shows; and what does not show alone is no matter of its datatype.
-    let alone = !shrunk.kind.ends_with(AFTER_OTHERS);
-    if shrunk.class != Class::Bug || SHAPELESS.contains(&shrunk.kind.as_str()) || !alone {
-        return family;
-    }
-    let shape = shrunk.datatype.parse().map(|t| shape(&t)).unwrap_or_default();
-    let words: Vec<String> = shape.iter().map(|f| f.replace(' ', "-").replace(['^', '+'], "")).collect();
-    let large = if shrunk.large { ".large" } else { "" };
-    format!("{family}.{}{large}", words.join("+"))
-}
-
-/// Kinds of one cause.
-fn family(check: Check, kind: &str) -> String {
-    // What a check of moved bytes sees when they are not those that were to be moved.
-    const BYTES: [&str; 14] = [
-        "packed",
-        "packed-at-position",
-        "unpacked",
-        "received",
-        "sent",
-        "sent-to-itself",
-        "allgather",
-        "gather",
-        "scatter",
-        "alltoallw",
-        "put",
-        "get",
-        "gap",
-        "outside",
-    ];
-    let moves = !matches!(check, Check::External32 | Check::Commit);
-    match kind {
-        "padding" => "padding".to_owned(),
-        _ if moves && BYTES.contains(&kind) => "bytes".to_owned(),
-        _ => format!("{check}.{kind}"),
-    }
-}
-
-/// End of the kinds of differences that take what other cases left behind.
-pub(crate) const AFTER_OTHERS: &str = "-after-others";
-
-/// Kinds that have one cause whatever the datatype.
-const SHAPELESS: [&str; 2] = ["fresh-name", "name"];
-
-/// Shapes, the most telling first: a cause is named by the first that its shrunk datatype has, beside one that says where.
-const TELLING: [&str; 20] = [
-    "empty member",
-    "byte stride -1",
-    "depth 32",
-    "depth 16",
-    "depth 8",
-    "past 2^31",
-    "f90_real",
-    "f90_complex",
-    "f90_integer",
-    "value_index",
-    "32-byte",
-    "16-byte",
-    "long double",
-    "pair",
-    "mixed",
-    "long table",
-    "negative extent",
-    "zero extent",
-    "overlap of copies",
-    "nothing",
-];
-
-/// What of a shrunk datatype tells its cause: the most telling shape, or else the constructors.
-pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
-    let found = features(t);
-    if let Some(first) = TELLING.into_iter().find(|f| found.contains(f)) {
-        return BTreeSet::from([first]);
-    }
-    let constructors = found.iter().copied().filter(|f| is_constructor(f));
-    let shapes = ["zero blocklength", "stride -1", "stride 0", "backwards", "misaligned"];
-    let constructors: BTreeSet<&str> =
-        constructors.chain(shapes.into_iter().filter(|s| found.contains(s))).collect();
-    if constructors.is_empty() { found } else { constructors }
-}
-
-/// What is known of one cause.
-#[derive(Debug)]
-struct Known {
-    family: String,
-    shape: BTreeSet<&'static str>,
-    hits: u64,
-}
-
-/// All causes so far.
+/// All findings so far, and their causes.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     path: PathBuf,
@@ -155,7 +64,7 @@ pub(crate) struct Ledger {
     written: u64,
     /// Lines that could not be written.
     left: VecDeque<Vec<u8>>,
-    known: BTreeMap<String, Known>,
+    pub(crate) causes: Causes,
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -175,8 +84,8 @@ impl Ledger {
             let what = "findings.jsonl has the findings of an earlier hunt: name another folder, or move that file away";
             return Err(io::Error::other(what));
         }
-        let known = BTreeMap::new();
-        Ok(Ledger { path, file, written: 0, left: VecDeque::new(), known, findings: Vec::new() })
+        let causes = Causes::default();
+        Ok(Ledger { path, file, written: 0, left: VecDeque::new(), causes, findings: Vec::new() })
     }
 
     /// Removes the file of a ledger without findings.
@@ -184,37 +93,6 @@ impl Ledger {
         if self.findings.is_empty() {
             let _ = std::fs::remove_file(&self.path);
         }
-    }
-
-    /// Whether a difference shows nothing but causes that are known. Now and then one is looked at all the same, since a cause may hide
-    /// behind another.
-    pub(crate) fn explains(&mut self, found: &Difference) -> bool {
-        let family = family(found.check, &found.kind);
-        let open = found.class != Class::Bug || SHAPELESS.contains(&found.kind.as_str());
-        let shown: BTreeSet<&str> = match found.datatype.parse() {
-            Ok(t) => features(&t),
-            Err(_) => BTreeSet::new(),
-        };
-        let known = self
-            .known
-            .values_mut()
-            .find(|k| k.family == family && (open || k.shape.iter().all(|f| shown.contains(f))));
-        let Some(known) = known else { return false };
-        known.hits += 1;
-        // Doubling intervals.
-        open || !known.hits.is_power_of_two()
-    }
-
-    /// Counts a shrunk difference: true if its cause is new.
-    pub(crate) fn is_new(&mut self, shrunk: &Difference) -> bool {
-        let name = fingerprint(shrunk);
-        if let Some(known) = self.known.get_mut(&name) {
-            known.hits += 1;
-            return false;
-        }
-        let shape = shrunk.datatype.parse().map(|t| shape(&t)).unwrap_or_default();
-        self.known.insert(name, Known { family: family(shrunk.check, &shrunk.kind), shape, hits: 1 });
-        true
     }
 
     /// Writes a finding as a line, at once. What cannot be written is said, kept in memory, and tried again with the next.
@@ -258,10 +136,6 @@ impl Ledger {
 
     /// How often each cause was seen.
     pub(crate) fn hits(&self) -> BTreeMap<String, u64> {
-        self.known.iter().map(|(name, known)| (name.clone(), known.hits)).collect()
+        self.causes.hits()
     }
-}
-
-fn is_constructor(feature: &str) -> bool {
-    super::coverage::CONSTRUCTORS.contains(&feature)
 }

@@ -3,12 +3,14 @@
 //! Workers load the library and go through cases; the hunter hands out numbers, shrinks what they find, names causes, writes programs and asks them.
 //! A library that dies or hangs ends a worker, which is a finding, and the run goes on. What is found is written at once.
 
+mod cause;
 mod compare;
 mod confirm;
 mod coverage;
 mod difference;
 mod finding;
 mod generate;
+mod judge;
 mod library;
 mod prober;
 mod process;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use ddtc::datatype::{Combiner, Datatype, Named};
 use ddtc::fuzzing::{rebuilt, shrink};
 
+use super::cause::{Known, Mark, of_end, owned, suspicious};
 use super::coverage::features;
 use super::difference::{Check, Class, Difference, rule};
 use super::process::{Death, How, NoWorker, Start, Worker, kept_waiting_here};
@@ -20,6 +21,19 @@ pub(crate) struct Prober<'s> {
     pub(crate) hangs: u64,
     /// When the question under way has to be answered.
     until: Instant,
+    /// What known causes predict is no part of an answer.
+    pub(crate) known: Vec<Known>,
+    /// The end of the run, after which nothing is shrunk.
+    end: Option<Instant>,
+}
+
+/// What shrinking comes to.
+pub(crate) enum Shrunk {
+    Alone(Box<Difference>),
+    /// Known causes explain all of it.
+    Explained,
+    /// It does not show in a new process, which no other case was in before.
+    NotAlone,
 }
 
 /// Datatypes that may end or hang the library while one is shrunk. Starting it again takes up to half a second, and a hang ten.
@@ -43,11 +57,18 @@ pub(crate) fn of_death(
     (t, large): (&str, bool),
     count: u64,
 ) -> Difference {
-    let kind = if how == How::Hang { "hangs" } else { "dies" };
+    // An error that is to be returned and ends the process instead is a matter of the error handler, and of no datatype.
+    let aborts = check == Check::Truncation && matches!(how, How::Exit(_)) && !said.contains("ssert");
+    let kind = match how {
+        How::Hang => "hangs",
+        _ if aborts => "aborts",
+        _ => "dies",
+    };
     // A library that lists 2^31 blocks takes its time, which no rule forbids.
     let huge = t.parse().is_ok_and(|t| features(&t).contains("past 2^31"));
     let class = if how == How::Hang && huge { Class::Quality } else { Class::Bug };
     let got = if said.is_empty() { how.to_string() } else { format!("{how}: {said}") };
+    let below = t.parse().map(|t| owned(&features(&t))).unwrap_or_default();
     Difference {
         check,
         kind: kind.to_owned(),
@@ -59,12 +80,20 @@ pub(crate) fn of_death(
         large,
         expected: "the calls return".to_owned(),
         got,
+        mark: Mark { effects: of_end(&how.to_string(), said), below, ..Mark::default() },
     }
 }
 
 impl<'s> Prober<'s> {
-    pub(crate) fn new(start: &'s Start, number: usize) -> Prober<'s> {
-        Prober { start, number, worker: None, deaths: 0, hangs: 0, until: Instant::now() }
+    pub(crate) fn new(start: &'s Start, number: usize, end: Option<Instant>) -> Prober<'s> {
+        let until = Instant::now();
+        Prober { start, number, worker: None, deaths: 0, hangs: 0, until, known: Vec::new(), end }
+    }
+
+    /// Whether the time of the question, or of the run, is over.
+    fn is_late(&self) -> bool {
+        let now = Instant::now();
+        now > self.until || self.end.is_some_and(|end| now > end)
     }
 
     /// The worker's reply. What worker or prober were kept waiting by the machine is no time of the question's.
@@ -98,7 +127,8 @@ impl<'s> Prober<'s> {
         check: Check,
         times: u32,
     ) -> Result<Vec<Difference>, NoWorker> {
-        let request = Request::Try { datatype: t.to_owned(), large, count, check, times };
+        let known = self.known.clone();
+        let request = Request::Try { datatype: t.to_owned(), large, count, check, times, known };
         match self.reply(&request, Worker::answer)? {
             Ok(Reply::Tried { differences, .. }) => Ok(differences),
             Ok(_) => Ok(Vec::new()),
@@ -127,7 +157,13 @@ impl<'s> Prober<'s> {
     fn again(&mut self, like: &Difference, t: &Datatype, large: bool, count: u64) -> Option<Difference> {
         let times = if like.is_deadly() { TIMES } else { 1 };
         let found = self.ask((&t.to_string(), large), count, like.check, times).ok()?;
-        found.into_iter().find(|d| d.kind == like.kind && d.class == like.class)
+        // An empty mark asks for nothing.
+        let any = like.mark.effects.is_empty();
+        found.into_iter().find(|d| {
+            let effects = &d.mark.effects;
+            let same = any || !effects.is_empty() && effects.is_subset(&like.mark.effects);
+            d.kind == like.kind && d.class == like.class && d.mark.explained.is_none() && same
+        })
     }
 
     /// What ends a process among some cases, each by each of the checks: one that spoiled the heap for another.
@@ -140,7 +176,7 @@ impl<'s> Prober<'s> {
         for case in cases.rev() {
             let (t, count, large) = self.show(case)?;
             for &check in checks {
-                if Instant::now() > self.until {
+                if self.is_late() {
                     return None;
                 }
                 let found = self.ask((&t, large), count, check, TIMES).ok()?;
@@ -152,18 +188,32 @@ impl<'s> Prober<'s> {
         None
     }
 
-    /// The least datatype and count that show what `found` is. None if it does not show alone, in a new process.
-    pub(crate) fn shrunk(&mut self, found: &Difference, whole: (&str, u64)) -> Option<Difference> {
+    /// The least datatype and count that show what `found` is: the same call with the same effect on bytes that no known cause predicts, and no
+    /// shape that may be a cause and was not there before.
+    pub(crate) fn shrunk(&mut self, found: &Difference, whole: (&str, u64)) -> Shrunk {
         // What other cases left behind must not decide.
         self.worker = None;
         self.until = Instant::now() + SHRINKS;
         let (deaths, hangs) = (self.deaths, self.hangs);
         let candidates = [(found.datatype.as_str(), found.count), whole];
-        let (mut t, mut best) = candidates.into_iter().find_map(|(text, count)| {
-            let t: Datatype = text.parse().ok()?;
-            let again = self.again(found, &t, found.large, count)?;
-            Some((t, again))
-        })?;
+        let times = if found.is_deadly() { TIMES } else { 1 };
+        let (mut first, mut explained) = (None, false);
+        for (text, count) in candidates {
+            let Ok(t) = text.parse::<Datatype>() else { continue };
+            let Ok(shown) = self.ask((text, found.large), count, found.check, times) else { break };
+            let Some(d) = shown.into_iter().find(|d| d.kind == found.kind && d.class == found.class) else {
+                continue;
+            };
+            explained |= d.mark.explained.is_some();
+            if d.mark.explained.is_none() {
+                first = Some((t, d));
+                break;
+            }
+        }
+        let Some((mut t, mut best)) = first else {
+            return if explained { Shrunk::Explained } else { Shrunk::NotAlone };
+        };
+        let (found, there) = (&best.clone(), suspicious(&t));
         let mut large = found.large;
         if large && let Some(smaller) = self.again(found, &t, false, best.count) {
             (large, best) = (false, smaller);
@@ -176,12 +226,12 @@ impl<'s> Prober<'s> {
         }
         if best.class == Class::Quality && best.kind == "hangs" {
             // Every try takes as long as a hang, and what is found breaks no rule.
-            return Some(best);
+            return Shrunk::Alone(Box::new(best));
         }
         let count = best.count;
         let mut shows = |prober: &mut Prober<'_>, t: &Datatype| {
             let spent = prober.deaths - deaths > DEATHS || prober.hangs - hangs > HANGS;
-            if spent || Instant::now() > prober.until {
+            if spent || prober.is_late() || !suspicious(t).is_subset(&there) {
                 return false;
             }
             prober.again(found, t, large, count).is_some_and(|d| {
@@ -192,7 +242,7 @@ impl<'s> Prober<'s> {
         t = shrink(&t, |t| shows(self, t));
         canonical(t, &mut |t| shows(self, t));
         // Once more alone, with the node that it blames.
-        Some(best)
+        Shrunk::Alone(Box::new(best))
     }
 }
 

@@ -10,13 +10,14 @@ use ddtc::datatype::{Combiner, Datatype, Named};
 use ddtc::fuzzing::rebuilt;
 use ddtc::interp;
 
-use super::compare::values;
+use super::compare::{ROOMS, values};
 use super::difference::{Check, Difference};
 use super::library::MISUSES;
 use super::subject::{Map, is_predefined};
 
+mod walk;
+
 const PRELUDE: &str = include_str!("program/prelude.c");
-const MOVES: &str = include_str!("program/moves.c");
 const MAIN: &str = include_str!("program/main.c");
 
 /// The ABI of a name.
@@ -37,9 +38,9 @@ pub(crate) fn program(d: &Difference, flavour: &str, title: &str) -> Option<Stri
     let mut out = format!("/*\n{title} */\n{PRELUDE}");
     let moves = !matches!(d.check, Check::Bounds | Check::Decode | Check::Attributes);
     if moves {
-        map(&mut out, &judged, d.count)?;
+        walk::walk(&mut out, &plain, d.count)?;
     }
-    build(&mut out, &plain, d.check == Check::Commit);
+    build(&mut out, &plain, moves, d.check == Check::Commit);
     let body = match d.check {
         Check::Bounds => {
             bounds(&mut out, d, &judged);
@@ -72,12 +73,21 @@ pub(crate) fn program(d: &Difference, flavour: &str, title: &str) -> Option<Stri
             let named = map.entries.first()?.2;
             let sum = matches!(named, Named::Int | Named::Int64 | Named::Short | Named::Long)
                 && map.entries.iter().all(|e| e.2 == named && e.0 % named.alignment() == 0);
-            define(&mut out, "SUM", u8::from(sum && !map.overlaps));
+            define(&mut out, "SUM", u8::from(sum));
             include_str!("program/collectives.c")
         }
         Check::Commit => include_str!("program/commit.c"),
+        Check::Truncation => {
+            let rooms: Vec<String> = ROOMS.iter().map(ToString::to_string).collect();
+            define(&mut out, "ROOMS", format!("{{{}}}", rooms.join(", ")));
+            let apart = matches!(d.kind.as_str(), "beyond" | "gap");
+            define(&mut out, "CHECK_CONTIGUOUS", u8::from(!apart));
+            define(&mut out, "CHECK_CLASS", u8::from(matches!(d.kind.as_str(), "unnoticed" | "class")));
+            include_str!("program/truncation.c")
+        }
     };
     define(&mut out, "COMMIT", u8::from(!matches!(d.check, Check::Bounds | Check::Decode)));
+    define(&mut out, "MAP", if moves { "instances(COUNT)" } else { "(void)0" });
     out += body;
     out += MAIN;
     Some(out)
@@ -98,8 +108,8 @@ fn number(n: i64) -> String {
     if n < 0 { format!("({})", c::literal(n)) } else { c::literal(n) }
 }
 
-/// The function that builds the datatype, and one that frees its parts on the way.
-fn build(out: &mut String, t: &Datatype, orphan: bool) {
+/// The function that builds the datatype, and one that frees its parts on the way. If it `moves` bytes, the bounds of its nodes are told.
+fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) {
     let mut calls = String::new();
     let root = c::constructors(t, HostBounds::Omitted, &mut calls);
     let checked: String = calls
@@ -109,7 +119,8 @@ fn build(out: &mut String, t: &Datatype, orphan: bool) {
             None => format!("{line}\n"),
         })
         .collect();
-    let _ = write!(out, "\nstatic MPI_Datatype build(void)\n{{\n{checked}    return {root};\n}}\n");
+    let told = if moves { walk::told(t) } else { String::new() };
+    let _ = write!(out, "\nstatic MPI_Datatype build(void)\n{{\n{checked}{told}    return {root};\n}}\n");
     if orphan {
         let made: Vec<&str> = calls.lines().filter_map(|l| l.strip_prefix("    MPI_Datatype t")).collect();
         let names = made.iter().filter_map(|l| l.strip_suffix(';')).map(|n| format!("t{n}"));
@@ -123,54 +134,6 @@ fn build(out: &mut String, t: &Datatype, orphan: bool) {
             write!(out, "\nstatic MPI_Datatype orphaned(void)\n{{\n{checked}{frees}    return {root};\n}}\n");
         define(out, "NODES", made.len().max(1));
     }
-}
-
-/// The type map, and its runs of one basic type.
-fn map(out: &mut String, judged: &Datatype, count: u64) -> Option<()> {
-    let map = Map::new(judged, count)?;
-    let mut entries: Vec<(i64, usize, bool)> = Vec::new();
-    let mut runs: Vec<(Named, i64)> = Vec::new();
-    for &(at, len, named) in &map.entries {
-        let padded = values::has_padding(named);
-        match entries.last_mut() {
-            Some(last) if last.0 + last.1 as i64 == at && last.2 == padded => last.1 += len,
-            _ => entries.push((at, len, padded)),
-        }
-        match runs.last_mut() {
-            Some(last) if last.0 == named => last.1 += 1,
-            _ => runs.push((named, 1)),
-        }
-    }
-    let elements = map.entries.len() as u64;
-    out.push('\n');
-    define(out, "COUNT", count);
-    define(out, "SIZE", map.size);
-    define(out, "ELEMENTS", elements);
-    define(out, "INSTANCE", elements.checked_div(count).unwrap_or(0));
-    define(out, "LOW", number(map.low));
-    define(out, "HIGH", number(map.high));
-    define(out, "OVERLAPS", u8::from(map.overlaps));
-    define(out, "ENTRIES", entries.len());
-    define(out, "RUNS", runs.len().max(1));
-    let list = |items: Vec<String>| if items.is_empty() { "0".to_owned() } else { items.join(", ") };
-    let rows = entries
-        .iter()
-        .map(|(at, len, padded)| format!("{{{}, {len}, {}}}", c::literal(*at), u8::from(*padded)));
-    let rows = rows.collect::<Vec<_>>();
-    let rows = if rows.is_empty() { "{0, 0, 0}".to_owned() } else { rows.join(", ") };
-    let _ = writeln!(
-        out,
-        "/* Displacement, bytes, and whether these are x87's long doubles, in packing order. */"
-    );
-    let _ = writeln!(out, "static const long map[][3] = {{{rows}}};");
-    let lengths = list(runs.iter().map(|r| r.1.to_string()).collect());
-    let _ = writeln!(out, "static const long run_lengths[] = {{{lengths}}};");
-    // Open MPI's handles are no constants of C.
-    let types: Vec<&str> = runs.iter().map(|r| r.0.mpi_name()).collect();
-    let types = if types.is_empty() { "MPI_BYTE".to_owned() } else { types.join(", ") };
-    let _ = writeln!(out, "#define run_types ((MPI_Datatype[]){{{types}}})");
-    out.push_str(MOVES);
-    Some(())
 }
 
 fn bounds(out: &mut String, d: &Difference, judged: &Datatype) {

@@ -7,16 +7,18 @@ use std::os::unix::fs::FileExt;
 
 use serde::{Deserialize, Serialize};
 
+use super::cause::Known;
 use super::difference::{Check, Difference};
 
 /// From the hunter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Go through the cases of numbers `from..to`, without the checks that are to be avoided.
-    Run { from: u64, to: u64, avoid: Vec<Avoid> },
+    /// What known causes predict is left out of differences, or said to be explained.
+    Run { from: u64, to: u64, avoid: Vec<Avoid>, known: Vec<Known> },
     /// One datatype in text notation, by one check.
     /// The same so many times over: what spoils the heap shows late.
-    Try { datatype: String, large: bool, count: u64, check: Check, times: u32 },
+    Try { datatype: String, large: bool, count: u64, check: Check, times: u32, known: Vec<Known> },
     /// The datatype of a case, without going through it.
     Show { case: u64 },
     /// Calls with forbidden arguments, from this one on.

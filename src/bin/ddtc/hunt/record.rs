@@ -23,7 +23,7 @@ pub(crate) struct Run {
     pub(crate) rate_of_one: f64,
     pub(crate) jobs: usize,
     pub(crate) checks: Vec<&'static str>,
-    /// Cases with a feature, of every eighth that was tried.
+    /// Cases with a feature, of every eighth that was tried and of those in which one came up first.
     pub(crate) coverage: BTreeMap<String, u64>,
     /// Cases that the library cannot build.
     pub(crate) unbuilt: u64,

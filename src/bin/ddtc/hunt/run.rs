@@ -1,6 +1,6 @@
 //! A run: jobs that hand out cases to workers, and what becomes of what they find.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -13,10 +13,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::confirm::Compiler;
 use super::coverage::{CONSTRUCTORS, FEATURES};
 use super::difference::{Check, Class, Difference, Rule};
-use super::finding::{AFTER_OTHERS, About, Finding, Ledger, fingerprint, shape};
+use super::finding::{About, Finding, Ledger};
+use super::judge::{Found, Judge};
 use super::library::MISUSES;
-use super::prober::{BEFORE, Prober, of_death};
-use super::process::{Death, How, NoWorker, Start, Worker};
+use super::prober::Prober;
+use super::process::{Death, NoWorker, Start, Worker};
 use super::protocol::{Avoid, Done, Reply, Request};
 use super::record::{Run, Workers, markdown};
 use super::{Hunt, Outcome, program};
@@ -31,7 +32,7 @@ const MOST_DEATHS: u64 = 1000;
 const MOST_FOUND: usize = 64;
 
 /// What jobs share.
-struct Shared<'h> {
+pub(super) struct Shared<'h> {
     hunt: &'h Hunt,
     start: Start,
     library: About,
@@ -40,10 +41,10 @@ struct Shared<'h> {
     next: AtomicU64,
     stop: AtomicBool,
     totals: Mutex<Totals>,
-    ledger: Mutex<Ledger>,
+    pub(super) ledger: Mutex<Ledger>,
     /// Programs that could not be written.
     unsaved: Mutex<Vec<(PathBuf, String)>>,
-    avoid: Mutex<Vec<Avoid>>,
+    pub(super) avoid: Mutex<Vec<Avoid>>,
 }
 
 #[derive(Default)]
@@ -52,6 +53,7 @@ struct Totals {
     unbuilt: u64,
     avoided: u64,
     compiled: u64,
+    unseen: u64,
     /// Seconds in which workers worked.
     busy: f64,
     features: BTreeMap<String, u64>,
@@ -59,7 +61,7 @@ struct Totals {
 }
 
 /// A lock whose holder panicked still holds sums that are right.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -156,21 +158,49 @@ fn named(said: &str, flavour: &str, path: &Path) -> About {
 }
 
 impl Shared<'_> {
-    fn over(&self) -> bool {
+    /// Whether no case and no shrinking is to begin any more.
+    pub(super) fn is_over(&self) -> bool {
         let time = self.hunt.seconds.is_some_and(|s| self.began.elapsed().as_secs_f64() >= s);
         time || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Since the run began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The checks of every case.
+    pub(super) fn checks(&self) -> &[Check] {
+        &self.hunt.only
+    }
+
+    /// Counts a worker that ended.
+    pub(super) fn ended(&self, hung: bool) {
+        let workers = &mut locked(&self.totals).workers;
+        *(if hung { &mut workers.hung } else { &mut workers.died }) += 1;
+    }
+
+    /// Counts cases that a worker did not tell of.
+    pub(super) fn passed(&self, cases: u64) {
+        locked(&self.totals).cases += cases;
+    }
+
+    /// Counts differences that the end of the time left without a look.
+    pub(super) fn unseen(&self, differences: u64) {
+        locked(&self.totals).unseen += differences;
     }
 
     /// The next `n` numbers, or fewer; none when all were handed out.
     fn take(&self, n: u64) -> Option<std::ops::Range<u64>> {
         let most = self.hunt.cases.unwrap_or(u64::MAX);
         let from = self.next.fetch_add(n, Ordering::Relaxed);
-        (from < most && !self.over()).then(|| from..most.min(from.saturating_add(n)))
+        (from < most && !self.is_over()).then(|| from..most.min(from.saturating_add(n)))
     }
 
     fn job(&self, number: usize) -> Result<(), Box<dyn Error>> {
         // Even numbers work, odd ones are asked.
-        let mut prober = Prober::new(&self.start, 2 * number + 1);
+        let end = self.hunt.seconds.map(|s| self.began + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
+        let mut judge = Judge::new(self, Prober::new(&self.start, 2 * number + 1, end));
         let mut worker = None;
         if number == 0 && self.hunt.only.contains(&Check::Commit) {
             self.misuses(2 * number)?;
@@ -178,14 +208,15 @@ impl Shared<'_> {
         let (mut batch, mut deaths) = (FIRST, 0);
         while let Some(numbers) = self.take(batch) {
             let mut from = numbers.start;
-            while from < numbers.end && !self.over() {
+            while from < numbers.end && !self.is_over() {
                 let running = match &mut worker {
                     Some(worker) => worker,
                     none => none.insert(self.started(2 * number)?),
                 };
                 let avoid = locked(&self.avoid).clone();
                 let asked = Instant::now();
-                running.ask(&Request::Run { from, to: numbers.end, avoid });
+                let known = locked(&self.ledger).causes.list();
+                running.ask(&Request::Run { from, to: numbers.end, avoid, known });
                 let ended = self.batch(running, &mut from);
                 match ended {
                     Ok(found) => {
@@ -193,7 +224,7 @@ impl Shared<'_> {
                             (numbers.end - numbers.start) as f64 / asked.elapsed().as_secs_f64().max(1e-6);
                         batch = ((rate * BATCH) as u64).clamp(8, 1 << 20);
                         deaths = 0;
-                        self.judge(&mut prober, found);
+                        judge.judge(found);
                     }
                     Err((death, found)) => {
                         worker = None;
@@ -201,14 +232,16 @@ impl Shared<'_> {
                         if deaths > MOST_DEATHS {
                             return Err(format!("{deaths} workers in a row died: {}", death.said).into());
                         }
-                        from = self.died(&mut prober, &death, from, found);
+                        from = judge.died(&death, from, found);
                     }
                 }
+                judge.go_on(false);
             }
         }
+        judge.go_on(true);
         let mut totals = locked(&self.totals);
-        totals.workers.died += prober.deaths - prober.hangs;
-        totals.workers.hung += prober.hangs;
+        totals.workers.died += judge.prober.deaths - judge.prober.hangs;
+        totals.workers.hung += judge.prober.hangs;
         Ok(())
     }
 
@@ -233,7 +266,7 @@ impl Shared<'_> {
                 Ok(Reply::Found { case, datatype, count, large: _, differences }) => {
                     // Kept are those that no known cause explains, and not more than can be looked at.
                     for difference in differences {
-                        if found.len() < MOST_FOUND && !locked(&self.ledger).explains(&difference) {
+                        if found.len() < MOST_FOUND && !locked(&self.ledger).causes.explain(&difference) {
                             found.push(Found { case, datatype: datatype.clone(), count, difference });
                         }
                     }
@@ -265,72 +298,7 @@ impl Shared<'_> {
         }
     }
 
-    /// A worker's end is a difference of the case that it was at. Returns where to go on.
-    fn died(&self, prober: &mut Prober<'_>, death: &Death, from: u64, found: Vec<Found>) -> u64 {
-        let mut totals = locked(&self.totals);
-        match death.how {
-            How::Hang => totals.workers.hung += 1,
-            _ => totals.workers.died += 1,
-        }
-        let Some(at) = death.at.filter(|at| at.case >= from) else {
-            drop(totals);
-            self.judge(prober, found);
-            return from;
-        };
-        totals.cases += at.case + 1 - from;
-        drop(totals);
-        self.judge(prober, found);
-        if let Some((datatype, count, large)) = prober.show(at.case) {
-            let difference = of_death(death.how, &death.said, at.check, (&datatype, large), count);
-            // What ends workers is looked at every time, until it is avoided.
-            self.judge(prober, vec![Found { case: at.case, datatype, count, difference }]);
-        }
-        at.case + 1
-    }
-
-    /// Shrinks what was found, and records causes that are new.
-    fn judge(&self, prober: &mut Prober<'_>, mut found: Vec<Found>) {
-        // Bugs first: the time that one takes is the others' loss.
-        found.sort_by_key(|f| f.difference.class);
-        for Found { case, datatype, count, difference } in found {
-            // Another job, or the one before, may have found the cause meanwhile.
-            if !difference.is_deadly() && locked(&self.ledger).explains(&difference) {
-                continue;
-            }
-            let mut shrunk = prober.shrunk(&difference, (&datatype, count));
-            if shrunk.is_none() && difference.is_deadly() {
-                let cases = case.saturating_sub(BEFORE)..=case;
-                let culprit = prober.culprit(cases, &self.hunt.only);
-                shrunk = culprit.and_then(|(_, d)| prober.shrunk(&d, (&d.datatype, d.count)));
-            }
-            let alone = shrunk.is_some();
-            let mut shrunk = shrunk.unwrap_or_else(|| difference.clone());
-            if !alone {
-                shrunk.kind += AFTER_OTHERS;
-            }
-            let new = locked(&self.ledger).is_new(&shrunk);
-            if shrunk.is_deadly() {
-                self.avoid(&shrunk);
-            }
-            if new {
-                self.found(&shrunk, &datatype, case);
-            }
-        }
-    }
-
-    /// Spares workers what ends them.
-    fn avoid(&self, d: &Difference) {
-        let Ok(t) = d.datatype.parse() else { return };
-        let features = shape(&t).into_iter().map(str::to_owned).collect();
-        let new = Avoid { check: d.check, features };
-        let mut avoid = locked(&self.avoid);
-        if !avoid.contains(&new) {
-            avoid.push(new);
-        }
-    }
-
-    fn found(&self, d: &Difference, original: &str, case: u64) {
-        let name = fingerprint(d);
+    pub(super) fn found(&self, d: &Difference, name: String, original: &str, case: u64) {
         let t: Option<ddtc::datatype::Datatype> = d.datatype.parse().ok();
         let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
         let title =
@@ -347,6 +315,7 @@ impl Shared<'_> {
             constructors: constructors as u32,
             expected: d.expected.clone(),
             got: d.got.clone(),
+            effects: d.mark.effects.clone(),
             text,
             case,
         });
@@ -399,6 +368,7 @@ impl Shared<'_> {
             constructors: draft.constructors,
             expected: draft.expected,
             got: draft.got,
+            effects: draft.effects,
             program: file,
             confirmed,
             seed: self.hunt.seed,
@@ -447,6 +417,7 @@ impl Shared<'_> {
             constructors: 0,
             expected,
             got: got.to_owned(),
+            effects: BTreeSet::new(),
             text: Some(program::of_misuse(which, &title)),
             case: which as u64,
         });
@@ -543,6 +514,10 @@ impl Shared<'_> {
             println!("    MPI 5.0, {}: {}", f.rule.section, f.rule.text);
             println!("    expected {}, got {}", f.expected, f.got);
         }
+        let unseen = locked(&self.totals).unseen;
+        if unseen > 0 {
+            println!("\n{unseen} differences were not looked at: the time was over");
+        }
         let never: Vec<&str> =
             run.coverage.iter().filter(|(_, n)| **n == 0).map(|(f, _)| f.as_str()).collect();
         println!(
@@ -568,14 +543,6 @@ fn none_or(list: &[&str]) -> String {
     if list.is_empty() { "nothing".to_owned() } else { list.join(", ") }
 }
 
-/// Something that a case showed.
-struct Found {
-    case: u64,
-    datatype: String,
-    count: u64,
-    difference: Difference,
-}
-
 /// A finding before its program was asked.
 struct Draft {
     name: String,
@@ -588,6 +555,7 @@ struct Draft {
     constructors: u32,
     expected: String,
     got: String,
+    effects: BTreeSet<String>,
     text: Option<String>,
     case: u64,
 }

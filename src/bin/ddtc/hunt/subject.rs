@@ -153,6 +153,18 @@ impl Map {
         Some(Map { entries, low, high, size: size as usize, overlaps, mapped })
     }
 
+    /// The same elements one after the other.
+    pub(crate) fn flat(&self) -> Map {
+        let mut next = 0;
+        let entries = self.entries.iter().map(|&(_, len, named)| {
+            next += len as i64;
+            (next - len as i64, len, named)
+        });
+        let entries = entries.collect();
+        let (high, mapped) = (self.size as i64, vec![true; self.size]);
+        Map { entries, low: 0, high, size: self.size, overlaps: false, mapped }
+    }
+
     /// Whether a basic type is among the entries for which `is` holds.
     pub(crate) fn any(&self, is: impl Fn(Named) -> bool) -> bool {
         self.entries.iter().any(|e| is(e.2))

@@ -2,7 +2,7 @@
 //!
 //! The hunter writes requests to its standard input and reads replies from what was its standard output; what the library prints goes to standard error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
@@ -60,16 +60,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             engine: Engine::new(Config::default()),
             compiled: 0,
             thorough: false,
+            known: Vec::new(),
         },
         place,
         mark: 0,
         replies,
+        tried: BTreeSet::new(),
     };
     for line in io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
-            Request::Run { from, to, avoid } => worker.cases(args, from..to, &avoid)?,
-            Request::Try { datatype, large, count, check, times } => {
-                worker.one((&datatype, large), count, check, times)?
+            Request::Run { from, to, avoid, known } => {
+                worker.context.known = known;
+                worker.cases(args, from..to, &avoid)?;
+            }
+            Request::Try { datatype, large, count, check, times, known } => {
+                worker.context.known = known;
+                worker.one((&datatype, large), count, check, times)?;
             }
             Request::Show { case: number } => {
                 let shown = case(Means { library: &library }, args.seed, number)
@@ -100,6 +106,8 @@ fn say(to: &mut File, reply: &Reply) -> Result<(), Box<dyn Error>> {
 
 /// How often a worker says what it has done: what it dies with is not counted.
 const OFTEN: Duration = Duration::from_millis(50);
+/// Cases whose features are all looked at.
+const RARE: u64 = 1 << 13;
 /// One in so many cases is tried with checks that are to be avoided.
 const BOLD: u64 = 4096;
 
@@ -133,6 +141,8 @@ struct Worker<'l> {
     place: Place,
     mark: u64,
     replies: File,
+    /// Features that came up: none is said never to have.
+    tried: BTreeSet<&'static str>,
 }
 
 impl Worker<'_> {
@@ -143,6 +153,14 @@ impl Worker<'_> {
             // A disk that is full is said by the hunter; then a death has no case.
             let _ = place.set(At { case, check, mark: *mark });
         })
+    }
+
+    /// Counts the features of a case: all of an eighth one, of others those that come up first.
+    fn count(&mut self, sum: &mut Sum, shown: &BTreeSet<&'static str>, number: u64) {
+        for f in shown.iter().filter(|f| number.is_multiple_of(8) || !self.tried.contains(*f)) {
+            *sum.features.entry(f).or_default() += 1;
+        }
+        self.tried.extend(shown);
     }
 
     fn cases(
@@ -165,10 +183,11 @@ impl Worker<'_> {
                 sum.done.unbuilt += 1;
                 continue;
             };
-            // Features cost as much as bounds: those of every eighth case tell as much.
-            let shown = (!avoid.is_empty() || number.is_multiple_of(8)).then(|| features(&t));
-            if let Some(shown) = shown.as_ref().filter(|_| number.is_multiple_of(8)) {
-                shown.iter().for_each(|f| *sum.features.entry(f).or_default() += 1);
+            // Features cost as much as bounds: those of every eighth case tell as much, once the usual ones have come up.
+            let counted = number < RARE || number.is_multiple_of(8);
+            let shown = (!avoid.is_empty() || counted).then(|| features(&t));
+            if let Some(shown) = shown.as_ref().filter(|_| counted) {
+                self.count(&mut sum, shown, number);
             }
             checks.clear();
             checks.extend_from_slice(&args.only);
@@ -180,6 +199,10 @@ impl Worker<'_> {
             let outcome = self.check(number, &t, count, &checks);
             sum.done.unbuilt += u64::from(!outcome.built);
             if !outcome.found.is_empty() {
+                if !counted {
+                    // No feature of a finding is said never to have been tried.
+                    self.count(&mut sum, &features(&t), number);
+                }
                 let large = t.nodes().any(Datatype::is_large_count);
                 let (datatype, differences) = (t.to_string(), outcome.found);
                 say(&mut self.replies, &Reply::Found { case: number, datatype, count, large, differences })?;

@@ -2,7 +2,7 @@
 
 use ddtc::datatype::Named;
 
-use super::messages::arrived;
+use super::messages::{arrived, room};
 use super::pack::{area, gathered, memory, scattered};
 use super::values::{BEFORE, STREAM, USER, patterned, value};
 use super::{Class, Context, Report, partner};
@@ -21,10 +21,10 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     scattered(map, stream.data(), &mut filled);
     for (which, call) in Library::COLLECTIVES.iter().enumerate() {
         let kind = call.trim_start_matches("MPI_").to_lowercase();
-        let mut to = Area::new(0, map.size as i64, 0xa5);
+        let mut to = room(map);
         match library.collective(which, (&from, count, t), (&mut to, n, flat)) {
             Err(refusal) => report.refused(refusal),
-            Ok(()) => arrived(report, map, &to, &want, &kind),
+            Ok(()) => arrived(report, map, (&from, &to), &want, &kind),
         }
         if !map.overlaps {
             let mut to = area(map, BEFORE);
@@ -62,10 +62,10 @@ fn one_sided(
     }
     let mut target = area(map, USER);
     let want = gathered(map, target.data());
-    let mut got = Area::new(0, map.size as i64, 0xa5);
+    let mut got = room(map);
     match library.one_sided(1, (&mut got, n, flat), (&mut target, count, t)) {
         Err(refusal) => report.refused(refusal),
-        Ok(()) => arrived(report, map, &got, &want, "get"),
+        Ok(()) => arrived(report, map, (&target, &got), &want, "get"),
     }
 }
 

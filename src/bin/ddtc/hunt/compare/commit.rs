@@ -2,7 +2,7 @@
 
 use super::pack::{area, gathered};
 use super::values::{USER, stream_values};
-use super::{Class, Context, Report, byte, first_difference};
+use super::{Class, Compared, Context, Order, Report, byte, first_difference};
 use crate::hunt::library::{Answer, Handle, Library};
 use crate::hunt::subject::{Map, Subject, is_predefined};
 
@@ -31,12 +31,12 @@ fn named_and_again(library: &Library, report: &mut Report<'_>) -> Answer<()> {
     let t = report.subject.root().handle;
     let fresh = library.name(t)?;
     if !fresh.is_empty() {
-        report.add("fresh-name", Class::Bug, "commit", "no name of a new datatype", fresh);
+        report.add("fresh-name", Class::Bug, "name", "no name of a new datatype", fresh);
     }
     library.set_name(t, c"ddtc")?;
     let name = library.name(t)?;
     if name != "ddtc" {
-        report.add("name", Class::Bug, "commit", "the name ddtc", name);
+        report.add("name", Class::Bug, "name", "the name ddtc", name);
     }
     library.commit(t)
 }
@@ -53,14 +53,17 @@ fn packs(library: &Library, report: &mut Report<'_>, map: &Map, t: Handle, kind:
         report.add(kind, Class::Bug, "commit", format!("{} bytes", want.len()), format!("{position} bytes"));
     } else if let Some(i) = first_difference(&stream, &want, |i| values[i]) {
         let shown = |v: u8| byte("packed byte", i as i64, v);
-        report.add(kind, Class::Bug, "commit", shown(want[i]), shown(stream[i]));
+        let shown = (shown(want[i]), shown(stream[i]));
+        let order = Order::Stream { from: 0, len: want.len() };
+        let compared = Compared { want: &want, got: &stream, before: &[], source: from.all(), order };
+        report.add_bytes((kind, Class::Bug, "commit"), shown, &compared, |i| values[i]);
     }
     Ok(())
 }
 
 /// Whether the datatype packs by the definition at all: what it packs wrongly anyway says nothing here.
 fn is_sound(library: &Library, report: &Report<'_>, map: &Map, t: Handle) -> bool {
-    let mut tried = Report { subject: report.subject, check: report.check, found: Vec::new() };
+    let mut tried = Report::new(report.subject, report.check);
     packs(library, &mut tried, map, t, "").is_ok() && tried.found.is_empty()
 }
 

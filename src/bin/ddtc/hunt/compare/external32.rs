@@ -4,7 +4,7 @@ use ddtc::interp;
 
 use super::pack::area;
 use super::values::{BEFORE, value};
-use super::{Class, Context, Report, byte, first_difference};
+use super::{Class, Compared, Context, Order, Report, byte, first_difference};
 use crate::hunt::library::Area;
 use crate::hunt::subject::Map;
 
@@ -50,7 +50,13 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     }
     if let Some(i) = first_difference(&stream, &want, |_| true) {
         let shown = |v: u8| byte("external32 byte", i as i64, v);
-        report.add("external-bytes", bug, "external32", shown(want[i]), shown(stream[i]));
+        let shown = (shown(want[i]), shown(stream[i]));
+        let order = match want.len() == map.size {
+            true => Order::Stream { from: 0, len: map.size },
+            false => Order::Converted,
+        };
+        let compared = Compared { want: &want, got: &stream, before: &[], source: &want, order };
+        report.add_bytes(("external-bytes", bug, "external32"), shown, &compared, |_| true);
     }
     let mut to = area(map, BEFORE);
     let mut expected = to.data().to_vec();

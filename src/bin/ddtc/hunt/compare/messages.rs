@@ -3,7 +3,7 @@
 
 use super::pack::{area, gathered, memory, scattered};
 use super::values::{BEFORE, STREAM, USER, patterned, stream_values};
-use super::{Class, Context, Report, byte, first_difference, partner, plain_bytes};
+use super::{Class, Compared, Context, Order, Report, byte, first_difference, partner, plain_bytes};
 use crate::hunt::library::{Area, Received};
 use crate::hunt::subject::Map;
 
@@ -21,19 +21,39 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
 
 type Partner = (crate::hunt::library::Handle, u64);
 
+/// What a stream has before it arrives: no byte of a guard.
+const EMPTY: u8 = 0x5a;
+
+/// Room for the stream of a map.
+pub(super) fn room(map: &Map) -> Area {
+    let mut room = Area::new(0, map.size as i64, 0xa5);
+    room.data_mut().fill(EMPTY);
+    room
+}
+
 /// Compares a stream that arrived.
-pub(super) fn arrived(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8], kind: &str) {
+pub(super) fn arrived(
+    report: &mut Report<'_>,
+    map: &Map,
+    (from, got): (&Area, &Area),
+    want: &[u8],
+    kind: &str,
+) {
+    let source = from.all();
     let values = (!plain_bytes(map)).then(|| stream_values(map));
     let matters = |i: usize| values.as_ref().is_none_or(|v| v[i]);
     if let Some(i) = first_difference(got.data(), want, matters) {
         let shown = |v: u8| byte("byte", i as i64, v);
-        report.add(kind, Class::Bug, "message", shown(want[i]), shown(got.data()[i]));
+        let shown = (shown(want[i]), shown(got.data()[i]));
+        let before = vec![EMPTY; want.len()];
+        let order = Order::Stream { from: 0, len: want.len() };
+        let compared = Compared { want, got: got.data(), before: &before, source, order };
+        report.add_bytes((kind, Class::Bug, "message"), shown, &compared, matters);
     }
     if got.guards().into_iter().flatten().any(|&b| b != 0xa5) {
-        report.add(
-            "outside",
-            Class::Bug,
-            "gap",
+        report.add_stray(
+            ("outside", Class::Bug, "gap"),
+            "beyond",
             "nothing written outside the true bounds",
             "bytes there changed",
         );
@@ -44,12 +64,12 @@ fn out(context: &Context<'_>, report: &mut Report<'_>, map: &Map, (flat, n): Par
     let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
     let from = area(map, USER);
     let want = gathered(map, from.data());
-    let mut to = Area::new(0, map.size as i64, 0xa5);
+    let mut to = room(map);
     match library.exchange((&from, count, t), (&mut to, n, flat)) {
         Err(refusal) => report.refused(refusal),
         Ok(received) => {
             counted(report, received, n);
-            arrived(report, map, &to, &want, "sent");
+            arrived(report, map, (&from, &to), &want, "sent");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! what is unpacked was packed by the library, from values that stand one after the other.
 
 use super::values::{BEFORE, STREAM, USER, memory_values, patterned, stream_values};
-use super::{Class, Context, Report, byte, first_difference, plain_bytes};
+use super::{Class, Compared, Context, Order, Report, byte, first_difference, plain_bytes};
 use crate::hunt::library::Area;
 use crate::hunt::subject::Map;
 
@@ -36,12 +36,12 @@ pub(super) fn area(map: &Map, seed: u64) -> Area {
 }
 
 /// Compares memory with what it must hold: mapped bytes, gaps, and the guards around.
+/// What was there before has the pattern of [`BEFORE`], and what moved there is part of what is wanted.
 pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8], what: (&str, Class, &str)) {
     if got.guards().into_iter().flatten().any(|&b| b != 0xa5) {
-        report.add(
-            "outside",
-            Class::Bug,
-            "gap",
+        report.add_stray(
+            ("outside", Class::Bug, "gap"),
+            "beyond",
             "nothing written outside the true bounds",
             "bytes there changed",
         );
@@ -56,7 +56,11 @@ pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8]
     let at = map.low + i as i64;
     let (kind, class, rule) = if map.mapped[i] { what } else { ("gap", Class::Bug, "gap") };
     let place = if map.mapped[i] { "the byte at displacement" } else { "the gap byte at displacement" };
-    report.add(kind, class, rule, byte(place, at, want[i]), byte(place, at, got.data()[i]));
+    let shown = (byte(place, at, want[i]), byte(place, at, got.data()[i]));
+    let before = area(map, BEFORE);
+    let (got, before, order) = (got.data(), before.data(), Order::Memory(map));
+    let compared = Compared { want, got, before, source: want, order };
+    report.add_bytes((kind, class, rule), shown, &compared, matters);
 }
 
 /// The library's stream of all instances, and where it ends.
@@ -111,7 +115,9 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
         if comes_back(context, report, map, (&stream, position), &from) {
             report.add("format", Class::Open, "format", wanted, shown);
         } else {
-            report.add("packed", Class::Bug, "packed", wanted, shown);
+            let order = Order::Stream { from: 0, len: want.len() };
+            let compared = Compared { want: &want, got, before: &[], source: from.all(), order };
+            report.add_bytes(("packed", Class::Bug, "packed"), (wanted, shown), &compared, matters);
         }
         return;
     }
@@ -146,7 +152,10 @@ fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area
         report.add("position", Class::Bug, "position", want.len(), position);
     } else if let Some(i) = first_difference(&stream, &want, matters) {
         let shown = |v: u8| byte("packed byte", i as i64, v);
-        report.add("packed-at-position", Class::Bug, "packed", shown(want[i]), shown(stream[i]));
+        let shown = (shown(want[i]), shown(stream[i]));
+        let order = Order::Stream { from: 5, len: whole.len() };
+        let compared = Compared { want: &want, got: &stream, before: &[], source: from.all(), order };
+        report.add_bytes(("packed-at-position", Class::Bug, "packed"), shown, &compared, matters);
     }
 }
 

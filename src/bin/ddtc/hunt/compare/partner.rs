@@ -19,18 +19,18 @@ fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
     runs
 }
 
-/// Most members of a partner that is built as a structure.
-const MEMBERS: usize = 64;
+/// Most members of a partner, which is built as a structure.
+const MEMBERS: usize = 512;
 
-/// A committed datatype with the signature of the map and its values one after the other, and how many of it. The flag says that it must be freed.
+/// A committed datatype with the signature of the map and its values one after the other, and how many of it. The flag says that it must
+/// be freed. None for very mixed maps: MPI_PACKED would stand for any signature only where a packing unit is sent.
 pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> {
     let runs = runs(map);
     if let [(_, n, named)] = runs[..] {
         return Some((library.named(named)?, n as u64, false));
     }
     if runs.len() > MEMBERS {
-        // A message of any signature may be received as MPI_PACKED, and what is sent as that be received as it was packed.
-        return Some((library.named(Named::Packed)?, map.size as u64, false));
+        return None;
     }
     let children: Vec<Handle> = runs.iter().map(|r| library.named(r.2)).collect::<Option<_>>()?;
     let structure = Combiner::Struct {

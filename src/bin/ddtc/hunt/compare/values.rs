@@ -1,5 +1,7 @@
 //! Bytes to move: patterns for calls that move bytes, values for those that look at them, and the bytes inside a value that mean nothing.
 
+use std::cell::Cell;
+
 use ddtc::datatype::{Class, Named};
 
 use crate::hunt::subject::Map;
@@ -15,8 +17,34 @@ pub(crate) const USER: u64 = 1;
 pub(crate) const STREAM: u64 = 2;
 pub(crate) const BEFORE: u64 = 3;
 
+/// A byte of all bits of a number (the finalizer of splitmix64).
+fn mixed(n: u64) -> u8 {
+    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (n ^ (n >> 31)) as u8
+}
+
+std::thread_local! {
+    /// Added to the seeds of patterns and values.
+    static SALT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Runs with other patterns and values than those of salt 0.
+pub(crate) fn salted(salt: u64, run: impl FnOnce()) {
+    SALT.set(salt);
+    run();
+    SALT.set(0);
+}
+
 pub(crate) fn patterned(seed: u64, bytes: &mut [u8]) {
     bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = pattern(seed, i));
+    let salt = SALT.get();
+    if salt > 0 {
+        // Bits that have nothing to do with those of another salt or place: a difference of two bytes is never the same by chance.
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte ^= mixed((salt << 56) ^ (seed << 48) ^ i as u64);
+        }
+    }
 }
 
 /// Whether a basic type has bytes that belong to no value: x87's long double has ten of its sixteen.
@@ -47,6 +75,7 @@ pub(crate) fn memory_values(map: &Map) -> Vec<bool> {
 
 /// The bytes of a value of `named`, the `i`th: one that every representation holds exactly.
 pub(crate) fn value(named: Named, i: usize) -> Vec<u8> {
+    let i = i + 37 * SALT.get() as usize;
     let size = named.size() as usize;
     let small = (i % 101 + 1) as u8;
     let mut bytes = vec![0; size];

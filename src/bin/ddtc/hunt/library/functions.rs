@@ -107,6 +107,8 @@ functions! {
     pack_external_size "Pack_external_size" call!(*const c_char, c_int, Word, *mut isize);
     sendrecv "Sendrecv" call!(In, c_int, Word, c_int, c_int, Out, c_int, Word, c_int, c_int, Word, Out);
     isend "Isend" call!(In, c_int, Word, c_int, c_int, Word, Out);
+    send "Send" call!(In, c_int, Word, c_int, c_int, Word);
+    irecv "Irecv" call!(Out, c_int, Word, c_int, c_int, Word, Out);
     recv "Recv" call!(Out, c_int, Word, c_int, c_int, Word, Out);
     wait "Wait" call!(Out, Out);
     get_count "Get_count" call!(In, Word, Int);

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use super::fenced::{Bytes, Fenced};
 use super::{Answer, Handle, Library, absent};
 
 /// Bytes before and after what a datatype maps, which nobody may write.
@@ -9,9 +10,9 @@ const GUARD: usize = 64;
 
 /// Memory for some instances: everything from the lowest mapped byte to the highest, guards on both sides, and displacement 0 on a
 /// multiple of 16.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Area {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     /// Index of the lowest mapped byte, and its displacement.
     start: usize,
     low: i64,
@@ -22,11 +23,25 @@ impl Area {
     /// Memory for displacements from `low` to `high`, all bytes `fill`.
     pub(crate) fn new(low: i64, high: i64, fill: u8) -> Area {
         let span = usize::try_from(high - low).unwrap_or(0);
-        let bytes = vec![fill; span + 2 * GUARD + 16];
+        let bytes = Bytes::Heap(vec![fill; span + 2 * GUARD + 16]);
         // Displacement 0 is at `address + start - low`, which is to be a multiple of 16.
         let address = bytes.as_ptr().addr() as i64;
         let past = (address + GUARD as i64 - low).rem_euclid(16);
         let start = GUARD + ((16 - past) % 16) as usize;
+        Area { bytes, start, low, span }
+    }
+
+    /// The same between inaccessible pages, with so many accessible bytes at least before and after; `behind` says at which of the two sides
+    /// there are no more than the multiple of 16 asks for. On the heap where the system gives no pages.
+    pub(crate) fn fenced(low: i64, high: i64, fill: u8, slack: [usize; 2], behind: bool) -> Area {
+        let span = usize::try_from(high - low).unwrap_or(0);
+        let [before, after] = slack;
+        let Some(pages) = Fenced::new(before + span + after + 16) else { return Area::new(low, high, fill) };
+        let mut bytes = Bytes::Fenced(pages);
+        bytes.fill(fill);
+        let first = if behind { bytes.len() - after - span } else { before };
+        let past = (bytes.as_ptr().addr() as i64 + first as i64 - low).rem_euclid(16) as usize;
+        let start = if behind { first - past } else { first + (16 - past) % 16 };
         Area { bytes, start, low, span }
     }
 
@@ -38,6 +53,11 @@ impl Area {
     /// As [`Area::data`], to be written.
     pub(crate) fn data_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.span]
+    }
+
+    /// All bytes, guards too.
+    pub(crate) fn all(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// The guards, before and after.
@@ -204,6 +224,48 @@ impl Library {
             self.done("MPI_Wait", waited)?;
         }
         self.received(status, into)
+    }
+
+    /// A message to oneself that is longer than the receive, which was posted before it or comes behind it: the error class of the receive, and
+    /// what the status says of it.
+    pub(crate) fn truncated(
+        &self,
+        posted: bool,
+        (from, sent, out): (&Area, u64, Handle),
+        (to, room, into): (&mut Area, u64, Handle),
+    ) -> Answer<c_int> {
+        const CALL: &str = "MPI_Isend";
+        let (isend, send, recv, irecv, wait) =
+            (self.f.isend, self.f.send, self.f.recv, self.f.irecv, self.f.wait);
+        let (Some(isend), Some(send), Some(recv), Some(irecv), Some(wait)) = (isend, send, recv, irecv, wait)
+        else {
+            return Err(absent(CALL));
+        };
+        let (sent, room) = (int(CALL, sent as usize)?, int(CALL, room as usize)?);
+        let (mut request, mut status) = (0u64, Status([0; 64]));
+        let (word, at): (*mut c_void, *mut c_void) = ((&raw mut request).cast(), (&raw mut status).cast());
+        // SAFETY: as for all calls here, but that the message does not fit: an error, and nothing is written beyond `to`. Areas outlive the waits.
+        let code = unsafe {
+            if posted {
+                self.done("MPI_Irecv", irecv(to.write(), room, into.0, 0, 7, self.myself, word))?;
+                let code = send(from.read(), sent, out.0, 0, 7, self.myself);
+                let waited = wait(word, at);
+                // Some tell the sender of it, who is the receiver.
+                if waited == 0 { code } else { waited }
+            } else {
+                self.done(CALL, isend(from.read(), sent, out.0, 0, 7, self.myself, word))?;
+                let code = recv(to.write(), room, into.0, 0, 7, self.myself, at);
+                wait(word, (&raw mut status).cast());
+                code
+            }
+        };
+        Ok(if code == 0 { 0 } else { self.class(code) })
+    }
+
+    /// The class of a message that does not fit.
+    pub(crate) fn truncate_class(&self) -> c_int {
+        // MPICH's own ABI has it one lower than the others.
+        if self.abi.name == ddtc::abi::MPICH.name { 14 } else { 15 }
     }
 
     fn received(&self, status: Status, t: Handle) -> Answer<Received> {

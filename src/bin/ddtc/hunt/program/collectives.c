@@ -52,7 +52,7 @@ static void check(MPI_Datatype t)
     memset(stream, 0, SIZE);
     one_sided(1, stream, 1, line, from, COUNT, t);
     same_stream("MPI_Get", stream_want, stream);
-    if (!SUM)
+    if (!SUM || !ENTRIES)
         return;
     /* Small values, so that sums are in the lowest byte of each element. */
     memset(values, 0, SIZE);

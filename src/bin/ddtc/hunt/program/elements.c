@@ -2,6 +2,8 @@
 /* Messages with some of the elements. */
 static void check(MPI_Datatype t)
 {
+    if (OVERLAPS)
+        return; /* Nothing may be received into entries that overlap. */
     long lengths[] = {0, 1, ELEMENTS / 2, ELEMENTS - 1, ELEMENTS, INSTANCE, INSTANCE + 1};
     for (int i = 0; i < 7; i++) {
         long n = lengths[i], bytes = 0, left = n;
@@ -19,7 +21,7 @@ static void check(MPI_Datatype t)
         CALL(MPI_Get_elements(&status, t, &elements));
         printf("after %ld elements: count %d, elements %d\n", n, count, elements);
         if (CHECK_COUNTS) {
-            same("MPI_Get_count", bytes % (SIZE / COUNT) ? MPI_UNDEFINED : bytes / (SIZE / COUNT), count);
+            same("MPI_Get_count", COUNT && bytes % (SIZE / COUNT) ? MPI_UNDEFINED : bytes / (SIZE / COUNT), count);
             same("MPI_Get_elements", n, elements);
         }
         if (CHECK_BYTES) {
