@@ -4,7 +4,8 @@
 #     tests/findings.sh NAME LIBRARY [arguments of ddtc check --mpi]
 #     tests/findings.sh mpich-5.0.2 PATH/lib/libmpi.so.12 --seconds 300
 #
-# DDTC is the command to hunt with; without it, it is built.
+# DDTC is the command to hunt with; without it, it is built. Afterwards the lines that say on which host each program is right are made by
+#     DDTC_BLESS=1 cargo test -p ddtc-e2e --test hosts published
 set -eu
 if [ $# -lt 2 ]; then
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2

@@ -1,9 +1,9 @@
 /*
  * bounds.bounds-zero-blocks: intel 2021.18.1
- * 1 of struct([1,0,1],[0,0,1],[double_complex,double_complex,double_complex])
+ * 1 of struct([1,0,1],[0,0,1],[double_int,double_int,double_int])
  * MPI 5.0, 5.1.6: bounds follow from the type map and its markers; resized, subarray and darray set them
- * expected: lb 0 extent 24
- * got: lb 0 extent 32
+ * expected: lb 0 extent 16
+ * got: lb 0 extent 24
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ static void same(const char *what, long long expected, long long got)
 static MPI_Datatype build(void)
 {
     MPI_Datatype t1;
-    CALL(MPI_Type_create_struct(3, (int[]){1, 0, 1}, (MPI_Aint[]){0, 0, 1}, (MPI_Datatype[]){MPI_DOUBLE_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_DOUBLE_COMPLEX}, &t1));
+    CALL(MPI_Type_create_struct(3, (int[]){1, 0, 1}, (MPI_Aint[]){0, 0, 1}, (MPI_Datatype[]){MPI_DOUBLE_INT, MPI_DOUBLE_INT, MPI_DOUBLE_INT}, &t1));
     return t1;
 }
 
@@ -43,12 +43,13 @@ static MPI_Datatype build(void)
 #define CHECK_SMALL_SIZE 0
 #define CHECK_BOUNDS 1
 #define CHECK_TRUE_BOUNDS 0
-#define WANT_SIZE 32
+#define WANT_SIZE 24
 #define WANT_LB 0
-#define WANT_EXTENT 24
+#define WANT_EXTENT 16
 #define WANT_TRUE_LB 0
-#define WANT_TRUE_EXTENT 17
+#define WANT_TRUE_EXTENT 13
 #define COMMIT 0
+#define MAP (void)0
 
 static void check(MPI_Datatype t)
 {
@@ -81,6 +82,7 @@ int main(int argc, char **argv)
     MPI_Datatype t = build();
     if (COMMIT)
         CALL(MPI_Type_commit(&t));
+    MAP;
     check(t);
     puts(bad ? "wrong" : "right");
     fflush(stdout);

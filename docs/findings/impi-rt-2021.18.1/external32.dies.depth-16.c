@@ -1,6 +1,6 @@
 /*
  * external32.dies.depth-16: intel 2021.18.1
- * 1 of contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,vector(2,1,2,byte))))))))))))))))))
+ * 1 of vector(1,1,0,hindexed([1],[0],vector(1,1,0,hindexed_block(1,[0],hindexed_block(1,[0],hindexed_block(1,[0],struct([1],[0],[hindexed_block(1,[0],struct([1],[0],[hindexed_block(1,[8],struct([1],[0],[hindexed_block(1,[8],hindexed_block(1,[8],hindexed_block(1,[8],dup(hvector(2,1,240,hvector(2,1,112,hvector(2,1,64,hvector(2,1,32,double))))))))]))]))])))))))
  * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
  * expected: the calls return
  * got: the process ends by SIGABRT: double free or corruption (!prev)
@@ -33,18 +33,197 @@ static void same(const char *what, long long expected, long long got)
 }
 
 #define COUNT 1
-#define SIZE 2
-#define ELEMENTS 2
-#define INSTANCE 2
-#define LOW 0
-#define HIGH 3
-#define OVERLAPS 0
-#define ENTRIES 2
-#define RUNS 1
-/* Displacement, bytes, and whether these are x87's long doubles, in packing order. */
-static const long map[][3] = {{0, 1, 0}, {2, 1, 0}};
-static const long run_lengths[] = {2};
-#define run_types ((MPI_Datatype[]){MPI_BYTE})
+#define BOUNDS 20
+
+/* The type map in packing order, by the bounds that this library gives the parts of the datatype: displacement, bytes, and whether these are x87's
+ * long doubles. */
+struct entry {
+    long at, bytes, padded;
+    MPI_Datatype type;
+};
+static struct entry *map;
+static long ENTRIES, SIZE, LOW, HIGH, OVERLAPS;
+static long extents[BOUNDS];
+
+static void bounds(int node, MPI_Datatype t)
+{
+    MPI_Aint lb, extent;
+    CALL(MPI_Type_get_extent(t, &lb, &extent));
+    extents[node] = extent;
+}
+
+static void entry(long at, long bytes, long padded, MPI_Datatype type)
+{
+    if (!(ENTRIES & (ENTRIES + 1)))
+        map = realloc(map, (2 * ENTRIES + 2) * sizeof *map);
+    struct entry e = {at, bytes, padded, type};
+    map[ENTRIES++] = e;
+    SIZE += bytes;
+    LOW = at < LOW ? at : LOW;
+    HIGH = at + bytes > HIGH ? at + bytes : HIGH;
+}
+
+static void walk0(long at)
+{
+    entry(at + 0, 8, 0, MPI_DOUBLE);
+}
+
+static void walk1(long at)
+{
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < 1; j++)
+            walk0(at + i * 32 * 1 + j * extents[0]);
+}
+
+static void walk2(long at)
+{
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < 1; j++)
+            walk1(at + i * 64 * 1 + j * extents[1]);
+}
+
+static void walk3(long at)
+{
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < 1; j++)
+            walk2(at + i * 112 * 1 + j * extents[2]);
+}
+
+static void walk4(long at)
+{
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < 1; j++)
+            walk3(at + i * 240 * 1 + j * extents[3]);
+}
+
+static void walk5(long at)
+{
+    walk4(at);
+}
+
+static void walk6(long at)
+{
+    static const long where[] = {8}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk5(at + where[i] * 1 + j * extents[5]);
+}
+
+static void walk7(long at)
+{
+    static const long where[] = {8}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk6(at + where[i] * 1 + j * extents[6]);
+}
+
+static void walk8(long at)
+{
+    static const long where[] = {8}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk7(at + where[i] * 1 + j * extents[7]);
+}
+
+static void walk9(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk8(at + 0 + j * extents[8]);
+}
+
+static void walk10(long at)
+{
+    static const long where[] = {8}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk9(at + where[i] * 1 + j * extents[9]);
+}
+
+static void walk11(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk10(at + 0 + j * extents[10]);
+}
+
+static void walk12(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk11(at + where[i] * 1 + j * extents[11]);
+}
+
+static void walk13(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk12(at + 0 + j * extents[12]);
+}
+
+static void walk14(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk13(at + where[i] * 1 + j * extents[13]);
+}
+
+static void walk15(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk14(at + where[i] * 1 + j * extents[14]);
+}
+
+static void walk16(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk15(at + where[i] * 1 + j * extents[15]);
+}
+
+static void walk17(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk16(at + i * 0 * extents[16] + j * extents[16]);
+}
+
+static void walk18(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk17(at + where[i] * 1 + j * extents[17]);
+}
+
+static void walk19(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk18(at + i * 0 * extents[18] + j * extents[18]);
+}
+
+#define WALK walk19
+
+#define ELEMENTS ENTRIES
+#define INSTANCE (COUNT ? ENTRIES / COUNT : 0)
+#define LENGTH (HIGH - LOW)
+
+/* The map of n instances. */
+static void instances(long n)
+{
+    map = NULL;
+    ENTRIES = SIZE = LOW = HIGH = OVERLAPS = 0;
+    for (long i = 0; i < n; i++)
+        WALK(i * extents[BOUNDS - 1]);
+    char *mapped = calloc(LENGTH + 1, 1);
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e].bytes; i++)
+            OVERLAPS |= mapped[map[e].at - LOW + i]++ > 0;
+    free(mapped);
+}
 
 /* Byte i of a pattern. */
 static unsigned char pattern(unsigned long long seed, unsigned long long i)
@@ -54,7 +233,6 @@ static unsigned char pattern(unsigned long long seed, unsigned long long i)
 }
 
 /* Memory from displacement LOW to HIGH, displacement 0 on a multiple of 16, with guards of 64 bytes. */
-#define LENGTH (HIGH - LOW)
 static unsigned char *memory(unsigned long long seed)
 {
     unsigned char *all = malloc(LENGTH + 160);
@@ -68,9 +246,9 @@ static unsigned char *memory(unsigned long long seed)
 }
 
 /* Whether byte i of an entry belongs to its value: x87's long double has ten of sixteen. */
-static int is_value(long entry, long i)
+static int is_value(long e, long i)
 {
-    return !map[entry][2] || i % 16 < 10;
+    return !map[e].padded || i % 16 < 10;
 }
 
 /* What a stream of the map holds, by its definition. */
@@ -79,8 +257,8 @@ static unsigned char *gathered(const unsigned char *user)
     unsigned char *stream = malloc(SIZE + 1);
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++)
-            stream[at++] = user[map[e][0] + i];
+        for (long i = 0; i < map[e].bytes; i++)
+            stream[at++] = user[map[e].at + i];
     return stream;
 }
 
@@ -89,15 +267,15 @@ static void scatter(const unsigned char *stream, long n, unsigned char *user)
 {
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1] && at < n; i++)
-            user[map[e][0] + i] = stream[at++];
+        for (long i = 0; i < map[e].bytes && at < n; i++)
+            user[map[e].at + i] = stream[at++];
 }
 
 static void same_stream(const char *what, const unsigned char *expected, const unsigned char *got)
 {
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++, at++)
+        for (long i = 0; i < map[e].bytes; i++, at++)
             if (expected[at] != got[at] && is_value(e, i)) {
                 printf("%s: byte %ld of the stream: expected %#04x, got %#04x\n", what, at, expected[at], got[at]);
                 bad = 1;
@@ -110,8 +288,8 @@ static void same_memory(const char *what, const unsigned char *expected, const u
     unsigned char *matters = malloc(LENGTH + 1);
     memset(matters, 1, LENGTH + 1);
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++)
-            matters[map[e][0] + i - LOW] = is_value(e, i);
+        for (long i = 0; i < map[e].bytes; i++)
+            matters[map[e].at + i - LOW] = is_value(e, i);
     for (long i = LOW - 64; i < HIGH + 64; i++) {
         int inside = i >= LOW && i < HIGH;
         if ((inside && expected[i] != got[i] && matters[i - LOW]) || (!inside && got[i] != 0xa5)) {
@@ -126,19 +304,17 @@ static void same_memory(const char *what, const unsigned char *expected, const u
 /* The first n elements of the map, one after the other. */
 static MPI_Datatype flat(long n)
 {
-    int lengths[RUNS];
-    MPI_Aint at[RUNS];
-    MPI_Datatype types[RUNS], t;
-    long runs = 0, next = 0;
-    for (long r = 0; r < RUNS && n > 0; r++) {
-        int size;
-        lengths[r] = run_lengths[r] < n ? run_lengths[r] : n;
-        types[r] = run_types[r];
-        at[r] = next;
-        MPI_Type_size(types[r], &size);
-        next += (long)size * lengths[r];
-        n -= lengths[r];
-        runs = r + 1;
+    int *lengths = malloc((n + 1) * sizeof *lengths), runs = 0;
+    MPI_Aint *at = malloc((n + 1) * sizeof *at), next = 0;
+    MPI_Datatype *types = malloc((n + 1) * sizeof *types), t;
+    for (long e = 0; e < n; e++) {
+        if (!runs || types[runs - 1] != map[e].type) {
+            lengths[runs] = 0;
+            at[runs] = next;
+            types[runs++] = map[e].type;
+        }
+        lengths[runs - 1]++;
+        next += map[e].bytes;
     }
     CALL(MPI_Type_create_struct(runs, lengths, at, types, &t));
     CALL(MPI_Type_commit(&t));
@@ -156,49 +332,72 @@ static unsigned char *stream_of(unsigned long long seed)
 static MPI_Datatype build(void)
 {
     MPI_Datatype t1;
-    CALL(MPI_Type_vector(2, 1, 2, MPI_BYTE, &t1));
+    CALL(MPI_Type_create_hvector(2, 1, 32, MPI_DOUBLE, &t1));
     MPI_Datatype t2;
-    CALL(MPI_Type_contiguous(1, t1, &t2));
+    CALL(MPI_Type_create_hvector(2, 1, 64, t1, &t2));
     MPI_Datatype t3;
-    CALL(MPI_Type_contiguous(1, t2, &t3));
+    CALL(MPI_Type_create_hvector(2, 1, 112, t2, &t3));
     MPI_Datatype t4;
-    CALL(MPI_Type_contiguous(1, t3, &t4));
+    CALL(MPI_Type_create_hvector(2, 1, 240, t3, &t4));
     MPI_Datatype t5;
-    CALL(MPI_Type_contiguous(1, t4, &t5));
+    CALL(MPI_Type_dup(t4, &t5));
     MPI_Datatype t6;
-    CALL(MPI_Type_contiguous(1, t5, &t6));
+    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){8}, t5, &t6));
     MPI_Datatype t7;
-    CALL(MPI_Type_contiguous(1, t6, &t7));
+    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){8}, t6, &t7));
     MPI_Datatype t8;
-    CALL(MPI_Type_contiguous(1, t7, &t8));
+    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){8}, t7, &t8));
     MPI_Datatype t9;
-    CALL(MPI_Type_contiguous(1, t8, &t9));
+    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t8}, &t9));
     MPI_Datatype t10;
-    CALL(MPI_Type_contiguous(1, t9, &t10));
+    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){8}, t9, &t10));
     MPI_Datatype t11;
-    CALL(MPI_Type_contiguous(1, t10, &t11));
+    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t10}, &t11));
     MPI_Datatype t12;
-    CALL(MPI_Type_contiguous(1, t11, &t12));
+    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){0}, t11, &t12));
     MPI_Datatype t13;
-    CALL(MPI_Type_contiguous(1, t12, &t13));
+    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t12}, &t13));
     MPI_Datatype t14;
-    CALL(MPI_Type_contiguous(1, t13, &t14));
+    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){0}, t13, &t14));
     MPI_Datatype t15;
-    CALL(MPI_Type_contiguous(1, t14, &t15));
+    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){0}, t14, &t15));
     MPI_Datatype t16;
-    CALL(MPI_Type_contiguous(1, t15, &t16));
+    CALL(MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){0}, t15, &t16));
     MPI_Datatype t17;
-    CALL(MPI_Type_contiguous(1, t16, &t17));
+    CALL(MPI_Type_vector(1, 1, 0, t16, &t17));
     MPI_Datatype t18;
-    CALL(MPI_Type_contiguous(1, t17, &t18));
-    return t18;
+    CALL(MPI_Type_create_hindexed(1, (int[]){1}, (MPI_Aint[]){0}, t17, &t18));
+    MPI_Datatype t19;
+    CALL(MPI_Type_vector(1, 1, 0, t18, &t19));
+    bounds(0, MPI_DOUBLE);
+    bounds(1, t1);
+    bounds(2, t2);
+    bounds(3, t3);
+    bounds(4, t4);
+    bounds(5, t5);
+    bounds(6, t6);
+    bounds(7, t7);
+    bounds(8, t8);
+    bounds(9, t9);
+    bounds(10, t10);
+    bounds(11, t11);
+    bounds(12, t12);
+    bounds(13, t13);
+    bounds(14, t14);
+    bounds(15, t15);
+    bounds(16, t16);
+    bounds(17, t17);
+    bounds(18, t18);
+    bounds(19, t19);
+    return t19;
 }
 
 /* Values one after the other, and in external32. */
-static const unsigned char values[] = {0x01, 0x02};
-static const unsigned char external[] = {0x01, 0x02};
-#define EXTERNAL 2
+static const unsigned char values[] = {0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x30, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0xbf, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x30, 0xc0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0xbf, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x30, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0xbf, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x30, 0xc0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0xbf, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x30, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0xbf, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x30, 0xc0};
+static const unsigned char external[] = {0x40, 0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xbf, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x3f, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xc0, 0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x3f, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xbf, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xbf, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x3f, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xc0, 0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x3f, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xbf, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xbf, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x3f, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xc0, 0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
+#define EXTERNAL 128
 #define COMMIT 1
+#define MAP instances(COUNT)
 
 static void check(MPI_Datatype t)
 {
@@ -230,6 +429,7 @@ int main(int argc, char **argv)
     MPI_Datatype t = build();
     if (COMMIT)
         CALL(MPI_Type_commit(&t));
+    MAP;
     check(t);
     puts(bad ? "wrong" : "right");
     fflush(stdout);

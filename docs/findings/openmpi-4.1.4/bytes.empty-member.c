@@ -1,9 +1,9 @@
 /*
  * bytes.empty-member: openmpi 4.1.4
- * 2 of struct([1,1],[0,-1],[byte,vector(0,0,0,byte)])
- * MPI 5.0, 5.2: only what the type map names is written
- * expected: the gap byte at displacement 1 is 0x13
- * got: the gap byte at displacement 1 is 0xf3
+ * 2 of struct([1,1],[0,0],[byte,resized(0,0,indexed_block(0,[],byte))])
+ * MPI 5.0, 5.2: what is packed and unpacked again, or sent, arrives as it was
+ * expected: packed byte 1 is 0x66
+ * got: packed byte 1 is 0xa5
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -33,18 +33,81 @@ static void same(const char *what, long long expected, long long got)
 }
 
 #define COUNT 2
-#define SIZE 2
-#define ELEMENTS 2
-#define INSTANCE 1
-#define LOW 0
-#define HIGH 3
-#define OVERLAPS 0
-#define ENTRIES 2
-#define RUNS 1
-/* Displacement, bytes, and whether these are x87's long doubles, in packing order. */
-static const long map[][3] = {{0, 1, 0}, {2, 1, 0}};
-static const long run_lengths[] = {2};
-#define run_types ((MPI_Datatype[]){MPI_BYTE})
+#define BOUNDS 4
+
+/* The type map in packing order, by the bounds that this library gives the parts of the datatype: displacement, bytes, and whether these are x87's
+ * long doubles. */
+struct entry {
+    long at, bytes, padded;
+    MPI_Datatype type;
+};
+static struct entry *map;
+static long ENTRIES, SIZE, LOW, HIGH, OVERLAPS;
+static long extents[BOUNDS];
+
+static void bounds(int node, MPI_Datatype t)
+{
+    MPI_Aint lb, extent;
+    CALL(MPI_Type_get_extent(t, &lb, &extent));
+    extents[node] = extent;
+}
+
+static void entry(long at, long bytes, long padded, MPI_Datatype type)
+{
+    if (!(ENTRIES & (ENTRIES + 1)))
+        map = realloc(map, (2 * ENTRIES + 2) * sizeof *map);
+    struct entry e = {at, bytes, padded, type};
+    map[ENTRIES++] = e;
+    SIZE += bytes;
+    LOW = at < LOW ? at : LOW;
+    HIGH = at + bytes > HIGH ? at + bytes : HIGH;
+}
+
+static void walk0(long at)
+{
+    entry(at + 0, 1, 0, MPI_BYTE);
+}
+
+static void walk1(long at)
+{
+    static const long where[] = {0}, copies[] = {0};
+    for (long i = 0; i < 0; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk0(at + where[i] * extents[0] + j * extents[0]);
+}
+
+static void walk2(long at)
+{
+    walk1(at);
+}
+
+static void walk3(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk0(at + 0 + j * extents[0]);
+    for (long j = 0; j < 1; j++)
+        walk2(at + 0 + j * extents[2]);
+}
+
+#define WALK walk3
+
+#define ELEMENTS ENTRIES
+#define INSTANCE (COUNT ? ENTRIES / COUNT : 0)
+#define LENGTH (HIGH - LOW)
+
+/* The map of n instances. */
+static void instances(long n)
+{
+    map = NULL;
+    ENTRIES = SIZE = LOW = HIGH = OVERLAPS = 0;
+    for (long i = 0; i < n; i++)
+        WALK(i * extents[BOUNDS - 1]);
+    char *mapped = calloc(LENGTH + 1, 1);
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e].bytes; i++)
+            OVERLAPS |= mapped[map[e].at - LOW + i]++ > 0;
+    free(mapped);
+}
 
 /* Byte i of a pattern. */
 static unsigned char pattern(unsigned long long seed, unsigned long long i)
@@ -54,7 +117,6 @@ static unsigned char pattern(unsigned long long seed, unsigned long long i)
 }
 
 /* Memory from displacement LOW to HIGH, displacement 0 on a multiple of 16, with guards of 64 bytes. */
-#define LENGTH (HIGH - LOW)
 static unsigned char *memory(unsigned long long seed)
 {
     unsigned char *all = malloc(LENGTH + 160);
@@ -68,9 +130,9 @@ static unsigned char *memory(unsigned long long seed)
 }
 
 /* Whether byte i of an entry belongs to its value: x87's long double has ten of sixteen. */
-static int is_value(long entry, long i)
+static int is_value(long e, long i)
 {
-    return !map[entry][2] || i % 16 < 10;
+    return !map[e].padded || i % 16 < 10;
 }
 
 /* What a stream of the map holds, by its definition. */
@@ -79,8 +141,8 @@ static unsigned char *gathered(const unsigned char *user)
     unsigned char *stream = malloc(SIZE + 1);
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++)
-            stream[at++] = user[map[e][0] + i];
+        for (long i = 0; i < map[e].bytes; i++)
+            stream[at++] = user[map[e].at + i];
     return stream;
 }
 
@@ -89,15 +151,15 @@ static void scatter(const unsigned char *stream, long n, unsigned char *user)
 {
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1] && at < n; i++)
-            user[map[e][0] + i] = stream[at++];
+        for (long i = 0; i < map[e].bytes && at < n; i++)
+            user[map[e].at + i] = stream[at++];
 }
 
 static void same_stream(const char *what, const unsigned char *expected, const unsigned char *got)
 {
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++, at++)
+        for (long i = 0; i < map[e].bytes; i++, at++)
             if (expected[at] != got[at] && is_value(e, i)) {
                 printf("%s: byte %ld of the stream: expected %#04x, got %#04x\n", what, at, expected[at], got[at]);
                 bad = 1;
@@ -110,8 +172,8 @@ static void same_memory(const char *what, const unsigned char *expected, const u
     unsigned char *matters = malloc(LENGTH + 1);
     memset(matters, 1, LENGTH + 1);
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++)
-            matters[map[e][0] + i - LOW] = is_value(e, i);
+        for (long i = 0; i < map[e].bytes; i++)
+            matters[map[e].at + i - LOW] = is_value(e, i);
     for (long i = LOW - 64; i < HIGH + 64; i++) {
         int inside = i >= LOW && i < HIGH;
         if ((inside && expected[i] != got[i] && matters[i - LOW]) || (!inside && got[i] != 0xa5)) {
@@ -126,19 +188,17 @@ static void same_memory(const char *what, const unsigned char *expected, const u
 /* The first n elements of the map, one after the other. */
 static MPI_Datatype flat(long n)
 {
-    int lengths[RUNS];
-    MPI_Aint at[RUNS];
-    MPI_Datatype types[RUNS], t;
-    long runs = 0, next = 0;
-    for (long r = 0; r < RUNS && n > 0; r++) {
-        int size;
-        lengths[r] = run_lengths[r] < n ? run_lengths[r] : n;
-        types[r] = run_types[r];
-        at[r] = next;
-        MPI_Type_size(types[r], &size);
-        next += (long)size * lengths[r];
-        n -= lengths[r];
-        runs = r + 1;
+    int *lengths = malloc((n + 1) * sizeof *lengths), runs = 0;
+    MPI_Aint *at = malloc((n + 1) * sizeof *at), next = 0;
+    MPI_Datatype *types = malloc((n + 1) * sizeof *types), t;
+    for (long e = 0; e < n; e++) {
+        if (!runs || types[runs - 1] != map[e].type) {
+            lengths[runs] = 0;
+            at[runs] = next;
+            types[runs++] = map[e].type;
+        }
+        lengths[runs - 1]++;
+        next += map[e].bytes;
     }
     CALL(MPI_Type_create_struct(runs, lengths, at, types, &t));
     CALL(MPI_Type_commit(&t));
@@ -156,26 +216,60 @@ static unsigned char *stream_of(unsigned long long seed)
 static MPI_Datatype build(void)
 {
     MPI_Datatype t1;
-    CALL(MPI_Type_vector(0, 0, 0, MPI_BYTE, &t1));
+    CALL(MPI_Type_create_indexed_block(0, 0, (int[]){0}, MPI_BYTE, &t1));
     MPI_Datatype t2;
-    CALL(MPI_Type_create_struct(2, (int[]){1, 1}, (MPI_Aint[]){0, -1}, (MPI_Datatype[]){MPI_BYTE, t1}, &t2));
-    return t2;
+    CALL(MPI_Type_create_resized(t1, 0, 0, &t2));
+    MPI_Datatype t3;
+    CALL(MPI_Type_create_struct(2, (int[]){1, 1}, (MPI_Aint[]){0, 0}, (MPI_Datatype[]){MPI_BYTE, t2}, &t3));
+    bounds(0, MPI_BYTE);
+    bounds(1, t1);
+    bounds(2, t2);
+    bounds(3, t3);
+    return t3;
 }
+#define CHECK_FORMAT 0
+#define CHECK_PADDING 0
 #define COMMIT 1
+#define MAP instances(COUNT)
 
-/* The values are packed from a place where they stand one after the other, and unpacked by the datatype. */
+/* What is packed and unpacked again is as it was, and nothing else changes. */
 static void check(MPI_Datatype t)
 {
-    unsigned char *values = stream_of(2), *to = memory(3), *want = memory(3), *stream = malloc(2 * SIZE + 64);
-    MPI_Datatype line = flat(ELEMENTS);
-    int position = 0, end;
-    CALL(MPI_Pack(values, 1, line, stream, 2 * SIZE + 64, &position, MPI_COMM_SELF));
+    unsigned char *from = memory(1), *to = memory(3), *want = memory(3), *stream_want = gathered(from);
+    int room, position = 0, end;
+    CALL(MPI_Pack_size(COUNT, t, MPI_COMM_SELF, &room));
+    same("whether MPI_Pack_size is an upper bound", 1, room >= SIZE);
+    if (room < SIZE)
+        room = SIZE;
+    unsigned char *stream = calloc(2 * room + 64, 1);
+    CALL(MPI_Pack(from, COUNT, t, stream, room, &position, MPI_COMM_SELF));
+    if (CHECK_FORMAT)
+        same_stream("packed", stream_want, stream);
+    if (CHECK_PADDING)
+        same("whether all bytes are as in memory", 0, memcmp(stream, stream_want, SIZE));
     end = position;
     position = 0;
+    if (OVERLAPS) {
+        /* Nothing may be unpacked into entries that overlap. */
+        unsigned char *values = stream_of(3);
+        CALL(MPI_Unpack(stream, end, &position, values, 1, flat(ELEMENTS), MPI_COMM_SELF));
+        same_stream("unpacked", stream_want, values);
+        return;
+    }
     CALL(MPI_Unpack(stream, end, &position, to, COUNT, t, MPI_COMM_SELF));
     same("position after unpacking", end, position);
-    scatter(values, SIZE, want);
+    scatter(stream_want, SIZE, want);
     same_memory("unpacked", want, to);
+    /* The same twice, from another position. */
+    position = 5;
+    CALL(MPI_Pack(from, COUNT, t, stream, 2 * room + 64, &position, MPI_COMM_SELF));
+    same("position after packing from 5", 5 + end, position);
+    CALL(MPI_Pack(from, COUNT, t, stream, 2 * room + 64, &position, MPI_COMM_SELF));
+    same("position after packing again", 5 + 2 * end, position);
+    position = 5 + end;
+    to = memory(3);
+    CALL(MPI_Unpack(stream, 5 + 2 * end, &position, to, COUNT, t, MPI_COMM_SELF));
+    same_memory("unpacked from a position", want, to);
 }
 
 int main(int argc, char **argv)
@@ -186,6 +280,7 @@ int main(int argc, char **argv)
     MPI_Datatype t = build();
     if (COMMIT)
         CALL(MPI_Type_commit(&t));
+    MAP;
     check(t);
     puts(bad ? "wrong" : "right");
     fflush(stdout);

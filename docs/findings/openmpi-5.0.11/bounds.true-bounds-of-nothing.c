@@ -1,6 +1,6 @@
 /*
  * bounds.true-bounds-of-nothing: openmpi 5.0.11
- * 1 of vector(2,1,2,hindexed([],[],byte))
+ * 1 of vector(2,1,2,contiguous(0,byte))
  * MPI 5.0, 5.1.8: true bounds are said of a type map with entries; what an empty one has is left open
  * expected: lb 0 extent 0
  * got: lb 9223372036854775807 extent 1
@@ -35,7 +35,7 @@ static void same(const char *what, long long expected, long long got)
 static MPI_Datatype build(void)
 {
     MPI_Datatype t1;
-    CALL(MPI_Type_create_hindexed(0, (int[]){0}, (MPI_Aint[]){0}, MPI_BYTE, &t1));
+    CALL(MPI_Type_contiguous(0, MPI_BYTE, &t1));
     MPI_Datatype t2;
     CALL(MPI_Type_vector(2, 1, 2, t1, &t2));
     return t2;
@@ -51,6 +51,7 @@ static MPI_Datatype build(void)
 #define WANT_TRUE_LB 0
 #define WANT_TRUE_EXTENT 0
 #define COMMIT 0
+#define MAP (void)0
 
 static void check(MPI_Datatype t)
 {
@@ -83,6 +84,7 @@ int main(int argc, char **argv)
     MPI_Datatype t = build();
     if (COMMIT)
         CALL(MPI_Type_commit(&t));
+    MAP;
     check(t);
     puts(bad ? "wrong" : "right");
     fflush(stdout);

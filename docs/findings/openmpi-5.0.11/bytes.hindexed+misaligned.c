@@ -1,9 +1,9 @@
 /*
  * bytes.hindexed+misaligned: openmpi 5.0.11
- * 65 of hindexed([4,4],[0,25],int)
+ * 65 of hindexed([4,4],[-124,1],int)
  * MPI 5.0, 3.3.1: a message between datatypes of one signature moves every value
- * expected: the byte at displacement 1301 is 0xfd
- * got: the byte at displacement 1301 is 0x30
+ * expected: byte 944 is 0x4b
+ * got: byte 944 is 0xed
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -33,18 +33,68 @@ static void same(const char *what, long long expected, long long got)
 }
 
 #define COUNT 65
-#define SIZE 2080
-#define ELEMENTS 520
-#define INSTANCE 8
-#define LOW 0
-#define HIGH 2857
-#define OVERLAPS 0
-#define ENTRIES 130
-#define RUNS 1
-/* Displacement, bytes, and whether these are x87's long doubles, in packing order. */
-static const long map[][3] = {{0, 16, 0}, {25, 16, 0}, {44, 16, 0}, {69, 16, 0}, {88, 16, 0}, {113, 16, 0}, {132, 16, 0}, {157, 16, 0}, {176, 16, 0}, {201, 16, 0}, {220, 16, 0}, {245, 16, 0}, {264, 16, 0}, {289, 16, 0}, {308, 16, 0}, {333, 16, 0}, {352, 16, 0}, {377, 16, 0}, {396, 16, 0}, {421, 16, 0}, {440, 16, 0}, {465, 16, 0}, {484, 16, 0}, {509, 16, 0}, {528, 16, 0}, {553, 16, 0}, {572, 16, 0}, {597, 16, 0}, {616, 16, 0}, {641, 16, 0}, {660, 16, 0}, {685, 16, 0}, {704, 16, 0}, {729, 16, 0}, {748, 16, 0}, {773, 16, 0}, {792, 16, 0}, {817, 16, 0}, {836, 16, 0}, {861, 16, 0}, {880, 16, 0}, {905, 16, 0}, {924, 16, 0}, {949, 16, 0}, {968, 16, 0}, {993, 16, 0}, {1012, 16, 0}, {1037, 16, 0}, {1056, 16, 0}, {1081, 16, 0}, {1100, 16, 0}, {1125, 16, 0}, {1144, 16, 0}, {1169, 16, 0}, {1188, 16, 0}, {1213, 16, 0}, {1232, 16, 0}, {1257, 16, 0}, {1276, 16, 0}, {1301, 16, 0}, {1320, 16, 0}, {1345, 16, 0}, {1364, 16, 0}, {1389, 16, 0}, {1408, 16, 0}, {1433, 16, 0}, {1452, 16, 0}, {1477, 16, 0}, {1496, 16, 0}, {1521, 16, 0}, {1540, 16, 0}, {1565, 16, 0}, {1584, 16, 0}, {1609, 16, 0}, {1628, 16, 0}, {1653, 16, 0}, {1672, 16, 0}, {1697, 16, 0}, {1716, 16, 0}, {1741, 16, 0}, {1760, 16, 0}, {1785, 16, 0}, {1804, 16, 0}, {1829, 16, 0}, {1848, 16, 0}, {1873, 16, 0}, {1892, 16, 0}, {1917, 16, 0}, {1936, 16, 0}, {1961, 16, 0}, {1980, 16, 0}, {2005, 16, 0}, {2024, 16, 0}, {2049, 16, 0}, {2068, 16, 0}, {2093, 16, 0}, {2112, 16, 0}, {2137, 16, 0}, {2156, 16, 0}, {2181, 16, 0}, {2200, 16, 0}, {2225, 16, 0}, {2244, 16, 0}, {2269, 16, 0}, {2288, 16, 0}, {2313, 16, 0}, {2332, 16, 0}, {2357, 16, 0}, {2376, 16, 0}, {2401, 16, 0}, {2420, 16, 0}, {2445, 16, 0}, {2464, 16, 0}, {2489, 16, 0}, {2508, 16, 0}, {2533, 16, 0}, {2552, 16, 0}, {2577, 16, 0}, {2596, 16, 0}, {2621, 16, 0}, {2640, 16, 0}, {2665, 16, 0}, {2684, 16, 0}, {2709, 16, 0}, {2728, 16, 0}, {2753, 16, 0}, {2772, 16, 0}, {2797, 16, 0}, {2816, 16, 0}, {2841, 16, 0}};
-static const long run_lengths[] = {520};
-#define run_types ((MPI_Datatype[]){MPI_INT})
+#define BOUNDS 2
+
+/* The type map in packing order, by the bounds that this library gives the parts of the datatype: displacement, bytes, and whether these are x87's
+ * long doubles. */
+struct entry {
+    long at, bytes, padded;
+    MPI_Datatype type;
+};
+static struct entry *map;
+static long ENTRIES, SIZE, LOW, HIGH, OVERLAPS;
+static long extents[BOUNDS];
+
+static void bounds(int node, MPI_Datatype t)
+{
+    MPI_Aint lb, extent;
+    CALL(MPI_Type_get_extent(t, &lb, &extent));
+    extents[node] = extent;
+}
+
+static void entry(long at, long bytes, long padded, MPI_Datatype type)
+{
+    if (!(ENTRIES & (ENTRIES + 1)))
+        map = realloc(map, (2 * ENTRIES + 2) * sizeof *map);
+    struct entry e = {at, bytes, padded, type};
+    map[ENTRIES++] = e;
+    SIZE += bytes;
+    LOW = at < LOW ? at : LOW;
+    HIGH = at + bytes > HIGH ? at + bytes : HIGH;
+}
+
+static void walk0(long at)
+{
+    entry(at + 0, 4, 0, MPI_INT);
+}
+
+static void walk1(long at)
+{
+    static const long where[] = {-124, 1}, copies[] = {4, 4};
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk0(at + where[i] * 1 + j * extents[0]);
+}
+
+#define WALK walk1
+
+#define ELEMENTS ENTRIES
+#define INSTANCE (COUNT ? ENTRIES / COUNT : 0)
+#define LENGTH (HIGH - LOW)
+
+/* The map of n instances. */
+static void instances(long n)
+{
+    map = NULL;
+    ENTRIES = SIZE = LOW = HIGH = OVERLAPS = 0;
+    for (long i = 0; i < n; i++)
+        WALK(i * extents[BOUNDS - 1]);
+    char *mapped = calloc(LENGTH + 1, 1);
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e].bytes; i++)
+            OVERLAPS |= mapped[map[e].at - LOW + i]++ > 0;
+    free(mapped);
+}
 
 /* Byte i of a pattern. */
 static unsigned char pattern(unsigned long long seed, unsigned long long i)
@@ -54,7 +104,6 @@ static unsigned char pattern(unsigned long long seed, unsigned long long i)
 }
 
 /* Memory from displacement LOW to HIGH, displacement 0 on a multiple of 16, with guards of 64 bytes. */
-#define LENGTH (HIGH - LOW)
 static unsigned char *memory(unsigned long long seed)
 {
     unsigned char *all = malloc(LENGTH + 160);
@@ -68,9 +117,9 @@ static unsigned char *memory(unsigned long long seed)
 }
 
 /* Whether byte i of an entry belongs to its value: x87's long double has ten of sixteen. */
-static int is_value(long entry, long i)
+static int is_value(long e, long i)
 {
-    return !map[entry][2] || i % 16 < 10;
+    return !map[e].padded || i % 16 < 10;
 }
 
 /* What a stream of the map holds, by its definition. */
@@ -79,8 +128,8 @@ static unsigned char *gathered(const unsigned char *user)
     unsigned char *stream = malloc(SIZE + 1);
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++)
-            stream[at++] = user[map[e][0] + i];
+        for (long i = 0; i < map[e].bytes; i++)
+            stream[at++] = user[map[e].at + i];
     return stream;
 }
 
@@ -89,15 +138,15 @@ static void scatter(const unsigned char *stream, long n, unsigned char *user)
 {
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1] && at < n; i++)
-            user[map[e][0] + i] = stream[at++];
+        for (long i = 0; i < map[e].bytes && at < n; i++)
+            user[map[e].at + i] = stream[at++];
 }
 
 static void same_stream(const char *what, const unsigned char *expected, const unsigned char *got)
 {
     long at = 0;
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++, at++)
+        for (long i = 0; i < map[e].bytes; i++, at++)
             if (expected[at] != got[at] && is_value(e, i)) {
                 printf("%s: byte %ld of the stream: expected %#04x, got %#04x\n", what, at, expected[at], got[at]);
                 bad = 1;
@@ -110,8 +159,8 @@ static void same_memory(const char *what, const unsigned char *expected, const u
     unsigned char *matters = malloc(LENGTH + 1);
     memset(matters, 1, LENGTH + 1);
     for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e][1]; i++)
-            matters[map[e][0] + i - LOW] = is_value(e, i);
+        for (long i = 0; i < map[e].bytes; i++)
+            matters[map[e].at + i - LOW] = is_value(e, i);
     for (long i = LOW - 64; i < HIGH + 64; i++) {
         int inside = i >= LOW && i < HIGH;
         if ((inside && expected[i] != got[i] && matters[i - LOW]) || (!inside && got[i] != 0xa5)) {
@@ -126,19 +175,17 @@ static void same_memory(const char *what, const unsigned char *expected, const u
 /* The first n elements of the map, one after the other. */
 static MPI_Datatype flat(long n)
 {
-    int lengths[RUNS];
-    MPI_Aint at[RUNS];
-    MPI_Datatype types[RUNS], t;
-    long runs = 0, next = 0;
-    for (long r = 0; r < RUNS && n > 0; r++) {
-        int size;
-        lengths[r] = run_lengths[r] < n ? run_lengths[r] : n;
-        types[r] = run_types[r];
-        at[r] = next;
-        MPI_Type_size(types[r], &size);
-        next += (long)size * lengths[r];
-        n -= lengths[r];
-        runs = r + 1;
+    int *lengths = malloc((n + 1) * sizeof *lengths), runs = 0;
+    MPI_Aint *at = malloc((n + 1) * sizeof *at), next = 0;
+    MPI_Datatype *types = malloc((n + 1) * sizeof *types), t;
+    for (long e = 0; e < n; e++) {
+        if (!runs || types[runs - 1] != map[e].type) {
+            lengths[runs] = 0;
+            at[runs] = next;
+            types[runs++] = map[e].type;
+        }
+        lengths[runs - 1]++;
+        next += map[e].bytes;
     }
     CALL(MPI_Type_create_struct(runs, lengths, at, types, &t));
     CALL(MPI_Type_commit(&t));
@@ -156,10 +203,13 @@ static unsigned char *stream_of(unsigned long long seed)
 static MPI_Datatype build(void)
 {
     MPI_Datatype t1;
-    CALL(MPI_Type_create_hindexed(2, (int[]){4, 4}, (MPI_Aint[]){0, 25}, MPI_INT, &t1));
+    CALL(MPI_Type_create_hindexed(2, (int[]){4, 4}, (MPI_Aint[]){-124, 1}, MPI_INT, &t1));
+    bounds(0, MPI_INT);
+    bounds(1, t1);
     return t1;
 }
 #define COMMIT 1
+#define MAP instances(COUNT)
 
 /* To oneself: the datatype to values one after the other, these to the datatype, the datatype to itself. */
 static void check(MPI_Datatype t)
@@ -197,6 +247,7 @@ int main(int argc, char **argv)
     MPI_Datatype t = build();
     if (COMMIT)
         CALL(MPI_Type_commit(&t));
+    MAP;
     check(t);
     puts(bad ? "wrong" : "right");
     fflush(stdout);

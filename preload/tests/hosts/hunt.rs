@@ -1,5 +1,5 @@
 //! `ddtc check --mpi` on every host, and on a library with one planted fault for every check and for every way to end a worker.
-//! Planted faults beside those of every host: `planted.rs`.
+//! Planted faults beside those of every host: `planted.rs`; the programs of findings on other hosts: `published.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;

@@ -17,6 +17,7 @@ mod left;
 mod messages;
 mod planted;
 mod programs;
+mod published;
 mod reduce;
 mod setup;
 mod suite;

@@ -1,0 +1,175 @@
+/*
+ * bounds.dies.depth-32.large: intel 2021.18.1
+ * 2 of let t0 = dup(contiguous(1,struct([1],[0],[hindexed([0,1],[5,-3],contiguous(1,struct([1],[0],[vector(1,1,7,dup(hindexed([0,1],[5,-2],struct([1],[0],[hindexed([0,1],[5,4],dup(vector(1,1,7,struct([1],[0],[resized(-1,1920,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,1],struct([1],[0],[dup(vector(1,1,7,dup(vector(1,1,7,dup(vector(1,1,7,vector(1,1,7,dup(vector(1,1,7,struct([1],[0],[contiguous(1,indexed_block(1,[0],contiguous(1,vector(1,1,7,indexed_block(1,[0],vector(1,1,7,hindexed([0,1],[5,-2],resized(0,1920,resized(0,1920,vector(1,1,7,dup(subarray([5,48,1],[2,39,1],[2,2,0],C,subarray([4,2],[1,1],[1,1],C,byte)))))))))))))]))))))))))])))))]))))]))))])))]))); struct([3,3,0,5,4],[-926,654,-804,-377,246],[t0,t0,t0,byte,byte])
+ * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
+ * expected: the calls return
+ * got: the process ends by SIGABRT: free(): invalid next size (normal)
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int bad;
+
+/* A legal call. */
+#define CALL(call)                                                           \
+    do {                                                                     \
+        int code = (call), class = code;                                     \
+        if (code != MPI_SUCCESS) {                                           \
+            MPI_Error_class(code, &class);                                   \
+            printf("expected MPI_SUCCESS, got class %d: %s\n", class, #call); \
+            exit(1);                                                         \
+        }                                                                    \
+    } while (0)
+
+static void same(const char *what, long long expected, long long got)
+{
+    if (expected != got) {
+        printf("%s: expected %lld, got %lld\n", what, expected, got);
+        bad = 1;
+    }
+}
+
+static MPI_Datatype build(void)
+{
+    MPI_Datatype t1;
+    CALL(MPI_Type_create_subarray_c(2, (MPI_Count[]){4, 2}, (MPI_Count[]){1, 1}, (MPI_Count[]){1, 1}, MPI_ORDER_C, MPI_BYTE, &t1));
+    MPI_Datatype t2;
+    CALL(MPI_Type_create_subarray_c(3, (MPI_Count[]){5, 48, 1}, (MPI_Count[]){2, 39, 1}, (MPI_Count[]){2, 2, 0}, MPI_ORDER_C, t1, &t2));
+    MPI_Datatype t3;
+    CALL(MPI_Type_dup(t2, &t3));
+    MPI_Datatype t4;
+    CALL(MPI_Type_vector_c(1, 1, 7, t3, &t4));
+    MPI_Datatype t5;
+    CALL(MPI_Type_create_resized_c(t4, 0, 1920, &t5));
+    MPI_Datatype t6;
+    CALL(MPI_Type_create_resized_c(t5, 0, 1920, &t6));
+    MPI_Datatype t7;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, -2}, t6, &t7));
+    MPI_Datatype t8;
+    CALL(MPI_Type_vector_c(1, 1, 7, t7, &t8));
+    MPI_Datatype t9;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t8, &t9));
+    MPI_Datatype t10;
+    CALL(MPI_Type_vector_c(1, 1, 7, t9, &t10));
+    MPI_Datatype t11;
+    CALL(MPI_Type_contiguous_c(1, t10, &t11));
+    MPI_Datatype t12;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t11, &t12));
+    MPI_Datatype t13;
+    CALL(MPI_Type_contiguous_c(1, t12, &t13));
+    MPI_Datatype t14;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t13}, &t14));
+    MPI_Datatype t15;
+    CALL(MPI_Type_vector_c(1, 1, 7, t14, &t15));
+    MPI_Datatype t16;
+    CALL(MPI_Type_dup(t15, &t16));
+    MPI_Datatype t17;
+    CALL(MPI_Type_vector_c(1, 1, 7, t16, &t17));
+    MPI_Datatype t18;
+    CALL(MPI_Type_vector_c(1, 1, 7, t17, &t18));
+    MPI_Datatype t19;
+    CALL(MPI_Type_dup(t18, &t19));
+    MPI_Datatype t20;
+    CALL(MPI_Type_vector_c(1, 1, 7, t19, &t20));
+    MPI_Datatype t21;
+    CALL(MPI_Type_dup(t20, &t21));
+    MPI_Datatype t22;
+    CALL(MPI_Type_vector_c(1, 1, 7, t21, &t22));
+    MPI_Datatype t23;
+    CALL(MPI_Type_dup(t22, &t23));
+    MPI_Datatype t24;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t23}, &t24));
+    MPI_Datatype t25;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, 1}, t24, &t25));
+    MPI_Datatype t26;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t25, &t26));
+    MPI_Datatype t27;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t26, &t27));
+    MPI_Datatype t28;
+    CALL(MPI_Type_create_resized_c(t27, -1, 1920, &t28));
+    MPI_Datatype t29;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t28}, &t29));
+    MPI_Datatype t30;
+    CALL(MPI_Type_vector_c(1, 1, 7, t29, &t30));
+    MPI_Datatype t31;
+    CALL(MPI_Type_dup(t30, &t31));
+    MPI_Datatype t32;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, 4}, t31, &t32));
+    MPI_Datatype t33;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t32}, &t33));
+    MPI_Datatype t34;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, -2}, t33, &t34));
+    MPI_Datatype t35;
+    CALL(MPI_Type_dup(t34, &t35));
+    MPI_Datatype t36;
+    CALL(MPI_Type_vector_c(1, 1, 7, t35, &t36));
+    MPI_Datatype t37;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t36}, &t37));
+    MPI_Datatype t38;
+    CALL(MPI_Type_contiguous_c(1, t37, &t38));
+    MPI_Datatype t39;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, -3}, t38, &t39));
+    MPI_Datatype t40;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t39}, &t40));
+    MPI_Datatype t41;
+    CALL(MPI_Type_contiguous_c(1, t40, &t41));
+    MPI_Datatype t42;
+    CALL(MPI_Type_dup(t41, &t42));
+    MPI_Datatype t43;
+    CALL(MPI_Type_create_struct_c(5, (MPI_Count[]){3, 3, 0, 5, 4}, (MPI_Count[]){-926, 654, -804, -377, 246}, (MPI_Datatype[]){t42, t42, t42, MPI_BYTE, MPI_BYTE}, &t43));
+    return t43;
+}
+
+#define CHECK_SIZE 0
+#define CHECK_SMALL_SIZE 0
+#define CHECK_BOUNDS 0
+#define CHECK_TRUE_BOUNDS 0
+#define WANT_SIZE 477
+#define WANT_LB (-928)
+#define WANT_EXTENT 7340
+#define WANT_TRUE_LB (-377)
+#define WANT_TRUE_EXTENT 6345
+#define COMMIT 0
+#define MAP (void)0
+
+static void check(MPI_Datatype t)
+{
+    MPI_Count size;
+    MPI_Aint lb, extent;
+    CALL(MPI_Type_size_x(t, &size));
+    if (CHECK_SIZE)
+        same("size", WANT_SIZE, size);
+    CALL(MPI_Type_get_extent(t, &lb, &extent));
+    if (CHECK_BOUNDS) {
+        same("lower bound", WANT_LB, lb);
+        same("extent", WANT_EXTENT, extent);
+    }
+    CALL(MPI_Type_get_true_extent(t, &lb, &extent));
+    if (CHECK_TRUE_BOUNDS) {
+        same("true lower bound", WANT_TRUE_LB, lb);
+        same("true extent", WANT_TRUE_EXTENT, extent);
+    }
+    int small;
+    CALL(MPI_Type_size(t, &small));
+    if (CHECK_SMALL_SIZE)
+        same("size as an int", MPI_UNDEFINED, small);
+}
+
+int main(int argc, char **argv)
+{
+    CALL(MPI_Init(&argc, &argv));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Datatype t = build();
+    if (COMMIT)
+        CALL(MPI_Type_commit(&t));
+    MAP;
+    check(t);
+    puts(bad ? "wrong" : "right");
+    fflush(stdout);
+    MPI_Finalize();
+    return bad;
+}

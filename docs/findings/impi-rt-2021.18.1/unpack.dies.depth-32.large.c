@@ -1,0 +1,665 @@
+/*
+ * unpack.dies.depth-32.large: intel 2021.18.1
+ * 1 of subarray([1,1,1],[1,1,1],[0,0,0],Fortran,vector(1,1,2,contiguous(1,contiguous(1,dup(struct([1],[0],[vector(1,1,7,contiguous(1,dup(struct([1],[0],[contiguous(1,vector(1,1,7,vector(1,1,7,vector(1,1,7,struct([1],[0],[resized(0,1802,indexed_block(1,[0],hindexed([0,1],[5,-3],struct([1],[0],[struct([1],[0],[struct([1],[0],[vector(1,1,7,indexed_block(1,[0],vector(1,1,7,resized(3,1802,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,1],dup(indexed_block(1,[0],indexed_block(1,[0],indexed_block(1,[0],vector(1,1,7,contiguous(1,vector(1,1,7,vector(1,1,7,struct([1],[0],[contiguous(1,vector(1,1,7,contiguous(1,hindexed([0,1],[5,1],hindexed([0,1],[5,1],vector(1,106,109,resized(0,17,float)))))))]))))))))))))))))])])]))))])))))]))))]))))))
+ * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
+ * expected: the calls return
+ * got: the process ends by SIGABRT: free(): invalid next size (normal)
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int bad;
+
+/* A legal call. */
+#define CALL(call)                                                           \
+    do {                                                                     \
+        int code = (call), class = code;                                     \
+        if (code != MPI_SUCCESS) {                                           \
+            MPI_Error_class(code, &class);                                   \
+            printf("expected MPI_SUCCESS, got class %d: %s\n", class, #call); \
+            exit(1);                                                         \
+        }                                                                    \
+    } while (0)
+
+static void same(const char *what, long long expected, long long got)
+{
+    if (expected != got) {
+        printf("%s: expected %lld, got %lld\n", what, expected, got);
+        bad = 1;
+    }
+}
+
+#define COUNT 1
+#define BOUNDS 45
+
+/* The type map in packing order, by the bounds that this library gives the parts of the datatype: displacement, bytes, and whether these are x87's
+ * long doubles. */
+struct entry {
+    long at, bytes, padded;
+    MPI_Datatype type;
+};
+static struct entry *map;
+static long ENTRIES, SIZE, LOW, HIGH, OVERLAPS;
+static long extents[BOUNDS];
+
+static void bounds(int node, MPI_Datatype t)
+{
+    MPI_Aint lb, extent;
+    CALL(MPI_Type_get_extent(t, &lb, &extent));
+    extents[node] = extent;
+}
+
+static void entry(long at, long bytes, long padded, MPI_Datatype type)
+{
+    if (!(ENTRIES & (ENTRIES + 1)))
+        map = realloc(map, (2 * ENTRIES + 2) * sizeof *map);
+    struct entry e = {at, bytes, padded, type};
+    map[ENTRIES++] = e;
+    SIZE += bytes;
+    LOW = at < LOW ? at : LOW;
+    HIGH = at + bytes > HIGH ? at + bytes : HIGH;
+}
+
+static void walk0(long at)
+{
+    entry(at + 0, 4, 0, MPI_FLOAT);
+}
+
+static void walk1(long at)
+{
+    walk0(at);
+}
+
+static void walk2(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 106; j++)
+            walk1(at + i * 109 * extents[1] + j * extents[1]);
+}
+
+static void walk3(long at)
+{
+    static const long where[] = {5, 1}, copies[] = {0, 1};
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk2(at + where[i] * 1 + j * extents[2]);
+}
+
+static void walk4(long at)
+{
+    static const long where[] = {5, 1}, copies[] = {0, 1};
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk3(at + where[i] * 1 + j * extents[3]);
+}
+
+static void walk5(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk4(at + i * 0 * 1 + j * extents[4]);
+}
+
+static void walk6(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk5(at + i * 7 * extents[5] + j * extents[5]);
+}
+
+static void walk7(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk6(at + i * 0 * 1 + j * extents[6]);
+}
+
+static void walk8(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk7(at + 0 + j * extents[7]);
+}
+
+static void walk9(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk8(at + i * 7 * extents[8] + j * extents[8]);
+}
+
+static void walk10(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk9(at + i * 7 * extents[9] + j * extents[9]);
+}
+
+static void walk11(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk10(at + i * 0 * 1 + j * extents[10]);
+}
+
+static void walk12(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk11(at + i * 7 * extents[11] + j * extents[11]);
+}
+
+static void walk13(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk12(at + where[i] * extents[12] + j * extents[12]);
+}
+
+static void walk14(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk13(at + where[i] * extents[13] + j * extents[13]);
+}
+
+static void walk15(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk14(at + where[i] * extents[14] + j * extents[14]);
+}
+
+static void walk16(long at)
+{
+    walk15(at);
+}
+
+static void walk17(long at)
+{
+    static const long where[] = {5, 1}, copies[] = {0, 1};
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk16(at + where[i] * 1 + j * extents[16]);
+}
+
+static void walk18(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk17(at + where[i] * extents[17] + j * extents[17]);
+}
+
+static void walk19(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk18(at + where[i] * extents[18] + j * extents[18]);
+}
+
+static void walk20(long at)
+{
+    walk19(at);
+}
+
+static void walk21(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk20(at + i * 7 * extents[20] + j * extents[20]);
+}
+
+static void walk22(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk21(at + where[i] * extents[21] + j * extents[21]);
+}
+
+static void walk23(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk22(at + i * 7 * extents[22] + j * extents[22]);
+}
+
+static void walk24(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk23(at + 0 + j * extents[23]);
+}
+
+static void walk25(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk24(at + 0 + j * extents[24]);
+}
+
+static void walk26(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk25(at + 0 + j * extents[25]);
+}
+
+static void walk27(long at)
+{
+    static const long where[] = {5, -3}, copies[] = {0, 1};
+    for (long i = 0; i < 2; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk26(at + where[i] * 1 + j * extents[26]);
+}
+
+static void walk28(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk27(at + where[i] * extents[27] + j * extents[27]);
+}
+
+static void walk29(long at)
+{
+    walk28(at);
+}
+
+static void walk30(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk29(at + 0 + j * extents[29]);
+}
+
+static void walk31(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk30(at + i * 7 * extents[30] + j * extents[30]);
+}
+
+static void walk32(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk31(at + i * 7 * extents[31] + j * extents[31]);
+}
+
+static void walk33(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk32(at + i * 7 * extents[32] + j * extents[32]);
+}
+
+static void walk34(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk33(at + i * 0 * 1 + j * extents[33]);
+}
+
+static void walk35(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk34(at + 0 + j * extents[34]);
+}
+
+static void walk36(long at)
+{
+    walk35(at);
+}
+
+static void walk37(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk36(at + i * 0 * 1 + j * extents[36]);
+}
+
+static void walk38(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk37(at + i * 7 * extents[37] + j * extents[37]);
+}
+
+static void walk39(long at)
+{
+    for (long j = 0; j < 1; j++)
+        walk38(at + 0 + j * extents[38]);
+}
+
+static void walk40(long at)
+{
+    walk39(at);
+}
+
+static void walk41(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk40(at + i * 0 * 1 + j * extents[40]);
+}
+
+static void walk42(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk41(at + i * 0 * 1 + j * extents[41]);
+}
+
+static void walk43(long at)
+{
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < 1; j++)
+            walk42(at + i * 2 * extents[42] + j * extents[42]);
+}
+
+static void walk44(long at)
+{
+    static const long where[] = {0}, copies[] = {1};
+    for (long i = 0; i < 1; i++)
+        for (long j = 0; j < copies[i]; j++)
+            walk43(at + where[i] * extents[43] + j * extents[43]);
+}
+
+#define WALK walk44
+
+#define ELEMENTS ENTRIES
+#define INSTANCE (COUNT ? ENTRIES / COUNT : 0)
+#define LENGTH (HIGH - LOW)
+
+/* The map of n instances. */
+static void instances(long n)
+{
+    map = NULL;
+    ENTRIES = SIZE = LOW = HIGH = OVERLAPS = 0;
+    for (long i = 0; i < n; i++)
+        WALK(i * extents[BOUNDS - 1]);
+    char *mapped = calloc(LENGTH + 1, 1);
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e].bytes; i++)
+            OVERLAPS |= mapped[map[e].at - LOW + i]++ > 0;
+    free(mapped);
+}
+
+/* Byte i of a pattern. */
+static unsigned char pattern(unsigned long long seed, unsigned long long i)
+{
+    unsigned long long mixed = (i / 8 + 1 + (seed << 32)) * 0x9e3779b97f4a7c15ull;
+    return (unsigned char)((mixed ^ (mixed >> 29)) >> (i % 8 * 8));
+}
+
+/* Memory from displacement LOW to HIGH, displacement 0 on a multiple of 16, with guards of 64 bytes. */
+static unsigned char *memory(unsigned long long seed)
+{
+    unsigned char *all = malloc(LENGTH + 160);
+    unsigned char *low = all + 64;
+    while ((uintptr_t)(low - LOW) % 16)
+        low++;
+    memset(all, 0xa5, LENGTH + 160);
+    for (long i = 0; i < LENGTH; i++)
+        low[i] = pattern(seed, i);
+    return low - LOW;
+}
+
+/* Whether byte i of an entry belongs to its value: x87's long double has ten of sixteen. */
+static int is_value(long e, long i)
+{
+    return !map[e].padded || i % 16 < 10;
+}
+
+/* What a stream of the map holds, by its definition. */
+static unsigned char *gathered(const unsigned char *user)
+{
+    unsigned char *stream = malloc(SIZE + 1);
+    long at = 0;
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e].bytes; i++)
+            stream[at++] = user[map[e].at + i];
+    return stream;
+}
+
+/* The first n bytes of a stream into memory, by the definition. */
+static void scatter(const unsigned char *stream, long n, unsigned char *user)
+{
+    long at = 0;
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e].bytes && at < n; i++)
+            user[map[e].at + i] = stream[at++];
+}
+
+static void same_stream(const char *what, const unsigned char *expected, const unsigned char *got)
+{
+    long at = 0;
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e].bytes; i++, at++)
+            if (expected[at] != got[at] && is_value(e, i)) {
+                printf("%s: byte %ld of the stream: expected %#04x, got %#04x\n", what, at, expected[at], got[at]);
+                bad = 1;
+                return;
+            }
+}
+
+static void same_memory(const char *what, const unsigned char *expected, const unsigned char *got)
+{
+    unsigned char *matters = malloc(LENGTH + 1);
+    memset(matters, 1, LENGTH + 1);
+    for (long e = 0; e < ENTRIES; e++)
+        for (long i = 0; i < map[e].bytes; i++)
+            matters[map[e].at + i - LOW] = is_value(e, i);
+    for (long i = LOW - 64; i < HIGH + 64; i++) {
+        int inside = i >= LOW && i < HIGH;
+        if ((inside && expected[i] != got[i] && matters[i - LOW]) || (!inside && got[i] != 0xa5)) {
+            printf("%s: byte at displacement %ld: expected %#04x, got %#04x\n", what, i, inside ? expected[i] : 0xa5, got[i]);
+            bad = 1;
+            break;
+        }
+    }
+    free(matters);
+}
+
+/* The first n elements of the map, one after the other. */
+static MPI_Datatype flat(long n)
+{
+    int *lengths = malloc((n + 1) * sizeof *lengths), runs = 0;
+    MPI_Aint *at = malloc((n + 1) * sizeof *at), next = 0;
+    MPI_Datatype *types = malloc((n + 1) * sizeof *types), t;
+    for (long e = 0; e < n; e++) {
+        if (!runs || types[runs - 1] != map[e].type) {
+            lengths[runs] = 0;
+            at[runs] = next;
+            types[runs++] = map[e].type;
+        }
+        lengths[runs - 1]++;
+        next += map[e].bytes;
+    }
+    CALL(MPI_Type_create_struct(runs, lengths, at, types, &t));
+    CALL(MPI_Type_commit(&t));
+    return t;
+}
+
+static unsigned char *stream_of(unsigned long long seed)
+{
+    unsigned char *stream = malloc(SIZE + 64);
+    for (long i = 0; i < SIZE; i++)
+        stream[i] = pattern(seed, i);
+    return stream;
+}
+
+static MPI_Datatype build(void)
+{
+    MPI_Datatype t1;
+    CALL(MPI_Type_create_resized_c(MPI_FLOAT, 0, 17, &t1));
+    MPI_Datatype t2;
+    CALL(MPI_Type_vector_c(1, 106, 109, t1, &t2));
+    MPI_Datatype t3;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, 1}, t2, &t3));
+    MPI_Datatype t4;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, 1}, t3, &t4));
+    MPI_Datatype t5;
+    CALL(MPI_Type_contiguous_c(1, t4, &t5));
+    MPI_Datatype t6;
+    CALL(MPI_Type_vector_c(1, 1, 7, t5, &t6));
+    MPI_Datatype t7;
+    CALL(MPI_Type_contiguous_c(1, t6, &t7));
+    MPI_Datatype t8;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t7}, &t8));
+    MPI_Datatype t9;
+    CALL(MPI_Type_vector_c(1, 1, 7, t8, &t9));
+    MPI_Datatype t10;
+    CALL(MPI_Type_vector_c(1, 1, 7, t9, &t10));
+    MPI_Datatype t11;
+    CALL(MPI_Type_contiguous_c(1, t10, &t11));
+    MPI_Datatype t12;
+    CALL(MPI_Type_vector_c(1, 1, 7, t11, &t12));
+    MPI_Datatype t13;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t12, &t13));
+    MPI_Datatype t14;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t13, &t14));
+    MPI_Datatype t15;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t14, &t15));
+    MPI_Datatype t16;
+    CALL(MPI_Type_dup(t15, &t16));
+    MPI_Datatype t17;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, 1}, t16, &t17));
+    MPI_Datatype t18;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t17, &t18));
+    MPI_Datatype t19;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t18, &t19));
+    MPI_Datatype t20;
+    CALL(MPI_Type_create_resized_c(t19, 3, 1802, &t20));
+    MPI_Datatype t21;
+    CALL(MPI_Type_vector_c(1, 1, 7, t20, &t21));
+    MPI_Datatype t22;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t21, &t22));
+    MPI_Datatype t23;
+    CALL(MPI_Type_vector_c(1, 1, 7, t22, &t23));
+    MPI_Datatype t24;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t23}, &t24));
+    MPI_Datatype t25;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t24}, &t25));
+    MPI_Datatype t26;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t25}, &t26));
+    MPI_Datatype t27;
+    CALL(MPI_Type_create_hindexed_c(2, (MPI_Count[]){0, 1}, (MPI_Count[]){5, -3}, t26, &t27));
+    MPI_Datatype t28;
+    CALL(MPI_Type_create_indexed_block_c(1, 1, (MPI_Count[]){0}, t27, &t28));
+    MPI_Datatype t29;
+    CALL(MPI_Type_create_resized_c(t28, 0, 1802, &t29));
+    MPI_Datatype t30;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t29}, &t30));
+    MPI_Datatype t31;
+    CALL(MPI_Type_vector_c(1, 1, 7, t30, &t31));
+    MPI_Datatype t32;
+    CALL(MPI_Type_vector_c(1, 1, 7, t31, &t32));
+    MPI_Datatype t33;
+    CALL(MPI_Type_vector_c(1, 1, 7, t32, &t33));
+    MPI_Datatype t34;
+    CALL(MPI_Type_contiguous_c(1, t33, &t34));
+    MPI_Datatype t35;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t34}, &t35));
+    MPI_Datatype t36;
+    CALL(MPI_Type_dup(t35, &t36));
+    MPI_Datatype t37;
+    CALL(MPI_Type_contiguous_c(1, t36, &t37));
+    MPI_Datatype t38;
+    CALL(MPI_Type_vector_c(1, 1, 7, t37, &t38));
+    MPI_Datatype t39;
+    CALL(MPI_Type_create_struct_c(1, (MPI_Count[]){1}, (MPI_Count[]){0}, (MPI_Datatype[]){t38}, &t39));
+    MPI_Datatype t40;
+    CALL(MPI_Type_dup(t39, &t40));
+    MPI_Datatype t41;
+    CALL(MPI_Type_contiguous_c(1, t40, &t41));
+    MPI_Datatype t42;
+    CALL(MPI_Type_contiguous_c(1, t41, &t42));
+    MPI_Datatype t43;
+    CALL(MPI_Type_vector_c(1, 1, 2, t42, &t43));
+    MPI_Datatype t44;
+    CALL(MPI_Type_create_subarray_c(3, (MPI_Count[]){1, 1, 1}, (MPI_Count[]){1, 1, 1}, (MPI_Count[]){0, 0, 0}, MPI_ORDER_FORTRAN, t43, &t44));
+    bounds(0, MPI_FLOAT);
+    bounds(1, t1);
+    bounds(2, t2);
+    bounds(3, t3);
+    bounds(4, t4);
+    bounds(5, t5);
+    bounds(6, t6);
+    bounds(7, t7);
+    bounds(8, t8);
+    bounds(9, t9);
+    bounds(10, t10);
+    bounds(11, t11);
+    bounds(12, t12);
+    bounds(13, t13);
+    bounds(14, t14);
+    bounds(15, t15);
+    bounds(16, t16);
+    bounds(17, t17);
+    bounds(18, t18);
+    bounds(19, t19);
+    bounds(20, t20);
+    bounds(21, t21);
+    bounds(22, t22);
+    bounds(23, t23);
+    bounds(24, t24);
+    bounds(25, t25);
+    bounds(26, t26);
+    bounds(27, t27);
+    bounds(28, t28);
+    bounds(29, t29);
+    bounds(30, t30);
+    bounds(31, t31);
+    bounds(32, t32);
+    bounds(33, t33);
+    bounds(34, t34);
+    bounds(35, t35);
+    bounds(36, t36);
+    bounds(37, t37);
+    bounds(38, t38);
+    bounds(39, t39);
+    bounds(40, t40);
+    bounds(41, t41);
+    bounds(42, t42);
+    bounds(43, t43);
+    bounds(44, t44);
+    return t44;
+}
+#define COMMIT 1
+#define MAP instances(COUNT)
+
+/* The values are packed from a place where they stand one after the other, and unpacked by the datatype. */
+static void check(MPI_Datatype t)
+{
+    unsigned char *values = stream_of(2), *to = memory(3), *want = memory(3), *stream = malloc(2 * SIZE + 64);
+    MPI_Datatype line = flat(ELEMENTS);
+    int position = 0, end;
+    CALL(MPI_Pack(values, 1, line, stream, 2 * SIZE + 64, &position, MPI_COMM_SELF));
+    end = position;
+    position = 0;
+    CALL(MPI_Unpack(stream, end, &position, to, COUNT, t, MPI_COMM_SELF));
+    same("position after unpacking", end, position);
+    scatter(values, SIZE, want);
+    same_memory("unpacked", want, to);
+}
+
+int main(int argc, char **argv)
+{
+    CALL(MPI_Init(&argc, &argv));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Datatype t = build();
+    if (COMMIT)
+        CALL(MPI_Type_commit(&t));
+    MAP;
+    check(t);
+    puts(bad ? "wrong" : "right");
+    fflush(stdout);
+    MPI_Finalize();
+    return bad;
+}

@@ -1,0 +1,198 @@
+/*
+ * decode.dies.depth-32: intel 2021.18.1
+ * 2 of subarray([14,1,1],[1,1,1],[4,0,0],C,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,-1],vector(1,1,7,struct([1],[0],[resized(-182,392,resized(-182,392,resized(-182,392,struct([1],[0],[contiguous(1,indexed_block(1,[0],contiguous(1,struct([1],[0],[contiguous(1,vector(1,1,7,vector(1,1,7,dup(vector(1,1,7,hindexed([0,1],[5,1],resized(-183,392,dup(struct([1],[0],[indexed_block(1,[0],contiguous(1,dup(vector(1,1,7,contiguous(1,hindexed([0,1],[5,-2],vector(1,1,7,vector(1,1,7,contiguous(1,resized(-181,392,hindexed([0,1],[5,2],indexed_block(1,[0],hindexed([0,1],[5,-1],vector(1,1,7,hindexed([0,1],[5,1],hindexed([0,1],[5,3],vector(1,1,7,indexed_block(1,[0],indexed_block(24,[1,-24],struct([2],[6],[int]))))))))))))))))))))])))))))))]))))]))))]))))))
+ * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
+ * expected: the calls return
+ * got: the process ends by SIGABRT: free(): invalid next size (normal)
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int bad;
+
+/* A legal call. */
+#define CALL(call)                                                           \
+    do {                                                                     \
+        int code = (call), class = code;                                     \
+        if (code != MPI_SUCCESS) {                                           \
+            MPI_Error_class(code, &class);                                   \
+            printf("expected MPI_SUCCESS, got class %d: %s\n", class, #call); \
+            exit(1);                                                         \
+        }                                                                    \
+    } while (0)
+
+static void same(const char *what, long long expected, long long got)
+{
+    if (expected != got) {
+        printf("%s: expected %lld, got %lld\n", what, expected, got);
+        bad = 1;
+    }
+}
+
+static MPI_Datatype build(void)
+{
+    MPI_Datatype t1;
+    CALL(MPI_Type_create_struct(1, (int[]){2}, (MPI_Aint[]){6}, (MPI_Datatype[]){MPI_INT}, &t1));
+    MPI_Datatype t2;
+    CALL(MPI_Type_create_indexed_block(2, 24, (int[]){1, -24}, t1, &t2));
+    MPI_Datatype t3;
+    CALL(MPI_Type_create_indexed_block(1, 1, (int[]){0}, t2, &t3));
+    MPI_Datatype t4;
+    CALL(MPI_Type_vector(1, 1, 7, t3, &t4));
+    MPI_Datatype t5;
+    CALL(MPI_Type_create_hindexed(2, (int[]){0, 1}, (MPI_Aint[]){5, 3}, t4, &t5));
+    MPI_Datatype t6;
+    CALL(MPI_Type_create_hindexed(2, (int[]){0, 1}, (MPI_Aint[]){5, 1}, t5, &t6));
+    MPI_Datatype t7;
+    CALL(MPI_Type_vector(1, 1, 7, t6, &t7));
+    MPI_Datatype t8;
+    CALL(MPI_Type_create_hindexed(2, (int[]){0, 1}, (MPI_Aint[]){5, -1}, t7, &t8));
+    MPI_Datatype t9;
+    CALL(MPI_Type_create_indexed_block(1, 1, (int[]){0}, t8, &t9));
+    MPI_Datatype t10;
+    CALL(MPI_Type_create_hindexed(2, (int[]){0, 1}, (MPI_Aint[]){5, 2}, t9, &t10));
+    MPI_Datatype t11;
+    CALL(MPI_Type_create_resized(t10, -181, 392, &t11));
+    MPI_Datatype t12;
+    CALL(MPI_Type_contiguous(1, t11, &t12));
+    MPI_Datatype t13;
+    CALL(MPI_Type_vector(1, 1, 7, t12, &t13));
+    MPI_Datatype t14;
+    CALL(MPI_Type_vector(1, 1, 7, t13, &t14));
+    MPI_Datatype t15;
+    CALL(MPI_Type_create_hindexed(2, (int[]){0, 1}, (MPI_Aint[]){5, -2}, t14, &t15));
+    MPI_Datatype t16;
+    CALL(MPI_Type_contiguous(1, t15, &t16));
+    MPI_Datatype t17;
+    CALL(MPI_Type_vector(1, 1, 7, t16, &t17));
+    MPI_Datatype t18;
+    CALL(MPI_Type_dup(t17, &t18));
+    MPI_Datatype t19;
+    CALL(MPI_Type_contiguous(1, t18, &t19));
+    MPI_Datatype t20;
+    CALL(MPI_Type_create_indexed_block(1, 1, (int[]){0}, t19, &t20));
+    MPI_Datatype t21;
+    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t20}, &t21));
+    MPI_Datatype t22;
+    CALL(MPI_Type_dup(t21, &t22));
+    MPI_Datatype t23;
+    CALL(MPI_Type_create_resized(t22, -183, 392, &t23));
+    MPI_Datatype t24;
+    CALL(MPI_Type_create_hindexed(2, (int[]){0, 1}, (MPI_Aint[]){5, 1}, t23, &t24));
+    MPI_Datatype t25;
+    CALL(MPI_Type_vector(1, 1, 7, t24, &t25));
+    MPI_Datatype t26;
+    CALL(MPI_Type_dup(t25, &t26));
+    MPI_Datatype t27;
+    CALL(MPI_Type_vector(1, 1, 7, t26, &t27));
+    MPI_Datatype t28;
+    CALL(MPI_Type_vector(1, 1, 7, t27, &t28));
+    MPI_Datatype t29;
+    CALL(MPI_Type_contiguous(1, t28, &t29));
+    MPI_Datatype t30;
+    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t29}, &t30));
+    MPI_Datatype t31;
+    CALL(MPI_Type_contiguous(1, t30, &t31));
+    MPI_Datatype t32;
+    CALL(MPI_Type_create_indexed_block(1, 1, (int[]){0}, t31, &t32));
+    MPI_Datatype t33;
+    CALL(MPI_Type_contiguous(1, t32, &t33));
+    MPI_Datatype t34;
+    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t33}, &t34));
+    MPI_Datatype t35;
+    CALL(MPI_Type_create_resized(t34, -182, 392, &t35));
+    MPI_Datatype t36;
+    CALL(MPI_Type_create_resized(t35, -182, 392, &t36));
+    MPI_Datatype t37;
+    CALL(MPI_Type_create_resized(t36, -182, 392, &t37));
+    MPI_Datatype t38;
+    CALL(MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){0}, (MPI_Datatype[]){t37}, &t38));
+    MPI_Datatype t39;
+    CALL(MPI_Type_vector(1, 1, 7, t38, &t39));
+    MPI_Datatype t40;
+    CALL(MPI_Type_create_hindexed(2, (int[]){0, 1}, (MPI_Aint[]){5, -1}, t39, &t40));
+    MPI_Datatype t41;
+    CALL(MPI_Type_create_indexed_block(1, 1, (int[]){0}, t40, &t41));
+    MPI_Datatype t42;
+    CALL(MPI_Type_create_indexed_block(1, 1, (int[]){0}, t41, &t42));
+    MPI_Datatype t43;
+    CALL(MPI_Type_create_subarray(3, (int[]){14, 1, 1}, (int[]){1, 1, 1}, (int[]){4, 0, 0}, MPI_ORDER_C, t42, &t43));
+    return t43;
+}
+
+#define WANT_COMBINER MPI_COMBINER_SUBARRAY
+#define WANT_INTEGERS 11
+#define WANT_ADDRESSES 0
+#define WANT_COUNTS 0
+#define WANT_TYPES 1
+#define SYNONYMS 0
+#define LENGTH_TYPE MPI_Count
+#define ENVELOPE(t, n, c) CALL(MPI_Type_get_envelope_c(t, &n[0], &n[1], &n[2], &n[3], c))
+#define CONTENTS(t, n, i, a, l, d) CALL(MPI_Type_get_contents_c(t, n[0], n[1], n[2], n[3], i, a, l, d))
+static const int want_integers[] = {3, 14, 1, 1, 1, 1, 1, 4, 0, 0, 12};
+static const MPI_Aint want_addresses[] = {0};
+static const MPI_Count want_counts[] = {0};
+static const long long want_types[][4] = {{MPI_COMBINER_INDEXED_BLOCK, 384, (-183), 392}};
+#define want_named ((MPI_Datatype[]){MPI_DATATYPE_NULL})
+#define COMMIT 0
+#define MAP (void)0
+
+static void check(MPI_Datatype t)
+{
+    LENGTH_TYPE n[4] = {0, 0, 0, 0};
+    int combiner;
+    ENVELOPE(t, n, &combiner);
+    same("combiner", WANT_COMBINER, combiner);
+    if (WANT_COMBINER == MPI_COMBINER_NAMED || bad)
+        return;
+    same("integers in the envelope", WANT_INTEGERS, n[0]);
+    same("addresses in the envelope", WANT_ADDRESSES, n[1]);
+    same("large counts in the envelope", WANT_COUNTS, n[2]);
+    same("datatypes in the envelope", WANT_TYPES, n[3]);
+    if (bad)
+        return;
+    int integers[WANT_INTEGERS + 1];
+    MPI_Aint addresses[WANT_ADDRESSES + 1];
+    MPI_Count counts[WANT_COUNTS + 1];
+    MPI_Datatype types[WANT_TYPES + 1];
+    CONTENTS(t, n, integers, addresses, counts, types);
+    for (int i = 0; i < WANT_INTEGERS; i++)
+        same("an integer of the contents", want_integers[i], integers[i]);
+    for (int i = 0; i < WANT_ADDRESSES; i++)
+        same("an address of the contents", want_addresses[i], addresses[i]);
+    for (int i = 0; i < WANT_COUNTS; i++)
+        same("a large count of the contents", want_counts[i], counts[i]);
+    for (int i = 0; i < WANT_TYPES; i++) {
+        LENGTH_TYPE m[4] = {0, 0, 0, 0};
+        ENVELOPE(types[i], m, &combiner);
+        same("combiner of a datatype of the contents", want_types[i][0], combiner);
+        MPI_Count size;
+        CALL(MPI_Type_size_x(types[i], &size));
+        same("size of a datatype of the contents", want_types[i][1], size);
+        MPI_Aint lb, extent;
+        CALL(MPI_Type_get_extent(types[i], &lb, &extent));
+        same("lower bound of a datatype of the contents", want_types[i][2], lb);
+        same("extent of a datatype of the contents", want_types[i][3], extent);
+        if (SYNONYMS && want_named[i] != MPI_DATATYPE_NULL)
+            same("whether the named datatype is the one given", 1, types[i] == want_named[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    CALL(MPI_Init(&argc, &argv));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Datatype t = build();
+    if (COMMIT)
+        CALL(MPI_Type_commit(&t));
+    MAP;
+    check(t);
+    puts(bad ? "wrong" : "right");
+    fflush(stdout);
+    MPI_Finalize();
+    return bad;
+}

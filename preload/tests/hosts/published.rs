@@ -1,0 +1,140 @@
+//! The programs of docs/findings on the other hosts: each is right on one, which its document names, or the document says what each host makes of it.
+//!
+//! `DDTC_BLESS=1` asks all hosts and writes those lines anew.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::setup::{Host, lossy, scratch};
+
+const HOSTS: [(Host, &str); 3] =
+    [(Host::Mpich, "MPICH 5.0.2"), (Host::OpenMpi, "Open MPI 5.0.11"), (Host::Intel, "Intel MPI 2021.18.1")];
+
+/// Begins the line of a section that names the host.
+const RIGHT: &str = "* Right on ";
+const NONE: &str = "none: ";
+
+/// Seconds that a host has while lines are written: what takes longer is not right there.
+const ASKED: &str = "120";
+
+/// A program of a document.
+struct Program {
+    document: PathBuf,
+    /// As its section links it, in the document's folder.
+    link: String,
+    /// What the section says behind [`RIGHT`].
+    said: Option<String>,
+}
+
+fn documents() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/findings")
+}
+
+fn programs() -> Vec<Program> {
+    let entries = std::fs::read_dir(documents()).unwrap().map(|entry| entry.unwrap().path());
+    let mut list = Vec::new();
+    for document in entries.filter(|path| path.extension().is_some_and(|e| e == "md")) {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for section in text.split("\n### ").skip(1) {
+            let line = |start: &str| section.lines().find_map(|l| l.strip_prefix(start));
+            let link =
+                line("* Program: [").and_then(|l| l.split_once("](")).and_then(|l| l.1.split(')').next());
+            let Some(link) = link.map(str::to_owned) else { continue };
+            list.push(Program { document: document.clone(), link, said: line(RIGHT).map(str::to_owned) });
+        }
+    }
+    list
+}
+
+/// Whether a program is right on a host, and the first that it says.
+fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool, String) {
+    let program = folder.join(format!("{host:?}"));
+    let mut compiler = Command::new(host.compiler());
+    let output = compiler.args(["-O1", "-w", "-o"]).arg(&program).arg(source).output().unwrap();
+    if !output.status.success() {
+        return (false, "it has not all functions of the program".to_owned());
+    }
+    let run = match limit {
+        Some(limit) => host.run("timeout").arg(limit).arg(&program),
+        None => host.run(&program),
+    };
+    let output = run.output();
+    let text = lossy(&output.stdout) + &lossy(&output.stderr);
+    let telling =
+        text.lines().find(|l| l.contains("expected") || l.contains("written") || l.contains("ssertion"));
+    let said = telling.or(text.lines().find(|l| !l.trim().is_empty())).unwrap_or("").trim();
+    let said = match output.status.code() {
+        Some(124) => "the call does not return".to_owned(),
+        // A signal, as timeout passes it on.
+        _ if said.is_empty() => "the process ends by a signal".to_owned(),
+        _ => said.chars().take(160).collect(),
+    };
+    (output.status.success(), said)
+}
+
+/// What the line of a program is to say.
+fn line(source: &Path, folder: &Path) -> String {
+    let mut none = NONE.to_owned();
+    for (host, name) in HOSTS {
+        match asked(host, source, folder, Some(ASKED)) {
+            (true, _) => return format!("{name}."),
+            (false, said) => {
+                let _ = write!(none, "{name} (`{}`), ", said.replace('`', "'"));
+            }
+        }
+    }
+    format!("{}.", none.trim_end_matches(", "))
+}
+
+/// What is wrong with a program's line, or what it is to be.
+fn judged(program: &Program, folder: &Path, bless: bool) -> Result<Option<String>, String> {
+    let source = documents().join(&program.link);
+    if bless {
+        return Ok(Some(line(&source, folder)));
+    }
+    let said = program.said.as_deref().ok_or_else(|| format!("{}: no line \"{RIGHT}\"", program.link))?;
+    if let Some(why) = said.strip_prefix(NONE) {
+        let all = HOSTS.iter().all(|(_, name)| why.contains(&format!("{name} (`")));
+        return all.then_some(None).ok_or_else(|| format!("{}: a host is missing: {why}", program.link));
+    }
+    let host = HOSTS.iter().find(|(_, name)| said == format!("{name}."));
+    let (host, name) = host.ok_or_else(|| format!("{}: no host: {said}", program.link))?;
+    match asked(*host, &source, folder, None) {
+        (true, _) => Ok(None),
+        (false, said) => Err(format!("{} is not right on {name}: {said}", program.link)),
+    }
+}
+
+#[test]
+fn published_programs_are_right_on_another_host_or_the_document_says_why_not() {
+    let (programs, bless) = (programs(), std::env::var_os("DDTC_BLESS").is_some());
+    let next = AtomicUsize::new(0);
+    let work = |number: usize| {
+        let folder = scratch(&format!("published-{number}"));
+        let mut results = Vec::new();
+        while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            results.push((program, judged(program, &folder, bless)));
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+        results
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|number| scope.spawn(move || work(number))).collect();
+        threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
+    });
+    let wrong: Vec<&String> = results.iter().filter_map(|(_, r)| r.as_ref().err()).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(results.len() > 60, "{}", results.len());
+    for (program, line) in results.iter().filter_map(|(p, r)| Some((p, r.as_ref().ok()?.as_ref()?))) {
+        let text = std::fs::read_to_string(&program.document).unwrap();
+        let at = text.find(&format!("]({})", program.link)).unwrap();
+        let end = at + text[at..].find('\n').unwrap() + 1;
+        let rest = match text[end..].starts_with(RIGHT) {
+            true => text[end..].split_once('\n').unwrap().1,
+            false => &text[end..],
+        };
+        std::fs::write(&program.document, format!("{}{RIGHT}{line}\n{rest}", &text[..end])).unwrap();
+    }
+}
