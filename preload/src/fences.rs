@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use ddtc::process::Awaited;
+use ddtc::process::{Awaited, to_stderr};
 
 /// Bytes of inaccessible memory on either side, a multiple of every page.
 const FENCE: usize = 64 << 10;
@@ -73,7 +73,7 @@ impl Drop for Fenced {
         // SAFETY: bytes that `new` wrote.
         let before = unsafe { std::slice::from_raw_parts(self.before(), self.slack()) };
         if before.iter().any(|&byte| byte != BEFORE) {
-            eprintln!("ddtc: bytes before a staging buffer were written");
+            let _ = to_stderr(b"ddtc: bytes before a staging buffer were written\n");
             std::process::abort();
         }
         // SAFETY: what `new` mapped, and nobody uses it any more.

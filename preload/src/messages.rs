@@ -350,8 +350,11 @@ impl Staging {
     }
 
     /// Before a receive of a message.
-    pub(crate) fn expect(&self) {
-        // SAFETY: the buffer has room for the message, which nobody sends yet.
+    ///
+    /// # Safety
+    /// The host must not have been given the buffer, or be done with it.
+    pub(crate) unsafe fn expect(&self) {
+        // SAFETY: the buffer has room for the message; nobody else uses it, as the caller promises.
         unsafe { self.mark_end(self.buffer.at().cast(), 1, self.bytes) }
     }
 

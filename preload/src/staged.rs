@@ -177,17 +177,13 @@ impl Staged {
     pub(crate) unsafe fn receive(&mut self, given: Given, peer: Option<c_int>, origin: Origin) -> Given {
         // SAFETY: as the caller promises.
         let instead = unsafe { self.received(given, peer, origin, Use::Receive) };
-        self.expect();
-        instead
-    }
-
-    /// Before a receive of messages: marks the ends of their buffers.
-    fn expect(&self) {
         for incoming in &self.receives {
             if let Incoming::Message(staging) = incoming {
-                staging.expect();
+                // SAFETY: the host is called later.
+                unsafe { staging.expect() };
             }
         }
+        instead
     }
 
     /// # Safety

@@ -4,7 +4,7 @@
 //! `DDTC_PLANTED=whole` goes through all faults, hosts and three seeds and prints how long each took; words behind it choose among hosts and faults.
 //! docs/TESTING.md has a record.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ const HOSTS: [Host; 3] = [Host::Mpich, Host::OpenMpi, Host::Intel];
 const HUNTED: &str = "1800";
 
 /// Whether a finding's program fails with the fault, which the hunter says, and passes on the host alone.
-fn is_planted(host: Host, folder: &PathBuf, f: &Finding) -> bool {
+fn is_planted(host: Host, folder: &Path, f: &Finding) -> bool {
     if f.class != "bug" || f.confirmed != "true" {
         return false;
     }
