@@ -71,8 +71,9 @@ fn check_nodes(mut form: Vec<u8>) -> Check {
     }
     read.map_or(Ok(()), |t| {
         round_trip(&t)?;
-        ensure(t.to_wire().as_deref() == Ok(&form), "wire", || {
-            format!("a form is read that is not written: {t}\n{form:?}")
+        let written = t.to_wire().map_err(Mismatch::error("wire"))?;
+        ensure(written == form, "wire", || {
+            format!("a form is read that is not written: {t}\nread    {form:?}\nwritten {written:?}")
         })
     })
 }

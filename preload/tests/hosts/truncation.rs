@@ -103,7 +103,7 @@ const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::O
 #[test]
 fn truncated_messages_change_nothing_outside_the_receive() {
     for host in HOSTS {
-        judged(host, &host.compile("truncated", &[]), &[&rounds(500), "7"], &[]);
+        judged(host, &host.compile("truncated", &[]), &[&rounds(250), "7"], &[]);
     }
 }
 
@@ -119,7 +119,7 @@ fn truncated_messages_change_nothing_outside_the_receive_on_other_transports() {
         (Host::OpenMpi, &[("OMPI_MCA_btl_sm_eager_limit", "512")]),
         (Host::OpenMpi, &[("OMPI_MCA_btl", "self,tcp")]),
     ] {
-        judged(host, &host.compile("truncated", &[]), &[&rounds(200), "8"], variables);
+        judged(host, &host.compile("truncated", &[]), &[&rounds(100), "8"], variables);
     }
 }
 
@@ -127,7 +127,7 @@ fn truncated_messages_change_nothing_outside_the_receive_on_other_transports() {
 #[test]
 fn truncated_collective_calls_change_nothing_outside_the_receive() {
     for host in [Host::Mpich, Host::OpenMpi] {
-        judged(host, &host.compile("truncated", &[]), &[&rounds(400), "9", "collective"], &[]);
+        judged(host, &host.compile("truncated", &[]), &[&rounds(250), "9", "collective"], &[]);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::write::first_difference;
 use super::{CHECKSUM, HEADER, LARGE, MAGIC, VERSION, tag};
 use crate::column::{more_room, room};
 use crate::datatype::{Combiner, Datatype, Distribution, Named, Order};
@@ -75,8 +76,6 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     nodes: Vec<Datatype>,
-    /// Of each, whether another one has it for a child.
-    used: Vec<bool>,
 }
 
 impl<'a> Reader<'a> {
@@ -151,11 +150,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The node so many places back.
-    fn back(&mut self, at: usize, distance: u64) -> Result<&Datatype> {
+    fn back(&self, at: usize, distance: u64) -> Result<&Datatype> {
         let place = usize::try_from(distance).ok().and_then(|d| self.nodes.len().checked_sub(d));
-        if let Some(used) = place.and_then(|p| self.used.get_mut(p)) {
-            *used = true;
-        }
         place.and_then(|p| self.nodes.get(p)).ok_or_else(|| {
             let rule = format!("must be from 1 to {}, the nodes before this one", self.nodes.len());
             refuse(ErrorClass::Arg, at, format!("{distance} back"), rule)
@@ -343,9 +339,7 @@ impl<'a> Reader<'a> {
             return Err(refuse(ErrorClass::Arg, start, t.combiner().text_name(), rule));
         }
         more_room(CALL, &mut self.nodes, 1)?;
-        more_room(CALL, &mut self.used, 1)?;
         self.nodes.push(t);
-        self.used.push(false);
         Ok(())
     }
 }
@@ -358,7 +352,7 @@ impl Datatype {
     /// f90 type that is another one here; `NoMem`; that of the constructor that refused arguments; `Arg` for all else that is no form.
     pub fn from_wire(bytes: &[u8]) -> Result<Datatype> {
         let (hash, end) = frame(bytes)?;
-        let mut reader = Reader { bytes: &bytes[..end], at: HEADER, nodes: Vec::new(), used: Vec::new() };
+        let mut reader = Reader { bytes: &bytes[..end], at: HEADER, nodes: Vec::new() };
         for _ in 0..reader.length()? {
             reader.node()?;
         }
@@ -369,10 +363,10 @@ impl Datatype {
         let Some(root) = reader.nodes.pop() else {
             return Err(refuse(ErrorClass::Arg, HEADER, "0 nodes", "must have a node, the root"));
         };
-        reader.used.pop();
-        if let Some(place) = reader.used.iter().position(|used| !used) {
-            let rule = "must be a child of another one: only the root is none";
-            return Err(refuse(ErrorClass::Arg, HEADER, format!("node {place}"), rule));
+        // A wider column, a node that is no part of the root, nodes in another order: one datatype has one form.
+        if let Some(place) = first_difference(&root, &bytes[HEADER..end])? {
+            let rule = "must be as the datatype is written: it has one form";
+            return Err(refuse(ErrorClass::Arg, HEADER + place, "another byte", rule));
         }
         if root.structural_hash() != hash {
             let rule =

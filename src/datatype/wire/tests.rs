@@ -107,7 +107,7 @@ fn refusals_name_byte_and_rule() {
     check(refused(&[&[1], INT, &[0]].concat()), arg, "byte 40", "no more nodes");
     check(refused(&[&[1], INT].concat()), arg, "byte 16", "hash of the datatype");
     // A node that is no part of the datatype, whose hash would be right.
-    check(refused(&[&[2], INT, INT].concat()), arg, "byte 32", "child of another one");
+    check(refused(&[&[2], INT, INT].concat()), arg, "byte 32", "has one form");
     // Named types are another machine's, or a later version's.
     check(
         refused(b"\x01\x01\x08\x04\x03int"),

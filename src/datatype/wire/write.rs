@@ -55,6 +55,28 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// Compares them with those of a form.
+struct Compared<'a> {
+    form: &'a [u8],
+    at: usize,
+    differs: Option<usize>,
+}
+
+impl Sink for Compared<'_> {
+    fn bytes(&mut self, bytes: &[u8]) {
+        if self.differs.is_none() {
+            let rest = &self.form[self.at..];
+            let same = rest.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+            self.at += same;
+            self.differs = (same < bytes.len()).then_some(self.at);
+        }
+    }
+
+    fn column(&mut self, width: usize, values: &[i64]) {
+        values.iter().for_each(|value| self.bytes(&value.to_le_bytes()[..width]));
+    }
+}
+
 /// The nodes of a DAG in the order of the form, and where each stands.
 struct Nodes<'a> {
     list: Vec<&'a Datatype>,
@@ -291,6 +313,13 @@ impl<S: Sink> Writer<'_, '_, S> {
         }
         Ok(())
     }
+}
+
+/// The first byte of `form`, the nodes of a form, that is not as the nodes of `root` are written; its length if it ends before they do.
+pub(super) fn first_difference(root: &Datatype, form: &[u8]) -> Result<Option<usize>> {
+    let mut compared = Compared { form, at: 0, differs: None };
+    Nodes::of(root)?.write(&mut compared)?;
+    Ok(compared.differs.or_else(|| (compared.at < form.len()).then_some(compared.at)))
 }
 
 /// Bytes of the form of these nodes.
