@@ -11,6 +11,27 @@ use serde_json::Value;
 /// A unit, by what tells it from others of its target: features, profile, platform, and the same of what it depends on.
 type Variant = (String, BTreeSet<String>);
 
+/// `NAME@VERSION` of a package's identifier, which leaves the name out where its folder has it.
+fn package(id: &str) -> String {
+    let (place, package) = id.rsplit_once('#').unwrap();
+    if package.contains('@') {
+        package.to_owned()
+    } else {
+        format!("{}@{package}", place.rsplit('/').next().unwrap())
+    }
+}
+
+#[test]
+fn packages_have_their_names_wherever_they_are() {
+    for id in [
+        "path+file:///home/src#ddtc@0.1.1",
+        "path+file:///home/ddtc#0.1.1",
+        "registry+https://host/index#ddtc@0.1.1",
+    ] {
+        assert_eq!(package(id), "ddtc@0.1.1", "{id}");
+    }
+}
+
 /// The units of a call of cargo that are compiled for use, by package and target.
 fn units(arguments: &[&str]) -> BTreeMap<String, BTreeSet<Variant>> {
     let mut cargo = Command::new(env!("CARGO"));
@@ -25,7 +46,7 @@ fn units(arguments: &[&str]) -> BTreeMap<String, BTreeSet<Variant>> {
     let mut found: BTreeMap<String, BTreeSet<Variant>> = BTreeMap::new();
     for (i, unit) in units.iter().enumerate() {
         if unit["mode"] == "build" {
-            let package = unit["pkg_id"].as_str().unwrap().rsplit(['/', '#']).next().unwrap();
+            let package = package(unit["pkg_id"].as_str().unwrap());
             let name = format!("{package} {} {}", unit["target"]["name"], unit["target"]["kind"][0]);
             let features =
                 unit["features"].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned());
