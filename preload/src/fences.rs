@@ -40,13 +40,15 @@ impl Fenced {
         if region == libc::MAP_FAILED {
             return None;
         }
-        let fenced = Fenced { region, all, bytes };
         // SAFETY: inside of the memory that was just mapped.
         let open =
             unsafe { libc::mprotect(region.byte_add(FENCE), inside, libc::PROT_READ | libc::PROT_WRITE) };
         if open != 0 {
+            // SAFETY: the same memory, which nobody has. There is no `Fenced` yet, whose end looks at bytes.
+            unsafe { libc::munmap(region, all) };
             return None;
         }
+        let fenced = Fenced { region, all, bytes };
         // SAFETY: the bytes of the last page before the buffer; they may be written.
         unsafe { fenced.before().write_bytes(BEFORE, fenced.slack()) };
         Some(fenced)

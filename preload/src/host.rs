@@ -358,8 +358,8 @@ impl Host {
         matches!(self.family, Family::Mpich | Family::Intel)
     }
 
-    /// Whether a message that is longer than the receive may overwrite what is behind it where both ends are contiguous: so in Open MPI's ob1, of
-    /// every version that was read (4.1.8, 5.0.10, 5.0.11, main).
+    /// Whether a message that is longer than the receive may overwrite what is behind it where both ends are contiguous: so in Open MPI's ob1, as
+    /// read in 4.1.8, 5.0.10 and main, and seen in 5.0.11.
     pub(crate) fn overruns(&self) -> bool {
         self.family == Family::OpenMpi
     }
