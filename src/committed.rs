@@ -133,6 +133,16 @@ impl Committed {
         self.0.kernel(direction, u64::MAX)
     }
 
+    /// Whether it is settled how calls of `direction` are served. In [`Mode::Lazy`] this counts `bytes` bytes as a call of them does: once all calls have
+    /// moved [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes the layout is compiled, and it is settled. A caller who has another way to move bytes goes it until then.
+    pub fn settled(&self, direction: Direction, bytes: u64) -> bool {
+        let layout = &self.0.layout;
+        if self.0.engine.config().mode == Mode::Lazy && layout.served(direction).is_none() {
+            let _ = self.0.kernel(direction, bytes);
+        }
+        self.0.engine.config().mode != Mode::Lazy || layout.served(direction).is_some()
+    }
+
     /// One line on how `direction` is served.
     pub fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {

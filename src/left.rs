@@ -13,8 +13,10 @@ pub enum Left {
     TooSmall,
     /// More bytes than the policy converts.
     TooLarge,
-    /// A null buffer: `MPI_BOTTOM` with absolute addresses.
+    /// A null buffer, and types whose displacements are no addresses.
     NullBuffer,
+    /// Types that were used too little so far for their bytes to pay for decoding and compiling them.
+    Rare,
     /// Types whose commit was not seen.
     UnknownType,
     /// Types that could not be decoded, or are empty.
@@ -35,12 +37,13 @@ pub enum Left {
 
 impl Left {
     /// All of them, as the report lists them.
-    pub const ALL: [Left; 13] = [
+    pub const ALL: [Left; 14] = [
         Left::Policy,
         Left::Contiguous,
         Left::TooSmall,
         Left::TooLarge,
         Left::NullBuffer,
+        Left::Rare,
         Left::UnknownType,
         Left::TypeNotTaken,
         Left::FirstUse,
@@ -59,6 +62,7 @@ impl Left {
             Left::TooSmall => "left_too_small",
             Left::TooLarge => "left_too_large",
             Left::NullBuffer => "left_null_buffer",
+            Left::Rare => "left_used_too_little",
             Left::UnknownType => "left_unknown_type",
             Left::TypeNotTaken => "left_type_not_taken",
             Left::FirstUse => "left_first_use",
@@ -77,7 +81,8 @@ impl Left {
             Left::Contiguous => "had types without gaps",
             Left::TooSmall => "moved fewer bytes than the policy converts",
             Left::TooLarge => "moved more bytes than the policy converts",
-            Left::NullBuffer => "had a null buffer, as MPI_BOTTOM is with absolute addresses",
+            Left::NullBuffer => "had a null buffer and types whose displacements are no addresses",
+            Left::Rare => "had types that were not used enough to pay for compiling them",
             Left::UnknownType => "had types whose commit was not seen",
             Left::TypeNotTaken => "had types that are empty or could not be taken over",
             Left::FirstUse => "were the first with a type or on a communicator",

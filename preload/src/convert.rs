@@ -11,6 +11,7 @@ use ddtc::datatype::Named;
 use ddtc::kind::Direction;
 use ddtc::left::Left;
 
+use crate::candidates::{self, Use};
 use crate::forms::Length;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
@@ -64,14 +65,17 @@ pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> 
     let entry = match table::find(call.datatype & host.mask) {
         Found::Convert(entry) => entry,
         Found::Pass => return Outcome::Pass,
-        Found::Unknown => return first_use(),
+        Found::Unknown => match first_use(host, call) {
+            Ok(entry) => entry,
+            Err(outcome) => return outcome,
+        },
     };
     let count = call.count.wide();
-    if count <= 0 || call.user.is_null() || call.packed.is_null() || call.position.is_null() {
+    if count <= 0 || !entry.takes(call.user) || call.packed.is_null() || call.position.is_null() {
         return passed_for(if count <= 0 { Left::NothingToMove } else { Left::NullBuffer });
     }
     if !comms::accepted(host, call.comm) {
-        return first_use();
+        return to_be_met();
     }
     // SAFETY: not null, so a position by the rules of MPI.
     let at = unsafe { *call.position }.wide();
@@ -80,6 +84,10 @@ pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> 
         Some(end) if at >= 0 && end <= call.packed_size.wide() => end,
         _ => return Outcome::Pass,
     };
+    // SAFETY: the entry is bound.
+    if !unsafe { entry.ready(call.direction, (end - at) as u64) } {
+        return passed_for(Left::Rare);
+    }
     gpu::refresh();
     let watch = reasons() & PACKING;
     let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
@@ -139,7 +147,7 @@ unsafe fn watched<P: Length>(
     watch: u32,
 ) -> Outcome {
     if watch & UNPROVEN != 0 {
-        return first_use();
+        return to_be_met();
     }
     if watch & (FOREIGN | OPAQUE_GPU) != 0 {
         return passed_for(if watch & FOREIGN != 0 { Left::Untried } else { Left::Device });
@@ -148,8 +156,7 @@ unsafe fn watched<P: Length>(
     let Some(committed) = (unsafe { entry.committed() }) else { return Outcome::Pass };
     let user = call.user.cast::<u8>();
     if watch & GPU != 0 {
-        let first = user.wrapping_offset(committed.datatype().true_lb() as isize);
-        if !gpu::is_host(first.cast()) || !gpu::is_host(packed.cast()) {
+        if !gpu::has_host(user.cast(), committed.datatype()) || !gpu::is_host(packed.cast()) {
             return passed_for(Left::Device);
         }
     }
@@ -206,9 +213,24 @@ fn passed_for(why: Left) -> Outcome {
 
 /// The host's business until it has accepted type and communicator.
 #[cold]
-fn first_use() -> Outcome {
+fn to_be_met() -> Outcome {
     let _: Option<()> = left::left(Left::FirstUse);
     Outcome::Meet
+}
+
+/// A call with a type that is not decoded: it is, if its uses have paid for that.
+#[cold]
+fn first_use<P: Length>(host: &'static Host, call: &Call<P>) -> Result<&'static TypeEntry, Outcome> {
+    if !candidates::has(call.datatype & host.mask) {
+        return Err(to_be_met());
+    }
+    if !types::met(host, call.datatype, call.count.wide(), Use::Pack) {
+        return Err(passed_for(Left::Rare));
+    }
+    match table::find(call.datatype & host.mask) {
+        Found::Convert(entry) => Ok(entry),
+        Found::Pass | Found::Unknown => Err(Outcome::Pass),
+    }
 }
 
 /// After the host has accepted a call: decodes its type and tries its communicator, if they are new.
@@ -217,10 +239,8 @@ pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord)
     if host.abi.is_none() {
         return;
     }
-    if let Found::Unknown = table::find(datatype & host.mask) {
-        types::adopt(host, datatype);
-    }
-    if let Found::Convert(_) = table::find(datatype & host.mask)
+    types::committed(host, datatype);
+    if host.named(datatype & host.mask).is_none()
         && let Some(_inside) = Inside::enter()
     {
         guard(|| {

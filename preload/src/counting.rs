@@ -8,6 +8,7 @@ use std::ffi::c_int;
 use ddtc::left::Left;
 use ddtc::policy::{Call, Class};
 
+use crate::candidates;
 use crate::group::{Group, Role};
 use crate::host::{HandleWord, Host};
 use crate::left::{Counted, add};
@@ -64,6 +65,10 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Left>
         return None;
     }
     let entry = match table::find(handle) {
+        Found::Unknown if candidates::has(handle) => {
+            let never = !given.always && !policy(host).any(given.call);
+            return Some(if never { Left::Policy } else { Left::Rare });
+        }
         Found::Unknown => return Some(Left::UnknownType),
         Found::Pass => return Some(Left::TypeNotTaken),
         Found::Convert(entry) => entry,
@@ -79,7 +84,7 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Left>
 
 fn closeness(left: Left) -> u8 {
     match left {
-        Left::UnknownType | Left::TypeNotTaken => 0,
+        Left::UnknownType | Left::TypeNotTaken | Left::Rare => 0,
         Left::Contiguous => 1,
         Left::Policy => 2,
         Left::TooSmall

@@ -9,6 +9,8 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
+use ddtc::datatype::{Combiner, Datatype};
+
 use crate::host::{Opened, loaded_objects, loads};
 use crate::objects;
 use crate::watch::{GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
@@ -95,8 +97,70 @@ fn ask(query: &AtomicPtr<c_void>, address: *const c_void) -> Option<u32> {
     (code == 0).then_some(kind)
 }
 
+/// Members of a type of absolute addresses that are asked about: those of a type with more are not taken for host memory.
+const MEMBERS: usize = 16;
+
+/// Whether the loaded runtimes let us touch the buffer of a type: where its first byte is, or, of a type of absolute addresses, where each of its
+/// members is, which may be in memory of several kinds.
+pub(crate) fn has_host(buf: *const c_void, t: &Datatype) -> bool {
+    if !buf.is_null() {
+        return is_host(buf.wrapping_byte_offset(t.true_lb() as isize));
+    }
+    let mut found = Vec::new();
+    members(t, 0, &mut found) && found.iter().all(|&at| is_host(std::ptr::without_provenance(at as usize)))
+}
+
+/// Addresses of the first bytes of what a type's constructors place by themselves; whether they are no more than [`MEMBERS`].
+fn members(t: &Datatype, at: i64, found: &mut Vec<i64>) -> bool {
+    let mut placed = |n: i64, displacement: i64, t: &Datatype| {
+        n == 0 || t.size() == 0 || members(t, at.wrapping_add(displacement), found)
+    };
+    match t.combiner() {
+        Combiner::Dup { oldtype }
+        | Combiner::Resized { oldtype, .. }
+        | Combiner::Contiguous { oldtype, .. } => placed(1, 0, oldtype),
+        Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
+            blocklengths.iter().zip(displacements.iter()).all(|(&n, &d)| placed(n, d, oldtype))
+        }
+        Combiner::HindexedBlock { blocklength, displacements, oldtype } => {
+            displacements.iter().all(|&d| placed(*blocklength, d, oldtype))
+        }
+        Combiner::Struct { blocklengths, displacements, types, .. } => {
+            let mut members = blocklengths.iter().zip(displacements.iter()).zip(types.iter());
+            members.all(|((&n, &d), t)| placed(n, d, t))
+        }
+        _ => {
+            found.push(at.wrapping_add(t.true_lb()));
+            found.len() <= MEMBERS
+        }
+    }
+}
+
 /// Whether the loaded runtimes let us touch the memory at an address.
 pub(crate) fn is_host(address: *const c_void) -> bool {
     // CUDA knows pinned host memory as host memory, HIP's numbers changed between releases: what it knows is left to the host.
     ask(&CUDA, address).is_none_or(|kind| kind == CUDA_HOST) && ask(&HIP, address).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_absolute_types_are_told_apart() {
+        let of = |text: &str| {
+            let mut found = Vec::new();
+            members(&text.parse().unwrap(), 0, &mut found).then_some(found)
+        };
+        assert_eq!(of("vector(3,1,2,int)"), Some(vec![0]));
+        assert_eq!(
+            of("struct([1,0,2],[70000,5,90000],[vector(3,1,2,int),int,hindexed([1,1],[8,800],double)])"),
+            Some(vec![70000, 90008, 90800])
+        );
+        let blocks = |n: i64| {
+            let list = (0..n).map(|i| (100_000 + 64 * i).to_string()).collect::<Vec<_>>().join(",");
+            of(&format!("resized(0,8,hindexed_block(2,[{list}],int))")).map(|found| found.len())
+        };
+        assert_eq!((blocks(16), blocks(17)), (Some(16), None));
+    }
 }

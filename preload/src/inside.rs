@@ -9,7 +9,8 @@ pub(crate) struct Inside(());
 
 impl Inside {
     pub(crate) fn enter() -> Option<Inside> {
-        INSIDE.try_with(|inside| (!inside.replace(true)).then_some(Inside(()))).ok().flatten()
+        // One that is made only to be dropped would end the outer one.
+        INSIDE.try_with(|inside| (!inside.replace(true)).then(|| Inside(()))).ok().flatten()
     }
 }
 

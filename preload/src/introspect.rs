@@ -13,6 +13,7 @@ use ddtc::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
 use ddtc::datatype::{Datatype, Named};
 use ddtc::decode::{Introspect, decode};
 
+use crate::candidates::CONSTRUCTOR;
 use crate::host::{HandleWord, Host};
 
 /// The host during one decoding.
@@ -22,6 +23,10 @@ pub(crate) struct Types {
     /// Whether `contents` hands out the types themselves. Open MPI hands out duplicates: their handles say nothing about what is
     /// shared, and are given to other types once they are released.
     references: bool,
+    /// Arguments of constructors that may still be asked for.
+    arguments: u64,
+    /// Whether more were needed.
+    exceeded: bool,
 }
 
 /// What the host's contents were found to be, once for the process: threads may both look.
@@ -31,14 +36,22 @@ const REFERENCES: u8 = 1;
 const DUPLICATES: u8 = 2;
 
 impl Types {
-    pub(crate) fn new(host: &'static Host) -> Option<Types> {
-        let mut types = Types { host, abi: host.abi?, references: false };
+    /// For types of at most so many arguments of their constructors, all nodes together, as [`crate::candidates`] counts them.
+    pub(crate) fn new(host: &'static Host, arguments: u64) -> Option<Types> {
+        let mut types =
+            Types { host, abi: host.abi?, references: false, arguments: u64::MAX, exceeded: false };
         if CONTENTS.load(Ordering::Relaxed) == UNKNOWN {
             let found = if types.hands_out_references() == Some(true) { REFERENCES } else { DUPLICATES };
             CONTENTS.store(found, Ordering::Relaxed);
         }
         types.references = CONTENTS.load(Ordering::Relaxed) == REFERENCES;
+        types.arguments = arguments;
         Some(types)
+    }
+
+    /// Whether a type was refused because it has more arguments than may be asked for.
+    pub(crate) fn exceeded(&self) -> bool {
+        self.exceeded
     }
 
     /// Looks at the contents of a vector of a vector.
@@ -117,6 +130,14 @@ impl Introspect for Types {
     fn contents(&mut self, handle: &HandleWord, envelope: &Envelope) -> Result<Contents<HandleWord>> {
         if matches!(envelope.combiner, CombinerKind::Named) {
             return Err(refused("MPI_Type_get_contents", "a named type", "has no contents"));
+        }
+        let count = CONSTRUCTOR + envelope.arguments();
+        match self.arguments.checked_sub(count) {
+            Some(left) => self.arguments = left,
+            None => {
+                self.exceeded = true;
+                return Err(refused("MPI_Type_get_contents", count, "more arguments than its uses pay for"));
+            }
         }
         // SAFETY: as above, with the envelope of the type.
         unsafe { self.host.queries(self.abi).contents(*handle, envelope) }

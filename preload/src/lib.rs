@@ -8,6 +8,7 @@
 
 mod basic;
 mod bindings;
+mod candidates;
 mod check;
 mod comms;
 mod convert;

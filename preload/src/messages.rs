@@ -101,16 +101,22 @@ fn chosen(
     given: Given,
     peer: Option<c_int>,
     most: i64,
+    direction: Direction,
     wanted: impl FnOnce(&TypeEntry, i64) -> bool,
 ) -> Option<(&'static TypeEntry, i64)> {
     let Found::Convert(entry) = table::find(given.datatype & host.mask) else { return None };
-    if given.count <= 0 || given.buf.is_null() || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
-        let moves = given.count > 0 && given.buf.is_null();
+    let there = entry.takes(given.buf);
+    if given.count <= 0 || !there || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
+        let moves = given.count > 0 && !there;
         return left(if moves { Left::NullBuffer } else { Left::NothingToMove });
     }
     let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= most)?;
     if !wanted(entry, bytes) {
         return None;
+    }
+    // SAFETY: the entry is bound.
+    if !unsafe { entry.ready(direction, bytes as u64) } {
+        return left(Left::Rare);
     }
     match STATE.load(Ordering::Relaxed) {
         ON => {}
@@ -124,8 +130,8 @@ fn chosen(
     }
     if watch & GPU != 0 {
         // SAFETY: the entry is bound.
-        let first = unsafe { entry.committed() }?.datatype().true_lb();
-        if !gpu::is_host(given.buf.wrapping_byte_offset(first as isize)) {
+        let t = unsafe { entry.committed() }?.datatype();
+        if !gpu::has_host(given.buf, t) {
             return left(Left::Device);
         }
     }
@@ -160,8 +166,9 @@ pub(crate) unsafe fn pack(
     most: i64,
     used: Use,
 ) -> Option<Packed> {
-    let (entry, bytes) =
-        chosen(host, given, Some(peer), most, |entry, bytes| used.wants(host, entry, bytes))?;
+    let (entry, bytes) = chosen(host, given, Some(peer), most, Direction::Pack, |entry, bytes| {
+        used.wants(host, entry, bytes)
+    })?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
@@ -567,7 +574,9 @@ pub(crate) unsafe fn stage(
     origin: Origin,
     used: Use,
 ) -> Option<Staging> {
-    let (entry, bytes) = chosen(host, given, peer, most, |entry, bytes| used.wants(host, entry, bytes))?;
+    let direction = if used == Use::Send { Direction::Pack } else { Direction::Unpack };
+    let (entry, bytes) =
+        chosen(host, given, peer, most, direction, |entry, bytes| used.wants(host, entry, bytes))?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();

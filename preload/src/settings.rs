@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use ddtc::engine::Config;
+use ddtc::engine::{Config, Mode};
 use ddtc::process::{Awaited, NO_TEXT, cut, said};
 
 use crate::warn::warn;
@@ -38,7 +38,7 @@ impl FromStr for Choice {
 /// What the user asked for.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// `DDTC_MODE`, `DDTC_TARGET`.
+    /// `DDTC_MODE`, `DDTC_LAZY_THRESHOLD`, `DDTC_TARGET`.
     pub(crate) config: Config,
     /// `DDTC_CHECK`.
     pub(crate) check: bool,
@@ -71,8 +71,10 @@ pub(crate) fn settings() -> &'static Settings {
 type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 fn read(get: Get<'_>) -> Settings {
-    let mut config = Config::default();
+    // A type may be used once.
+    let mut config = Config { mode: Mode::Lazy, ..Config::default() };
     config.mode = parsed(get, "DDTC_MODE", config.mode);
+    config.lazy_threshold = parsed(get, "DDTC_LAZY_THRESHOLD", config.lazy_threshold);
     let level = parsed(get, "DDTC_TARGET", config.level);
     if level.runs() {
         config.level = level;
@@ -119,7 +121,6 @@ fn flag(get: Get<'_>, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddtc::engine::Mode;
     use ddtc::target::Level;
 
     #[test]
@@ -132,7 +133,7 @@ mod tests {
             _ => None,
         };
         let s = read(&get);
-        assert_eq!((s.config.mode, s.config.level), (Mode::Commit, Level::Baseline));
+        assert_eq!((s.config.mode, s.config.level), (Mode::Lazy, Level::Baseline));
         assert!(s.check && !s.perf_map && s.report.is_none());
     }
 }

@@ -1,9 +1,11 @@
 //! What is known of the host's datatypes, by their handles.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ddtc::committed::Committed;
+use ddtc::kind::Direction;
 use ddtc::policy::{Call, Class};
 
 use crate::basic::Basic;
@@ -15,6 +17,10 @@ use crate::slots::{Entry, Table};
 
 /// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
 const PASSED: i64 = -1;
+
+/// The first displacement that is taken for an address. `MPI_BOTTOM` is the null pointer on every host, so the buffer tells nothing; hosts refuse a null
+/// buffer of derived types too where true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0, and nothing is mapped below.
+const ADDRESSES: i64 = 64 << 10;
 
 /// What is known of a host's type. Entries live forever; one is used again for another type when its own is gone.
 #[repr(align(64))]
@@ -29,6 +35,10 @@ pub(crate) struct TypeEntry {
     payloads: AtomicU64,
     /// The place of its layout class in `Class::ALL`, or past its end.
     class: AtomicU8,
+    /// Whether its displacements are absolute addresses.
+    absolute: AtomicBool,
+    /// Directions of which it is settled how their calls are served, a bit each.
+    ready: AtomicU8,
     /// Written before the handle is bound, taken after it is unbound.
     committed: UnsafeCell<Option<Committed>>,
     /// What stands for it in messages.
@@ -62,6 +72,8 @@ impl Entry for TypeEntry {
             calls: AtomicU32::new(0),
             payloads: AtomicU64::new(0),
             class: AtomicU8::new(u8::MAX),
+            absolute: AtomicBool::new(false),
+            ready: AtomicU8::new(0),
             committed: UnsafeCell::new(None),
             dense: Dense::new(),
             basic: Basic::new(),
@@ -87,6 +99,12 @@ impl TypeEntry {
         self.payloads.load(Ordering::Relaxed)
     }
 
+    /// Whether a buffer at this address is one of the type's: a null buffer only is where displacements are absolute addresses.
+    #[inline]
+    pub(crate) fn takes(&self, buf: *const c_void) -> bool {
+        !buf.is_null() || self.absolute.load(Ordering::Relaxed)
+    }
+
     /// What the policy says of it.
     pub(crate) fn rules(&self) -> Rules {
         let class = Class::ALL.get(usize::from(self.class.load(Ordering::Relaxed)));
@@ -95,6 +113,28 @@ impl TypeEntry {
             calls: self.calls.load(Ordering::Relaxed),
             messages: self.payloads(),
         }
+    }
+
+    /// Whether calls of a direction that move so many bytes are converted: in mode `lazy` they compile the layout once all calls have moved enough, and
+    /// until then they are the host's.
+    ///
+    /// # Safety
+    /// As [`TypeEntry::committed`].
+    #[inline]
+    pub(crate) unsafe fn ready(&self, direction: Direction, bytes: u64) -> bool {
+        // SAFETY: as the caller promises.
+        self.ready.load(Ordering::Relaxed) >> direction as u8 & 1 != 0
+            || unsafe { self.get_ready(direction, bytes) }
+    }
+
+    #[cold]
+    unsafe fn get_ready(&self, direction: Direction, bytes: u64) -> bool {
+        // SAFETY: as the caller promises.
+        let settled = unsafe { self.committed() }.is_some_and(|c| c.settled(direction, bytes));
+        if settled {
+            self.ready.fetch_or(1 << direction as u8, Ordering::Relaxed);
+        }
+        settled
     }
 
     /// The committed type of an entry that converts.
@@ -120,11 +160,11 @@ pub(crate) fn find(handle: u64) -> Found {
     }
 }
 
-/// Whether a type is one that some payloads of a call are converted of.
+/// Whether a type is one that some payloads of a call are converted of; `None`: it is not decoded.
 #[inline]
-pub(crate) fn converted(host: &Host, datatype: HandleWord, call: Call) -> bool {
-    let entry = TYPES.find(datatype & host.mask);
-    entry.is_some_and(|entry| entry.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0)
+pub(crate) fn converted(host: &Host, datatype: HandleWord, call: Call) -> Option<bool> {
+    let entry = TYPES.find(datatype & host.mask)?;
+    Some(entry.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0)
 }
 
 /// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host.
@@ -137,6 +177,9 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     entry.payloads.store(rules.messages, Ordering::Relaxed);
     let class = Class::ALL.iter().position(|&c| c == rules.class);
     entry.class.store(class.map_or(u8::MAX, |at| at as u8), Ordering::Relaxed);
+    let absolute = committed.as_ref().is_some_and(|c| c.datatype().true_lb() >= ADDRESSES);
+    entry.absolute.store(absolute, Ordering::Relaxed);
+    entry.ready.store(0, Ordering::Relaxed);
     entry.dense.reset();
     entry.basic.reset();
     entry.uses.reset();

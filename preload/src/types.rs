@@ -12,15 +12,17 @@ use std::ffi::{c_int, c_void};
 use ddtc::committed::Committed;
 use ddtc::engine::{Engine, Mode};
 use ddtc::object::runtime;
+use ddtc::policy;
 use ddtc::process::{Lazy, Mutex, Once};
 
+use crate::candidates::{self, Use};
 use crate::counted;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
 use crate::introspect::Types;
 use crate::keyval::Keyval;
-use crate::policy::Rules;
+use crate::policy::{Rules, policy};
 use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
 
@@ -45,9 +47,51 @@ pub(crate) fn configured() {
 }
 
 /// The mode of later commits.
+#[inline]
 fn mode() -> Mode {
     configured();
-    runtime::config().mode
+    runtime::mode()
+}
+
+/// The host has committed a type, or was seen to accept it as committed: in mode `lazy` it is noted, in others it is decoded and compiled.
+pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
+    let handle = datatype & host.mask;
+    if [0, host.type_null].contains(&handle) {
+        return;
+    }
+    match table::find(handle) {
+        Found::Unknown if mode() == Mode::Lazy => candidates::note(handle),
+        Found::Unknown => adopt(host, datatype, u64::MAX),
+        Found::Convert(_) | Found::Pass => {}
+    }
+}
+
+/// Whether a type is one that some payloads of a call are converted of. A use of a type that is not decoded counts, and the one that pays for decoding
+/// decodes it.
+#[inline]
+pub(crate) fn wanted(
+    host: &'static Host,
+    datatype: HandleWord,
+    count: i64,
+    call: policy::Call,
+    used: Use,
+) -> bool {
+    let known = table::converted(host, datatype, call);
+    known.unwrap_or_else(|| {
+        candidates::has(datatype & host.mask)
+            && policy(host).any(call)
+            && met(host, datatype, count, used)
+            && table::converted(host, datatype, call) == Some(true)
+    })
+}
+
+/// A use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
+#[cold]
+pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: Use) -> bool {
+    let at_once = settings().config.lazy_threshold == 0;
+    let Some(arguments) = candidates::used(host, datatype, count, used, at_once) else { return false };
+    adopt(host, datatype, arguments);
+    true
 }
 
 static KEYVAL: Keyval = Keyval::new();
@@ -117,7 +161,8 @@ struct Claim(u64);
 
 impl Claim {
     fn take(handle: u64) -> Option<Claim> {
-        ADOPTING.lock().insert(handle).then_some(Claim(handle))
+        // A claim that is made only to be dropped would take the lock again, and the handle from its owner.
+        ADOPTING.lock().insert(handle).then(|| Claim(handle))
     }
 }
 
@@ -127,10 +172,10 @@ impl Drop for Claim {
     }
 }
 
-/// Compiles a type that the host has accepted as committed, and binds it to its handle. Whatever goes wrong leaves the type to the
-/// host.
+/// Decodes a type that the host has accepted as committed, if its constructors have at most so many arguments, and binds it to its handle; compiles it as the
+/// mode says. Whatever goes wrong leaves the type to the host.
 #[cold]
-pub(crate) fn adopt(host: &'static Host, datatype: HandleWord) {
+pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     let handle = datatype & host.mask;
     if mode() == Mode::Off || host.abi.is_none() || [0, host.type_null].contains(&handle) {
         return;
@@ -144,13 +189,13 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord) {
         if let Some(_claim) = Claim::take(handle)
             && matches!(table::find(handle), Found::Unknown)
         {
-            attach(host, datatype, handle);
+            attach(host, datatype, handle, arguments);
         }
     });
 }
 
-fn attach(host: &'static Host, datatype: HandleWord, handle: u64) -> Option<()> {
-    let mut types = Types::new(host)?;
+fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<()> {
+    let mut types = Types::new(host, arguments)?;
     if types.is_predefined(datatype).ok()? {
         table::bind(table::entry(None, Rules::NONE), handle);
         return Some(());
@@ -170,6 +215,10 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64) -> Option<()> 
         return Some(());
     }
     let committed = commit(&mut types, datatype);
+    if types.exceeded() {
+        candidates::costs_more(handle);
+        return None;
+    }
     if committed.is_none() {
         counted::TYPES_LEFT.add();
     }
@@ -191,7 +240,9 @@ fn commit(types: &mut Types, datatype: HandleWord) -> Option<Committed> {
     let committed = match types.decode(datatype).and_then(|t| engine().commit(&t)) {
         Ok(committed) => committed,
         Err(error) => {
-            counted::refused(&error);
+            if !types.exceeded() {
+                counted::refused(&error);
+            }
             return None;
         }
     };
@@ -202,6 +253,7 @@ fn commit(types: &mut Types, datatype: HandleWord) -> Option<Committed> {
 /// Ends the epoch: all handles are unbound, the keyval is given back. Before the host's own finalization.
 pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
+    candidates::forget_all();
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 use ddtc::policy::Call;
 use ddtc::process::{Awaited, Mutex};
 
+use crate::candidates;
 use crate::gpu;
 use crate::host::{HandleWord, Host, ours};
 use crate::messages::{Given, Staging};
@@ -292,7 +293,8 @@ fn bytes(host: &Host, given: Given) -> Option<i64> {
 fn bytes_at(host: &Host, given: Given) -> Option<i64> {
     let handle = given.datatype & host.mask;
     if host.named(handle).is_none() {
-        return bytes(host, given);
+        let noted = || candidates::bytes(host, given.datatype)?.checked_mul(given.count);
+        return bytes(host, given).or_else(|| candidates::has(handle).then(noted)?);
     }
     let mut size = 0;
     // SAFETY: a named type of the host's, a number to write to.

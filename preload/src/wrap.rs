@@ -21,8 +21,9 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::policy::Call;
 
+use crate::candidates::{self, Use};
 use crate::epoch::end_epoch;
-use crate::forms::Forms;
+use crate::forms::{Forms, Length};
 use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, host};
 use crate::left::Counted;
@@ -30,26 +31,38 @@ use crate::signatures::{argument, counted_calls};
 use crate::table::{self, Found};
 use crate::{counting, report, requests, types, windows as one_sided};
 
-/// Whether the policy converts a type that is an argument of a call.
+/// Whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says.
 macro_rules! wanted {
     // Types in arrays are looked at with their peers.
-    ($host:ident $call:ident $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
+    ($host:ident $call:ident $name:ident $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
      $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
      $($rest:tt)*) => {
         // SAFETY: the caller's arguments.
-        unsafe { each::wanted($host, Call::$call, $sendbuf, $sendtypes, $recvtypes, $comm) }
+        unsafe { each::wanted($host, Call::$call, const { Use::of(stringify!($name)) }, $sendbuf, $sendtypes, $recvtypes, $comm) }
     };
-    ($host:ident $call:ident $($argument:ident: $kind:ident),*) => {
-        false $(|| wanted!(@one $host $call $argument $kind))*
+    ($host:ident $call:ident $name:ident $($argument:ident: $kind:ident),*) => {
+        wanted!(@next $host $call $name 1; $($argument: $kind,)*)
     };
-    (@one $host:ident $call:ident $argument:ident Type) => {
-        table::converted($host, $argument, Call::$call)
+    (@next $host:ident $call:ident $name:ident $count:expr;) => {
+        false
     };
-    (@one $host:ident $call:ident $argument:ident Met) => {
+    (@next $host:ident $call:ident $name:ident $count:expr; $number:ident: N, $($rest:tt)*) => {
+        wanted!(@next $host $call $name $number.wide(); $($rest)*)
+    };
+    // Arrays of numbers are not read here: an element is the least that is moved.
+    (@next $host:ident $call:ident $name:ident $count:expr; $numbers:ident: Ns, $($rest:tt)*) => {
+        wanted!(@next $host $call $name 1; $($rest)*)
+    };
+    (@next $host:ident $call:ident $name:ident $count:expr; $datatype:ident: Type, $($rest:tt)*) => {{
+        // Both sides are counted.
+        let this = types::wanted($host, $datatype, $count, Call::$call, const { Use::of(stringify!($name)) });
+        wanted!(@next $host $call $name $count; $($rest)*) || this
+    }};
+    (@next $host:ident $call:ident $name:ident $count:expr; $met:ident: Met, $($rest:tt)*) => {
         true
     };
-    (@one $host:ident $call:ident $argument:ident $other:ident) => {
-        false
+    (@next $host:ident $call:ident $name:ident $count:expr; $other:ident: $kind:ident, $($rest:tt)*) => {
+        wanted!(@next $host $call $name $count; $($rest)*)
     };
 }
 
@@ -97,7 +110,7 @@ macro_rules! exported {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             let Some(host) = host() else { return NO_HOST };
-            let wanted = wanted!(host $call $($argument: $kind),*);
+            let wanted = wanted!(host $call $name $($argument: $kind),*);
             if !wanted && let Some(theirs) = host.direct.$form {
                 // SAFETY: the caller's arguments, in the form that it has used.
                 return unsafe { theirs($($argument),*) };
@@ -127,12 +140,24 @@ pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
     let code = unsafe { type_commit(datatype) };
     if code == 0 && !datatype.is_null() && host.abi.is_some() {
         // SAFETY: the host has accepted the handle there.
-        let datatype = unsafe { handle_at(host, datatype) };
-        if let Found::Unknown = table::find(datatype & host.mask) {
-            types::adopt(host, datatype);
-        }
+        types::committed(host, unsafe { handle_at(host, datatype) });
     }
     code
+}
+
+/// # Safety
+/// As `MPI_Type_free` (MPI 5.0, 5.1.9).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(type_free) = host.f.type_free else { return missing(host) };
+    if !datatype.is_null() {
+        // Before the host may give the value to a type of another thread.
+        // SAFETY: a handle of the caller's, whatever its value.
+        candidates::forget(unsafe { handle_at(host, datatype) } & host.mask);
+    }
+    // SAFETY: the caller's arguments.
+    unsafe { type_free(datatype) }
 }
 
 /// # Safety
@@ -143,12 +168,17 @@ pub unsafe extern "C" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut c_void)
     let Some(type_dup) = host.f.type_dup else { return missing(host) };
     // SAFETY: the caller's arguments.
     let code = unsafe { type_dup(oldtype, newtype) };
-    if code == 0
-        && let Found::Convert(_) = table::find(oldtype & host.mask)
-    {
-        // A committed type's duplicate is committed, and brought its entry along.
-        // SAFETY: the host has written a handle there.
-        types::adopt(host, unsafe { handle_at(host, newtype) });
+    let old = oldtype & host.mask;
+    // A committed type's duplicate is committed.
+    if code == 0 && !newtype.is_null() {
+        if let Found::Convert(_) = table::find(old) {
+            // It brought its entry along.
+            // SAFETY: the host has written a handle there.
+            types::adopt(host, unsafe { handle_at(host, newtype) }, u64::MAX);
+        } else if candidates::has(old) {
+            // SAFETY: as above.
+            types::committed(host, unsafe { handle_at(host, newtype) });
+        }
     }
     code
 }

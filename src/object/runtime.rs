@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 
-use crate::engine::{Config, Counters, Engine};
+use crate::engine::{Config, Counters, Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{Guard, Mutex};
 
@@ -45,6 +45,14 @@ pub fn engine() -> Engine {
     state.engine = Some(engine.clone());
     ENGINE.store(Some(Arc::new(engine.clone())));
     engine
+}
+
+/// What the next commit does; costs a few loads.
+pub fn mode() -> Mode {
+    match &*ENGINE.load() {
+        Some(engine) => engine.config().mode,
+        None => engine().config().mode,
+    }
 }
 
 /// The configuration of later commits.

@@ -286,3 +286,28 @@ fn files_are_short() {
         }
     }
 }
+
+/// A value that `then_some` is given is made and dropped where the condition does not hold: what ends something on its drop then ends what it never began.
+#[test]
+fn no_value_that_ends_something_is_made_in_vain() {
+    let folders = ["src", "capi", "preload", "python", "yaksa"];
+    let texts: Vec<(String, String)> = folders
+        .into_iter()
+        .flat_map(|f| files(f, "rs"))
+        .map(|file| (read(&file), file))
+        .map(|(t, f)| (f, t))
+        .collect();
+    let names = texts.iter().flat_map(|(_, text)| {
+        text.split(" Drop for ")
+            .skip(1)
+            .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
+    });
+    let names: std::collections::BTreeSet<&str> = names.filter(|name| name.len() > 1).collect();
+    assert!(names.contains("Claim") && names.len() > 10, "{names:?}");
+    for (file, text) in &texts {
+        for rest in text.split("then_some(").skip(1) {
+            let made = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+            assert!(!names.contains(made), "{file}: then_some({made}..: write then(|| {made}..)");
+        }
+    }
+}

@@ -361,7 +361,7 @@ int main(int argc, char **argv) {
   /* Handles: ours and the host's. */
   MPI_T_cvar_handle h;
   OK(MPI_T_cvar_handle_alloc(at, NULL, &h, &count) == 0 && count == 1);
-  OK(MPI_T_cvar_read(h, &value) == 0 && value == 3);
+  OK(MPI_T_cvar_read(h, &value) == 0 && value == 2); /* lazy */
   packs();
   value = 0;
   OK(MPI_T_cvar_write(h, &value) == 0 && MPI_T_cvar_read(h, &value) == 0 && value == 0);

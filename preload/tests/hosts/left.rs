@@ -50,13 +50,6 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
             ("window", "none", "left_by_policy", 400, "had types that the policy leaves to this host"),
             ("file", "none", "left_by_policy", 400, "had types that the policy leaves to this host"),
             ("contiguous", "all", "left_contiguous", 400, "had types without gaps"),
-            (
-                "addresses",
-                "all",
-                "left_null_buffer",
-                400,
-                "had a null buffer, as MPI_BOTTOM is with absolute addresses",
-            ),
             ("nothing", "all", "left_nothing_to_move", 400, "moved nothing"),
             ("unknown", "all", "left_unknown_type", 400, "had types whose commit was not seen"),
             ("huge", "all", "left_past_the_cap", 4, "needed more than DDTC_BUFFERS"),

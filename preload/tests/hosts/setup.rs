@@ -128,8 +128,8 @@ impl Host {
         for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
             command.env_remove(name);
         }
-        // Staging buffers of the library stand between inaccessible pages.
-        command.env("DDTC_FENCES", "1");
+        // Staging buffers of the library stand between inaccessible pages, and types are taken over when they are first used.
+        command.env("DDTC_FENCES", "1").env("DDTC_LAZY_THRESHOLD", "0");
     }
 
     /// A command to run a program of the host as one process.

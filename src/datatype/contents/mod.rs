@@ -131,6 +131,14 @@ pub struct Envelope {
     pub datatypes: i64,
 }
 
+impl Envelope {
+    /// Number of arguments of all four kinds; a negative number of one kind counts as none.
+    pub fn arguments(&self) -> u64 {
+        let kinds = [self.integers, self.addresses, self.large_counts, self.datatypes];
+        kinds.into_iter().map(|n| n.max(0) as u64).sum()
+    }
+}
+
 /// What `MPI_Type_get_contents_c` returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the arrays of the call")]

@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 use ddtc::policy::Call;
 
 use super::{Collective, When, collective};
+use crate::candidates::Use;
 use crate::comms;
 use crate::forms::{Form, Forms, Length, forward};
 use crate::group::Group;
@@ -20,7 +21,7 @@ use crate::parts::{Own, Parts, in_place};
 use crate::policy::policy;
 use crate::signatures::{Handle, In, Out, Types, argument};
 use crate::staged::Kept;
-use crate::table::converted;
+use crate::types;
 
 collective! {
     /// # Safety
@@ -35,7 +36,7 @@ collective! {
         let vectors =
             (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
-        let (mut s_types, mut r_types) = (sendtypes, recvtypes);
+        let (mut s_types, mut r_types, mut s_base, mut r_base) = (sendtypes, recvtypes, sendbuf, recvbuf);
         // Places in an `int` do not reach a buffer of ours.
         if call.group.is_some() && !local && forms.large.is_some() {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: blocks };
@@ -44,13 +45,14 @@ collective! {
             let mut r = call.receive_each(&r, |i| (*rdispls.add(i)).wide(), |_| true);
             if s.is_some() || r.is_some() {
                 call.widened = true;
+                (s_base, r_base) = (Instead::base(&s, sendbuf), Instead::base(&r, recvbuf).cast_mut());
                 (s_types, r_types) = (call.types(&mut s, sendtypes), call.types(&mut r, recvtypes));
                 out.widen(s.map(|s| s.displs));
                 into.widen(r.map(|r| r.displs));
             }
         }
         let (out, into) = (call.kept(out), call.kept(into));
-    } => (sendbuf){out.counts}{out.displs}(s_types)(recvbuf){into.counts}{into.displs}(r_types)
+    } => (s_base){out.counts}{out.displs}(s_types)(r_base){into.counts}{into.displs}(r_types)
 }
 
 collective! {
@@ -64,16 +66,18 @@ collective! {
         let counts = (Numbers::of(&forms, sendcounts, destinations), Numbers::of(&forms, recvcounts, sources));
         let (Some(out), Some(into)) = counts else { return too_large(host, comm) };
         let (mut s_types, mut r_types, mut s_places, mut r_places) = (sendtypes, recvtypes, sdispls, rdispls);
+        let (mut s_base, mut r_base) = (sendbuf, recvbuf);
         if let Some(near) = all.filter(|near| near.told_apart() && call.group.is_some()) {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: destinations };
             let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: sources };
             let mut s = call.send_each(&s, |i| *sdispls.add(i) as i64, |i| near.there(i));
             let mut r = call.receive_each(&r, |i| *rdispls.add(i) as i64, |i| near.there(i));
+            (s_base, r_base) = (Instead::base(&s, sendbuf), Instead::base(&r, recvbuf).cast_mut());
             (s_types, r_types) = (call.types(&mut s, sendtypes), call.types(&mut r, recvtypes));
             (s_places, r_places) = (call.places(s, sdispls), call.places(r, rdispls));
         }
         let (out, into) = (out.kept_by(&mut call.staged), into.kept_by(&mut call.staged));
-    } => (sendbuf){out}(s_places)(s_types)(recvbuf){into}(r_places)(r_types)
+    } => (s_base){out}(s_places)(s_types)(r_base){into}(r_places)(r_types)
 }
 
 /// Whether the policy converts a type of a call, or that is not known: then the call looks by itself.
@@ -84,6 +88,7 @@ collective! {
 pub(in super::super) unsafe fn wanted(
     host: &'static Host,
     call: Call,
+    used: Use,
     sendbuf: In,
     sendtypes: Types,
     recvtypes: Types,
@@ -103,7 +108,7 @@ pub(in super::super) unsafe fn wanted(
             // SAFETY: an array of as many handles, as the caller promises.
             let datatype = unsafe { handle_at(host, types.byte_add(i * abi.handle_bytes)) };
             // Most arrays have one type throughout.
-            last.replace(datatype) != Some(datatype) && converted(host, datatype, call)
+            last.replace(datatype) != Some(datatype) && types::wanted(host, datatype, 1, call, used)
         })
     };
     any(recvtypes, sources) || !in_place(host, sendbuf) && any(sendtypes, destinations)
@@ -148,10 +153,19 @@ struct Peers<N> {
 
 /// What the host is given for a side of which something is converted.
 struct Instead {
+    /// The program's, or where that is null a buffer of ours: with bytes at their start the host would refuse a null buffer.
+    base: *const c_void,
     /// Bytes from the base.
     displs: Vec<i64>,
     /// Types in the width of the host.
     types: Vec<u64>,
+}
+
+impl Instead {
+    /// The base of a side.
+    fn base(side: &Option<Instead>, given: *const c_void) -> *const c_void {
+        side.as_ref().map_or(given, |instead| instead.base)
+    }
 }
 
 impl Collective {
@@ -212,9 +226,11 @@ impl Collective {
                 let mut types = vec![0u64; (n * bytes).div_ceil(8)];
                 // SAFETY: that many bytes of handles, and room for them.
                 unsafe { types.as_mut_ptr().cast::<u8>().copy_from(side.types.cast(), n * bytes) };
-                Instead { displs: (0..n).map(&place).collect(), types }
+                let base = if side.base.is_null() { g.buf.cast_const() } else { side.base };
+                let moved = (base.addr() as i64).wrapping_sub(side.base.addr() as i64);
+                Instead { base, displs: (0..n).map(|i| place(i).wrapping_sub(moved)).collect(), types }
             });
-            instead.displs[i] = (g.buf.addr() as i64).wrapping_sub(side.base.addr() as i64);
+            instead.displs[i] = (g.buf.addr() as i64).wrapping_sub(instead.base.addr() as i64);
             // SAFETY: a place of the array.
             unsafe { set_handle(host, instead.types.as_mut_ptr().byte_add(i * bytes).cast(), g.datatype) };
         }

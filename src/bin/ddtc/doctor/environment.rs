@@ -13,8 +13,9 @@ use super::Findings;
 type Rule = fn(&str) -> Result<(), String>;
 
 /// The variables of docs/PRELOAD.md.
-pub(super) const VARIABLES: [(&str, Rule); 8] = [
+pub(super) const VARIABLES: [(&str, Rule); 9] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
+    ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
     ("DDTC_TARGET", target),
     ("DDTC_REPORT", file),
     ("DDTC_RECORD", file),
@@ -128,6 +129,7 @@ mod tests {
         };
         for (name, good, bad) in [
             ("DDTC_MODE", "lazy", "fast"),
+            ("DDTC_LAZY_THRESHOLD", "0", "64K"),
             ("DDTC_TARGET", "baseline", "sse9"),
             ("DDTC_REPORT", "-", "/no/such/folder/report"),
             ("DDTC_RECORD", "/tmp/record", "/no/such/folder/record"),
