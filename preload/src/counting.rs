@@ -67,7 +67,7 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Left>
     let entry = match table::find(handle) {
         Found::Unknown if candidates::has(handle) => {
             let never = !given.always && !policy(host).any(given.call);
-            return Some(if never { Left::Policy } else { Left::Rare });
+            return Some(if never { Left::Policy } else { noted.unwrap_or(Left::Rare) });
         }
         Found::Unknown => return Some(Left::UnknownType),
         Found::Pass => return Some(Left::TypeNotTaken),

@@ -11,6 +11,7 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::committed::Committed;
 use ddtc::engine::{Engine, Mode};
+use ddtc::left::Left;
 use ddtc::object::runtime;
 use ddtc::policy;
 use ddtc::process::{Lazy, Mutex, Once};
@@ -22,6 +23,7 @@ use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
 use crate::introspect::Types;
 use crate::keyval::Keyval;
+use crate::left::left;
 use crate::policy::{Rules, policy};
 use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
@@ -88,6 +90,9 @@ pub(crate) fn wanted(
 /// A use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
 #[cold]
 pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: Use) -> bool {
+    if count <= 0 {
+        return left(Left::NothingToMove).unwrap_or(false);
+    }
     let at_once = settings().config.lazy_threshold == 0;
     let Some(arguments) = candidates::used(host, datatype, count, used, at_once) else { return false };
     adopt(host, datatype, arguments);

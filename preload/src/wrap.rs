@@ -110,6 +110,7 @@ macro_rules! exported {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             let Some(host) = host() else { return NO_HOST };
+            let counted = Counted::begin();
             let wanted = wanted!(host $call $name $($argument: $kind),*);
             if !wanted && let Some(theirs) = host.direct.$form {
                 // SAFETY: the caller's arguments, in the form that it has used.
@@ -117,7 +118,6 @@ macro_rules! exported {
             }
             let forms =
                 Forms { small: host.counted.$small, large: host.counted.$large, call: Call::$call, wanted };
-            let counted = Counted::begin();
             // SAFETY: the caller's arguments.
             let code = unsafe { $file::$by(host, forms, $($argument),*) };
             if let Some(counted) = counted {

@@ -1,6 +1,7 @@
 //! The preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned wheels, C, Fortran and Python.
 
 mod bindings;
+mod bottom;
 mod build;
 mod clients;
 mod collectives;
