@@ -146,6 +146,11 @@ impl<L: Leaf> Layout<L> {
         &self.nest
     }
 
+    /// The hash of its nest.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
     /// What happens to its leaves.
     pub fn operation(&self) -> Operation {
         self.operation

@@ -121,6 +121,11 @@ impl Committed {
         self.0.layout.nest()
     }
 
+    /// A hash of the layout: equal for equal nests, in every process of one build.
+    pub fn layout_hash(&self) -> u64 {
+        self.0.layout.hash()
+    }
+
     /// User offset in bytes between the buffer address of a call and the address that kernels work on.
     pub fn origin(&self) -> isize {
         self.0.origin

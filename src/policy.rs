@@ -58,10 +58,15 @@ impl Class {
 
     /// The class of a layout.
     pub fn of(nest: &LoopNest<Normal>) -> Class {
+        Class::and_run(nest).0
+    }
+
+    /// The class of a layout, and the bytes of its runs on average; 0 for a dense one.
+    pub fn and_run(nest: &LoopNest<Normal>) -> (Class, u64) {
         let (mut bytes, mut runs, mut leaves, mut table) = (0i128, 0i128, 0usize, false);
         for node in nest.nodes() {
             match node {
-                Node::Copy { n, .. } if n.per_count => return Class::Dense,
+                Node::Copy { n, .. } if n.per_count => return (Class::Dense, 0),
                 Node::Copy { n, .. } => {
                     leaves += 1;
                     runs += 1;
@@ -78,17 +83,18 @@ impl Class {
             }
         }
         if runs == 0 {
-            return Class::Dense;
+            return (Class::Dense, 0);
         }
-        let long = bytes / runs >= i128::from(LONG);
-        match (table, leaves > 1, long) {
+        let run = u64::try_from(bytes / runs).unwrap_or(u64::MAX);
+        let class = match (table, leaves > 1, run >= LONG.unsigned_abs()) {
             (true, _, false) => Class::TableShort,
             (true, _, true) => Class::TableLong,
             (false, true, false) => Class::BlocksShort,
             (false, true, true) => Class::BlocksLong,
             (false, false, false) => Class::StridedShort,
             (false, false, true) => Class::StridedLong,
-        }
+        };
+        (class, run)
     }
 }
 

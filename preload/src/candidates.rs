@@ -1,22 +1,27 @@
 //! Types that the program has committed and that are not decoded: what their uses have cost the host so far.
 //!
 //! A type may be used once, and to decode it costs more than a small call. So in mode `lazy` a commit only notes the handle here. Each call that could
-//! be converted adds the least that it costs the bare host, and the type is decoded ([`crate::types::adopt`]) once that is at most 2 % of the sum.
+//! be converted adds the least that it costs the bare host, and the type is decoded ([`crate::types::adopt`]) once that is half of the sum, if
+//! [`spending`] has time for it.
 //!
 //! A slot belongs to the handles of one hash, and holds the one that was committed last. So sums are not exact: a handle may have been given to another
 //! type since, a type may lose its slot to another, threads may mix two types. Nothing hangs on a sum but the moment of decoding: what is
 //! decoded is tied to its type by an attribute of the host's, as every kernel and verdict is. A handle in a slot is one whose commit was seen, and no
 //! [`MPI_Type_free`](crate::wrap) since: so the host can be asked about it.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
+use ddtc::policy::Family;
+
+use crate::evidence::RENDEZVOUS;
 use crate::host::{HandleWord, Host};
+use crate::spending;
 
 /// Slots: more than programs use at a time, few enough to stay in a cache.
 const SLOTS: usize = 2048;
 
-/// What a decoding costs at most, as a part of what the type's uses have cost the host.
-const PART: u64 = 50;
+/// What a decoding costs at most, as a part of what the type's uses have cost the host: what was used twice may be used again.
+const PART: u64 = 2;
 /// Nanoseconds that a type costs beside its constructors, and for each of their arguments (docs/PERFORMANCE.md, "A type used once").
 const DECODE: u64 = 1500;
 const DECODE_ARGUMENT: u64 = 15;
@@ -56,15 +61,41 @@ impl Use {
     }
 
     /// Nanoseconds of a use of so many bytes.
-    fn cost(self, bytes: u64) -> u64 {
-        // Short blocks cost hosts 0.2 to 3 ns a byte, long ones are copied at 0.1.
-        let moved = bytes / 4;
+    fn cost(self, family: Family, bytes: u64) -> u64 {
+        // Short blocks cost hosts 0.2 to 3 ns a byte, long ones are copied at 0.1; MPICH's rendezvous costs more.
+        let moved = if family == Family::Mpich && bytes >= RENDEZVOUS { bytes } else { bytes / 4 };
         match self {
             Use::Pack => 30 + moved,
             Use::Call => 200 + moved,
             Use::Persistent => (200 + moved).saturating_mul(1000),
         }
     }
+}
+
+/// What became of types of a size when they were decoded, by the hash of the size: the next one of that size is likely to be of the same layout. Nothing but
+/// the moment of decoding hangs on it.
+static PROSPECTS: [AtomicU8; 1024] = [const { AtomicU8::new(UNKNOWN) }; 1024];
+const UNKNOWN: u8 = 0;
+const GOOD: u8 = 1;
+const POOR: u8 = 2;
+/// Times the usual cost of uses after which a type is decoded that is likely to be the host's.
+const UNLIKELY: u64 = 64;
+/// The part of it after which one is that is likely to be converted.
+const LIKELY: u64 = 4;
+
+fn prospect(size: i64) -> &'static AtomicU8 {
+    &PROSPECTS[hash(size as u64, PROSPECTS.len())]
+}
+
+/// A type of so many bytes was decoded: whether calls with it are converted, as far as is known.
+pub(crate) fn found(size: i64, converted: bool) {
+    prospect(size).store(if converted { GOOD } else { POOR }, Relaxed);
+}
+
+/// Fibonacci hashing: handles are small integers or addresses, which it spreads both.
+#[inline]
+fn hash(word: u64, places: usize) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - places.ilog2())) as usize
 }
 
 #[repr(align(32))]
@@ -90,8 +121,7 @@ static CANDIDATES: [Slot; SLOTS] = [const {
 
 #[inline]
 fn slot(handle: u64) -> &'static Slot {
-    // Handles are small integers or addresses: Fibonacci hashing spreads both.
-    &CANDIDATES[(handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS.ilog2())) as usize]
+    &CANDIDATES[hash(handle, SLOTS)]
 }
 
 /// A type was committed, or the host has accepted it as committed.
@@ -131,19 +161,32 @@ pub(crate) fn used(host: &Host, datatype: HandleWord, count: i64, used: Use, at_
     }
     let bytes =
         size.checked_mul(count).and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0)?;
-    let spent = slot.spent.load(Relaxed).saturating_add(used.cost(bytes));
+    let spent = slot.spent.load(Relaxed).saturating_add(used.cost(host.family, bytes));
     slot.spent.store(spent, Relaxed);
     if at_once {
         return Some(u64::MAX);
     }
-    (spent >= slot.needed.load(Relaxed)).then(|| (spent / PART - DECODE.min(spent / PART)) / DECODE_ARGUMENT)
+    let (likely, unlikely) = match prospect(size).load(Relaxed) {
+        GOOD => (LIKELY, 1),
+        POOR => (1, UNLIKELY),
+        _ => (1, 1),
+    };
+    let needed = slot.needed.load(Relaxed);
+    if spent.saturating_mul(likely) < needed.saturating_mul(unlikely) {
+        return None;
+    }
+    let worth = spent.saturating_mul(likely) / unlikely / PART;
+    if !spending::allows(needed / PART) {
+        slot.needed.store(needed.saturating_mul(2), Relaxed);
+        return None;
+    }
+    Some(worth.saturating_sub(DECODE) / DECODE_ARGUMENT)
 }
 
-/// Decoding was given up because the type has more arguments than its uses pay for.
-pub(crate) fn costs_more(handle: u64) {
-    let slot = slot(handle);
-    // What was tried in vain is part of what must be paid: each trial is worth half of the next one.
-    slot.needed.store(slot.spent.load(Relaxed).saturating_mul(2), Relaxed);
+/// The type is not decoded now, because it has so many arguments at least, more than its uses pay for.
+pub(crate) fn costs_more(handle: u64, arguments: u64) {
+    let needed = arguments.saturating_mul(DECODE_ARGUMENT).saturating_add(DECODE).saturating_mul(PART);
+    slot(handle).needed.fetch_max(needed, Relaxed);
 }
 
 /// Bytes of an instance of a committed type of the program's, as the host says.
@@ -181,7 +224,8 @@ mod tests {
     fn decoding_is_paid_for() {
         // A vector has 4 arguments.
         let vector = (DECODE + (CONSTRUCTOR + 4) * DECODE_ARGUMENT) * PART;
-        assert!(Use::Call.cost(64 << 10) * 8 > vector && Use::Call.cost(64) * 100 < vector);
-        assert!(Use::Persistent.cost(8) > vector);
+        let cost = |used: Use, bytes| used.cost(Family::Intel, bytes);
+        assert!(cost(Use::Call, 64 << 10) > vector && cost(Use::Call, 64) * 20 < vector);
+        assert!(cost(Use::Persistent, 8) > vector);
     }
 }

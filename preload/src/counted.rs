@@ -93,6 +93,8 @@ pub(crate) struct Row {
     /// Of absolute addresses: the datatype is one of that layout, from 0 up.
     pub(crate) absolute: bool,
     pub(crate) class: Class,
+    /// The hash of its layout.
+    pub(crate) layout: u64,
     pub(crate) commits: u64,
     pub(crate) calls: [u64; 2],
     pub(crate) bytes: [u64; 2],
@@ -120,6 +122,7 @@ impl Rows {
             datatype: t.clone(),
             absolute,
             class,
+            layout: committed.layout_hash(),
             commits: 0,
             calls: [0; 2],
             bytes: [0; 2],

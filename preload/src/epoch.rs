@@ -3,7 +3,7 @@
 use crate::guard::guard;
 use crate::host::Host;
 use crate::inside::Inside;
-use crate::{comms, files, messages, report, requests, twins, types};
+use crate::{comms, files, messages, remembered, report, requests, twins, types};
 
 /// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
 /// another session or the world goes on, its types are met again.
@@ -18,6 +18,7 @@ pub(crate) fn end_epoch(host: &'static Host) {
             comms::end_epoch(host);
             files::end_epoch();
             messages::end_epoch();
+            remembered::keep(host);
             report::write(host);
         });
     }

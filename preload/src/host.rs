@@ -14,6 +14,7 @@ use ddtc::process::Awaited;
 use crate::settings::settings;
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
+use crate::spending;
 use crate::warn::warn;
 use crate::watch::{COUNT, watch};
 use ddtc::abi::queries::{self, Queries};
@@ -242,7 +243,7 @@ pub(crate) struct Host {
     pub(crate) packed: u64,
     /// First line of `MPI_Get_library_version`, and whose it is.
     pub(crate) version: String,
-    family: Family,
+    pub(crate) family: Family,
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,
     /// The scope in which it was found, for symbols asked later.
@@ -264,6 +265,7 @@ fn find() -> Option<&'static Host> {
     static FOUND: Awaited<Host> = Awaited::new();
     let scope = find_scope(c"PMPI_Type_commit")?;
     let host = FOUND.get_or_init(|| Host::in_scope(scope));
+    spending::begin();
     HOST.store(std::ptr::from_ref(host).cast_mut(), Ordering::Release);
     Some(host)
 }

@@ -25,8 +25,9 @@ pub(crate) struct Types {
     references: bool,
     /// Arguments of constructors that may still be asked for.
     arguments: u64,
-    /// Whether more were needed.
-    exceeded: bool,
+    /// Arguments that a type has at least, if it has more than were allowed.
+    exceeded: Option<u64>,
+    allowed: u64,
 }
 
 /// What the host's contents were found to be, once for the process: threads may both look.
@@ -38,8 +39,14 @@ const DUPLICATES: u8 = 2;
 impl Types {
     /// For types of at most so many arguments of their constructors, all nodes together, as [`crate::candidates`] counts them.
     pub(crate) fn new(host: &'static Host, arguments: u64) -> Option<Types> {
-        let mut types =
-            Types { host, abi: host.abi?, references: false, arguments: u64::MAX, exceeded: false };
+        let mut types = Types {
+            host,
+            abi: host.abi?,
+            references: false,
+            arguments: u64::MAX,
+            exceeded: None,
+            allowed: arguments,
+        };
         if CONTENTS.load(Ordering::Relaxed) == UNKNOWN {
             let found = if types.hands_out_references() == Some(true) { REFERENCES } else { DUPLICATES };
             CONTENTS.store(found, Ordering::Relaxed);
@@ -49,8 +56,8 @@ impl Types {
         Some(types)
     }
 
-    /// Whether a type was refused because it has more arguments than may be asked for.
-    pub(crate) fn exceeded(&self) -> bool {
+    /// Arguments that the type has at least, if it was refused because these are more than may be asked for.
+    pub(crate) fn exceeded(&self) -> Option<u64> {
         self.exceeded
     }
 
@@ -135,7 +142,7 @@ impl Introspect for Types {
         match self.arguments.checked_sub(count) {
             Some(left) => self.arguments = left,
             None => {
-                self.exceeded = true;
+                self.exceeded = Some((self.allowed - self.arguments).saturating_add(count));
                 return Err(refused("MPI_Type_get_contents", count, "more arguments than its uses pay for"));
             }
         }

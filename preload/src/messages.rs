@@ -15,6 +15,7 @@ use ddtc::left::Left;
 use ddtc::policy::{Call, Family, Library, Policy};
 
 use crate::convert::{packs_raw, run};
+use crate::evidence::Evidence;
 use crate::gapped::{self, Gap, StandIn};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
@@ -28,7 +29,7 @@ use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
 use crate::warn::warn;
 use crate::watch::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
-use crate::{check, counted, gpu, perf, twins};
+use crate::{check, counted, gpu, perf, spending, timed, twins};
 
 const UNKNOWN: u8 = 0;
 const ON: u8 = 1;
@@ -94,15 +95,15 @@ pub(crate) struct Given {
 
 /// The type of a message that is to be converted, and the bytes of the message; `None` leaves it to the host.
 ///
-/// `most`: bytes that the host's call can carry. `wanted`: whether the policy has a type and a number of bytes.
+/// `most`: bytes that the host's call can carry. `direction`: the first that its bytes are moved in.
 #[inline]
 fn chosen(
     host: &'static Host,
     given: Given,
     peer: Option<c_int>,
     most: i64,
+    used: Use,
     direction: Direction,
-    wanted: impl FnOnce(&TypeEntry, i64) -> bool,
 ) -> Option<(&'static TypeEntry, i64)> {
     let Found::Convert(entry) = table::find(given.datatype & host.mask) else { return None };
     let there = entry.takes(given.buf);
@@ -111,7 +112,14 @@ fn chosen(
         return left(if moves { Left::NullBuffer } else { Left::NothingToMove });
     }
     let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= most)?;
-    if !wanted(entry, bytes) {
+    if let Use::Send | Use::Receive = used
+        && let Some(evidence) = entry.evidence()
+        && evidence.due(bytes as u64, settings().config.lazy_threshold)
+        && spending::allows(0)
+    {
+        spending::on(|| time(host, entry, evidence, given, bytes as u64, direction));
+    }
+    if !used.wants(host, entry, bytes) {
         return None;
     }
     // SAFETY: the entry is bound.
@@ -135,7 +143,45 @@ fn chosen(
             return left(Left::Device);
         }
     }
+    spending::saved(bytes as u64);
     Some((entry, bytes))
+}
+
+/// Times the packing of a message that is about to be sent or received, for this and all later ones of its layout and size.
+#[cold]
+fn time(
+    host: &'static Host,
+    entry: &'static TypeEntry,
+    evidence: &Evidence,
+    given: Given,
+    bytes: u64,
+    direction: Direction,
+) {
+    let on = match STATE.load(Ordering::Relaxed) {
+        UNKNOWN => decide(host),
+        state => state == ON,
+    };
+    gpu::refresh();
+    if !on || reasons() & (FOREIGN | OPAQUE_GPU | GPU) != 0 {
+        return;
+    }
+    let Some(_inside) = Inside::enter() else { return };
+    guard(|| {
+        // SAFETY: the entry is bound, and the program holds the type during the call; what it sends or receives into can be read.
+        unsafe {
+            let Some(committed) = entry.committed().filter(|_| entry.ready(Direction::Pack, u64::MAX)) else {
+                return;
+            };
+            let Some(times) = timed::times(host, given.buf, given.count, given.datatype, committed) else {
+                return evidence.give_up(bytes);
+            };
+            evidence.learn_bytes(host.family, bytes, times);
+            // What gains is converted from this call on.
+            if evidence.wants(bytes, false) {
+                entry.ready(direction, u64::MAX);
+            }
+        }
+    });
 }
 
 /// The entry of a handle, 0 if it may be freed.
@@ -166,9 +212,7 @@ pub(crate) unsafe fn pack(
     most: i64,
     used: Use,
 ) -> Option<Packed> {
-    let (entry, bytes) = chosen(host, given, Some(peer), most, Direction::Pack, |entry, bytes| {
-        used.wants(host, entry, bytes)
-    })?;
+    let (entry, bytes) = chosen(host, given, Some(peer), most, used, Direction::Pack)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
@@ -517,11 +561,18 @@ impl Use {
         let in_set = |set, bytes| Policy::has(set, bytes) || outside(set, bytes);
         let has = |call, bytes| in_set(policy(host).of(call, entry.rules().class), bytes);
         match self {
-            Use::Send | Use::Receive => in_set(entry.payloads(), bytes as u64),
+            Use::Send | Use::Receive => match entry.evidence() {
+                None => in_set(entry.payloads(), bytes as u64),
+                Some(evidence) => {
+                    let (bytes, table) = (bytes as u64, entry.payloads());
+                    evidence.wants(bytes, Policy::has(table, bytes)) || left(Left::Policy).unwrap_or(false)
+                }
+            },
             Use::Elements { call, part, .. } => {
                 // Where every instance has a gap of its own, each must be long enough for itself.
                 let apart = !host.overruns() || has(call, entry.size() as u64);
-                apart && has(call, entry.size().saturating_mul(part).max(0) as u64)
+                let bytes = entry.size().saturating_mul(part).max(0) as u64;
+                apart && has(call, bytes) && entry.evidence().is_none_or(|e| e.allows(bytes))
             }
             Use::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
             Use::Put => has(Call::Put, bytes as u64),
@@ -575,8 +626,7 @@ pub(crate) unsafe fn stage(
     used: Use,
 ) -> Option<Staging> {
     let direction = if used == Use::Send { Direction::Pack } else { Direction::Unpack };
-    let (entry, bytes) =
-        chosen(host, given, peer, most, direction, |entry, bytes| used.wants(host, entry, bytes))?;
+    let (entry, bytes) = chosen(host, given, peer, most, used, direction)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();

@@ -7,6 +7,7 @@ use ddtc::files;
 use ddtc::policy::{Call, Class, Library, Policy, file};
 use ddtc::process::Awaited;
 
+use crate::evidence::{self, Evidence};
 use crate::host::Host;
 use crate::settings::{Choice, settings};
 use crate::warn::warn;
@@ -26,16 +27,30 @@ pub(crate) struct Rules {
     pub(crate) calls: u32,
     /// Payloads that are converted in messages.
     pub(crate) messages: u64,
+    /// What was timed for its layout, which decides before them.
+    pub(crate) evidence: Option<&'static Evidence>,
 }
 
 impl Rules {
     /// For a type that is never converted.
-    pub(crate) const NONE: Rules = Rules { class: Class::Dense, calls: 0, messages: 0 };
+    pub(crate) const NONE: Rules = Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None };
+
+    /// Whether anything of the type is converted, as far as is known.
+    pub(crate) fn likely(&self) -> bool {
+        let others = self.calls & !(1 << Call::Message as u32);
+        let messages = self.evidence.map_or(self.messages != 0, |evidence| evidence.hopeful(self.messages));
+        messages || others != 0 && self.messages != 0
+    }
 
     pub(crate) fn of(host: &Host, committed: &Committed) -> Rules {
-        let (class, policy) = (Class::of(committed.nest()), policy(host));
+        let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
-        Rules { class, calls: calls.map(|call| 1 << call as u32).sum(), messages: policy.set(class) }
+        let calls: u32 = calls.map(|call| 1 << call as u32).sum();
+        let measured = settings().policy == Choice::Measure && class != Class::Dense;
+        let evidence = if measured { evidence::of(host, committed.layout_hash(), run) } else { None };
+        // Whichever messages will turn out to gain.
+        let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };
+        Rules { class, calls, messages: policy.set(class), evidence }
     }
 }
 
@@ -43,7 +58,7 @@ fn choose(library: &Library) -> Policy {
     match settings().policy {
         Choice::All => Policy::ALL,
         Choice::Off => Policy::NONE,
-        Choice::Table => {
+        Choice::Measure | Choice::Table => {
             let variable = |name| std::env::var(name).ok();
             let path = file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref());
             path.and_then(|path| tuned(&path, library)).unwrap_or_else(|| Policy::shipped(library))

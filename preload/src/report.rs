@@ -17,15 +17,17 @@ use ddtc::object::runtime;
 use ddtc::process::{Awaited, to_stderr};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows};
+use crate::evidence;
 use crate::guard::{PANICS, guard};
 use crate::host::Host;
 use crate::inside::Inside;
+use crate::policy::policy;
 use crate::settings::settings;
 use crate::warn::warn;
-use crate::{check, fortran_bridge, left, table, types};
+use crate::{check, fortran_bridge, left, spending, table, types};
 
 /// Where this process stands in the job: rank and number of ranks, as far as they can be known.
-fn rank(host: &Host) -> Option<(i32, i32)> {
+pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
     let (mut up, mut down) = (0, 0);
     // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).
     unsafe {
@@ -179,6 +181,7 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
         ("messages_past_the_cap", counted::PAST_THE_CAP.get()),
         ("calls_left_to_host", Left::ALL.iter().map(|&why| left::calls(why)).sum()),
         ("types_left_to_host", counted::TYPES_LEFT.get()),
+        ("spent_us", spending::micros()),
         ("commits", c.commits),
         ("layouts", c.cached_layouts),
         ("compiles", c.compiles),
@@ -230,6 +233,9 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
             if r.calls[*d as usize] > 0 {
                 let _ = writeln!(out, "    {d}: {}", short(schedule));
             }
+        }
+        if let Some(evidence) = evidence::known(r.layout) {
+            out.push_str(&evidence.lines(policy(host).set(r.class)));
         }
     }
     out

@@ -13,8 +13,10 @@ use crate::warn::warn;
 /// `DDTC_POLICY`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// What the user's table says, or without one the shipped one.
+    /// What was timed for its layout and size; before that, what the user's table says, or without one the shipped one.
     #[default]
+    Measure,
+    /// What that table says.
     Table,
     /// Every layout that is not dense, whatever its payload.
     All,
@@ -27,10 +29,11 @@ impl FromStr for Choice {
 
     fn from_str(text: &str) -> Result<Choice, String> {
         match text {
+            "measure" => Ok(Choice::Measure),
             "table" => Ok(Choice::Table),
             "all" => Ok(Choice::All),
             "none" => Ok(Choice::Off),
-            other => Err(format!("'{other}': must be table, all or none")),
+            other => Err(format!("'{other}': must be measure, table, all or none")),
         }
     }
 }
@@ -50,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) perf_map: bool,
     /// `DDTC_POLICY`.
     pub(crate) policy: Choice,
+    /// `DDTC_REMEMBER`: whether what was timed is kept for later runs.
+    pub(crate) remember: bool,
     /// `DDTC_BUFFERS`: most bytes of staging buffers.
     pub(crate) buffers: usize,
 }
@@ -83,10 +88,11 @@ fn read(get: Get<'_>) -> Settings {
     }
     Settings {
         config,
-        check: flag(get, "DDTC_CHECK"),
+        check: flag(get, "DDTC_CHECK", false),
         report: get("DDTC_REPORT").map(PathBuf::from),
         record: get("DDTC_RECORD").map(PathBuf::from),
-        perf_map: flag(get, "DDTC_PERF_MAP"),
+        perf_map: flag(get, "DDTC_PERF_MAP", false),
+        remember: flag(get, "DDTC_REMEMBER", true),
         policy: parsed(get, "DDTC_POLICY", Choice::default()),
         buffers: parsed(get, "DDTC_BUFFERS", 512usize).min(1 << 20) << 20,
     }
@@ -107,13 +113,14 @@ fn text(get: Get<'_>, name: &str) -> Option<String> {
     get(name)?.into_string().map_err(refused).ok()
 }
 
-fn flag(get: Get<'_>, name: &str) -> bool {
+fn flag(get: Get<'_>, name: &str, default: bool) -> bool {
     match text(get, name).as_deref() {
-        None | Some("0") => false,
+        None => default,
+        Some("0") => false,
         Some("1") => true,
         Some(other) => {
             warn(format_args!("{name}={}: must be 0 or 1; ignored", cut(other.as_ref())));
-            false
+            default
         }
     }
 }

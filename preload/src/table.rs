@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
@@ -11,9 +11,11 @@ use ddtc::policy::{Call, Class};
 use crate::basic::Basic;
 use crate::counted::Uses;
 use crate::dense::Dense;
+use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
 use crate::policy::Rules;
 use crate::slots::{Entry, Table};
+use crate::spending;
 
 /// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
 const PASSED: i64 = -1;
@@ -21,6 +23,9 @@ const PASSED: i64 = -1;
 /// The first displacement that is taken for an address. `MPI_BOTTOM` is the null pointer on every host, so the buffer tells nothing; hosts refuse a null
 /// buffer of derived types too where true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0, and nothing is mapped below.
 const ADDRESSES: i64 = 64 << 10;
+
+/// Nanoseconds that compiling a layout takes.
+const COMPILE: u64 = 10_000;
 
 /// What is known of a host's type. Entries live forever; one is used again for another type when its own is gone.
 #[repr(align(64))]
@@ -35,6 +40,8 @@ pub(crate) struct TypeEntry {
     payloads: AtomicU64,
     /// The place of its layout class in `Class::ALL`, or past its end.
     class: AtomicU8,
+    /// What was timed for its layout; null where nothing is.
+    evidence: AtomicPtr<Evidence>,
     /// Whether its displacements are absolute addresses.
     absolute: AtomicBool,
     /// Directions of which it is settled how their calls are served, a bit each.
@@ -72,6 +79,7 @@ impl Entry for TypeEntry {
             calls: AtomicU32::new(0),
             payloads: AtomicU64::new(0),
             class: AtomicU8::new(u8::MAX),
+            evidence: AtomicPtr::new(std::ptr::null_mut()),
             absolute: AtomicBool::new(false),
             ready: AtomicU8::new(0),
             committed: UnsafeCell::new(None),
@@ -99,6 +107,13 @@ impl TypeEntry {
         self.payloads.load(Ordering::Relaxed)
     }
 
+    /// What was timed for its layout.
+    #[inline]
+    pub(crate) fn evidence(&self) -> Option<&'static Evidence> {
+        // SAFETY: null, or evidence, which lives forever.
+        unsafe { self.evidence.load(Ordering::Relaxed).as_ref() }
+    }
+
     /// Whether a buffer at this address is one of the type's: a null buffer only is where displacements are absolute addresses.
     #[inline]
     pub(crate) fn takes(&self, buf: *const c_void) -> bool {
@@ -112,6 +127,7 @@ impl TypeEntry {
             class: class.copied().unwrap_or(Class::Dense),
             calls: self.calls.load(Ordering::Relaxed),
             messages: self.payloads(),
+            evidence: self.evidence(),
         }
     }
 
@@ -130,7 +146,8 @@ impl TypeEntry {
     #[cold]
     unsafe fn get_ready(&self, direction: Direction, bytes: u64) -> bool {
         // SAFETY: as the caller promises.
-        let settled = unsafe { self.committed() }.is_some_and(|c| c.settled(direction, bytes));
+        let settled = unsafe { self.committed() }
+            .is_some_and(|c| spending::allows(COMPILE) && spending::on(|| c.settled(direction, bytes)));
         if settled {
             self.ready.fetch_or(1 << direction as u8, Ordering::Relaxed);
         }
@@ -179,6 +196,8 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     entry.class.store(class.map_or(u8::MAX, |at| at as u8), Ordering::Relaxed);
     let absolute = committed.as_ref().is_some_and(|c| c.datatype().true_lb() >= ADDRESSES);
     entry.absolute.store(absolute, Ordering::Relaxed);
+    let evidence = rules.evidence.map_or(std::ptr::null_mut(), |e| std::ptr::from_ref(e).cast_mut());
+    entry.evidence.store(evidence, Ordering::Relaxed);
     entry.ready.store(0, Ordering::Relaxed);
     entry.dense.reset();
     entry.basic.reset();

@@ -25,7 +25,8 @@ use crate::introspect::Types;
 use crate::keyval::Keyval;
 use crate::left::left;
 use crate::policy::{Rules, policy};
-use crate::settings::settings;
+use crate::settings::{Choice, settings};
+use crate::spending;
 use crate::table::{self, Found, TypeEntry};
 
 /// The engine for the next commit: of the environment's configuration, until a tool changes it.
@@ -81,7 +82,8 @@ pub(crate) fn wanted(
     let known = table::converted(host, datatype, call);
     known.unwrap_or_else(|| {
         candidates::has(datatype & host.mask)
-            && policy(host).any(call)
+            && (policy(host).any(call)
+                || call == policy::Call::Message && settings().policy == Choice::Measure)
             && met(host, datatype, count, used)
             && table::converted(host, datatype, call) == Some(true)
     })
@@ -194,7 +196,7 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
         if let Some(_claim) = Claim::take(handle)
             && matches!(table::find(handle), Found::Unknown)
         {
-            attach(host, datatype, handle, arguments);
+            spending::on(|| attach(host, datatype, handle, arguments));
         }
     });
 }
@@ -220,14 +222,17 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         return Some(());
     }
     let committed = commit(&mut types, datatype);
-    if types.exceeded() {
-        candidates::costs_more(handle);
+    if let Some(arguments) = types.exceeded() {
+        candidates::costs_more(handle, arguments);
         return None;
     }
     if committed.is_none() {
         counted::TYPES_LEFT.add();
     }
     let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c));
+    if let Some(size) = committed.as_ref().map(|c| c.datatype().size()) {
+        candidates::found(size, rules.likely());
+    }
     let entry = table::entry(committed, rules);
     // SAFETY: a valid type and keyval; the value is an entry, which lives forever.
     let code = unsafe {
@@ -245,7 +250,7 @@ fn commit(types: &mut Types, datatype: HandleWord) -> Option<Committed> {
     let committed = match types.decode(datatype).and_then(|t| engine().commit(&t)) {
         Ok(committed) => committed,
         Err(error) => {
-            if !types.exceeded() {
+            if types.exceeded().is_none() {
                 counted::refused(&error);
             }
             return None;

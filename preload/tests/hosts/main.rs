@@ -8,6 +8,7 @@ mod collectives;
 mod corpus;
 mod demonstration;
 mod doctor;
+mod evidence;
 mod external;
 mod faults;
 mod files;

@@ -130,6 +130,8 @@ impl Host {
         }
         // Staging buffers of the library stand between inaccessible pages, and types are taken over when they are first used.
         command.env("DDTC_FENCES", "1").env("DDTC_LAZY_THRESHOLD", "0");
+        // What is converted is not for this machine to say.
+        command.env("DDTC_POLICY", "table").env("DDTC_REMEMBER", "0");
     }
 
     /// A command to run a program of the host as one process.

@@ -13,14 +13,15 @@ use super::Findings;
 type Rule = fn(&str) -> Result<(), String>;
 
 /// The variables of docs/PRELOAD.md.
-pub(super) const VARIABLES: [(&str, Rule); 9] = [
+pub(super) const VARIABLES: [(&str, Rule); 10] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
     ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
     ("DDTC_TARGET", target),
     ("DDTC_REPORT", file),
     ("DDTC_RECORD", file),
     ("DDTC_CHECK", flag),
-    ("DDTC_POLICY", |v| one_of(v, &["table", "all", "none"])),
+    ("DDTC_POLICY", |v| one_of(v, &["measure", "table", "all", "none"])),
+    ("DDTC_REMEMBER", flag),
     ("DDTC_BUFFERS", |v| v.parse::<usize>().map(drop).map_err(|_| "must be a number of MiB".into())),
     ("DDTC_PERF_MAP", flag),
 ];
@@ -135,6 +136,7 @@ mod tests {
             ("DDTC_RECORD", "/tmp/record", "/no/such/folder/record"),
             ("DDTC_CHECK", "1", "yes"),
             ("DDTC_POLICY", "all", "some"),
+            ("DDTC_REMEMBER", "0", "no"),
             ("DDTC_BUFFERS", "64", "64M"),
             ("DDTC_PERF_MAP", "0", "true"),
             ("LD_PRELOAD", "libm.so.6", "/no/such/library.so"),

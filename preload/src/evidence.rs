@@ -1,0 +1,289 @@
+//! Evidence for a layout: how long the host takes to pack it, and our kernel, on the program's own buffer.
+//!
+//! A table that must gain on every machine leaves most of what there is to gain. What a message of this layout gains here shows when the host's `MPI_Pack` and
+//! our kernel pack the same elements: the host moves bytes by the same loops in both, and what its protocols add is known (docs/PERFORMANCE.md,
+//! "Evidence"). So once the messages of a layout and size class have moved enough to pay for it, both are timed, and the class is converted where ours gains
+//! beyond the cost of staging. Until then the table decides.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use ddtc::policy::{Family, Policy};
+use ddtc::process::{Lazy, Mutex};
+
+use crate::host::Host;
+use crate::remembered;
+
+/// Most bytes of a buffer that are packed to time it, if that is an instance or more.
+pub(crate) const PART: u64 = 64 << 10;
+/// Times as many bytes as are packed for it that a class moves before it is timed.
+const WORTH: u64 = 8;
+/// Size classes: powers of two, the last without end.
+const CLASSES: usize = 40;
+/// Layouts of which evidence is kept; the table decides for others.
+const MOST: usize = 2048;
+/// Bytes from which MPICH moves derived types by its rendezvous, which takes some 15 ns for a run of a few bytes and 400 for a longer one (MPICH 5.0.2, Zen 4:
+/// 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us, packed by MPICH itself 9; docs/PERFORMANCE.md, "Evidence").
+pub(crate) const RENDEZVOUS: u64 = 9 << 10;
+/// Nanoseconds that staging a message costs beside its bytes: a buffer, a stand-in, a status.
+const STAGING: u64 = 100;
+
+/// Nanoseconds that a part of a message takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Bytes of the part.
+    pub(crate) bytes: u32,
+    /// The host packs it.
+    pub(crate) host: u32,
+    /// Our kernel does.
+    pub(crate) ours: u32,
+    /// Its packed bytes are copied once more.
+    pub(crate) copy: u32,
+}
+
+/// What is known of the messages of a size class.
+struct Class {
+    /// Bytes that were moved before it was timed.
+    moved: AtomicU64,
+    bytes: AtomicU32,
+    host: AtomicU32,
+    ours: AtomicU32,
+    copy: AtomicU32,
+}
+
+/// What is known of a layout. Lives forever: one for each layout, not each type.
+pub(crate) struct Evidence {
+    /// Bytes of its runs, on average.
+    run: u64,
+    /// Size classes that were timed, a bit each.
+    timed: AtomicU64,
+    /// Those where a conversion gains by the times alone.
+    gains: AtomicU64,
+    /// Those where our kernel is no faster than the host: whatever a table says, they are the host's.
+    loses: AtomicU64,
+    classes: [Class; CLASSES],
+}
+
+static KNOWN: Lazy<Mutex<HashMap<u64, &'static Evidence>>> = Lazy::new(Mutex::default);
+
+/// The evidence for the layout of that hash, of runs of so many bytes; `None`: too many layouts have some.
+pub(crate) fn of(host: &Host, key: u64, run: u64) -> Option<&'static Evidence> {
+    if let Some(evidence) = known(key) {
+        return Some(evidence);
+    }
+    // Not under the lock: a file may be read.
+    let learnt = remembered::of(host, key);
+    let mut known = KNOWN.lock();
+    if known.len() >= MOST && !known.contains_key(&key) {
+        return None;
+    }
+    let evidence: &'static Evidence =
+        known.entry(key).or_insert_with(|| Box::leak(Box::new(Evidence::new(run))));
+    for (class, times) in learnt {
+        evidence.learn(host.family, class, times);
+    }
+    Some(evidence)
+}
+
+/// What is known of a layout.
+pub(crate) fn known(layout: u64) -> Option<&'static Evidence> {
+    KNOWN.lock().get(&layout).copied()
+}
+
+/// All evidence of this process: layout, size class and times.
+pub(crate) fn all() -> Vec<(u64, usize, Times)> {
+    let known = KNOWN.lock();
+    let of = |(&key, evidence): (&u64, &&'static Evidence)| {
+        let evidence: &'static Evidence = evidence;
+        evidence.timed().map(move |(class, times)| (key, class, times))
+    };
+    known.iter().flat_map(of).collect()
+}
+
+/// The size class of a number of bytes.
+#[inline]
+fn class(bytes: u64) -> usize {
+    (bytes.max(1).ilog2() as usize).min(CLASSES - 1)
+}
+
+impl Evidence {
+    fn new(run: u64) -> Evidence {
+        let class = || Class {
+            moved: AtomicU64::new(0),
+            bytes: AtomicU32::new(0),
+            host: AtomicU32::new(0),
+            ours: AtomicU32::new(0),
+            copy: AtomicU32::new(0),
+        };
+        Evidence {
+            run,
+            timed: AtomicU64::new(0),
+            gains: AtomicU64::new(0),
+            loses: AtomicU64::new(0),
+            classes: std::array::from_fn(|_| class()),
+        }
+    }
+
+    /// Whether messages of so many bytes are converted, of which a table says `table`.
+    #[inline]
+    pub(crate) fn wants(&self, bytes: u64, table: bool) -> bool {
+        let bit = 1u64 << class(bytes);
+        if self.timed.load(Relaxed) & bit == 0 {
+            return table;
+        }
+        self.gains.load(Relaxed) & bit != 0 || table && self.loses.load(Relaxed) & bit == 0
+    }
+
+    /// Whether messages of any size are converted, as far as is known; a table has the payloads `table`.
+    pub(crate) fn hopeful(&'static self, table: u64) -> bool {
+        let mut timed = self.timed().map(|(at, _)| 1u64 << at).peekable();
+        timed.peek().is_none() || timed.any(|bytes| self.wants(bytes, Policy::has(table, bytes)))
+    }
+
+    /// The same of a call whose own costs are not known: a table must have it, and the times not speak against it.
+    #[inline]
+    pub(crate) fn allows(&self, bytes: u64) -> bool {
+        self.loses.load(Relaxed) >> class(bytes) & 1 == 0
+    }
+
+    /// Counts a message; whether its class has moved enough to be timed before it. `least`: bytes that a class moves at least.
+    #[inline]
+    pub(crate) fn due(&self, bytes: u64, least: u64) -> bool {
+        let at = class(bytes);
+        if self.timed.load(Relaxed) >> at & 1 != 0 {
+            return false;
+        }
+        let before = self.classes[at].moved.fetch_add(bytes, Relaxed);
+        let worth = if least == 0 { 0 } else { least.max(WORTH * bytes.min(PART)) };
+        before.saturating_add(bytes) >= worth
+    }
+
+    /// A class that cannot be timed: the table decides from now on.
+    pub(crate) fn give_up(&self, bytes: u64) {
+        self.timed.fetch_or(1 << class(bytes), Relaxed);
+    }
+
+    /// The times of a class are known from now on.
+    fn learn(&self, family: Family, at: usize, times: Times) {
+        let Some(class) = self.classes.get(at) else { return };
+        class.bytes.store(times.bytes, Relaxed);
+        class.host.store(times.host, Relaxed);
+        class.ours.store(times.ours, Relaxed);
+        class.copy.store(times.copy, Relaxed);
+        let bit = 1u64 << at;
+        if times.gains(family, 1 << at, self.run) {
+            self.gains.fetch_or(bit, Relaxed);
+        }
+        if times.loses() {
+            self.loses.fetch_or(bit, Relaxed);
+        }
+        self.timed.fetch_or(bit, Relaxed);
+    }
+
+    /// The times of messages of so many bytes are known from now on.
+    pub(crate) fn learn_bytes(&self, family: Family, bytes: u64, times: Times) {
+        self.learn(family, class(bytes), times);
+    }
+
+    fn timed(&'static self) -> impl Iterator<Item = (usize, Times)> {
+        let timed = self.timed.load(Relaxed);
+        let classes = self.classes.iter().enumerate().filter(move |(at, _)| timed >> at & 1 != 0);
+        classes.map(|(at, class)| {
+            let [bytes, host, ours, copy] =
+                [&class.bytes, &class.host, &class.ours, &class.copy].map(|n| n.load(Relaxed));
+            (at, Times { bytes, host, ours, copy })
+        })
+    }
+
+    /// A line for each class that was timed, for the report; `table`: payloads that the table has.
+    pub(crate) fn lines(&'static self, table: u64) -> String {
+        let mut out = String::new();
+        for (at, Times { bytes, host, ours, copy }) in self.timed() {
+            let verdict =
+                if self.wants(1 << at, Policy::has(table, 1 << at)) { "converted" } else { "the host's" };
+            let from = 1u64 << at;
+            let _ = writeln!(
+                out,
+                "    messages from {from} B: {verdict}; {bytes} B take the host {host} ns, ours {ours} ns, a copy {copy} ns"
+            );
+        }
+        out
+    }
+}
+
+impl Times {
+    /// Whether messages of `bytes` bytes in runs of `run` bytes gain by a conversion, beyond 10 %.
+    fn gains(self, family: Family, bytes: u64, run: u64) -> bool {
+        let Times { bytes: part, host, ours, copy } = self;
+        let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
+        let host = match family {
+            // What one copy in shared memory moves from layout to layout, a conversion packs, copies and unpacks.
+            Family::OpenMpi if bytes >= PART => host / 2,
+            // Which it does for each run by itself.
+            Family::Mpich if part >= RENDEZVOUS => {
+                host.max(part / run.max(1) * if run < 32 { 4 } else { 100 })
+            }
+            _ => host,
+        };
+        // A packed message is copied once more on either side.
+        let staging = copy + STAGING * part / bytes.max(part).max(1);
+        (ours + staging) * 10 < host * 9
+    }
+
+    /// Whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more.
+    fn loses(self) -> bool {
+        let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
+        // Where packing is fast a host that takes long takes it elsewhere: the table knows.
+        ours >= u64::from(self.bytes / 4) && (ours + copy) * 10 >= host * 9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gains_beyond_staging_is_converted() {
+        let gains = |family, bytes: u32, host, ours, copy| {
+            Times { bytes, host, ours, copy }.gains(family, u64::from(bytes), 16384)
+        };
+        // Short blocks by a slow loop; long ones that are as fast as a copy; small ones that staging eats.
+        assert!(gains(Family::Mpich, 12288, 8000, 1200, 400));
+        assert!(!gains(Family::Mpich, 1 << 20, 50_000, 49_000, 48_000));
+        assert!(!gains(Family::Intel, 480, 60, 40, 10));
+        // What Open MPI copies once must be slower by far.
+        assert!(
+            gains(Family::Intel, 65536, 8000, 5000, 1000) && !gains(Family::OpenMpi, 65536, 8000, 5000, 1000)
+        );
+        assert!(gains(Family::OpenMpi, 16384, 8000, 5000, 1000));
+        // What MPICH moves run by run.
+        let times = Times { bytes: 16320, host: 1200, ours: 1300, copy: 300 };
+        assert!(times.gains(Family::Mpich, 16320, 40) && !times.gains(Family::Mpich, 16320, 4080));
+        assert!(!times.gains(Family::Intel, 16320, 40));
+    }
+
+    #[test]
+    fn a_class_is_timed_once_and_then_believed() {
+        let evidence = Evidence::new(64);
+        let due = |bytes, n: u64| (0..n).filter(|_| evidence.due(bytes, 80 << 10)).count();
+        assert_eq!((due(4096, 19), due(4096, 3)), (0, 3));
+        // 8 of what is packed, and another class for itself.
+        assert_eq!((due(64 << 10, 7), due(64 << 10, 1), due(2 << 20, 1)), (0, 1, 1));
+        evidence.give_up(2 << 20);
+        assert!(due(2 << 20, 9) == 0 && evidence.wants(2 << 20, true) && !evidence.wants(2 << 20, false));
+        assert!(evidence.wants(5000, true) && !evidence.wants(5000, false));
+        let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
+        evidence.learn_bytes(Family::Mpich, 5000, slow);
+        assert!(evidence.wants(4096, false) && evidence.allows(4096) && !evidence.wants(8192, false));
+        let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
+        evidence.learn_bytes(Family::Mpich, 8192, slow);
+        assert!(!evidence.wants(8192, true) && !evidence.allows(8192));
+        let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
+        evidence.learn_bytes(Family::Mpich, 16384, fast);
+        assert!(evidence.wants(16384, true) && !evidence.wants(16384, false));
+        assert_eq!(due(8192, 1000), 0);
+        // First uses, for whoever asks for that.
+        assert!(Evidence::new(64).due(8, 0));
+    }
+}

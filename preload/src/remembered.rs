@@ -1,0 +1,139 @@
+//! Evidence of earlier runs: a file for each machine and MPI library, read once and written by the first rank at the end.
+//!
+//! What was timed on another machine, by another version of the host or of this library, says nothing: the first line of the file names all of them, and the
+//! file's name has their hash.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+
+use ddtc::files;
+use ddtc::process::Awaited;
+
+use crate::evidence::{self, Times};
+use crate::host::Host;
+use crate::report;
+use crate::settings::{Choice, settings};
+use crate::warn::warn;
+
+/// Most lines of a file: those of this run come first.
+const MOST: usize = 8192;
+
+type Remembered = HashMap<u64, Vec<(usize, Times)>>;
+
+/// Times of a layout by size classes, as an earlier run found them.
+pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
+    remembered(host).get(&layout).cloned().unwrap_or_default()
+}
+
+fn remembered(host: &Host) -> &'static Remembered {
+    static REMEMBERED: Awaited<Remembered> = Awaited::new();
+    REMEMBERED.get_or_init(|| place(host).map_or_else(Remembered::new, |(path, head)| read(&path, &head)))
+}
+
+/// The file and its first line; `None`: nothing is remembered.
+fn place(host: &Host) -> Option<(PathBuf, String)> {
+    if !settings().remember || settings().policy != Choice::Measure {
+        return None;
+    }
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpu = text("/proc/cpuinfo");
+    let cpu = cpu.lines().find(|line| line.starts_with("model name") || line.starts_with("CPU part"));
+    let head = format!(
+        "ddtc evidence 1, {} {}, {}, machine {} {}",
+        env!("CARGO_PKG_VERSION"),
+        settings().config.level.name(),
+        host.version,
+        text("/etc/machine-id").trim(),
+        cpu.and_then(|line| line.split_once(':')).map_or("", |(_, name)| name.trim()),
+    );
+    let mut hash = DefaultHasher::new();
+    head.hash(&mut hash);
+    Some((cache.join("ddtc").join(format!("evidence-{:016x}", hash.finish())), head))
+}
+
+fn read(path: &std::path::Path, head: &str) -> Remembered {
+    let text = match files::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Remembered::new(),
+        Err(error) => {
+            warn(format_args!("{}: {error}; layouts are timed anew", path.display()));
+            return Remembered::new();
+        }
+    };
+    parse(&text, head).unwrap_or_else(|line| {
+        warn(format_args!(
+            "{}: line {line} is not of this file's form; layouts are timed anew",
+            path.display()
+        ));
+        Remembered::new()
+    })
+}
+
+/// Lines `LAYOUT CLASS BYTES HOST OURS COPY`: a hash in hexadecimal, a binary logarithm, bytes, and nanoseconds. The number of a line that is none.
+fn parse(text: &str, head: &str) -> Result<Remembered, usize> {
+    let mut lines = text.lines().enumerate();
+    if lines.next().map(|(_, line)| line) != Some(head) {
+        return Err(1);
+    }
+    let mut found = Remembered::new();
+    for (i, line) in lines.take(MOST) {
+        let one = || {
+            let (layout, rest) = line.split_once(' ')?;
+            let numbers: Vec<u32> = rest.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+            let [class, bytes, host, ours, copy] = numbers[..] else { return None };
+            let layout = u64::from_str_radix(layout, 16).ok()?;
+            Some((layout, class as usize, Times { bytes, host, ours, copy }))
+        };
+        let (layout, class, times) = one().ok_or(i + 1)?;
+        found.entry(layout).or_default().push((class, times));
+    }
+    Ok(found)
+}
+
+/// Writes what this process knows, if it is the first rank and has learnt something. Before the host's own finalization.
+pub(crate) fn keep(host: &'static Host) {
+    let Some((path, head)) = place(host) else { return };
+    let (known, before) = (evidence::all(), remembered(host));
+    let new = |&&(layout, class, _): &&(u64, usize, Times)| {
+        !before.get(&layout).is_some_and(|list| list.iter().any(|&(at, _)| at == class))
+    };
+    if known.iter().find(new).is_none() || report::rank(host).is_none_or(|(rank, _)| rank != 0) {
+        return;
+    }
+    let mine: std::collections::HashSet<u64> = known.iter().map(|&(layout, ..)| layout).collect();
+    let old = before.iter().filter(|(layout, _)| !mine.contains(layout));
+    let old = old.flat_map(|(&layout, list)| list.iter().map(move |&(class, times)| (layout, class, times)));
+    let mut text = head + "\n";
+    for (layout, class, Times { bytes, host, ours, copy }) in known.iter().copied().chain(old).take(MOST) {
+        let _ = writeln!(text, "{layout:016x} {class} {bytes} {host} {ours} {copy}");
+    }
+    let made = path.parent().map(std::fs::create_dir_all).transpose();
+    if let Err(error) = made.and_then(|_| files::replace(&path, &text)) {
+        warn(format_args!("{}: {error}; what was timed is not kept", path.display()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_times() {
+        let head = "ddtc evidence 1, x";
+        let times = Times { bytes: 65536, host: 9000, ours: 800, copy: 90 };
+        let found = parse(&format!("{head}\n00000000000000ff 16 65536 9000 800 90\n"), head).unwrap();
+        assert_eq!(found.get(&255), Some(&vec![(16, times)]));
+        for (text, line) in [
+            ("", 1),
+            ("ddtc evidence 1, y\n", 1),
+            ("ddtc evidence 1, x\nff 1 2 3 4\n", 2),
+            ("ddtc evidence 1, x\nff 1 2 3 4 5\nxx 1 2 3 4 5\n", 3),
+        ] {
+            assert_eq!(parse(text, head).unwrap_err(), line, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What decoding, compiling and timing have cost the program, and whether more may be spent.
+//!
+//! A program's uses of a type do not say how often it will be used again. So all that this library does ahead of a gain is kept within a part of the time
+//! that the program has run, and of what its conversions have saved: whatever it does with types, it is slowed down by no more than that.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use ddtc::process::Awaited;
+
+use crate::settings::settings;
+
+/// The part of the program's time: one in so many.
+const PART: u64 = 80;
+/// Nanoseconds that may be spent before any time has gone by: programs that run for milliseconds set up their types first.
+const AHEAD: u64 = 100_000;
+
+static SPENT: AtomicU64 = AtomicU64::new(0);
+/// Nanoseconds that conversions have saved, at least.
+static SAVED: AtomicU64 = AtomicU64::new(0);
+
+fn began() -> Instant {
+    static BEGAN: Awaited<Instant> = Awaited::new();
+    *BEGAN.get_or_init(Instant::now)
+}
+
+/// Time goes by from now on.
+pub(crate) fn begin() {
+    let _ = began();
+}
+
+/// Whether about so many nanoseconds may be spent now.
+pub(crate) fn allows(nanos: u64) -> bool {
+    settings().config.lazy_threshold == 0 || {
+        let saved = SAVED.load(Relaxed);
+        within(SPENT.load(Relaxed), nanos, saved, began().elapsed().as_nanos() as u64)
+    }
+}
+
+fn within(spent: u64, more: u64, saved: u64, elapsed: u64) -> bool {
+    spent.saturating_add(more) <= AHEAD + elapsed / PART + saved
+}
+
+/// A message of so many bytes was converted. What is converted gains 1.1 times or more, where hosts take a quarter of a nanosecond a byte and more:
+/// a thirty-second of one is saved.
+#[inline]
+pub(crate) fn saved(bytes: u64) {
+    SAVED.fetch_add(bytes / 32, Relaxed);
+}
+
+/// Does what costs time, and counts it.
+pub(crate) fn on<T>(what: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let made = what();
+    SPENT.fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
+    made
+}
+
+/// Microseconds spent so far.
+pub(crate) fn micros() -> u64 {
+    SPENT.load(Relaxed) / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_a_part_of_the_time_is_spent() {
+        assert!(within(0, AHEAD, 0, 0) && !within(1, AHEAD, 0, 0) && within(1, AHEAD, 1, 0));
+        let second = 1_000_000_000;
+        assert!(within(second / PART, AHEAD, 0, second) && !within(second / PART + AHEAD, 1, 0, second));
+    }
+}

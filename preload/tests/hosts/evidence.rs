@@ -1,0 +1,77 @@
+//! What is timed for a layout, on the program's own buffers: it changes no byte, is said in the report, and is kept for the next run.
+
+use std::fs;
+use std::path::Path;
+
+use crate::setup::{Host, lossy, same, scratch};
+
+const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
+
+/// 400 messages of one type, with the report; standard error.
+fn messages(host: Host, folder: &Path, more: &[(&str, &str)]) -> (String, String) {
+    let file = folder.join("report");
+    let run = host.run(host.compile("left", &[])).arg("gaps").arg("400").preload();
+    let run = run.env("DDTC_POLICY", "measure").env("DDTC_REMEMBER", "1").env("XDG_CACHE_HOME", folder);
+    let run = more.iter().fold(run, |run, (name, value)| run.env(name, value));
+    let out = run.env("DDTC_REPORT", &file).output();
+    assert!(out.status.success(), "{host:?} {out:?}");
+    (fs::read_to_string(file).unwrap(), lossy(&out.stderr))
+}
+
+fn timed(report: &str) -> Vec<&str> {
+    report.lines().filter(|line| line.starts_with("    messages from ")).collect()
+}
+
+#[test]
+fn what_is_timed_is_said_and_kept() {
+    for host in HOSTS {
+        let folder = scratch(&format!("evidence-{host:?}"));
+        let (first, _) = messages(host, &folder, &[]);
+        // 64 blocks of 4 bytes.
+        let [line] = timed(&first)[..] else { panic!("{host:?} {first}") };
+        assert!(
+            line.starts_with("    messages from 256 B: ") && line.contains("; 256 B take the host "),
+            "{line}"
+        );
+        let kept = fs::read_dir(folder.join("ddtc")).unwrap().next().unwrap().unwrap().path();
+        let text = fs::read_to_string(&kept).unwrap();
+        assert!(text.starts_with("ddtc evidence 1, ") && text.lines().count() == 2, "{text}");
+        // The next run believes it: what it says is what is there.
+        let line = text.lines().nth(1).unwrap();
+        let (layout, _) = line.split_once(' ').unwrap();
+        fs::write(&kept, text.replace(line, &format!("{layout} 8 256 123456 789 12"))).unwrap();
+        let (second, errors) = messages(host, &folder, &[]);
+        let said =
+            "    messages from 256 B: converted; 256 B take the host 123456 ns, ours 789 ns, a copy 12 ns";
+        assert_eq!(timed(&second), [said], "{host:?} {second}\n{errors}");
+        // Nor is it written again, or by a run that remembers nothing, or times nothing.
+        let (third, _) = messages(host, &folder, &[("DDTC_REMEMBER", "0")]);
+        assert!(timed(&third).len() == 1 && timed(&third) != [said], "{host:?} {third}");
+        let (fourth, _) = messages(host, &folder, &[("DDTC_POLICY", "table")]);
+        assert!(timed(&fourth).is_empty(), "{host:?} {fourth}");
+        assert!(fs::read_to_string(&kept).unwrap().contains("123456"));
+        // A file that is something else is named, and left behind by a new one.
+        fs::write(&kept, "what is this\n").unwrap();
+        let (fifth, errors) = messages(host, &folder, &[]);
+        assert!(errors.contains("line 1 is not of this file's form"), "{host:?} {errors}");
+        assert_eq!(timed(&fifth).len(), 1, "{host:?} {fifth}");
+        assert!(fs::read_to_string(&kept).unwrap().starts_with("ddtc evidence 1, "));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// Whatever is measured: bytes and statuses are those of the bare host.
+#[test]
+fn what_is_timed_changes_nothing_else() {
+    for host in HOSTS {
+        for (program, ranks) in [("messages", 2), ("exchanges", 2), ("bottom", 2)] {
+            let program = host.compile(program, &[]);
+            let bare = host.ranks(ranks, &program).text().0;
+            for threshold in ["0", "2000"] {
+                let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "measure");
+                let text = run.env("DDTC_LAZY_THRESHOLD", threshold).text().0;
+                same(&format!("{host:?} {}", program.display()), &text, &bare);
+            }
+        }
+    }
+}
