@@ -143,6 +143,8 @@ int MPI_Recv(void *out, int n, MPI_Datatype t, int from, int tag, MPI_Comm comm,
     PMPI_Type_size(t, &size);
     if (fault("last-of-long-message") && code == MPI_SUCCESS && n == 1 && size > 256 && !is(t, MPI_COMBINER_NAMED))
         spoil(out, t);
+    if (fault("behind-of-long-message") && code == MPI_SUCCESS && n == 1 && size > 256 && !is(t, MPI_COMBINER_NAMED))
+        last(out, t)[1] ^= 0xff;
     if ((fault("behind-of-truncated") || fault("truncation")) && code != MPI_SUCCESS && n == 1 && is(t, MPI_COMBINER_VECTOR) && last(out, t))
         last(out, t)[1] ^= 0xff;
     return code;

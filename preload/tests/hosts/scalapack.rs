@@ -1,0 +1,216 @@
+//! The testers of BLACS, PBLAS and ScaLAPACK, which nobody here wrote: what they say of four ranks with the library is what they say without it.
+//!
+//! `tests/scalapack.sh` lays out Debian's programs, which run under the pinned hosts by their ABI.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::applications::WAYS;
+use crate::setup::{Host, Run, hosts, lossy, package, reports, same, scratch, succeed};
+
+const HOSTS: [(Host, &str, &str); 3] =
+    [(Host::Mpich, "mpich", "mpich"), (Host::Intel, "impi", "mpich"), (Host::OpenMpi, "openmpi", "openmpi")];
+
+/// The testers, and which of BLACS' parts run: point to point, broadcasts and combinations, or the auxiliary ones, which end the job by an abort.
+const TESTERS: [(&str, &str); 6] = [
+    ("xCbtest", "TTTF"),
+    ("xFbtest", "TTTF"),
+    ("xCbtest", "FFFT"),
+    ("xdlu", ""),
+    ("xdqr", ""),
+    ("zpb3tst", ""),
+];
+
+/// Input of BLACS' testers: every kind of matrix and scope, in fewer sizes and topologies than Debian's.
+const SENDS: &str = "\
+5 Number of shapes
+'G' 'U' 'U' 'L' 'L' UPLO
+'E' 'U' 'N' 'U' 'N' DIAG
+5 Number of matrices
+2 1 25 13 0 M
+2 7 19 32 0 N
+2 3 25 14 1 LDASRC
+3 2 25 22 1 LDADEST
+4 Number of pairs
+0 1 3 0 RSRC
+0 0 0 2 CSRC
+0 1 2 0 RDEST
+1 1 0 0 CDEST
+3 Number of grids
+2 4 1 NPROW
+2 1 4 NPCOL
+";
+const BROADCASTS: &str = "\
+3 Number of scopes
+'R' 'C' 'A' values for scopes
+4 Number of topologies
+'I' 'S' ' ' 'T' TOP
+5 Number of shapes
+'G' 'U' 'U' 'L' 'L' UPLO
+'E' 'U' 'N' 'U' 'N' DIAG
+3 Number of matrices
+2 25 13 M
+7 19 32 N
+3 25 14 LDASRC
+2 25 22 LDADEST
+2 Number of sources
+0 1 RSRC
+0 0 CSRC
+2 Number of grids
+2 4 NPROW
+2 1 NPCOL
+";
+const COMBINATIONS: &str = "\
+3 Number of operations
+'+' '>' '<' operations
+3 Number of scopes
+'R' 'C' 'A' values for scopes
+2 Repeatability flag
+0 Coherence flag
+2 Number of topologies
+' ' 'T' TOP
+4 Number of matrices
+3 1 25 13 M
+5 1 19 32 N
+5 1 25 14 LDASRC
+9 1 25 22 LDADEST
+4 1 25 22 LDI
+2 Number of destinations
+0 -1 RDEST
+0 -1 CDEST
+2 Number of grids
+2 1 NPROW
+2 4 NPCOL
+";
+
+/// Few messages wait for each other in these: ranks that share a core take turns by the scheduler's slices.
+const LU: &str = "\
+'LU factorization'
+'four ranks'
+'LU.out' file
+6 device
+3 sizes
+13 31 50 M
+17 31 43 N
+2 blocks
+2 5 NB
+2 right sides
+1 9 NRHS
+1 their blocks
+3 NBRHS
+2 grids
+2 1 P
+2 4 Q
+1.0 threshold
+F condition
+";
+const QR: &str = "\
+'Orthogonal factorizations'
+'four ranks'
+'QR.out' file
+6 device
+6 factorizations
+'QR' 'QL' 'LQ' 'RQ' 'QP' 'TZ'
+2 sizes
+5 26 M
+7 20 N
+1 blocks
+4 MB
+3 NB
+2 grids
+2 1 P
+2 4 Q
+5.0 threshold
+";
+
+/// The folder of `tests/scalapack.sh`.
+fn testers() -> PathBuf {
+    for (host, ..) in HOSTS {
+        host.root();
+    }
+    let script = package().parent().expect("workspace").join("tests/scalapack.sh");
+    succeed(Command::new(script).arg(hosts()), "the testers of ScaLAPACK are packages of Debian 12");
+    hosts().join("scalapack")
+}
+
+/// A folder to run a tester in: where it reads its input.
+fn prepared(testers: &Path, name: &str, parts: &str) -> PathBuf {
+    let folder = scratch(name);
+    // The first of four grids, two by two, and the first two of four problems.
+    let problems = fs::read_to_string(testers.join("data/PZBLAS3TST.dat")).unwrap();
+    let (grids, tests) = ("4\t\tnumber of process grids", "4\t\tnumber of tests");
+    assert!(problems.contains(grids) && problems.contains(tests), "{problems}");
+    let problems = problems.replace(grids, "1 grid").replace(tests, "2 tests");
+    let parts: String = parts.chars().map(|part| format!("'{part}' run?\n")).collect();
+    let all =
+        format!("'BLACS'\n6 device\n'out' file\n{parts}5 precisions\n'I' 'S' 'D' 'C' 'Z'\n0 verbosity\n");
+    let inputs = [("bt", all.as_str()), ("sdrv", SENDS), ("bsbr", BROADCASTS), ("comb", COMBINATIONS)];
+    let others = [("LU", LU), ("QR", QR), ("PZBLAS3TST", &problems)];
+    for (file, text) in inputs.into_iter().chain(others) {
+        fs::write(folder.join(format!("{file}.dat")), text).unwrap();
+    }
+    folder
+}
+
+/// What a tester found, without times and residuals.
+fn verdicts(text: &str) -> String {
+    let telling = ["PASSED", "FAILED", "SKIPPED", "passed", "failed", "skipped", "NO FAILURES", "|  P"];
+    let is_number = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
+    let mut found = String::new();
+    for line in text.lines().filter(|line| telling.iter().any(|word| line.contains(word))) {
+        // Skipped where sums in two orders happened to agree.
+        let line = line.replace("SKIPPED REPEATABLE SUM", "PASSED REPEATABLE SUM");
+        let words: Vec<&str> = line.split_whitespace().filter(|word| !is_number(word)).collect();
+        found += &words.join(" ");
+        found.push('\n');
+    }
+    found
+}
+
+/// Verdicts of a tester, whether it succeeded, and what else it said.
+fn outcome(run: Run) -> (String, bool, String) {
+    let output = run.output();
+    let text = lossy(&output.stdout);
+    (verdicts(&text), output.status.success(), format!("{text}\n{}", lossy(&output.stderr)))
+}
+
+#[test]
+fn testers_of_scalapack_say_what_they_say_of_the_bare_host() {
+    let testers = testers();
+    for (host, name, abi) in HOSTS {
+        for (tester, parts) in TESTERS {
+            let folder = prepared(&testers, &format!("scalapack-{name}-{tester}{parts}"), parts);
+            let run = || {
+                let mut run = host.ranks(4, testers.join(abi).join(tester));
+                run.command.current_dir(&folder);
+                // MPICH's wheel looks for parts of itself from where it is, which is not where its link is.
+                let library = host.root().join("lib");
+                let more = testers.join(format!("with-{name}"));
+                let path = [more, testers.join("lib"), library.clone(), library.join("mpich")];
+                run.env("LD_LIBRARY_PATH", std::env::join_paths(path).unwrap())
+            };
+            let (bare, succeeded, said) = outcome(run());
+            assert!(bare.matches("PASSED").count() >= 6, "{host:?} {tester} {parts}\n{said}");
+            for way in &WAYS[..2] {
+                let what = format!("{host:?} {tester} {parts} {}", way.name);
+                let run = way.of(run()).env("DDTC_REPORT", folder.join("report%r"));
+                let (with, ended, said) = outcome(run);
+                same(&format!("{what}\n{said}"), &with, &bare);
+                assert_eq!(ended, succeeded, "{what}\n{said}");
+                // An abort leaves no reports.
+                if !succeeded {
+                    continue;
+                }
+                let reports = reports(&folder, 4);
+                let all = |what: &str| reports.iter().map(|said| said[what]).sum::<u64>();
+                assert_eq!((all("fallbacks"), all("panics")), (0, 0), "{what} {reports:?}");
+                let (commits, layouts) = (all("commits"), all("layouts"));
+                let (packed, left) = (all("messages_packed") + all("pack_calls"), all("calls_left_to_host"));
+                eprintln!("{what}: {layouts} layouts, {commits} commits, {packed} packed, {left} left");
+                assert!(!way.converts || packed > 100, "{what} {reports:?}");
+            }
+            fs::remove_dir_all(folder).unwrap();
+        }
+    }
+}

