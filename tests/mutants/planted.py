@@ -80,7 +80,7 @@ class Tree:
         return self.binaries[test]
 
     def run(self, package, test, *arguments):
-        """How tests end: None if they pass, else the first that failed, or `hangs`."""
+        """How tests end: None if they pass, else the first that failed, or `hangs` where none did."""
         command = [self.binary(package, test), *arguments]
         # Tests run as cargo starts them: in the folder of their package.
         folder = os.path.join(self.root, {"ddtc-preload": "preload", "ddtc-capi": "capi"}.get(package, "e2e"))
@@ -99,7 +99,7 @@ class Tree:
                 sys.exit(f"error: no test matches {arguments}")
             return None
         failed = re.findall(r"^test (\S+) \.\.\. FAILED", text, re.M)
-        return "hangs" if status is None else ", ".join(failed[:3]) or "ends"
+        return ", ".join(failed[:3]) or ("hangs" if status is None else "ends")
 
 
 def end(session):
