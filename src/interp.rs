@@ -177,3 +177,81 @@ fn place(origin: usize, displacement: i64, len: usize, buffer: usize) -> Result<
     }
     Ok(start as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Datatype {
+        crate::corpus::datatype(text).unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    /// Bytes by hand: a type, how many instances, where displacement 0 is in bytes 0, 1, 2.., and what is packed.
+    const PACKED: &[(&str, u64, usize, &[u8])] = &[
+        ("short", 2, 1, &[1, 2, 3, 4]),
+        ("contiguous(0, int)", 3, 0, &[]),
+        ("vector(2, 1, 2, short)", 2, 0, &[0, 1, 4, 5, 6, 7, 10, 11]),
+        ("resized(0, 5, short)", 3, 0, &[0, 1, 5, 6, 10, 11]),
+        // By the order of the map, not of addresses, and backwards.
+        ("hindexed([1, 2], [5, 0], short)", 1, 0, &[5, 6, 0, 1, 2, 3]),
+        ("resized(0, -2, short)", 3, 6, &[6, 7, 4, 5, 2, 3]),
+        ("struct([1, 1], [0, 4], [char, int])", 1, 2, &[2, 6, 7, 8, 9]),
+    ];
+
+    #[test]
+    fn packs_and_unpacks_by_hand() {
+        let user: Vec<u8> = (0..16).collect();
+        for &(text, count, origin, expected) in PACKED {
+            let t = of(text);
+            let mut packed = vec![0xee; expected.len() + 1];
+            pack(&t, count, &user, origin, &mut packed).unwrap();
+            assert_eq!(packed, [expected, &[0xee]].concat(), "{text}");
+            // Back where it came from, and nowhere else.
+            let mut back = vec![0xee; 16];
+            unpack(&t, count, expected, &mut back, origin).unwrap();
+            let wanted = (0..16).map(|b| if expected.contains(&b) { b } else { 0xee });
+            assert_eq!(back, wanted.collect::<Vec<u8>>(), "{text}");
+            // Every range of the stream is that part of it.
+            for (start, end) in (0..=expected.len()).flat_map(|s| (s..=expected.len()).map(move |e| (s, e))) {
+                let mut part = vec![0xee; end - start];
+                pack_range(&t, count, &user, origin, start as u64, &mut part).unwrap();
+                assert_eq!(part, expected[start..end], "{text} {start}..{end}");
+                let mut back = vec![0xee; 16];
+                unpack_range(&t, count, &part, &mut back, origin, start as u64).unwrap();
+                assert_eq!(back.iter().filter(|&&b| b != 0xee).count(), part.len(), "{text} {start}..{end}");
+                assert!(part.iter().all(|&b| back[usize::from(b)] == b), "{text} {start}..{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_of_overlapping_entries_wins() {
+        let mut user = [0xee; 5];
+        unpack(&of("hvector(3, 1, 1, short)"), 1, &[1, 2, 3, 4, 5, 6], &mut user, 0).unwrap();
+        assert_eq!(user, [1, 3, 5, 6, 0xee]);
+    }
+
+    #[test]
+    fn segments_join_what_touches() {
+        let t = of("hindexed([1, 1, 1], [0, 2, 6], short)");
+        assert_eq!(segments(&t, 1, 0..6).unwrap(), [(0, 4), (6, 2)]);
+        assert_eq!(segments(&t, 1, 1..5).unwrap(), [(1, 3), (6, 1)]);
+    }
+
+    #[test]
+    fn refusals_write_nothing() {
+        let (t, user) = (of("vector(2, 1, 2, short)"), [7; 6]);
+        let mut packed = [0xee; 4];
+        // Outside the user's buffer, too little room, past the end of the stream, past 64 bits.
+        assert!(pack(&t, 1, &user, 1, &mut packed).is_err());
+        assert!(pack(&t, 1, &user[..5], 0, &mut packed).is_err());
+        assert!(pack(&t, 1, &user, 0, &mut packed[..3]).is_err());
+        assert!(pack_range(&t, 1, &user, 0, 1, &mut packed).is_err());
+        assert!(for_each(&of("resized(0, 4611686018427387904, int)"), 4, &mut |_, _, _| panic!()).is_err());
+        assert_eq!(packed, [0xee; 4]);
+        let mut user = [7; 6];
+        assert!(unpack(&t, 1, &[1, 2, 3], &mut user, 0).is_err());
+        assert!(unpack(&t, 1, &[1, 2, 3, 4], &mut user, 1).is_err());
+        assert_eq!(user, [7; 6]);
+    }
+}

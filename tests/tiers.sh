@@ -107,7 +107,7 @@ tests() {
 # Tests of the library under Miri, by their filters.
 miri() {
     local cargo_test=(cargo "+$nightly" miri)
-    MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=$PWD/target/miri tests --no-default-features --features cranelift --lib -- "$@"
+    MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=$PWD/target/miri tests --package ddtc --no-default-features --features cranelift --lib -- "$@"
 }
 
 # Names of the parts, in order.

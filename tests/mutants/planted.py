@@ -19,7 +19,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LEAST = 30
-# Seconds after which a test hangs, which catches the fault too: as long as the whole of the tests takes many times over.
+# Seconds after which tests hang, which catches the fault too: many times what all of them take.
 LIMIT = 900
 
 
@@ -45,7 +45,8 @@ def planted(root, path, old, new):
 class Tree:
     """A copy of the sources with a target folder of its own."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, limit):
+        self.limit = limit
         self.root = os.path.join(folder, "tree")
         self.target = os.path.join(folder, "target")
         os.makedirs(self.root, exist_ok=True)
@@ -79,7 +80,7 @@ class Tree:
         return self.binaries[test]
 
     def run(self, package, test, *arguments):
-        """How tests end: None if they pass, else the first that failed, or `hangs`."""
+        """How tests end: None if they pass, else the first that failed, or `hangs` where none did."""
         command = [self.binary(package, test), *arguments]
         # Tests run as cargo starts them: in the folder of their package.
         folder = os.path.join(self.root, {"ddtc-preload": "preload", "ddtc-capi": "capi"}.get(package, "e2e"))
@@ -87,7 +88,7 @@ class Tree:
         with open(log, "w") as file:
             process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
             try:
-                status = process.wait(LIMIT)
+                status = process.wait(self.limit)
             except subprocess.TimeoutExpired:
                 status = None
             end(process.pid)
@@ -98,7 +99,7 @@ class Tree:
                 sys.exit(f"error: no test matches {arguments}")
             return None
         failed = re.findall(r"^test (\S+) \.\.\. FAILED", text, re.M)
-        return "hangs" if status is None else ", ".join(failed[:3]) or "ends"
+        return ", ".join(failed[:3]) or ("hangs" if status is None else "ends")
 
 
 def end(session):
@@ -118,6 +119,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--part")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="seconds after which tests hang (%(default)s)")
     args = parser.parse_args()
     everything = list(faults())
     stale = [name for name, path, _, old, new in everything if planted(ROOT, path, old, new)[0] is None]
@@ -127,7 +129,7 @@ def main():
         print(f"{len(everything)} faults stand where planted.txt says")
         return
     folder = os.path.abspath(args.folder)
-    tree = Tree(folder)
+    tree = Tree(folder, args.limit)
     record = os.path.join(folder, "results.jsonl")
     known = {}
     if os.path.exists(record):

@@ -199,6 +199,8 @@ fn the_table_is_measured_by_the_command_line() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let run = host.run(command_line()).arg("tune").arg("--mpicc").arg(host.root().join("bin/mpicc"));
         let run = run.arg("--rounds").arg("3").arg("--budget").arg("0.1").env("XDG_CONFIG_HOME", &folder);
+        // What is measured as converted is, from the first call on, whatever the user's mode.
+        let run = run.env("DDTC_MODE", "off").env("DDTC_REPORT", folder.join("report%r"));
         let run = if host == Host::Mpich { run.arg("--windows") } else { run };
         let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");
         if host == Host::OpenMpi {
@@ -206,6 +208,9 @@ fn the_table_is_measured_by_the_command_line() {
         }
         let (text, _) = run.text();
         assert!(text.contains("\nblocks-short,") && text.contains("ddtc/policy: table of"), "{text}");
+        for said in reports(&folder, 2) {
+            assert!(said["messages_packed"] > 0 && said["calls_left_to_host"] == 0, "{host:?}: {said:?}");
+        }
         for call in ["put", "get", "accumulate"] {
             let measured = text.contains(&format!("\n{call},blocks-long,"));
             assert_eq!(measured, host == Host::Mpich, "{call} {text}");

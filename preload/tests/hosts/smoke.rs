@@ -5,6 +5,7 @@ mod build;
 #[allow(dead_code, reason = "Intel's hosts and the command are asked for by e2e alone")]
 mod setup;
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,8 +37,14 @@ fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
 }
 
 /// A program that prints what its ranks saw: of the bare host, of ranks that all convert, and of a job in which every other rank does.
-/// `least`: messages packed and unpacked by a rank.
-fn alike(host: Host, name: &str, ranks: u32, arguments: &[&str], least: (u64, u64)) {
+/// `least`: messages packed and unpacked by a rank. Returns what the ranks reported that all converted.
+fn alike(
+    host: Host,
+    name: &str,
+    ranks: u32,
+    arguments: &[&str],
+    least: (u64, u64),
+) -> Vec<HashMap<String, u64>> {
     let program = compiled(host, name);
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
     let told = |run: Run| {
@@ -52,9 +59,11 @@ fn alike(host: Host, name: &str, ranks: u32, arguments: &[&str], least: (u64, u6
     let (packed, unpacked) = moved(&folder, ranks);
     let ranks_moved = (packed / u64::from(ranks), unpacked / u64::from(ranks));
     assert!(ranks_moved.0 >= least.0 && ranks_moved.1 >= least.1, "{what}: {ranks_moved:?}");
+    let said = reports(&folder, ranks);
     let some = on_some(host, ranks, &program, 1).env("DDTC_POLICY", "all");
     same(&format!("{what}, every other rank"), &told(some), &bare);
     fs::remove_dir_all(folder).unwrap();
+    said
 }
 
 /// A program that judges itself.
@@ -73,7 +82,7 @@ fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
 }
 
 /// One process, under the library; its report.
-fn alone(host: Host, name: &str, arguments: &[&str]) -> (String, std::collections::HashMap<String, u64>) {
+fn alone(host: Host, name: &str, arguments: &[&str]) -> (String, HashMap<String, u64>) {
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
     let file = folder.join("report");
     let run = arguments.iter().fold(host.run(compiled(host, name)), |run, word| run.arg(word));
@@ -100,7 +109,10 @@ macro_rules! hosts {
 
 hosts! {
     messages(host) {
-        alike(host, "messages", 2, &[], (1000, 1000));
+        // Sends to nobody and receives from nobody, of each of its six types, move nothing.
+        for said in alike(host, "messages", 2, &[], (1000, 1000)) {
+            assert!(said["left_nothing_to_move"] >= 12, "{host:?}: {said:?}");
+        }
     }
 
     exchanges(host) {
@@ -131,6 +143,19 @@ hosts! {
 
     threads_complete_gets_of_each_other(host) {
         right(host, "fetchers", 2, &["3", "100"], 300);
+    }
+
+    // Counts of their statuses are undefined: here before a host that says all there was room for.
+    cancelled_receives_change_nothing(host) {
+        let program = compiled(host, "cancelled");
+        let counts = host.compile("cancelled", &["-shared", "-fPIC", "-DCOUNTS", "-ldl"]);
+        let file = scratch(&format!("smoke-cancelled-{host:?}")).join("report");
+        let both = format!("{}:{}", setup::library().display(), counts.display());
+        let run = host.run(program).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
+        let (text, errors) = run.env("DDTC_REPORT", &file).text();
+        let said = report(&fs::read_to_string(&file).unwrap());
+        assert!(text == "wrong 0\n" && said["messages_unpacked"] > 10, "{host:?}: {text} {said:?} {errors}");
+        fs::remove_dir_all(file.parent().unwrap()).unwrap();
     }
 
     // Requests: wrong ends, in arrays, with handlers.

@@ -127,6 +127,8 @@ fn launch(args: &Args, name: &str, library: &Path, folder: &Path) -> Result<Stri
         .arg("env")
         .arg(preload)
         .arg("DDTC_POLICY=all")
+        // Converted from the first call on: none of those that are timed may be the host's.
+        .arg("DDTC_MODE=commit")
         .arg(folder.join(name))
         .args([args.rounds.to_string(), args.budget.to_string()])
         .arg(args.files.as_deref().unwrap_or(folder))

@@ -14,6 +14,7 @@ use std::process::Command;
 
 use ddtc::corpus::{self, CorpusEntry};
 use ddtc::datatype::c::literal;
+use ddtc::engine::Mode;
 use ddtc::policy::{Family, Library};
 use ddtc::target::Level;
 use indicatif::ProgressBar;
@@ -251,6 +252,8 @@ impl Program<'_> {
             command.arg(word);
         };
         set("LD_PRELOAD", self.setting.library.as_os_str());
+        // What a commit costs that compiles, not when uses of a type would pay for one.
+        set("DDTC_MODE", Mode::Commit.name().as_ref());
         set("DDTC_TARGET", self.setting.level.name().as_ref());
         if kind == "check" {
             set("DDTC_REPORT", self.report.as_os_str());
