@@ -72,24 +72,44 @@ impl Use {
     }
 }
 
-/// What became of types of a size when they were decoded, by the hash of the size: the next one of that size is likely to be of the same layout. Nothing but
-/// the moment of decoding hangs on it.
-static PROSPECTS: [AtomicU8; 1024] = [const { AtomicU8::new(UNKNOWN) }; 1024];
-const UNKNOWN: u8 = 0;
-const GOOD: u8 = 1;
-const POOR: u8 = 2;
-/// Times the usual cost of uses after which a type is decoded that is likely to be the host's.
-const UNLIKELY: u64 = 64;
-/// The part of it after which one is that is likely to be converted.
-const LIKELY: u64 = 4;
+/// What is to be expected of a type of a size, by what became of the last one of that size: it is likely to be of the same layout.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prospect {
+    /// None was decoded.
+    Unknown,
+    /// Of a layout that is converted.
+    Good,
+    /// Of one that is left to the host.
+    Poor,
+    /// Of one of which nothing was known.
+    New,
+}
 
-fn prospect(size: i64) -> &'static AtomicU8 {
+/// Prospects by the hash of the size. Nothing but the moment of decoding hangs on them.
+static PROSPECTS: [AtomicU8; 1024] = [const { AtomicU8::new(Prospect::Unknown as u8) }; 1024];
+
+impl Prospect {
+    const ALL: [Prospect; 4] = [Prospect::Unknown, Prospect::Good, Prospect::Poor, Prospect::New];
+
+    /// What uses must have cost as a multiple of what they usually must, as a fraction.
+    fn factor(self) -> (u64, u64) {
+        match self {
+            Prospect::Unknown => (1, 1),
+            Prospect::Good => (1, 4),
+            Prospect::Poor => (64, 1),
+            // A layout that is new each time is compiled each time too.
+            Prospect::New => (4, 1),
+        }
+    }
+}
+
+fn place(size: i64) -> &'static AtomicU8 {
     &PROSPECTS[hash(size as u64, PROSPECTS.len())]
 }
 
-/// A type of so many bytes was decoded: whether calls with it are converted, as far as is known.
-pub(crate) fn found(size: i64, converted: bool) {
-    prospect(size).store(if converted { GOOD } else { POOR }, Relaxed);
+/// A type of so many bytes was decoded.
+pub(crate) fn found(size: i64, prospect: Prospect) {
+    place(size).store(prospect as u8, Relaxed);
 }
 
 /// Fibonacci hashing: handles are small integers or addresses, which it spreads both.
@@ -166,16 +186,13 @@ pub(crate) fn used(host: &Host, datatype: HandleWord, count: i64, used: Use, at_
     if at_once {
         return Some(u64::MAX);
     }
-    let (likely, unlikely) = match prospect(size).load(Relaxed) {
-        GOOD => (LIKELY, 1),
-        POOR => (1, UNLIKELY),
-        _ => (1, 1),
-    };
+    let prospect = Prospect::ALL[usize::from(place(size).load(Relaxed))];
+    let (times, part) = prospect.factor();
     let needed = slot.needed.load(Relaxed);
-    if spent.saturating_mul(likely) < needed.saturating_mul(unlikely) {
+    if spent.saturating_mul(part) < needed.saturating_mul(times) {
         return None;
     }
-    let worth = spent.saturating_mul(likely) / unlikely / PART;
+    let worth = spent.saturating_mul(part) / times / PART;
     if !spending::allows(needed / PART) {
         slot.needed.store(needed.saturating_mul(2), Relaxed);
         return None;

@@ -50,6 +50,8 @@ struct Class {
     host: AtomicU32,
     ours: AtomicU32,
     copy: AtomicU32,
+    /// Nanoseconds that a conversion saves by the times alone.
+    saves: AtomicU32,
 }
 
 /// What is known of a layout. Lives forever: one for each layout, not each type.
@@ -115,6 +117,7 @@ impl Evidence {
             host: AtomicU32::new(0),
             ours: AtomicU32::new(0),
             copy: AtomicU32::new(0),
+            saves: AtomicU32::new(0),
         };
         Evidence {
             run,
@@ -137,8 +140,12 @@ impl Evidence {
 
     /// Whether messages of any size are converted, as far as is known; a table has the payloads `table`.
     pub(crate) fn hopeful(&'static self, table: u64) -> bool {
-        let mut timed = self.timed().map(|(at, _)| 1u64 << at).peekable();
-        timed.peek().is_none() || timed.any(|bytes| self.wants(bytes, Policy::has(table, bytes)))
+        self.timed().any(|(at, _)| self.wants(1 << at, Policy::has(table, 1 << at)))
+    }
+
+    /// Whether nothing of it was timed.
+    pub(crate) fn is_new(&self) -> bool {
+        self.timed.load(Relaxed) == 0
     }
 
     /// The same of a call whose own costs are not known: a table must have it, and the times not speak against it.
@@ -172,6 +179,7 @@ impl Evidence {
         class.ours.store(times.ours, Relaxed);
         class.copy.store(times.copy, Relaxed);
         let bit = 1u64 << at;
+        class.saves.store(times.saves(family, 1 << at, self.run), Relaxed);
         if times.gains(family, 1 << at, self.run) {
             self.gains.fetch_or(bit, Relaxed);
         }
@@ -179,6 +187,14 @@ impl Evidence {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);
+    }
+
+    /// Nanoseconds that converting a message of so many bytes saves, if its class was found to gain.
+    #[inline]
+    pub(crate) fn saves(&self, bytes: u64) -> Option<u64> {
+        let at = class(bytes);
+        let gains = self.gains.load(Relaxed) >> at & 1 != 0;
+        gains.then(|| u64::from(self.classes[at].saves.load(Relaxed)))
     }
 
     /// The times of messages of so many bytes are known from now on.
@@ -215,6 +231,19 @@ impl Evidence {
 impl Times {
     /// Whether messages of `bytes` bytes in runs of `run` bytes gain by a conversion, beyond 10 %.
     fn gains(self, family: Family, bytes: u64, run: u64) -> bool {
+        let (host, converted) = self.sides(family, bytes, run);
+        converted * 10 < host * 9
+    }
+
+    /// Nanoseconds that a conversion of such a message saves on one side.
+    fn saves(self, family: Family, bytes: u64, run: u64) -> u32 {
+        let (host, converted) = self.sides(family, bytes, run);
+        let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+
+    /// What the host takes for the part, and what a conversion takes, on one side.
+    fn sides(self, family: Family, bytes: u64, run: u64) -> (u64, u64) {
         let Times { bytes: part, host, ours, copy } = self;
         let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
         let host = match family {
@@ -228,7 +257,7 @@ impl Times {
         };
         // A packed message is copied once more on either side.
         let staging = copy + STAGING * part / bytes.max(part).max(1);
-        (ours + staging) * 10 < host * 9
+        (host, ours + staging)
     }
 
     /// Whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more.
@@ -274,13 +303,13 @@ mod tests {
         assert!(due(2 << 20, 9) == 0 && evidence.wants(2 << 20, true) && !evidence.wants(2 << 20, false));
         assert!(evidence.wants(5000, true) && !evidence.wants(5000, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
-        evidence.learn_bytes(Family::Mpich, 5000, slow);
+        evidence.learn_bytes(Family::Intel, 5000, slow);
         assert!(evidence.wants(4096, false) && evidence.allows(4096) && !evidence.wants(8192, false));
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
-        evidence.learn_bytes(Family::Mpich, 8192, slow);
+        evidence.learn_bytes(Family::Intel, 8192, slow);
         assert!(!evidence.wants(8192, true) && !evidence.allows(8192));
         let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
-        evidence.learn_bytes(Family::Mpich, 16384, fast);
+        evidence.learn_bytes(Family::Intel, 16384, fast);
         assert!(evidence.wants(16384, true) && !evidence.wants(16384, false));
         assert_eq!(due(8192, 1000), 0);
         // First uses, for whoever asks for that.

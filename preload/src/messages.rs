@@ -143,7 +143,7 @@ fn chosen(
             return left(Left::Device);
         }
     }
-    spending::saved(bytes as u64);
+    spending::saved(entry.saves(bytes as u64));
     Some((entry, bytes))
 }
 

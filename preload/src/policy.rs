@@ -7,6 +7,7 @@ use ddtc::files;
 use ddtc::policy::{Call, Class, Library, Policy, file};
 use ddtc::process::Awaited;
 
+use crate::candidates::Prospect;
 use crate::evidence::{self, Evidence};
 use crate::host::Host;
 use crate::settings::{Choice, settings};
@@ -36,10 +37,13 @@ impl Rules {
     pub(crate) const NONE: Rules = Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None };
 
     /// Whether anything of the type is converted, as far as is known.
-    pub(crate) fn likely(&self) -> bool {
-        let others = self.calls & !(1 << Call::Message as u32);
-        let messages = self.evidence.map_or(self.messages != 0, |evidence| evidence.hopeful(self.messages));
-        messages || others != 0 && self.messages != 0
+    pub(crate) fn prospect(&self) -> Prospect {
+        match self.evidence {
+            Some(evidence) if evidence.is_new() => Prospect::New,
+            Some(evidence) if evidence.hopeful(self.messages) => Prospect::Good,
+            None if self.calls != 0 => Prospect::Good,
+            _ => Prospect::Poor,
+        }
     }
 
     pub(crate) fn of(host: &Host, committed: &Committed) -> Rules {

@@ -12,8 +12,8 @@ use crate::settings::settings;
 
 /// The part of the program's time: one in so many.
 const PART: u64 = 80;
-/// Nanoseconds that may be spent before any time has gone by: programs that run for milliseconds set up their types first.
-const AHEAD: u64 = 100_000;
+/// Nanoseconds that may be spent before any time has gone by: the first compile of a process takes the most, and MPI's own start a hundred times as long.
+const AHEAD: u64 = 2_000_000;
 
 static SPENT: AtomicU64 = AtomicU64::new(0);
 /// Nanoseconds that conversions have saved, at least.
@@ -41,11 +41,10 @@ fn within(spent: u64, more: u64, saved: u64, elapsed: u64) -> bool {
     spent.saturating_add(more) <= AHEAD + elapsed / PART + saved
 }
 
-/// A message of so many bytes was converted. What is converted gains 1.1 times or more, where hosts take a quarter of a nanosecond a byte and more:
-/// a thirty-second of one is saved.
+/// A message was converted that saves so many nanoseconds.
 #[inline]
-pub(crate) fn saved(bytes: u64) {
-    SAVED.fetch_add(bytes / 32, Relaxed);
+pub(crate) fn saved(nanos: u64) {
+    SAVED.fetch_add(nanos, Relaxed);
 }
 
 /// Does what costs time, and counts it.

@@ -114,6 +114,13 @@ impl TypeEntry {
         unsafe { self.evidence.load(Ordering::Relaxed).as_ref() }
     }
 
+    /// Nanoseconds that converting a message of so many bytes saves at least.
+    #[inline]
+    pub(crate) fn saves(&self, bytes: u64) -> u64 {
+        // By a table: such messages gain 1.3 times, and take hosts a quarter of a nanosecond a byte and more.
+        self.evidence().and_then(|evidence| evidence.saves(bytes)).unwrap_or(bytes / 16)
+    }
+
     /// Whether a buffer at this address is one of the type's: a null buffer only is where displacements are absolute addresses.
     #[inline]
     pub(crate) fn takes(&self, buf: *const c_void) -> bool {

@@ -13,7 +13,7 @@ use crate::pool::Buffer;
 
 /// How often each is timed; the least counts.
 const ROUNDS: usize = 3;
-/// Packed bytes from which each is timed once less.
+/// Packed bytes from which twice as slow is enough to be timed once.
 const LONG: u64 = 1 << 20;
 
 /// Times a part of a buffer: whole instances, at most [`PART`] bytes unless one has more. The buffer is read. `None`: the host does not pack it, or there is
@@ -36,7 +36,7 @@ pub(crate) unsafe fn times(
     let clock = (0..5).map(|_| Instant::now().elapsed().as_nanos() as u64).min()?;
     let nanos = |start: Instant| (start.elapsed().as_nanos() as u64).saturating_sub(clock);
     let mut least = [u64::MAX; 3];
-    for _ in 0..ROUNDS - usize::from(bytes >= LONG) {
+    for _ in 0..ROUNDS {
         // Ours first: what is not in the cache is its loss.
         let start = Instant::now();
         // SAFETY: as the caller promises; the buffer has room.
@@ -57,6 +57,11 @@ pub(crate) unsafe fn times(
         let copy = nanos(start);
         for (least, now) in least.iter_mut().zip([theirs, ours, copy]) {
             *least = now.min(*least);
+        }
+        // One that is four times as slow will not be the faster one.
+        let [theirs, ours, _] = least;
+        if theirs / 4 > ours || ours / 4 > theirs || bytes >= LONG && theirs / 2 > ours {
+            break;
         }
     }
     let [theirs, ours, copy] = least.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX));
