@@ -76,7 +76,8 @@ fn every_truncation_and_every_changed_byte_is_refused() {
             );
         }
         for at in 0..whole.len() {
-            for bit in 0..8 {
+            // Miri takes thousands of times as long.
+            for bit in if cfg!(miri) { at % 8..at % 8 + 1 } else { 0..8 } {
                 let mut changed = whole.clone();
                 changed[at] ^= 1 << bit;
                 assert!(Datatype::from_wire(&changed).is_err(), "{text}: bit {bit} of byte {at}");
