@@ -11,11 +11,12 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
+use ddtc::datatype::Datatype;
 use ddtc::policy::Family;
 
-use crate::evidence::RENDEZVOUS;
 use crate::host::{HandleWord, Host};
 use crate::spending;
+use crate::times::RENDEZVOUS;
 
 /// Slots: more than programs use at a time, few enough to stay in a cache.
 const SLOTS: usize = 2048;
@@ -72,10 +73,10 @@ impl Use {
     }
 }
 
-/// What is to be expected of a type of a size, by what became of the last one of that size: it is likely to be of the same layout.
+/// What is to be expected of a type, by what became of the last one of its size and extent: it is likely to be of the same layout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prospect {
-    /// None was decoded.
+    /// None was decoded, and it is no run of bytes.
     Unknown,
     /// Of a layout that is converted.
     Good,
@@ -85,7 +86,7 @@ pub(crate) enum Prospect {
     New,
 }
 
-/// Prospects by the hash of the size. Nothing but the moment of decoding hangs on them.
+/// Prospects by the hash of size and extent. Nothing but the moment of decoding hangs on them.
 static PROSPECTS: [AtomicU8; 1024] = [const { AtomicU8::new(Prospect::Unknown as u8) }; 1024];
 
 impl Prospect {
@@ -103,13 +104,25 @@ impl Prospect {
     }
 }
 
-fn place(size: i64) -> &'static AtomicU8 {
-    &PROSPECTS[hash(size as u64, PROSPECTS.len())]
+fn place(size: i64, extent: i64) -> &'static AtomicU8 {
+    &PROSPECTS[hash((size as u64) ^ (extent as u64).rotate_left(32), PROSPECTS.len())]
 }
 
-/// A type of so many bytes was decoded.
-pub(crate) fn found(size: i64, prospect: Prospect) {
-    place(size).store(prospect as u8, Relaxed);
+fn expected(size: i64, extent: i64) -> Prospect {
+    match Prospect::ALL[usize::from(place(size, extent).load(Relaxed))] {
+        // Contiguous, most likely.
+        Prospect::Unknown if size == extent => Prospect::Poor,
+        prospect => prospect,
+    }
+}
+
+/// A type was decoded, or its layout timed.
+pub(crate) fn found(t: &Datatype, prospect: Prospect) {
+    let (size, extent) = (t.size(), t.extent());
+    // One more layout of types that were converted so far.
+    if prospect != Prospect::New || expected(size, extent) != Prospect::Good {
+        place(size, extent).store(prospect as u8, Relaxed);
+    }
 }
 
 /// Fibonacci hashing: handles are small integers or addresses, which it spreads both.
@@ -118,12 +131,13 @@ fn hash(word: u64, places: usize) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - places.ilog2())) as usize
 }
 
-#[repr(align(32))]
+#[repr(align(64))]
 struct Slot {
     /// 0 if none.
     handle: AtomicU64,
-    /// Bytes of an instance; 0 if they were not asked for.
+    /// Bytes of an instance, 0 if they were not asked for; and its extent.
     size: AtomicI64,
+    extent: AtomicI64,
     /// Nanoseconds that uses have cost the host.
     spent: AtomicU64,
     /// What they must have cost before the type is looked at again.
@@ -134,6 +148,7 @@ static CANDIDATES: [Slot; SLOTS] = [const {
     Slot {
         handle: AtomicU64::new(0),
         size: AtomicI64::new(0),
+        extent: AtomicI64::new(0),
         spent: AtomicU64::new(0),
         needed: AtomicU64::new(0),
     }
@@ -177,6 +192,7 @@ pub(crate) fn used(host: &Host, datatype: HandleWord, count: i64, used: Use, at_
     let mut size = slot.size.load(Relaxed);
     if size == 0 {
         size = bytes(host, datatype)?;
+        slot.extent.store(extent(host, datatype)?, Relaxed);
         slot.size.store(size, Relaxed);
     }
     let bytes =
@@ -186,8 +202,7 @@ pub(crate) fn used(host: &Host, datatype: HandleWord, count: i64, used: Use, at_
     if at_once {
         return Some(u64::MAX);
     }
-    let prospect = Prospect::ALL[usize::from(place(size).load(Relaxed))];
-    let (times, part) = prospect.factor();
+    let (times, part) = expected(size, slot.extent.load(Relaxed)).factor();
     let needed = slot.needed.load(Relaxed);
     if spent.saturating_mul(part) < needed.saturating_mul(times) {
         return None;
@@ -204,6 +219,14 @@ pub(crate) fn used(host: &Host, datatype: HandleWord, count: i64, used: Use, at_
 pub(crate) fn costs_more(handle: u64, arguments: u64) {
     let needed = arguments.saturating_mul(DECODE_ARGUMENT).saturating_add(DECODE).saturating_mul(PART);
     slot(handle).needed.fetch_max(needed, Relaxed);
+}
+
+/// The extent of a committed type of the program's in bytes, as the host says.
+fn extent(host: &Host, datatype: HandleWord) -> Option<i64> {
+    let (mut lb, mut extent) = (0isize, 0isize);
+    // SAFETY: as below, with two numbers to write to.
+    let code = unsafe { host.f.type_extent?(datatype, &raw mut lb, &raw mut extent) };
+    (code == 0).then_some(extent as i64)
 }
 
 /// Bytes of an instance of a committed type of the program's, as the host says.

@@ -155,10 +155,9 @@ unsafe fn watched<P: Length>(
     // SAFETY: the entry is bound.
     let Some(committed) = (unsafe { entry.committed() }) else { return Outcome::Pass };
     let user = call.user.cast::<u8>();
-    if watch & GPU != 0 {
-        if !gpu::has_host(user.cast(), committed.datatype()) || !gpu::is_host(packed.cast()) {
-            return passed_for(Left::Device);
-        }
+    if watch & GPU != 0 && !(gpu::has_host(user.cast(), committed.datatype()) && gpu::is_host(packed.cast()))
+    {
+        return passed_for(Left::Device);
     }
     let start = Instant::now();
     // SAFETY: as the caller promises.

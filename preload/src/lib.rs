@@ -55,6 +55,7 @@ mod staged;
 mod status;
 mod table;
 mod timed;
+mod times;
 mod tool;
 mod twins;
 mod types;

@@ -29,7 +29,7 @@ use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
 use crate::warn::warn;
 use crate::watch::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
-use crate::{check, counted, gpu, perf, spending, timed, twins};
+use crate::{candidates, check, counted, gpu, perf, spending, timed, twins};
 
 const UNKNOWN: u8 = 0;
 const ON: u8 = 1;
@@ -176,7 +176,7 @@ fn time(
                 return evidence.give_up(bytes);
             };
             evidence.learn_bytes(host.family, bytes, times);
-            // What gains is converted from this call on.
+            candidates::found(committed.datatype(), entry.rules().prospect());
             if evidence.wants(bytes, false) {
                 entry.ready(direction, u64::MAX);
             }

@@ -11,10 +11,9 @@ use std::path::PathBuf;
 use ddtc::files;
 use ddtc::process::Awaited;
 
-use crate::evidence::{self, Times};
 use crate::host::Host;
-use crate::report;
 use crate::settings::{Choice, settings};
+use crate::times::Times;
 use crate::warn::warn;
 
 /// Most lines of a file: those of this run come first.
@@ -94,14 +93,14 @@ fn parse(text: &str, head: &str) -> Result<Remembered, usize> {
     Ok(found)
 }
 
-/// Writes what this process knows, if it is the first rank and has learnt something. Before the host's own finalization.
-pub(crate) fn keep(host: &'static Host) {
+/// Writes what a process knows - layouts, size classes, times - if it has learnt something. One process of a job does.
+pub(crate) fn keep(host: &Host, known: &[(u64, usize, Times)]) {
     let Some((path, head)) = place(host) else { return };
-    let (known, before) = (evidence::all(), remembered(host));
+    let before = remembered(host);
     let new = |&&(layout, class, _): &&(u64, usize, Times)| {
         !before.get(&layout).is_some_and(|list| list.iter().any(|&(at, _)| at == class))
     };
-    if known.iter().find(new).is_none() || report::rank(host).is_none_or(|(rank, _)| rank != 0) {
+    if !known.iter().any(|row| new(&row)) {
         return;
     }
     let mine: std::collections::HashSet<u64> = known.iter().map(|&(layout, ..)| layout).collect();

@@ -7,14 +7,14 @@ use ddtc::committed::Committed;
 use ddtc::kind::Direction;
 
 use crate::convert::run;
-use crate::evidence::{PART, Times};
 use crate::host::{HandleWord, Host};
 use crate::pool::Buffer;
+use crate::times::{PART, Times};
 
 /// How often each is timed; the least counts.
 const ROUNDS: usize = 3;
-/// Packed bytes from which twice as slow is enough to be timed once.
-const LONG: u64 = 1 << 20;
+/// Nanoseconds of one round from which a clear difference is believed: what interrupts it is short of that.
+const LONG: u64 = 50_000;
 
 /// Times a part of a buffer: whole instances, at most [`PART`] bytes unless one has more. The buffer is read. `None`: the host does not pack it, or there is
 /// no memory.
@@ -58,9 +58,7 @@ pub(crate) unsafe fn times(
         for (least, now) in least.iter_mut().zip([theirs, ours, copy]) {
             *least = now.min(*least);
         }
-        // One that is four times as slow will not be the faster one.
-        let [theirs, ours, _] = least;
-        if theirs / 4 > ours || ours / 4 > theirs || bytes >= LONG && theirs / 2 > ours {
+        if theirs + ours >= LONG && (theirs / 2 > ours || ours / 2 > theirs) {
             break;
         }
     }

@@ -230,8 +230,8 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         counted::TYPES_LEFT.add();
     }
     let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c));
-    if let Some(size) = committed.as_ref().map(|c| c.datatype().size()) {
-        candidates::found(size, rules.prospect());
+    if let Some(committed) = &committed {
+        candidates::found(committed.datatype(), rules.prospect());
     }
     let entry = table::entry(committed, rules);
     // SAFETY: a valid type and keyval; the value is an entry, which lives forever.

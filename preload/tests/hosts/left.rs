@@ -113,12 +113,9 @@ fn the_ranks_sum_says_why_nothing_was_converted() {
                 .arg(&file)
                 .arg("--")
                 .args(launcher);
-            command
-                .arg(host.compile("left", &[]))
-                .args([kind, "50"])
-                .env("DDTC_POLICY", "none")
-                .current_dir(&folder);
+            command.arg(host.compile("left", &[])).args([kind, "50"]).current_dir(&folder);
             command.envs(run.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command.env("DDTC_POLICY", "none");
             run.command = command;
             run.text();
             fs::read_to_string(&file).unwrap()

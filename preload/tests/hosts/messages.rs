@@ -187,7 +187,7 @@ fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {
     assert!(lines[0].ends_with("; the shipped policy is used"), "{errors}");
     let (_, errors) = run(Host::Mpich, "sometimes");
     assert!(
-        errors.contains("ddtc: DDTC_POLICY: 'sometimes': must be table, all or none; ignored"),
+        errors.contains("ddtc: DDTC_POLICY: 'sometimes': must be measure, table, all or none; ignored"),
         "{errors}"
     );
     fs::remove_dir_all(folder).unwrap();

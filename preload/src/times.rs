@@ -1,0 +1,91 @@
+//! How long a part of a message takes the host and our kernel to pack, and what that says of the message.
+
+use ddtc::policy::Family;
+
+/// Most bytes of a buffer that are packed to time it, if that is an instance or more.
+pub(crate) const PART: u64 = 64 << 10;
+/// Bytes from which MPICH moves derived types by its rendezvous, which takes some 15 ns for a run of a few bytes and 400 for a longer one (MPICH 5.0.2, Zen 4:
+/// 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us, packed by MPICH itself 9; docs/PERFORMANCE.md, "Evidence").
+pub(crate) const RENDEZVOUS: u64 = 9 << 10;
+/// Bytes from which Open MPI's single copy between processes beats what packing tells of it (5.0.11, Zen 4: 43 KB in runs of 68 B take 12 us, packed 15).
+const SINGLE_COPY: u64 = 16 << 10;
+/// Nanoseconds that staging a message costs beside its bytes: a buffer, a stand-in, a status.
+const STAGING: u64 = 100;
+
+/// Nanoseconds that a part of a message takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Bytes of the part.
+    pub(crate) bytes: u32,
+    /// The host packs it.
+    pub(crate) host: u32,
+    /// Our kernel does.
+    pub(crate) ours: u32,
+    /// Its packed bytes are copied once more.
+    pub(crate) copy: u32,
+}
+
+impl Times {
+    /// Whether messages of `bytes` bytes in runs of `run` bytes gain by a conversion, beyond 10 %.
+    pub(crate) fn gains(self, family: Family, bytes: u64, run: u64) -> bool {
+        let (host, converted) = self.sides(family, bytes, run);
+        converted * 10 < host * 9
+    }
+
+    /// Nanoseconds that a conversion of such a message saves on one side.
+    pub(crate) fn saves(self, family: Family, bytes: u64, run: u64) -> u32 {
+        let (host, converted) = self.sides(family, bytes, run);
+        let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+
+    /// What the host takes for the part, and what a conversion takes, on one side.
+    fn sides(self, family: Family, bytes: u64, run: u64) -> (u64, u64) {
+        let Times { bytes: part, host, ours, copy } = self;
+        let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
+        let host = match family {
+            // What one copy in shared memory moves from layout to layout, a conversion packs, copies and unpacks.
+            Family::OpenMpi if bytes >= SINGLE_COPY => host / 2,
+            // Which it does for each run by itself.
+            Family::Mpich if part >= RENDEZVOUS => {
+                host.max(part / run.max(1) * if run < 32 { 4 } else { 100 })
+            }
+            _ => host,
+        };
+        // A packed message is copied once more on either side.
+        let staging = copy + STAGING * part / bytes.max(part).max(1);
+        (host, ours + staging)
+    }
+
+    /// Whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more.
+    pub(crate) fn loses(self) -> bool {
+        let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
+        // Where packing is fast a host that takes long takes it elsewhere: the table knows.
+        ours >= u64::from(self.bytes / 4) && (ours + copy) * 10 >= host * 9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gains_beyond_staging_is_converted() {
+        let gains = |family, bytes: u32, host, ours, copy| {
+            Times { bytes, host, ours, copy }.gains(family, u64::from(bytes), 16384)
+        };
+        // Short blocks by a slow loop; long ones that are as fast as a copy; small ones that staging eats.
+        assert!(gains(Family::Mpich, 12288, 8000, 1200, 400));
+        assert!(!gains(Family::Mpich, 1 << 20, 50_000, 49_000, 48_000));
+        assert!(!gains(Family::Intel, 480, 60, 40, 10));
+        // What Open MPI copies once must be slower by far.
+        assert!(
+            gains(Family::Intel, 65536, 8000, 5000, 1000) && !gains(Family::OpenMpi, 65536, 8000, 5000, 1000)
+        );
+        assert!(gains(Family::OpenMpi, 8192, 8000, 5000, 1000));
+        // What MPICH moves run by run.
+        let times = Times { bytes: 16320, host: 1200, ours: 1300, copy: 300 };
+        assert!(times.gains(Family::Mpich, 16320, 40) && !times.gains(Family::Mpich, 16320, 4080));
+        assert!(!times.gains(Family::Intel, 16320, 40));
+    }
+}
