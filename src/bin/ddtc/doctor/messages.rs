@@ -192,6 +192,8 @@ fn with_reports(
     let reports_in = [
         ("LD_PRELOAD", library.into()),
         ("DDTC_REPORT", folder.join("rank%r-%p").into()),
+        // So few messages would not pay for compiling.
+        ("DDTC_LAZY_THRESHOLD", "0".into()),
         ("DDTC_RECORD", "".into()),
     ];
     let (converted, errors) = match launch(args, mpi, &reports_in) {
