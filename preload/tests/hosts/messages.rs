@@ -50,8 +50,8 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
         // So many at once are only there.
         let past = if name == "messages" { 10 } else { 0 };
         assert!(reports(&folder, ranks).iter().all(|said| said["messages_past_the_cap"] >= past));
-        // Buffers are used again where they stand between no fences.
-        for (name, value) in [("DDTC_MODE", "lazy"), ("DDTC_FENCES", "0")] {
+        // Buffers are used again where they stand between no fences; types are compiled between one message and the next.
+        for (name, value) in [("DDTC_MODE", "lazy"), ("DDTC_FENCES", "0"), ("DDTC_LAZY_THRESHOLD", "3000")] {
             let (text, _) = with(name, value);
             same(&format!("{host:?} {name}={value}"), &text, &bare);
         }
