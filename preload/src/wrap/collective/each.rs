@@ -102,16 +102,19 @@ pub(in super::super) unsafe fn wanted(
         Some((abi, destinations, sources))
     });
     let Some((abi, destinations, sources)) = peers else { return policy(host).any(call) };
+    // All are looked at, though one is enough: each is used.
     let any = |types: Types, n: i64| {
         let mut last = None;
-        (0..n as usize).any(|i| {
+        (0..n as usize).fold(false, |found, i| {
             // SAFETY: an array of as many handles, as the caller promises.
             let datatype = unsafe { handle_at(host, types.byte_add(i * abi.handle_bytes)) };
             // Most arrays have one type throughout.
-            last.replace(datatype) != Some(datatype) && types::wanted(host, datatype, 1, call, used)
+            let new = last.replace(datatype) != Some(datatype);
+            new && types::wanted(host, datatype, 1, call, used) || found
         })
     };
-    any(recvtypes, sources) || !in_place(host, sendbuf) && any(sendtypes, destinations)
+    let into = any(recvtypes, sources);
+    !in_place(host, sendbuf) && any(sendtypes, destinations) || into
 }
 
 /// The types of a call that the host has carried out, each once in a row.
@@ -220,6 +223,8 @@ impl Collective {
             // SAFETY: arrays of as many elements, as the caller promises.
             let (count, datatype) =
                 unsafe { ((*side.counts.add(i)).wide(), handle_at(host, side.types.byte_add(i * bytes))) };
+            // Who the peers are may have been asked only now.
+            let _ = types::wanted(host, datatype, count, self.call, Use::Call);
             let buf = side.base.wrapping_byte_offset(place(i) as isize).cast_mut();
             let Some(g) = stage(self, i, Given { buf, count, datatype }) else { continue };
             let instead = instead.get_or_insert_with(|| {
