@@ -15,6 +15,7 @@ use ddtc::datatype::Datatype;
 use ddtc::policy::Family;
 
 use crate::host::{HandleWord, Host};
+use crate::slots::spread;
 use crate::spending;
 use crate::times::RENDEZVOUS;
 
@@ -105,7 +106,8 @@ impl Prospect {
 }
 
 fn place(size: i64, extent: i64) -> &'static AtomicU8 {
-    &PROSPECTS[hash((size as u64) ^ (extent as u64).rotate_left(32), PROSPECTS.len())]
+    let word = size as u64 ^ (extent as u64).rotate_left(32);
+    &PROSPECTS[spread(word, 64 - PROSPECTS.len().ilog2())]
 }
 
 fn expected(size: i64, extent: i64) -> Prospect {
@@ -123,12 +125,6 @@ pub(crate) fn found(t: &Datatype, prospect: Prospect) {
     if prospect != Prospect::New || expected(size, extent) != Prospect::Good {
         place(size, extent).store(prospect as u8, Relaxed);
     }
-}
-
-/// Fibonacci hashing: handles are small integers or addresses, which it spreads both.
-#[inline]
-fn hash(word: u64, places: usize) -> usize {
-    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - places.ilog2())) as usize
 }
 
 #[repr(align(64))]
@@ -156,7 +152,7 @@ static CANDIDATES: [Slot; SLOTS] = [const {
 
 #[inline]
 fn slot(handle: u64) -> &'static Slot {
-    &CANDIDATES[hash(handle, SLOTS)]
+    &CANDIDATES[spread(handle, 64 - SLOTS.ilog2())]
 }
 
 /// A type was committed, or the host has accepted it as committed.

@@ -22,6 +22,7 @@ const WORTH: u64 = 8;
 const CLASSES: usize = 40;
 /// Layouts of which evidence is kept; the table decides for others.
 const MOST: usize = 2048;
+
 /// What is known of the messages of a size class.
 struct Class {
     /// Bytes that were moved before it was timed.
@@ -182,14 +183,16 @@ impl Evidence {
         self.learn(family, class(bytes), times);
     }
 
+    /// Size classes and their times, of those that could be timed.
     fn timed(&'static self) -> impl Iterator<Item = (usize, Times)> {
         let timed = self.timed.load(Relaxed);
         let classes = self.classes.iter().enumerate().filter(move |(at, _)| timed >> at & 1 != 0);
-        classes.map(|(at, class)| {
+        let times = classes.map(|(at, class)| {
             let [bytes, host, ours, copy] =
                 [&class.bytes, &class.host, &class.ours, &class.copy].map(|n| n.load(Relaxed));
             (at, Times { bytes, host, ours, copy })
-        })
+        });
+        times.filter(|(_, times)| times.bytes > 0)
     }
 
     /// A line for each class that was timed, for the report; `table`: payloads that the table has.

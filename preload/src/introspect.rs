@@ -23,10 +23,8 @@ pub(crate) struct Types {
     /// Whether `contents` hands out the types themselves. Open MPI hands out duplicates: their handles say nothing about what is
     /// shared, and are given to other types once they are released.
     references: bool,
-    /// Arguments of constructors that may still be asked for.
-    arguments: u64,
-    /// Arguments that a type has at least, if it has more than were allowed.
-    exceeded: Option<u64>,
+    /// Arguments of constructors that were asked for, and that may be.
+    asked: u64,
     allowed: u64,
 }
 
@@ -39,26 +37,19 @@ const DUPLICATES: u8 = 2;
 impl Types {
     /// For types of at most so many arguments of their constructors, all nodes together, as [`crate::candidates`] counts them.
     pub(crate) fn new(host: &'static Host, arguments: u64) -> Option<Types> {
-        let mut types = Types {
-            host,
-            abi: host.abi?,
-            references: false,
-            arguments: u64::MAX,
-            exceeded: None,
-            allowed: arguments,
-        };
+        let mut types = Types { host, abi: host.abi?, references: false, asked: 0, allowed: u64::MAX };
         if CONTENTS.load(Ordering::Relaxed) == UNKNOWN {
             let found = if types.hands_out_references() == Some(true) { REFERENCES } else { DUPLICATES };
             CONTENTS.store(found, Ordering::Relaxed);
         }
         types.references = CONTENTS.load(Ordering::Relaxed) == REFERENCES;
-        types.arguments = arguments;
+        (types.asked, types.allowed) = (0, arguments);
         Some(types)
     }
 
     /// Arguments that the type has at least, if it was refused because these are more than may be asked for.
     pub(crate) fn exceeded(&self) -> Option<u64> {
-        self.exceeded
+        (self.asked > self.allowed).then_some(self.asked)
     }
 
     /// Looks at the contents of a vector of a vector.
@@ -139,12 +130,9 @@ impl Introspect for Types {
             return Err(refused("MPI_Type_get_contents", "a named type", "has no contents"));
         }
         let count = CONSTRUCTOR + envelope.arguments();
-        match self.arguments.checked_sub(count) {
-            Some(left) => self.arguments = left,
-            None => {
-                self.exceeded = Some((self.allowed - self.arguments).saturating_add(count));
-                return Err(refused("MPI_Type_get_contents", count, "more arguments than its uses pay for"));
-            }
+        self.asked = self.asked.saturating_add(count);
+        if self.asked > self.allowed {
+            return Err(refused("MPI_Type_get_contents", count, "more arguments than its uses pay for"));
         }
         // SAFETY: as above, with the envelope of the type.
         unsafe { self.host.queries(self.abi).contents(*handle, envelope) }

@@ -117,7 +117,7 @@ fn chosen(
         && evidence.due(bytes as u64, settings().config.lazy_threshold)
         && spending::allows(0)
     {
-        spending::on(|| time(host, entry, evidence, given, bytes as u64, direction));
+        time(host, entry, evidence, given, bytes as u64, direction);
     }
     if !used.wants(host, entry, bytes) {
         return None;
@@ -153,7 +153,7 @@ fn time(
     host: &'static Host,
     entry: &'static TypeEntry,
     evidence: &Evidence,
-    given: Given,
+    Given { buf, count, datatype }: Given,
     bytes: u64,
     direction: Direction,
 ) {
@@ -172,7 +172,7 @@ fn time(
             let Some(committed) = entry.committed().filter(|_| entry.ready(Direction::Pack, u64::MAX)) else {
                 return;
             };
-            let Some(times) = timed::times(host, given.buf, given.count, given.datatype, committed) else {
+            let Some(times) = spending::on(|| timed::times(host, buf, count, datatype, committed)) else {
                 return evidence.give_up(bytes);
             };
             evidence.learn_bytes(host.family, bytes, times);

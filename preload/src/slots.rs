@@ -39,6 +39,12 @@ struct State<E: Entry> {
     free: Vec<&'static E>,
 }
 
+/// A word's place among `1 << (64 - shift)`: Fibonacci hashing, which spreads handles that are small integers and those that are addresses.
+#[inline]
+pub(crate) fn spread(word: u64, shift: u32) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
+}
+
 /// Entries allocated at a time.
 const CHUNK: usize = 64;
 
@@ -50,8 +56,7 @@ impl<E: Entry> Slots<E> {
 
     #[inline]
     fn home(&self, handle: u64) -> usize {
-        // Handles are small integers or addresses: Fibonacci hashing spreads both.
-        (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        spread(handle, self.shift)
     }
 
     #[inline]

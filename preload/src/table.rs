@@ -154,7 +154,11 @@ impl TypeEntry {
     unsafe fn get_ready(&self, direction: Direction, bytes: u64) -> bool {
         // SAFETY: as the caller promises.
         let settled = unsafe { self.committed() }
-            .is_some_and(|c| spending::allows(COMPILE) && spending::on(|| c.settled(direction, bytes)));
+            // Of a layout that was compiled before, and in other modes, nothing is to be spent.
+            .is_some_and(|c| {
+                c.settled(direction, 0)
+                    || spending::allows(COMPILE) && spending::on(|| c.settled(direction, bytes))
+            });
         if settled {
             self.ready.fetch_or(1 << direction as u8, Ordering::Relaxed);
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::setup::{Host, lossy, same, scratch};
+use crate::setup::{Host, lossy, same, scratch, sorted};
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
@@ -66,15 +66,10 @@ fn what_is_timed_changes_nothing_else() {
     for host in HOSTS {
         for (program, ranks) in [("messages", 2), ("exchanges", 2), ("bottom", 2)] {
             let program = host.compile(program, &[]);
-            let sorted = |text: String| {
-                let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-                lines.sort_unstable();
-                lines.join("\n")
-            };
-            let bare = sorted(host.ranks(ranks, &program).text().0);
+            let bare = sorted(&host.ranks(ranks, &program).text().0);
             for threshold in ["0", "2000"] {
                 let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "measure");
-                let text = sorted(run.env("DDTC_LAZY_THRESHOLD", threshold).text().0);
+                let text = sorted(&run.env("DDTC_LAZY_THRESHOLD", threshold).text().0);
                 same(&format!("{host:?} {}", program.display()), &text, &bare);
             }
         }

@@ -345,6 +345,13 @@ pub(crate) fn on_some(host: Host, ranks: u32, program: &Path, parity: u32) -> Ru
     host.ranks(ranks, "sh").arg("-c").arg(script).arg("sh").arg(program)
 }
 
+/// The lines of all ranks, whichever prints first.
+pub(crate) fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
 /// Names the first line that differs.
 pub(crate) fn same(what: &str, text: &str, bare: &str) {
     for (i, (a, b)) in text.lines().zip(bare.lines()).enumerate() {
