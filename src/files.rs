@@ -82,7 +82,8 @@ pub fn append(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As [`append`].
-pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+    let bytes = text.as_ref();
     let me = me()?;
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => Some(found),
@@ -96,9 +97,9 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let _ = std::fs::remove_file(&beside);
     let Ok(mut file) = OpenOptions::new().write(true).create_new(true).open(&beside) else {
         let mut file = open(path, Use::Replace, me)?;
-        return without_sigxfsz(|| file.write_all(text.as_bytes()));
+        return without_sigxfsz(|| file.write_all(bytes));
     };
-    let written = without_sigxfsz(|| file.write_all(text.as_bytes()))
+    let written = without_sigxfsz(|| file.write_all(bytes))
         .and_then(|()| found.map_or(Ok(()), |found| file.set_permissions(found.permissions())))
         // What has come to stand there meanwhile loses its name, and nothing is written through it.
         .and_then(|()| std::fs::rename(&beside, path));
@@ -106,6 +107,14 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
         let _ = std::fs::remove_file(&beside);
     }
     written
+}
+
+/// The same; the error names the file.
+///
+/// # Errors
+/// As [`append`].
+pub fn save(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+    replace(path, text).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
 }
 
 /// A name in the folder of a file that is this process's own.

@@ -3,10 +3,12 @@
 //! A target is data. Any machine plans, legalizes and writes templates for any target; only running the code asks whether this machine is one
 //! ([`Target::runs`]). Micro-kernels and Cranelift exist for the architecture that the library was built for.
 
+use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorClass, Result};
+use crate::process::{NO_TEXT, cut};
 
 /// Instruction set architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,6 +103,28 @@ impl Level {
         Level::ALL.into_iter().filter(move |&l| host.includes(l))
     }
 
+    /// The level to use: `wanted`, or the one that `DDTC_TARGET` names, or the highest of this machine.
+    ///
+    /// # Errors
+    /// Class `Arg` if `DDTC_TARGET` is no level, or the machine does not run the level.
+    pub fn asked(wanted: Option<Level>) -> Result<Level> {
+        let level = match (wanted, std::env::var("DDTC_TARGET")) {
+            (Some(level), _) => level,
+            (None, Ok(name)) => name.parse().map_err(|_| {
+                Error::new(ErrorClass::Arg, "target", "DDTC_TARGET", cut(name.as_ref()), NAMES)
+            })?,
+            (None, Err(VarError::NotUnicode(value))) => {
+                return Err(Error::new(ErrorClass::Arg, "target", "DDTC_TARGET", cut(&value), NO_TEXT));
+            }
+            (None, Err(VarError::NotPresent)) => Level::detect(),
+        };
+        if !level.runs() {
+            let rule = format!("must be a level that this machine runs: its highest is {}", Level::detect());
+            return Err(Error::new(ErrorClass::Arg, "target", "level", level.name(), rule));
+        }
+        Ok(level)
+    }
+
     /// The widest access in bytes that code of the level has.
     pub fn widest_access(self) -> u32 {
         match self {
@@ -127,13 +151,17 @@ impl fmt::Display for Level {
     }
 }
 
+/// The rule on names of levels.
+const NAMES: &str = "must be baseline, avx2, avx512 or neon";
+
 impl FromStr for Level {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Level> {
-        Level::ALL.into_iter().find(|l| l.name() == s).ok_or_else(|| {
-            Error::new(ErrorClass::Arg, "target", "level", s, "must be baseline, avx2, avx512 or neon")
-        })
+        Level::ALL
+            .into_iter()
+            .find(|l| l.name() == s)
+            .ok_or_else(|| Error::new(ErrorClass::Arg, "target", "level", s, NAMES))
     }
 }
 

@@ -306,13 +306,16 @@ fn what_runs_code_refuses_what_this_machine_does_not_run() {
     ] {
         let error = bad(arguments);
         assert!(
-            error.starts_with(&format!("error: this machine does not run level {foreign}: its highest is ")),
+            error.starts_with(&format!(
+                "error: target: level = {foreign}: must be a level that this machine runs: its highest is "
+            )),
             "{error}"
         );
     }
     let output = program().args(["explain", "vec_8B.S"]).env("DDTC_TARGET", foreign).output().unwrap();
     assert!(
-        !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("does not run level")
+        !output.status.success()
+            && String::from_utf8_lossy(&output.stderr).contains("must be a level that this machine runs")
     );
 }
 

@@ -150,6 +150,22 @@ pub fn datatype(text: &str) -> Result<Datatype> {
     }
 }
 
+/// The datatype that `text` names, as an entry of the embedded files, or writes, and the instances that the entry has (otherwise 1).
+///
+/// # Errors
+/// Class `Arg` for a name that no entry has; as [`datatype`].
+pub fn asked(text: &str) -> Result<(Datatype, u64)> {
+    // Every name of an entry has a dot, which no datatype's text has.
+    if text.contains('.') && !text.contains(['(', '=']) {
+        if let Some(entry) = application().into_iter().chain(corner()).find(|e| e.name == text) {
+            return Ok((entry.datatype, entry.count));
+        }
+        let rule = "no such entry in the corpus: `ddtc corpus` lists them";
+        return Err(Error::new(ErrorClass::Arg, "corpus", "name", format!("'{text}'"), rule));
+    }
+    Ok((datatype(text)?, 1))
+}
+
 /// An error about an entry.
 fn fault(raw: &syntax::RawEntry, class: ErrorClass, rule: String) -> Error {
     Error::new(class, "corpus", format!("line {}", raw.line), format!("'{}'", raw.name), rule)

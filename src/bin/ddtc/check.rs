@@ -10,6 +10,7 @@ use ddtc::target::Level;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::hunt::{self, Hunt};
+use crate::report;
 
 /// Arguments of `ddtc check`.
 #[derive(clap::Args, Debug)]
@@ -86,6 +87,7 @@ fn library(mpi: &std::path::Path, args: &Args) -> ExitCode {
         jobs: args.jobs.map_or(cores, |n| n as usize),
         out: args.out.clone(),
         include: args.include.clone(),
+        page: |folder| Ok(report::write(folder)?.html),
     };
     match hunt::run(&hunt) {
         Ok(0) => ExitCode::SUCCESS,
@@ -121,7 +123,7 @@ fn random(cases: u64, seed: u64) -> Result<(), Box<dyn Error>> {
 }
 
 fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
-    let (t, own) = crate::datatype(text)?;
+    let (t, own) = ddtc::corpus::asked(text)?;
     let count = count.unwrap_or(if text.contains('(') { 3 } else { own });
     let levels: Vec<Level> = Level::available().collect();
     match Oracle::new(&levels).check(&t, count, &mut Choices::from_seed(1)) {

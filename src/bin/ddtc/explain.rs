@@ -7,7 +7,7 @@ use std::str::FromStr;
 use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine, Explanation};
 use ddtc::kind::{Direction, Kind, Operation};
-use ddtc::target::Target;
+use ddtc::target::{Level, Target};
 
 use crate::bench::bytes_in_words;
 use crate::{draw, tree};
@@ -106,7 +106,7 @@ impl StageArgs {
     fn target(&self) -> Result<Target, Box<dyn Error>> {
         match self.target {
             Some(target) => Ok(target),
-            None => Ok(Target::host(crate::level(None)?)),
+            None => Ok(Target::host(Level::asked(None)?)),
         }
     }
 
@@ -126,7 +126,7 @@ impl StageArgs {
             Asked::Copy(_) if self.unpack => {
                 Err("--unpack: a copy goes from the datatype to the other one".into())
             }
-            Asked::Copy(to) => Ok(engine.explain_copy(t, &crate::datatype(to)?.0, target)?),
+            Asked::Copy(to) => Ok(engine.explain_copy(t, &ddtc::corpus::asked(to)?.0, target)?),
         }
     }
 }
@@ -139,7 +139,7 @@ const MAX_TEXT: usize = 6000;
 /// # Errors
 /// A type that cannot be read; the error of the stage that fails.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let (t, count) = crate::datatype(&args.stage.datatype)?;
+    let (t, count) = ddtc::corpus::asked(&args.stage.datatype)?;
     let count = args.count.unwrap_or(count);
     if let Some(path) = &args.svg {
         draw::picture(path, &t, count, &args.stage.datatype)?;
@@ -202,7 +202,7 @@ fn cut(text: &str) -> String {
 /// # Errors
 /// As [`run`]; if the datatype is walked and the stage was not reached.
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
-    let (t, _) = crate::datatype(&args.datatype)?;
+    let (t, _) = ddtc::corpus::asked(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
     // Of a copy the last one: that of what joins both.
     let stage = explanation.stages.iter().rfind(|s| s.name == name);

@@ -18,14 +18,10 @@ mod tree;
 mod tune;
 mod wire;
 
-use std::env::VarError;
 use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use ddtc::datatype::Datatype;
-use ddtc::process::{NO_TEXT, cut, said};
-use ddtc::target::Level;
 
 /// The derived datatype compiler: MPI derived datatypes compiled to native pack and unpack code.
 #[derive(Parser, Debug)]
@@ -163,44 +159,4 @@ fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
         Verb::Generate(args) => generate::run(&args, Cli::command()),
     }
     .map(|()| ExitCode::SUCCESS)
-}
-
-/// The CPU level to use: `wanted`, or `DDTC_TARGET`, or the highest of this machine.
-///
-/// # Errors
-/// If `DDTC_TARGET` is no level, or the machine does not run the level.
-fn level(wanted: Option<Level>) -> Result<Level, Box<dyn Error>> {
-    let level = match (wanted, std::env::var("DDTC_TARGET")) {
-        (Some(level), _) => level,
-        (None, Ok(name)) => {
-            name.parse().map_err(|e: ddtc::Error| format!("DDTC_TARGET: {}", said(&name, &e)))?
-        }
-        (None, Err(VarError::NotUnicode(value))) => {
-            return Err(format!("DDTC_TARGET={}: {NO_TEXT}", cut(&value)).into());
-        }
-        (None, Err(VarError::NotPresent)) => Level::detect(),
-    };
-    if !level.runs() {
-        return Err(
-            format!("this machine does not run level {level}: its highest is {}", Level::detect()).into()
-        );
-    }
-    Ok(level)
-}
-
-/// The datatype that `text` names or writes, and the instances that the corpus gives it (otherwise 1).
-///
-/// # Errors
-/// What the notation or a constructor refuses.
-fn datatype(text: &str) -> ddtc::Result<(Datatype, u64)> {
-    // Every name of an entry has a dot, which no datatype's text has.
-    if text.contains('.') && !text.contains(['(', '=']) {
-        let entries = ddtc::corpus::application().into_iter().chain(ddtc::corpus::corner());
-        if let Some(entry) = entries.into_iter().find(|e| e.name == text) {
-            return Ok((entry.datatype, entry.count));
-        }
-        let rule = "no such entry in the corpus: `ddtc corpus` lists them";
-        return Err(ddtc::Error::new(ddtc::ErrorClass::Arg, "corpus", "name", format!("'{text}'"), rule));
-    }
-    Ok((ddtc::corpus::datatype(text)?, 1))
 }

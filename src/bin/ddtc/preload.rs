@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         if file.as_os_str() == "-" {
             eprint!("{text}");
         } else {
-            files::replace(file, &text).map_err(|e| format!("{}: {e}", file.display()))?;
+            files::save(file, &text)?;
         }
         std::fs::remove_dir_all(&folder)?;
     }

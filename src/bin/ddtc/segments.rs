@@ -35,7 +35,7 @@ pub(crate) struct Args {
 /// # Errors
 /// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; an index past the end.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let (t, count) = crate::datatype(&args.datatype)?;
+    let (t, count) = ddtc::corpus::asked(&args.datatype)?;
     let count = args.count.unwrap_or(count);
     let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(&t)?;
     let segments = committed.segments(count)?;

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
     }
     let new = replace(&old, &name, &format!("library {name}\n{comments}{policy}"));
-    files::replace(&output, &new).map_err(|e| format!("{}: {e}", output.display()))?;
+    files::save(&output, &new)?;
     println!("{}: table of {name}\n{policy}", output.display());
     Ok(())
 }

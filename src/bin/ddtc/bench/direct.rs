@@ -73,7 +73,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         String::from("pair,payload_bytes,gb_per_s,pack_and_unpack_over_direct,pieces_over_direct\n");
     println!("\ndirect copy: GB/s; time of pack and unpack over it, whole and by pieces of 16 KiB");
     for (name, sides) in pairs() {
-        let types = sides.each_ref().map(|(text, _)| crate::datatype(text).map(|(t, _)| t));
+        let types = sides.each_ref().map(|(text, _)| ddtc::corpus::asked(text).map(|(t, _)| t));
         let [Ok(a), Ok(b)] = &types else { return Err(format!("{name}: {types:?}").into()) };
         let counts = sides.each_ref().map(|(_, count)| *count);
         let (from, to) = (engine.commit(a)?, engine.commit(b)?);

@@ -145,7 +145,7 @@ pub(crate) struct Args {
 /// # Errors
 /// Unknown names, no C compiler, bytes that differ, files that cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let level = crate::level(args.level)?;
+    let level = Level::asked(args.level)?;
     if args.first_commit {
         println!("{}", commit::first(level)?.as_nanos());
         return Ok(());

@@ -223,7 +223,7 @@ mod tests {
             ("contiguous(4611686018427387904, byte)", 1),
             ("@dag(40)", 1),
         ] {
-            let (t, _) = crate::datatype(text).unwrap();
+            let (t, _) = ddtc::corpus::asked(text).unwrap();
             let map = Map::new(&t, count).unwrap();
             let fold = Fold::new(&map, None, 40);
             let bins = Bins::new(&map, &fold, 72);

@@ -17,11 +17,11 @@ mod svg;
 mod tests;
 
 use std::error::Error;
-use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use ddtc::datatype::Datatype;
+use ddtc::{corpus, files};
 
 use fold::Fold;
 use map::Map;
@@ -89,11 +89,12 @@ impl Format {
 /// file that cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let format = args.output.as_deref().map(Format::of).transpose()?;
-    let (t, count) = crate::datatype(&args.datatype)?;
+    let (t, count) = corpus::asked(&args.datatype)?;
     let count = args.count.unwrap_or(count);
     if let (Some(path), Some(format)) = (&args.output, format) {
         let ground = args.dark.then_some(true);
-        return save(path, &file(&t, count, &args.datatype, args.width, format, ground)?);
+        let bytes = file(&t, count, &args.datatype, args.width, format, ground)?;
+        return Ok(files::save(path, bytes)?);
     }
     let map = Map::new(&t, count)?;
     let screen = console::Term::stdout();
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 /// As [`run`].
 pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Result<(), Box<dyn Error>> {
     let format = Format::of(path)?;
-    save(path, &file(t, count, name, None, format, None)?)
+    Ok(files::save(path, file(t, count, name, None, format, None)?)?)
 }
 
 /// The picture as the text of an SVG, for a page that it stands in: its classes have one or two letters.
@@ -150,30 +151,6 @@ fn file(
         Format::Svg => svg::write(&scene, dark).into_bytes(),
         Format::Png => png::write(&scene, dark.unwrap_or(false))?,
     })
-}
-
-/// Writes beside `path` and gives the file its name when it is whole.
-///
-/// # Errors
-/// What the system says, with the name.
-pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
-    let named = |e: std::io::Error| format!("{}: {e}", path.display());
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&beside)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&beside, path));
-    if let Err(error) = written {
-        // Left only where there is none, or not ours.
-        if error.kind() != ErrorKind::AlreadyExists {
-            let _ = fs::remove_file(&beside);
-        }
-        return Err(named(error).into());
-    }
-    Ok(())
 }
 
 /// Whether the locale of characters is one of UTF-8: the first of POSIX's three variables that is set.

@@ -6,7 +6,7 @@ use super::scene::{Paint, Scene, Shape};
 use super::{Format, bins, chars, picture, png, svg};
 
 fn scene(text: &str, count: Option<u64>) -> Scene {
-    let (t, n) = crate::datatype(text).unwrap();
+    let (t, n) = ddtc::corpus::asked(text).unwrap();
     let map = Map::new(&t, count.unwrap_or(n)).unwrap();
     let fold = Fold::new(&map, None, picture::LINES);
     picture::scene(&map, &fold, text)

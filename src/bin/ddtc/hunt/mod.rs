@@ -22,7 +22,7 @@ mod subject;
 pub(crate) mod worker;
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use difference::Check;
 pub(crate) use run::run;
@@ -39,6 +39,8 @@ pub(crate) struct Hunt {
     pub(crate) jobs: usize,
     pub(crate) out: PathBuf,
     pub(crate) include: Option<PathBuf>,
+    /// Makes the page of the folder when the hunt is over, and says which file it is.
+    pub(crate) page: fn(&Path) -> Result<PathBuf, Box<dyn Error>>,
 }
 
 /// What a hunt came to, for the exit status: bugs that programs have shown, or that no program could be asked about.

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use ddtc::files;
 use ddtc::policy::{Family, Library};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -21,7 +22,6 @@ use super::process::{Death, NoWorker, Start, Worker};
 use super::protocol::{Avoid, Done, Reply, Request};
 use super::record::{Run, Workers, markdown};
 use super::{Hunt, Outcome, program};
-use crate::report;
 
 /// Cases of the first request; later ones take about [`BATCH`].
 const FIRST: u64 = 8;
@@ -339,7 +339,7 @@ impl Shared<'_> {
         let path = self.hunt.out.join(&file);
         let mut confirmed = None;
         if let Some(text) = draft.text {
-            match crate::draw::save(&path, text.as_bytes()) {
+            match files::save(&path, &text) {
                 Err(error) => {
                     eprintln!("ddtc: {error}; the program is kept in memory and tried again at the end");
                     locked(&self.unsaved).push((path, text));
@@ -497,12 +497,12 @@ impl Shared<'_> {
                 .push(format!("{}: {error}; {left} findings are not in it and stand above", path.display()));
         }
         for (path, text) in locked(&self.unsaved).iter() {
-            troubles.extend(crate::draw::save(path, text.as_bytes()).err().map(|e| e.to_string()));
+            troubles.extend(files::save(path, text).err().map(|e| e.to_string()));
         }
         let folder = &self.hunt.out;
         troubles.extend(run.write(folder).err().map(|e| e.to_string()));
         troubles.extend(markdown(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
-        let report = report::write(folder);
+        let page = (self.hunt.page)(folder);
         for f in &ledger.findings {
             let mark = match (f.class, f.confirmed) {
                 (_, Some(false)) => " (unconfirmed)",
@@ -527,8 +527,8 @@ impl Shared<'_> {
         println!("coverage: {} features tried; never: {}", run.coverage.len() - never.len(), none_or(&never));
         let found: Vec<String> = run.found.iter().map(|(class, n)| format!("{n} {class}")).collect();
         println!("found: {}; {}", found.join(", "), folder.join("findings.jsonl").display());
-        match report {
-            Ok(written) => println!("report: {}", written.html.display()),
+        match page {
+            Ok(file) => println!("report: {}", file.display()),
             Err(error) => troubles.push(error.to_string()),
         }
         if troubles.is_empty() {

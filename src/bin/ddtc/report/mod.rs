@@ -11,6 +11,8 @@ mod tests;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use ddtc::files;
+
 use record::Record;
 
 /// Arguments of `ddtc report`.
@@ -55,7 +57,7 @@ pub(crate) fn write(folder: &Path) -> Result<Written, Box<dyn Error>> {
     let (html, json) = (folder.join("report.html"), folder.join("report.json"));
     let mut document = serde_json::to_string_pretty(&record.document())?;
     document.push('\n');
-    crate::draw::save(&json, document.as_bytes())?;
-    crate::draw::save(&html, page::write(&record).as_bytes())?;
+    files::save(&json, document)?;
+    files::save(&html, page::write(&record))?;
     Ok(Written { html, json, findings: record.findings.len(), notes: record.notes })
 }
