@@ -83,7 +83,7 @@ trap 'rm -rf "$work"' EXIT
 stage=$work/stage
 
 # Each alone: built together they would share features, and the libraries would have what only the command line needs.
-packages="ddtc ddtc-capi ddtc-preload"
+packages="ddtc-cli ddtc-capi ddtc-preload"
 yaksa=
 if [ -d "$here/yaksa" ]; then
     packages="$packages ddtc-yaksa"
@@ -92,12 +92,12 @@ fi
 if [ -z "$built" ]; then
     # The command has Cranelift where there are no templates: on x86-64 it would be half of what is installed.
     case $host in
-        x86_64-*) features=cli ;;
-        *) features=cli,cranelift ;;
+        x86_64-*) features= ;;
+        *) features=cranelift ;;
     esac
     for package in $packages; do
         options=
-        [ "$package" = ddtc ] && options="--no-default-features --features $features"
+        [ "$package" = ddtc-cli ] && options="--no-default-features --features=$features"
         # shellcheck disable=SC2086
         (cd "$here" && "$cargo" build --locked --package "$package" --profile "$profile" $options)
     done

@@ -33,9 +33,9 @@ out=$(cd "$out" && pwd)
 target=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 if [ -z "$built" ]; then
     # As install.sh builds them.
-    features=cli
-    [ "$(uname -m)" = x86_64 ] || features=cli,cranelift
-    (cd "$here" && "$cargo" build --locked --package ddtc --profile "$profile" --no-default-features --features "$features")
+    features=
+    [ "$(uname -m)" = x86_64 ] || features=cranelift
+    (cd "$here" && "$cargo" build --locked --package ddtc-cli --profile "$profile" --no-default-features --features "$features")
     (cd "$here" && "$cargo" build --locked --package ddtc-preload --profile "$profile")
     built=$target/$profile
     [ "$profile" = dev ] && built=$target/debug

@@ -52,9 +52,6 @@
 //! | [`cache`], [`engine`] | equal layouts share kernels; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
 //! | [`calls`] | data: counters of pack and unpack calls, per thread, and only while one is asked for |
-//! | [`policy`] | data: which messages gain when they are packed first; read by the preload library, written by `ddtc tune` |
-//! | [`left`] | data: why the preload library left a call to its host, in words; written by its report, added up by `ddtc preload` |
-//! | [`abi`] | data: what differs between the C interfaces of MPI libraries; read by the preload library and `ddtc check --mpi` |
 //! | [`files`] | data: files that the environment names, opened so that nobody can put another there |
 //! | [`lexer`] | data: words, integers and punctuation of all text forms |
 //! | [`corpus`] | named datatypes in the text notation |
@@ -72,7 +69,6 @@ compile_error!(
     "this architecture has no templates: switch on the feature `cranelift`, or every layout is walked"
 );
 
-pub mod abi;
 pub mod apply;
 pub mod arena;
 pub mod cache;
@@ -93,7 +89,6 @@ pub mod interp;
 pub mod interval;
 pub mod kernel;
 pub mod kind;
-pub mod left;
 pub mod legalize;
 pub mod lexer;
 pub mod load;
@@ -103,7 +98,6 @@ pub mod nest;
 pub mod normalize;
 pub mod object;
 pub mod plan;
-pub mod policy;
 pub mod process;
 pub mod refine;
 pub mod schedule;

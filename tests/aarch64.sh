@@ -10,8 +10,8 @@ fail() { echo "error: $*" >&2; exit 1; }
 
 # What users run, without link-time optimization.
 suite() {
-    cargo test --release --package ddtc --lib --bins --tests "$@"
-    cargo test --release --package ddtc-capi --package ddtc-preload --lib "$@"
+    cargo test --release --package ddtc --package ddtc-cli --lib --bins --tests "$@"
+    cargo test --release --package ddtc-bench --package ddtc-capi --package ddtc-hosts --package ddtc-hunt --package ddtc-preload --lib "$@"
 }
 
 if [ "$(uname -m)" = aarch64 ]; then

@@ -16,7 +16,7 @@ name=$1
 library=$2
 shift 2
 if [ -z "${DDTC:-}" ]; then
-    cargo build --manifest-path "$root/Cargo.toml" --release --bin ddtc
+    cargo build --manifest-path "$root/Cargo.toml" --release --package ddtc-cli
     DDTC=$root/target/release/ddtc
 fi
 out=$(mktemp -d)

@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use ddtc::datatype::Datatype;
-use ddtc::policy::Family;
+use ddtc_hosts::policy::Family;
 
 use crate::host::{HandleWord, Host};
 use crate::slots::spread;

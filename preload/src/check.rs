@@ -14,7 +14,7 @@ use ddtc::kind::Direction;
 use crate::host::{HandleWord, Host};
 use crate::reproducer::reproducer;
 use crate::warn::warn;
-use ddtc::abi::Flavour;
+use ddtc_hosts::abi::Flavour;
 
 pub(crate) static CHECKS: AtomicU64 = AtomicU64::new(0);
 pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);

@@ -9,7 +9,7 @@ use std::time::Instant;
 use ddtc::committed::Committed;
 use ddtc::datatype::Named;
 use ddtc::kind::Direction;
-use ddtc::left::Left;
+use ddtc_hosts::left::Left;
 
 use crate::candidates::{self, Use};
 use crate::forms::Length;

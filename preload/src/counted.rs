@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
-use ddtc::policy::Class;
 use ddtc::process::{Guard, Lazy, Mutex};
+use ddtc_hosts::policy::Class;
 
 use crate::relative::relative;
 use crate::settings::settings;

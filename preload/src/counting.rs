@@ -5,8 +5,8 @@
 
 use std::ffi::c_int;
 
-use ddtc::left::Left;
-use ddtc::policy::{Call, Class};
+use ddtc_hosts::left::Left;
+use ddtc_hosts::policy::{Call, Class};
 
 use crate::candidates;
 use crate::group::{Group, Role};

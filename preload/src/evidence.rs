@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use ddtc::policy::{Family, Policy};
 use ddtc::process::{Lazy, Mutex};
+use ddtc_hosts::policy::{Family, Policy};
 
 use crate::host::Host;
 use crate::remembered;

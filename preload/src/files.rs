@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 
-use ddtc::policy::Call;
 use ddtc::process::{Awaited, Guard, Lazy, Mutex};
+use ddtc_hosts::policy::Call;
 
 use crate::host::{HandleWord, Host, ours};
 use crate::policy::policy;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use ddtc::policy::Call;
+use ddtc_hosts::policy::Call;
 
 use crate::handles::{On, missing, too_large};
 use crate::host::Host;

@@ -5,8 +5,8 @@
 
 use std::ffi::c_int;
 
-use ddtc::policy::{Call, Family, Library};
 use ddtc::process::Awaited;
+use ddtc_hosts::policy::{Call, Family, Library};
 
 use crate::comms::{self, Comm};
 use crate::gpu;

@@ -8,8 +8,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc::datatype::Named;
-use ddtc::policy::{Family, Library};
 use ddtc::process::Awaited;
+use ddtc_hosts::policy::{Family, Library};
 
 use crate::settings::settings;
 pub(crate) use crate::signatures::HandleWord;
@@ -17,8 +17,8 @@ use crate::signatures::{argument, counted_calls};
 use crate::spending;
 use crate::warn::warn;
 use crate::watch::{COUNT, watch};
-use ddtc::abi::queries::{self, Queries};
-use ddtc::abi::{Abi, Flavour, Signs};
+use ddtc_hosts::abi::queries::{self, Queries};
+use ddtc_hosts::abi::{Abi, Flavour, Signs};
 
 pub(crate) type CopyFn =
     unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;

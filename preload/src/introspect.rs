@@ -7,11 +7,11 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use ddtc::Result;
-use ddtc::abi::Abi;
-use ddtc::abi::queries::{done, refused};
 use ddtc::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
 use ddtc::datatype::{Datatype, Named};
 use ddtc::decode::{Introspect, decode};
+use ddtc_hosts::abi::Abi;
+use ddtc_hosts::abi::queries::{done, refused};
 
 use crate::candidates::CONSTRUCTOR;
 use crate::host::{HandleWord, Host};

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ddtc::left::Left;
+use ddtc_hosts::left::Left;
 
 use crate::watch::{COUNT, watched_for};
 

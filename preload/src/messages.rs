@@ -11,8 +11,8 @@ use std::time::Instant;
 use ddtc::committed::Committed;
 use ddtc::datatype::{Datatype, Named};
 use ddtc::kind::Direction;
-use ddtc::left::Left;
-use ddtc::policy::{Call, Family, Library, Policy};
+use ddtc_hosts::left::Left;
+use ddtc_hosts::policy::{Call, Family, Library, Policy};
 
 use crate::convert::{packs_raw, run};
 use crate::evidence::Evidence;

@@ -12,11 +12,11 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::datatype::{Combiner, Datatype};
 use ddtc::object::elements;
-use ddtc::policy::{Family, Library};
+use ddtc_hosts::policy::{Family, Library};
 
 use crate::host::{HandleWord, Host};
 use crate::status;
-use ddtc::abi::Abi;
+use ddtc_hosts::abi::Abi;
 
 /// A message that the host would have refused.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +142,7 @@ fn raise(host: &Host, comm: HandleWord, class: c_int) -> c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddtc::abi::{MPICH, OPEN_MPI};
+    use ddtc_hosts::abi::{MPICH, OPEN_MPI};
 
     #[test]
     fn ends_of_messages() {

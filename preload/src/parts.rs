@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use ddtc::kind::Direction;
-use ddtc::policy::Call;
+use ddtc_hosts::policy::Call;
 
 use crate::guard::guard;
 use crate::host::Host;

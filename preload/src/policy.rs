@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ddtc::committed::Committed;
 use ddtc::files;
-use ddtc::policy::{Call, Class, Library, Policy, file};
 use ddtc::process::Awaited;
+use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 
 use crate::candidates::Prospect;
 use crate::evidence::{self, Evidence};

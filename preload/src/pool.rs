@@ -9,8 +9,8 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ddtc::left::Left;
 use ddtc::process::{Guard, Mutex};
+use ddtc_hosts::left::Left;
 
 use crate::counted;
 #[cfg(debug_assertions)]

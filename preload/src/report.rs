@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use ddtc::engine::Mode;
 use ddtc::files;
 use ddtc::kind::Direction;
-use ddtc::left::{Left, OFF, UNFINISHED, sentence};
 use ddtc::object::runtime;
 use ddtc::process::{Awaited, to_stderr};
+use ddtc_hosts::left::{Left, OFF, UNFINISHED, sentence};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows};
 use crate::evidence;

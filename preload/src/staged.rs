@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Weak};
 
 use ddtc::kind::Direction;
-use ddtc::policy::Call;
+use ddtc_hosts::policy::Call;
 
 use crate::host::Host;
 use crate::messages::{Given, Staging, Use, pack, stage};

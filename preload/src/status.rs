@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::host::Host;
-use ddtc::abi::Abi;
+use ddtc_hosts::abi::Abi;
 
 /// Room for any host's status.
 #[repr(C, align(8))]

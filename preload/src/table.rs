@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, A
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
-use ddtc::policy::{Call, Class};
+use ddtc_hosts::policy::{Call, Class};
 
 use crate::basic::Basic;
 use crate::counted::Uses;
@@ -36,7 +36,7 @@ pub(crate) struct TypeEntry {
     size: AtomicI64,
     /// Calls in which some payloads are converted, a bit each.
     calls: AtomicU32,
-    /// Payloads of messages that are converted, see `ddtc::policy`.
+    /// Payloads of messages that are converted, see `ddtc_hosts::policy`.
     payloads: AtomicU64,
     /// The place of its layout class in `Class::ALL`, or past its end.
     class: AtomicU8,

@@ -1,6 +1,6 @@
 //! How long a part of a message takes the host and our kernel to pack, and what that says of the message.
 
-use ddtc::policy::Family;
+use ddtc_hosts::policy::Family;
 
 /// Most bytes of a buffer that are packed to time it, if that is an instance or more.
 pub(crate) const PART: u64 = 64 << 10;

@@ -11,10 +11,10 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::committed::Committed;
 use ddtc::engine::{Engine, Mode};
-use ddtc::left::Left;
 use ddtc::object::runtime;
-use ddtc::policy;
 use ddtc::process::{Lazy, Mutex, Once};
+use ddtc_hosts::left::Left;
+use ddtc_hosts::policy;
 
 use crate::candidates::{self, Use};
 use crate::counted;

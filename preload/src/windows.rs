@@ -10,8 +10,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use ddtc::policy::Call;
 use ddtc::process::{Awaited, Mutex};
+use ddtc_hosts::policy::Call;
 
 use crate::candidates;
 use crate::gpu;

@@ -19,7 +19,7 @@ use collective::{all, each, neighbour, rooted};
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::policy::Call;
+use ddtc_hosts::policy::Call;
 
 use crate::candidates::{self, Use};
 use crate::epoch::end_epoch;

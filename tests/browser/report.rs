@@ -15,7 +15,7 @@ const HANGS: Duration = Duration::from_secs(600);
 
 fn ddtc(arguments: &[&str]) -> Output {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let program = PROGRAM.get_or_init(|| build::build("ddtc").join("ddtc"));
+    let program = PROGRAM.get_or_init(|| build::build("ddtc-cli").join("ddtc"));
     Command::new(program).args(arguments).output().unwrap()
 }
 

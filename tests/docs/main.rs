@@ -12,7 +12,6 @@ mod kinds;
 mod links;
 mod parts;
 mod passes;
-mod policies;
 mod readme;
 mod rooms;
 mod testing;

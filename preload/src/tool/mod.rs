@@ -14,7 +14,7 @@ use ddtc::tool::{Kind, Value};
 
 use crate::handles::missing;
 use crate::host::{HandleWord, Host};
-use ddtc::abi::{Abi, Tool};
+use ddtc_hosts::abi::{Abi, Tool};
 
 /// A thing that is shown: the host's of this index, or ours.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::handles::{missing, set_handle};
 use crate::host::Host;
-use ddtc::abi::Tool;
+use ddtc_hosts::abi::Tool;
 
 /// Our performance variables with their index in the engine: those that messages may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {

@@ -11,7 +11,7 @@ pub(super) mod rooted;
 
 use std::ffi::c_int;
 
-use ddtc::policy::Call;
+use ddtc_hosts::policy::Call;
 
 use super::nonblocking::start;
 use crate::bindings::covered;

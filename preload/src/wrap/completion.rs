@@ -8,7 +8,7 @@ use crate::host::{HandleWord, Host, host};
 use crate::partial_element::{RefusedMessage, raise_in_status};
 use crate::requests::{self, Completion, Operation, in_status, settle};
 use crate::status::{self, Status, Statuses};
-use ddtc::abi::Abi;
+use ddtc_hosts::abi::Abi;
 
 /// The operations of an array of handles, taken out.
 ///

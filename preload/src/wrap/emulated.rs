@@ -14,7 +14,7 @@ use super::completion::MPI_Request_get_status;
 use crate::handles::{handle_at, missing};
 use crate::host::Host;
 use crate::status;
-use ddtc::abi::Abi;
+use ddtc_hosts::abi::Abi;
 
 /// Handles and statuses of a call.
 struct Arrays {

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ddtc::policy::Call;
+use ddtc_hosts::policy::Call;
 
 use crate::files::{self, At, View};
 use crate::forms::{Form, Forms, Length, forward};

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::policy::Call;
+use ddtc_hosts::policy::Call;
 
 use super::nonblocking::{before, start};
 use crate::forms::{Form, Forms, Length, forward};

@@ -5,8 +5,12 @@ use std::process::Command;
 
 /// Packages and what else cargo is asked for. Features are those that the same crates have in tests, so that nothing is compiled once more:
 /// tests/builds.rs.
-pub(crate) const BUILDS: [(&str, &[&str]); 4] =
-    [("ddtc", &["--features", "foreign"]), ("ddtc-capi", &[]), ("ddtc-preload", &[]), ("ddtc-yaksa", &[])];
+pub(crate) const BUILDS: [(&str, &[&str]); 4] = [
+    ("ddtc-cli", &["--features", "ddtc/default,ddtc/foreign"]),
+    ("ddtc-capi", &[]),
+    ("ddtc-preload", &[]),
+    ("ddtc-yaksa", &[]),
+];
 
 /// Builds a package in the profile and the target folder of this test, and returns the folder that has it.
 #[allow(dead_code, reason = "some ask for the list alone")]

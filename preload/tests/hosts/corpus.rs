@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use ddtc::corpus::{self, CorpusEntry, Size, pattern};
 use ddtc::datatype::{Combiner, Datatype, Distribution, Order};
 use ddtc::interp;
-use ddtc::policy::Class;
+use ddtc_hosts::policy::Class;
 
 use crate::faults::{Left, Symptom, entry_of, known, survives};
 use crate::setup::{Host, report, scratch};

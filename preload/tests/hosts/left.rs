@@ -82,7 +82,7 @@ fn payloads_that_the_policy_does_not_convert_are_named_small_or_large() {
         fs::create_dir_all(folder.join("ddtc")).unwrap();
         let text = calls(host, &["named", "1"], |run| run);
         let version = text.lines().find_map(|l| l.strip_prefix("host ")).unwrap().to_owned();
-        let library = ddtc::policy::Library::of(&version);
+        let library = ddtc_hosts::policy::Library::of(&version);
         for (rows, why) in
             [("strided-short 4096-", "left_too_small"), ("strided-short 1-64", "left_too_large")]
         {

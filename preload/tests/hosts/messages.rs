@@ -218,7 +218,7 @@ fn the_table_is_measured_by_the_command_line() {
     }
     let text = fs::read_to_string(folder.join("ddtc/policy")).unwrap();
     for library in ["mpich-5.0.2", "openmpi-5.0.11"] {
-        assert!(ddtc::policy::Policy::parse(&text, library).unwrap().is_some(), "{text}");
+        assert!(ddtc_hosts::policy::Policy::parse(&text, library).unwrap().is_some(), "{text}");
     }
     fs::remove_dir_all(folder).unwrap();
 }

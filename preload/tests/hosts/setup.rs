@@ -220,7 +220,7 @@ pub(crate) fn library() -> PathBuf {
 pub(crate) fn command_line() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     library();
-    PROGRAM.get_or_init(|| build("ddtc").join("ddtc")).clone()
+    PROGRAM.get_or_init(|| build("ddtc-cli").join("ddtc")).clone()
 }
 
 /// The folder with everything that is installed.

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::policy::Call;
+use ddtc_hosts::policy::Call;
 
 use super::{Collective, When, collective};
 use crate::candidates::Use;

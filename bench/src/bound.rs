@@ -1,0 +1,284 @@
+//! Bounds: a small model of how fast a layout can be moved on this machine, a yardstick printed beside what was measured.
+//!
+//! Three limits, of which the slowest counts. All rates are measured at the start of the bench, by copies that know nothing of
+//! datatypes.
+//! * **Memory**: whole cache lines travel. Of the user side every touched line, of the packed side the payload; what is written
+//!   is read before and written back after. The rate is that of a memcpy with the same footprint.
+//! * **Accesses**: a load or store moves at most 32 bytes of the user side, and a block or 32 aligned bytes, whichever are fewer,
+//!   take one each. The rate is that of a memcpy within the first-level cache.
+//! * **Addresses**: where more pages are touched than the processor remembers, each takes a look-up that nothing hides.
+//!
+//! Order is free in the model: a layout that changes pages or lines more often than it must is behind its bound for that
+//! reason. It leaves out what a call costs, so it says little about payloads of a few lines; and where
+//! misses overlap better than those of a copy of the same footprint, code can pass it.
+
+use std::hint::black_box;
+
+use ddtc::corpus::CorpusEntry;
+use ddtc::interp;
+use ddtc::kind::Direction;
+
+use crate::measure::{Effort, interleaved};
+
+/// Bytes of a cache line.
+const LINE: i64 = 64;
+/// Bytes of the widest access that is counted as one.
+const ACCESS: i64 = 32;
+/// Bytes of a page.
+const PAGE: i64 = 4096;
+/// Pages that the processor remembers (second-level TLB: 1536 to 3072 on current x86-64 and aarch64 server cores).
+const PAGES_KNOWN: u64 = 1536;
+
+/// What a layout touches on the user side, over all instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footprint {
+    /// Bytes moved.
+    payload: u64,
+    /// Different cache lines.
+    lines: u64,
+    /// Accesses of up to [`ACCESS`] bytes.
+    accesses: u64,
+    /// Different pages.
+    pages: u64,
+}
+
+/// A set of small integers.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(len: i64) -> Bits {
+        Bits(vec![0; (len / 64 + 1) as usize])
+    }
+
+    fn insert(&mut self, from: i64, to: i64) {
+        (from..=to).for_each(|i| self.0[(i / 64) as usize] |= 1 << (i % 64));
+    }
+
+    fn len(&self) -> u64 {
+        self.0.iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+}
+
+impl Footprint {
+    /// The footprint of `entry` in a buffer that starts a page; the span is what [`CorpusEntry::span`] says.
+    ///
+    /// # Errors
+    /// Those of the interpreter.
+    pub(crate) fn of(entry: &CorpusEntry, (low, high): (i64, i64)) -> ddtc::Result<Footprint> {
+        let span = high - low;
+        let mut lines = Bits::new(span / LINE + 1);
+        let mut granules = Bits::new(span / ACCESS + 1);
+        let mut pages = Bits::new(span / PAGE + 1);
+        let mut pieces = 0;
+        let mut block = |from: i64, to: i64| {
+            if to <= from {
+                return;
+            }
+            pieces += (to - from + ACCESS - 1) / ACCESS;
+            lines.insert(from / LINE, (to - 1) / LINE);
+            granules.insert(from / ACCESS, (to - 1) / ACCESS);
+            pages.insert(from / PAGE, (to - 1) / PAGE);
+        };
+        let (mut from, mut to) = (0, 0);
+        interp::for_each(&entry.datatype, entry.count, &mut |at, len, _| {
+            let at = at - low;
+            if at != to {
+                block(from, to);
+                from = at;
+            }
+            to = at + len as i64;
+        })?;
+        block(from, to);
+        Ok(Footprint {
+            payload: entry.payload().unwrap_or(0),
+            lines: lines.len(),
+            accesses: granules.len().min(pieces as u64),
+            pages: pages.len(),
+        })
+    }
+}
+
+/// Bytes that travel to the user side when the stream of `entry` is moved in pieces of `piece` bytes, each as if nothing were cached: the lines
+/// that every piece touches. An element belongs to the piece that its first byte lies in.
+///
+/// # Errors
+/// Those of the interpreter.
+pub(crate) fn lines_by_pieces(entry: &CorpusEntry, piece: usize) -> ddtc::Result<u64> {
+    let (mut lines, mut touched, mut at) = (0, Vec::new(), 0);
+    let mut close = |touched: &mut Vec<i64>| {
+        touched.sort_unstable();
+        touched.dedup();
+        lines += touched.len();
+        touched.clear();
+    };
+    interp::for_each(&entry.datatype, entry.count, &mut |from, len, _| {
+        touched.extend(from.div_euclid(LINE)..=(from + len as i64 - 1).div_euclid(LINE));
+        let piece_of = |at: usize| at / piece;
+        if piece_of(at) != piece_of(at + len) {
+            close(&mut touched);
+        } else if touched.len() > 1 << 20 {
+            // Neighbours are on one line mostly.
+            touched.sort_unstable();
+            touched.dedup();
+        }
+        at += len;
+    })?;
+    close(&mut touched);
+    Ok(lines as u64 * LINE as u64)
+}
+
+/// Rates of this machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Roof {
+    /// Footprint of a memcpy in bytes, both sides, and nanoseconds per byte that travelled; by footprint.
+    memory: Vec<(f64, f64)>,
+    /// Nanoseconds of one access within the first-level cache.
+    access: f64,
+    /// Nanoseconds of one look-up of a page.
+    page: f64,
+}
+
+/// Bytes that travel when `n` bytes are copied to `m` bytes elsewhere: read, read before written, written back.
+fn traffic(read: f64, written: f64) -> f64 {
+    read + 2.0 * written
+}
+
+impl Roof {
+    /// Measures the rates; `largest` is the largest footprint in bytes that will be asked for.
+    pub(crate) fn measure(effort: Effort, largest: u64) -> Roof {
+        let top = largest.clamp(1 << 16, 512 << 20).next_power_of_two() as usize / 2;
+        let (source, mut target) = (vec![1u8; top], vec![2u8; top]);
+        let sizes: Vec<usize> =
+            std::iter::successors(Some(4096), |n| Some(n * 2)).take_while(|n| *n <= top).collect();
+        let times = interleaved(sizes.len(), effort, |i, times| {
+            for _ in 0..times {
+                target[..sizes[i]].copy_from_slice(black_box(&source[..sizes[i]]));
+                black_box(&mut target);
+            }
+        });
+        let per_byte = |(&n, &t): (&usize, &f64)| (2.0 * n as f64, t / traffic(n as f64, n as f64));
+        let memory: Vec<(f64, f64)> = sizes.iter().zip(&times).map(per_byte).collect();
+        // The fastest of the copies that stay in the first-level cache: one load and one store per piece.
+        let small = sizes.iter().zip(&times).take_while(|(n, _)| **n <= 16 << 10);
+        let access = small.map(|(&n, t)| t / (n as f64 / ACCESS as f64)).fold(f64::INFINITY, f64::min);
+        Roof { memory, access, page: page(&source, effort) }
+    }
+
+    /// Nanoseconds of the memory limit per byte that travels, at `footprint` bytes: that of the best copy which is not larger,
+    /// or of the smallest one.
+    fn per_byte(&self, footprint: f64) -> f64 {
+        let fitting = self.memory.iter().rev().find(|(f, _)| *f <= footprint);
+        fitting.or(self.memory.first()).map_or(0.0, |m| m.1)
+    }
+
+    /// Nanoseconds that moving the layout of `footprint` takes by the model, at best.
+    pub(crate) fn bound(&self, footprint: &Footprint, direction: Direction) -> f64 {
+        let user = (footprint.lines * LINE as u64) as f64;
+        let packed = footprint.payload as f64;
+        let moved = match direction {
+            Direction::Pack => traffic(user, packed),
+            Direction::Unpack => traffic(packed, user),
+        };
+        let memory = moved * self.per_byte(user + packed);
+        let accesses = footprint.accesses as f64 * self.access;
+        let unknown = if footprint.pages > PAGES_KNOWN { footprint.pages } else { 0 };
+        memory.max(accesses).max(unknown as f64 * self.page)
+    }
+}
+
+/// Nanoseconds of one look-up of a page where there are more than the processor remembers: what a byte from every page
+/// takes longer than as many bytes from a few pages.
+fn page(memory: &[u8], effort: Effort) -> f64 {
+    // One line of every page, each on another line of it so that they do not share a set of the caches.
+    let step = (PAGE + LINE) as usize;
+    let pages = memory.len() / step;
+    if (pages as u64) < 4 * PAGES_KNOWN {
+        return 0.0;
+    }
+    let near = memory.len().min(pages * LINE as usize);
+    let times = interleaved(2, effort, |v, times| {
+        for _ in 0..times {
+            let (bytes, step) = if v == 0 { (memory, step) } else { (&memory[..near], LINE as usize) };
+            black_box(bytes.iter().step_by(step).fold(0u8, |sum, b| sum.wrapping_add(*b)));
+        }
+    });
+    ((times[0] - times[1]) / pages as f64).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ddtc::corpus::{Size, datatype};
+
+    fn footprint(text: &str, count: u64) -> Footprint {
+        let datatype = datatype(text).unwrap();
+        let text = text.to_owned();
+        let (name, comment) = (String::new(), String::new());
+        let entry = CorpusEntry {
+            name,
+            size: Size::Other,
+            text,
+            datatype,
+            count,
+            comment,
+            bounds: None,
+            expected: None,
+        };
+        let span = entry.span().unwrap();
+        Footprint::of(&entry, span).unwrap()
+    }
+
+    #[test]
+    fn footprints_by_hand() {
+        // Eight blocks of 8 bytes, 16 apart: two lines, four granules of 32 bytes, one page.
+        let f = footprint("vector(8, 1, 2, double)", 1);
+        assert_eq!(f, Footprint { payload: 64, lines: 2, accesses: 4, pages: 1 });
+        // Blocks of 100 bytes on pages of their own take two lines and four accesses each.
+        let f = footprint("hvector(3, 100, 8192, char)", 1);
+        assert_eq!(f, Footprint { payload: 300, lines: 6, accesses: 12, pages: 3 });
+        // Neighbours make one block, across instances too.
+        let f = footprint("contiguous(16, double)", 64);
+        assert_eq!(f, Footprint { payload: 8192, lines: 128, accesses: 256, pages: 2 });
+    }
+
+    #[test]
+    fn lines_of_pieces_by_hand() {
+        let entry = |text: &str| CorpusEntry {
+            name: String::new(),
+            size: Size::Other,
+            text: text.to_owned(),
+            datatype: datatype(text).unwrap(),
+            count: 1,
+            comment: String::new(),
+            bounds: None,
+            expected: None,
+        };
+        // A column after the other of an 8 x 8 matrix: eight lines each, all of them once in one piece.
+        let columns = entry("hvector(8, 1, 8, vector(8, 1, 8, double))");
+        assert_eq!(lines_by_pieces(&columns, 64), Ok(8 * 8 * 64));
+        assert_eq!(lines_by_pieces(&columns, 512), Ok(8 * 64));
+        assert_eq!(lines_by_pieces(&entry("contiguous(64, double)"), 128), Ok(512));
+    }
+
+    #[test]
+    fn the_slowest_limit_counts() {
+        let roof = Roof { memory: vec![(1024.0, 0.5), (65536.0, 1.0)], access: 100.0, page: 1e6 };
+        let mut f = Footprint { payload: 64, lines: 2, accesses: 4, pages: 1 };
+        assert_eq!(roof.bound(&f, Direction::Pack), 400.0);
+        f.accesses = 0;
+        assert_eq!(roof.bound(&f, Direction::Pack), (128.0 + 2.0 * 64.0) * 0.5);
+        assert_eq!(roof.bound(&f, Direction::Unpack), (64.0 + 2.0 * 128.0) * 0.5);
+        f.pages = PAGES_KNOWN + 1;
+        assert_eq!(roof.bound(&f, Direction::Pack), (PAGES_KNOWN + 1) as f64 * 1e6);
+        // Past the last size its rate holds.
+        assert_eq!(roof.per_byte(1e9), 1.0);
+    }
+
+    #[test]
+    fn rates_are_measured() {
+        let effort = Effort { batch: std::time::Duration::from_micros(1), rounds: 1, commits: 1 };
+        let roof = Roof::measure(effort, 1 << 16);
+        assert_eq!(roof.memory.len(), 4);
+        assert!(roof.memory.iter().all(|m| m.1 > 0.0) && roof.access.is_finite());
+    }
+}

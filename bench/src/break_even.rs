@@ -1,0 +1,469 @@
+//! After how many packs a commit through the preload library has paid for itself, against the bare host's `MPI_Pack`.
+//!
+//! A C program that builds the layouts by the user's own MPI is run once per layout and kind of commit, so that each commit is the
+//! first of its layout in a process that has seen nothing like it. Bytes are compared before anything is timed. What is timed is
+//! described in `break_even.c`.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ddtc::corpus::{self, CorpusEntry};
+use ddtc::datatype::c::literal;
+use ddtc::engine::Mode;
+use ddtc::target::Level;
+use ddtc_hosts::policy::{Family, Library};
+use indicatif::ProgressBar;
+
+use crate::measure::median;
+use crate::mpi_source::{self, Numbers};
+
+const PROGRAM: &str = include_str!("break_even.c");
+
+/// A break-even of so many packs is what the project aims at for the median layout on MPICH.
+const AIM: f64 = 50.0;
+
+/// How the program is made and run.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    /// The compiler of the MPI library.
+    pub(crate) mpicc: OsString,
+    /// The preload library.
+    pub(crate) library: PathBuf,
+    /// What launches one process; nothing is needed where the host runs processes without a launcher.
+    pub(crate) launch: Vec<OsString>,
+    /// CPU level of compiled code.
+    pub(crate) level: Level,
+    /// Processes per layout and kind of commit.
+    pub(crate) runs: u32,
+    /// Few and short rounds.
+    pub(crate) quick: bool,
+}
+
+/// The record of one host.
+pub(crate) struct Record {
+    /// What the host calls itself.
+    pub(crate) version: String,
+    /// Its name in names of files.
+    pub(crate) host: &'static str,
+    /// One line per layout.
+    pub(crate) csv: String,
+}
+
+/// Measures all of `entries`, and prints a table.
+///
+/// # Errors
+/// If the program does not compile or run, the library converts nothing, or bytes differ.
+pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, Box<dyn Error>> {
+    let layouts = with_others(entries);
+    let folder = ddtc::files::temporary_folder("ddtc-break-even")?;
+    let measured = Program::build(&folder, &layouts, setting).and_then(|program| {
+        let bar = ProgressBar::new(entries.len() as u64 * (1 + u64::from(setting.runs)));
+        let rows = program.measure(entries.len(), &bar);
+        bar.finish_and_clear();
+        rows
+    });
+    fs::remove_dir_all(&folder)?;
+    let (version, rows) = measured?;
+    print!("{}{}", table(&rows), summary(&rows));
+    let host = match Library::of(&version).family {
+        Family::Mpich => "mpich",
+        Family::Intel => "impi",
+        Family::OpenMpi => "openmpi",
+        Family::Other => "other",
+    };
+    Ok(Record { version, host, csv: csv(&rows) })
+}
+
+/// A layout of the program, and the place of one that is likely to have its shape.
+struct Layout {
+    entry: CorpusEntry,
+    other: Option<usize>,
+}
+
+/// The entries, and behind them the other sizes of their families that are not among them.
+fn with_others(entries: &[CorpusEntry]) -> Vec<Layout> {
+    let mut all = entries.to_vec();
+    let known = corpus::application();
+    let mut others = Vec::new();
+    for entry in entries {
+        let related = |e: &&CorpusEntry| e.family() == entry.family() && e.name != entry.name;
+        let place = all.iter().position(|e| related(&e)).or_else(|| {
+            all.push(known.iter().find(related)?.clone());
+            Some(all.len() - 1)
+        });
+        others.push(place);
+    }
+    others.resize(all.len(), None);
+    all.into_iter().zip(others).map(|(entry, other)| Layout { entry, other }).collect()
+}
+
+/// `layouts.h`: functions that build the datatypes, and the table of all layouts.
+///
+/// # Errors
+/// If a layout does not fit the `int` of `MPI_Pack`.
+fn header(layouts: &[Layout]) -> Result<String, Box<dyn Error>> {
+    let mut out = String::new();
+    let mut rows = String::new();
+    for (i, Layout { entry, .. }) in layouts.iter().enumerate() {
+        let Numbers { count, low, high, payload } = mpi_source::maker(i, entry, &mut out)?;
+        let _ = writeln!(
+            rows,
+            "    {{make_{i}, {count}, {}, {high}, {payload}}}, /* {} */",
+            literal(low),
+            entry.name
+        );
+    }
+    let _ = writeln!(out, "static const struct layout layouts[] = {{\n{rows}}};");
+    Ok(out)
+}
+
+/// Medians over the processes of one layout.
+struct Row {
+    name: String,
+    payload: u64,
+    /// Microseconds of a commit: by the bare host; through the library, which compiles packing; both directions; packing after the
+    /// other size of the layout.
+    host: f64,
+    pack: f64,
+    both: f64,
+    known: f64,
+    /// Nanoseconds of a call: host packing, library packing, host unpacking, library unpacking.
+    calls: [f64; 4],
+    /// The largest median absolute deviation of the four, in percent.
+    noise: f64,
+}
+
+impl Row {
+    /// Packs until the commit is paid.
+    fn packs(&self) -> Option<f64> {
+        break_even(self.pack - self.host, self.calls[0] - self.calls[1])
+    }
+
+    /// Unpacks until the commit and the compile of the first unpack are paid, by a program that never packs.
+    fn unpacks(&self) -> Option<f64> {
+        break_even(self.both - self.host, self.calls[2] - self.calls[3])
+    }
+
+    /// Packs until the commit is paid that found code of its shape.
+    fn known_packs(&self) -> Option<f64> {
+        break_even(self.known - self.host, self.calls[0] - self.calls[1])
+    }
+}
+
+/// Calls that pay for `extra` microseconds by saving `saved` nanoseconds each: 0 if nothing is to be paid, `None` if never.
+/// NaN where nothing was measured.
+fn break_even(extra: f64, saved: f64) -> Option<f64> {
+    if extra.is_nan() {
+        Some(f64::NAN)
+    } else if extra <= 0.0 {
+        Some(0.0)
+    } else {
+        (saved > 0.0).then(|| extra * 1e3 / saved)
+    }
+}
+
+/// The compiled program.
+struct Program<'a> {
+    path: PathBuf,
+    layouts: &'a [Layout],
+    setting: &'a Setting,
+    /// Where the library writes what it did.
+    report: PathBuf,
+}
+
+impl Program<'_> {
+    fn build<'a>(
+        folder: &Path,
+        layouts: &'a [Layout],
+        setting: &'a Setting,
+    ) -> Result<Program<'a>, Box<dyn Error>> {
+        let (source, path) = (folder.join("break_even.c"), folder.join("break_even"));
+        fs::write(&source, PROGRAM)?;
+        fs::write(folder.join("layouts.h"), header(layouts)?)?;
+        let shown = setting.mpicc.to_string_lossy();
+        let out = Command::new(&setting.mpicc).args(["-O2", "-o"]).arg(&path).arg(&source).output();
+        let out = out.map_err(|e| format!("{shown}: {e}: name the MPI library's compiler with --mpicc"))?;
+        if !out.status.success() {
+            return Err(format!("{shown}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());
+        }
+        Ok(Program { path, layouts, setting, report: folder.join("report") })
+    }
+
+    /// Version of the host and the rows of the first `n` layouts.
+    fn measure(&self, n: usize, bar: &ProgressBar) -> Result<(String, Vec<Row>), Box<dyn Error>> {
+        let mut version = String::new();
+        for i in 0..n {
+            version = self.check(i)?;
+            bar.inc(1);
+        }
+        let mut samples: Vec<Samples> = (0..n).map(|_| Samples::default()).collect();
+        // Run after run, so that a drift of the machine meets all layouts alike.
+        for _ in 0..self.setting.runs {
+            for (i, samples) in samples.iter_mut().enumerate() {
+                for kind in Samples::KINDS {
+                    samples.add(kind, &self.output(kind, i)?).map_err(|e| self.error(i, &e))?;
+                }
+                bar.inc(1);
+            }
+        }
+        let rows = samples.into_iter().zip(self.layouts).map(|(s, layout)| s.row(&layout.entry)).collect();
+        Ok((version, rows))
+    }
+
+    /// Compares the bytes of a layout; the version of the host.
+    fn check(&self, i: usize) -> Result<String, Box<dyn Error>> {
+        let _ = fs::remove_file(&self.report);
+        let text = self.output("check", i)?;
+        let report = fs::read_to_string(&self.report).unwrap_or_default();
+        let said = |name: &str| report.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
+        // Without the library or its conversion both sides would be the host's.
+        if said("pack_calls ") != Some(1) || said("unpack_calls ") != Some(1) || said("fallbacks ") != Some(0)
+        {
+            return Err(self.error(i, &format!("the library did not convert it\n{report}")));
+        }
+        let version = text.lines().find_map(|l| l.strip_prefix("library "));
+        Ok(version.ok_or("the program names no MPI library")?.to_owned())
+    }
+
+    fn error(&self, i: usize, what: &dyn std::fmt::Display) -> Box<dyn Error> {
+        format!("{}: {what}", self.layouts[i].entry.name).into()
+    }
+
+    /// What one process prints.
+    fn output(&self, kind: &str, i: usize) -> Result<String, Box<dyn Error>> {
+        let mut words = self.setting.launch.iter().cloned();
+        let mut command = Command::new(words.next().unwrap_or_else(|| "env".into()));
+        command.args(words);
+        if !self.setting.launch.is_empty() {
+            command.arg("env");
+        }
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DDTC_")) {
+            command.env_remove(name);
+        }
+        // The launcher's own processes need no preload library.
+        let mut set = |name: &str, value: &std::ffi::OsStr| {
+            let mut word = OsString::from(format!("{name}="));
+            word.push(value);
+            command.arg(word);
+        };
+        set("LD_PRELOAD", self.setting.library.as_os_str());
+        // What a commit costs that compiles, not when uses of a type would pay for one.
+        set("DDTC_MODE", Mode::Commit.name().as_ref());
+        set("DDTC_TARGET", self.setting.level.name().as_ref());
+        if kind == "check" {
+            set("DDTC_REPORT", self.report.as_os_str());
+        }
+        let other = self.layouts[i].other.map_or("-1".into(), |o| o.to_string());
+        let (rounds, budget) = if self.setting.quick { ("3", "20") } else { ("9", "200") };
+        command.arg(&self.path).args([kind, &i.to_string(), &other, rounds, budget]);
+        let out = command.output().map_err(|e| self.error(i, &format!("{command:?}: {e}")))?;
+        if !out.status.success() {
+            let said = String::from_utf8_lossy(&out.stderr);
+            return Err(self.error(i, &format!("{kind}: {}\n{said}", out.status)));
+        }
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    }
+}
+
+/// What the processes of one layout printed.
+#[derive(Default)]
+struct Samples {
+    /// Nanoseconds by kind; `known` beside them.
+    commits: HashMap<&'static str, Vec<f64>>,
+    calls: [Vec<f64>; 4],
+}
+
+impl Samples {
+    const KINDS: [&str; 3] = ["host", "pack", "both"];
+
+    fn add(&mut self, kind: &'static str, text: &str) -> Result<(), String> {
+        for line in text.lines() {
+            let Some((what, numbers)) = line.split_once(' ') else { continue };
+            let kind = match what {
+                "commit" => Some(kind),
+                "known" => Some("known"),
+                "packs" => None,
+                // A launcher's words.
+                _ => continue,
+            };
+            let numbers = numbers.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>();
+            match (kind, numbers.as_deref()) {
+                (Some(kind), Ok(&[n])) => self.commits.entry(kind).or_default().push(n),
+                (None, Ok(n)) if n.len() == 4 => {
+                    self.calls.iter_mut().zip(n).for_each(|(calls, &n)| calls.push(n))
+                }
+                _ => return Err(format!("'{line}'?")),
+            }
+        }
+        Ok(())
+    }
+
+    fn row(mut self, entry: &CorpusEntry) -> Row {
+        let mut commit = |kind| self.commits.get_mut(kind).map_or(f64::NAN, |v| median(v)) / 1e3;
+        let mut noise = 0f64;
+        let mut calls = [0.0; 4];
+        for (call, samples) in calls.iter_mut().zip(&mut self.calls) {
+            *call = median(samples);
+            let mut deviations: Vec<f64> = samples.iter().map(|s| (s - *call).abs()).collect();
+            noise = noise.max(100.0 * median(&mut deviations) / *call);
+        }
+        Row {
+            name: entry.name.clone(),
+            payload: entry.payload().unwrap_or_default(),
+            host: commit("host"),
+            pack: commit("pack"),
+            both: commit("both"),
+            known: commit("known"),
+            calls,
+            noise,
+        }
+    }
+}
+
+fn number(n: Option<f64>, digits: usize) -> String {
+    match n {
+        None => "never".into(),
+        Some(n) if n.is_nan() => "-".into(),
+        Some(n) => format!("{n:.digits$}"),
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let width = rows.iter().map(|m| m.name.len()).max().unwrap_or(0).max(6);
+    let mut out = format!(
+        "{:width$} {:>9} | {:^31} | {:^19} | {:^19} | {:^23}\n{:width$} {:>9} | {:>7} {:>7} {:>7} {:>7} | {:>9} {:>9} | {:>9} {:>9} | \
+         {:>7} {:>7} {:>7}\n",
+        "",
+        "",
+        "commit us",
+        "pack ns",
+        "unpack ns",
+        "pays after",
+        "layout",
+        "payload",
+        "host",
+        "pack",
+        "both",
+        "known",
+        "host",
+        "library",
+        "host",
+        "library",
+        "packs",
+        "unpacks",
+        "known"
+    );
+    for r in rows {
+        let [hp, p, hu, u] = r.calls;
+        let commits = [r.host, r.pack, r.both, r.known].map(|n| number(Some(n), 1));
+        let [packs, unpacks, known] = [r.packs(), r.unpacks(), r.known_packs()].map(|n| number(n, 0));
+        let _ = writeln!(
+            out,
+            "{:width$} {:>9} | {:>7} {:>7} {:>7} {:>7} | {hp:>9.0} {p:>9.0} | {hu:>9.0} {u:>9.0} | {packs:>7} {unpacks:>7} {known:>7}",
+            r.name,
+            super::bytes_in_words(r.payload),
+            commits[0],
+            commits[1],
+            commits[2],
+            commits[3],
+        );
+    }
+    out
+}
+
+fn csv(rows: &[Row]) -> String {
+    let mut out = String::from(
+        "name,bytes,host_commit_us,commit_us,commit_both_us,known_commit_us,host_pack_ns,pack_ns,host_unpack_ns,unpack_ns,\
+         noise_percent,packs,unpacks,known_packs\n",
+    );
+    for r in rows {
+        let commits = [r.host, r.pack, r.both, r.known].map(|n| number(Some(n), 2)).join(",");
+        let calls = r.calls.map(|n| format!("{n:.1}")).join(",");
+        let even = [r.packs(), r.unpacks(), r.known_packs()].map(|n| number(n, 1)).join(",");
+        let _ = writeln!(out, "{},{},{commits},{calls},{:.1},{even}", r.name, r.payload, r.noise);
+    }
+    out
+}
+
+/// One of the break-evens of a row.
+type Calls = fn(&Row) -> Option<f64>;
+
+/// The closing lines: medians, what is reached within the aim, what never pays.
+fn summary(rows: &[Row]) -> String {
+    let mut out = String::from("\ncalls until the library's commit has paid for itself\n");
+    let what: [(&str, Calls); 3] = [
+        ("pack", Row::packs),
+        ("unpack, by a program that only unpacks", Row::unpacks),
+        ("pack, after the other size of the layout", Row::known_packs),
+    ];
+    for (name, of) in what {
+        let mut counts: Vec<f64> =
+            rows.iter().map(|r| of(r).unwrap_or(f64::INFINITY)).filter(|n| !n.is_nan()).collect();
+        let (soon, never) =
+            (counts.iter().filter(|n| **n <= AIM).count(), counts.iter().filter(|n| n.is_infinite()).count());
+        let n = counts.len();
+        let middle = median(&mut counts);
+        let middle = number(Some(middle).filter(|m| m.is_finite() || m.is_nan()), 1);
+        let _ = writeln!(
+            out,
+            "  {name:41} median of {n:>2} layouts {middle:>7}; {soon} within {AIM}, {never} never"
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(text: &[(&'static str, &str)]) -> Row {
+        let mut samples = Samples::default();
+        text.iter().for_each(|(kind, text)| samples.add(kind, text).unwrap());
+        samples.row(&corpus::application()[0])
+    }
+
+    #[test]
+    fn calls_pay_for_a_commit() {
+        let r = row(&[
+            ("host", "noise of a launcher\ncommit 1000\nknown 3000\npacks 200 100 300 250\n"),
+            ("host", "commit 1200\nknown 3200\npacks 200 100 300 250\n"),
+            ("host", "commit 800\nknown 2800\npacks 220 110 330 275\n"),
+            ("pack", "commit 51000\npacks 200 100 300 250\n"),
+            ("both", "commit 101000\npacks 200 100 300 250\n"),
+        ]);
+        assert_eq!((r.packs(), r.unpacks(), r.known_packs()), (Some(500.0), Some(2000.0), Some(20.0)));
+        assert_eq!((r.calls, r.noise), ([200.0, 100.0, 300.0, 250.0], 0.0));
+        let free =
+            row(&[("host", "commit 5\npacks 1 2 2 1"), ("pack", "commit 5\n"), ("both", "commit 900\n")]);
+        assert_eq!((free.packs(), free.unpacks()), (Some(0.0), Some(895.0)));
+        let slow = row(&[("host", "commit 5\npacks 1 2 2 1"), ("pack", "commit 6\n")]);
+        assert_eq!(slow.packs(), None);
+        assert!(slow.known_packs().is_some_and(f64::is_nan));
+        assert!(Samples::default().add("host", "packs 1 2 3\n").is_err());
+        let (csv, text) = (csv(&[slow]), summary(&[r, free]));
+        assert!(csv.ends_with(",never,-,-\n"), "{csv}");
+        assert!(text.contains("median of  2 layouts   250.0; 1 within 50, 0 never"), "{text}");
+    }
+
+    #[test]
+    fn every_layout_is_built_in_c() {
+        let entries = corpus::application();
+        let layouts = with_others(&entries);
+        assert_eq!(layouts.len(), entries.len());
+        assert!(layouts.iter().all(|l| l.other.is_some()));
+        let text = header(&layouts).unwrap();
+        assert_eq!(text.matches("static MPI_Datatype make_").count(), entries.len());
+        assert!(text.contains("MPI_Type_vector(2048, 1, 2, MPI_DOUBLE, &t"), "{}", &text[..2000]);
+        assert!(text.contains(", 1, 0, 32760, 16384}, /* vec_8B.S */"));
+        // One of a family brings the other along.
+        let one = with_others(&entries[..1]);
+        assert_eq!((one.len(), one[0].other, one[1].other), (2, Some(1), None));
+        let huge = corpus::parse("huge = 3000000 of contiguous(1000, double)\n").unwrap();
+        assert!(header(&with_others(&huge)).is_err());
+    }
+}

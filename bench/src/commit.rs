@@ -1,0 +1,176 @@
+//! Latency of commits: new code, new layouts, equal ones, the first of a process, a million blocks.
+//!
+//! New code is emitted for its layout alone, in an engine that has emitted other code before: layouts of one shape would share it,
+//! so these differ in the length of their blocks. A new layout is what a program commits: others of its shape came before it, and
+//! precompiled code may serve it.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine};
+use ddtc::target::Level;
+
+use crate::measure::median;
+
+/// The `i`th layout of blocks of 8 bytes.
+fn layout(loops: u32, i: i64) -> ddtc::Result<Datatype> {
+    layout_of("double", loops, i)
+}
+
+/// The `i`th layout of blocks of one `element`: `loops` loops around them.
+fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
+    let element: Datatype = element.parse()?;
+    // Every stride differs from layout to layout and none is dense, so nothing collapses; rows are too long to be written out, so
+    // code depends on the shape alone.
+    let mut t = Datatype::vector(200 + i % 5, 1, 3 + i, &element)?;
+    for level in 1..loops {
+        let distance =
+            t.extent().checked_mul(2).and_then(|d| d.checked_add(8 * i64::from(level))).unwrap_or(0);
+        t = Datatype::hvector(30 + i % 7, 1, distance, &t)?;
+    }
+    Ok(t)
+}
+
+/// What precompiled code and code shared by shape save is part of an ordinary commit; `emitted` leaves precompiled code out.
+fn engine(level: Level, both_directions: bool, emitted: bool) -> ddtc::Result<Engine> {
+    let config = Config { level, both_directions, ..Config::default() };
+    let engine = Engine::new(Config { precompiled: config.precompiled && !emitted, ..config });
+    // The first compile of an engine makes the ISA and maps the arena: not what the others cost. This shape is no other's.
+    let first: Datatype = "struct([1,3,1], [0,100,300], [int,char,double])".parse()?;
+    engine.commit(&first)?;
+    Ok(engine)
+}
+
+fn time(engine: &Engine, t: &Datatype) -> ddtc::Result<Duration> {
+    let start = Instant::now();
+    let committed = engine.commit(t)?;
+    let time = start.elapsed();
+    drop(committed);
+    Ok(time)
+}
+
+/// The median time of committing `t` in both directions to an engine that has not seen it.
+///
+/// # Errors
+/// Those of the commit.
+pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..samples {
+        times.push(time(&engine(level, true, false)?, t)?.as_secs_f64());
+    }
+    Ok(Duration::from_secs_f64(median(&mut times)))
+}
+
+/// The time of the first commit, the making of its engine included. Only meaningful once in a process.
+///
+/// # Errors
+/// Those of the commit.
+pub(crate) fn first(level: Level) -> ddtc::Result<Duration> {
+    let t = layout(2, 1)?;
+    let start = Instant::now();
+    let engine = Engine::new(Config { level, ..Config::default() });
+    let committed = engine.commit(&t)?;
+    let time = start.elapsed();
+    drop(committed);
+    Ok(time)
+}
+
+/// Measures all cases, prints a table and returns the record.
+///
+/// # Errors
+/// Those of commits; if this program cannot be started again.
+pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
+    let samples = if quick { 25 } else { 200 };
+    let mut csv = String::from("case,samples,median_us,p10_us,p90_us\n");
+    println!("{:44} {:>7} {:>9} {:>9} {:>9}", "commit", "samples", "median us", "10 %", "90 %");
+    let mut report = |case: &str, mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        let quantile = |q: usize| times.get(times.len() * q / 100).copied().unwrap_or(f64::NAN);
+        let (low, high, n) = (quantile(10), quantile(90), times.len());
+        let middle = median(&mut times);
+        println!("{case:44} {n:>7} {middle:>9.2} {low:>9.2} {high:>9.2}");
+        let _ = writeln!(csv, "{case},{n},{middle:.3},{low:.3},{high:.3}");
+    };
+    let micros = |d: Duration| d.as_secs_f64() * 1e6;
+
+    let program = std::env::current_exe()?;
+    let mut times = Vec::new();
+    for _ in 0..if quick { 5 } else { 21 } {
+        let flags = ["bench", "--first-commit", "--level", level.name()];
+        let output = Command::new(&program).args(flags).output()?;
+        let nanos: f64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
+        times.push(nanos / 1e3);
+    }
+    report("first in a process: 2 loops, pack", times);
+
+    for (loops, both, case) in [
+        (2, false, "new code: 2 loops, pack"),
+        (2, true, "new code: 2 loops, pack and unpack"),
+        (3, false, "new code: 3 loops, pack"),
+        (3, true, "new code: 3 loops, pack and unpack"),
+    ] {
+        // Each of these lengths has its own inner loop, so no two share code; after them another engine starts.
+        let lengths = [4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 72, 80, 88, 96];
+        let mut times = Vec::new();
+        for round in 0..samples / lengths.len() as i64 {
+            let engine = engine(level, both, true)?;
+            let compiles = |i: usize| {
+                let t = layout_of(&format!("contiguous({}, char)", lengths[i]), loops, round)?;
+                let start = Instant::now();
+                Ok((engine.commit(&t)?, micros(start.elapsed())))
+            };
+            // Kept: code that nobody holds may be evicted.
+            let done: Vec<_> = (0..lengths.len()).map(compiles).collect::<ddtc::Result<_>>()?;
+            times.extend(done.iter().map(|(_, time)| *time));
+        }
+        report(case, times);
+    }
+
+    for (loops, both, case) in [
+        (2, false, "new layout: 2 loops, pack"),
+        (2, true, "new layout: 2 loops, pack and unpack"),
+        (3, false, "new layout: 3 loops, pack"),
+        (3, true, "new layout: 3 loops, pack and unpack"),
+    ] {
+        let engine = engine(level, both, false)?;
+        let types: Vec<Datatype> = (0..samples).map(|i| layout(loops, i)).collect::<Result<_, _>>()?;
+        let mut times = Vec::new();
+        let mut kept = Vec::new();
+        for t in &types {
+            let start = Instant::now();
+            let committed = engine.commit(t)?;
+            times.push(micros(start.elapsed()));
+            kept.push(committed);
+        }
+        report(case, times);
+        // The same layouts once more, built again: equal types, other objects.
+        let types: Vec<Datatype> = (0..samples).map(|i| layout(loops, i)).collect::<Result<_, _>>()?;
+        let again = types.iter().map(|t| time(&engine, t).map(micros)).collect::<Result<_, _>>()?;
+        if both {
+            report(&format!("equal layout again: {loops} loops"), again);
+        }
+    }
+
+    let lengths = vec![1i64; 1_000_000];
+    let places = ddtc::corpus::list("@sum(@uniform(1000000, 2, 6, 91))")?;
+    let int: Datatype = "int".parse()?;
+    let blocks = || Datatype::indexed(&lengths, &places, &int);
+    let (mut building, mut times) = (Vec::new(), Vec::new());
+    for _ in 0..if quick { 3 } else { 11 } {
+        let start = Instant::now();
+        let t = blocks()?;
+        building.push(micros(start.elapsed()));
+        times.push(micros(time(&engine(level, false, false)?, &t)?));
+    }
+    report("constructor: a million blocks", building);
+    report("new layout: a million blocks, pack", times);
+    let engine = engine(level, false, false)?;
+    let kept = engine.commit(&blocks()?)?;
+    let again = (0..11).map(|_| time(&engine, &blocks()?).map(micros)).collect::<Result<_, _>>()?;
+    report("equal layout again: a million blocks", again);
+    drop(kept);
+    Ok(csv)
+}

@@ -1,0 +1,258 @@
+//! C source of the hand-written loops: three styles and two directions of every layout.
+//!
+//! Invariant: each function is what a C programmer would write for this one layout, and no more: nested loops in the
+//! order of the packed bytes, restrict pointers that are known at run time only, index arrays where the program has
+//! them, everything else constant (or, in the run-time style, read once before the loops).
+
+use std::fmt::Write as _;
+
+use ddtc::datatype::c::literal;
+use ddtc::kind::Direction;
+
+use crate::layouts::Row;
+use crate::loops::{Block, Dim, Part};
+use crate::result::Column;
+
+/// How the loops are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Style {
+    /// Assignments of elements; all extents are constants.
+    Constant,
+    /// Assignments of elements; all extents are known at run time only.
+    Runtime,
+    /// One `memcpy` of constant length per block, in loops of constant extents.
+    Memcpy,
+}
+
+impl Style {
+    /// All styles.
+    pub(crate) const ALL: [Style; 3] = [Style::Constant, Style::Runtime, Style::Memcpy];
+
+    /// Short name, in function names and records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Style::Constant => "const",
+            Style::Runtime => "runtime",
+            Style::Memcpy => "memcpy",
+        }
+    }
+
+    /// The column of the results that the style's times are in.
+    pub(crate) fn column(self) -> Column {
+        match self {
+            Style::Constant => Column::Constant,
+            Style::Runtime => Column::Runtime,
+            Style::Memcpy => Column::Blocks,
+        }
+    }
+}
+
+/// One function's place in the library and the numbers that it is called with.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) symbol: String,
+    /// Extents of the run-time style, in the order in which the source reads them.
+    pub(crate) extents: Vec<i64>,
+}
+
+/// Beginning of every source file.
+pub(crate) const PRELUDE: &str = "#include <stddef.h>\n#include <string.h>\n\n";
+
+/// Writes one function; returns its source and what it is called with. `tables` are the row's, resolved.
+pub(crate) fn function(
+    row: &Row,
+    tables: &[Vec<i64>],
+    id: usize,
+    style: Style,
+    direction: Direction,
+) -> (String, Function) {
+    let symbol = format!("h{id}_{}_{}", style.name(), direction.name());
+    let mut writer =
+        Writer { style, direction, types: String::new(), extents: Vec::new(), body: String::new() };
+    let mut offset = 0;
+    for (k, part) in row.loops.parts.iter().enumerate() {
+        writer.part(part, tables, offset, &format!("{symbol}_{k}"));
+        offset += part.payload(tables);
+    }
+    let (user, packed) = match direction {
+        Direction::Pack => ("const char", "char"),
+        Direction::Unpack => ("char", "const char"),
+    };
+    let mut source = format!("/* {} */\n{}", row.name, writer.types);
+    let _ = writeln!(
+        source,
+        "void {symbol}({user} *restrict user, {packed} *restrict packed, const long *restrict x, \
+         const int *const *restrict t)\n{{\n  (void)x; (void)t;"
+    );
+    for i in 0..row.loops.tables.len() {
+        let _ = writeln!(source, "  const int *restrict t{i} = t[{i}];");
+    }
+    for i in 0..writer.extents.len() {
+        let _ = writeln!(source, "  const long x{i} = x[{i}];");
+    }
+    source.push_str(&writer.body);
+    source.push_str("}\n\n");
+    (source, Function { symbol, extents: writer.extents })
+}
+
+struct Writer {
+    style: Style,
+    direction: Direction,
+    types: String,
+    extents: Vec<i64>,
+    body: String,
+}
+
+impl Writer {
+    /// A number of the layout: a literal, or an extent that is read at run time.
+    fn number(&mut self, value: i64) -> String {
+        if self.style == Style::Runtime {
+            self.extents.push(value);
+            format!("x{}", self.extents.len() - 1)
+        } else {
+            literal(value)
+        }
+    }
+
+    /// `user` and `packed` types of the pointers that walk, and the bytes that one step of the user pointer is.
+    fn pointees(&mut self, part: &Part, prefix: &str) -> (String, String, i64) {
+        match (&part.block, part.block.elem()) {
+            _ if self.style == Style::Memcpy => ("char".into(), "char".into(), 1),
+            (_, Some(elem)) => (elem.c_name().into(), elem.c_name().into(), elem.size()),
+            (Block::Fields(fields), None) => {
+                let mut members = String::new();
+                for (i, (_, elem, n)) in fields.iter().enumerate() {
+                    let _ = write!(members, " {} f{i}[{n}];", elem.c_name());
+                }
+                let stride = match part.dims.last() {
+                    Some(Dim::Stride { stride, .. }) => *stride,
+                    _ => fields.iter().map(|(offset, elem, n)| offset + elem.size() * n).max().unwrap_or(0),
+                };
+                let _ = write!(
+                    self.types,
+                    "typedef struct {{{members} }} {prefix}_u;\n\
+                     typedef struct __attribute__((packed)) {{{members} }} {prefix}_p;\n\
+                     _Static_assert(sizeof({prefix}_u) == {stride}, \"padding\");\n"
+                );
+                for (i, (offset, ..)) in fields.iter().enumerate() {
+                    let _ = writeln!(
+                        self.types,
+                        "_Static_assert(offsetof({prefix}_u, f{i}) == {offset}, \"padding\");"
+                    );
+                }
+                (format!("{prefix}_u"), format!("{prefix}_p"), stride)
+            }
+            _ => unreachable!("every other block has an element"),
+        }
+    }
+
+    fn part(&mut self, part: &Part, tables: &[Vec<i64>], packed_offset: i64, prefix: &str) {
+        let (user, packed, unit) = self.pointees(part, prefix);
+        let (user_const, packed_const) = match self.direction {
+            Direction::Pack => ("const ", ""),
+            Direction::Unpack => ("", "const "),
+        };
+        let base = self.number(part.base);
+        let at = self.number(packed_offset);
+        let _ = writeln!(
+            self.body,
+            "  {{\n    {user_const}{user} *s = ({user_const}{user} *)(user + {base});\n    \
+             {packed_const}{packed} *q = ({packed_const}{packed} *)(packed + {at});"
+        );
+        let mut place = String::from("s");
+        let mut indent = String::from("    ");
+        for (d, dim) in part.dims.iter().enumerate() {
+            let trip = match *dim {
+                Dim::Stride { trip, .. } => trip,
+                Dim::Table { table, .. } => tables[table].len() as i64,
+            };
+            let trip = self.number(trip);
+            let _ = writeln!(self.body, "{indent}for (long i{d} = 0; i{d} < {trip}; ++i{d}) {{");
+            indent.push_str("  ");
+            match *dim {
+                Dim::Stride { stride, .. } => {
+                    let stride = self.number(stride / unit);
+                    let _ = write!(place, " + i{d} * {stride}");
+                }
+                Dim::Table { table, unit: bytes } => {
+                    let _ = write!(place, " + (long)t{table}[i{d}] * {}", bytes / unit);
+                }
+            }
+        }
+        self.block(part, tables, &format!("{user_const}{user} *a"), &place, &indent);
+        for _ in &part.dims {
+            indent.truncate(indent.len() - 2);
+            let _ = writeln!(self.body, "{indent}}}");
+        }
+        self.body.push_str("  }\n");
+    }
+
+    /// The innermost copy and the step of the packed pointer.
+    fn block(&mut self, part: &Part, tables: &[Vec<i64>], declare: &str, place: &str, indent: &str) {
+        let pack = self.direction == Direction::Pack;
+        let assign = |i: &str| {
+            let (a, q) = (format!("a{i}"), format!("q{i}"));
+            if pack { format!("{q} = {a};") } else { format!("{a} = {q};") }
+        };
+        let copy = |a: &str, q: &str, n: &str| {
+            if pack { format!("memcpy({q}, {a}, {n});") } else { format!("memcpy({a}, {q}, {n});") }
+        };
+        let bytes = part.block.size().unwrap_or(0);
+        let lines: Vec<String> = match (&part.block, self.style) {
+            (Block::Elements { .. }, Style::Memcpy) => {
+                vec![
+                    format!("{declare} = {place};"),
+                    copy("a", "q", &bytes.to_string()),
+                    format!("q += {bytes};"),
+                ]
+            }
+            (Block::Elements { n, .. }, _) => {
+                let n = self.number(*n);
+                vec![
+                    format!("{declare} = {place};"),
+                    format!("for (long k = 0; k < {n}; ++k) {}", assign("[k]")),
+                    format!("q += {n};"),
+                ]
+            }
+            (Block::Fields(fields), Style::Memcpy) => {
+                let mut at = 0;
+                let mut lines = vec![format!("{declare} = {place};")];
+                for (offset, elem, n) in fields {
+                    let bytes = elem.size() * n;
+                    lines.push(copy(&format!("a + {offset}"), &format!("q + {at}"), &bytes.to_string()));
+                    at += bytes;
+                }
+                lines.push(format!("q += {at};"));
+                lines
+            }
+            (Block::Fields(fields), _) => {
+                let mut lines = vec![format!("{declare} = {place};")];
+                for (i, (.., n)) in fields.iter().enumerate() {
+                    lines.push(format!("for (int k = 0; k < {n}; ++k) {}", assign(&format!("->f{i}[k]"))));
+                }
+                lines.push("q += 1;".into());
+                lines
+            }
+            (Block::Ragged { elem, lengths, displacements }, style) => {
+                let blocks = self.number(tables[*lengths].len() as i64);
+                let (size, t) = (elem.size(), displacements);
+                let mut lines = vec![format!("for (long b = 0; b < {blocks}; ++b) {{")];
+                if style == Style::Memcpy {
+                    lines.push(format!("  const size_t n = (size_t)t{lengths}[b] * {size};"));
+                    lines.push(format!("  {declare} = {place} + (long)t{t}[b] * {size};"));
+                    lines.push(format!("  {}", copy("a", "q", "n")));
+                } else {
+                    lines.push(format!("  const int n = t{lengths}[b];"));
+                    lines.push(format!("  {declare} = {place} + t{t}[b];"));
+                    lines.push(format!("  for (int k = 0; k < n; ++k) {}", assign("[k]")));
+                }
+                lines.push("  q += n;".into());
+                lines.push("}".into());
+                lines
+            }
+        };
+        for line in lines {
+            let _ = writeln!(self.body, "{indent}{line}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! external32 beside `MPI_Pack_external` and `MPI_Unpack_external` of an MPI library: the same layouts, the same memory, batches in turn.
+//!
+//! The library's calls are made by a program of its own (`external.c`), which waits on the same core while a batch of ours runs, and the other way
+//! round. Bytes first: a direction in which the library's bytes are others than the interpreter's is shown as wrong and not timed.
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine};
+use ddtc::interp::external32;
+use ddtc::kind::{Direction, Operation};
+use ddtc::target::Level;
+
+use crate::compile::host_program;
+use crate::kinds::{layouts, values};
+use crate::measure::{Effort, median};
+
+const PROGRAM: &str = include_str!("external.c");
+
+/// Measures, prints a table and returns the record.
+///
+/// # Errors
+/// Those of commits and of the compiler; bytes of ours that differ from the interpreter's.
+pub(crate) fn run(level: Level, quick: bool, mpicc: &OsStr) -> Result<String, Box<dyn Error>> {
+    let layouts = layouts();
+    let types: Vec<Datatype> = layouts.iter().map(|(_, text)| text.parse()).collect::<ddtc::Result<_>>()?;
+    let folder = ddtc::files::temporary_folder("ddtc-external")?;
+    let measured = measure(level, quick, mpicc, &layouts, &types, &folder);
+    fs::remove_dir_all(&folder)?;
+    measured
+}
+
+fn measure(
+    level: Level,
+    quick: bool,
+    mpicc: &OsStr,
+    layouts: &[(String, String)],
+    types: &[Datatype],
+    folder: &Path,
+) -> Result<String, Box<dyn Error>> {
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let program = host_program(mpicc, types, folder, ("external", PROGRAM))?;
+    let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
+    let mut csv = String::from("layout,direction,payload_bytes,ns,host_ns,host_over_ours\n");
+    println!("external32: ns a call, of the MPI library, its time over ours");
+    for (i, ((name, _), t)) in layouts.iter().zip(types).enumerate() {
+        let applied = engine.commit(t)?.with(Operation::External32)?;
+        let payload = t.size();
+        let mut user = values(t);
+        let (mut stream, fit) = external32::pack(t, 1, &user, 0);
+        let mut wanted = user.clone();
+        fit.and(external32::unpack(t, 1, &stream, &mut wanted, 0))
+            .map_err(|i| format!("{name}: value {i} does not fit"))?;
+        let mut host = Host::start(&program, folder, i, &user, &stream)?;
+        let right = [host.right("packed", &stream)?, host.right("unpacked", &wanted)?];
+        let expected = stream.clone();
+        applied.pack(&user, 0, 1, &mut stream)?;
+        let packed = stream == expected;
+        applied.unpack(&expected, &mut user, 0, 1)?;
+        if !packed || user != wanted {
+            return Err(format!("{name}: bytes differ").into());
+        }
+        for (direction, right) in Direction::BOTH.into_iter().zip(right) {
+            let mut call = || match direction {
+                Direction::Pack => applied.pack(black_box(&user), 0, 1, &mut stream),
+                Direction::Unpack => applied.unpack(black_box(&expected), &mut user, 0, 1),
+            };
+            let mut repeats = 1u32;
+            let mut batch = || -> Result<f64, Box<dyn Error>> {
+                loop {
+                    let start = Instant::now();
+                    for _ in 0..repeats {
+                        call()?;
+                    }
+                    let time = start.elapsed();
+                    if time * 2 >= effort.batch || repeats >= 1 << 24 {
+                        return Ok(time.as_secs_f64() * 1e9 / f64::from(repeats));
+                    }
+                    repeats *= 2;
+                }
+            };
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for _ in 0..effort.rounds {
+                ours.push(batch()?);
+                if right.is_ok() {
+                    theirs.push(host.batch(direction)?);
+                }
+            }
+            let (ours, theirs) = (median(&mut ours), median(&mut theirs));
+            let plain = name.replace(',', "");
+            match right {
+                Ok(()) => {
+                    let ratio = theirs / ours;
+                    println!("{name:26} {:>6} {ours:>12.1} {theirs:>12.1} {ratio:>8.2}", direction.name());
+                    let _ = writeln!(csv, "{plain},{direction},{payload},{ours:.2},{theirs:.2},{ratio:.3}");
+                }
+                Err(what) => {
+                    println!("{name:26} {:>6} {ours:>12.1} {what:>12}", direction.name());
+                    let _ = writeln!(csv, "{plain},{direction},{payload},{ours:.2},{what},");
+                }
+            }
+        }
+    }
+    Ok(csv)
+}
+
+/// The program, on one layout.
+struct Host {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    folder: PathBuf,
+    /// The MPI library's return codes, packing and unpacking.
+    codes: [i32; 2],
+}
+
+impl Host {
+    fn start(
+        program: &Path,
+        folder: &Path,
+        layout: usize,
+        user: &[u8],
+        stream: &[u8],
+    ) -> Result<Host, Box<dyn Error>> {
+        fs::write(folder.join("user"), user)?;
+        fs::write(folder.join("stream"), stream)?;
+        let mut child = Command::new(program)
+            .arg(layout.to_string())
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (to, from) = (child.stdin.take().ok_or("no input")?, child.stdout.take().ok_or("no output")?);
+        let mut host =
+            Host { child, to, from: BufReader::new(from), folder: folder.to_owned(), codes: [0; 2] };
+        let line = host.line()?;
+        let codes: Vec<i32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        host.codes = codes
+            .try_into()
+            .map_err(|_| format!("layout {layout}: the MPI library's program said {line:?}"))?;
+        Ok(host)
+    }
+
+    fn line(&mut self) -> Result<String, Box<dyn Error>> {
+        let mut line = String::new();
+        self.from.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// Whether the call that left `file` succeeded and left `wanted`; else what it did.
+    fn right(&self, file: &str, wanted: &[u8]) -> Result<Result<(), &'static str>, Box<dyn Error>> {
+        let code = self.codes[usize::from(file == "unpacked")];
+        let bytes = fs::read(self.folder.join(file))?;
+        Ok(match (code, bytes == wanted) {
+            (0, true) => Ok(()),
+            (0, false) => Err("wrong bytes"),
+            _ => Err("refused"),
+        })
+    }
+
+    /// Nanoseconds of a call.
+    fn batch(&mut self, direction: Direction) -> Result<f64, Box<dyn Error>> {
+        self.to.write_all(if direction == Direction::Pack { b"p\n" } else { b"u\n" })?;
+        let line = self.line()?;
+        line.parse().map_err(|_| format!("the MPI library's program said {line:?}").into())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Without input it would wait.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

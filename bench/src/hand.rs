@@ -1,0 +1,100 @@
+//! The hand-written loops of a set of layouts, compiled and loaded.
+
+use std::collections::HashMap;
+use std::error::Error;
+
+use ddtc::kind::Direction;
+
+use crate::compile;
+use crate::csource::{self, Style};
+use crate::layouts::Row;
+use crate::native::{HandLoop, Library, Tables};
+
+/// Loops by the name of their layout, one of each style.
+pub(crate) type ByName = HashMap<String, Vec<(Style, HandLoop)>>;
+
+/// Compiles the loops of `rows`: by name, one for each of [`Style::ALL`].
+///
+/// # Errors
+/// If there is no C compiler or it refuses, and if a list of the layouts is wrong.
+pub(crate) fn build(rows: &[Row]) -> Result<ByName, Box<dyn Error>> {
+    let mut source = String::from(csource::PRELUDE);
+    let mut made = Vec::new();
+    for (id, row) in rows.iter().enumerate() {
+        let tables: Vec<Vec<i64>> =
+            row.loops.tables.iter().map(|text| ddtc::corpus::list(text)).collect::<Result<_, _>>()?;
+        let mut functions = Vec::new();
+        for style in Style::ALL {
+            functions.push(Direction::BOTH.map(|direction| {
+                let (text, function) = csource::function(row, &tables, id, style, direction);
+                source.push_str(&text);
+                function
+            }));
+        }
+        made.push((row, tables, functions));
+    }
+    let library = Library::open(&compile::build(&source)?)?;
+    let mut all = HashMap::new();
+    for (row, tables, functions) in made {
+        let mut loops = Vec::new();
+        for (style, [pack, unpack]) in Style::ALL.into_iter().zip(functions) {
+            let symbols = [library.symbol(&pack)?, library.symbol(&unpack)?];
+            let (span, payload) = (row.loops.span(&tables), row.loops.payload(&tables));
+            loops.push((style, HandLoop::new(symbols, Tables::new(&tables)?, span, payload)));
+        }
+        all.insert(row.name.clone(), loops);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use ddtc::engine::{Config, Engine, Mode};
+
+    use super::*;
+    use crate::bytes;
+    use crate::layouts::{self, Sizes};
+    use crate::native::Subject;
+    use crate::result::Column;
+
+    #[test]
+    fn every_hand_loop_moves_the_bytes_of_its_datatype() {
+        let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
+        let rows = layouts::rows(Sizes::Sweep);
+        let mut loops = build(&rows).unwrap();
+        for row in &rows {
+            let entry = row.entry().unwrap();
+            let mut subject = Subject::new(&entry).unwrap();
+            for (style, hand) in loops.remove(&row.name).unwrap() {
+                subject.add_loops(style.column(), hand).unwrap_or_else(|e| panic!("{}: {e}", row.name));
+            }
+            subject.add_engine(Column::Interp, &off).unwrap();
+            bytes::check(&mut subject, Column::Interp).unwrap_or_else(|e| panic!("{}: {e}", row.name));
+        }
+    }
+
+    #[test]
+    fn the_check_of_bytes_finds_a_wrong_order() {
+        let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
+        let mut rows = layouts::rows(Sizes::Corpus);
+        rows.retain(|r| r.name == "NAS_MG_x.S");
+        // The same bytes in another order: span and payload do not tell.
+        rows[0].loops.parts[0].dims.swap(0, 1);
+        let mut subject = Subject::new(&rows[0].entry().unwrap()).unwrap();
+        let (style, hand) = build(&rows).unwrap().remove("NAS_MG_x.S").unwrap().swap_remove(0);
+        subject.add_loops(style.column(), hand).unwrap();
+        subject.add_engine(Column::Interp, &off).unwrap();
+        let fault = bytes::check(&mut subject, Column::Interp).unwrap_err();
+        assert!(fault.starts_with("loop_const pack: packed byte 8 is"), "{fault}");
+    }
+
+    #[test]
+    fn loops_over_other_memory_are_refused() {
+        let mut rows = layouts::rows(Sizes::Corpus);
+        rows.retain(|r| r.name == "vec_8B.S");
+        let mut subject = Subject::new(&rows[0].entry().unwrap()).unwrap();
+        rows[0].loops.parts[0].base = 8;
+        let (style, hand) = build(&rows).unwrap().remove("vec_8B.S").unwrap().swap_remove(0);
+        assert!(subject.add_loops(style.column(), hand).is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! Instructions of one call, counted by callgrind: figures that do not vary from run to run.
+//!
+//! The program starts itself under valgrind twice per direction, with few and with many calls of a kernel; what the calls
+//! cost is the difference. Valgrind knows no AVX-512, so the level is AVX2 at most.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+
+use ddtc::engine::{Config, Engine};
+use ddtc::kind::Direction;
+use ddtc::target::Level;
+
+use crate::layouts::{self, Sizes};
+use crate::native::Subject;
+use crate::result::Column;
+
+/// The kernels that are counted: one of each family of code.
+const LAYOUTS: [&str; 8] = [
+    "NAS_LU_x.S",
+    "WRF_x_vec.S",
+    "FFT2D_scatter.S",
+    "vec_8B.S",
+    "vec_64B.S",
+    "idxblk_8B.S",
+    "indexed_1to8.S",
+    "struct_i_d_f3.S",
+];
+
+const FEW: u32 = 1;
+const MANY: u32 = 201;
+
+/// Calls the kernel of `name` in `direction` so many times, and nothing else. The part that runs under valgrind.
+///
+/// # Errors
+/// An unknown name; those of the commit.
+pub(crate) fn call(name: &str, direction: Direction, calls: u32, level: Level) -> Result<(), Box<dyn Error>> {
+    let row = layouts::rows(Sizes::Corpus).into_iter().find(|r| r.name == name).ok_or("no such layout")?;
+    let mut subject = Subject::new(&row.entry()?)?;
+    let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
+    subject.add_engine(Column::Compiled, &engine)?;
+    subject.run(0, direction, calls);
+    Ok(())
+}
+
+/// Counts all of them, prints a table and returns the record.
+///
+/// # Errors
+/// If valgrind cannot be run; says what to do.
+pub(crate) fn run(level: Level) -> Result<String, Box<dyn Error>> {
+    let level = if level.includes(Level::Avx2) { Level::Avx2 } else { level };
+    println!("{:18} {:>12} {:>12}   instructions of one call, level {level}", "layout", "pack", "unpack");
+    let mut csv = String::from("name,level,pack_instructions,unpack_instructions\n");
+    for name in LAYOUTS {
+        let mut counts = [0; 2];
+        for direction in Direction::BOTH {
+            let few = total(name, direction, FEW, level)?;
+            let many = total(name, direction, MANY, level)?;
+            counts[direction as usize] = many.saturating_sub(few) / u64::from(MANY - FEW);
+        }
+        let [pack, unpack] = counts;
+        println!("{name:18} {pack:>12} {unpack:>12}");
+        let _ = writeln!(csv, "{name},{level},{pack},{unpack}");
+    }
+    Ok(csv)
+}
+
+/// Instructions of a whole process that calls `calls` times.
+fn total(name: &str, direction: Direction, calls: u32, level: Level) -> Result<u64, Box<dyn Error>> {
+    let program = std::env::current_exe()?;
+    // Code slots are reused: valgrind must look for changed code everywhere.
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--smc-check=all", "--callgrind-out-file=/dev/null"]);
+    command.arg(program).args(["bench", "--level", level.name(), name]);
+    command.args(["--calls", &calls.to_string(), "--calls-of", direction.name()]);
+    let output = command.stdin(Stdio::null()).output().map_err(|e| {
+        format!("valgrind cannot be run ({e}): install it (Debian, Ubuntu: apt-get install valgrind)")
+    })?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let collected =
+        text.lines().find_map(|l| l.split_once("Collected :")?.1.split_whitespace().next()?.parse().ok());
+    collected.filter(|_| output.status.success()).ok_or_else(|| format!("valgrind failed:\n{text}").into())
+}

@@ -1,0 +1,437 @@
+//! `ddtc bench`: compiled code against the walker, the interpreter, hand-written C loops and memcpy.
+//!
+//! Per layout and size, interleaved in one process that is pinned to a core, medians of batches; every variant's bytes are
+//! checked against the interpreter first. What is timed by hand-written loops is described in `csource.rs`.
+#![deny(unsafe_code)]
+
+mod bound;
+mod break_even;
+mod bytes;
+mod commit;
+mod compile;
+mod csource;
+mod direct;
+mod external;
+mod growth;
+mod hand;
+mod huge;
+mod instructions;
+mod kinds;
+mod layouts;
+mod loops;
+pub mod machine;
+mod measure;
+mod mpi_source;
+mod native;
+mod pieces;
+mod reductions;
+mod result;
+mod segments;
+mod svg;
+mod table;
+mod wire;
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ddtc::corpus::{self, CorpusEntry, Size};
+use ddtc::datatype::Named;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::kind::Direction;
+use ddtc::target::Level;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use bound::{Footprint, Roof};
+use csource::Style;
+use layouts::{Row, Sizes};
+use machine::Machine;
+use measure::Effort;
+use native::{HandLoop, Subject};
+use result::{Column, Measured, Times};
+
+pub use table::bytes as bytes_in_words;
+
+/// Arguments of `ddtc bench`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc bench --quick                    all layouts, a look\n  \
+    ddtc bench WRF_x_vec vec_8B.L         some layouts\n  \
+    ddtc bench 'vector(100, 3, 7, int)'   a type of your own (no hand-written loop)\n  \
+    ddtc bench --runs 5 --record          medians of five runs, recorded below benches/record\n  \
+    ddtc bench --segments --mpicc mpicc   lists of segments, beside MPICH's own\n  \
+    ddtc bench --break-even --mpicc mpicc when compiling pays under this MPI library")]
+pub struct Args {
+    /// Layouts: a name, a name without its size, a part of names, or a datatype in text notation; all if none is given
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Few and short batches: checks the bytes of everything and gives rough figures in less than a minute
+    #[arg(long)]
+    quick: bool,
+    /// Also measure a size between S and L of each layout
+    #[arg(long, conflicts_with = "corpus")]
+    sweep: bool,
+    /// Repeat everything and take medians of the figures
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    runs: u32,
+    /// CPU level of compiled code: baseline, avx2, avx512 or neon [default: DDTC_TARGET, or the highest of this machine]
+    #[arg(long)]
+    level: Option<Level>,
+    /// Measure the entries of a corpus file instead of the application layouts
+    #[arg(long, value_name = "FILE")]
+    corpus: Option<PathBuf>,
+    /// Measure the latency of commits instead of pack and unpack
+    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg"])]
+    commit: bool,
+    /// Measure what commits take as datatypes grow: time and memory an argument
+    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
+    growth: bool,
+    /// Measure external32 beside the native pack of the same layout and beside memcpy; beside an MPI library's own if --mpicc is given; reductions
+    /// beside C loops
+    #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
+    kinds: bool,
+    /// Measure wire forms out and in, comparisons of signatures, and elements of messages cut short
+    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth"])]
+    wire: bool,
+    /// Measure packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, against the whole message
+    #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "growth"])]
+    pieces: bool,
+    /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
+    #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
+    huge: bool,
+    /// Measure how fast segments are counted, found and listed, and under an MPICH its own if --mpicc is given
+    #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
+    segments: bool,
+    /// Count after how many packs a commit under the preload library pays, against the bare MPI library's own packing
+    #[arg(long, group = "host", conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
+    break_even: bool,
+    /// The MPI library's compiler, for --break-even [default there: mpicc], --segments and --kinds
+    #[arg(long, requires = "host")]
+    mpicc: Option<OsString>,
+    /// The preload library for --break-even, if it is not next to this program or in ../lib
+    #[arg(long, value_name = "FILE", requires = "break_even")]
+    library: Option<PathBuf>,
+    /// Count instructions per call of a handful of kernels under valgrind instead of measuring time
+    #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit"])]
+    instructions: bool,
+    /// Only write layouts.h into this folder: the layouts by MPI calls and as loops in C, for programs that measure an MPI library
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["names", "sweep", "corpus", "svg", "csv", "record"])]
+    mpi_source: Option<PathBuf>,
+    /// Write figures as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Draw bandwidth over payload and a heat map of ratios
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write CSV and SVG below benches/record/<machine>/ as <date>-<commit>; run in the source tree
+    #[arg(long)]
+    record: bool,
+    /// Only time the first commit of this process (used by --commit, which starts processes for it)
+    #[arg(long, hide = true)]
+    first_commit: bool,
+    /// Only call the kernel of the one layout so many times (used by --instructions, which starts processes for it)
+    #[arg(long, hide = true, value_name = "N")]
+    calls: Option<u32>,
+    /// The direction of --calls
+    #[arg(long, hide = true, default_value = "pack")]
+    calls_of: String,
+    /// How one process of --break-even is launched, after `--`, where the MPI library needs a launcher
+    #[arg(last = true, requires = "break_even")]
+    launch: Vec<OsString>,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// Unknown names, no C compiler, bytes that differ, files that cannot be written.
+pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let level = Level::asked(args.level)?;
+    if args.first_commit {
+        println!("{}", commit::first(level)?.as_nanos());
+        return Ok(());
+    }
+    if let (Some(calls), [name]) = (args.calls, args.names.as_slice()) {
+        let direction = if args.calls_of == "unpack" { Direction::Unpack } else { Direction::Pack };
+        return instructions::call(name, direction, calls, level);
+    }
+    if let Some(folder) = &args.mpi_source {
+        let path = folder.join("layouts.h");
+        let text = mpi_source::with_loops(&layouts::rows(Sizes::Corpus))?;
+        return Ok(fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?);
+    }
+    if args.record && !Path::new("benches/record").is_dir() {
+        return Err("there is no directory benches/record here: run --record in the source tree".into());
+    }
+    let machine = Machine::read(if args.huge { None } else { native::pin() });
+    println!("machine: {machine}; level {level}");
+    if cfg!(debug_assertions) {
+        eprintln!("note: this is a debug build, its figures mean nothing; bytes are checked all the same");
+    }
+    if args.commit {
+        let text = commit::run(level, args.quick)?;
+        return write(args, &machine, "-commit", &text, None);
+    }
+    if args.growth {
+        let text = growth::run()?;
+        return write(args, &machine, "-growth", &text, None);
+    }
+    if args.wire {
+        let text = wire::run(args.quick)?;
+        return write(args, &machine, "-wire", &text, None);
+    }
+    if args.segments {
+        let text = segments::run(args.mpicc.as_deref(), args.quick)?;
+        let text = format!("# {machine}\n# {} {}\n{text}", machine::today(), machine::commit());
+        return write(args, &machine, "-segments", &text, None);
+    }
+    if args.huge {
+        let text = huge::run(level, args.quick)?;
+        return write(args, &machine, "-huge", &text, None);
+    }
+    if args.instructions {
+        let text = instructions::run(level)?;
+        return write(args, &machine, "-instructions", &text, None);
+    }
+    let tasks = select(args)?;
+    if args.kinds {
+        if let Some(mpicc) = &args.mpicc {
+            let text = external::run(level, args.quick, mpicc)?;
+            return write(args, &machine, "-external32", &text, None);
+        }
+        let text = kinds::run(level, args.quick)?;
+        write(args, &machine, "-kinds", &text, None)?;
+        let text = direct::run(level, args.quick)?;
+        write(args, &machine, "-direct", &text, None)?;
+        let text = reductions::run(level, args.quick)?;
+        return write(args, &machine, "-reductions", &text, None);
+    }
+    if args.pieces {
+        let text = pieces::run(tasks.iter().map(|t| &t.entry), level, args.quick)?;
+        return write(args, &machine, "-pieces", &text, None);
+    }
+    if args.break_even {
+        return even(args, &machine, level, &tasks);
+    }
+    let bench = Bench::new(&tasks, args, level);
+    let mut runs = Vec::new();
+    for run in 0..args.runs {
+        runs.push(bench.all(&tasks, run == 0)?);
+    }
+    let rows = result::median_of_runs(runs);
+    print!("{}{}", table::table(&rows), table::summary(&rows));
+    let what = format!("{} run(s){}; level {level}", args.runs, if args.quick { ", quick" } else { "" });
+    let comments = [machine.to_string(), what, format!("{} {}", machine::today(), machine::commit())];
+    let picture = (args.svg.is_some() || args.record).then(|| svg::picture(&machine.to_string(), &rows));
+    write(args, &machine, "", &table::csv(&comments, &rows), picture.as_deref())
+}
+
+/// `--break-even`.
+fn even(args: &Args, machine: &Machine, level: Level, tasks: &[Task]) -> Result<(), Box<dyn Error>> {
+    let entries: Vec<CorpusEntry> = tasks.iter().map(|t| t.entry.clone()).collect();
+    let setting = break_even::Setting {
+        mpicc: args.mpicc.clone().unwrap_or_else(|| "mpicc".into()),
+        library: ddtc_hosts::library::find(args.library.as_deref())?,
+        launch: args.launch.clone(),
+        level,
+        runs: args.runs,
+        quick: args.quick,
+    };
+    let break_even::Record { version, host, csv } = break_even::run(&entries, &setting)?;
+    let what =
+        format!("{version}; {} run(s){}; level {level}", args.runs, if args.quick { ", quick" } else { "" });
+    let csv = format!("# {machine}\n# {what}\n# {} {}\n{csv}", machine::today(), machine::commit());
+    write(args, machine, &format!("-break-even-{host}"), &csv, None)
+}
+
+/// Writes the files that the arguments ask for.
+fn write(
+    args: &Args,
+    machine: &Machine,
+    suffix: &str,
+    csv: &str,
+    svg: Option<&str>,
+) -> Result<(), Box<dyn Error>> {
+    let mut files = Vec::new();
+    if let Some(path) = &args.csv {
+        files.push((path.clone(), csv));
+    }
+    if let (Some(path), Some(svg)) = (&args.svg, svg) {
+        files.push((path.clone(), svg));
+    }
+    if args.record {
+        let directory = Path::new("benches/record").join(machine.slug());
+        fs::create_dir_all(&directory)?;
+        let stem = format!("{}-{}{suffix}", machine::today(), machine::commit().replace('+', "-changed"));
+        files.push((directory.join(format!("{stem}.csv")), csv));
+        if let Some(svg) = svg {
+            files.push((directory.join(format!("{stem}.svg")), svg));
+        }
+    }
+    for (path, text) in files {
+        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// A layout to be measured; with its loops if somebody wrote them.
+struct Task {
+    entry: CorpusEntry,
+    row: Option<Row>,
+}
+
+fn select(args: &Args) -> Result<Vec<Task>, Box<dyn Error>> {
+    let all: Vec<Task> = match &args.corpus {
+        Some(path) => {
+            let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let entries = corpus::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+            entries.into_iter().map(|entry| Task { entry, row: None }).collect()
+        }
+        None => {
+            let rows = layouts::rows(if args.sweep { Sizes::Sweep } else { Sizes::Corpus });
+            let task = |row: Row| Ok(Task { entry: row.entry()?, row: Some(row) });
+            rows.into_iter().map(task).collect::<ddtc::Result<_>>()?
+        }
+    };
+    if args.names.is_empty() {
+        return Ok(all);
+    }
+    let mut wanted = vec![false; all.len()];
+    let mut own = Vec::new();
+    for name in &args.names {
+        if name.contains('(') || Named::from_name(name).is_some() {
+            own.push(Task { entry: own_type(name)?, row: None });
+            continue;
+        }
+        let exact = |t: &Task| t.entry.name == *name || t.entry.family() == name;
+        let part = |t: &Task| t.entry.name.contains(name.as_str());
+        let matches: Vec<usize> = if all.iter().any(exact) {
+            (0..all.len()).filter(|&i| exact(&all[i])).collect()
+        } else {
+            (0..all.len()).filter(|&i| part(&all[i])).collect()
+        };
+        if matches.is_empty() {
+            return Err(format!("no layout is called '{name}': `ddtc corpus` lists them").into());
+        }
+        matches.into_iter().for_each(|i| wanted[i] = true);
+    }
+    let mut keep = wanted.into_iter();
+    let mut tasks: Vec<Task> = all.into_iter().filter(|_| keep.next() == Some(true)).collect();
+    tasks.append(&mut own);
+    Ok(tasks)
+}
+
+/// An entry for a datatype from the command line.
+fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
+    let datatype = corpus::datatype(text)?;
+    let name: String = text.chars().take(40).collect();
+    let (text, comment) = (text.to_owned(), String::new());
+    Ok(CorpusEntry {
+        name,
+        size: Size::Other,
+        text,
+        datatype,
+        count: 1,
+        comment,
+        bounds: None,
+        expected: None,
+    })
+}
+
+/// What all measurements share.
+struct Bench {
+    effort: Effort,
+    level: Level,
+    roof: Roof,
+}
+
+impl Bench {
+    fn new(tasks: &[Task], args: &Args, level: Level) -> Bench {
+        let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+        let footprint = |t: &Task| {
+            Subject::fits(&t.entry).map_or(0, |((low, high), payload)| (high - low) as u64 + payload as u64)
+        };
+        let largest = tasks.iter().map(footprint).max().unwrap_or(0);
+        Bench { effort, level, roof: Roof::measure(effort, largest) }
+    }
+
+    /// Measures all tasks once; checks bytes in the first run.
+    fn all(&self, tasks: &[Task], check: bool) -> Result<Vec<Measured>, Box<dyn Error>> {
+        let bar = ProgressBar::new(tasks.len() as u64 + 1);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
+        bar.set_message("cc");
+        let rows: Vec<Row> = tasks.iter().filter_map(|t| t.row.clone()).collect();
+        let mut loops = hand::build(&rows)?;
+        bar.inc(1);
+        let mut measured = Vec::new();
+        for task in tasks {
+            bar.set_message(task.entry.name.clone());
+            let hand = loops.remove(&task.entry.name).unwrap_or_default();
+            bar.inc(1);
+            if let (Err(reason), None) = (Subject::fits(&task.entry), &task.row) {
+                if check {
+                    bar.suspend(|| println!("{} is not measured: {reason}", task.entry.name));
+                }
+                continue;
+            }
+            let row = self.one(&task.entry, hand, check);
+            measured.push(row.map_err(|e| format!("{}: {e}", task.entry.name))?);
+        }
+        bar.finish_and_clear();
+        Ok(measured)
+    }
+
+    fn one(
+        &self,
+        entry: &CorpusEntry,
+        hand: Vec<(Style, HandLoop)>,
+        check: bool,
+    ) -> Result<Measured, Box<dyn Error>> {
+        let engines = Engines::new(self.level);
+        let mut subject = Subject::new(entry)?;
+        let schedule = subject.add_engine(Column::Compiled, &engines.compiled)?;
+        subject.add_engine(Column::Walk, &engines.walk)?;
+        subject.add_engine(Column::Interp, &engines.off)?;
+        for (style, hand) in hand {
+            subject.add_loops(style.column(), hand)?;
+        }
+        subject.add_memcpy();
+        if engines.compiled.counters().fallbacks > 0 {
+            return Err("fallback to the walker: the compile failed".into());
+        }
+        if check {
+            bytes::check(&mut subject, Column::Interp)?;
+        }
+        // The interpreter is slow and is no rival: at small sizes it shows what interpreting costs.
+        let columns = subject.columns();
+        let timed: Vec<usize> =
+            (0..columns.len()).filter(|&v| columns[v] != Column::Interp || entry.size == Size::S).collect();
+        let mut times = [Times::default(), Times::default()];
+        let footprint = Footprint::of(entry, Subject::fits(entry)?.0)?;
+        for direction in Direction::BOTH {
+            let medians =
+                measure::interleaved(timed.len(), self.effort, |i, n| subject.run(timed[i], direction, n));
+            for (&v, nanoseconds) in timed.iter().zip(medians) {
+                times[direction as usize].set(columns[v], nanoseconds);
+            }
+            times[direction as usize].set(Column::Bound, self.roof.bound(&footprint, direction));
+        }
+        let commit = Some(commit::one(&entry.datatype, self.level, self.effort.commits)?.as_secs_f64() * 1e6);
+        Ok(Measured { name: entry.name.clone(), payload: subject.payload() as u64, schedule, commit, times })
+    }
+}
+
+/// The engines whose columns are measured.
+struct Engines {
+    compiled: Engine,
+    walk: Engine,
+    off: Engine,
+}
+
+impl Engines {
+    fn new(level: Level) -> Engines {
+        let engine = |mode| Engine::new(Config { mode, level, both_directions: true, ..Config::default() });
+        Engines { compiled: engine(Mode::Commit), walk: engine(Mode::Interpret), off: engine(Mode::Off) }
+    }
+}

@@ -1,0 +1,190 @@
+//! Packing in pieces: how near ranges of the packed stream, in order and shuffled, come to the speed of the whole message.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use ddtc::committed::Committed;
+use ddtc::corpus::CorpusEntry;
+use ddtc::engine::{Config, Engine};
+use ddtc::fuzzing::Choices;
+use ddtc::kind::Direction;
+use ddtc::target::Level;
+
+use crate::bound::lines_by_pieces;
+use crate::measure::{Effort, geometric_mean, interleaved};
+use crate::native::Subject;
+
+/// Bytes of a piece.
+const PIECES: [usize; 2] = [64 << 10, 4 << 10];
+
+/// Buffers for all instances of one type, and how to move them.
+struct Buffers {
+    committed: Committed,
+    count: u64,
+    /// Index in `user` of displacement 0.
+    origin: usize,
+    user: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+impl Buffers {
+    fn whole(&mut self, direction: Direction) -> ddtc::Result<()> {
+        let Buffers { committed, count, origin, user, packed } = self;
+        match direction {
+            Direction::Pack => committed.pack(user, *origin, *count, packed).map(drop),
+            Direction::Unpack => committed.unpack(packed, user, *origin, *count).map(drop),
+        }
+    }
+
+    fn pieces(&mut self, direction: Direction, piece: usize, starts: &[usize]) -> ddtc::Result<()> {
+        let Buffers { committed, count, origin, user, packed } = self;
+        for &start in starts {
+            let end = (start + piece).min(packed.len());
+            let (stream, offset) = (&mut packed[start..end], start as u64);
+            match direction {
+                Direction::Pack => committed.pack_range(user, *origin, *count, offset, stream)?,
+                Direction::Unpack => committed.unpack_range(stream, user, *origin, *count, offset)?,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Where pieces of `piece` bytes start, in order or not.
+fn starts(len: usize, piece: usize, shuffled: bool) -> Vec<usize> {
+    let mut starts: Vec<usize> = (0..len).step_by(piece).collect();
+    if shuffled {
+        let mut c = Choices::from_seed(len as u64);
+        for i in (1..starts.len()).rev() {
+            starts.swap(i, c.below(i as u64 + 1) as usize);
+        }
+    }
+    starts
+}
+
+/// Measures `entries` of at least two pieces, prints a table and returns the record: bandwidth of pieces over that of the whole.
+///
+/// # Errors
+/// Those of commits; bytes that differ from those of the whole message.
+pub(crate) fn run<'e>(
+    entries: impl Iterator<Item = &'e CorpusEntry>,
+    level: Level,
+    quick: bool,
+) -> Result<String, Box<dyn Error>> {
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
+    let ways: Vec<(usize, bool)> = PIECES.iter().flat_map(|&p| [(p, false), (p, true)]).collect();
+    let mut csv = String::from(
+        "layout,direction,payload_bytes,piece_bytes,order,of_whole,added_ns_per_piece,of_lines\n",
+    );
+    println!("bandwidth of pieces over that of the whole message (nanoseconds that a piece adds)");
+    println!(
+        "of a transpose [the part of it that the lines which the pieces touch leave, if none stays cached]"
+    );
+    print!("{:22} {:>6} {:>9}", "layout", "", "payload");
+    ways.iter().for_each(|(p, s)| {
+        print!(" {:>16}", format!("{} KiB{}", p >> 10, if *s { ", shuffled" } else { "" }))
+    });
+    println!();
+    let mut all: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
+    let mut bounded = all.clone();
+    for entry in entries {
+        let Ok(((low, high), payload)) = Subject::fits(entry) else { continue };
+        if payload < 2 * PIECES[1] {
+            continue;
+        }
+        let low = low.min(0);
+        let mut b = Buffers {
+            committed: engine.commit(&entry.datatype)?,
+            count: entry.count,
+            origin: -low as usize,
+            user: (0..(high.max(0) - low) as usize).map(|i| (i / 61 * 7) as u8).collect(),
+            packed: vec![0; payload],
+        };
+        b.whole(Direction::Pack)?;
+        let expected = b.packed.clone();
+        let before = b.user.clone();
+        // The user side's lines, and the payload on the packed side.
+        let travels = |piece| Ok::<_, ddtc::Error>((lines_by_pieces(entry, piece)? + payload as u64) as f64);
+        let whole = travels(payload)?;
+        let left: Vec<f64> =
+            ways.iter().map(|&(piece, _)| Ok(whole / travels(piece)?)).collect::<ddtc::Result<_>>()?;
+        for direction in Direction::BOTH {
+            let transposed = b.committed.schedule(direction).contains("transpose");
+            let mut failed = None;
+            let orders: Vec<Vec<usize>> = ways.iter().map(|&(p, s)| starts(payload, p, s)).collect();
+            for (&(piece, _), starts) in ways.iter().zip(&orders) {
+                // Often enough for what is compiled on demand.
+                for _ in 0..(1 << 20 >> payload.ilog2().min(20)) + 2 {
+                    match direction {
+                        Direction::Pack => b.packed.fill(0),
+                        Direction::Unpack => b.user.fill(0),
+                    }
+                    b.pieces(direction, piece, starts)?;
+                    if direction == Direction::Unpack {
+                        b.packed.fill(0);
+                        b.whole(Direction::Pack)?;
+                    }
+                    if b.packed != expected {
+                        return Err(format!(
+                            "{}: {direction} by pieces of {piece}: bytes differ",
+                            entry.name
+                        )
+                        .into());
+                    }
+                }
+            }
+            b.user.clone_from(&before);
+            let times = interleaved(ways.len() + 1, effort, |v, times| {
+                for _ in 0..times {
+                    let done = match v.checked_sub(1) {
+                        None => b.whole(direction),
+                        Some(way) => b.pieces(direction, ways[way].0, &orders[way]),
+                    };
+                    failed = done.err().or(failed.take());
+                }
+            });
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+            print!("{:22} {:>6} {payload:>9}", entry.name, direction.name());
+            for (way, &(piece, shuffled)) in ways.iter().enumerate() {
+                let (ratio, n) = (times[0] / times[way + 1], orders[way].len());
+                let added = (times[way + 1] - times[0]) / n as f64;
+                let bound = if transposed { format!(" [{:.2}]", left[way]) } else { String::new() };
+                print!(" {:>16}", format!("{ratio:.2} ({added:.0}){bound}"));
+                if payload >= 1 << 20 {
+                    let (means, value) =
+                        if transposed { (&mut bounded, ratio / left[way]) } else { (&mut all, ratio) };
+                    means[way].push(value);
+                }
+                let order = if shuffled { "shuffled" } else { "in order" };
+                let _ = writeln!(
+                    csv,
+                    "{},{direction},{payload},{piece},{order},{ratio:.3},{added:.1},{:.3}",
+                    entry.name, left[way]
+                );
+            }
+            println!();
+        }
+    }
+    for (name, means) in [("mean, 1 MiB, others", all), ("mean, transp./lines", bounded)] {
+        print!("{name:22} {:>6} {:>9}", "", "");
+        means.into_iter().for_each(|ratios| print!(" {:>16.2}", geometric_mean(ratios)));
+        println!();
+    }
+    Ok(csv)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_comes_once() {
+        let mut some = starts(100, 7, true);
+        assert_ne!(some, starts(100, 7, false));
+        some.sort_unstable();
+        assert_eq!(some, starts(100, 7, false));
+    }
+}

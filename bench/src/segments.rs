@@ -1,0 +1,294 @@
+//! Segments: how many a second are listed, what counting them costs once a type is committed, and what starting anywhere does; beside
+//! them, in the same run, `MPIX_Type_iov_len` and `MPIX_Type_iov` of an MPICH.
+//!
+//! What is timed of the MPI library is described in `segments.c`. It runs before and after the rows of its layout, and the better figure counts.
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use ddtc::committed::Committed;
+use ddtc::corpus;
+use ddtc::datatype::{Datatype, Named};
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::fuzzing::Choices;
+use ddtc::segments::{Segment, Segments};
+
+use crate::compile::host_program;
+use crate::measure::{Effort, interleaved, median};
+
+const PROGRAM: &str = include_str!("segments.c");
+
+/// Segments of the arrays that lists are written into.
+const ARRAY: usize = 1024;
+/// Segments that are asked for, one after the other, at places of their own.
+const PLACES: usize = 1024;
+
+/// Most segments of a layout that are listed.
+const MOST: u64 = 1 << 20;
+
+/// Name and text; one instance of each.
+const LAYOUTS: [(&str, &str); 12] = [
+    ("vector", "vector(1000000, 1, 2, double)"),
+    ("table", "indexed_block(2, @sum(@uniform(100000, 3, 9, 1)), int)"),
+    (
+        "blocks",
+        "indexed(@uniform(100000, 1, 8, 2), @sum(@uniform(100000, 1, 8, 2), @uniform(100000, 1, 5, 3)), double)",
+    ),
+    ("structs", "contiguous(100000, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))"),
+    ("structs that touch", "contiguous(100000, struct([1, 1], [0, 8], [int, double]))"),
+    ("two loops", "hvector(1000, 1, 65536, vector(100, 1, 3, double))"),
+    (
+        "four loops",
+        "hvector(10, 1, 100000000, hvector(10, 1, 1000000, hvector(10, 1, 10000, vector(100, 1, 3, double))))",
+    ),
+    ("table of 1000 rows", "indexed_block(1, @sum(@uniform(1000, 2, 9, 4)), double)"),
+    (
+        "table of structs",
+        "hindexed_block(1, @scale(@sum(@uniform(10000, 4, 20, 5)), 8), struct([1, 1, 3], [0, 8, 20], [int, double, float]))",
+    ),
+    ("inside of a cube", "subarray([256, 256, 256], [254, 254, 254], [1, 1, 1], C, double)"),
+    ("2^40 bytes", "hvector(1048576, 1, 2147483648, vector(131072, 1, 2, double))"),
+    ("2^40 leaves", "@dag(40)"),
+];
+
+/// What is measured of a layout, in nanoseconds.
+struct Row {
+    segments: u64,
+    /// The first count after a commit, and a later one.
+    first: f64,
+    count: f64,
+    /// A segment of a list, into arrays, and by a cursor.
+    list: f64,
+    cursor: f64,
+    /// One segment from its index, and the index of a packed byte, anywhere.
+    at: f64,
+    find: f64,
+}
+
+/// The same of the MPI library: count, a segment of a list, one segment in the middle.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    segments: u64,
+    count: f64,
+    list: f64,
+    at: f64,
+}
+
+/// Measures all layouts, those of the MPI library too if its compiler is given; prints a table and returns the record.
+///
+/// # Errors
+/// Those of commits and of the compiler; a list that does not have the datatype's bytes.
+pub(crate) fn run(mpicc: Option<&OsStr>, quick: bool) -> Result<String, Box<dyn Error>> {
+    let types = layouts()?;
+    let folder = ddtc::files::temporary_folder("ddtc-segments")?;
+    let measured = measure(&types, mpicc, quick, &folder);
+    fs::remove_dir_all(&folder)?;
+    measured
+}
+
+/// [`LAYOUTS`], and a DAG of a node a level that unfolds to 2^40.
+fn layouts() -> ddtc::Result<Vec<(&'static str, Datatype)>> {
+    let mut all: Vec<(&str, Datatype)> = LAYOUTS
+        .iter()
+        .map(|(name, text)| Ok((*name, corpus::datatype(text)?)))
+        .collect::<ddtc::Result<_>>()?;
+    // No two distances make one loop.
+    let nested = (0..40).try_fold(Datatype::named(Named::Int), |t, level| {
+        Datatype::hvector(2, 1, t.extent() + 1 + level % 3, &t)
+    })?;
+    all.push(("40 loops", nested));
+    Ok(all)
+}
+
+fn measure(
+    types: &[(&'static str, Datatype)],
+    mpicc: Option<&OsStr>,
+    quick: bool,
+    folder: &Path,
+) -> Result<String, Box<dyn Error>> {
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let program = |mpicc| host_program(mpicc, types.iter().map(|(_, t)| t), folder, ("segments", PROGRAM));
+    let program = mpicc.map(program).transpose()?;
+    let mut csv = String::from(
+        "layout,segments,first_count_ns,count_ns,list_ns,cursor_ns,at_ns,find_ns,host_segments,host_count_ns,host_list_ns,host_at_ns\n",
+    );
+    println!("segments; the MPI library's own behind the bar");
+    println!(
+        "{:18} {:>14} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6} | {:>14} {:>12} {:>9} {:>12}",
+        "layout",
+        "segments",
+        "1st count",
+        "count",
+        "list",
+        "cursor",
+        "at",
+        "find",
+        "segments",
+        "count",
+        "list",
+        "at"
+    );
+    println!(
+        "{:18} {:>14} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6} | {:>14} {:>12} {:>9} {:>12}",
+        "", "", "ns", "ns", "10^6/s", "10^6/s", "ns", "ns", "", "ns", "10^6/s", "ns"
+    );
+    for (i, (name, t)) in types.iter().enumerate() {
+        let host = |program: &PathBuf| run_host(program, i);
+        let before = program.as_ref().map(host);
+        let r = row(t, effort)?;
+        let after = program.as_ref().map(host);
+        print!(
+            "{name:18} {:>14} {:>8.0} {:>8.1} {:>8.0} {:>8.0} {:>6.0} {:>6.0} |",
+            r.segments,
+            r.first,
+            r.count,
+            1e3 / r.list,
+            1e3 / r.cursor,
+            r.at,
+            r.find
+        );
+        let _ = write!(
+            csv,
+            "{name},{},{:.0},{:.2},{:.3},{:.3},{:.1},{:.1}",
+            r.segments, r.first, r.count, r.list, r.cursor, r.at, r.find
+        );
+        match before.zip(after).map(|(before, after)| Ok::<_, Box<dyn Error>>((before?, after?))) {
+            None => {
+                println!();
+                csv += ",,,,\n";
+            }
+            Some(Err(error)) => {
+                println!(" {error}");
+                csv += ",failed,,,\n";
+            }
+            Some(Ok((a, b))) => {
+                let host =
+                    Host { count: a.count.min(b.count), list: a.list.min(b.list), at: a.at.min(b.at), ..a };
+                println!(
+                    " {:>14} {:>12.0} {:>9.2} {:>12.0}",
+                    host.segments,
+                    host.count,
+                    1e3 / host.list,
+                    host.at
+                );
+                let _ = writeln!(csv, ",{},{:.1},{:.3},{:.1}", host.segments, host.count, host.list, host.at);
+            }
+        }
+    }
+    Ok(csv)
+}
+
+/// Measures one layout.
+fn row(t: &Datatype, effort: Effort) -> Result<Row, Box<dyn Error>> {
+    let config = || Config { mode: Mode::Interpret, ..Config::default() };
+    let mut first = Vec::new();
+    for _ in 0..effort.rounds {
+        let committed = Engine::new(config()).commit(t)?;
+        let start = Instant::now();
+        std::hint::black_box(committed.segments(1)?.len());
+        first.push(start.elapsed().as_secs_f64() * 1e9);
+    }
+    let committed = Engine::new(config()).commit(t)?;
+    let segments = committed.segments(1)?;
+    let (len, bytes) = (segments.len(), segments.bytes());
+    let listed = len.min(MOST);
+    let from = (len - listed) / 2;
+    let mut c = Choices::from_seed(1);
+    let (mut indices, mut offsets) = (Vec::new(), Vec::new());
+    for _ in 0..PLACES {
+        indices.push(c.below(len));
+        offsets.push(c.below(bytes));
+    }
+    let mut array = [Segment::default(); ARRAY];
+    let mut sum = 0;
+    list(&segments, from, listed, &mut array, |some| sum += some.iter().map(|s| s.len).sum::<u64>())?;
+    let by_cursor =
+        segments.cursor(from).take(listed as usize).try_fold(0, |sum, s| s.map(|s| sum + s.len))?;
+    let expected = segments.start(from + listed)? - segments.start(from)?;
+    if sum != expected || by_cursor != expected {
+        return Err(format!("lists of {sum} and {by_cursor} bytes, not {expected}").into());
+    }
+    let mut failed = None;
+    let times = interleaved(5, effort, |variant, times| {
+        for _ in 0..times {
+            let done = match variant {
+                0 => list(&segments, from, listed, &mut array, |some| _ = std::hint::black_box(some))
+                    .map(|()| 0),
+                1 => segments
+                    .cursor(from)
+                    .take(listed as usize)
+                    .try_fold(0, |sum, s| s.map(|s| sum + s.len as usize)),
+                2 => indices.iter().try_fold(0, |sum, &i| Ok(sum + segments.fill(i, &mut array[..1])?)),
+                3 => offsets.iter().try_fold(0, |sum, &b| Ok(sum + segments.find(b)?.0 as usize)),
+                _ => count(&committed).map(|n| n as usize),
+            };
+            match done {
+                Ok(sum) => drop(std::hint::black_box(sum)),
+                Err(error) => failed = Some(error),
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let (listed, places) = (listed as f64, PLACES as f64);
+    Ok(Row {
+        segments: len,
+        first: median(&mut first),
+        count: times[4] / places,
+        list: times[0] / listed,
+        cursor: times[1] / listed,
+        at: times[2] / places,
+        find: times[3] / places,
+    })
+}
+
+/// Lists `n` segments from `from` on, array by array.
+fn list(
+    segments: &Segments<'_>,
+    from: u64,
+    n: u64,
+    array: &mut [Segment],
+    mut each: impl FnMut(&[Segment]),
+) -> ddtc::Result<()> {
+    let mut at = from;
+    while at < from + n {
+        let room = array.len().min((from + n - at) as usize);
+        let written = segments.fill(at, &mut array[..room])?;
+        each(&array[..written]);
+        at += written as u64;
+    }
+    Ok(())
+}
+
+/// Counts as often as places are looked for.
+fn count(committed: &Committed) -> ddtc::Result<u64> {
+    (0..PLACES).try_fold(0, |sum: u64, i| {
+        let segments = std::hint::black_box(committed).segments(1 + (i as u64 & 1))?;
+        Ok(sum.wrapping_add(segments.len()))
+    })
+}
+
+/// What the program says about layout `i`.
+fn run_host(program: &Path, i: usize) -> Result<Host, Box<dyn Error>> {
+    // A library that goes through 2^40 segments is not waited for.
+    let out = Command::new("timeout").arg("60").arg(program).arg(i.to_string()).output()?;
+    let text = String::from_utf8_lossy(&out.stdout);
+    let line = text.lines().find_map(|line| line.strip_prefix("segments "));
+    let numbers: Vec<f64> = line.unwrap_or_default().split(' ').filter_map(|n| n.parse().ok()).collect();
+    match numbers[..] {
+        [segments, _, count, list, at] if out.status.success() => {
+            Ok(Host { segments: segments as u64, count, list, at })
+        }
+        _ => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            let said = said.lines().find(|line| !line.is_empty()).unwrap_or("nothing within a minute");
+            Err(format!("failed: {}: {said}", out.status).into())
+        }
+    }
+}

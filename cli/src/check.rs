@@ -1,0 +1,139 @@
+//! `ddtc check`: random datatypes through every stage's evaluator, the walker and compiled code, against the interpreter.
+//! Thin over [`ddtc::fuzzing`], where generator, oracle and shrinking live. With `--mpi`, the same for a real library: [`ddtc_hunt`].
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ddtc::fuzzing::{self, Choices, Cost, Failure, Oracle};
+use ddtc::target::Level;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::report;
+use ddtc_hunt::{Check, Hunt};
+
+/// Arguments of `ddtc check`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc check                              a thousand random datatypes\n  \
+    ddtc check --cases 100000 --seed 7\n  \
+    ddtc check 'vector(3, 2, 4, int)' --count 5\n  \
+    ddtc check overlap.vector\n  \
+    ddtc check --mpi /usr/lib/libmpi.so --seconds 60 --out findings\n\n\
+A failure is shrunk and printed as a filetest and as a C program; the exit code is 1 then.\n\
+With --mpi, DIR gets findings.jsonl, run.json and a C program for every finding, as they are found, and findings.md, report.html and report.json at the end. \
+A DIR with the findings of another hunt is refused. The exit code is 0 without bugs, 1 with some, 2 where the library or DIR cannot be used.")]
+pub(crate) struct Args {
+    /// Check this datatype (text notation or an entry of the corpus) instead of random ones
+    #[arg(value_name = "TYPE", conflicts_with_all = ["cases", "seed"])]
+    datatype: Option<String>,
+    /// Instances of TYPE [default: that of the corpus, or 3]
+    #[arg(long, value_name = "N", requires = "datatype")]
+    count: Option<u64>,
+    /// Random datatypes [default: 1000; with --mpi as many as the time allows]
+    #[arg(long, value_name = "N")]
+    cases: Option<u64>,
+    /// Where the random numbers start: equal seeds give equal datatypes
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    seed: u64,
+    /// Compare this MPI library with the definition, in processes of their own: a crash or a hang is a finding
+    #[arg(long, value_name = "LIBRARY", conflicts_with = "datatype")]
+    mpi: Option<PathBuf>,
+    /// With --mpi, seconds after which no case begins and nothing is shrunk any more; a call that hangs is waited for (10 seconds), and the programs of
+    /// what was found are still asked [default: 60 without --cases]
+    #[arg(long, value_name = "T", requires = "mpi")]
+    seconds: Option<f64>,
+    /// With --mpi, only these of bounds, pack, unpack, decode, elements, external32, attributes, messages, collectives, commit, truncation
+    #[arg(long, value_name = "CHECKS", value_delimiter = ',', requires = "mpi")]
+    only: Vec<Check>,
+    /// With --mpi, processes at a time [default: one for every processor]
+    #[arg(long, value_name = "N", requires = "mpi", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    jobs: Option<u64>,
+    /// With --mpi, folder for what is found
+    #[arg(long, value_name = "DIR", requires = "mpi", default_value = "ddtc-findings")]
+    out: PathBuf,
+    /// With --mpi, folder of its mpi.h, to compile the programs of findings [default: looked for near the library]
+    #[arg(short = 'I', long, value_name = "DIR", requires = "mpi")]
+    include: Option<PathBuf>,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// The first failure, shrunk; a type that cannot be read.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    if let Some(mpi) = &args.mpi {
+        return Ok(library(mpi, args));
+    }
+    match &args.datatype {
+        Some(text) => one(text, args.count)?,
+        None => random(args.cases.unwrap_or(1000), args.seed)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Hunts in a library. 0: no bugs; 1: some; 2: said on standard error.
+fn library(mpi: &std::path::Path, args: &Args) -> ExitCode {
+    let mut only = args.only.clone();
+    only.sort_unstable();
+    only.dedup();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let hunt = Hunt {
+        mpi: mpi.to_path_buf(),
+        cases: args.cases,
+        seconds: args.seconds.or(if args.cases.is_none() { Some(60.0) } else { None }),
+        seed: args.seed,
+        only: if only.is_empty() { Check::ALL.to_vec() } else { only },
+        jobs: args.jobs.map_or(cores, |n| n as usize),
+        out: args.out.clone(),
+        include: args.include.clone(),
+        page: |folder| Ok(report::write(folder)?.html),
+    };
+    match ddtc_hunt::run(&hunt) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn random(cases: u64, seed: u64) -> Result<(), Box<dyn Error>> {
+    let bar = ProgressBar::new(cases);
+    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
+    let summary = fuzzing::check_random(cases, seed, &mut |progress| bar.set_position(progress.done));
+    bar.finish_and_clear();
+    let summary = summary?;
+    println!(
+        "{} random datatypes of seed {}: {} kernels compiled and {} refused by design, {} packed bytes, up to {} nodes: no \
+         difference to the interpreter",
+        summary.cases, seed, summary.kernels, summary.refusals, summary.bytes, summary.nodes
+    );
+    let growing = cases / 10;
+    let arguments = fuzzing::check_growths(growing, seed, true)?;
+    println!(
+        "{growing} chains and DAGs of {arguments} arguments: commits within {} bytes of nest, {} bytes at most and {:?} of time an \
+         argument, bytes as above",
+        Cost::nest_bound(1) - Cost::nest_bound(0),
+        Cost::peak_bound(1) - Cost::peak_bound(0),
+        Cost::time_bound(1) - Cost::time_bound(0),
+    );
+    Ok(())
+}
+
+fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
+    let (t, own) = ddtc::corpus::asked(text)?;
+    let count = count.unwrap_or(if text.contains('(') { 3 } else { own });
+    let levels: Vec<Level> = Level::available().collect();
+    match Oracle::new(&levels).check(&t, count, &mut Choices::from_seed(1)) {
+        Ok(verdict) => {
+            let (kernels, refusals) = (verdict.kernels, verdict.refusals);
+            println!(
+                "{kernels} kernels compiled and {refusals} refused by design: no difference to the interpreter"
+            );
+            Ok(())
+        }
+        Err(mismatch) => Err(Box::new(Failure::shrunk(&t, count, mismatch, &levels))),
+    }
+}

@@ -1,0 +1,73 @@
+//! `ddtc corpus`: the entries of the corpus.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use ddtc::corpus::{self, CorpusEntry};
+
+use ddtc_bench::bytes_in_words;
+
+/// Arguments of `ddtc corpus`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc corpus                     lists all entries\n  \
+    ddtc corpus WRF                 lists those with WRF in their names\n  \
+    ddtc corpus --text vec_8B.S     prints an entry as a corpus file\n  \
+    ddtc corpus --text --expand indexed_1to8.S   with its random lists written out")]
+pub(crate) struct Args {
+    /// Part of the names of the entries; all if none is given
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Print the entries as a corpus file
+    #[arg(long)]
+    text: bool,
+    /// Print types as constructors take them: generated lists are written out
+    #[arg(long, requires = "text")]
+    expand: bool,
+    /// Read this corpus instead of the embedded ones
+    #[arg(long, value_name = "FILE")]
+    corpus: Option<PathBuf>,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// A corpus file that cannot be read; a name that no entry has.
+pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let mut entries = match &args.corpus {
+        Some(path) => {
+            let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+            corpus::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?
+        }
+        None => corpus::application().into_iter().chain(corpus::corner()).collect(),
+    };
+    for name in &args.names {
+        if !entries.iter().any(|e| e.name.contains(name.as_str())) {
+            return Err(format!("no entry has '{name}' in its name").into());
+        }
+    }
+    entries.retain(|e| args.names.is_empty() || args.names.iter().any(|n| e.name.contains(n.as_str())));
+    for entry in &entries {
+        if args.text { print_text(entry, args.expand) } else { print_line(entry) }
+    }
+    Ok(())
+}
+
+fn print_line(entry: &CorpusEntry) {
+    let payload = entry.payload().map_or_else(|| "over 2^64 B".into(), bytes_in_words);
+    let comment = entry.comment.lines().next().unwrap_or_default();
+    println!("{:26} {payload:>10}  {comment}", entry.name);
+}
+
+fn print_text(entry: &CorpusEntry, expand: bool) {
+    for line in entry.comment.lines() {
+        println!("# {line}");
+    }
+    let count = if entry.count == 1 { String::new() } else { format!("{} of ", entry.count) };
+    if expand {
+        println!("{} = {count}{}", entry.name, entry.datatype);
+    } else {
+        println!("{} = {count}{}", entry.name, entry.text);
+    }
+}

@@ -1,0 +1,127 @@
+//! Which MPI there is: launchers in PATH, libraries beside them, in LD_LIBRARY_PATH and where the loader looks.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use ddtc_hosts::policy::Family;
+
+/// A library of MPI that programs may be given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Library {
+    pub(super) path: PathBuf,
+    /// How it was found.
+    pub(super) how: &'static str,
+}
+
+/// The files that `command` stands for: itself if it is a path, else all of that name in `path`, each once.
+pub(super) fn programs(command: &OsStr, path: Option<&OsString>) -> Vec<PathBuf> {
+    let candidates: Vec<PathBuf> = if Path::new(command).components().count() > 1 {
+        vec![PathBuf::from(command)]
+    } else {
+        path.iter().flat_map(|p| std::env::split_paths(p)).map(|folder| folder.join(command)).collect()
+    };
+    let mut found: Vec<PathBuf> = Vec::new();
+    for file in candidates.into_iter().filter(|f| executable(f)) {
+        let same = |other: &PathBuf| other.canonicalize().ok() == file.canonicalize().ok();
+        if !found.iter().any(same) {
+            found.push(file);
+        }
+    }
+    found
+}
+
+fn executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// Sonames of the libraries of C, best first: each library's own, then the standard ABI's.
+const NAMES: [&str; 6] =
+    ["libmpi.so.12", "libmpi.so.40", "libmpich.so.12", "libmpi.so", "libmpi_abi.so.1", "libmpi_abi.so.0"];
+
+/// Libraries beside a launcher, then in the folders of LD_LIBRARY_PATH.
+pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>) -> Vec<Library> {
+    let mut folders: Vec<(PathBuf, &'static str)> = Vec::new();
+    // The launcher as it was named and what it is a link to may stand in different folders.
+    for program in launcher.into_iter().flat_map(|l| [Some(l.to_owned()), l.canonicalize().ok()]).flatten() {
+        if let Some(prefix) = program.parent().and_then(Path::parent) {
+            for name in ["lib", "lib64"] {
+                folders.push((prefix.join(name), "beside the launcher"));
+            }
+        }
+    }
+    let path = library_path.iter().flat_map(|p| std::env::split_paths(p));
+    folders.extend(path.filter(|p| p.is_absolute()).map(|folder| (folder, "in LD_LIBRARY_PATH")));
+    let mut found: Vec<Library> = Vec::new();
+    for (folder, how) in folders {
+        for path in NAMES.iter().map(|name| folder.join(name)).filter(|p| p.is_file()) {
+            let same = |l: &Library| l.path.canonicalize().ok() == path.canonicalize().ok();
+            if !found.iter().any(same) {
+                found.push(Library { path, how });
+            }
+        }
+    }
+    found
+}
+
+/// What the loader finds by itself, by name, after all that was found as a file.
+pub(super) fn by_the_loader() -> impl Iterator<Item = Library> {
+    NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "where the loader looks" })
+}
+
+/// Whose launcher it is, by what it says of its version.
+pub(super) fn launcher_family(says: &str) -> Family {
+    if says.contains("Intel(R) MPI") {
+        Family::Intel
+    } else if says.contains("HYDRA") {
+        Family::Mpich
+    } else if ["Open MPI", "OpenRTE", "PRTE", "prterun"].iter().any(|name| says.contains(name)) {
+        Family::OpenMpi
+    } else {
+        Family::Other
+    }
+}
+
+/// Whether ranks of a library can be started by a launcher, as far as the names tell: MPICH's and Intel's launchers start each other's.
+pub(super) fn fit(launcher: Family, library: Family) -> bool {
+    let side = |family| match family {
+        Family::Mpich | Family::Intel => Some(0),
+        Family::OpenMpi => Some(1),
+        Family::Other => None,
+    };
+    match (side(launcher), side(library)) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    }
+}
+
+/// A family in words.
+pub(super) fn name(family: Family) -> &'static str {
+    match family {
+        Family::Mpich => "MPICH",
+        Family::Intel => "Intel MPI",
+        Family::OpenMpi => "Open MPI",
+        Family::Other => "an MPI that it does not name",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_told_apart() {
+        let intel = "Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626";
+        for (says, family) in [
+            ("HYDRA build details:\n    Version: 5.0.2", Family::Mpich),
+            (intel, Family::Intel),
+            ("mpiexec (Open MPI) 5.0.11", Family::OpenMpi),
+            ("mpiexec (OpenRTE) 4.1.4", Family::OpenMpi),
+            ("slurm 23.02.6", Family::Other),
+        ] {
+            assert_eq!(launcher_family(says), family, "{says}");
+        }
+        assert!(fit(Family::Mpich, Family::Intel) && fit(Family::Other, Family::OpenMpi));
+        assert!(!fit(Family::OpenMpi, Family::Mpich) && !fit(Family::Intel, Family::OpenMpi));
+    }
+}

@@ -1,0 +1,261 @@
+//! Whether messages are converted: two ranks under the launcher, with the preload library and without.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use ddtc::files;
+use ddtc_hosts::policy::Policy;
+
+use super::{Args, Findings, TYPE, rank, sent};
+
+/// Runs a command to its end, or ends it with all that it started: status, standard output, standard error.
+///
+/// # Errors
+/// If it does not start, or does not end in time.
+pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, String, String), String> {
+    // Files, not pipes: what outlives the command would keep those open.
+    let folder = files::temporary_folder("ddtc-doctor").map_err(|e| format!("the temporary folder: {e}"))?;
+    let outcome = (|| {
+        let file = |name: &str| File::create(folder.join(name)).map_err(|e| e.to_string());
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?).process_group(0);
+        let mut child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+                break Some(status);
+            }
+            if Instant::now() > end {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let read = |name: &str| {
+            std::fs::read(folder.join(name))
+                .map_or_else(|e| e.to_string(), |b| String::from_utf8_lossy(&b).into_owned())
+        };
+        match status {
+            Some(status) => Ok((status, read("out"), read("err"))),
+            None => {
+                // Launchers end their ranks when they are asked to.
+                let group = format!("-{}", child.id());
+                for signal in ["-TERM", "-KILL"] {
+                    let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                let _ = child.wait();
+                Err(format!("no end after {seconds} s; its last words: {}", last_lines(&read("err"), 3)))
+            }
+        }
+    })();
+    let _ = std::fs::remove_dir_all(&folder);
+    outcome
+}
+
+/// The last lines of a text that say something.
+pub(super) fn last_lines(text: &str, n: usize) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    if lines.is_empty() { "nothing".into() } else { lines[lines.len().saturating_sub(n)..].join(" / ") }
+}
+
+/// What the ranks said.
+struct Said {
+    size: Vec<u64>,
+    us: Option<f64>,
+    wrong: Option<u64>,
+}
+
+fn said(out: &str) -> Said {
+    let mut said = Said { size: Vec::new(), us: None, wrong: None };
+    for line in out.lines().filter_map(|l| l.split_once(rank::MARK).map(|(_, rest)| rest)) {
+        match line.split_once(' ') {
+            Some(("size", n)) => said.size.extend(n.parse::<u64>()),
+            Some(("us", us)) => said.us = us.parse().ok(),
+            Some(("wrong", n)) => said.wrong = n.parse().ok(),
+            _ => {}
+        }
+    }
+    said
+}
+
+/// What to do about a launcher that failed, by its words.
+fn refused(words: &str) -> &'static str {
+    // PRRTE's and ORTE's; the lines may be broken anywhere.
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    if words.contains("OMPI_ALLOW_RUN_AS_ROOT") || words.contains("as root") {
+        return "run it as another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, both, as \
+                Open MPI asks of root in a container";
+    }
+    "these are the launcher's or the library's words: does it run any other program?"
+}
+
+/// Launches the ranks: what they said, and what went wrong with what to do.
+fn launch(
+    args: &Args,
+    mpi: &Path,
+    environment: &[(&str, OsString)],
+) -> Result<(Said, String), (String, String)> {
+    let program = std::env::current_exe().map_err(|e| (e.to_string(), "report this output".to_owned()))?;
+    let Some((launcher, rest)) = args.launch.split_first() else {
+        return Err((String::new(), String::new()));
+    };
+    let mut command = Command::new(launcher);
+    // The launcher's own processes need no preload library: `env` sets it for the ranks.
+    command.args(rest).arg("env");
+    for (name, value) in environment {
+        let mut word = OsString::from(name);
+        word.push("=");
+        word.push(value);
+        command.arg(word);
+    }
+    command.arg(program).args(["doctor", "--rank"]).arg(mpi);
+    let (status, out, err) = ended(&mut command, args.seconds).map_err(|e| {
+        (
+            format!("the ranks: {e}"),
+            "try the launcher with another program, such as `hostname`; --seconds waits longer".to_owned(),
+        )
+    })?;
+    if !status.success() {
+        let text = if err.trim().is_empty() { &out } else { &err };
+        return Err((
+            format!("the ranks: {status}: {}", last_lines(text, 8)),
+            refused(&format!("{out}{err}")).to_owned(),
+        ));
+    }
+    let said = said(&out);
+    match said.size[..] {
+        [n] if n >= 2 => Ok((said, err)),
+        [1] => Err((
+            "one rank was started: messages need two".into(),
+            "launch two: ddtc doctor -- mpiexec -n 2".into(),
+        )),
+        [] => Err((
+            format!("the ranks said nothing: {}", last_lines(&err, 3)),
+            "does the launcher pass on what its ranks print?".into(),
+        )),
+        _ => Err((
+            format!("{} processes were started, each a world of its own", said.size.len()),
+            "the launcher is of another MPI than the library: use the one that belongs to it".into(),
+        )),
+    }
+}
+
+/// Lines `name number` of all reports in a folder, added up, and their notes.
+fn reports(folder: &Path) -> (HashMap<String, u64>, Vec<String>) {
+    let (mut sums, mut notes): (HashMap<String, u64>, Vec<String>) = Default::default();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        for line in files::read(&entry.path()).unwrap_or_default().lines() {
+            if let Some(note) = line.strip_prefix("note ") {
+                notes.push(note.to_owned());
+            } else if let Some((name, value)) = line.split_once(' ')
+                && let Ok(value) = value.parse::<u64>()
+            {
+                *sums.entry(name.to_owned()).or_default() += value;
+            }
+        }
+    }
+    notes.sort();
+    notes.dedup();
+    (sums, notes)
+}
+
+/// Tries.
+pub(super) fn run(findings: &mut Findings, args: &Args, library: &Path, mpi: &Path, policy: Policy) {
+    // Beside the user's files, which all nodes of a job see; else where temporary files go.
+    let here = std::env::current_dir().unwrap_or_default();
+    let folder =
+        files::private_folder(&here, ".ddtc-doctor").or_else(|_| files::temporary_folder("ddtc-doctor"));
+    let folder = match folder {
+        Ok(folder) => folder,
+        Err(error) => {
+            return findings
+                .wrong(&format!("no folder for reports: {error}"), "run it in a folder of your own");
+        }
+    };
+    with_reports(findings, args, library, mpi, policy, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn with_reports(
+    findings: &mut Findings,
+    args: &Args,
+    library: &Path,
+    mpi: &Path,
+    policy: Policy,
+    folder: &Path,
+) {
+    let reports_in = [
+        ("LD_PRELOAD", library.into()),
+        ("DDTC_REPORT", folder.join("rank%r-%p").into()),
+        // So few messages would not pay for compiling.
+        ("DDTC_LAZY_THRESHOLD", "0".into()),
+        ("DDTC_RECORD", "".into()),
+    ];
+    let (converted, errors) = match launch(args, mpi, &reports_in) {
+        Ok(outcome) => outcome,
+        Err((what, remedy)) => return findings.wrong(&what, &remedy),
+    };
+    let times = |us: Option<f64>| us.map_or("?".to_owned(), |us| format!("{us:.1}"));
+    let (sums, notes) = reports(folder);
+    let sum = |name: &str| sums.get(name).copied().unwrap_or(0);
+    let (packed, unpacked) = (sum("messages_packed"), sum("messages_unpacked"));
+    let (class, bytes) = match sent() {
+        Ok(sent) => sent,
+        Err(error) => return findings.wrong(&error, "report this output"),
+    };
+    let bare = launch(args, mpi, &[("LD_PRELOAD", "".into())]);
+    let bare_us = bare.as_ref().ok().and_then(|(said, _)| said.us);
+    findings.says(
+        "messages",
+        &format!(
+            "{bytes} B of {TYPE} ({}): {packed} packed, {unpacked} unpacked by ddtc\n{} us one way, {} us without the preload library",
+            class.name(),
+            times(converted.us),
+            times(bare_us),
+        ),
+    );
+    for note in &notes {
+        findings.says("", &format!("note: {note}"));
+    }
+    if converted.wrong.is_none_or(|n| n > 0) {
+        let what = format!("{} wrong bytes arrived", converted.wrong.unwrap_or(0));
+        let bare = bare.as_ref().ok().and_then(|(said, _)| said.wrong);
+        let remedy = match bare {
+            Some(0) => "set DDTC_MODE=off and report this output: it is a fault of ddtc",
+            _ => "without the preload library too: a fault of the MPI library or of the network",
+        };
+        findings.wrong(&what, remedy);
+    }
+    if packed > 0 && unpacked > 0 {
+        return;
+    }
+    // Why not: from the nearest reason to the farthest.
+    let mode = std::env::var("DDTC_MODE").unwrap_or_default();
+    let (why, remedy) = if sums.is_empty() {
+        let said = last_lines(&errors, 2);
+        (
+            format!("the ranks wrote no report: the preload library was not loaded there ({said})"),
+            "does the launcher pass LD_PRELOAD on? see \"Limits\" in docs/PRELOAD.md",
+        )
+    } else if mode == "off" {
+        ("DDTC_MODE=off".to_owned(), "unset DDTC_MODE")
+    } else if !Policy::has(policy.set(class), bytes) {
+        (
+            format!("the policy in force leaves {} of {bytes} B to the library", class.name()),
+            "`ddtc tune` measures what gains here; DDTC_POLICY=all converts everything",
+        )
+    } else if errors.contains("ddtc") {
+        let lines: Vec<&str> = errors.lines().filter(|l| l.contains("ddtc")).collect();
+        (lines.join(" / "), "the preload library's own words; see docs/PRELOAD.md")
+    } else if packed != unpacked {
+        (format!("{packed} packed, {unpacked} unpacked"), "report this output")
+    } else {
+        ("this MPI library is not one whose messages were tried (MPICH from 5.0, Intel MPI from 2021.18, Open MPI from 5.0)".to_owned(), "MPI_Pack and MPI_Unpack are converted; messages need a newer library")
+    };
+    findings.wrong(&format!("messages are not converted: {why}"), remedy);
+}

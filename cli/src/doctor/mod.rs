@@ -1,0 +1,445 @@
+//! `ddtc doctor`: what there is, whether it fits together, and whether messages are converted. The first thing to paste into a report.
+//!
+//! Nothing is changed. Without a launcher no MPI program is started; with one (`-- mpiexec -n 2`) this program is, twice: under the
+//! preload library and without it. What is wrong is said with what to do about it, and is the exit status.
+
+mod elf;
+mod environment;
+mod find;
+mod messages;
+mod rank;
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args as ClapArgs;
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::interp;
+use ddtc::target::{Level, Target};
+use ddtc_hosts::policy::{Call, Class, Library, Policy, file, payloads};
+
+use ddtc_bench::machine::Machine;
+use ddtc_hosts::library;
+use elf::Elf;
+use find::{by_the_loader, fit, launcher_family, libraries, name, programs};
+
+/// Arguments of `ddtc doctor`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:\n  ddtc doctor\n  ddtc doctor --program ./app -- mpiexec -n 2")]
+pub(crate) struct Args {
+    /// A program of yours, to see whether the preload library can go under it
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// The MPI library, if it is neither beside the launcher, in LD_LIBRARY_PATH nor where the loader looks
+    #[arg(long, value_name = "FILE")]
+    mpi: Option<PathBuf>,
+    /// The preload library, if it is not next to this program or in ../lib
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// Seconds after which what was launched is ended
+    #[arg(long, default_value_t = 120)]
+    seconds: u64,
+    /// Be the MPI program that a doctor launched
+    #[arg(long, value_name = "FILE", hide = true)]
+    rank: Option<PathBuf>,
+    /// Load the MPI library, say its name and end
+    #[arg(long, value_name = "FILE", hide = true)]
+    load: Option<PathBuf>,
+    /// How two ranks are launched, after `--`
+    #[arg(last = true)]
+    launch: Vec<OsString>,
+}
+
+/// The type that is packed here and sent by the launched ranks: three runs with gaps between them, 16 of 32 bytes.
+const TYPE: &str = "resized(0, 32, indexed([1,2,1], [0,2,5], int))";
+
+/// What was found.
+#[derive(Debug, Default)]
+struct Findings {
+    text: String,
+    /// What is wrong, and what to do.
+    problems: Vec<(String, String)>,
+}
+
+impl Findings {
+    fn says(&mut self, what: &str, text: &str) {
+        for (i, line) in text.lines().enumerate() {
+            let _ = writeln!(self.text, "{:<16} {line}", if i == 0 { what } else { "" });
+        }
+    }
+
+    fn wrong(&mut self, what: &str, remedy: &str) {
+        if !self.problems.iter().any(|(known, _)| known == what) {
+            self.problems.push((what.to_owned(), remedy.to_owned()));
+        }
+    }
+}
+
+/// Looks and prints.
+///
+/// # Errors
+/// If anything is wrong.
+pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    if let Some(library) = &args.load {
+        return Ok(rank::load(library)?);
+    }
+    if let Some(library) = &args.rank {
+        return Ok(rank::run(library)?);
+    }
+    let mut findings = Findings::default();
+    let variables: Vec<_> = std::env::vars_os().collect();
+    here(&mut findings);
+    self_test(&mut findings);
+    environment::look(&mut findings, &variables);
+    let library = preload_library(&mut findings, args.library.as_deref());
+    if let Some(program) = &args.program {
+        look_at_program(&mut findings, program);
+    }
+    let mpi = mpi(&mut findings, args, library.as_deref());
+    if let (Some(library), Some((mpi, version))) = (&library, &mpi) {
+        let policy = policy(&mut findings, version);
+        if args.launch.is_empty() {
+            findings
+                .says("messages", "not tried: say how two ranks are launched: ddtc doctor -- mpiexec -n 2");
+        } else {
+            messages::run(&mut findings, args, library, mpi, policy);
+        }
+    }
+    print!("{}", findings.text);
+    for (what, remedy) in &findings.problems {
+        println!("problem          {what}\n  to do          {remedy}");
+    }
+    match findings.problems.len() {
+        0 => println!("problems         none"),
+        n => Err(format!("{n} problem(s): see above"))?,
+    }
+    Ok(())
+}
+
+/// This program and this machine.
+fn here(findings: &mut Findings) {
+    let program = std::env::current_exe().map_or_else(|e| e.to_string(), |p| p.display().to_string());
+    findings.says("ddtc", &format!("{}, {program}", env!("CARGO_PKG_VERSION")));
+    findings.says("machine", &Machine::read(None).to_string());
+    let level = Level::detect();
+    findings.says("CPU level", &format!("{} ({level} is the highest that it runs)", Target::host(level)));
+    let libc = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let libc = libc
+        .ok()
+        .filter(|o| o.status.success())
+        .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
+    findings.says("C library", libc.as_deref().unwrap_or("unknown: getconf GNU_LIBC_VERSION says nothing"));
+}
+
+/// A commit, a pack and an unpack here, against the definition.
+fn self_test(findings: &mut Findings) {
+    const COUNT: u64 = rank::COUNT as u64;
+    let outcome = (|| -> ddtc::Result<String> {
+        let t: Datatype = TYPE.parse()?;
+        let engine = Engine::new(Config { mode: Mode::Commit, ..Config::default() });
+        let start = Instant::now();
+        let committed = engine.commit(&t)?;
+        let commit_us = start.elapsed().as_secs_f64() * 1e6;
+        let user: Vec<u8> = (0..32 * COUNT).map(|i| (i * 7 + i / 251) as u8).collect();
+        let mut packed = vec![0; committed.packed_size(COUNT)? as usize];
+        let mut wanted = packed.clone();
+        committed.pack(&user, 0, COUNT, &mut packed)?;
+        let mut us = f64::INFINITY;
+        for _ in 0..100 {
+            let start = Instant::now();
+            committed.pack(&user, 0, COUNT, &mut packed)?;
+            us = us.min(start.elapsed().as_secs_f64() * 1e6);
+        }
+        interp::pack(&t, COUNT, &user, 0, &mut wanted)?;
+        let mut copy = vec![0; user.len()];
+        committed.unpack(&packed, &mut copy, 0, COUNT)?;
+        let mut right = vec![0; user.len()];
+        interp::unpack(&t, COUNT, &wanted, &mut right, 0)?;
+        let counters = engine.counters();
+        let how = if counters.fallbacks > 0 || counters.compiles == 0 { "walked" } else { "compiled" };
+        let same = packed == wanted && copy == right;
+        Ok(format!(
+            "{} of {TYPE}, {COUNT} times: {how} in {commit_us:.1} us, packed {} B in {us:.2} us",
+            if same { "right bytes" } else { "WRONG BYTES" },
+            packed.len()
+        ))
+    })();
+    match outcome {
+        Ok(text) => {
+            findings.says("self-test", &text);
+            if text.contains("WRONG") {
+                findings.wrong(
+                    "compiled code packs wrong bytes here",
+                    "report this output: it is a fault of ddtc",
+                );
+            }
+            if text.contains(" walked ") {
+                let rule = "see `ddtc explain -v -v int`: the system may refuse executable memory (SELinux, memfd, noexec); \
+                            everything is right, but slow";
+                findings.wrong("layouts are not compiled here", rule);
+            }
+        }
+        Err(error) => findings.wrong(&format!("the self-test failed: {error}"), "report this output"),
+    }
+}
+
+/// The preload library, if it is fit for this machine.
+fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<PathBuf> {
+    let path = match library::find(given) {
+        Ok(path) => path,
+        Err(error) => {
+            findings.wrong(
+                &error.to_string(),
+                "install with install.sh or the wheel, which put the library where this program looks",
+            );
+            return None;
+        }
+    };
+    let elf = match Elf::read(&path, "DDTC_PRELOAD_VERSION") {
+        Ok(elf) => elf,
+        Err(error) => {
+            findings.wrong(&format!("{}: {error}", path.display()), "install it again");
+            return None;
+        }
+    };
+    let version = elf.symbol.clone().unwrap_or_else(|| "of no version".into());
+    findings.says("preload library", &format!("{version}, {}", path.display()));
+    if let Some((what, remedy)) = elf.unfit() {
+        findings.wrong(&format!("{} {what}", path.display()), remedy);
+        return None;
+    }
+    if version != env!("CARGO_PKG_VERSION") {
+        let what = format!("{} is {version}, this program is {}", path.display(), env!("CARGO_PKG_VERSION"));
+        findings.wrong(&what, "install both from one release");
+    }
+    Some(path)
+}
+
+/// Whether the preload library can go under a program.
+fn look_at_program(findings: &mut Findings, program: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let shown = program.display();
+    let elf = match Elf::read(program, "") {
+        Ok(elf) => elf,
+        Err(error) if !program.is_file() => {
+            findings.wrong(&format!("{shown}: {error}"), "name a program with --program");
+            return;
+        }
+        Err(error) => {
+            let text = format!(
+                "{shown}: {error}; what it starts must be a 64-bit program that loads MPI as a shared library"
+            );
+            findings.says("program", &text);
+            return;
+        }
+    };
+    let mpi: Vec<&str> = elf.needed.iter().map(String::as_str).filter(|n| n.starts_with("libmpi")).collect();
+    let linked = if mpi.is_empty() { "no MPI library by itself".to_owned() } else { mpi.join(", ") };
+    findings.says("program", &format!("{shown}: {} bit, needs {linked}", elf.bits));
+    if let Some((what, remedy)) = elf.unfit() {
+        findings.wrong(&format!("{shown} {what}"), remedy);
+    }
+    if elf.is_static() {
+        let remedy = "the loader is not asked for libraries: link it with MPI's shared library";
+        findings.wrong(&format!("{shown} is linked statically"), remedy);
+    }
+    if std::fs::metadata(program).is_ok_and(|m| m.permissions().mode() & 0o6000 != 0) {
+        let remedy = "the loader takes no LD_PRELOAD for such programs: run a copy without these bits";
+        findings.wrong(&format!("{shown} runs as another user or group (setuid or setgid)"), remedy);
+    }
+}
+
+/// What a loaded library said.
+#[derive(Default)]
+struct Loaded {
+    version: String,
+    preloaded: bool,
+    files: Vec<String>,
+    errors: String,
+}
+
+/// Loads an MPI library in a process of its own, under the preload library where there is one.
+fn load(library: &Path, preload: Option<&Path>, seconds: u64) -> Result<Loaded, String> {
+    let mut command = std::process::Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
+    command.args(["doctor", "--load"]).arg(library).env_remove("DDTC_REPORT").env_remove("DDTC_RECORD");
+    if let Some(preload) = preload {
+        command.env("LD_PRELOAD", preload);
+    }
+    let (status, out, err) = messages::ended(&mut command, seconds)?;
+    if !status.success() {
+        return Err(messages::last_lines(&err, 3));
+    }
+    let mut loaded = Loaded { errors: err, ..Loaded::default() };
+    for line in out.lines().filter_map(|l| l.strip_prefix(rank::MARK)) {
+        match line.split_once(' ') {
+            Some(("version", version)) => loaded.version = version.to_owned(),
+            Some(("preloaded", value)) => loaded.preloaded = value == "true",
+            Some(("file", file)) => loaded.files.push(file.to_owned()),
+            _ => {}
+        }
+    }
+    Ok(loaded)
+}
+
+/// The launcher and the MPI library that goes with it, with what it calls itself.
+fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(PathBuf, String)> {
+    let path = std::env::var_os("PATH");
+    let command = args.launch.first().cloned().unwrap_or_else(|| "mpiexec".into());
+    let launchers = programs(&command, path.as_ref());
+    let mut family = ddtc_hosts::policy::Family::Other;
+    match launchers.first() {
+        None if args.launch.is_empty() => findings.says("launcher", "no mpiexec in PATH"),
+        None => findings.wrong(
+            &format!("{}: no such program in PATH", command.to_string_lossy()),
+            "install an MPI (Debian: apt-get install mpich; Python: pip install mpich), or name its launcher with its path",
+        ),
+        Some(launcher) => {
+            let says = messages::ended(std::process::Command::new(launcher).arg("--version"), args.seconds);
+            let says = says.map(|(_, out, err)| out + &err).unwrap_or_default();
+            family = launcher_family(&says);
+            findings.says("launcher", &format!("{}, of {}", launcher.display(), name(family)));
+            for other in &launchers[1..] {
+                findings.says("", &format!("also in PATH, later: {}", other.display()));
+            }
+        }
+    }
+    let mut found =
+        libraries(launchers.first().map(PathBuf::as_path), std::env::var_os("LD_LIBRARY_PATH").as_ref());
+    if let Some(given) = &args.mpi {
+        found = vec![find::Library { path: given.clone(), how: "named with --mpi" }];
+    }
+    let mut chosen: Option<(PathBuf, Loaded)> = None;
+    let mut failures = Vec::new();
+    let system = by_the_loader().filter(|_| args.mpi.is_none());
+    let files = found.len();
+    let mut families: Vec<(ddtc_hosts::policy::Family, PathBuf)> = Vec::new();
+    for (i, library) in found.into_iter().chain(system).enumerate() {
+        // The loader's own are asked for only where there is no file.
+        if i >= files && chosen.is_some() {
+            break;
+        }
+        if i < files
+            && let Some((what, remedy)) = Elf::read(&library.path, "").ok().and_then(|elf| elf.unfit())
+        {
+            findings.wrong(&format!("{} ({}) {what}", library.path.display(), library.how), remedy);
+            continue;
+        }
+        match load(&library.path, preload, args.seconds) {
+            Ok(loaded) => {
+                let place =
+                    loaded.files.first().map_or_else(|| library.path.display().to_string(), String::clone);
+                findings.says("MPI library", &format!("{place}, {}: {}", library.how, loaded.version));
+                let own = Library::of(&loaded.version).family;
+                families.push((own, library.path.clone()));
+                if chosen.is_none() && fit(family, own) {
+                    chosen = Some((library.path, loaded));
+                }
+            }
+            Err(error) if i < files => {
+                let remedy = "its own libraries may be missing: load its module, or set LD_LIBRARY_PATH as its documentation says";
+                failures.push((format!("{}: {error}", library.path.display()), remedy));
+            }
+            Err(_) => {}
+        }
+    }
+    if let Some((first, path)) = families.first()
+        && let Some((other, second)) = families.iter().find(|(other, _)| !fit(*first, *other))
+    {
+        let what = format!(
+            "two MPIs are mixed here: {} is of {}, {} of {}",
+            path.display(),
+            name(*first),
+            second.display(),
+            name(*other)
+        );
+        let remedy = "use one environment (module, virtual environment, prefix) for each: which one a program gets is an accident";
+        findings.wrong(&what, remedy);
+    }
+    let Some((path, loaded)) = chosen else {
+        for (what, remedy) in failures {
+            findings.wrong(&what, remedy);
+        }
+        if let Some((own, path)) = families.first() {
+            let what =
+                format!("the launcher is of {}, {} is of {}", name(family), path.display(), name(*own));
+            findings.wrong(&what, "put the launcher of the same MPI first in PATH, or name it with its path");
+        } else {
+            let remedy = "install one (Debian: apt-get install mpich; Python: pip install mpich), load its module, or name its file with --mpi";
+            findings.wrong("no MPI library was found that can be loaded", remedy);
+        }
+        return None;
+    };
+    if preload.is_some() {
+        findings.says(
+            "preloading",
+            if loaded.preloaded { "the preload library loads beside it" } else { "FAILED" },
+        );
+        if !loaded.preloaded {
+            let said = messages::last_lines(&loaded.errors, 2);
+            findings
+                .wrong(&format!("the preload library is not loaded: {said}"), "the loader's words say why");
+        }
+    }
+    Some((path, loaded.version))
+}
+
+/// The policy in force for a library.
+fn policy(findings: &mut Findings, version: &str) -> Policy {
+    let library = Library::of(version);
+    let choice = std::env::var("DDTC_POLICY").unwrap_or_default();
+    let path = file(std::env::var("XDG_CONFIG_HOME").ok().as_deref(), std::env::var("HOME").ok().as_deref());
+    let (from, policy) = match (choice.as_str(), path) {
+        ("all", _) => ("DDTC_POLICY".to_owned(), Policy::ALL),
+        ("none", _) => ("DDTC_POLICY".to_owned(), Policy::NONE),
+        (_, Some(path)) => match ddtc::files::read(&path)
+            .map(|text| Policy::parse(&text, &library.to_string()))
+        {
+            Ok(Ok(Some(policy))) => (path.display().to_string(), policy),
+            Ok(Ok(None)) => {
+                (format!("shipped; {} has no table of {library}", path.display()), Policy::shipped(&library))
+            }
+            Ok(Err(error)) => {
+                let remedy = "correct it, or write it anew with `ddtc tune`";
+                findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
+                (format!("shipped for {library}"), Policy::shipped(&library))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                (format!("shipped for {library}; there is no {}", path.display()), Policy::shipped(&library))
+            }
+            Err(error) => {
+                let remedy = "make it a regular file of yours";
+                findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
+                (format!("shipped for {library}"), Policy::shipped(&library))
+            }
+        },
+        (_, None) => (format!("shipped for {library}"), Policy::shipped(&library)),
+    };
+    findings.says("policy", &format!("{from}\n{}", in_words(&policy)));
+    policy
+}
+
+/// The payloads of which layouts are converted in which calls; what is not listed is not.
+fn in_words(policy: &Policy) -> String {
+    let mut text = String::new();
+    for call in Call::ALL {
+        for class in Class::ALL {
+            let set = policy.of(call, class);
+            if set != 0 {
+                let _ = writeln!(text, "{:<18} {:<14} {}", call.name(), class.name(), payloads(set));
+            }
+        }
+    }
+    if text.is_empty() { "nothing is converted".to_owned() } else { text }
+}
+
+/// The layout class of what the ranks send, and its bytes.
+fn sent() -> Result<(Class, u64), String> {
+    let t: Datatype = TYPE.parse().map_err(|e: ddtc::Error| e.to_string())?;
+    let committed = ddtc::commit(&t).map_err(|e| e.to_string())?;
+    let bytes = committed.packed_size(rank::COUNT as u64).map_err(|e| e.to_string())?;
+    Ok((Class::of(committed.nest()), bytes))
+}

@@ -1,0 +1,227 @@
+//! `ddtc explain` and the verbs that print one stage: thin over [`Engine::explain`].
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use ddtc::datatype::{Datatype, Named};
+use ddtc::engine::{Config, Engine, Explanation};
+use ddtc::kind::{Direction, Kind, Operation};
+use ddtc::target::{Level, Target};
+
+use crate::{draw, tree};
+use ddtc_bench::bytes_in_words;
+
+/// Arguments of `ddtc explain`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
+    ddtc explain --unpack 'resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))'\n  \
+    ddtc explain --kind external32 'vector(100, 1, 3, int)'\n  \
+    ddtc explain --kind sum:double 'vector(100, 1, 3, double)'\n  \
+    ddtc explain --kind copy:FFT2D_gather.S FFT2D_scatter.S\n  \
+    ddtc explain --target neon FFT2D_scatter.S")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    stage: StageArgs,
+    /// Instances, for the line on sizes; the code is for any number [default: that of the corpus, or 1]
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Emit through Cranelift, as on other machines, and print its IR too
+    #[arg(long)]
+    clif: bool,
+    /// Write the picture of the instances that `ddtc draw` makes into this file: .svg or .png
+    #[arg(long, value_name = "FILE")]
+    svg: Option<std::path::PathBuf>,
+}
+
+/// Arguments of the verbs that print one stage.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    ddtc schedule 'vector(3, 2, 4, int)'\n  \
+    ddtc emit --unpack --target avx512+vbmi vec_64B.S")]
+pub(crate) struct StageArgs {
+    /// A datatype in text notation, or the name of an entry of the corpus
+    #[arg(value_name = "TYPE")]
+    datatype: String,
+    /// The stages of unpack, not of pack
+    #[arg(long)]
+    unpack: bool,
+    /// What happens to a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc,
+    /// maxloc, replace or no_op; with a colon the basic type that all elements must have, as sum:double. copy:TYPE copies to another datatype
+    #[arg(long, value_name = "OPERATION", default_value = "bytes")]
+    kind: Asked,
+    /// What to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
+    /// machine, at the CPU level of DDTC_TARGET if that is set]
+    #[arg(long, visible_alias = "level")]
+    target: Option<Target>,
+}
+
+/// What becomes of the datatype.
+#[derive(Clone, Debug)]
+enum Asked {
+    /// It is packed or unpacked under an operation; all elements must have the basic type, if there is one.
+    Transfer(Operation, Option<Named>),
+    /// It is copied to this datatype.
+    Copy(String),
+}
+
+impl FromStr for Asked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Asked, String> {
+        let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
+        if word == "copy" {
+            let target = rest.filter(|rest| !rest.trim().is_empty());
+            return target.map(|target| Asked::Copy(target.to_owned())).ok_or_else(|| {
+                "copy needs the datatype that is copied to, as copy:'vector(3, 1, 2, int)'".to_owned()
+            });
+        }
+        let operation: Operation = word.parse().map_err(|e: ddtc::Error| e.to_string())?;
+        let basic = match (operation, rest) {
+            (_, None) => None,
+            (Operation::Reduce(_), Some(name)) => {
+                Some(Named::from_name(name).ok_or_else(|| format!("'{name}' is no basic type"))?)
+            }
+            _ => return Err("a basic type goes with a reduction alone".to_owned()),
+        };
+        Ok(Asked::Transfer(operation, basic))
+    }
+}
+
+impl StageArgs {
+    /// What is explained, in words.
+    fn shown(&self) -> String {
+        match &self.kind {
+            Asked::Transfer(operation, _) => self.transfer(*operation).to_string(),
+            Asked::Copy(to) => format!("copy to {to}"),
+        }
+    }
+
+    fn transfer(&self, operation: Operation) -> Kind {
+        let unpack = self.unpack || matches!(operation, Operation::Reduce(_));
+        Kind { direction: if unpack { Direction::Unpack } else { Direction::Pack }, operation }
+    }
+
+    fn target(&self) -> Result<Target, Box<dyn Error>> {
+        match self.target {
+            Some(target) => Ok(target),
+            None => Ok(Target::host(Level::asked(None)?)),
+        }
+    }
+
+    /// Every stage, those too that precompiled code would spare a commit.
+    fn explanation(&self, t: &Datatype, native: bool) -> Result<Explanation, Box<dyn Error>> {
+        let target = self.target()?;
+        let engine = Engine::new(Config { precompiled: false, native, ..Config::default() });
+        // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
+        engine.explain(&"vector(2, 1, 3, byte)".parse()?, Direction::Pack, target)?;
+        match &self.kind {
+            Asked::Transfer(operation, basic) => {
+                if let Some(basic) = *basic {
+                    t.check_basic(operation.name(), basic)?;
+                }
+                Ok(engine.explain(t, self.transfer(*operation), target)?)
+            }
+            Asked::Copy(_) if self.unpack => {
+                Err("--unpack: a copy goes from the datatype to the other one".into())
+            }
+            Asked::Copy(to) => Ok(engine.explain_copy(t, &ddtc::corpus::asked(to)?.0, target)?),
+        }
+    }
+}
+
+/// Longest text of a stage that `explain` prints: tables of 10^5 rows are not for reading.
+const MAX_TEXT: usize = 6000;
+
+/// Runs the verb.
+///
+/// # Errors
+/// A type that cannot be read; the error of the stage that fails.
+pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let (t, count) = ddtc::corpus::asked(&args.stage.datatype)?;
+    let count = args.count.unwrap_or(count);
+    if let Some(path) = &args.svg {
+        draw::picture(path, &t, count, &args.stage.datatype)?;
+    }
+    println!("{}", sizes(&t, count));
+    println!("\ndatatype\n{}", tree::tree(&t));
+    let explanation = args.stage.explanation(&t, !args.clif)?;
+    for stage in &explanation.stages {
+        let time = stage.time.as_secs_f64() * 1e6;
+        let note = if stage.unchanged { " (unchanged)" } else { "" };
+        println!("{}: {time:.1} us{note}", stage.name);
+        if !stage.unchanged && !stage.text.is_empty() {
+            println!("{}", cut(&stage.text));
+        }
+    }
+    for (stage, why) in &explanation.missing {
+        println!("{stage}: not shown: {why}");
+    }
+    println!("origin: {} B between the buffer address and what the code starts from", explanation.origin);
+    match explanation.refusal {
+        Some(reason) if matches!(args.stage.kind, Asked::Copy(_)) => println!("through a buffer: {reason}"),
+        Some(reason) => println!("walked: {reason}"),
+        None => {
+            println!("schedule: {}", explanation.schedule);
+            if explanation.listing.precompiled {
+                println!("a commit runs no code generator: precompiled code serves this shape");
+            }
+            if args.clif && !explanation.listing.ir.is_empty() {
+                println!("\nCranelift IR\n{}", cut(&explanation.listing.ir));
+            }
+            let (kind, code) = (args.stage.shown(), &explanation.code);
+            if !code.is_empty() {
+                println!("\ncode for {kind}: {} B\n{}", code.len(), explanation.listing.code);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One line on `count` instances of `t`.
+fn sizes(t: &Datatype, count: u64) -> String {
+    let mut line = String::new();
+    let size = u64::try_from(t.size()).unwrap_or(0);
+    let payload = size.checked_mul(count).map_or_else(|| "over 2^64 B".into(), bytes_in_words);
+    let _ = write!(line, "{count} instance(s): payload {payload}; size {} extent {}", t.size(), t.extent());
+    let _ = write!(line, "; lb {} ub {} true {}..{}", t.lb(), t.ub(), t.true_lb(), t.true_ub());
+    let _ = write!(line, "; {} arguments, depth {}", t.arguments(), t.depth());
+    line
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{} ... {} more bytes", &text[..at], text.len() - at),
+    }
+}
+
+/// Prints one stage, whole.
+///
+/// # Errors
+/// As [`run`]; if the datatype is walked and the stage was not reached.
+pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
+    let (t, _) = ddtc::corpus::asked(&args.datatype)?;
+    let explanation = args.explanation(&t, true)?;
+    // Of a copy the last one: that of what joins both.
+    let stage = explanation.stages.iter().rfind(|s| s.name == name);
+    let target = args.target()?;
+    let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);
+    let stage = stage.ok_or_else(|| match missing {
+        Some((_, why)) => format!("stage {name} is not shown for {target}: {why}"),
+        None if name == "refine" && !matches!(args.kind, Asked::Copy(_)) => {
+            "--kind: two datatypes are joined for a copy: copy:TYPE names the other one".to_owned()
+        }
+        None => {
+            let reason = explanation.refusal.unwrap_or("an earlier stage failed");
+            format!("stage {name} is not reached: {reason}")
+        }
+    })?;
+    if stage.text.is_empty() {
+        print!("{}", explanation.listing.code)
+    } else {
+        print!("{}", stage.text)
+    }
+    Ok(())
+}

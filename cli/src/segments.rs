@@ -1,0 +1,74 @@
+//! `ddtc segments`: the contiguous pieces of memory that a datatype consists of.
+
+use std::error::Error;
+use std::io::{BufWriter, ErrorKind, Write, stdout};
+
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::segments::Segments;
+
+use ddtc_bench::bytes_in_words;
+
+/// Arguments of `ddtc segments`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Printed are index, first packed byte, displacement and length in bytes.\n\nExamples:\n  \
+    ddtc segments 'vector(3, 1, 2, int)' --count 2\n  \
+    ddtc segments WRF_x_vec.L --from 1000 --limit 5"
+)]
+pub(crate) struct Args {
+    /// A datatype in text notation, or the name of an entry of the corpus
+    #[arg(value_name = "TYPE")]
+    datatype: String,
+    /// Instances [default: 1, or what the corpus gives the entry]
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// The first segment that is printed
+    #[arg(long, default_value_t = 0, value_name = "INDEX")]
+    from: u64,
+    /// Most segments that are printed
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    limit: u64,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; an index past the end.
+pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let (t, count) = ddtc::corpus::asked(&args.datatype)?;
+    let count = args.count.unwrap_or(count);
+    let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(&t)?;
+    let segments = committed.segments(count)?;
+    let start = segments.start(args.from)?;
+    match print(&segments, args, start, &mut BufWriter::new(stdout().lock())) {
+        // Whoever reads has seen enough.
+        Err(error)
+            if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe) =>
+        {
+            Ok(())
+        }
+        printed => printed,
+    }
+}
+
+fn print(
+    segments: &Segments<'_>,
+    args: &Args,
+    mut start: u64,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error>> {
+    writeln!(out, "{} segments, {}", segments.len(), bytes_in_words(segments.bytes()))?;
+    let shown = args.limit.min(segments.len() - args.from);
+    let rows = (args.from..args.from + shown).zip(segments.cursor(args.from));
+    for (index, segment) in rows {
+        let segment = segment?;
+        writeln!(out, "{index:>10} {start:>12} {:>12} {:>10}", segment.at, segment.len)?;
+        start += segment.len;
+    }
+    let left = segments.len() - args.from - shown;
+    if left > 0 {
+        writeln!(out, "       ... {left} more")?;
+    }
+    out.flush()?;
+    Ok(())
+}

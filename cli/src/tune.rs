@@ -1,0 +1,235 @@
+//! `ddtc tune`: measures on this machine which messages, collective calls, calls on files and one-sided operations gain when they are packed first, and writes the preload library's
+//! table.
+//!
+//! A ping-pong, collective calls of two ranks, a file of each and, where that is asked for, a window, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
+//! hand packing, in interleaved rounds of one run. A payload is converted where the gain is beyond the noise.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args as ClapArgs;
+use ddtc::files;
+use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
+
+use ddtc_bench::machine::{self, Machine};
+use ddtc_hosts::library;
+
+/// What is compiled, and what the programs share.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("pingpong", include_str!("tune/pingpong.c")),
+    ("collectives", include_str!("tune/collectives.c")),
+    ("files", include_str!("tune/files.c")),
+];
+/// What is compiled where it is asked for.
+const WINDOWS: (&str, &str) = ("windows", include_str!("tune/windows.c"));
+const LAYOUTS: &str = include_str!("tune/layouts.h");
+
+/// Arguments of `ddtc tune`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Example:\n  ddtc tune --mpicc mpicc -- mpiexec -n 2")]
+pub(crate) struct Args {
+    /// The compiler of the MPI library
+    #[arg(long, default_value = "mpicc")]
+    mpicc: OsString,
+    /// Rounds per payload
+    #[arg(long, default_value_t = 15)]
+    rounds: u32,
+    /// Milliseconds per round
+    #[arg(long, default_value_t = 2.0)]
+    budget: f64,
+    /// Where the table goes, if not to the user's configuration folder
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Where files are written and read, if not in a temporary folder
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
+    /// One-sided operations are measured too
+    #[arg(long)]
+    windows: bool,
+    /// The preload library, if it is not next to this program or in ../lib
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// How two ranks are launched, after `--`
+    #[arg(last = true, default_values = ["mpiexec", "-n", "2"])]
+    launch: Vec<OsString>,
+}
+
+/// Measures and writes.
+///
+/// # Errors
+/// If the program does not compile or run, or the table cannot be written.
+pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let library = library::find(args.library.as_deref())?;
+    let variable = |name| std::env::var(name).ok();
+    let output = match &args.output {
+        Some(output) => output.clone(),
+        None => file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
+            .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --output")?,
+    };
+    let folder = files::temporary_folder("ddtc-tune")?;
+    let measured = measure(args, &library, &folder);
+    std::fs::remove_dir_all(&folder)?;
+    let text = measured?;
+    let (name, policy, comments) = decide(&text)?;
+    // A record says how packed bytes were staged: under Open MPI otherwise than before (docs/PRELOAD.md, "Truncation").
+    let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
+    let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
+    let old = match files::read(&output) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", output.display()))?,
+        old => old.unwrap_or_default(),
+    };
+    if let Some(parent) = output.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+    }
+    let new = replace(&old, &name, &format!("library {name}\n{comments}{policy}"));
+    files::save(&output, &new)?;
+    println!("{}: table of {name}\n{policy}", output.display());
+    Ok(())
+}
+
+fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
+    std::fs::write(folder.join("layouts.h"), LAYOUTS)?;
+    // What does not compile is found before anything is measured.
+    let programs: Vec<_> = PROGRAMS.into_iter().chain(args.windows.then_some(WINDOWS)).collect();
+    for (name, source) in &programs {
+        compile(args, name, source, folder)?;
+    }
+    let mut text = String::new();
+    for (name, _) in &programs {
+        text += &launch(args, name, library, folder)?;
+    }
+    Ok(text)
+}
+
+fn compile(args: &Args, name: &str, text: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
+    let source = folder.join(name).with_extension("c");
+    std::fs::write(&source, text)?;
+    let shown = args.mpicc.to_string_lossy();
+    let out = Command::new(&args.mpicc).args(["-O3", "-o"]).arg(folder.join(name)).arg(&source).output();
+    let out = out.map_err(|e| format!("{shown}: {e}: name the MPI library's compiler with --mpicc"))?;
+    if !out.status.success() {
+        return Err(format!("{shown}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());
+    }
+    Ok(())
+}
+
+fn launch(args: &Args, name: &str, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
+    let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
+    let mut preload = OsString::from("LD_PRELOAD=");
+    preload.push(library);
+    // The launcher's own processes need no preload library.
+    let out = Command::new(launcher)
+        .args(arguments)
+        .arg("env")
+        .arg(preload)
+        .arg("DDTC_POLICY=all")
+        // Converted from the first call on: none of those that are timed may be the host's.
+        .arg("DDTC_MODE=commit")
+        .arg(folder.join(name))
+        .args([args.rounds.to_string(), args.budget.to_string()])
+        .arg(args.files.as_deref().unwrap_or(folder))
+        .output()
+        .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
+    if !out.status.success() {
+        return Err(format!("{name}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());
+    }
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    print!("{text}");
+    Ok(text)
+}
+
+/// Less gain than this is none, in percent: protocols change with what else runs.
+const LEAST_GAIN: f64 = 5.0;
+
+/// Name of the library, its policy, and the measurements as comments.
+fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("library "));
+    let version =
+        lines.next().and_then(|l| l.strip_prefix("library ")).ok_or("the ping-pong printed no library")?;
+    let words: Vec<&str> = version.split_whitespace().collect();
+    let library = Library::of(&words.join(" "));
+    let mut comments = String::from(
+        "# call if it is no message, class, bytes, microseconds converted, bare, packed by hand, noise in percent\n",
+    );
+    let mut largest: Vec<(Call, Class, u32, bool)> = Vec::new();
+    let mut policy = Policy::NONE;
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').collect();
+        let call = Call::ALL.into_iter().find(|c| *c != Call::Message && fields.first() == Some(&c.name()));
+        let row = if call.is_some() { &fields[1..] } else { &fields[..] };
+        let (call, [class, bytes, numbers @ ..]) = (call.unwrap_or(Call::Message), row) else { continue };
+        let Some(class) = Class::ALL.into_iter().find(|c| c.name() == *class) else { continue };
+        let bytes: u64 = bytes.parse()?;
+        let numbers: Vec<f64> = numbers.iter().map(|n| n.parse()).collect::<Result<_, _>>()?;
+        let [converted, bare, _, noise] = numbers[..] else { return Err(format!("'{line}'?").into()) };
+        let _ = writeln!(comments, "# {line}");
+        let gains = bare > converted * (1.0 + (LEAST_GAIN + 2.0 * noise) / 100.0);
+        let bit = bytes.max(1).ilog2();
+        if gains {
+            // Up to the next payload that was measured, four times as large.
+            policy = policy.with_call(call, class, policy.of(call, class) | 0b11 << bit);
+        }
+        largest.retain(|l| (l.0, l.1) != (call, class));
+        largest.push((call, class, bit, gains));
+    }
+    if largest.is_empty() {
+        return Err("the ping-pong printed no measurement".into());
+    }
+    for (call, class, bit, gains) in largest {
+        if gains {
+            policy = policy.with_call(call, class, policy.of(call, class) | u64::MAX << bit);
+        }
+    }
+    Ok((library.to_string(), policy, comments))
+}
+
+/// A file with the table of one library replaced or added.
+fn replace(old: &str, name: &str, table: &str) -> String {
+    let (mut out, mut keep) = (String::new(), true);
+    for line in old.lines() {
+        if let Some(library) = line.strip_prefix("library ") {
+            keep = library.trim() != name;
+        }
+        if keep {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    if out.is_empty() {
+        out.push_str("# Written by `ddtc tune`: which messages the preload library converts.\n");
+    }
+    out + table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gains_beyond_the_noise_are_converted() {
+        let text = "noise of a launcher\nlibrary Open MPI v5.0.11, package: x\nstrided-short,256,10,12,9,5\nstrided-short,1024,10,11,9,5\n\
+                    strided-short,4096,10,30,9,5\ntable-long,1024,10,30,9,1\ntable-long,4096,10,9,9,1\n\
+                    bcast,blocks-short,256,10,30,9,1\ngather,blocks-short,256,10,10,9,1\n\
+                    file-write,table-long,1024,10,30,9,1\nput,blocks-long,4096,10,30,9,1\nget,blocks-long,4096,10,10,9,1\n";
+        let (name, policy, comments) = decide(text).unwrap();
+        assert_eq!(name, "openmpi-5.0.11");
+        assert_eq!(policy.set(Class::StridedShort), 0b11 << 8 | u64::MAX << 12);
+        assert_eq!(policy.set(Class::TableLong), 0b11 << 10);
+        assert_eq!(policy.set(Class::BlocksLong), 0);
+        assert_eq!(policy.set(Class::BlocksShort), 0);
+        assert_eq!(policy.of(Call::Bcast, Class::BlocksShort), u64::MAX << 8);
+        assert_eq!(policy.of(Call::FileWrite, Class::TableLong), u64::MAX << 10);
+        assert_eq!(policy.of(Call::Put, Class::BlocksLong), u64::MAX << 12);
+        assert!(!policy.any(Call::Gather) && !policy.any(Call::FileRead) && !policy.any(Call::Get));
+        let file = replace("", &name, &format!("library {name}\n{comments}{policy}"));
+        let file = replace(&file, "mpich-5.0.2", "library mpich-5.0.2\nstrided-long 64-\n");
+        let again = replace(&file, &name, &format!("library {name}\n{policy}"));
+        assert_eq!(Policy::parse(&again, &name), Ok(Some(policy)));
+        let other = Policy::parse(&again, "mpich-5.0.2").unwrap().unwrap();
+        assert_eq!(other.set(Class::StridedLong), u64::MAX << 6);
+        assert!(decide("library x\n").is_err() && decide("").is_err());
+    }
+}

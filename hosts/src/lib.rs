@@ -1,0 +1,19 @@
+//! MPI libraries as ddtc meets them: what differs between their C interfaces, one that is loaded by its file, and which of their messages gain when
+//! they are packed first.
+//!
+//! Data and look-ups that the preload library, the command and the hunter share. No room of the library `ddtc` imports them: it knows no host.
+//!
+//! | Module | What |
+//! |---|---|
+//! | [`abi`] | widths and values of handles, statuses, constants and combiners, of MPICH, Open MPI and the standard ABI |
+//! | [`policy`] | which messages gain when they are packed first: read by the preload library, written by `ddtc tune` |
+//! | [`left`] | why the preload library left a call to its host, in words |
+//! | [`loaded`] | an MPI library that this process loads by its file |
+//! | [`library`] | where the preload library is |
+#![deny(unsafe_code)]
+
+pub mod abi;
+pub mod left;
+pub mod library;
+pub mod loaded;
+pub mod policy;

@@ -1,0 +1,102 @@
+//! An MPI library that this process loads by its file: symbols, what it calls itself, its ABI, its predefined handles.
+//!
+//! The doctor's ranks and the workers of `ddtc check --mpi` are MPI programs that are linked with no MPI: they take the one that they are told.
+//! It stays loaded for as long as the process lives.
+#![allow(unsafe_code)] // The loader's functions, and an MPI library's: there is no other way to call them.
+
+use std::ffi::{CStr, CString, c_void};
+use std::path::Path;
+
+use crate::abi::queries::{self, AbiVersionFn, VersionFn};
+use crate::abi::{Abi, Signs};
+use ddtc::datatype::Named;
+
+/// A loaded library.
+#[derive(Debug)]
+pub struct Loaded {
+    scope: *mut c_void,
+    file: String,
+    version: Option<String>,
+}
+
+impl Loaded {
+    /// Loads the library into the global scope. Its constructors run; nothing of MPI is initialized.
+    ///
+    /// # Errors
+    /// What the loader says; a path that is no text.
+    pub fn open(path: &Path) -> Result<Loaded, String> {
+        let file = path.to_str().ok_or("the library's path is not UTF-8")?;
+        let name = CString::new(file).map_err(|e| e.to_string())?;
+        // SAFETY: a C string. What the constructors of a library do, they do in every program of it.
+        let scope = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        if scope.is_null() {
+            // SAFETY: dlerror gives null or a C string, valid until this thread's next call of the loader.
+            let said = unsafe {
+                let text = libc::dlerror();
+                (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+            };
+            return Err(said.unwrap_or_else(|| "the loader gives no reason".to_owned()));
+        }
+        let mut library = Loaded { scope, file: file.to_owned(), version: None };
+        // SAFETY: null is None, else the function of that name, which every MPI declares so (MPI 5.0, 9.1.1).
+        let version: Option<VersionFn> =
+            unsafe { std::mem::transmute(library.symbol(c"MPI_Get_library_version")) };
+        // SAFETY: the library's.
+        library.version = version.and_then(|f| unsafe { queries::version(f) });
+        Ok(library)
+    }
+
+    /// The address of a symbol of the library or of what it depends on, or null.
+    pub fn symbol(&self, name: &CStr) -> *mut c_void {
+        // SAFETY: a scope from dlopen that is never closed, and a C string.
+        unsafe { libc::dlsym(self.scope, name.as_ptr()) }
+    }
+
+    /// The address that a program which is linked with the library would get: what is preloaded comes first.
+    pub fn interposed(&self, name: &CStr) -> *mut c_void {
+        // SAFETY: the global scope, and a C string.
+        let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        if global.is_null() { self.symbol(name) } else { global }
+    }
+
+    /// What the library calls itself, in one line.
+    ///
+    /// # Errors
+    /// If it says nothing.
+    pub fn version(&self) -> Result<&str, String> {
+        self.version.as_deref().ok_or_else(|| "MPI_Get_library_version is missing or fails".to_owned())
+    }
+
+    /// Its ABI.
+    ///
+    /// # Errors
+    /// What is unknown about the library.
+    pub fn abi(&self) -> Result<&'static Abi, String> {
+        // SAFETY: null is None, else the function of that name (MPI 5.0, 20.1).
+        let abi_version: Option<AbiVersionFn> =
+            unsafe { std::mem::transmute(self.symbol(c"MPI_Abi_get_version")) };
+        Abi::of(&Signs {
+            has_ompi_int: !self.symbol(c"ompi_mpi_int").is_null(),
+            // SAFETY: the library's.
+            abi_version: abi_version.and_then(|f| unsafe { queries::abi_version(f) }),
+            file: &self.file,
+            version: self.version()?,
+        })
+    }
+
+    /// A predefined handle: the constant of the ABI, or the address of its object where the ABI has a symbol for it. 0 if that is missing.
+    pub fn handle(&self, constant: u64, symbol: &str) -> u64 {
+        if symbol.is_empty() {
+            return constant;
+        }
+        CString::new(symbol).map_or(0, |name| self.symbol(&name).addr() as u64)
+    }
+
+    /// The named types that the library has a handle for, and their handles.
+    pub fn named(&self, abi: &Abi) -> Vec<(Named, u64)> {
+        let constants = abi.named().map(|(handle, named)| (named, handle));
+        let symbols =
+            abi.named_symbols().map(|(name, named)| (named, self.handle(0, &format!("ompi_mpi_{name}"))));
+        constants.chain(symbols).filter(|&(_, handle)| handle != 0).collect()
+    }
+}

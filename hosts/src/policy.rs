@@ -1,0 +1,545 @@
+//! Policy: for which calls, layouts and payloads it gains to pack by compiled code first.
+//!
+//! A table per MPI library and version, from call, layout class and payload to yes or no. Those shipped convert only what gains clearly on
+//! every machine that was measured; `ddtc tune` measures the user's and writes a file that the preload library reads. A layout's class is read off its normal nest,
+//! so equal layouts have one class however they were constructed. Payloads are counted by powers of two.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::nest::{LoopNest, Node, Normal};
+
+/// Layout class: what a library's own engine is slow or fast at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// One run of bytes, whatever the count: nothing to pack.
+    Dense,
+    /// Loops over one run shorter than [`LONG`] bytes: vectors, subarrays.
+    StridedShort,
+    /// Loops over one longer run.
+    StridedLong,
+    /// Several runs per iteration, short on average: structures.
+    BlocksShort,
+    /// Several longer runs.
+    BlocksLong,
+    /// Displacements that follow no stride, short runs: indexed types.
+    TableShort,
+    /// The same with longer runs.
+    TableLong,
+}
+
+/// Bytes from which a run is long: a cache line.
+pub const LONG: i64 = 64;
+
+impl Class {
+    /// All classes that a policy decides about.
+    pub const ALL: [Class; 6] = [
+        Class::StridedShort,
+        Class::StridedLong,
+        Class::BlocksShort,
+        Class::BlocksLong,
+        Class::TableShort,
+        Class::TableLong,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Dense => "dense",
+            Class::StridedShort => "strided-short",
+            Class::StridedLong => "strided-long",
+            Class::BlocksShort => "blocks-short",
+            Class::BlocksLong => "blocks-long",
+            Class::TableShort => "table-short",
+            Class::TableLong => "table-long",
+        }
+    }
+
+    /// The class of a layout.
+    pub fn of(nest: &LoopNest<Normal>) -> Class {
+        Class::and_run(nest).0
+    }
+
+    /// The class of a layout, and the bytes of its runs on average; 0 for a dense one.
+    pub fn and_run(nest: &LoopNest<Normal>) -> (Class, u64) {
+        let (mut bytes, mut runs, mut leaves, mut table) = (0i128, 0i128, 0usize, false);
+        for node in nest.nodes() {
+            match node {
+                Node::Copy { n, .. } if n.per_count => return (Class::Dense, 0),
+                Node::Copy { n, .. } => {
+                    leaves += 1;
+                    runs += 1;
+                    bytes += i128::from(n.k);
+                }
+                Node::Blocks { len, .. } => {
+                    leaves += 2;
+                    runs += len.len() as i128;
+                    bytes += len.iter().map(i128::from).sum::<i128>();
+                    table |= len.len() > FEW;
+                }
+                Node::Table { displacements, .. } => table |= displacements.len() > FEW,
+                Node::Loop { .. } => {}
+            }
+        }
+        if runs == 0 {
+            return (Class::Dense, 0);
+        }
+        let run = u64::try_from(bytes / runs).unwrap_or(u64::MAX);
+        let class = match (table, leaves > 1, run >= LONG.unsigned_abs()) {
+            (true, _, false) => Class::TableShort,
+            (true, _, true) => Class::TableLong,
+            (false, true, false) => Class::BlocksShort,
+            (false, true, true) => Class::BlocksLong,
+            (false, false, false) => Class::StridedShort,
+            (false, false, true) => Class::StridedLong,
+        };
+        (class, run)
+    }
+}
+
+/// Calls that a policy decides about by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Call {
+    /// Messages between two ranks.
+    Message,
+    /// `MPI_Bcast` and its kin: nonblocking, persistent.
+    Bcast,
+    /// `MPI_Gather`, `MPI_Gatherv` and their kin.
+    Gather,
+    /// `MPI_Scatter`, `MPI_Scatterv`.
+    Scatter,
+    /// `MPI_Allgather`.
+    Allgather,
+    /// `MPI_Alltoall`, `MPI_Alltoallv`.
+    Alltoall,
+    /// `MPI_Alltoallw`.
+    Alltoallw,
+    /// The neighbourhood calls with one type a side.
+    Neighbor,
+    /// `MPI_Neighbor_alltoallw`.
+    NeighborAlltoallw,
+    /// Writes to a file.
+    FileWrite,
+    /// Reads from a file.
+    FileRead,
+    /// Puts to a window.
+    Put,
+    /// Gets from a window that make a request.
+    Get,
+    /// Accumulates in a window.
+    Accumulate,
+}
+
+impl Call {
+    /// All of them, messages first.
+    pub const ALL: [Call; 14] = [
+        Call::Message,
+        Call::Bcast,
+        Call::Gather,
+        Call::Scatter,
+        Call::Allgather,
+        Call::Alltoall,
+        Call::Alltoallw,
+        Call::Neighbor,
+        Call::NeighborAlltoallw,
+        Call::FileWrite,
+        Call::FileRead,
+        Call::Put,
+        Call::Get,
+        Call::Accumulate,
+    ];
+
+    /// Its name in tables, where rows of messages have none.
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Message => "message",
+            Call::Bcast => "bcast",
+            Call::Gather => "gather",
+            Call::Scatter => "scatter",
+            Call::Allgather => "allgather",
+            Call::Alltoall => "alltoall",
+            Call::Alltoallw => "alltoallw",
+            Call::Neighbor => "neighbor",
+            Call::NeighborAlltoallw => "neighbor-alltoallw",
+            Call::FileWrite => "file-write",
+            Call::FileRead => "file-read",
+            Call::Put => "put",
+            Call::Get => "get",
+            Call::Accumulate => "accumulate",
+        }
+    }
+}
+
+/// The shipped tables, by family, as those of users are written.
+const SHIPPED: &str = include_str!("policy.txt");
+
+/// Rows up to which irregular blocks count as the members of a structure.
+const FEW: usize = 16;
+
+/// What to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file or a window, is all of it, that of a
+/// collective call what one rank sends to another, on average.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    sets: [[u64; Class::ALL.len()]; Call::ALL.len()],
+}
+
+impl Policy {
+    /// Nothing is converted.
+    pub const NONE: Policy = Policy { sets: [[0; Class::ALL.len()]; Call::ALL.len()] };
+    /// Everything is, dense layouts excepted.
+    pub const ALL: Policy = Policy { sets: [[u64::MAX; Class::ALL.len()]; Call::ALL.len()] };
+
+    /// The payloads of a class in messages.
+    pub fn set(&self, class: Class) -> u64 {
+        self.of(Call::Message, class)
+    }
+
+    /// The payloads of a class in a call.
+    #[inline]
+    pub fn of(&self, call: Call, class: Class) -> u64 {
+        Class::ALL.iter().position(|&c| c == class).map_or(0, |i| self.sets[call as usize][i])
+    }
+
+    /// Whether any payload of any class is converted in a call.
+    #[inline]
+    pub fn any(&self, call: Call) -> bool {
+        self.sets[call as usize] != [0; Class::ALL.len()]
+    }
+
+    /// The same policy with other payloads for a class in messages.
+    #[must_use]
+    pub fn with(self, class: Class, set: u64) -> Policy {
+        self.with_call(Call::Message, class, set)
+    }
+
+    /// The same policy with other payloads for a class in a call.
+    #[must_use]
+    pub fn with_call(mut self, call: Call, class: Class, set: u64) -> Policy {
+        if let Some(i) = Class::ALL.iter().position(|&c| c == class) {
+            self.sets[call as usize][i] = set;
+        }
+        self
+    }
+
+    /// Whether a set of payloads has one.
+    #[inline]
+    pub fn has(set: u64, bytes: u64) -> bool {
+        bytes > 0 && set >> bytes.ilog2() & 1 != 0
+    }
+
+    /// All payloads from `bytes` up, to the power of two.
+    pub const fn from(bytes: u64) -> u64 {
+        u64::MAX << bytes.ilog2()
+    }
+
+    /// What is converted without a table of the user's: what gains clearly, beyond the noise, on every machine of the
+    /// records (benches/record/POLICY.md has them side by side, with the rule; `policy.txt` is made from them by a test).
+    pub fn shipped(library: &Library) -> Policy {
+        // It parses, as a test says.
+        Policy::parse(SHIPPED, library.family.name()).ok().flatten().unwrap_or(Policy::NONE)
+    }
+
+    /// The table of `library` in a file, if it is there.
+    ///
+    /// A file is lines: `library NAME` begins a table, `CLASS none` or `CLASS FROM-TO ...` (bytes, powers of two, `TO` the last set
+    /// or empty for no end) is a row about messages, the same after the name of another call ([`Call::name`]) one about that; what has no row
+    /// is not converted; `#` begins a comment.
+    ///
+    /// # Errors
+    /// The first line that is none of these, by its number.
+    pub fn parse(text: &str, library: &str) -> Result<Option<Policy>> {
+        let (mut found, mut open, mut seen) = (None, None, false);
+        for (i, line) in text.lines().enumerate() {
+            let refuse = |rule: &'static str| {
+                Error::new(ErrorClass::Arg, "policy", format!("line {}", i + 1), line.trim(), rule)
+            };
+            let line = line.split('#').next().unwrap_or("").trim();
+            let Some((head, rest)) = line.split_once(char::is_whitespace) else {
+                if line.is_empty() {
+                    continue;
+                }
+                return Err(refuse("must be `library NAME`, `CLASS none` or `CLASS FROM-TO ...`"));
+            };
+            if head == "library" {
+                found = found.or(open.take().filter(|_| seen));
+                seen = rest.trim() == library;
+                open = Some(Policy::NONE);
+                continue;
+            }
+            let call = Call::ALL.into_iter().find(|c| c.name() == head);
+            let (call, head, rest) = match call.zip(rest.trim().split_once(char::is_whitespace)) {
+                Some((call, (class, rest))) => (call, class, rest),
+                None => (Call::Message, head, rest),
+            };
+            let class = Class::ALL.iter().find(|c| c.name() == head);
+            let class = class.ok_or_else(|| {
+                refuse("must begin with `library`, a layout class, or a call and a layout class")
+            })?;
+            let set = parse_set(rest).ok_or_else(|| {
+                refuse("must be `none` or ranges FROM-TO of powers of two, the last one perhaps without TO")
+            })?;
+            let policy = open.take().ok_or_else(|| refuse("must follow a line `library NAME`"))?;
+            open = Some(policy.with_call(call, *class, set));
+        }
+        Ok(found.or(open.filter(|_| seen)))
+    }
+}
+
+/// A set of payloads in words, as documents and `ddtc doctor` say it: `from 16 KiB`, `256 B to 512 KiB`, `none`. What stands after "to" is the first
+/// payload that is not in it.
+pub fn payloads(set: u64) -> String {
+    let bytes = |k: u32| match k {
+        0..10 => (1u64 << k, "B"),
+        10..20 => (1 << (k - 10), "KiB"),
+        20..30 => (1 << (k - 20), "MiB"),
+        _ => (1 << (k - 30), "GiB"),
+    };
+    let words = runs(set).map(|(first, end)| match (bytes(first), end) {
+        ((from, unit), 64) => format!("from {from} {unit}"),
+        ((from, unit), end) => match bytes(end) {
+            (to, same) if same == unit => format!("{from} to {to} {unit}"),
+            (to, other) => format!("{from} {unit} to {to} {other}"),
+        },
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(" and ") }
+}
+
+/// The runs of bits that are set: the first of each and the one behind it.
+fn runs(set: u64) -> impl Iterator<Item = (u32, u32)> {
+    let mut k = 0;
+    std::iter::from_fn(move || {
+        k += set.checked_shr(k)?.trailing_zeros();
+        let first = (k < 64).then_some(k)?;
+        k += (set >> k).trailing_ones();
+        Some((first, k))
+    })
+}
+
+fn parse_set(text: &str) -> Option<u64> {
+    if text.trim() == "none" {
+        return Some(0);
+    }
+    let power = |word: &str| word.parse::<u64>().ok().filter(|n| n.is_power_of_two());
+    let mut set = 0;
+    for range in text.split_whitespace() {
+        let (from, to) = range.split_once('-')?;
+        let from = power(from)?.ilog2();
+        let to = if to.is_empty() { 63 } else { power(to)?.ilog2() };
+        if to < from {
+            return None;
+        }
+        set |= (u64::MAX << from) & (u64::MAX >> (63 - to));
+    }
+    Some(set)
+}
+
+/// A policy as rows of a file: messages with all classes, other calls with those that are converted.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for call in Call::ALL {
+            for class in Class::ALL {
+                let set = self.of(call, class);
+                match call {
+                    Call::Message => write!(f, "{:<14}", class.name())?,
+                    _ if set == 0 => continue,
+                    _ => write!(f, "{:<18} {:<14}", call.name(), class.name())?,
+                }
+                for (first, end) in runs(set) {
+                    let to = if end == 64 { String::new() } else { (1u64 << (end - 1)).to_string() };
+                    write!(f, " {}-{to}", 1u64 << first)?;
+                }
+                writeln!(f, "{}", if set == 0 { " none" } else { "" })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whose library it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// MPICH itself.
+    Mpich,
+    /// Intel MPI.
+    Intel,
+    /// Open MPI.
+    OpenMpi,
+    /// Any other.
+    Other,
+}
+
+impl Family {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Mpich => "mpich",
+            Family::Intel => "intel",
+            Family::OpenMpi => "openmpi",
+            Family::Other => "other",
+        }
+    }
+}
+
+/// An MPI library: family and version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// Its family.
+    pub family: Family,
+    /// Major, minor and patch level.
+    pub version: [u32; 3],
+}
+
+impl Library {
+    /// From what `MPI_Get_library_version` says.
+    pub fn of(text: &str) -> Library {
+        // Relatives of MPICH name it too, after themselves.
+        let family = if text.contains("Intel(R) MPI") {
+            Family::Intel
+        } else if text.starts_with("MPICH Version") {
+            Family::Mpich
+        } else if text.starts_with("Open MPI") {
+            Family::OpenMpi
+        } else {
+            Family::Other
+        };
+        // Numbers up to the first that is missing; what stands behind them ("rc1") has no say.
+        let mut version = [0; 3];
+        let numbers = Library::release(text).unwrap_or("").split(|c: char| !c.is_ascii_digit());
+        for (part, place) in numbers.map_while(|part| part.parse().ok()).zip(&mut version) {
+            *place = part;
+        }
+        Library { family, version }
+    }
+
+    /// The release as `MPI_Get_library_version` writes it: the first word that begins with a digit, but for a `v` before and punctuation behind it.
+    pub fn release(text: &str) -> Option<&str> {
+        let mut words = text.split([' ', '\t', '\n', ',', ':']).map(|word| word.trim_start_matches('v'));
+        words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+    }
+}
+
+/// The name of its table.
+impl fmt::Display for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.version;
+        write!(f, "{}-{major}.{minor}.{patch}", self.family.name())
+    }
+}
+
+/// Where the user's table is: `ddtc/policy` in the configuration folder, by the values of `XDG_CONFIG_HOME` and `HOME`.
+pub fn file(config: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
+    let there = |v: Option<&str>| v.filter(|v| v.starts_with('/')).map(PathBuf::from);
+    let folder = there(config).or_else(|| there(home).map(|home| home.join(".config")))?;
+    Some(folder.join("ddtc/policy"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ddtc::datatype::Datatype;
+    use ddtc::lower::{Bytes, lower};
+    use ddtc::normalize::normalize;
+
+    fn class(text: &str) -> Class {
+        let t: Datatype = text.parse().unwrap();
+        Class::of(&normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest)
+    }
+
+    #[test]
+    fn every_family_measured_has_a_shipped_table() {
+        for family in [Family::Mpich, Family::Intel, Family::OpenMpi] {
+            assert_eq!(Policy::parse(SHIPPED, family.name()).map(|p| p.is_some()), Ok(true), "{family:?}");
+            let policy = Policy::shipped(&Library { family, version: [0; 3] });
+            assert!(policy.any(Call::Message) && policy.any(Call::Bcast), "{family:?}");
+        }
+        assert_eq!(Policy::shipped(&Library { family: Family::Other, version: [0; 3] }), Policy::NONE);
+    }
+
+    #[test]
+    fn classes_are_those_of_layouts_not_of_constructors() {
+        for (text, expected) in [
+            ("contiguous(7,double)", Class::Dense),
+            ("vector(4,3,3,int)", Class::Dense),
+            ("vector(4,1,2,double)", Class::StridedShort),
+            ("indexed([1,1,1],[0,5,10],int)", Class::StridedShort),
+            ("vector(4,8,16,double)", Class::StridedLong),
+            ("subarray([8,8,8],[4,4,4],[0,0,0],C,double)", Class::StridedShort),
+            ("resized(0,32,struct([1,1,3],[0,8,16],[int,double,float]))", Class::BlocksShort),
+            ("struct([100,70],[0,1000],[char,char])", Class::BlocksLong),
+        ] {
+            assert_eq!(class(text), expected, "{text}");
+        }
+        let list: Vec<String> = (0..100).map(|i| (i * i + i % 3 * 2).to_string()).collect();
+        assert_eq!(class(&format!("indexed_block(1,[{}],double)", list.join(","))), Class::TableShort);
+    }
+
+    #[test]
+    fn tables_are_read_as_written() {
+        let policy = Policy::NONE
+            .with(Class::StridedShort, Policy::from(4096))
+            .with(Class::TableLong, 0b1_0111_0000_0000)
+            .with_call(Call::Bcast, Class::BlocksShort, Policy::from(256));
+        let text = format!("# by hand\nlibrary mpich-5.0.2\n{}library openmpi-5.0.11\n{policy}", Policy::ALL);
+        assert_eq!(Policy::parse(&text, "openmpi-5.0.11"), Ok(Some(policy)));
+        assert_eq!(Policy::parse(&text, "mpich-5.0.2"), Ok(Some(Policy::ALL)));
+        assert_eq!(Policy::parse(&text, "intel-2021.18.0"), Ok(None));
+        assert!(policy.to_string().contains("table-long     256-1024 4096-4096\n"), "{policy}");
+        assert!(policy.to_string().ends_with("bcast              blocks-short   256-\n"), "{policy}");
+        assert!(policy.any(Call::Bcast) && !policy.any(Call::Gather));
+        assert!(Call::ALL.iter().enumerate().all(|(i, &call)| call as usize == i));
+        assert!(
+            Policy::has(policy.set(Class::TableLong), 300)
+                && !Policy::has(policy.set(Class::TableLong), 2048)
+        );
+        assert!(!Policy::has(u64::MAX, 0) && !Policy::has(Policy::ALL.set(Class::Dense), 100));
+        for (text, line) in [
+            ("strided-short none", "line 1"),
+            ("library x\nstrided 1-2", "line 2"),
+            ("library x\n\nstrided-long 3-8", "line 3"),
+            ("library x\nstrided-long 8-4", "line 2"),
+            ("nonsense", "line 1"),
+            ("library x\nbcast none", "line 2"),
+            ("library x\nbcast strided 1-2", "line 2"),
+        ] {
+            assert_eq!(Policy::parse(text, "x").unwrap_err().argument(), line, "{text}");
+        }
+    }
+
+    #[test]
+    fn payloads_have_words() {
+        let words = |text: &str| payloads(parse_set(text).unwrap());
+        for (text, expected) in [
+            ("256-262144", "256 B to 512 KiB"),
+            ("16384-65536", "16 to 128 KiB"),
+            ("16384-", "from 16 KiB"),
+            ("1-", "from 1 B"),
+            ("16384-16384 1048576-1048576", "16 to 32 KiB and 1 to 2 MiB"),
+            ("none", "none"),
+        ] {
+            assert_eq!(words(text), expected, "{text}");
+        }
+        assert_eq!(payloads(1 << 63), "from 8589934592 GiB");
+    }
+
+    #[test]
+    fn libraries_and_files_have_names() {
+        for (text, name) in [
+            ("MPICH Version: 5.0.2", "mpich-5.0.2"),
+            ("Intel(R) MPI Library 2021.18 for Linux* OS", "intel-2021.18.0"),
+            ("Open MPI v5.0.11, package: Open MPI x@y", "openmpi-5.0.11"),
+            ("MPICH Version:\t4.2.0rc1", "mpich-4.2.0"),
+            ("HPE MPI 2.26", "other-2.26.0"),
+            ("Nobody's MPI", "other-0.0.0"),
+        ] {
+            assert_eq!(Library::of(text).to_string(), name);
+        }
+        assert_eq!(Library::release("MPICH Version:\t4.2.0rc1"), Some("4.2.0rc1"));
+        assert_eq!(Library::release("Open MPI v5.0.11, package: Open MPI x@y"), Some("5.0.11"));
+        assert_eq!(Library::release("Nobody's MPI"), None);
+        assert_eq!(file(Some("/c"), Some("/h")), Some("/c/ddtc/policy".into()));
+        assert_eq!(file(Some("relative"), Some("/h")), Some("/h/.config/ddtc/policy".into()));
+        assert_eq!(file(None, None), None);
+    }
+}

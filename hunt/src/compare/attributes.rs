@@ -1,0 +1,82 @@
+//! Attributes: which callbacks are called, and with what. Their order is left open.
+
+use super::{Class, Context, Report};
+use crate::library::{Answer, CallbackCounts, Library};
+use crate::subject::is_predefined;
+
+pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
+    if is_predefined(&report.subject.root().plain) {
+        return;
+    }
+    if let Err(refusal) = checked(context.library, report) {
+        report.refused(refusal);
+    }
+}
+
+fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
+    let root = report.subject.root();
+    let (t, bounds, size) = (root.handle, root.bounds, root.judged.size());
+    let expect = |report: &mut Report<'_>, kind: &str, want: CallbackCounts, when: &str| {
+        let got = library.callbacks();
+        if got != want {
+            let shown = |c: CallbackCounts| {
+                format!(
+                    "{} copies, {} deletes, {} with other arguments {when}",
+                    c.copies, c.deletes, c.strange
+                )
+            };
+            report.add(kind, Class::Bug, "attributes", shown(want), shown(got));
+        }
+    };
+    library.callbacks();
+    // Two that are handed on, one that its callback does not hand on.
+    let keyvals = [library.keyval()?, library.keyval()?, library.keyval()?];
+    for (i, value) in [0x100, 0x200, 0x301].into_iter().enumerate() {
+        library.set_attribute(t, keyvals[i], value)?;
+    }
+    let copy = library.dup(t)?;
+    expect(
+        report,
+        "copy-callbacks",
+        CallbackCounts { copies: 3, deletes: 0, strange: 0 },
+        "after MPI_Type_dup",
+    );
+    for (i, want) in [Some(0x110), Some(0x210), None].into_iter().enumerate() {
+        let got = library.attribute(copy, keyvals[i])?;
+        if got != want {
+            let shown =
+                |v: Option<usize>| v.map_or("no attribute".to_owned(), |v| format!("attribute {v:#x}"));
+            report.add("copied-attribute", Class::Bug, "attributes", shown(want), shown(got));
+        }
+    }
+    let like = (library.bounds(copy)?, library.size(copy)?);
+    if like != (bounds, size) {
+        let what = format!("{bounds:?}, size {size} of the duplicate");
+        report.add("duplicate", Class::Bug, "attributes", what, format!("{:?}, size {}", like.0, like.1));
+    }
+    library.delete_attribute(copy, keyvals[0])?;
+    expect(
+        report,
+        "delete-callbacks",
+        CallbackCounts { copies: 0, deletes: 1, strange: 0 },
+        "after MPI_Type_delete_attr",
+    );
+    library.free(copy)?;
+    expect(
+        report,
+        "free-callbacks",
+        CallbackCounts { copies: 0, deletes: 1, strange: 0 },
+        "after MPI_Type_free",
+    );
+    for keyval in keyvals {
+        library.delete_attribute(t, keyval)?;
+        library.free_keyval(keyval)?;
+    }
+    expect(
+        report,
+        "delete-callbacks",
+        CallbackCounts { copies: 0, deletes: 3, strange: 0 },
+        "after all are deleted",
+    );
+    Ok(())
+}

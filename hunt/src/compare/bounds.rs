@@ -1,0 +1,201 @@
+//! Size, bounds and true bounds of every node, each judged by what the library says of its children: one wrong node is one difference.
+//!
+//! Libraries read the rules on markers, epsilon, empty blocks and empty members in several ways, and the standard's own text has changed. Bounds that
+//! one of these readings gives are open, all others wrong.
+
+use ddtc::datatype::{Combiner, Datatype};
+
+use super::{Class, Context, Report};
+use crate::library::Bounds;
+use crate::subject::Node;
+
+pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
+    let library = context.library;
+    for node in &report.subject.nodes {
+        let t = &node.defined;
+        match library.size(node.handle) {
+            Err(refusal) => report.refused(refusal),
+            Ok(size) => {
+                let fits = i32::try_from(t.size()).is_ok();
+                let undefined = i64::from(library.abi().constants.undefined);
+                if size != t.size() && (fits || size != undefined) {
+                    report.add_at(node, ("size", Class::Bug, "size"), t.size(), size);
+                }
+                if !fits
+                    && let Ok(small) = library.small_size(node.handle)
+                    && i64::from(small) != undefined
+                {
+                    let what = ("size-in-int", Class::Bug, "size");
+                    report.add_at(node, what, "MPI_UNDEFINED from MPI_Type_size", small);
+                }
+            }
+        }
+        let want = Bounds { lb: t.lb(), extent: t.extent() };
+        if node.bounds != want {
+            let (kind, class) = match reading(&node.defined, node.bounds) {
+                Some(family) => (format!("bounds-{family}"), Class::Open),
+                None => ("bounds".to_owned(), Class::Bug),
+            };
+            report.add_at(node, (&kind, class, "bounds"), shown(want), shown(node.bounds));
+        }
+        match library.true_bounds(node.handle) {
+            Err(refusal) => report.refused(refusal),
+            Ok(got) => true_bounds(report, node, got),
+        }
+    }
+}
+
+fn true_bounds(report: &mut Report<'_>, node: &Node, got: Bounds) {
+    let t = &node.judged;
+    let want = Bounds { lb: t.true_lb(), extent: t.true_extent() };
+    if got == want {
+        return;
+    }
+    let what = match t.size() {
+        0 => ("true-bounds-of-nothing", Class::Open, "empty-true-bounds"),
+        _ => ("true-bounds", Class::Bug, "true-bounds"),
+    };
+    report.add_at(node, what, shown(want), shown(got));
+}
+
+fn shown(bounds: Bounds) -> String {
+    format!("lb {} extent {}", bounds.lb, bounds.extent)
+}
+
+/// A block of copies: displacement and length of the first and the last of a row of blocks.
+struct Block<'t> {
+    at: i64,
+    copies: i64,
+    child: &'t Datatype,
+}
+
+/// The blocks of a constructor; of a regular row of them the first and the last, which have all bounds. None for constructors whose bounds
+/// everybody reads in one way.
+fn blocks(t: &Datatype) -> Option<Vec<Block<'_>>> {
+    let row = |count: i64, copies: i64, stride: i64, child| {
+        let block = |at| Block { at, copies, child };
+        let last = (count - 1).max(0).saturating_mul(stride);
+        if count == 0 { vec![Block { at: 0, copies: 0, child }] } else { vec![block(0), block(last)] }
+    };
+    Some(match t.combiner() {
+        Combiner::Contiguous { count, oldtype } => row(1, *count, 0, oldtype),
+        Combiner::Vector { count, blocklength, stride, oldtype } => {
+            row(*count, *blocklength, stride.saturating_mul(oldtype.extent()), oldtype)
+        }
+        Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
+            row(*count, *blocklength, *stride, oldtype)
+        }
+        Combiner::Indexed { blocklengths, displacements, oldtype } => {
+            let at = displacements.iter().map(|d| d.saturating_mul(oldtype.extent()));
+            let blocks = at.zip(blocklengths.iter());
+            blocks.map(|(at, &copies)| Block { at, copies, child: oldtype }).collect()
+        }
+        Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
+            let blocks = displacements.iter().zip(blocklengths.iter());
+            blocks.map(|(&at, &copies)| Block { at, copies, child: oldtype }).collect()
+        }
+        Combiner::IndexedBlock { blocklength, displacements, oldtype } => {
+            let at = displacements.iter().map(|d| d.saturating_mul(oldtype.extent()));
+            at.map(|at| Block { at, copies: *blocklength, child: oldtype }).collect()
+        }
+        Combiner::HindexedBlock { blocklength, displacements, oldtype, .. } => {
+            displacements.iter().map(|&at| Block { at, copies: *blocklength, child: oldtype }).collect()
+        }
+        Combiner::Struct { blocklengths, displacements, types, .. } => {
+            let blocks = displacements.iter().zip(blocklengths.iter()).zip(types.iter());
+            blocks.map(|((&at, &copies), child)| Block { at, copies, child }).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// Whether the bounds of a type come from markers, in its own map or in those of what it is made of.
+fn is_marked(t: &Datatype) -> bool {
+    t.nodes().any(|n| {
+        matches!(
+            n.combiner(),
+            Combiner::Resized { .. }
+                | Combiner::Bounds { .. }
+                | Combiner::Subarray { .. }
+                | Combiner::Darray { .. }
+        )
+    })
+}
+
+/// The family of readings one of which gives `got` for `t`, over children that have the library's bounds.
+fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
+    let blocks = blocks(t)?;
+    if t.size() == 0 {
+        return Some("of-nothing");
+    }
+    let Bounds { lb, extent } = got;
+    let ub = lb.checked_add(extent)?;
+    // Places that some reading takes for a lower or an upper bound.
+    let (mut lows, mut highs) = (vec![], vec![]);
+    type Selected<'a> = &'a dyn Fn(&Block<'_>) -> bool;
+    let selections: [Selected<'_>; 5] = [
+        &|b| b.copies > 0,
+        &|b| b.copies > 0 && is_marked(b.child),
+        &|b| b.copies > 0 && b.child.size() > 0,
+        &|b| b.copies > 0 && (b.child.size() > 0 || is_marked(b.child)),
+        &|_| true,
+    ];
+    for selected in selections {
+        let chosen = || blocks.iter().filter(|b| selected(b));
+        let reach = |b: &Block<'_>| (b.copies - 1).max(0).saturating_mul(b.child.extent());
+        let low = |b: &Block<'_>| b.at.saturating_add(b.child.lb()).saturating_add(reach(b).min(0));
+        let high = |b: &Block<'_>| b.at.saturating_add(b.child.ub()).saturating_add(reach(b).max(0));
+        lows.extend(chosen().map(low).min());
+        highs.extend(chosen().map(high).max());
+        // What has no copies is a place, or none.
+        let place = |b: &Block<'_>| if b.copies > 0 { None } else { Some(b.at) };
+        lows.extend(chosen().map(|b| place(b).unwrap_or(low(b))).min());
+        highs.extend(chosen().map(|b| place(b).unwrap_or(high(b))).max());
+    }
+    let aligned = |width: i64| {
+        [2, 4, 8, 16, 32].into_iter().any(|a: i64| {
+            width.checked_rem_euclid(a).and_then(|past| width.checked_add((a - past) % a)) == Some(extent)
+        })
+    };
+    let exact = lows.contains(&lb) && highs.contains(&ub);
+    let padded = lows.contains(&lb)
+        && highs
+            .iter()
+            .any(|&high| high.checked_sub(lb).is_some_and(|width| width == extent || aligned(width)));
+    if !exact && !padded {
+        return None;
+    }
+    Some(if blocks.iter().any(|b| b.copies == 0) {
+        "zero-blocks"
+    } else if blocks.iter().any(|b| b.child.size() == 0) {
+        "empty-members"
+    } else if !exact || lb == t.lb() && (extent - t.extent()).abs() < 32 {
+        "epsilon"
+    } else {
+        "markers"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, lb: i64, extent: i64) -> Option<&'static str> {
+        reading(&text.parse().unwrap(), Bounds { lb, extent })
+    }
+
+    #[test]
+    fn what_some_reading_gives_is_open() {
+        assert_eq!(of("hvector(2,1,5,int)", 0, 9), Some("epsilon"));
+        assert_eq!(of("struct([1,0],[8,0],[int,int])", 0, 12), Some("zero-blocks"));
+        assert_eq!(of("struct([1,1],[0,40],[resized(0,8,int),int])", 0, 44), Some("markers"));
+    }
+
+    #[test]
+    fn what_none_gives_is_wrong() {
+        // Open MPI 5.0.11 on a byte stride of -1.
+        assert_eq!(of("vector(8,1,-1,char)", 0, 8), None);
+        assert_eq!(of("vector(8,1,-1,char)", -7, 9), None);
+        assert_eq!(of("resized(0,8,int)", 0, 12), None);
+    }
+}

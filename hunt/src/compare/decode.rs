@@ -1,0 +1,100 @@
+//! Envelope and contents of every node, and of every datatype among its contents the envelope, size and bounds.
+
+use ddtc::datatype::{Combiner, Datatype};
+
+use super::{Class, Context, Report};
+use crate::library::{Handle, Library};
+use crate::subject::{Node, is_predefined};
+
+pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
+    for node in &report.subject.nodes {
+        one(context.library, report, node);
+    }
+}
+
+const BUG: Class = Class::Bug;
+
+fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
+    let t = &node.plain;
+    let envelope = match library.envelope(node.handle) {
+        Ok(envelope) => envelope,
+        Err(what) => return report.add_at(node, ("envelope", BUG, "envelope"), "an envelope", what),
+    };
+    let want = t.envelope();
+    if envelope.combiner != want.combiner {
+        // A type of Fortran's kinds may be the named type that it stands for: such a handle says so.
+        let (want, got) = (want.combiner.mpi_name(), envelope.combiner.mpi_name());
+        return report.add_at(node, ("combiner", BUG, "envelope"), want, got);
+    }
+    if is_named(t) {
+        return;
+    }
+    if envelope != want {
+        let shown = |e: &ddtc::datatype::Envelope| {
+            let (i, a, c, d) = (e.integers, e.addresses, e.large_counts, e.datatypes);
+            format!("{i} integers, {a} addresses, {c} large counts, {d} datatypes")
+        };
+        return report.add_at(node, ("envelope", BUG, "envelope"), shown(&want), shown(&envelope));
+    }
+    let contents = match library.contents(node.handle, &envelope) {
+        Ok(contents) => contents,
+        Err(what) => return report.add_at(node, ("contents", BUG, "contents"), "contents", what),
+    };
+    if let Ok(want) = t.contents(&library.abi().constants) {
+        let at = ("contents", BUG, "contents");
+        let integers = (show(&want.integers), show(&contents.integers));
+        let addresses = (show(&want.addresses), show(&contents.addresses));
+        let counts = (show(&want.large_counts), show(&contents.large_counts));
+        for ((want, got), what) in
+            [(integers, "integers"), (addresses, "addresses"), (counts, "large counts")]
+        {
+            if want != got {
+                report.add_at(node, at, format!("{what} {want}"), format!("{what} {got}"));
+            }
+        }
+    }
+    for (child, &handle) in t.combiner().children().zip(&contents.datatypes) {
+        same(library, report, node, child, handle);
+        if !is_predefined(child) {
+            let _ = library.free(handle);
+        }
+    }
+}
+
+/// Whether a handle of the contents names a datatype like `child`.
+fn same(library: &Library, report: &mut Report<'_>, node: &Node, child: &Datatype, handle: Handle) {
+    let Some(own) = report.subject.node(child) else { return };
+    let (own_handle, bounds) = (own.handle, own.bounds);
+    if is_named(child) {
+        if handle != own_handle {
+            // Another handle of a type of the same size and bounds: a synonym, as far as can be seen.
+            let synonym = library.size(handle) == Ok(child.size()) && library.bounds(handle) == Ok(bounds);
+            let name = library.name(handle).unwrap_or_else(|r| r.to_string());
+            let what =
+                if synonym { ("synonym", Class::Open, "contents") } else { ("child", BUG, "contents") };
+            report.add_at(node, what, child, name);
+        }
+        return;
+    }
+    let envelope = library.envelope(handle);
+    let like = envelope.as_ref().is_ok_and(|e| *e == child.envelope())
+        && library.size(handle) == Ok(child.size())
+        && library.bounds(handle) == Ok(bounds);
+    if !like {
+        let got = format!("{envelope:?}, size {:?}, {:?}", library.size(handle), library.bounds(handle));
+        let want = format!("{:?}, size {}, {bounds:?}", child.envelope(), child.size());
+        report.add_at(node, ("child", BUG, "contents"), want, got);
+    }
+}
+
+fn is_named(t: &Datatype) -> bool {
+    matches!(t.combiner(), Combiner::Named(_))
+}
+
+fn show(values: &[impl std::fmt::Display]) -> String {
+    let mut shown: Vec<String> = values.iter().take(40).map(ToString::to_string).collect();
+    if values.len() > 40 {
+        shown.push(format!("and {} more", values.len() - 40));
+    }
+    format!("[{}]", shown.join(", "))
+}

@@ -1,0 +1,163 @@
+//! What became of wrong bytes. A check that shows some runs again with other patterns: a byte that is as it was before every time was kept, one that
+//! differs by the same bits was flipped, one that is another byte of what was moved came from there. By chance a byte looks so once, not four times.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use ddtc::datatype::Datatype;
+
+use crate::cause::{Known, Mark, family, owned};
+use crate::coverage::{Way, features, way};
+use crate::difference::Difference;
+use crate::subject::Map;
+
+/// Further runs of a check that showed wrong bytes.
+pub(super) const RUNS: u64 = 3;
+/// Most elements with a wrong byte that are looked at.
+const MOST: usize = 1 << 14;
+
+/// One comparison of bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) kind: String,
+    want: Vec<u8>,
+    /// With the wanted bytes in the place of those that do not matter.
+    got: Vec<u8>,
+    before: Vec<u8>,
+    source: Vec<u8>,
+    places: Vec<Place>,
+}
+
+/// Where a byte belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Gap,
+    /// To the whole: which element is not known.
+    Whole,
+    /// To this byte of the stream.
+    At(usize),
+}
+
+/// Where compared bytes stand.
+pub(super) enum Order<'m> {
+    /// In a stream, whose first byte is this one of the compared, and which comes again behind its end.
+    Stream { from: usize, len: usize },
+    /// In a stream whose elements have other sizes than in memory.
+    Converted,
+    /// In memory, from the map's lowest displacement on.
+    Memory(&'m Map),
+}
+
+/// Bytes as they are to be and as they are, and what is known of where they come from.
+pub(super) struct Compared<'b> {
+    pub(super) want: &'b [u8],
+    pub(super) got: &'b [u8],
+    pub(super) before: &'b [u8],
+    pub(super) source: &'b [u8],
+    pub(super) order: Order<'b>,
+}
+
+impl Seen {
+    pub(super) fn of(kind: &str, compared: &Compared<'_>, matters: impl Fn(usize) -> bool) -> Seen {
+        let Compared { want, got, before, source, order } = compared;
+        let len = want.len().min(got.len());
+        let got = (0..len).map(|i| if matters(i) { got[i] } else { want[i] }).collect();
+        let places = match order {
+            Order::Stream { from, len: stream } => {
+                let place = |i: usize| i.checked_sub(*from).map(|i| Place::At(i % (*stream).max(1)));
+                (0..len).map(|i| place(i).unwrap_or(Place::Gap)).collect()
+            }
+            Order::Converted => vec![Place::Whole; len],
+            Order::Memory(map) => {
+                let mut places = vec![Place::Gap; len];
+                let mut next = 0;
+                for &(at, bytes, _) in &map.entries {
+                    let at = (at - map.low) as usize;
+                    (0..bytes).for_each(|i| places[at + i] = Place::At(next + i));
+                    next += bytes;
+                }
+                places
+            }
+        };
+        let before = before.iter().copied().chain(std::iter::repeat(0xee)).take(len).collect();
+        Seen {
+            kind: kind.to_owned(),
+            want: want[..len].to_vec(),
+            got,
+            before,
+            source: source.to_vec(),
+            places,
+        }
+    }
+}
+
+/// A name for what became of byte `i` in all runs.
+fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static str {
+    let all = |holds: &dyn Fn(&Seen) -> bool| runs.iter().all(|run| holds(run));
+    let bits = runs[0].want[i] ^ runs[0].got[i];
+    // Bytes that are the same in all runs tell nothing: zeros of values are everywhere.
+    let differs = |of: &dyn Fn(&Seen) -> u8| runs.iter().any(|run| of(run) != of(runs[0]));
+    let (wanted, got) = (differs(&|run| run.want[i]), differs(&|run| run.got[i]));
+    if runs[0].places[i] == Place::Gap {
+        "in a gap"
+    } else if all(&|run| run.got[i] == run.before[i]) {
+        "kept"
+    } else if wanted && all(&|run| run.want[i] ^ run.got[i] == bits) {
+        "flipped"
+    } else if got && moved(i) {
+        "moved"
+    } else {
+        "other"
+    }
+}
+
+/// The mark of a difference whose comparison was seen in `runs`, without the bytes that known causes predict.
+pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[Known]) -> Option<Mark> {
+    let len = runs.iter().map(|run| run.want.len()).min()?;
+    let sources = runs.iter().map(|run| run.source.len()).min()?;
+    let vector = |of: &dyn Fn(&Seen) -> u8| runs.iter().map(|run| of(run)).collect::<Vec<u8>>();
+    let wrong: Vec<usize> = (0..len).filter(|&i| runs.iter().any(|run| run.want[i] != run.got[i])).collect();
+    let there: BTreeSet<Vec<u8>> = match wrong.is_empty() {
+        true => BTreeSet::new(),
+        false => (0..sources).map(|i| vector(&|run| run.source[i])).collect(),
+    };
+    let moved = |i: usize| there.contains(&vector(&|run| run.got[i]));
+    let family = family(d.check, &d.kind);
+    let known: Vec<&Known> = known.iter().collect();
+    let whole = Way { features: features(judged), lane: 0, element: 1 };
+    let (mut ways, mut mark) = (HashMap::new(), Mark::default());
+    let (mut below, mut explained): (Option<BTreeSet<&str>>, BTreeMap<String, usize>) =
+        (None, BTreeMap::new());
+    for &i in &wrong {
+        let (start, way) = match runs[0].places[i] {
+            Place::Gap | Place::Whole => (0, &whole),
+            Place::At(place) => {
+                let at = place as i64 % judged.size().max(1);
+                if ways.len() > MOST {
+                    break;
+                }
+                // One way for all bytes of an element.
+                let way = ways.entry(at).or_insert_with(|| way(judged, at).unwrap_or(whole.clone()));
+                (way.lane, &*way)
+            }
+        };
+        let effect = effect(runs, i, &moved);
+        if let Some(k) = known.iter().find(|k| k.predicts(&family, effect, &way.features, start)) {
+            *explained.entry(k.name.clone()).or_default() += 1;
+            continue;
+        }
+        mark.effects.insert(effect.to_owned());
+        mark.lanes.insert(start);
+        below = Some(match below {
+            None => way.features.clone(),
+            Some(before) => before.intersection(&way.features).copied().collect(),
+        });
+    }
+    match below {
+        Some(below) => mark.below = owned(&below),
+        None => {
+            mark.below = owned(&whole.features);
+            mark.explained = explained.into_iter().max_by_key(|(_, n)| *n).map(|(name, _)| name);
+        }
+    }
+    Some(mark)
+}

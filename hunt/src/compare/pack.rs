@@ -1,0 +1,244 @@
+//! Packing and unpacking: whole calls and one instance at a time through the position.
+//!
+//! The packed format is the library's own. So bytes other than those of the type map are open as long as they unpack to what was packed; and
+//! what is unpacked was packed by the library, from values that stand one after the other.
+
+use super::values::{BEFORE, STREAM, USER, memory_values, patterned, stream_values};
+use super::{Class, Compared, Context, Order, Report, byte, first_difference, plain_bytes};
+use crate::library::Area;
+use crate::subject::Map;
+
+/// What `MPI_Pack` must give by the definition.
+pub(super) fn gathered(map: &Map, memory: &[u8]) -> Vec<u8> {
+    let mut stream = Vec::with_capacity(map.size);
+    for &(at, len, _) in &map.entries {
+        let at = (at - map.low) as usize;
+        stream.extend_from_slice(&memory[at..at + len]);
+    }
+    stream
+}
+
+/// What memory holds after `stream` is unpacked by the definition.
+pub(super) fn scattered(map: &Map, stream: &[u8], memory: &mut [u8]) {
+    let mut next = 0;
+    for &(at, len, _) in &map.entries {
+        let (at, end) = ((at - map.low) as usize, (next + len).min(stream.len()));
+        memory[at..at + (end - next)].copy_from_slice(&stream[next..end]);
+        next = end;
+    }
+}
+
+/// Memory for the map with a pattern in it.
+pub(super) fn area(map: &Map, seed: u64) -> Area {
+    let mut area = Area::new(map.low, map.high, 0xa5);
+    patterned(seed, area.data_mut());
+    area
+}
+
+/// Compares memory with what it must hold: mapped bytes, gaps, and the guards around.
+/// What was there before has the pattern of [`BEFORE`], and what moved there is part of what is wanted.
+pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8], what: (&str, Class, &str)) {
+    if got.guards().into_iter().flatten().any(|&b| b != 0xa5) {
+        report.add_stray(
+            ("outside", Class::Bug, "gap"),
+            "beyond",
+            "nothing written outside the true bounds",
+            "bytes there changed",
+        );
+    }
+    if got.data() == want {
+        return;
+    }
+    let values = (!plain_bytes(map)).then(|| memory_values(map));
+    let matters = |i: usize| values.as_ref().is_none_or(|v| v[i]);
+    // Bytes of a long double that hold no value: packing says whether they are kept.
+    let Some(i) = first_difference(got.data(), want, matters) else { return };
+    let at = map.low + i as i64;
+    let (kind, class, rule) = if map.mapped[i] { what } else { ("gap", Class::Bug, "gap") };
+    let place = if map.mapped[i] { "the byte at displacement" } else { "the gap byte at displacement" };
+    let shown = (byte(place, at, want[i]), byte(place, at, got.data()[i]));
+    let before = area(map, BEFORE);
+    let (got, before, order) = (got.data(), before.data(), Order::Memory(map));
+    let compared = Compared { want, got, before, source: want, order };
+    report.add_bytes((kind, class, rule), shown, &compared, matters);
+}
+
+/// The library's stream of all instances, and where it ends.
+fn packed(
+    context: &Context<'_>,
+    report: &mut Report<'_>,
+    map: &Map,
+    from: &Area,
+) -> Option<(Vec<u8>, usize)> {
+    let (library, count) = (context.library, report.subject.count);
+    let t = report.subject.root().handle;
+    let room = match library.pack_size(count, t) {
+        Ok(room) => room,
+        Err(refusal) => {
+            report.refused(refusal);
+            return None;
+        }
+    };
+    if room < map.size as i64 {
+        let what = format!("at least {} from MPI_Pack_size", map.size);
+        report.add("pack-size", Class::Bug, "pack-size", what, room);
+    }
+    let mut stream = vec![0xee; (room.max(map.size as i64)) as usize];
+    let mut position = 0;
+    if let Err(refusal) = library.pack(from, count, t, &mut stream, &mut position) {
+        report.refused(refusal);
+        return None;
+    }
+    Some((stream, position))
+}
+
+/// The check `pack`.
+pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map) {
+    let from = area(map, USER);
+    let want = gathered(map, from.data());
+    compiled(context, report, map, &from, &want);
+    let Some((stream, position)) = packed(context, report, map, &from) else { return };
+    let values = (!plain_bytes(map)).then(|| stream_values(map));
+    let matters = |i: usize| values.as_ref().is_none_or(|v| v[i]);
+    let got = &stream[..position.min(stream.len())];
+    let differs = match got.len() == want.len() {
+        false => Some(format!("{} bytes", got.len())),
+        true => first_difference(got, &want, matters).map(|i| byte("packed byte", i as i64, got[i])),
+    };
+    if let Some(shown) = differs {
+        let wanted = match got.len() == want.len() {
+            true => first_difference(got, &want, matters)
+                .map_or(String::new(), |i| byte("packed byte", i as i64, want[i])),
+            false => format!("{} bytes", want.len()),
+        };
+        // Whether it is only the format: what was packed comes back.
+        if comes_back(context, report, map, (&stream, position), &from) {
+            report.add("format", Class::Open, "format", wanted, shown);
+        } else {
+            let order = Order::Stream { from: 0, len: want.len() };
+            let compared = Compared { want: &want, got, before: &[], source: from.all(), order };
+            report.add_bytes(("packed", Class::Bug, "packed"), (wanted, shown), &compared, matters);
+        }
+        return;
+    }
+    if values.is_some() && got != want {
+        let text = "the bytes of a long double that hold no value as they were";
+        report.add("padding", Class::Open, "format", text, "other bytes there");
+    }
+    pieces(context, report, map, &from, &stream[..position]);
+}
+
+/// One instance at a time, through the position, gives the same stream.
+fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area, whole: &[u8]) {
+    let (count, node) = (report.subject.count, report.subject.root());
+    // The second instance begins one extent after the first: an address, and no other area.
+    if count != 1 || whole.len() < 2 {
+        return;
+    }
+    let (library, t) = (context.library, node.handle);
+    // The same twice behind each other, with a gap before it.
+    let mut stream = vec![0xee; 2 * whole.len() + 5];
+    let mut position = 5;
+    for _ in 0..2 {
+        if let Err(refusal) = library.pack(from, count, t, &mut stream, &mut position) {
+            report.refused(refusal);
+            return;
+        }
+    }
+    let want = [&[0xee; 5], whole, whole].concat();
+    let values = (!plain_bytes(map)).then(|| stream_values(map));
+    let matters = |i: usize| i < 5 || values.as_ref().is_none_or(|v| v[(i - 5) % whole.len()]);
+    if position != want.len() {
+        report.add("position", Class::Bug, "position", want.len(), position);
+    } else if let Some(i) = first_difference(&stream, &want, matters) {
+        let shown = |v: u8| byte("packed byte", i as i64, v);
+        let shown = (shown(want[i]), shown(stream[i]));
+        let order = Order::Stream { from: 5, len: whole.len() };
+        let compared = Compared { want: &want, got: &stream, before: &[], source: from.all(), order };
+        report.add_bytes(("packed-at-position", Class::Bug, "packed"), shown, &compared, matters);
+    }
+}
+
+/// Whether what the library packed comes back where it came from.
+fn comes_back(
+    context: &Context<'_>,
+    report: &mut Report<'_>,
+    map: &Map,
+    (stream, end): (&[u8], usize),
+    from: &Area,
+) -> bool {
+    if map.overlaps {
+        return comes_flat(context, map, stream, from);
+    }
+    let mut to = area(map, BEFORE);
+    let mut want = to.data().to_vec();
+    for &(at, len, _) in &map.entries {
+        let at = (at - map.low) as usize;
+        want[at..at + len].copy_from_slice(&from.data()[at..at + len]);
+    }
+    let (mut position, count) = (0, report.subject.count);
+    let t = report.subject.root().handle;
+    if context.library.unpack(stream, &mut position, &mut to, count, t).is_err() || position != end {
+        return false;
+    }
+    let values = memory_values(map);
+    first_difference(to.data(), &want, |i| values[i]).is_none()
+}
+
+/// The same for a datatype that must not be unpacked into: what was packed is unpacked to values one after the other.
+fn comes_flat(context: &Context<'_>, map: &Map, stream: &[u8], from: &Area) -> bool {
+    let want = gathered(map, from.data());
+    let Some((flat, n, free)) = super::partner::flat(context.library, map) else { return true };
+    let mut to = Area::new(0, map.size as i64, 0xa5);
+    let mut position = 0;
+    let done = context.library.unpack(stream, &mut position, &mut to, n, flat);
+    if free {
+        let _ = context.library.free(flat);
+    }
+    let values = stream_values(map);
+    done.is_ok() && first_difference(to.data(), &want, |i| values[i]).is_none()
+}
+
+/// The third opinion: compiled code packs what the definition says. A difference is a fault of ddtc.
+fn compiled(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area, want: &[u8]) {
+    let t = &report.subject.root().judged;
+    let Ok(committed) = context.engine.commit(t) else { return };
+    let mut stream = vec![0; map.size];
+    let origin = (-map.low) as usize;
+    let done = committed.pack(from.data(), origin, report.subject.count, &mut stream);
+    context.compiled += 1;
+    if done != Ok(map.size) || stream != want {
+        report.add(
+            "ddtc",
+            Class::Bug,
+            "packed",
+            "what the type map says from ddtc",
+            "other bytes: a fault of ddtc",
+        );
+    }
+}
+
+/// The check `unpack`.
+pub(super) fn unpack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map) {
+    if map.overlaps {
+        // Erroneous in MPI: whatever comes is right.
+        return;
+    }
+    let mut flat = vec![0; map.size];
+    patterned(STREAM, &mut flat);
+    let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
+    // The library's stream of the same values from one place to the next.
+    let Some(stream) = super::partner::stream(library, map, &flat) else { return };
+    let mut to = area(map, BEFORE);
+    let mut want = to.data().to_vec();
+    scattered(map, &flat, &mut want);
+    let mut position = 0;
+    if let Err(refusal) = library.unpack(&stream, &mut position, &mut to, count, t) {
+        report.refused(refusal);
+        return;
+    }
+    if position != stream.len() {
+        report.add("position", Class::Bug, "position", stream.len(), position);
+    }
+    memory(report, map, &to, &want, ("unpacked", Class::Bug, "packed"));
+}

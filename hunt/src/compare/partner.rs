@@ -1,0 +1,62 @@
+//! The other side of a transfer: the same values in the same order, one after the other in memory.
+
+use ddtc::datatype::{Combiner, Datatype, Named};
+
+use crate::library::{Area, Handle, Library};
+use crate::subject::Map;
+
+/// Runs of one basic type in packing order: first byte of the stream, elements, type.
+fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
+    let mut runs: Vec<(usize, i64, Named)> = Vec::new();
+    let mut at = 0;
+    for &(_, len, named) in &map.entries {
+        match runs.last_mut() {
+            Some(last) if last.2 == named => last.1 += 1,
+            _ => runs.push((at, 1, named)),
+        }
+        at += len;
+    }
+    runs
+}
+
+/// Most members of a partner, which is built as a structure.
+const MEMBERS: usize = 512;
+
+/// A committed datatype with the signature of the map and its values one after the other, and how many of it. The flag says that it must
+/// be freed. None for very mixed maps: MPI_PACKED would stand for any signature only where a packing unit is sent.
+pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> {
+    let runs = runs(map);
+    if let [(_, n, named)] = runs[..] {
+        return Some((library.named(named)?, n as u64, false));
+    }
+    if runs.len() > MEMBERS {
+        return None;
+    }
+    let children: Vec<Handle> = runs.iter().map(|r| library.named(r.2)).collect::<Option<_>>()?;
+    let structure = Combiner::Struct {
+        blocklengths: runs.iter().map(|r| r.1).collect(),
+        displacements: runs.iter().map(|r| r.0 as i64).collect(),
+        types: runs.iter().map(|r| Datatype::named(r.2)).collect(),
+        legacy: false,
+    };
+    let t = library.construct(&structure, false, &children).ok()?;
+    if library.commit(t).is_err() {
+        let _ = library.free(t);
+        return None;
+    }
+    Some((t, 1, true))
+}
+
+/// The library's packed form of `values`, which are those of the map one after the other, packed run by run.
+pub(super) fn stream(library: &Library, map: &Map, values: &[u8]) -> Option<Vec<u8>> {
+    let mut stream = vec![0; 2 * values.len() + 64];
+    let mut position = 0;
+    for (at, n, named) in runs(map) {
+        let len = (n * named.size()) as usize;
+        let mut area = Area::new(0, len as i64, 0xa5);
+        area.data_mut().copy_from_slice(&values[at..at + len]);
+        library.pack(&area, n as u64, library.named(named)?, &mut stream, &mut position).ok()?;
+    }
+    stream.truncate(position);
+    Some(stream)
+}

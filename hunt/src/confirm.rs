@@ -1,0 +1,167 @@
+//! Whether the program of a finding shows it: compiled with the library's header, linked with the library, run.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ddtc_hosts::abi::{MPICH, OPEN_MPI, STANDARD};
+
+use crate::process::{Clock, surroundings};
+
+/// How to compile for the library.
+#[derive(Clone, Debug)]
+pub(crate) struct Compiler {
+    cc: String,
+    include: PathBuf,
+    mpi: PathBuf,
+    /// Text that is compiled only if the header is that of the library's ABI.
+    guard: PathBuf,
+}
+
+/// A program that runs longer, while the machine lets it, hangs.
+const HANGS: Duration = Duration::from_secs(30);
+
+impl Compiler {
+    /// The compiler for programs of a library: `cc`, and the folder that `include` names or that is found near the library.
+    ///
+    /// # Errors
+    /// What is missing, and which option says where it is.
+    pub(crate) fn find(
+        mpi: &Path,
+        include: Option<&Path>,
+        flavour: &str,
+        folder: &Path,
+    ) -> Result<Compiler, String> {
+        let cc = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+        let mpi = mpi.canonicalize().map_err(|e| format!("{}: {e}", mpi.display()))?;
+        let near = || {
+            // LIB/../include, and Debian's LIB/TRIPLET/openmpi/include and include/TRIPLET/mpich.
+            let lib = mpi.parent()?;
+            let debian = lib.file_name()?;
+            let places = [
+                lib.parent()?.join("include"),
+                lib.join("openmpi/include"),
+                lib.join("../include"),
+                lib.parent()?.parent()?.join("include").join(debian).join("mpich"),
+            ];
+            places.into_iter().find(|p| p.join("mpi.h").is_file())
+        };
+        let include = match include {
+            Some(folder) => Some(folder.to_path_buf()),
+            None => near(),
+        };
+        let include = include.ok_or("no mpi.h near the library: -I names the folder of its header")?;
+        let abi = [&MPICH, &OPEN_MPI, &STANDARD].into_iter().find(|a| a.name == flavour);
+        let abi = abi.ok_or_else(|| format!("no ABI of the name {flavour}"))?;
+        let guard = folder.join("abi.h");
+        let standard = if flavour == STANDARD.name && include.join("mpi_abi.h").is_file() {
+            // MPICH has the header of the standard ABI beside its own, for programs that say MPI_ABI.
+            "#define MPI_ABI 1\n"
+        } else {
+            ""
+        };
+        let text = format!(
+            "{standard}#include <mpi.h>\n_Static_assert(sizeof(MPI_Datatype) == {} && sizeof(MPI_Status) == {}, \
+             \"this mpi.h is that of another library\");\n",
+            abi.handle_bytes, abi.status_bytes
+        );
+        std::fs::write(&guard, text).map_err(|e| format!("{}: {e}", guard.display()))?;
+        let compiler = Compiler { cc, include, mpi, guard };
+        let probe = folder.join("probe.c");
+        std::fs::write(&probe, "int main(void) { return 0; }\n").map_err(|e| e.to_string())?;
+        compiler.compile(&probe, &folder.join("probe"))?;
+        Ok(compiler)
+    }
+
+    fn compile(&self, source: &Path, out: &Path) -> Result<(), String> {
+        let mut command = Command::new(&self.cc);
+        command.args(["-O1", "-w", "-I"]).arg(&self.include).arg("-include").arg(&self.guard);
+        // What the library itself needs is found when it runs; a library that stands before another has functions from there, and is loaded
+        // also where the program uses none of its own.
+        command.args(["-Wl,--allow-shlib-undefined", "-Wl,--copy-dt-needed-entries"]);
+        command.arg("-o").arg(out).arg(source).arg("-Wl,--no-as-needed").arg(&self.mpi);
+        if let Some(folder) = self.mpi.parent() {
+            command.arg(format!("-Wl,-rpath,{}", folder.display()));
+        }
+        let output = command.output().map_err(|e| format!("{}: {e}", self.cc))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(said
+            .lines()
+            .find(|l| l.contains("rror") || l.contains("failed"))
+            .unwrap_or("the compiler fails")
+            .to_owned())
+    }
+
+    /// Whether a program shows its finding: it ends with status 1, is ended by a signal, or hangs.
+    ///
+    /// # Errors
+    /// A program that does not compile or start.
+    pub(crate) fn confirms(&self, source: &Path) -> Result<bool, String> {
+        let program = source.with_extension("out");
+        self.compile(source, &program)?;
+        let mut command = Command::new(&program);
+        surroundings(&mut command, &self.mpi);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|e| e.to_string())?;
+        let clock = Clock::of(child.id());
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break Some(status),
+                Ok(None) if clock.elapsed() > HANGS => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    break None;
+                }
+                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+                Err(error) => return Err(error.to_string()),
+            }
+        };
+        let _ = std::fs::remove_file(&program);
+        Ok(status.is_none_or(|s| s.signal().is_some() || s.code() != Some(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Compiles a text of C in a folder.
+    fn cc(folder: &Path, name: &str, text: &str, arguments: &[&str]) -> PathBuf {
+        let (source, out) = (folder.join(format!("{name}.c")), folder.join(name));
+        std::fs::write(&source, text).unwrap();
+        let mut command = Command::new("cc");
+        let status = command.current_dir(folder).arg("-o").arg(&out).arg(&source).args(arguments).status();
+        assert!(status.expect("a C compiler (cc) is needed: install gcc").success());
+        out
+    }
+
+    #[test]
+    fn a_library_before_another_is_asked_also_where_the_program_names_nothing_of_it() {
+        let folder = std::env::temp_dir().join(format!("ddtc-confirm-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        cc(&folder, "libbehind.so", "int behind(void) { return 3; }\n", &["-shared", "-fPIC"]);
+        let before = "int behind(void);\nint before(void) { return behind(); }\n";
+        let shared = ["-shared", "-fPIC", "-L.", "-l:libbehind.so", "-Wl,-rpath,$ORIGIN"];
+        let mpi = cc(&folder, "libbefore.so", before, &shared);
+        // As some distributions have their compilers.
+        let strict = folder.join("strict");
+        std::fs::write(&strict, "#!/bin/sh\nexec cc -Wl,--as-needed \"$@\"\n").unwrap();
+        std::fs::set_permissions(&strict, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let guard = folder.join("abi.h");
+        std::fs::write(&guard, "int behind(void);\n").unwrap();
+        let cc = strict.to_str().unwrap().to_owned();
+        let compiler = Compiler { cc, include: folder.clone(), mpi, guard };
+        let program = folder.join("program.c");
+        for (text, shown) in [("return behind() == 3;", true), ("return behind() != 3;", false)] {
+            std::fs::write(&program, format!("int main(void) {{ {text} }}\n")).unwrap();
+            assert_eq!(compiler.confirms(&program), Ok(shown), "{text}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,181 @@
+//! What becomes of differences: each is shrunk to what shows its cause, and causes that are new are written down.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use ddtc::datatype::Datatype;
+
+use crate::cause::{AFTER_OTHERS, SHAPELESS, shape};
+use crate::coverage::features;
+use crate::difference::{Class, Difference};
+use crate::prober::{BEFORE, Prober, Shrunk, of_death};
+use crate::process::{Death, How};
+use crate::protocol::Avoid;
+use crate::run::{Shared, locked};
+
+/// Something that a case showed.
+pub(super) struct Found {
+    pub(super) case: u64,
+    pub(super) datatype: String,
+    pub(super) count: u64,
+    pub(super) difference: Difference,
+}
+
+/// Part of the time that may go into what ends processes: starting a library again takes as long as thousands of cases.
+const SHARE: u32 = 3;
+/// So much of it is never too much.
+const ALWAYS: Duration = Duration::from_secs(4);
+
+/// The judge of one job.
+pub(super) struct Judge<'s> {
+    shared: &'s Shared<'s>,
+    pub(super) prober: Prober<'s>,
+    /// What ends processes, and is looked at when there is time.
+    later: VecDeque<Found>,
+    /// Time that went into it.
+    spent: Duration,
+}
+
+impl<'s> Judge<'s> {
+    pub(super) fn new(shared: &'s Shared<'s>, prober: Prober<'s>) -> Judge<'s> {
+        Judge { shared, prober, later: VecDeque::new(), spent: Duration::ZERO }
+    }
+
+    /// A worker's end is a difference of the case that it was at. Returns where to go on.
+    pub(super) fn died(&mut self, death: &Death, from: u64, found: Vec<Found>) -> u64 {
+        self.shared.ended(death.how == How::Hang);
+        let at = death.at.filter(|at| at.case >= from);
+        if let Some(at) = at {
+            self.shared.passed(at.case + 1 - from);
+        }
+        self.judge(found);
+        let Some(at) = at else { return from };
+        if let Some((datatype, count, large)) = self.prober.show(at.case) {
+            let difference = of_death(death.how, &death.said, at.check, (&datatype, large), count);
+            let found = Found { case: at.case, datatype, count, difference };
+            // What ends workers is looked at every time, until it is avoided.
+            if self.has_time() {
+                self.deadly(found);
+            } else {
+                self.avoid(provisional(&found.difference));
+                self.later.push_back(found);
+            }
+        }
+        at.case + 1
+    }
+
+    fn has_time(&self) -> bool {
+        self.spent < ALWAYS + self.shared.elapsed() / SHARE
+    }
+
+    /// Looks at what was left for later, as long as there is time; at the end, at everything.
+    pub(super) fn go_on(&mut self, end: bool) {
+        while end || self.has_time() {
+            let Some(found) = self.later.pop_front() else { return };
+            if self.shared.is_over() {
+                // Nothing that ended a process is lost.
+                self.written(&found.difference, &found);
+            } else {
+                self.deadly(found);
+            }
+        }
+    }
+
+    fn deadly(&mut self, found: Found) {
+        let began = Instant::now();
+        if let Some(avoided) = provisional(&found.difference) {
+            locked(&self.shared.avoid).retain(|a| *a != avoided);
+        }
+        if found.difference.class == Class::Quality {
+            // It takes as long as a hang every time, and breaks no rule.
+            self.avoid(exactly(&found.difference));
+            return self.written(&found.difference, &found);
+        }
+        let shrunk = self.shrunk(&found);
+        let d = match shrunk {
+            Shrunk::Alone(d) => *d,
+            _ => {
+                let cases = found.case.saturating_sub(BEFORE)..=found.case;
+                let culprit = self.prober.culprit(cases, self.shared.checks());
+                match culprit.map(|(_, d)| (self.prober.shrunk(&d, (&d.datatype, d.count)), d)) {
+                    Some((Shrunk::Alone(d), _)) => *d,
+                    _ => after_others(&found.difference),
+                }
+            }
+        };
+        self.avoid(exactly(&d));
+        self.written(&d, &found);
+        self.spent += began.elapsed();
+    }
+
+    /// Shrinks what was found, and records causes that are new.
+    pub(super) fn judge(&mut self, mut found: Vec<Found>) {
+        // Bugs first: the time that one takes is the others' loss.
+        found.sort_by_key(|f| f.difference.class);
+        let mut left = found.into_iter();
+        while let Some(found) = left.next() {
+            if self.shared.is_over() {
+                return self.shared.unseen(1 + left.len() as u64);
+            }
+            // Another job, or the one before, may have found the cause meanwhile.
+            if locked(&self.shared.ledger).causes.explain(&found.difference) {
+                continue;
+            }
+            match self.shrunk(&found) {
+                Shrunk::Alone(d) if d.is_deadly() => {
+                    self.avoid(exactly(&d));
+                    self.written(&d, &found);
+                }
+                Shrunk::Alone(d) => self.written(&d, &found),
+                Shrunk::Explained => {}
+                Shrunk::NotAlone => self.written(&after_others(&found.difference), &found),
+            }
+        }
+    }
+
+    fn shrunk(&mut self, found: &Found) -> Shrunk {
+        // What known causes explain is now and then looked at for what it shows beside them.
+        self.prober.known = match found.difference.mark.explained {
+            Some(_) => Vec::new(),
+            None => locked(&self.shared.ledger).causes.list(),
+        };
+        self.prober.shrunk(&found.difference, (&found.datatype, found.count))
+    }
+
+    fn written(&self, d: &Difference, found: &Found) {
+        let name = locked(&self.shared.ledger).causes.name(d);
+        if let Some(name) = name {
+            self.shared.found(d, name, &found.datatype, found.case);
+        }
+    }
+
+    /// Spares workers what ends them.
+    fn avoid(&self, new: Option<Avoid>) {
+        let mut avoid = locked(&self.shared.avoid);
+        let new = new.filter(|new| !avoid.contains(new));
+        avoid.extend(new);
+    }
+}
+
+/// What a shrunk difference asks to be avoided.
+fn exactly(d: &Difference) -> Option<Avoid> {
+    if SHAPELESS.contains(&d.kind.as_str()) {
+        return Some(Avoid { check: d.check, features: Vec::new() });
+    }
+    let t: Datatype = d.datatype.parse().ok()?;
+    Some(Avoid { check: d.check, features: shape(&t).into_iter().map(str::to_owned).collect() })
+}
+
+/// The same as long as it is not shrunk: of a nest it is not known how deep it has to be.
+fn provisional(d: &Difference) -> Option<Avoid> {
+    let t: Datatype = d.datatype.parse().ok()?;
+    let deep = features(&t).contains("depth 8") && !SHAPELESS.contains(&d.kind.as_str());
+    if deep { Some(Avoid { check: d.check, features: vec!["depth 8".to_owned()] }) } else { exactly(d) }
+}
+
+/// What takes other cases before it.
+fn after_others(d: &Difference) -> Difference {
+    let mut d = d.clone();
+    d.kind += AFTER_OTHERS;
+    d
+}

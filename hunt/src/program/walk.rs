@@ -1,0 +1,142 @@
+//! The type map of a datatype as C: functions that walk it with the bounds that the library gives its parts, so that a program is right on every
+//! library, whichever of the standard's readings its bounds follow.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use ddtc::datatype::c;
+use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::fuzzing::rebuilt;
+
+use super::define;
+use crate::compare::values;
+use crate::subject::Map;
+
+const MOVES: &str = include_str!("moves.c");
+
+/// Nodes in the order of [`c::constructors`], which is that of [`rebuilt`]: children before their users.
+fn nodes(t: &Datatype) -> Vec<Datatype> {
+    let mut nodes = Vec::new();
+    rebuilt(t, &mut |node, _| {
+        nodes.push(node.clone());
+        Some(node.clone())
+    });
+    nodes
+}
+
+/// Statements that tell the bounds of all nodes.
+pub(super) fn told(t: &Datatype) -> String {
+    let mut out = String::new();
+    for (i, node) in nodes(t).into_iter().enumerate() {
+        let handle = match node.combiner() {
+            Combiner::Named(n) => n.mpi_name().to_owned(),
+            _ => format!("t{i}"),
+        };
+        let _ = writeln!(out, "    bounds({i}, {handle});");
+    }
+    out
+}
+
+/// The functions, and what moves bytes by them; none for a datatype that is too large to be touched.
+pub(super) fn walk(out: &mut String, t: &Datatype, count: u64) -> Option<()> {
+    Map::new(t, count)?;
+    let nodes = nodes(t);
+    let numbers: HashMap<usize, usize> = nodes.iter().enumerate().map(|(i, n)| (n.id(), i)).collect();
+    out.push('\n');
+    define(out, "COUNT", count);
+    define(out, "BOUNDS", nodes.len());
+    out.push_str(include_str!("map.c"));
+    for (i, node) in nodes.iter().enumerate() {
+        let body = body(node, &|child| numbers[&child.id()])?;
+        let _ = write!(out, "\nstatic void walk{i}(long at)\n{{\n{body}}}\n");
+    }
+    let _ = writeln!(out, "\n#define WALK walk{}", nodes.len() - 1);
+    out.push_str(MOVES);
+    Some(())
+}
+
+fn list(values: impl IntoIterator<Item = i64>) -> String {
+    let items: Vec<String> = values.into_iter().map(c::literal).collect();
+    if items.is_empty() { "0".to_owned() } else { items.join(", ") }
+}
+
+/// Calls for all copies of the children of a node.
+fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
+    let one = |n: usize, at: &str| format!("walk{n}({at});");
+    // `n` blocks of copies of one child, the displacement of a block by `unit`.
+    let row = |n: i64, copies: i64, stride: i64, unit: &str, child: usize| {
+        let at = format!("at + i * {} * {unit} + j * extents[{child}]", c::literal(stride));
+        let call = one(child, &at);
+        format!(
+            "    for (long i = 0; i < {n}; i++)\n        for (long j = 0; j < {copies}; j++)\n            {call}\n"
+        )
+    };
+    let table = |at: &[i64], copies: &[i64], unit: &str, child: usize| {
+        let (n, call) = (at.len(), one(child, &format!("at + where[i] * {unit} + j * extents[{child}]")));
+        format!(
+            "    static const long where[] = {{{}}}, copies[] = {{{}}};\n    for (long i = 0; i < {n}; i++)\n        for (long j = 0; j < copies[i]; j++)\n            {call}\n",
+            list(at.iter().copied()),
+            list(copies.iter().copied())
+        )
+    };
+    let extent = |child: usize| format!("extents[{child}]");
+    Some(match t.combiner() {
+        Combiner::Dup { oldtype } | Combiner::Resized { oldtype, .. } | Combiner::Bounds { oldtype, .. } => {
+            format!("    {}\n", one(number(oldtype), "at"))
+        }
+        Combiner::Contiguous { count, oldtype } => row(1, *count, 0, "1", number(oldtype)),
+        Combiner::Vector { count, blocklength, stride, oldtype } => {
+            let child = number(oldtype);
+            row(*count, *blocklength, *stride, &extent(child), child)
+        }
+        Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
+            row(*count, *blocklength, *stride, "1", number(oldtype))
+        }
+        Combiner::Indexed { blocklengths, displacements, oldtype } => {
+            let child = number(oldtype);
+            table(displacements, blocklengths, &extent(child), child)
+        }
+        Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
+            table(displacements, blocklengths, "1", number(oldtype))
+        }
+        Combiner::IndexedBlock { blocklength, displacements, oldtype } => {
+            let child = number(oldtype);
+            table(displacements, &vec![*blocklength; displacements.len()], &extent(child), child)
+        }
+        Combiner::HindexedBlock { blocklength, displacements, oldtype, .. } => {
+            table(displacements, &vec![*blocklength; displacements.len()], "1", number(oldtype))
+        }
+        Combiner::Struct { blocklengths, displacements, types, .. } => {
+            let members = blocklengths.iter().zip(displacements.iter()).zip(types.iter());
+            members.fold(String::new(), |mut out, ((n, at), child)| {
+                let child = number(child);
+                let call = one(child, &format!("at + {} + j * extents[{child}]", c::literal(*at)));
+                let _ = writeln!(out, "    for (long j = 0; j < {n}; j++)\n        {call}");
+                out
+            })
+        }
+        Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } => {
+            // Which elements of the array, by the same array of bytes.
+            let mut combiner = t.combiner().clone();
+            if let Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } = &mut combiner {
+                *oldtype = Datatype::named(Named::Byte);
+            }
+            let map = Map::new(&Datatype::new(combiner).ok()?, 1)?;
+            let at: Vec<i64> = map.entries.iter().map(|e| e.0).collect();
+            let child = number(oldtype);
+            table(&at, &vec![1; at.len()], &extent(child), child)
+        }
+        Combiner::Named(_)
+        | Combiner::F90Real { .. }
+        | Combiner::F90Complex { .. }
+        | Combiner::F90Integer { .. }
+        | Combiner::ValueIndex { .. } => {
+            let map = Map::new(t, 1)?;
+            map.entries.iter().fold(String::new(), |mut out, &(at, len, named)| {
+                let (at, padded) = (c::literal(at), u8::from(values::has_padding(named)));
+                let _ = writeln!(out, "    entry(at + {at}, {len}, {padded}, {});", named.mpi_name());
+                out
+            })
+        }
+    })
+}

@@ -1,0 +1,114 @@
+//! run.json and findings.md: where a run stands, and its findings for people.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::difference::Class;
+use crate::finding::{About, Finding};
+use crate::protocol::Avoid;
+
+/// What run.json holds.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Run {
+    pub(crate) library: About,
+    pub(crate) seed: u64,
+    pub(crate) cases: u64,
+    pub(crate) seconds: f64,
+    /// Cases a second of all jobs together, and of one worker while it works.
+    pub(crate) rate: f64,
+    pub(crate) rate_of_one: f64,
+    pub(crate) jobs: usize,
+    pub(crate) checks: Vec<&'static str>,
+    /// Cases with a feature, of every eighth that was tried and of those in which one came up first.
+    pub(crate) coverage: BTreeMap<String, u64>,
+    /// Cases that the library cannot build.
+    pub(crate) unbuilt: u64,
+    /// Checks that ended the library for datatypes with these features, and how often cases were spared one.
+    pub(crate) avoid: Vec<Avoid>,
+    pub(crate) avoided: u64,
+    /// Packs that compiled code did beside the library.
+    pub(crate) compiled: u64,
+    pub(crate) workers: Workers,
+    /// Findings of each class.
+    pub(crate) found: BTreeMap<&'static str, u64>,
+    /// How often each cause was met.
+    pub(crate) hits: BTreeMap<String, u64>,
+    pub(crate) finished: bool,
+}
+
+/// Title of what the hunt saw and a program by itself does not show.
+const UNCONFIRMED: &str = "Not shown by their programs";
+
+/// Ends of workers.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Workers {
+    pub(crate) died: u64,
+    pub(crate) hung: u64,
+}
+
+impl Run {
+    /// Writes run.json, whole or not at all.
+    ///
+    /// # Errors
+    /// The file, and what the system says.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Box<dyn Error>> {
+        Ok(ddtc::files::save(&folder.join("run.json"), serde_json::to_vec_pretty(self)?)?)
+    }
+}
+
+/// Writes findings.md, whole or not at all.
+///
+/// # Errors
+/// The file, and what the system says.
+pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> Result<(), Box<dyn Error>> {
+    let library = &run.library;
+    let mut out = format!("# {} {}\n\n", library.name, library.version);
+    let checks = run.checks.join(", ");
+    let _ = writeln!(
+        out,
+        "Findings of `ddtc check --mpi` on {} ({}): {} cases of seed {}, checks {checks}.\nWorkers that died: {}, that hung: {}.\n",
+        library.version, library.flavour, run.cases, run.seed, run.workers.died, run.workers.hung
+    );
+    if findings.is_empty() {
+        out.push_str("Nothing found.\n");
+    }
+    for (class, title) in
+        [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard"), ("", UNCONFIRMED)]
+    {
+        // What a program does not show is no bug, whatever it is.
+        let belongs = |f: &&Finding| match (f.class, f.confirmed) {
+            (Class::Bug, Some(false)) => class.is_empty(),
+            _ => f.class.name() == class,
+        };
+        let of_class: Vec<&Finding> = findings.iter().filter(belongs).collect();
+        if of_class.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "## {title}\n");
+        for f in of_class {
+            section(&mut out, folder, f);
+        }
+    }
+    Ok(ddtc::files::save(&folder.join("findings.md"), out)?)
+}
+
+fn section(out: &mut String, folder: &Path, f: &Finding) {
+    let _ = writeln!(out, "### {}\n", f.fingerprint);
+    let _ = writeln!(out, "    {} of {}\n", f.count, f.datatype);
+    let _ = writeln!(out, "* Rule (MPI 5.0, {}): {}.", f.rule.section, f.rule.text);
+    let _ = writeln!(out, "* Check: {}. Expected: {}. Got: {}.", f.check, f.expected, f.got);
+    let confirmed = match f.confirmed {
+        Some(true) => "it shows the finding",
+        Some(false) => "unconfirmed: it does not show the finding",
+        None => "there was no compiler or header to ask it",
+    };
+    let program = match folder.join(&f.program).is_file() {
+        true => format!("Program: [{0}]({0}); {confirmed}", f.program),
+        false => "No program".to_owned(),
+    };
+    let _ = writeln!(out, "* {program}. Seed {}, case {}.\n", f.seed, f.case);
+}

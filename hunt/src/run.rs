@@ -1,0 +1,561 @@
+//! A run: jobs that hand out cases to workers, and what becomes of what they find.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ddtc::files;
+use ddtc_hosts::policy::{Family, Library};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::confirm::Compiler;
+use crate::coverage::{CONSTRUCTORS, FEATURES};
+use crate::difference::{Check, Class, Difference, Rule};
+use crate::finding::{About, Finding, Ledger};
+use crate::judge::{Found, Judge};
+use crate::library::MISUSES;
+use crate::prober::Prober;
+use crate::process::{Death, NoWorker, Start, Worker};
+use crate::protocol::{Avoid, Done, Reply, Request};
+use crate::record::{Run, Workers, markdown};
+use crate::{Hunt, Outcome, program};
+
+/// Cases of the first request; later ones take about [`BATCH`].
+const FIRST: u64 = 8;
+const BATCH: f64 = 0.5;
+/// Deaths at one place without a case between them, after which a job gives up.
+const MOST_DEATHS: u64 = 1000;
+/// Differences of one request that are looked at.
+const MOST_FOUND: usize = 64;
+
+/// What jobs share.
+pub(super) struct Shared<'h> {
+    hunt: &'h Hunt,
+    start: Start,
+    library: About,
+    compiler: Result<Compiler, String>,
+    began: Instant,
+    next: AtomicU64,
+    stop: AtomicBool,
+    totals: Mutex<Totals>,
+    pub(super) ledger: Mutex<Ledger>,
+    /// Programs that could not be written.
+    unsaved: Mutex<Vec<(PathBuf, String)>>,
+    pub(super) avoid: Mutex<Vec<Avoid>>,
+}
+
+#[derive(Default)]
+struct Totals {
+    cases: u64,
+    unbuilt: u64,
+    avoided: u64,
+    compiled: u64,
+    unseen: u64,
+    /// Seconds in which workers worked.
+    busy: f64,
+    features: BTreeMap<String, u64>,
+    workers: Workers,
+}
+
+/// A lock whose holder panicked still holds sums that are right.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Runs a hunt.
+///
+/// # Errors
+/// A library that cannot be used; a folder that cannot be written.
+pub fn run(hunt: &Hunt) -> Outcome {
+    std::fs::create_dir_all(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
+    let start =
+        Start { mpi: hunt.mpi.clone(), seed: hunt.seed, checks: hunt.only.clone(), folder: hunt.out.clone() };
+    let ledger = Ledger::new(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
+    let about = match Worker::start(&start, 0) {
+        Ok(first) => first.about.clone(),
+        Err(why) => {
+            ledger.discard();
+            tidy(hunt);
+            return Err(why.to_string().into());
+        }
+    };
+    let library = named(&about.version, &about.flavour, &hunt.mpi);
+    let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &hunt.out);
+    println!("{} {} ({}), seed {}", library.name, library.version, library.flavour, hunt.seed);
+    if let Err(why) = &compiler {
+        println!("findings are not confirmed by their programs: {why}");
+    }
+    let shared = Shared {
+        hunt,
+        start,
+        library,
+        compiler,
+        began: Instant::now(),
+        next: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        totals: Mutex::new(Totals::default()),
+        ledger: Mutex::new(ledger),
+        unsaved: Mutex::new(Vec::new()),
+        avoid: Mutex::new(Vec::new()),
+    };
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        let jobs: Vec<_> = (0..hunt.jobs)
+            .map(|number| {
+                let (shared, failed) = (&shared, &failed);
+                scope.spawn(move || {
+                    if let Err(error) = shared.job(number) {
+                        shared.stop.store(true, Ordering::Relaxed);
+                        *locked(failed) = Some(error.to_string());
+                    }
+                })
+            })
+            .collect();
+        shared.watch(&|| jobs.iter().all(std::thread::ScopedJoinHandle::is_finished));
+    });
+    let finished = shared.finish();
+    match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        Some(error) => {
+            if let Err(also) = finished {
+                eprintln!("error: {also}");
+            }
+            Err(error.into())
+        }
+        None => {
+            finished.map(|()| locked(&shared.ledger).findings.iter().filter(|f| f.is_bug()).count() as u64)
+        }
+    }
+}
+
+/// Removes what workers and compilers left in the folder.
+fn tidy(hunt: &Hunt) {
+    for i in 0..2 * hunt.jobs {
+        for end in ["case", "stderr"] {
+            let _ = std::fs::remove_file(hunt.out.join(format!("worker-{i}.{end}")));
+        }
+    }
+    for file in ["probe", "probe.c", "abi.h"] {
+        let _ = std::fs::remove_file(hunt.out.join(file));
+    }
+}
+
+/// Name and version of a library, of what it says of itself.
+fn named(said: &str, flavour: &str, path: &Path) -> About {
+    let name = match Library::of(said).family {
+        // Relatives of MPICH name themselves first.
+        Family::Other => said.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase(),
+        family => family.name().to_owned(),
+    };
+    About {
+        name,
+        version: Library::release(said).unwrap_or(said).to_owned(),
+        path: path.display().to_string(),
+        flavour: flavour.to_owned(),
+    }
+}
+
+impl Shared<'_> {
+    /// Whether no case and no shrinking is to begin any more.
+    pub(super) fn is_over(&self) -> bool {
+        let time = self.hunt.seconds.is_some_and(|s| self.began.elapsed().as_secs_f64() >= s);
+        time || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Since the run began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The checks of every case.
+    pub(super) fn checks(&self) -> &[Check] {
+        &self.hunt.only
+    }
+
+    /// Counts a worker that ended.
+    pub(super) fn ended(&self, hung: bool) {
+        let workers = &mut locked(&self.totals).workers;
+        *(if hung { &mut workers.hung } else { &mut workers.died }) += 1;
+    }
+
+    /// Counts cases that a worker did not tell of.
+    pub(super) fn passed(&self, cases: u64) {
+        locked(&self.totals).cases += cases;
+    }
+
+    /// Counts differences that the end of the time left without a look.
+    pub(super) fn unseen(&self, differences: u64) {
+        locked(&self.totals).unseen += differences;
+    }
+
+    /// The next `n` numbers, or fewer; none when all were handed out.
+    fn take(&self, n: u64) -> Option<std::ops::Range<u64>> {
+        let most = self.hunt.cases.unwrap_or(u64::MAX);
+        let from = self.next.fetch_add(n, Ordering::Relaxed);
+        (from < most && !self.is_over()).then(|| from..most.min(from.saturating_add(n)))
+    }
+
+    fn job(&self, number: usize) -> Result<(), Box<dyn Error>> {
+        // Even numbers work, odd ones are asked.
+        let end = self.hunt.seconds.map(|s| self.began + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
+        let mut judge = Judge::new(self, Prober::new(&self.start, 2 * number + 1, end));
+        let mut worker = None;
+        if number == 0 && self.hunt.only.contains(&Check::Commit) {
+            self.misuses(2 * number)?;
+        }
+        let (mut batch, mut deaths) = (FIRST, 0);
+        while let Some(numbers) = self.take(batch) {
+            let mut from = numbers.start;
+            while from < numbers.end && !self.is_over() {
+                let running = match &mut worker {
+                    Some(worker) => worker,
+                    none => none.insert(self.started(2 * number)?),
+                };
+                let avoid = locked(&self.avoid).clone();
+                let asked = Instant::now();
+                let known = locked(&self.ledger).causes.list();
+                running.ask(&Request::Run { from, to: numbers.end, avoid, known });
+                let ended = self.batch(running, &mut from);
+                match ended {
+                    Ok(found) => {
+                        let rate =
+                            (numbers.end - numbers.start) as f64 / asked.elapsed().as_secs_f64().max(1e-6);
+                        batch = ((rate * BATCH) as u64).clamp(8, 1 << 20);
+                        deaths = 0;
+                        judge.judge(found);
+                    }
+                    Err((death, found)) => {
+                        worker = None;
+                        deaths += 1;
+                        if deaths > MOST_DEATHS {
+                            return Err(format!("{deaths} workers in a row died: {}", death.said).into());
+                        }
+                        from = judge.died(&death, from, found);
+                    }
+                }
+                judge.go_on(false);
+            }
+        }
+        judge.go_on(true);
+        let mut totals = locked(&self.totals);
+        totals.workers.died += judge.prober.deaths - judge.prober.hangs;
+        totals.workers.hung += judge.prober.hangs;
+        Ok(())
+    }
+
+    /// A worker; a library that started once and does not now gets some more tries.
+    fn started(&self, number: usize) -> Result<Worker, Box<dyn Error>> {
+        let mut last = None;
+        for _ in 0..5 {
+            match Worker::start(&self.start, number) {
+                Ok(worker) => return Ok(worker),
+                Err(NoWorker::Refused(reason)) => return Err(reason.into()),
+                Err(other) => last = Some(other.to_string()),
+            }
+        }
+        Err(last.unwrap_or_default().into())
+    }
+
+    /// What a request for cases comes to. `from` moves on with what is counted.
+    fn batch(&self, worker: &mut Worker, from: &mut u64) -> Result<Vec<Found>, (Death, Vec<Found>)> {
+        let mut found = Vec::new();
+        loop {
+            match worker.reply() {
+                Ok(Reply::Found { case, datatype, count, large: _, differences }) => {
+                    // Kept are those that no known cause explains, and not more than can be looked at.
+                    for difference in differences {
+                        if found.len() < MOST_FOUND && !locked(&self.ledger).causes.explain(&difference) {
+                            found.push(Found { case, datatype: datatype.clone(), count, difference });
+                        }
+                    }
+                }
+                Ok(Reply::Some(done)) => {
+                    *from = done.to;
+                    self.count(&done);
+                }
+                Ok(Reply::Done(done)) => {
+                    *from = done.to;
+                    self.count(&done);
+                    return Ok(found);
+                }
+                Ok(_) => {}
+                Err(death) => return Err((death, found)),
+            }
+        }
+    }
+
+    fn count(&self, done: &Done) {
+        let mut totals = locked(&self.totals);
+        totals.cases += done.cases;
+        totals.unbuilt += done.unbuilt;
+        totals.avoided += done.avoided;
+        totals.compiled += done.compiled;
+        totals.busy += done.seconds;
+        for (feature, n) in &done.features {
+            *totals.features.entry(feature.clone()).or_default() += n;
+        }
+    }
+
+    pub(super) fn found(&self, d: &Difference, name: String, original: &str, case: u64) {
+        let t: Option<ddtc::datatype::Datatype> = d.datatype.parse().ok();
+        let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
+        let title =
+            self.title(&name, &d.rule, &d.expected, &d.got, &format!("{} of {}", d.count, d.datatype));
+        let text = program::program(d, &self.library.flavour, &title);
+        self.write(Draft {
+            name,
+            class: d.class,
+            check: d.check,
+            rule: d.rule.clone(),
+            datatype: d.datatype.clone(),
+            original: original.to_owned(),
+            count: d.count,
+            constructors: constructors as u32,
+            expected: d.expected.clone(),
+            got: d.got.clone(),
+            effects: d.mark.effects.clone(),
+            text,
+            case,
+        });
+    }
+
+    fn title(&self, name: &str, rule: &Rule, expected: &str, got: &str, what: &str) -> String {
+        let About { name: library, version, .. } = &self.library;
+        let clean = |text: &str| text.replace("*/", "* /");
+        format!(
+            " * {name}: {library} {version}\n * {}\n * MPI 5.0, {}: {}\n * expected: {}\n * got: {}\n",
+            clean(what),
+            rule.section,
+            rule.text,
+            clean(expected),
+            clean(got)
+        )
+    }
+
+    fn write(&self, draft: Draft) {
+        let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
+        let path = self.hunt.out.join(&file);
+        let mut confirmed = None;
+        if let Some(text) = draft.text {
+            match files::save(&path, &text) {
+                Err(error) => {
+                    eprintln!("ddtc: {error}; the program is kept in memory and tried again at the end");
+                    locked(&self.unsaved).push((path, text));
+                }
+                Ok(()) => {
+                    confirmed =
+                        self.compiler.as_ref().ok().and_then(|compiler| match compiler.confirms(&path) {
+                            Ok(shown) => Some(shown),
+                            Err(why) => {
+                                eprintln!("ddtc: {file}: {why}");
+                                None
+                            }
+                        });
+                }
+            }
+        }
+        let finding = Finding {
+            fingerprint: draft.name,
+            class: draft.class,
+            check: draft.check,
+            library: self.library.clone(),
+            rule: draft.rule,
+            datatype: draft.datatype,
+            original: draft.original,
+            count: draft.count,
+            constructors: draft.constructors,
+            expected: draft.expected,
+            got: draft.got,
+            effects: draft.effects,
+            program: file,
+            confirmed,
+            seed: self.hunt.seed,
+            case: draft.case,
+            seconds: self.began.elapsed().as_secs_f64(),
+        };
+        locked(&self.ledger).record(finding);
+    }
+
+    /// Forbidden calls, each of which may end its worker.
+    fn misuses(&self, number: usize) -> Result<(), Box<dyn Error>> {
+        let mut from = 0;
+        while from < MISUSES.len() {
+            let mut worker = self.started(number)?;
+            worker.ask(&Request::Misuse { from });
+            match worker.reply() {
+                Ok(Reply::Taken { which }) => {
+                    which.into_iter().for_each(|i| self.misuse(i, "MPI_SUCCESS"));
+                    return Ok(());
+                }
+                Ok(_) => return Ok(()),
+                Err(death) => {
+                    let at = death.at.map_or(from, |at| at.case as usize).clamp(from, MISUSES.len() - 1);
+                    self.misuse(at, &format!("{}: {}", death.how, death.said));
+                    from = at + 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn misuse(&self, which: usize, got: &str) {
+        let misuse = &MISUSES[which];
+        let rule = Rule { section: misuse.section.to_owned(), text: misuse.rule.to_owned() };
+        let name = format!("misuse.{}", misuse.name);
+        let expected = "an error class".to_owned();
+        let title = self.title(&name, &rule, &expected, got, misuse.call);
+        self.write(Draft {
+            name,
+            class: Class::Quality,
+            check: Check::Commit,
+            rule,
+            datatype: "int".to_owned(),
+            original: "int".to_owned(),
+            count: 1,
+            constructors: 0,
+            expected,
+            got: got.to_owned(),
+            effects: BTreeSet::new(),
+            text: Some(program::of_misuse(which, &title)),
+            case: which as u64,
+        });
+    }
+
+    /// Shows progress and writes run.json until all jobs are done.
+    fn watch(&self, done: &dyn Fn() -> bool) {
+        let bar = match (self.hunt.cases, self.hunt.seconds) {
+            (Some(cases), None) => ProgressBar::new(cases),
+            (_, seconds) => ProgressBar::new(seconds.unwrap_or(0.0).ceil() as u64),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+            bar.set_style(style);
+        }
+        let (mut written, mut said) = (Instant::now(), false);
+        while !done() {
+            std::thread::sleep(Duration::from_millis(50));
+            let run = self.record(false);
+            bar.set_position(match self.hunt.seconds {
+                Some(_) => run.seconds as u64,
+                None => run.cases,
+            });
+            let found: Vec<String> = run.found.iter().map(|(class, n)| format!("{n} {class}")).collect();
+            bar.set_message(format!("{} cases, {:.0}/s, {}", run.cases, run.rate, found.join(", ")));
+            if written.elapsed() > Duration::from_secs(3) {
+                written = Instant::now();
+                if let Err(error) = run.write(&self.hunt.out)
+                    && !std::mem::replace(&mut said, true)
+                {
+                    bar.suspend(|| eprintln!("ddtc: {error}; the run goes on"));
+                }
+            }
+        }
+        bar.finish_and_clear();
+    }
+
+    fn record(&self, finished: bool) -> Run {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let (totals, ledger) = (locked(&self.totals), locked(&self.ledger));
+        let mut found = BTreeMap::from([("bug", 0), ("quality", 0), ("open", 0)]);
+        for finding in &ledger.findings {
+            *found.entry(finding.class.name()).or_default() += 1;
+        }
+        let all = FEATURES.iter().chain(&CONSTRUCTORS);
+        let coverage = all.map(|&f| (f.to_owned(), totals.features.get(f).copied().unwrap_or(0))).collect();
+        Run {
+            library: self.library.clone(),
+            seed: self.hunt.seed,
+            cases: totals.cases,
+            seconds,
+            rate: totals.cases as f64 / seconds.max(1e-9),
+            rate_of_one: totals.cases as f64 / totals.busy.max(1e-9),
+            jobs: self.hunt.jobs,
+            checks: self.hunt.only.iter().map(|c| c.name()).collect(),
+            coverage,
+            unbuilt: totals.unbuilt,
+            avoided: totals.avoided,
+            avoid: locked(&self.avoid).clone(),
+            compiled: totals.compiled,
+            workers: totals.workers,
+            found,
+            hits: ledger.hits(),
+            finished,
+        }
+    }
+
+    /// Writes what is left and what was found for people, removes the files of workers, and says what was found.
+    fn finish(&self) -> Result<(), Box<dyn Error>> {
+        tidy(self.hunt);
+        let run = self.record(true);
+        let mut ledger = locked(&self.ledger);
+        // What a full disk refused may find room now.
+        let mut troubles: Vec<String> = Vec::new();
+        if let Err(error) = ledger.write() {
+            let (left, path) = (ledger.unwritten(), self.hunt.out.join("findings.jsonl"));
+            troubles
+                .push(format!("{}: {error}; {left} findings are not in it and stand above", path.display()));
+        }
+        for (path, text) in locked(&self.unsaved).iter() {
+            troubles.extend(files::save(path, text).err().map(|e| e.to_string()));
+        }
+        let folder = &self.hunt.out;
+        troubles.extend(run.write(folder).err().map(|e| e.to_string()));
+        troubles.extend(markdown(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
+        let page = (self.hunt.page)(folder);
+        for f in &ledger.findings {
+            let mark = match (f.class, f.confirmed) {
+                (_, Some(false)) => " (unconfirmed)",
+                (_, None) => " (not asked by a program)",
+                _ => "",
+            };
+            println!("\n{} {}{mark}, after {:.1} s", f.class.name(), f.fingerprint, f.seconds);
+            println!("    {} of {}", f.count, f.datatype);
+            println!("    MPI 5.0, {}: {}", f.rule.section, f.rule.text);
+            println!("    expected {}, got {}", f.expected, f.got);
+        }
+        let unseen = locked(&self.totals).unseen;
+        if unseen > 0 {
+            println!("\n{unseen} differences were not looked at: the time was over");
+        }
+        let never: Vec<&str> =
+            run.coverage.iter().filter(|(_, n)| **n == 0).map(|(f, _)| f.as_str()).collect();
+        println!(
+            "\n{} cases in {:.1} s ({:.0} a second of one worker), {} workers died, {} hung",
+            run.cases, run.seconds, run.rate_of_one, run.workers.died, run.workers.hung
+        );
+        println!("coverage: {} features tried; never: {}", run.coverage.len() - never.len(), none_or(&never));
+        let found: Vec<String> = run.found.iter().map(|(class, n)| format!("{n} {class}")).collect();
+        println!("found: {}; {}", found.join(", "), folder.join("findings.jsonl").display());
+        match page {
+            Ok(file) => println!("report: {}", file.display()),
+            Err(error) => troubles.push(error.to_string()),
+        }
+        if troubles.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("--out: {}", troubles.join("\nerror: --out: ")).into())
+        }
+    }
+}
+
+fn none_or(list: &[&str]) -> String {
+    if list.is_empty() { "nothing".to_owned() } else { list.join(", ") }
+}
+
+/// A finding before its program was asked.
+struct Draft {
+    name: String,
+    class: Class,
+    check: Check,
+    rule: Rule,
+    datatype: String,
+    original: String,
+    count: u64,
+    constructors: u32,
+    expected: String,
+    got: String,
+    effects: BTreeSet<String>,
+    text: Option<String>,
+    case: u64,
+}

@@ -1,0 +1,181 @@
+//! One datatype of a case, in the library and here: handles of all nodes, the tree with the library's bounds, and its type map.
+
+use std::collections::HashMap;
+
+use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::fuzzing::rebuilt;
+use ddtc::interp;
+
+use crate::library::{Answer, Bounds, Handle, Library, Refusal};
+
+/// A node of the datatype in the library.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// As it was given to the library.
+    pub(crate) plain: Datatype,
+    /// By the definitions, over children with the library's bounds.
+    pub(crate) defined: Datatype,
+    /// The same with the library's own bounds, where they differ.
+    pub(crate) judged: Datatype,
+    pub(crate) handle: Handle,
+    pub(crate) bounds: Bounds,
+}
+
+/// A datatype in the library. Freed by [`Subject::free`].
+#[derive(Debug)]
+pub(crate) struct Subject {
+    /// Children before their users; the last is the datatype itself.
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) count: u64,
+    map: std::cell::OnceCell<Option<Map>>,
+}
+
+/// The type map of all instances, of a datatype that is small enough to be touched.
+#[derive(Debug)]
+pub(crate) struct Map {
+    /// Displacement, bytes and basic type, in packing order.
+    pub(crate) entries: Vec<(i64, usize, Named)>,
+    /// Lowest and highest mapped displacement; both on their side of displacement 0.
+    pub(crate) low: i64,
+    pub(crate) high: i64,
+    /// Bytes of the stream.
+    pub(crate) size: usize,
+    /// Whether a byte is mapped twice.
+    pub(crate) overlaps: bool,
+    /// Which bytes from `low` on are mapped.
+    pub(crate) mapped: Vec<bool>,
+}
+
+/// Most bytes of a stream, and of the memory around it, that are touched.
+const LARGEST: i64 = 256 << 10;
+const WIDEST: i64 = 1 << 20;
+
+impl Subject {
+    /// Builds `t` in the library.
+    ///
+    /// # Errors
+    /// The node that the library refuses, and how. What was built is freed.
+    pub(crate) fn build(library: &Library, t: &Datatype, count: u64) -> Result<Subject, (Datatype, Refusal)> {
+        let mut subject = Subject { nodes: Vec::new(), count, map: std::cell::OnceCell::new() };
+        let mut handles: HashMap<usize, Handle> = HashMap::new();
+        let mut refused = None;
+        let built = rebuilt(t, &mut |node, combiner| {
+            let children: Vec<Handle> =
+                node.combiner().children().map(|child| handles[&child.id()]).collect();
+            let made = library.construct(&combiner, node.is_large_count(), &children);
+            let (handle, bounds) = match made.and_then(|h| Ok((h, library.bounds(h)?))) {
+                Ok(made) => made,
+                Err(refusal) => {
+                    refused = Some((node.clone(), refusal));
+                    return None;
+                }
+            };
+            handles.insert(node.id(), handle);
+            let mut defined = Datatype::new(combiner).ok()?;
+            if node.is_large_count() {
+                defined = defined.with_large_count();
+            }
+            let judged = Datatype::bounds(bounds.lb, bounds.extent, &defined).ok()?;
+            let node = Node { plain: node.clone(), defined, judged: judged.clone(), handle, bounds };
+            subject.nodes.push(node);
+            Some(judged)
+        });
+        match (built, refused) {
+            (Some(_), _) => Ok(subject),
+            (None, Some(refused)) => {
+                subject.free(library);
+                Err(refused)
+            }
+            (None, None) => {
+                subject.free(library);
+                // The library's bounds lead out of 64 bits: nothing more can be judged.
+                Err((t.clone(), Refusal { call: "", class: 0 }))
+            }
+        }
+    }
+
+    /// The datatype itself.
+    pub(crate) fn root(&self) -> &Node {
+        &self.nodes[self.nodes.len() - 1]
+    }
+
+    /// The node of an original datatype.
+    pub(crate) fn node(&self, plain: &Datatype) -> Option<&Node> {
+        self.nodes.iter().find(|n| n.plain.id() == plain.id())
+    }
+
+    /// Gives all handles back.
+    pub(crate) fn free(self, library: &Library) {
+        for node in &self.nodes {
+            if !is_predefined(&node.plain) {
+                let _ = library.free(node.handle);
+            }
+        }
+    }
+
+    /// Commits the datatype.
+    pub(crate) fn commit(&self, library: &Library) -> Answer<()> {
+        library.commit(self.root().handle)
+    }
+
+    /// The type map; none where it is too large to be touched.
+    pub(crate) fn map(&self) -> Option<&Map> {
+        self.map.get_or_init(|| Map::new(&self.root().judged, self.count)).as_ref()
+    }
+}
+
+/// Whether a datatype is predefined: never freed.
+pub(crate) fn is_predefined(t: &Datatype) -> bool {
+    t.combiner().kind().is_predefined()
+}
+
+impl Map {
+    /// The map of `count` instances of `t`; none where it is too large to be touched.
+    pub(crate) fn new(t: &Datatype, count: u64) -> Option<Map> {
+        let size = t.size().checked_mul(i64::try_from(count).ok()?)?;
+        let reach = t.extent().checked_abs()?.checked_mul(i64::try_from(count).ok()?)?;
+        let far = [t.true_lb().checked_abs()?, t.true_ub().checked_abs()?, reach].into_iter().max()?;
+        if size > LARGEST || far > WIDEST {
+            return None;
+        }
+        let mut entries = Vec::new();
+        interp::for_each(t, count, &mut |at, len, named| entries.push((at, len, named))).ok()?;
+        let low = entries.iter().map(|e| e.0).min().unwrap_or(0).min(0);
+        let high = entries.iter().map(|e| e.0 + e.1 as i64).max().unwrap_or(0).max(0);
+        let mut mapped = vec![false; (high - low) as usize];
+        let mut overlaps = false;
+        for &(at, len, _) in &entries {
+            let at = (at - low) as usize;
+            for byte in &mut mapped[at..at + len] {
+                overlaps |= std::mem::replace(byte, true);
+            }
+        }
+        Some(Map { entries, low, high, size: size as usize, overlaps, mapped })
+    }
+
+    /// The same elements one after the other.
+    pub(crate) fn flat(&self) -> Map {
+        let mut next = 0;
+        let entries = self.entries.iter().map(|&(_, len, named)| {
+            next += len as i64;
+            (next - len as i64, len, named)
+        });
+        let entries = entries.collect();
+        let (high, mapped) = (self.size as i64, vec![true; self.size]);
+        Map { entries, low: 0, high, size: self.size, overlaps: false, mapped }
+    }
+
+    /// Whether a basic type is among the entries for which `is` holds.
+    pub(crate) fn any(&self, is: impl Fn(Named) -> bool) -> bool {
+        self.entries.iter().any(|e| is(e.2))
+    }
+}
+
+/// Whether a datatype has an element of two parts.
+pub(crate) fn has_pairs(t: &Datatype) -> bool {
+    t.nodes().any(|n| match n.combiner() {
+        Combiner::Named(n) => n.parts().len() > 1,
+        Combiner::ValueIndex { .. } => true,
+        _ => false,
+    })
+}

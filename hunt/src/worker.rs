@@ -1,0 +1,237 @@
+//! A worker: a process that loads the library and asks it what it is told to. What the library does to it is a finding, not the end of the run.
+//!
+//! The hunter writes requests to its standard input and reads replies from what was its standard output; what the library prints goes to standard error.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine};
+
+use crate::compare::{self, Context};
+use crate::coverage::features;
+use crate::difference::Check;
+use crate::generate::{Means, case};
+use crate::library::{Library, MISUSES};
+use crate::protocol::{At, Avoid, Done, Place, Reply, Request};
+
+/// Arguments of the hidden verb `hunt-worker`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The library
+    #[arg(long)]
+    mpi: PathBuf,
+    /// Where the random numbers start
+    #[arg(long)]
+    seed: u64,
+    /// Checks of every case
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Check>,
+    /// File for the case in progress
+    #[arg(long)]
+    place: PathBuf,
+}
+
+/// Serves requests until there are no more.
+///
+/// # Errors
+/// A hunter that has gone.
+pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    let mut replies = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    super::library::silence()?;
+    let place = Place(File::options().read(true).write(true).create(true).truncate(false).open(&args.place)?);
+    let library = match Library::open(&args.mpi) {
+        Ok(library) => library,
+        Err(reason) => {
+            say(&mut replies, &Reply::Refused { reason: reason.to_string() })?;
+            return Ok(());
+        }
+    };
+    let flavour = library.abi().name.to_owned();
+    say(&mut replies, &Reply::Ready { version: library.version().to_owned(), flavour })?;
+    let mut worker = Worker {
+        context: Context {
+            library: &library,
+            engine: Engine::new(Config::default()),
+            compiled: 0,
+            thorough: false,
+            known: Vec::new(),
+        },
+        place,
+        mark: 0,
+        replies,
+        tried: BTreeSet::new(),
+    };
+    for line in io::stdin().lock().lines() {
+        match serde_json::from_str(&line?)? {
+            Request::Run { from, to, avoid, known } => {
+                worker.context.known = known;
+                worker.cases(args, from..to, &avoid)?;
+            }
+            Request::Try { datatype, large, count, check, times, known } => {
+                worker.context.known = known;
+                worker.one((&datatype, large), count, check, times)?;
+            }
+            Request::Show { case: number } => {
+                let shown = case(Means { library: &library }, args.seed, number)
+                    .map(|(t, count)| (t.to_string(), count, t.nodes().any(Datatype::is_large_count)));
+                say(&mut worker.replies, &Reply::Shown { case: shown })?;
+            }
+            Request::Misuse { from } => {
+                let taken = (from..MISUSES.len()).filter(|&i| {
+                    worker.mark += 1;
+                    let at = At { case: i as u64, check: Check::Commit, mark: worker.mark };
+                    worker.place.set(at).is_ok() && MISUSES[i].is_taken(&library)
+                });
+                let which = taken.collect();
+                say(&mut worker.replies, &Reply::Taken { which })?;
+            }
+        }
+    }
+    library.finalize();
+    Ok(())
+}
+
+fn say(to: &mut File, reply: &Reply) -> Result<(), Box<dyn Error>> {
+    let mut line = serde_json::to_vec(reply)?;
+    line.push(b'\n');
+    to.write_all(&line)?;
+    Ok(())
+}
+
+/// How often a worker says what it has done: what it dies with is not counted.
+const OFTEN: Duration = Duration::from_millis(50);
+/// Cases whose features are all looked at.
+const RARE: u64 = 1 << 13;
+/// One in so many cases is tried with checks that are to be avoided.
+const BOLD: u64 = 4096;
+
+/// What is not said yet.
+struct Sum {
+    started: Instant,
+    done: Done,
+    features: BTreeMap<&'static str, u64>,
+    compiled: u64,
+}
+
+impl Sum {
+    fn new(context: &Context<'_>) -> Sum {
+        let compiled = context.compiled;
+        Sum { started: Instant::now(), done: Done::default(), features: BTreeMap::new(), compiled }
+    }
+
+    fn take(&mut self, to: u64, context: &Context<'_>) -> Box<Done> {
+        let sum = std::mem::replace(self, Sum::new(context));
+        let mut done = sum.done;
+        done.to = to;
+        done.compiled = context.compiled - sum.compiled;
+        done.seconds = sum.started.elapsed().as_secs_f64();
+        done.features = sum.features.into_iter().map(|(f, n)| (f.to_owned(), n)).collect();
+        Box::new(done)
+    }
+}
+
+struct Worker<'l> {
+    context: Context<'l>,
+    place: Place,
+    mark: u64,
+    replies: File,
+    /// Features that came up: none is said never to have.
+    tried: BTreeSet<&'static str>,
+}
+
+impl Worker<'_> {
+    fn check(&mut self, case: u64, t: &Datatype, count: u64, checks: &[Check]) -> compare::Outcome {
+        let (place, mark) = (&self.place, &mut self.mark);
+        compare::run(&mut self.context, t, count, checks, &mut |check| {
+            *mark += 1;
+            // A disk that is full is said by the hunter; then a death has no case.
+            let _ = place.set(At { case, check, mark: *mark });
+        })
+    }
+
+    /// Counts the features of a case: all of an eighth one, of others those that come up first.
+    fn count(&mut self, sum: &mut Sum, shown: &BTreeSet<&'static str>, number: u64) {
+        for f in shown.iter().filter(|f| number.is_multiple_of(8) || !self.tried.contains(*f)) {
+            *sum.features.entry(f).or_default() += 1;
+        }
+        self.tried.extend(shown);
+    }
+
+    fn cases(
+        &mut self,
+        args: &Args,
+        numbers: std::ops::Range<u64>,
+        avoid: &[Avoid],
+    ) -> Result<(), Box<dyn Error>> {
+        self.context.thorough = false;
+        let mut sum = Sum::new(&self.context);
+        let mut checks = Vec::new();
+        for number in numbers.clone() {
+            if sum.started.elapsed() > OFTEN {
+                let done = sum.take(number, &self.context);
+                say(&mut self.replies, &Reply::Some(done))?;
+            }
+            sum.done.cases += 1;
+            let means = Means { library: self.context.library };
+            let Some((t, count)) = case(means, args.seed, number) else {
+                sum.done.unbuilt += 1;
+                continue;
+            };
+            // Features cost as much as bounds: those of every eighth case tell as much, once the usual ones have come up.
+            let counted = number < RARE || number.is_multiple_of(8);
+            let shown = (!avoid.is_empty() || counted).then(|| features(&t));
+            if let Some(shown) = shown.as_ref().filter(|_| counted) {
+                self.count(&mut sum, shown, number);
+            }
+            checks.clear();
+            checks.extend_from_slice(&args.only);
+            if let Some(shown) = shown.filter(|_| !number.is_multiple_of(BOLD)) {
+                let avoided = |a: &Avoid| a.features.iter().all(|f| shown.contains(f.as_str()));
+                checks.retain(|c| !avoid.iter().any(|a| a.check == *c && avoided(a)));
+                sum.done.avoided += (args.only.len() - checks.len()) as u64;
+            }
+            let outcome = self.check(number, &t, count, &checks);
+            sum.done.unbuilt += u64::from(!outcome.built);
+            if !outcome.found.is_empty() {
+                if !counted {
+                    // No feature of a finding is said never to have been tried.
+                    self.count(&mut sum, &features(&t), number);
+                }
+                let large = t.nodes().any(Datatype::is_large_count);
+                let (datatype, differences) = (t.to_string(), outcome.found);
+                say(&mut self.replies, &Reply::Found { case: number, datatype, count, large, differences })?;
+            }
+        }
+        let done = sum.take(numbers.end, &self.context);
+        say(&mut self.replies, &Reply::Done(done))
+    }
+
+    fn one(
+        &mut self,
+        (text, large): (&str, bool),
+        count: u64,
+        check: Check,
+        times: u32,
+    ) -> Result<(), Box<dyn Error>> {
+        let parsed: Option<Datatype> = text.parse().ok();
+        let means = Means { library: self.context.library };
+        let t = parsed.and_then(|t| means.buildable(&t)).and_then(|t| means.flagged(&t, large));
+        self.context.thorough = true;
+        let differences = match &t {
+            Some(t) => {
+                for _ in 1..times {
+                    self.check(0, t, count, &[check]);
+                }
+                self.check(0, t, count, &[check]).found
+            }
+            None => Vec::new(),
+        };
+        say(&mut self.replies, &Reply::Tried { datatype: t.map(|t| t.to_string()), differences })
+    }
+}

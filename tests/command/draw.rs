@@ -1,0 +1,116 @@
+//! `ddtc draw` as a user types it: files, characters, errors, and the picture of the README.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use crate::program;
+
+fn ddtc(arguments: &[&str]) -> Output {
+    program().args(arguments).env("COLUMNS", "80").env("LC_ALL", "C.UTF-8").output().unwrap()
+}
+
+fn good(arguments: &[&str]) -> String {
+    let output = ddtc(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn bad(arguments: &[&str]) -> String {
+    let output = ddtc(arguments);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?} must fail");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// An empty folder of one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn pictures_go_to_files() {
+    let folder = folder("draw-files");
+    let (svg, png) = (folder.join("a.svg"), folder.join("a.png"));
+    let t = "subarray([8,16], [4,6], [2,3], C, int)";
+    assert_eq!(good(&["draw", t, "--count", "3", "-o", svg.to_str().unwrap()]), "");
+    let text = std::fs::read_to_string(&svg).unwrap();
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let hovers: Vec<&str> =
+        document.descendants().filter(|n| n.has_tag_name("title")).filter_map(|n| n.text()).collect();
+    assert!(
+        hovers.contains(&"block 5: displacement 716, 24 B (6 int), packed from byte 120 on"),
+        "{hovers:?}"
+    );
+    assert_eq!(good(&["draw", t, "--dark", "-o", png.to_str().unwrap()]), "");
+    assert!(std::fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
+    // The same picture from `explain`, over a file that is there.
+    std::fs::write(&svg, "old").unwrap();
+    assert!(good(&["explain", t, "--count", "3", "--svg", svg.to_str().unwrap()]).contains("normalize: "));
+    assert_eq!(std::fs::read_to_string(&svg).unwrap(), text);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing else is left");
+}
+
+#[test]
+fn a_terminal_gets_characters() {
+    let text = good(&["draw", "vector(4, 1, 4, int)", "--ascii"]);
+    // Four characters a byte.
+    let rows: Vec<&str> = text.lines().filter(|l| l.contains(" |")).collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    assert!(rows[1].starts_with("16 |") && rows[1].ends_with(&".".repeat(48)), "{text}");
+    assert!(text.contains("lb 0, ub 52, true lb 0, true ub 52") && text.contains("rows of 16 B"), "{text}");
+    assert!(text.is_ascii() && !good(&["draw", "int"]).contains('\u{1b}'));
+    let text = good(&["draw", "vector(4, 1, 4, int)", "--colour", "always"]);
+    assert!(text.contains('\u{2588}') && text.contains("\u{1b}[38;2;"), "{text}");
+    let text = good(&["draw", "vector(4, 1, 4, int)", "--width", "32", "--ascii"]);
+    assert!(text.contains("rows of 32 B"), "{text}");
+    assert!(good(&["draw", "large.size_2_62"]).lines().all(|l| l.chars().count() <= 80));
+}
+
+#[test]
+fn errors_leave_nothing_behind() {
+    let folder = folder("draw-errors");
+    let at = |name: &str| folder.join(name).display().to_string();
+    for (arguments, part) in [
+        (&["draw", "int", "-o", &at("a.gif")][..], "must end in .svg or .png"),
+        (&["draw", "int", "-o", &at("missing/a.svg")], "missing/a.svg"),
+        (&["draw", "inth", "-o", &at("a.svg")], "inth"),
+        (&["draw", "int", "--width", "0"], "--width"),
+        (&["draw", "int", "--ascii", "-o", &at("a.svg")], "--ascii"),
+        (&["draw", "int", "--dark"], "--output"),
+        (
+            &["draw", "resized(0, 9000000000000000000, int)", "--count", "3", "-o", &at("a.svg")],
+            "must fit 64 bits",
+        ),
+        (&["explain", "int", "--svg", &at("a.jpg")], "must end in .svg or .png"),
+    ] {
+        let error = bad(arguments);
+        assert!(error.contains(part) && !error.contains("panicked"), "{arguments:?}: {error}");
+    }
+    // A folder is in the way.
+    std::fs::create_dir(folder.join("b.svg")).unwrap();
+    assert!(bad(&["draw", "int", "-o", &at("b.svg")]).contains("b.svg"));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn the_picture_of_the_readme_is_what_its_command_draws() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let path = "docs/pictures/subarray.svg";
+    assert!(readme.contains(&format!("]({path})")), "README.md shows {path}");
+    let command =
+        readme.split('`').find(|code| code.starts_with("ddtc draw ")).expect("README.md has the command");
+    let (t, rest) = command["ddtc draw '".len()..].split_once('\'').unwrap();
+    let count = rest.split_whitespace().nth(1).unwrap();
+    let made = folder("draw-readme").join("subarray.svg");
+    good(&["draw", t, "--count", count, "-o", made.to_str().unwrap()]);
+    let made = std::fs::read_to_string(made).unwrap();
+    if std::env::var_os("DDTC_BLESS").is_some() {
+        std::fs::create_dir_all(root.join("docs/pictures")).unwrap();
+        std::fs::write(root.join(path), &made).unwrap();
+    }
+    let kept = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    assert!(kept == made, "{path} is not what `{command}` draws: DDTC_BLESS=1 rewrites it");
+}
