@@ -12,19 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::{CONSTRUCTORS, features};
 use crate::difference::{Check, Class, Difference};
 
-/// What tells a difference from another of its kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Mark {
-    /// What became of bytes, which numbers differ, or how a process ended.
-    pub(crate) effects: BTreeSet<String>,
-    /// Places of wrong bytes in their basic elements.
-    pub(crate) lanes: BTreeSet<i64>,
-    /// Features that everything wrong lies below.
-    pub(crate) below: BTreeSet<String>,
-    /// The known cause that explains all of it.
-    pub(crate) explained: Option<String>,
-}
-
 /// Which numbers of two texts differ, by their places; the words of `got` where the texts are not alike.
 pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
     let parts = |text: &str| {
@@ -297,7 +284,7 @@ pub(crate) fn owned(features: &BTreeSet<&str>) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::difference::rule;
+    use crate::difference::{Mark, rule};
 
     fn difference(t: &str, effects: &[&str], lanes: &[i64]) -> Difference {
         let parsed: Datatype = t.parse().unwrap();

@@ -1,11 +1,10 @@
 //! What the library does otherwise than the definition: which check saw it, what was expected, which rule decides.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-
-use crate::cause::Mark;
 
 /// A class of comparisons: what `--only` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -115,6 +114,19 @@ pub(crate) struct Rule {
     /// Section of MPI 5.0.
     pub(crate) section: String,
     pub(crate) text: String,
+}
+
+/// What tells a difference from another of its kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// What became of bytes, which numbers differ, or how a process ended.
+    pub(crate) effects: BTreeSet<String>,
+    /// Places of wrong bytes in their basic elements.
+    pub(crate) lanes: BTreeSet<i64>,
+    /// Features that everything wrong lies below.
+    pub(crate) below: BTreeSet<String>,
+    /// The known cause that explains all of it.
+    pub(crate) explained: Option<String>,
 }
 
 /// One difference.

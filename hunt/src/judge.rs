@@ -11,7 +11,7 @@ use crate::difference::{Class, Difference};
 use crate::prober::{BEFORE, Prober, Shrunk, of_death};
 use crate::process::{Death, How};
 use crate::protocol::Avoid;
-use crate::run::{Shared, locked};
+use crate::shared::{Shared, locked};
 
 /// Something that a case showed.
 pub(super) struct Found {

@@ -19,6 +19,7 @@ mod program;
 mod protocol;
 mod record;
 mod run;
+mod shared;
 mod subject;
 pub mod worker;
 

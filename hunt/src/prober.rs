@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use ddtc::datatype::{Combiner, Datatype, Named};
 use ddtc::fuzzing::{rebuilt, shrink};
 
-use crate::cause::{Known, Mark, of_end, owned, suspicious};
+use crate::cause::{Known, of_end, owned, suspicious};
 use crate::coverage::features;
-use crate::difference::{Check, Class, Difference, rule};
+use crate::difference::{Check, Class, Difference, Mark, rule};
 use crate::process::{Death, How, NoWorker, Start, Worker, kept_waiting_here};
 use crate::protocol::{Reply, Request};
 

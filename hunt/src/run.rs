@@ -1,8 +1,7 @@
 //! A run: jobs that hand out cases to workers, and what becomes of what they find.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,16 +11,16 @@ use ddtc_hosts::policy::{Family, Library};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::confirm::Compiler;
-use crate::coverage::{CONSTRUCTORS, FEATURES};
-use crate::difference::{Check, Class, Difference, Rule};
-use crate::finding::{About, Finding, Ledger};
+use crate::difference::Check;
+use crate::finding::{About, Ledger};
 use crate::judge::{Found, Judge};
 use crate::library::MISUSES;
 use crate::prober::Prober;
 use crate::process::{Death, NoWorker, Start, Worker};
-use crate::protocol::{Avoid, Done, Reply, Request};
-use crate::record::{Run, Workers, markdown};
-use crate::{Hunt, Outcome, program};
+use crate::protocol::{Reply, Request};
+use crate::record::markdown;
+use crate::shared::{Shared, Totals, locked};
+use crate::{Hunt, Outcome};
 
 /// Cases of the first request; later ones take about [`BATCH`].
 const FIRST: u64 = 8;
@@ -30,40 +29,6 @@ const BATCH: f64 = 0.5;
 const MOST_DEATHS: u64 = 1000;
 /// Differences of one request that are looked at.
 const MOST_FOUND: usize = 64;
-
-/// What jobs share.
-pub(super) struct Shared<'h> {
-    hunt: &'h Hunt,
-    start: Start,
-    library: About,
-    compiler: Result<Compiler, String>,
-    began: Instant,
-    next: AtomicU64,
-    stop: AtomicBool,
-    totals: Mutex<Totals>,
-    pub(super) ledger: Mutex<Ledger>,
-    /// Programs that could not be written.
-    unsaved: Mutex<Vec<(PathBuf, String)>>,
-    pub(super) avoid: Mutex<Vec<Avoid>>,
-}
-
-#[derive(Default)]
-struct Totals {
-    cases: u64,
-    unbuilt: u64,
-    avoided: u64,
-    compiled: u64,
-    unseen: u64,
-    /// Seconds in which workers worked.
-    busy: f64,
-    features: BTreeMap<String, u64>,
-    workers: Workers,
-}
-
-/// A lock whose holder panicked still holds sums that are right.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
 
 /// Runs a hunt.
 ///
@@ -158,45 +123,6 @@ fn named(said: &str, flavour: &str, path: &Path) -> About {
 }
 
 impl Shared<'_> {
-    /// Whether no case and no shrinking is to begin any more.
-    pub(super) fn is_over(&self) -> bool {
-        let time = self.hunt.seconds.is_some_and(|s| self.began.elapsed().as_secs_f64() >= s);
-        time || self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Since the run began.
-    pub(super) fn elapsed(&self) -> Duration {
-        self.began.elapsed()
-    }
-
-    /// The checks of every case.
-    pub(super) fn checks(&self) -> &[Check] {
-        &self.hunt.only
-    }
-
-    /// Counts a worker that ended.
-    pub(super) fn ended(&self, hung: bool) {
-        let workers = &mut locked(&self.totals).workers;
-        *(if hung { &mut workers.hung } else { &mut workers.died }) += 1;
-    }
-
-    /// Counts cases that a worker did not tell of.
-    pub(super) fn passed(&self, cases: u64) {
-        locked(&self.totals).cases += cases;
-    }
-
-    /// Counts differences that the end of the time left without a look.
-    pub(super) fn unseen(&self, differences: u64) {
-        locked(&self.totals).unseen += differences;
-    }
-
-    /// The next `n` numbers, or fewer; none when all were handed out.
-    fn take(&self, n: u64) -> Option<std::ops::Range<u64>> {
-        let most = self.hunt.cases.unwrap_or(u64::MAX);
-        let from = self.next.fetch_add(n, Ordering::Relaxed);
-        (from < most && !self.is_over()).then(|| from..most.min(from.saturating_add(n)))
-    }
-
     fn job(&self, number: usize) -> Result<(), Box<dyn Error>> {
         // Even numbers work, odd ones are asked.
         let end = self.hunt.seconds.map(|s| self.began + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
@@ -286,98 +212,6 @@ impl Shared<'_> {
         }
     }
 
-    fn count(&self, done: &Done) {
-        let mut totals = locked(&self.totals);
-        totals.cases += done.cases;
-        totals.unbuilt += done.unbuilt;
-        totals.avoided += done.avoided;
-        totals.compiled += done.compiled;
-        totals.busy += done.seconds;
-        for (feature, n) in &done.features {
-            *totals.features.entry(feature.clone()).or_default() += n;
-        }
-    }
-
-    pub(super) fn found(&self, d: &Difference, name: String, original: &str, case: u64) {
-        let t: Option<ddtc::datatype::Datatype> = d.datatype.parse().ok();
-        let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
-        let title =
-            self.title(&name, &d.rule, &d.expected, &d.got, &format!("{} of {}", d.count, d.datatype));
-        let text = program::program(d, &self.library.flavour, &title);
-        self.write(Draft {
-            name,
-            class: d.class,
-            check: d.check,
-            rule: d.rule.clone(),
-            datatype: d.datatype.clone(),
-            original: original.to_owned(),
-            count: d.count,
-            constructors: constructors as u32,
-            expected: d.expected.clone(),
-            got: d.got.clone(),
-            effects: d.mark.effects.clone(),
-            text,
-            case,
-        });
-    }
-
-    fn title(&self, name: &str, rule: &Rule, expected: &str, got: &str, what: &str) -> String {
-        let About { name: library, version, .. } = &self.library;
-        let clean = |text: &str| text.replace("*/", "* /");
-        format!(
-            " * {name}: {library} {version}\n * {}\n * MPI 5.0, {}: {}\n * expected: {}\n * got: {}\n",
-            clean(what),
-            rule.section,
-            rule.text,
-            clean(expected),
-            clean(got)
-        )
-    }
-
-    fn write(&self, draft: Draft) {
-        let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
-        let path = self.hunt.out.join(&file);
-        let mut confirmed = None;
-        if let Some(text) = draft.text {
-            match files::save(&path, &text) {
-                Err(error) => {
-                    eprintln!("ddtc: {error}; the program is kept in memory and tried again at the end");
-                    locked(&self.unsaved).push((path, text));
-                }
-                Ok(()) => {
-                    confirmed =
-                        self.compiler.as_ref().ok().and_then(|compiler| match compiler.confirms(&path) {
-                            Ok(shown) => Some(shown),
-                            Err(why) => {
-                                eprintln!("ddtc: {file}: {why}");
-                                None
-                            }
-                        });
-                }
-            }
-        }
-        let finding = Finding {
-            fingerprint: draft.name,
-            class: draft.class,
-            check: draft.check,
-            library: self.library.clone(),
-            rule: draft.rule,
-            datatype: draft.datatype,
-            original: draft.original,
-            count: draft.count,
-            constructors: draft.constructors,
-            expected: draft.expected,
-            got: draft.got,
-            effects: draft.effects,
-            program: file,
-            confirmed,
-            seed: self.hunt.seed,
-            case: draft.case,
-            seconds: self.began.elapsed().as_secs_f64(),
-        };
-        locked(&self.ledger).record(finding);
-    }
-
     /// Forbidden calls, each of which may end its worker.
     fn misuses(&self, number: usize) -> Result<(), Box<dyn Error>> {
         let mut from = 0;
@@ -398,29 +232,6 @@ impl Shared<'_> {
             }
         }
         Ok(())
-    }
-
-    fn misuse(&self, which: usize, got: &str) {
-        let misuse = &MISUSES[which];
-        let rule = Rule { section: misuse.section.to_owned(), text: misuse.rule.to_owned() };
-        let name = format!("misuse.{}", misuse.name);
-        let expected = "an error class".to_owned();
-        let title = self.title(&name, &rule, &expected, got, misuse.call);
-        self.write(Draft {
-            name,
-            class: Class::Quality,
-            check: Check::Commit,
-            rule,
-            datatype: "int".to_owned(),
-            original: "int".to_owned(),
-            count: 1,
-            constructors: 0,
-            expected,
-            got: got.to_owned(),
-            effects: BTreeSet::new(),
-            text: Some(program::of_misuse(which, &title)),
-            case: which as u64,
-        });
     }
 
     /// Shows progress and writes run.json until all jobs are done.
@@ -452,36 +263,6 @@ impl Shared<'_> {
             }
         }
         bar.finish_and_clear();
-    }
-
-    fn record(&self, finished: bool) -> Run {
-        let seconds = self.began.elapsed().as_secs_f64();
-        let (totals, ledger) = (locked(&self.totals), locked(&self.ledger));
-        let mut found = BTreeMap::from([("bug", 0), ("quality", 0), ("open", 0)]);
-        for finding in &ledger.findings {
-            *found.entry(finding.class.name()).or_default() += 1;
-        }
-        let all = FEATURES.iter().chain(&CONSTRUCTORS);
-        let coverage = all.map(|&f| (f.to_owned(), totals.features.get(f).copied().unwrap_or(0))).collect();
-        Run {
-            library: self.library.clone(),
-            seed: self.hunt.seed,
-            cases: totals.cases,
-            seconds,
-            rate: totals.cases as f64 / seconds.max(1e-9),
-            rate_of_one: totals.cases as f64 / totals.busy.max(1e-9),
-            jobs: self.hunt.jobs,
-            checks: self.hunt.only.iter().map(|c| c.name()).collect(),
-            coverage,
-            unbuilt: totals.unbuilt,
-            avoided: totals.avoided,
-            avoid: locked(&self.avoid).clone(),
-            compiled: totals.compiled,
-            workers: totals.workers,
-            found,
-            hits: ledger.hits(),
-            finished,
-        }
     }
 
     /// Writes what is left and what was found for people, removes the files of workers, and says what was found.
@@ -541,21 +322,4 @@ impl Shared<'_> {
 
 fn none_or(list: &[&str]) -> String {
     if list.is_empty() { "nothing".to_owned() } else { list.join(", ") }
-}
-
-/// A finding before its program was asked.
-struct Draft {
-    name: String,
-    class: Class,
-    check: Check,
-    rule: Rule,
-    datatype: String,
-    original: String,
-    count: u64,
-    constructors: u32,
-    expected: String,
-    got: String,
-    effects: BTreeSet<String>,
-    text: Option<String>,
-    case: u64,
 }

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ddtc::datatype::Datatype;
 
-use crate::cause::{Known, Mark, family, owned};
+use crate::cause::{Known, family, owned};
 use crate::coverage::{Way, features, way};
 use crate::difference::Difference;
+use crate::difference::Mark;
 use crate::subject::Map;
 
 /// Further runs of a check that showed wrong bytes.

@@ -19,9 +19,9 @@ use std::collections::BTreeSet;
 use ddtc::datatype::Datatype;
 use ddtc::engine::Engine;
 
-use crate::cause::{Known, Mark, of_texts, owned};
+use crate::cause::{Known, of_texts, owned};
 use crate::coverage::features;
-use crate::difference::{Check, Class, Difference, rule};
+use crate::difference::{Check, Class, Difference, Mark, rule};
 use crate::library::{ABSENT, Library, Refusal};
 use crate::subject::{Map, Node, Subject};
 use effect::{Compared, Order, RUNS, Seen};

@@ -1,0 +1,256 @@
+//! What the jobs of a run share: numbers of cases, sums, and what becomes of a finding.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ddtc::files;
+
+use crate::confirm::Compiler;
+use crate::coverage::{CONSTRUCTORS, FEATURES};
+use crate::difference::{Check, Class, Difference, Rule};
+use crate::finding::{About, Finding, Ledger};
+use crate::library::MISUSES;
+use crate::process::Start;
+use crate::protocol::{Avoid, Done};
+use crate::record::{Run, Workers};
+use crate::{Hunt, program};
+
+/// What jobs share.
+pub(crate) struct Shared<'h> {
+    pub(crate) hunt: &'h Hunt,
+    pub(crate) start: Start,
+    pub(crate) library: About,
+    pub(crate) compiler: Result<Compiler, String>,
+    pub(crate) began: Instant,
+    pub(crate) next: AtomicU64,
+    pub(crate) stop: AtomicBool,
+    pub(crate) totals: Mutex<Totals>,
+    pub(crate) ledger: Mutex<Ledger>,
+    /// Programs that could not be written.
+    pub(crate) unsaved: Mutex<Vec<(PathBuf, String)>>,
+    pub(crate) avoid: Mutex<Vec<Avoid>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Totals {
+    pub(crate) cases: u64,
+    pub(crate) unbuilt: u64,
+    pub(crate) avoided: u64,
+    pub(crate) compiled: u64,
+    pub(crate) unseen: u64,
+    /// Seconds in which workers worked.
+    pub(crate) busy: f64,
+    pub(crate) features: BTreeMap<String, u64>,
+    pub(crate) workers: Workers,
+}
+
+/// A lock whose holder panicked still holds sums that are right.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Shared<'_> {
+    /// Whether no case and no shrinking is to begin any more.
+    pub(crate) fn is_over(&self) -> bool {
+        let time = self.hunt.seconds.is_some_and(|s| self.began.elapsed().as_secs_f64() >= s);
+        time || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Since the run began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The checks of every case.
+    pub(crate) fn checks(&self) -> &[Check] {
+        &self.hunt.only
+    }
+
+    /// Counts a worker that ended.
+    pub(crate) fn ended(&self, hung: bool) {
+        let workers = &mut locked(&self.totals).workers;
+        *(if hung { &mut workers.hung } else { &mut workers.died }) += 1;
+    }
+
+    /// Counts cases that a worker did not tell of.
+    pub(crate) fn passed(&self, cases: u64) {
+        locked(&self.totals).cases += cases;
+    }
+
+    /// Counts differences that the end of the time left without a look.
+    pub(crate) fn unseen(&self, differences: u64) {
+        locked(&self.totals).unseen += differences;
+    }
+
+    /// The next `n` numbers, or fewer; none when all were handed out.
+    pub(crate) fn take(&self, n: u64) -> Option<std::ops::Range<u64>> {
+        let most = self.hunt.cases.unwrap_or(u64::MAX);
+        let from = self.next.fetch_add(n, Ordering::Relaxed);
+        (from < most && !self.is_over()).then(|| from..most.min(from.saturating_add(n)))
+    }
+
+    pub(crate) fn count(&self, done: &Done) {
+        let mut totals = locked(&self.totals);
+        totals.cases += done.cases;
+        totals.unbuilt += done.unbuilt;
+        totals.avoided += done.avoided;
+        totals.compiled += done.compiled;
+        totals.busy += done.seconds;
+        for (feature, n) in &done.features {
+            *totals.features.entry(feature.clone()).or_default() += n;
+        }
+    }
+
+    pub(crate) fn found(&self, d: &Difference, name: String, original: &str, case: u64) {
+        let t: Option<ddtc::datatype::Datatype> = d.datatype.parse().ok();
+        let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
+        let title =
+            self.title(&name, &d.rule, &d.expected, &d.got, &format!("{} of {}", d.count, d.datatype));
+        let text = program::program(d, &self.library.flavour, &title);
+        self.write(Draft {
+            name,
+            class: d.class,
+            check: d.check,
+            rule: d.rule.clone(),
+            datatype: d.datatype.clone(),
+            original: original.to_owned(),
+            count: d.count,
+            constructors: constructors as u32,
+            expected: d.expected.clone(),
+            got: d.got.clone(),
+            effects: d.mark.effects.clone(),
+            text,
+            case,
+        });
+    }
+
+    fn title(&self, name: &str, rule: &Rule, expected: &str, got: &str, what: &str) -> String {
+        let About { name: library, version, .. } = &self.library;
+        let clean = |text: &str| text.replace("*/", "* /");
+        format!(
+            " * {name}: {library} {version}\n * {}\n * MPI 5.0, {}: {}\n * expected: {}\n * got: {}\n",
+            clean(what),
+            rule.section,
+            rule.text,
+            clean(expected),
+            clean(got)
+        )
+    }
+
+    fn write(&self, draft: Draft) {
+        let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
+        let path = self.hunt.out.join(&file);
+        let mut confirmed = None;
+        if let Some(text) = draft.text {
+            match files::save(&path, &text) {
+                Err(error) => {
+                    eprintln!("ddtc: {error}; the program is kept in memory and tried again at the end");
+                    locked(&self.unsaved).push((path, text));
+                }
+                Ok(()) => {
+                    confirmed =
+                        self.compiler.as_ref().ok().and_then(|compiler| match compiler.confirms(&path) {
+                            Ok(shown) => Some(shown),
+                            Err(why) => {
+                                eprintln!("ddtc: {file}: {why}");
+                                None
+                            }
+                        });
+                }
+            }
+        }
+        let finding = Finding {
+            fingerprint: draft.name,
+            class: draft.class,
+            check: draft.check,
+            library: self.library.clone(),
+            rule: draft.rule,
+            datatype: draft.datatype,
+            original: draft.original,
+            count: draft.count,
+            constructors: draft.constructors,
+            expected: draft.expected,
+            got: draft.got,
+            effects: draft.effects,
+            program: file,
+            confirmed,
+            seed: self.hunt.seed,
+            case: draft.case,
+            seconds: self.began.elapsed().as_secs_f64(),
+        };
+        locked(&self.ledger).record(finding);
+    }
+
+    pub(crate) fn misuse(&self, which: usize, got: &str) {
+        let misuse = &MISUSES[which];
+        let rule = Rule { section: misuse.section.to_owned(), text: misuse.rule.to_owned() };
+        let name = format!("misuse.{}", misuse.name);
+        let expected = "an error class".to_owned();
+        let title = self.title(&name, &rule, &expected, got, misuse.call);
+        self.write(Draft {
+            name,
+            class: Class::Quality,
+            check: Check::Commit,
+            rule,
+            datatype: "int".to_owned(),
+            original: "int".to_owned(),
+            count: 1,
+            constructors: 0,
+            expected,
+            got: got.to_owned(),
+            effects: BTreeSet::new(),
+            text: Some(program::of_misuse(which, &title)),
+            case: which as u64,
+        });
+    }
+
+    pub(crate) fn record(&self, finished: bool) -> Run {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let (totals, ledger) = (locked(&self.totals), locked(&self.ledger));
+        let mut found = BTreeMap::from([("bug", 0), ("quality", 0), ("open", 0)]);
+        for finding in &ledger.findings {
+            *found.entry(finding.class.name()).or_default() += 1;
+        }
+        let all = FEATURES.iter().chain(&CONSTRUCTORS);
+        let coverage = all.map(|&f| (f.to_owned(), totals.features.get(f).copied().unwrap_or(0))).collect();
+        Run {
+            library: self.library.clone(),
+            seed: self.hunt.seed,
+            cases: totals.cases,
+            seconds,
+            rate: totals.cases as f64 / seconds.max(1e-9),
+            rate_of_one: totals.cases as f64 / totals.busy.max(1e-9),
+            jobs: self.hunt.jobs,
+            checks: self.hunt.only.iter().map(|c| c.name()).collect(),
+            coverage,
+            unbuilt: totals.unbuilt,
+            avoided: totals.avoided,
+            avoid: locked(&self.avoid).clone(),
+            compiled: totals.compiled,
+            workers: totals.workers,
+            found,
+            hits: ledger.hits(),
+            finished,
+        }
+    }
+}
+
+/// A finding before its program was asked.
+struct Draft {
+    name: String,
+    class: Class,
+    check: Check,
+    rule: Rule,
+    datatype: String,
+    original: String,
+    count: u64,
+    constructors: u32,
+    expected: String,
+    got: String,
+    effects: BTreeSet<String>,
+    text: Option<String>,
+    case: u64,
+}
