@@ -27,7 +27,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 # shellcheck disable=SC2086
-sh "$here/../install.sh" --prefix /usr --destdir "$root" --no-debug --static $build >/dev/null
+sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static $build >/dev/null
 # dpkg has a manifest of its own, and Debian's zsh looks elsewhere.
 rm "$root/usr/share/ddtc/manifest" "$root/usr/share/ddtc/uninstall"
 mkdir -p "$root/usr/share/zsh/vendor-completions" "$root/DEBIAN"

@@ -1,20 +1,21 @@
 #!/bin/sh
-# Installs everything: the command, the preload library, the C library with headers, pkg-config file and Fortran modules, yaksa's drop-in,
-# manual pages, completions, the shipped policy table, guide and licences.
+# Installs what packaging/files lists: the command, the preload library, the C library with headers, pkg-config file and Fortran modules, yaksa's
+# drop-in, guide and licences; with the command its manual pages, completions and the shipped policy table.
 #
-#   ./install.sh --prefix DIR [--destdir DIR] [--profile dist|release|dev] [--built DIR] [--no-debug] [--static]
-#   ./install.sh uninstall --prefix DIR [--destdir DIR]
+#   packaging/install.sh --prefix DIR [--only PART,..] [--destdir DIR] [--profile dist|release|dev] [--built DIR] [--no-debug] [--static]
+#   packaging/install.sh uninstall --prefix DIR [--destdir DIR]
 #
+# --only: some of the parts cli, preload, capi and yaksa, instead of all.
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
 # --built: take programs and libraries from there (or from INSTALL_BUILT) instead of building them.
 # --no-debug: without the debug data, which goes to .debug folders beside what it belongs to, where gdb looks.
-# --static: with libddtc.a.
+# --static: with libddtc.a, in which every name that is not ddtc_* is local: it links next to other Rust code.
 #
 # Nothing of what is installed knows the prefix: the folder can be moved. PREFIX/share/ddtc/manifest lists it, PREFIX/share/ddtc/uninstall
 # removes it. A file that is there already and not of ours is never replaced.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "install.sh: $*" >&2; exit 2; }
 
 action=install
@@ -25,12 +26,14 @@ profile=dist
 built=${INSTALL_BUILT-}
 debug=yes
 static=
+parts="cli preload capi yaksa"
 while [ $# -gt 0 ]; do
     case $1 in
-        --prefix | --destdir | --profile | --built)
+        --prefix | --only | --destdir | --profile | --built)
             [ $# -gt 1 ] || fail "$1 needs a value"
             case $1 in
                 --prefix) prefix=$2 ;;
+                --only) parts=$(printf %s "$2" | tr , ' ') ;;
                 --destdir) destdir=$2 ;;
                 --profile) profile=$2 ;;
                 --built) built=$2 ;;
@@ -38,8 +41,15 @@ while [ $# -gt 0 ]; do
             shift 2 ;;
         --no-debug) debug=; shift ;;
         --static) static=yes; shift ;;
-        uninstall) fail "uninstall comes first: ./install.sh uninstall --prefix DIR" ;;
+        uninstall) fail "uninstall comes first: packaging/install.sh uninstall --prefix DIR" ;;
         *) fail "unknown argument $1" ;;
+    esac
+done
+[ -n "$parts" ] || fail "--only needs one of cli, preload, capi, yaksa"
+for part in $parts; do
+    case $part in
+        cli | preload | capi | yaksa) ;;
+        *) fail "--only $part: must be some of cli, preload, capi, yaksa" ;;
     esac
 done
 [ -n "$prefix" ] || fail "--prefix DIR is needed: a folder to install into, such as \$HOME/.local or /opt/ddtc"
@@ -82,49 +92,59 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 stage=$work/stage
 
+wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
+
 # Each alone: built together they would share features, and the libraries would have what only the command line needs.
-packages="ddtc-cli ddtc-capi ddtc-preload"
-yaksa=
-if [ -d "$here/yaksa" ]; then
-    packages="$packages ddtc-yaksa"
-    yaksa=yes
-fi
 if [ -z "$built" ]; then
     # The command has Cranelift where there are no templates: on x86-64 it would be half of what is installed.
     case $host in
         x86_64-*) features= ;;
         *) features=cranelift ;;
     esac
-    for package in $packages; do
+    for part in $parts; do
         options=
-        [ "$package" = ddtc-cli ] && options="--no-default-features --features=$features"
+        [ "$part" = cli ] && options="--no-default-features --features=$features"
         # shellcheck disable=SC2086
-        (cd "$here" && "$cargo" build --locked --package "$package" --profile "$profile" $options)
+        (cd "$here" && "$cargo" build --locked --package "ddtc-$part" --profile "$profile" $options)
     done
     built=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     [ "$profile" = dev ] && profile=debug
     built=$built/$profile
 fi
-for file in ddtc libddtc.so libddtc.a libddtc_preload.so; do
-    [ -f "$built/$file" ] || fail "$built/$file is missing: build it, or leave out --built"
-done
 
-sh "$here/capi/install.sh" --prefix "$stage" --libs "$built"
-[ -n "$static" ] || rm "$stage/lib/libddtc.a"
-mkdir -p "$stage/bin" "$stage/share/doc/ddtc"
-cp "$built/ddtc" "$stage/bin/ddtc"
-cp "$built/libddtc_preload.so" "$stage/lib/"
-if [ -n "$yaksa" ]; then
-    # Never on the loader's path: its soname is the distribution's.
-    mkdir -p "$stage/lib/ddtc/yaksa"
-    cp "$built/libyaksa.so" "$stage/lib/ddtc/yaksa/libyaksa.so.0"
+version=$(sed -n 's/^#define DDTC_VERSION_\(MAJOR\|MINOR\|PATCH\) \([0-9]*\)$/\2/p' "$here/capi/include/ddtc.h" | paste -sd.)
+soversion=${version%%.*}
+[ "$soversion" != 0 ] || soversion=${version%.*}
+filled() { sed "s/@VERSION@/$version/g; s/@SOVERSION@/$soversion/g"; }
+
+# The rows of packaging/files: those of these parts, those that go with any, and those of `cargo` files that are missing are said.
+grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from to; do
+    part=$(echo $part) from=$(echo $from) to=$(echo $to)
+    [ -z "$part" ] || wants "$part" || continue
+    mkdir -p "$(dirname "$stage/$to")"
+    case $from in
+        '> '*) ln -s "${from#> }" "$stage/$to" ;;
+        @*)
+            [ -f "$built/${from#@}" ] || fail "$built/${from#@} is missing: build it, or leave out --built"
+            cp "$built/${from#@}" "$stage/$to" ;;
+        *.in) filled < "$here/$from" > "$stage/$to" ;;
+        *) cp "$here/$from" "$stage/$to" ;;
+    esac
+done
+if wants cli; then "$built/ddtc" generate --prefix "$stage"; fi
+if wants capi && [ -n "$static" ]; then
+    [ -f "$built/libddtc.a" ] || fail "$built/libddtc.a is missing: build it, or leave out --built"
+    # One relocatable object with everything that the exports reach, then every other name made local.
+    wanted=$(nm -D --defined-only "$built/libddtc.so" | awk '$3 ~ /^ddtc_/ { print "-u " $3 }')
+    # shellcheck disable=SC2086
+    ld -r -o "$work/ddtc.o" $wanted "$built/libddtc.a"
+    # Bitcode that the standard library carries is no longer one module: linker plugins would choke on it.
+    objcopy --strip-debug --remove-section .llvmbc --remove-section .llvmcmd --wildcard --keep-global-symbol='ddtc_*' "$work/ddtc.o"
+    ar rcs "$stage/lib/libddtc.a" "$work/ddtc.o"
 fi
-"$built/ddtc" generate --prefix "$stage"
-cp "$here/README.md" "$here/CHANGELOG.md" "$here/docs/GUIDE.md" "$here/LICENSE-MIT" "$here/LICENSE-APACHE" "$stage/share/doc/ddtc/"
-cp "$here/packaging/uninstall" "$stage/share/ddtc/uninstall"
 
 # Stripped, the debug data apart.
-find "$stage/bin" "$stage/lib" -type f ! -name '*.a' ! -name '*.pc' | while IFS= read -r file; do
+find "$stage" -type f \( -path "$stage/bin/*" -o -name '*.so*' \) | while IFS= read -r file; do
     name=$(basename "$file").debug
     folder=$(dirname "$file")/.debug
     if [ -n "$debug" ]; then

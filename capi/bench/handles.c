@@ -1,6 +1,6 @@
 /* What the C surface costs: handle operations, commit, pack through a handle over the kernel itself, contents, memory per type.
  *
- *   ./install.sh --prefix $PREFIX && cc -O2 bench/handles.c $(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config
+ *   ../packaging/install.sh --only capi --prefix $PREFIX && cc -O2 bench/handles.c $(PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config
  *       --cflags --libs ddtc) -Wl,-rpath,$PREFIX/lib -o handles && taskset -c 1 ./handles
  *
  * Medians of 21 batches. Only on a quiet machine. */

@@ -15,6 +15,7 @@ use ddtc::datatype::c::{self, HostBounds};
 
 /// This member, whichever compiles its tests: itself, or e2e.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/install.sh");
 
 fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -45,7 +46,8 @@ fn libs() -> PathBuf {
 
 fn install(prefix: &Path) -> Command {
     let mut command = Command::new("sh");
-    command.arg(format!("{HERE}/install.sh")).env("CARGO", env!("CARGO")).arg("--prefix").arg(prefix);
+    command.arg(SCRIPT).args(["--only", "capi", "--static", "--no-debug", "--prefix"]).arg(prefix);
+    command.env("CARGO", env!("CARGO")).env_remove("DESTDIR").env_remove("INSTALL_BUILT");
     command
 }
 
@@ -483,7 +485,7 @@ fn the_layout_is_that_of_cargo_c() {
 fn built_libraries_are_installed() {
     installed();
     let prefix = scratch().join("built");
-    run(install(&prefix).arg("--libs").arg(libs()));
+    run(install(&prefix).arg("--built").arg(libs()));
     let version = env!("CARGO_PKG_VERSION");
     let installed_bytes =
         |prefix: &Path| std::fs::read(prefix.join(format!("lib/libddtc.so.{version}"))).expect("libddtc.so");
@@ -493,8 +495,7 @@ fn built_libraries_are_installed() {
     for (arguments, said) in
         [(&["--profil", "dev"][..], "unknown argument --profil"), (&[], "--prefix DIR is needed")]
     {
-        let output =
-            Command::new("sh").arg(format!("{HERE}/install.sh")).args(arguments).output().expect("sh");
+        let output = Command::new("sh").arg(SCRIPT).args(arguments).output().expect("sh");
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains(said), "{error}");
     }

@@ -1,7 +1,7 @@
 //! `ddtc generate --prefix DIR`: what is installed beside the program and made from it.
 //!
 //! Manual pages and completions by the description of the command line itself, and the shipped policy as a file that a user may copy and
-//! change. Hidden: install.sh and packagers call it.
+//! change. Hidden: packaging/install.sh and packagers call it.
 
 use std::error::Error;
 use std::fmt::Write as _;

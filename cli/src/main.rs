@@ -23,6 +23,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 /// The derived datatype compiler: MPI derived datatypes compiled to native pack and unpack code.
 #[derive(Parser, Debug)]
 #[command(
+    name = "ddtc",
     version,
     about,
     max_term_width = 110,

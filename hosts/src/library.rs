@@ -22,7 +22,7 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
     let found = candidates.iter().find(|c| c.is_file());
     let file = found.map(|file| file.canonicalize()).transpose()?.ok_or_else(|| {
         let tried: Vec<String> = candidates.iter().map(|c| c.display().to_string()).collect();
-        let help = "install.sh and the Python package put it there; from the sources `cargo build --release -p ddtc-preload` does; \
+        let help = "packaging/install.sh and the Python package put it there; from the sources `cargo build --release -p ddtc-preload` does; \
                     or name it with --library";
         format!("no preload library at {}: {help}", tried.join(" or "))
     })?;

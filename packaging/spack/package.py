@@ -25,7 +25,7 @@ class Ddtc(Package):
         arguments = ["--prefix", prefix, "--no-debug"]
         if spec.satisfies("+static"):
             arguments.append("--static")
-        Executable("./install.sh")(*arguments)
+        Executable("packaging/install.sh")(*arguments)
 
     def setup_run_environment(self, env):
         env.prepend_path("PATH", self.prefix.bin)

@@ -60,6 +60,8 @@ fn the_help_of_every_verb_has_an_example() {
         assert!(text.contains("Example") && text.contains("ddtc "), "{verb}\n{text}");
     }
     assert!(good(&["--help"]).contains("Examples:"));
+    // The program's name, which is not that of its package.
+    assert_eq!(good(&["--version"]), format!("ddtc {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]

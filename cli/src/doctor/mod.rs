@@ -194,7 +194,7 @@ fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<Path
         Err(error) => {
             findings.wrong(
                 &error.to_string(),
-                "install with install.sh or the wheel, which put the library where this program looks",
+                "install with packaging/install.sh or the wheel, which put the library where this program looks",
             );
             return None;
         }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Before and after: runs shallow.c without and with the preload library in turn, and prints medians.
 
-    demo/compare.py --mpicc mpicc --library target/release/libddtc_preload.so -- mpiexec -n 2
+    docs/examples/shallow/compare.py --mpicc mpicc --library target/release/libddtc_preload.so -- mpiexec -n 2
 
 Ends with an error if a run fails or one computes another result than the first. The ratios are of runs next to each other.
 """

@@ -1,4 +1,4 @@
-//! The program of demo/: bare, converted and at the edge of its grid.
+//! The program of docs/examples/shallow/: bare, converted and at the edge of its grid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::setup::{Host, library, lossy, scratch, succeed};
 
 fn demo() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("demo")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("docs/examples/shallow")
 }
 
 /// What a run says but for its times: ranks, cells, steps, sum.

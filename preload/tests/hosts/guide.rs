@@ -41,12 +41,12 @@ fn its_commands_run() {
     let folder = scratch("guide");
     let (home, work) = (folder.join("home"), folder.join("work"));
     fs::create_dir_all(&home).unwrap();
-    fs::create_dir_all(&work).unwrap();
+    fs::create_dir_all(work.join("packaging")).unwrap();
     let mpi = Host::Mpich.root();
     // What the reader has: the sources, a program, a script.
     program(
-        &work.join("install.sh"),
-        &format!("#!/bin/sh\nexec sh '{}' \"$@\"\n", root().join("install.sh").display()),
+        &work.join("packaging/install.sh"),
+        &format!("#!/bin/sh\nexec sh '{}' \"$@\"\n", root().join("packaging/install.sh").display()),
     );
     let rank = format!("#!/bin/sh\nexec ddtc doctor --rank '{}'\n", mpi.join("lib/libmpi.so.12").display());
     program(&work.join("app"), &rank);

@@ -50,7 +50,7 @@ fn from_the_wheel_to_a_converted_message() {
     let profile = built();
     let name = profile.file_name().unwrap().to_str().unwrap();
     let mut build = Command::new("sh");
-    build.arg(python().join("build.sh")).arg("--out").arg(&folder);
+    build.arg(python().join("../packaging/wheel.sh")).arg("--out").arg(&folder);
     build.args(["--profile", if name == "debug" { "dev" } else { name }, "--built"]).arg(&profile);
     build.env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", profile.parent().unwrap());
     let (said, _) = done(&mut build);

@@ -28,10 +28,19 @@ pub(crate) fn installed() -> &'static Path {
         let target = libs.parent().expect("target directory");
         let prefix = scratch().join("prefix");
         let mut command = Command::new("sh");
-        command.arg(format!("{HERE}/install.sh")).env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", target);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/install.sh")).args([
+            "--only",
+            "yaksa",
+            "--no-debug",
+        ]);
         command.args(["--profile", profile, "--prefix"]).arg(&prefix);
+        command
+            .env("CARGO", env!("CARGO"))
+            .env("CARGO_TARGET_DIR", target)
+            .env_remove("DESTDIR")
+            .env_remove("INSTALL_BUILT");
         let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        prefix.join("lib")
+        prefix.join("lib/ddtc/yaksa")
     })
 }
