@@ -23,6 +23,7 @@ pub mod machine;
 mod measure;
 mod mpi_source;
 mod native;
+mod overview;
 mod pieces;
 mod reductions;
 mod result;
@@ -118,6 +119,9 @@ pub struct Args {
     /// Only write layouts.h into this folder: the layouts by MPI calls and as loops in C, for programs that measure an MPI library
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["names", "sweep", "corpus", "svg", "csv", "record"])]
     mpi_source: Option<PathBuf>,
+    /// Draw the picture of the README from records, whose names begin so, into --svg instead of measuring
+    #[arg(long, value_name = "STEM", requires = "svg", conflicts_with_all = ["names", "csv", "record"])]
+    overview: Option<String>,
     /// Write figures as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -146,6 +150,9 @@ pub struct Args {
 /// # Errors
 /// Unknown names, no C compiler, bytes that differ, files that cannot be written.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    if let (Some(stem), Some(path)) = (&args.overview, &args.svg) {
+        return Ok(ddtc::files::save(path, overview::picture(stem)?)?);
+    }
     let level = Level::asked(args.level)?;
     if args.first_commit {
         println!("{}", commit::first(level)?.as_nanos());

@@ -47,6 +47,6 @@ pub fn write_report() -> io::Result<()> {
     match destination().as_str() {
         "" => Ok(()),
         "-" => to_stderr(report().as_bytes()),
-        file => files::replace(Path::new(file), &report()),
+        file => files::replace(Path::new(file), report()),
     }
 }

@@ -94,23 +94,45 @@ fn errors_leave_nothing_behind() {
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
 }
 
-#[test]
-fn the_picture_of_the_readme_is_what_its_command_draws() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    let path = "docs/pictures/subarray.svg";
-    assert!(readme.contains(&format!("]({path})")), "README.md shows {path}");
-    let command =
-        readme.split('`').find(|code| code.starts_with("ddtc draw ")).expect("README.md has the command");
-    let (t, rest) = command["ddtc draw '".len()..].split_once('\'').unwrap();
-    let count = rest.split_whitespace().nth(1).unwrap();
-    let made = folder("draw-readme").join("subarray.svg");
-    good(&["draw", t, "--count", count, "-o", made.to_str().unwrap()]);
+/// Holds a picture of the documents to what a command has made; `DDTC_BLESS` takes it.
+fn kept(path: &str, made: &Path, command: &str) {
+    let path = root().join(path);
     let made = std::fs::read_to_string(made).unwrap();
     if std::env::var_os("DDTC_BLESS").is_some() {
-        std::fs::create_dir_all(root.join("docs/pictures")).unwrap();
-        std::fs::write(root.join(path), &made).unwrap();
+        std::fs::write(&path, &made).unwrap();
     }
-    let kept = std::fs::read_to_string(root.join(path)).unwrap_or_default();
-    assert!(kept == made, "{path} is not what `{command}` draws: DDTC_BLESS=1 rewrites it");
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == made, "{} is not what `{command}` draws: DDTC_BLESS=1 rewrites it", path.display());
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+#[test]
+fn the_picture_of_the_documents_is_what_its_command_draws() {
+    let index = std::fs::read_to_string(root().join("docs/README.md")).unwrap();
+    assert!(index.contains("](pictures/subarray.svg)"), "docs/README.md shows it");
+    let command =
+        index.split('`').find(|code| code.starts_with("ddtc draw ")).expect("docs/README.md has the command");
+    let (t, rest) = command["ddtc draw '".len()..].split_once('\'').unwrap();
+    let count = rest.split_whitespace().nth(1).unwrap();
+    let made = folder("draw-documents").join("subarray.svg");
+    good(&["draw", t, "--count", count, "-o", made.to_str().unwrap()]);
+    kept("docs/pictures/subarray.svg", &made, command);
+}
+
+#[test]
+fn the_picture_of_the_readme_is_that_of_a_record() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.contains("](docs/pictures/overview.svg)"), "README.md shows it");
+    // The record whose figures docs/PERFORMANCE.md has.
+    let performance = std::fs::read_to_string(root().join("docs/PERFORMANCE.md")).unwrap();
+    let record = performance.split("<!-- figures: ").nth(1).and_then(|t| t.split(".csv").next()).unwrap();
+    let made = folder("draw-readme").join("overview.svg");
+    let stem = root().join(record);
+    good(&["bench", "--overview", stem.to_str().unwrap(), "--svg", made.to_str().unwrap()]);
+    kept("docs/pictures/overview.svg", &made, "ddtc bench --overview");
+    assert!(bad(&["bench", "--overview", "/no/such", "--svg", "x.svg"]).contains("/no/such.csv"));
+    assert!(bad(&["bench", "--overview", "/no/such"]).contains("--svg"));
 }

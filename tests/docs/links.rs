@@ -19,6 +19,10 @@ fn is_path(word: &str) -> bool {
         "capi/",
         "e2e/",
         "preload/",
+        "bench/",
+        "cli/",
+        "hosts/",
+        "hunt/",
         "python/",
         "yaksa/",
         "packaging/",
@@ -68,7 +72,9 @@ fn documents_mention_no_missing_file() {
 #[test]
 fn sources_mention_no_missing_document() {
     let mut missing = BTreeSet::new();
-    for folder in ["src", "tests", "capi", "e2e", "preload", "python", "yaksa"] {
+    for folder in
+        ["src", "tests", "bench", "capi", "cli", "e2e", "hosts", "hunt", "preload", "python", "yaksa"]
+    {
         for file in files(folder, "rs") {
             for rest in read(&file).split("docs/").skip(1) {
                 let end = rest.find(|c: char| !(c.is_alphanumeric() || "_-./".contains(c)));
@@ -85,8 +91,31 @@ fn sources_mention_no_missing_document() {
 
 #[test]
 fn every_document_is_reachable_from_the_readme() {
-    let readme = read("README.md");
-    for document in files("docs", "md") {
-        assert!(readme.contains(&format!("]({document})")), "README.md has no link to {document}");
+    assert!(read("README.md").contains("](docs/README.md)"), "README.md has no link to the index");
+    let index = read("docs/README.md");
+    for document in files("docs", "md").iter().filter(|d| *d != "docs/README.md") {
+        let inside = document.trim_start_matches("docs/");
+        assert!(index.contains(&format!("]({inside})")), "docs/README.md has no link to {document}");
     }
+}
+
+/// What is longer is read nowhere: not in a terminal, not beside the source, not in a difference.
+#[test]
+fn no_line_of_a_document_is_longer_than_160_characters() {
+    let mut found = Vec::new();
+    let more = ["CHANGELOG.md", "python/README.md", "benches/record/README.md"].map(str::to_owned);
+    for document in documents().into_iter().chain(more) {
+        // Tables have their rows on a line each, and what a program has printed is as it was.
+        let (text, mut fenced) = (read(&document), false);
+        // Those of findings are what `ddtc check --mpi` writes.
+        let found_by_a_hunt = document.starts_with("docs/findings/") && !document.ends_with("README.md");
+        for (i, line) in text.lines().enumerate().take_while(|_| !found_by_a_hunt) {
+            fenced ^= line.starts_with("```");
+            let as_it_is = fenced || line.starts_with('|') || line.starts_with("    ");
+            if line.chars().count() > 160 && !as_it_is {
+                found.push(format!("{document}:{}", i + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{} lines: {found:#?}", found.len());
 }

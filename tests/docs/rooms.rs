@@ -271,7 +271,7 @@ fn stage_names_are_the_same_everywhere() {
         assert!(STAGES.contains(&name.as_str()) || name == "engines", "tests/filetests/{name} is no stage");
     }
     // The flow, wherever it is drawn.
-    for file in ["README.md", "src/lib.rs", "docs/ARCHITECTURE.md"] {
+    for file in ["docs/README.md", "src/lib.rs", "docs/ARCHITECTURE.md"] {
         let text = read(file);
         let drawn: Vec<&str> = text
             .split('[')

@@ -34,7 +34,10 @@ fn compile(name: &str, sanitized: bool) -> PathBuf {
         command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
     }
     command.arg(Path::new(HERE).join(format!("tests/c/{name}.c"))).arg("-o").arg(&program);
-    command.arg(format!("-L{}", lib.display())).arg("-l:libyaksa.so.0").arg(format!("-Wl,-rpath,{}", lib.display()));
+    command
+        .arg(format!("-L{}", lib.display()))
+        .arg("-l:libyaksa.so.0")
+        .arg(format!("-Wl,-rpath,{}", lib.display()));
     run(&mut command);
     program
 }

@@ -1,0 +1,210 @@
+//! The picture of the README: time over that of the best hand loop, and over what MPI libraries take, for ten layouts, drawn from records of one machine.
+//!
+//! `STEM.csv` has the loops (`ddtc bench --record`), `STEM-break-even-HOST.csv` calls of `MPI_Pack`, bare and through the preload library.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+
+use crate::table;
+
+/// Layouts of the bench, in the order of the picture, and what each is in words.
+const LAYOUTS: [(&str, &str); 10] = [
+    ("struct_i_d_f3.L", "array of structs: int, double, float[3]"),
+    ("FFT2D_scatter.S", "transpose of complex numbers"),
+    ("transpose_1024x16B.S", "transpose of 16-byte elements"),
+    ("indexed_1to8.L", "irregular blocks of 1 to 8 doubles"),
+    ("LAMMPS_full.S", "particles of LAMMPS"),
+    ("SPECFEM3D_mt.S", "faces of SPECFEM3D"),
+    ("WRF_y_vec.S", "halo of WRF"),
+    ("MILC_su3_zd.S", "face of a lattice of MILC"),
+    ("vec_8B.L", "every other double"),
+    ("NAS_LU_x.S", "contiguous bytes of NAS LU"),
+];
+/// What the times are over: name, record beside the stem, columns of ours and theirs, colour (Okabe and Ito, 2008), shape.
+const OVER: [(&str, &str, Figures, &str, Shape); 3] = [
+    ("best hand loop", ".csv", Figures::Ratio("ratio_to_best_loop"), "#d55e00", Shape::Circle),
+    ("MPICH", "-break-even-mpich.csv", Figures::Pair("pack_ns", "host_pack_ns"), "#0072b2", Shape::Square),
+    (
+        "Open MPI",
+        "-break-even-openmpi.csv",
+        Figures::Pair("pack_ns", "host_pack_ns"),
+        "#009e73",
+        Shape::Diamond,
+    ),
+];
+
+/// Where a ratio stands in a record.
+#[derive(Clone, Copy)]
+enum Figures {
+    Ratio(&'static str),
+    Pair(&'static str, &'static str),
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Circle,
+    Square,
+    Diamond,
+}
+
+const WIDTH: f64 = 900.0;
+const NAMES: f64 = 322.0;
+/// Where the chart ends and the numbers begin.
+const RIGHT: f64 = 656.0;
+const TOP: f64 = 84.0;
+const ROW: f64 = 26.0;
+/// Ratios at the ends of the axis: powers of two.
+const ENDS: (i32, i32) = (-6, 1);
+
+/// The picture.
+///
+/// # Errors
+/// A record that cannot be read, or lacks a layout.
+pub(crate) fn picture(stem: &str) -> Result<String, Box<dyn Error>> {
+    let mut columns = Vec::new();
+    for (_, end, figures, ..) in OVER {
+        columns.push(ratios(&format!("{stem}{end}"), figures)?);
+    }
+    let bottom = TOP + ROW * LAYOUTS.len() as f64;
+    let height = bottom + 46.0;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
+         font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\">\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#ffffff\"/>\n"
+    );
+    words(&mut out, (16.0, 28.0), "start", "#222222", "Time to pack with ddtc, over that of");
+    for (i, (name, _, _, colour, shape)) in OVER.into_iter().enumerate() {
+        let x = 268.0 + 140.0 * i as f64;
+        mark(&mut out, (x, 23.5), colour, shape);
+        words(&mut out, (x + 10.0, 28.0), "start", colour, name);
+        words(
+            &mut out,
+            (RIGHT + 76.0 * (i + 1) as f64, TOP - 16.0),
+            "end",
+            colour,
+            name.trim_start_matches("best hand "),
+        );
+    }
+    for power in ENDS.0..=ENDS.1 {
+        let (x, dark) = (at(f64::from(power).exp2()), power == 0);
+        let colour = if dark { "#222222" } else { "#dddddd" };
+        let _ = writeln!(
+            out,
+            "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"{colour}\"/>",
+            TOP - 8.0
+        );
+        let text = if power < 0 { format!("1/{}", 1 << -power) } else { (1 << power).to_string() };
+        words(&mut out, (x, TOP - 16.0), "middle", "#222222", &text);
+    }
+    for (row, (layout, name)) in LAYOUTS.into_iter().enumerate() {
+        let y = TOP + ROW * (row as f64 + 0.5);
+        let mut bytes = 0;
+        for (i, (column, (.., colour, shape))) in columns.iter().zip(OVER).enumerate() {
+            let &(of, ratio) = column.get(layout).ok_or_else(|| format!("{stem}: no record of {layout}"))?;
+            bytes = of;
+            mark(&mut out, (at(ratio), y), colour, shape);
+            words(&mut out, (RIGHT + 76.0 * (i + 1) as f64, y + 4.5), "end", colour, &format!("{ratio:.2}"));
+        }
+        words(
+            &mut out,
+            (NAMES - 16.0, y + 4.5),
+            "end",
+            "#222222",
+            &format!("{name}, {}", table::bytes(bytes)),
+        );
+    }
+    words(&mut out, (at(0.5), bottom + 22.0), "middle", "#222222", "left of 1: ddtc is faster");
+    out.push_str("</svg>\n");
+    Ok(out)
+}
+
+/// Payload in bytes and ratio of each layout of a record, packing.
+fn ratios(file: &str, figures: Figures) -> Result<BTreeMap<String, (u64, f64)>, Box<dyn Error>> {
+    let text = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+    let mut lines = text.lines().filter(|l| !l.starts_with('#'));
+    let names: Vec<&str> = lines.next().unwrap_or("").split(',').collect();
+    let column = |name: &str| {
+        let place = names.iter().position(|n| *n == name);
+        place.ok_or_else(|| format!("{file}: no column {name}"))
+    };
+    let direction = names.iter().position(|n| *n == "direction");
+    let mut found = BTreeMap::new();
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').collect();
+        let number = |place: usize| -> Result<f64, Box<dyn Error>> {
+            let text = fields.get(place).ok_or_else(|| format!("{file}: a short line: {line}"))?;
+            Ok(text.parse().map_err(|e| format!("{file}: {text}: {e}"))?)
+        };
+        let wanted = LAYOUTS.iter().any(|(layout, _)| Some(layout) == fields.first());
+        if !wanted || direction.is_some_and(|d| fields.get(d) != Some(&"pack")) {
+            continue;
+        }
+        let ratio = match figures {
+            Figures::Ratio(name) => number(column(name)?)?,
+            Figures::Pair(ours, theirs) => number(column(ours)?)? / number(column(theirs)?)?,
+        };
+        // The second column is the payload, by its name there.
+        found.insert(fields[0].to_owned(), (number(1)? as u64, ratio));
+    }
+    Ok(found)
+}
+
+/// Where a ratio lies on the axis, at its ends where it is beyond.
+fn at(ratio: f64) -> f64 {
+    let (low, high) = (f64::from(ENDS.0), f64::from(ENDS.1));
+    let place = (ratio.log2().clamp(low, high) - low) / (high - low);
+    NAMES + place * (RIGHT - NAMES)
+}
+
+fn mark(out: &mut String, (x, y): (f64, f64), colour: &str, shape: Shape) {
+    let _ = match shape {
+        Shape::Circle => writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"),
+        Shape::Square => writeln!(
+            out,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"9\" height=\"9\" fill=\"{colour}\"/>",
+            x - 4.5,
+            y - 4.5
+        ),
+        Shape::Diamond => {
+            writeln!(out, "<path d=\"M{x:.1} {:.1} l6 6 l-6 6 l-6 -6 z\" fill=\"{colour}\"/>", y - 6.0)
+        }
+    };
+}
+
+fn words(out: &mut String, (x, y): (f64, f64), anchor: &str, colour: &str, text: &str) {
+    let _ = writeln!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_lie_on_their_axis() {
+        assert!(at(0.25) < at(0.5) && at(0.5) < at(1.0));
+        assert!((at(1.0) - at(0.5) - (at(0.5) - at(0.25))).abs() < 1e-9, "logarithmic");
+        assert!(at(0.0) == NAMES && at(1e9) == RIGHT, "at its ends where it is beyond");
+    }
+
+    #[test]
+    fn records_that_lack_something_are_refused() {
+        let error = |stem: &str| picture(stem).unwrap_err().to_string();
+        assert!(error("/no/such").contains("/no/such.csv"));
+        let folder = ddtc::files::temporary_folder("ddtc-overview").unwrap();
+        let stem = folder.join("s").display().to_string();
+        fs::write(format!("{stem}.csv"), "# machine\nname,payload_bytes,direction\nvec_8B.L,8,pack\n")
+            .unwrap();
+        assert!(error(&stem).contains("no column ratio_to_best_loop"));
+        fs::write(
+            format!("{stem}.csv"),
+            "name,payload_bytes,direction,ratio_to_best_loop\nvec_8B.L,8,pack,one\n",
+        )
+        .unwrap();
+        assert!(error(&stem).contains("one"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
