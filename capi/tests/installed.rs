@@ -379,6 +379,22 @@ fn the_names_that_a_program_may_mention_are_there() {
     assert_eq!(defined, listed.len());
 }
 
+/// Programs that ask for every warning include the header: those of 1989 too, whose declarations come first.
+#[test]
+fn the_header_is_quiet() {
+    let quiet = written("quiet.c", "#include <mpi.h>\nint main(void)\n{\n    return MPI_SUCCESS;\n}\n");
+    for standard in ["-std=gnu89", "-std=c11"] {
+        let warnings = [
+            "-Wdeclaration-after-statement",
+            "-Wconversion",
+            "-Wshadow",
+            "-Wcast-qual",
+            "-Wstrict-prototypes",
+        ];
+        compile("cc", &quiet, Link::Shared, &[&[standard, &mpi_h()], &warnings[..]].concat());
+    }
+}
+
 /// What is in the tables is in the module.
 #[cfg(e2e)]
 #[test]
