@@ -6,6 +6,8 @@
 ! MPI_COMBINER_*_INTEGER; contents return all addresses as INTEGER(MPI_ADDRESS_KIND). The window accessors of 1996 are
 ! MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS. One process and no communication: the meaning of every call is that of ddtc_mpi.h. The
 ! tool interface has no Fortran form in MPI.
+!
+! Generated: capi/tests/table/names.txt of ddtc's sources says from what.
 module ddtc_mpi
   use, intrinsic :: iso_c_binding
   use ddtc_c
@@ -16,16 +18,14 @@ module ddtc_mpi
   integer, parameter :: MPI_COUNT_KIND = c_int64_t
   integer, parameter :: MPI_OFFSET_KIND = c_int64_t
   integer, parameter :: MPI_INTEGER_KIND = c_int
-  integer, parameter :: MPI_VERSION = 5
-  integer, parameter :: MPI_SUBVERSION = 0
   logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.
   logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .false.
-  integer, parameter :: MPI_MAX_OBJECT_NAME = 127
-  integer, parameter :: MPI_MAX_ERROR_STRING = 511
-  integer, parameter :: MPI_MAX_INFO_KEY = 255
-  integer, parameter :: MPI_MAX_INFO_VAL = 1023
-  integer, parameter :: MPI_MAX_LIBRARY_VERSION_STRING = 8191
-  integer, parameter :: MPI_MAX_PROCESSOR_NAME = 255
+  integer, parameter :: MPI_STATUS_SIZE = 8
+  integer, parameter :: MPI_SOURCE = 1
+  integer, parameter :: MPI_TAG = 2
+  integer, parameter :: MPI_ERROR = 3
+  integer, parameter :: MPI_VERSION = 5
+  integer, parameter :: MPI_SUBVERSION = 0
   integer, parameter :: MPI_COMM_NULL = 256
   integer, parameter :: MPI_COMM_WORLD = 257
   integer, parameter :: MPI_COMM_SELF = 258
@@ -53,38 +53,11 @@ module ddtc_mpi
   integer, parameter :: MPI_MESSAGE_NO_PROC = 297
   integer, parameter :: MPI_INFO_NULL = 304
   integer, parameter :: MPI_INFO_ENV = 305
-  integer, parameter :: MPI_REQUEST_NULL = 384
   integer, parameter :: MPI_ERRHANDLER_NULL = 320
   integer, parameter :: MPI_ERRORS_ARE_FATAL = 321
   integer, parameter :: MPI_ERRORS_ABORT = 322
   integer, parameter :: MPI_ERRORS_RETURN = 323
-  integer, parameter :: MPI_STATUS_SIZE = 8
-  integer, parameter :: MPI_SOURCE = 1
-  integer, parameter :: MPI_TAG = 2
-  integer, parameter :: MPI_ERROR = 3
-  integer, parameter :: MPI_ANY_SOURCE = -1
-  integer, parameter :: MPI_ANY_TAG = -2
-  integer, parameter :: MPI_PROC_NULL = -3
-  integer, parameter :: MPI_ROOT = -4
-  integer, parameter :: MPI_THREAD_SINGLE = 0
-  integer, parameter :: MPI_THREAD_FUNNELED = 1024
-  integer, parameter :: MPI_THREAD_SERIALIZED = 2048
-  integer, parameter :: MPI_THREAD_MULTIPLE = 4096
-  integer, parameter :: MPI_IDENT = 201
-  integer, parameter :: MPI_CONGRUENT = 202
-  integer, parameter :: MPI_SIMILAR = 203
-  integer, parameter :: MPI_UNEQUAL = 204
-  integer, parameter :: MPI_WIN_FLAVOR_CREATE = 311
-  integer, parameter :: MPI_WIN_FLAVOR_ALLOCATE = 312
-  integer, parameter :: MPI_WIN_FLAVOR_DYNAMIC = 313
-  integer, parameter :: MPI_WIN_FLAVOR_SHARED = 314
-  integer, parameter :: MPI_WIN_UNIFIED = 321
-  integer, parameter :: MPI_WIN_SEPARATE = 322
-  integer, parameter :: MPI_WIN_BASE = 601
-  integer, parameter :: MPI_WIN_DISP_UNIT = 602
-  integer, parameter :: MPI_WIN_SIZE = 603
-  integer, parameter :: MPI_WIN_CREATE_FLAVOR = 604
-  integer, parameter :: MPI_WIN_MODEL = 605
+  integer, parameter :: MPI_REQUEST_NULL = 384
   integer, parameter :: MPI_DATATYPE_NULL = 512
   integer, parameter :: MPI_AINT = 513
   integer, parameter :: MPI_COUNT = 514
@@ -94,14 +67,12 @@ module ddtc_mpi
   integer, parameter :: MPI_INT = 521
   integer, parameter :: MPI_LONG = 522
   integer, parameter :: MPI_LONG_LONG = 523
-  integer, parameter :: MPI_LONG_LONG_INT = 523
   integer, parameter :: MPI_UNSIGNED_SHORT = 524
   integer, parameter :: MPI_UNSIGNED = 525
   integer, parameter :: MPI_UNSIGNED_LONG = 526
   integer, parameter :: MPI_UNSIGNED_LONG_LONG = 527
   integer, parameter :: MPI_FLOAT = 528
   integer, parameter :: MPI_C_FLOAT_COMPLEX = 530
-  integer, parameter :: MPI_C_COMPLEX = 530
   integer, parameter :: MPI_CXX_FLOAT_COMPLEX = 531
   integer, parameter :: MPI_DOUBLE = 532
   integer, parameter :: MPI_C_DOUBLE_COMPLEX = 534
@@ -160,6 +131,8 @@ module ddtc_mpi
   integer, parameter :: MPI_COMPLEX32 = 747
   integer, parameter :: MPI_LB = 3840
   integer, parameter :: MPI_UB = 3841
+  integer, parameter :: MPI_LONG_LONG_INT = 523
+  integer, parameter :: MPI_C_COMPLEX = 530
   integer, parameter :: MPI_SUCCESS = 0
   integer, parameter :: MPI_ERR_BUFFER = 1
   integer, parameter :: MPI_ERR_COUNT = 2
@@ -224,6 +197,10 @@ module ddtc_mpi
   integer, parameter :: MPI_ERR_ERRHANDLER = 61
   integer, parameter :: MPI_ERR_ABI = 62
   integer, parameter :: MPI_ERR_LASTCODE = 16383
+  integer, parameter :: MPI_ANY_SOURCE = -1
+  integer, parameter :: MPI_ANY_TAG = -2
+  integer, parameter :: MPI_PROC_NULL = -3
+  integer, parameter :: MPI_ROOT = -4
   integer, parameter :: MPI_UNDEFINED = -32766
   integer, parameter :: MPI_KEYVAL_INVALID = 0
   integer, parameter :: MPI_TAG_UB = 501
@@ -233,6 +210,21 @@ module ddtc_mpi
   integer, parameter :: MPI_APPNUM = 505
   integer, parameter :: MPI_LASTUSEDCODE = 506
   integer, parameter :: MPI_UNIVERSE_SIZE = 507
+  integer, parameter :: MPI_WIN_FLAVOR_CREATE = 311
+  integer, parameter :: MPI_WIN_FLAVOR_ALLOCATE = 312
+  integer, parameter :: MPI_WIN_FLAVOR_DYNAMIC = 313
+  integer, parameter :: MPI_WIN_FLAVOR_SHARED = 314
+  integer, parameter :: MPI_WIN_UNIFIED = 321
+  integer, parameter :: MPI_WIN_SEPARATE = 322
+  integer, parameter :: MPI_WIN_BASE = 601
+  integer, parameter :: MPI_WIN_DISP_UNIT = 602
+  integer, parameter :: MPI_WIN_SIZE = 603
+  integer, parameter :: MPI_WIN_CREATE_FLAVOR = 604
+  integer, parameter :: MPI_WIN_MODEL = 605
+  integer, parameter :: MPI_THREAD_SINGLE = 0
+  integer, parameter :: MPI_THREAD_FUNNELED = 1024
+  integer, parameter :: MPI_THREAD_SERIALIZED = 2048
+  integer, parameter :: MPI_THREAD_MULTIPLE = 4096
   integer, parameter :: MPI_ORDER_C = 12
   integer, parameter :: MPI_ORDER_FORTRAN = 15
   integer, parameter :: MPI_DISTRIBUTE_NONE = 16
@@ -242,6 +234,16 @@ module ddtc_mpi
   integer, parameter :: MPI_TYPECLASS_INTEGER = 192
   integer, parameter :: MPI_TYPECLASS_REAL = 193
   integer, parameter :: MPI_TYPECLASS_COMPLEX = 194
+  integer, parameter :: MPI_IDENT = 201
+  integer, parameter :: MPI_CONGRUENT = 202
+  integer, parameter :: MPI_SIMILAR = 203
+  integer, parameter :: MPI_UNEQUAL = 204
+  integer, parameter :: MPI_MAX_PROCESSOR_NAME = 255
+  integer, parameter :: MPI_MAX_ERROR_STRING = 511
+  integer, parameter :: MPI_MAX_INFO_KEY = 255
+  integer, parameter :: MPI_MAX_INFO_VAL = 1023
+  integer, parameter :: MPI_MAX_OBJECT_NAME = 127
+  integer, parameter :: MPI_MAX_LIBRARY_VERSION_STRING = 8191
   integer, parameter :: MPI_COMBINER_NAMED = 101
   integer, parameter :: MPI_COMBINER_DUP = 102
   integer, parameter :: MPI_COMBINER_CONTIGUOUS = 103
@@ -293,54 +295,58 @@ module ddtc_mpi
     end subroutine
   end interface
 
-
-  private :: ddtc_type_contiguous, ddtc_type_contiguous_c, ddtc_type_vector, ddtc_type_vector_c, &
-    ddtc_type_create_hvector, ddtc_type_create_hvector_c, ddtc_type_indexed, ddtc_type_indexed_c, &
-    ddtc_type_create_hindexed, ddtc_type_create_hindexed_c, ddtc_type_create_indexed_block, &
-    ddtc_type_create_indexed_block_c, ddtc_type_create_hindexed_block, ddtc_type_create_hindexed_block_c, &
-    ddtc_type_create_subarray, ddtc_type_create_subarray_c, ddtc_type_create_darray, &
-    ddtc_type_create_darray_c, ddtc_type_hvector_integer, ddtc_type_hindexed_integer, &
-    ddtc_type_create_struct, ddtc_type_create_struct_c, ddtc_type_struct_integer, ddtc_type_create_resized, &
-    ddtc_type_create_resized_c, ddtc_type_create_f90_real, ddtc_type_create_f90_complex, &
-    ddtc_type_create_f90_integer, ddtc_type_match_size, ddtc_type_get_value_index, ddtc_type_dup, &
-    ddtc_type_commit, ddtc_type_free, ddtc_type_size, ddtc_type_size_c, ddtc_type_size_x, &
-    ddtc_type_get_extent, ddtc_type_get_true_extent, ddtc_type_get_extent_c, ddtc_type_get_true_extent_c, &
-    ddtc_type_get_extent_x, ddtc_type_get_true_extent_x, ddtc_type_get_envelope, ddtc_type_get_envelope_c, &
-    ddtc_type_get_contents, ddtc_type_get_contents_c, ddtc_type_envelope, ddtc_type_contents, &
-    ddtc_get_elements, ddtc_get_elements_x, ddtc_get_count, ddtc_type_toint, ddtc_type_fromint, &
-    ddtc_type_create_keyval_f, ddtc_type_free_keyval, ddtc_type_set_attr, ddtc_type_get_attr, &
-    ddtc_type_delete_attr, ddtc_type_set_name, ddtc_type_get_name, ddtc_error_string, ddtc_error_class, &
-    ddtc_set_fortran_booleans, ddtc_mpi_set, ddtc_mpi_get, ddtc_t_report, ddtc_pack, ddtc_unpack, &
-    ddtc_pack_c, ddtc_unpack_c, ddtc_pack_size, ddtc_pack_size_c, ddtc_pack_external, ddtc_pack_external_c, &
-    ddtc_unpack_external, ddtc_unpack_external_c, ddtc_pack_external_size, ddtc_pack_external_size_c, &
-    ddtc_reduce_local, ddtc_reduce_local_c, ddtc_get_address, ddtc_get_elements_c, &
-    ddtc_get_count_c, ddtc_elements_size, ddtc_error_add_class, ddtc_error_add_code, ddtc_error_add_string, &
-    ddtc_error_remove_class, ddtc_error_remove_code, ddtc_error_remove_string, ddtc_errhandler_create, &
-    ddtc_errhandler_free, ddtc_errhandler_set, ddtc_errhandler_get, ddtc_errhandler_call, ddtc_info_create, &
-    ddtc_info_dup, ddtc_info_free, ddtc_info_set, ddtc_info_delete, ddtc_info_get_string, &
-    ddtc_info_get_nkeys, ddtc_info_get_nthkey, ddtc_mpi_attribute, ddtc_mpi_explain, ddtc_mpi_wtime, &
-    ddtc_version_string
-  private :: hand_out, hand_out_all, finish, raise, known, to_c, from_c, buffer, received, set_received, FORTRAN_HANDLER, WIDE
-  integer, parameter :: FORTRAN_HANDLER = 8, WIDE = c_intptr_t
+  private :: finish, raise, known, take_all, give_all, to_c, from_c, buffer, ddtc_mpi_bytes, set_received, WIDE
+  integer, parameter :: WIDE = c_intptr_t
+  private :: ddtc_elements_size, ddtc_errhandler_call, ddtc_errhandler_create, ddtc_errhandler_free, &
+    ddtc_errhandler_get, ddtc_errhandler_set, ddtc_error_add_class, ddtc_error_add_code, ddtc_error_add_string, &
+    ddtc_error_class, ddtc_error_remove_class, ddtc_error_remove_code, ddtc_error_remove_string, ddtc_error_string, &
+    ddtc_get_address, ddtc_get_count, ddtc_get_count_c, ddtc_get_elements, ddtc_get_elements_c, ddtc_get_elements_x, &
+    ddtc_info_create, ddtc_info_delete, ddtc_info_dup, ddtc_info_free, ddtc_info_get_nkeys, ddtc_info_get_nthkey, &
+    ddtc_info_get_string, ddtc_info_set, ddtc_mpi_attribute, ddtc_mpi_explain, ddtc_mpi_get, ddtc_mpi_set, &
+    ddtc_mpi_wtime, ddtc_pack, ddtc_pack_c, ddtc_pack_external, ddtc_pack_external_c, ddtc_pack_external_size, &
+    ddtc_pack_external_size_c, ddtc_pack_size, ddtc_pack_size_c, ddtc_reduce_local, ddtc_reduce_local_c, &
+    ddtc_set_fortran_booleans, ddtc_t_report, ddtc_type_commit, ddtc_type_contents, ddtc_type_contiguous, &
+    ddtc_type_contiguous_c, ddtc_type_create_darray, ddtc_type_create_darray_c, ddtc_type_create_f90_complex, &
+    ddtc_type_create_f90_integer, ddtc_type_create_f90_real, ddtc_type_create_hindexed, &
+    ddtc_type_create_hindexed_block, ddtc_type_create_hindexed_block_c, ddtc_type_create_hindexed_c, &
+    ddtc_type_create_hvector, ddtc_type_create_hvector_c, ddtc_type_create_indexed_block, &
+    ddtc_type_create_indexed_block_c, ddtc_type_create_keyval_f, ddtc_type_create_resized, &
+    ddtc_type_create_resized_c, ddtc_type_create_struct, ddtc_type_create_struct_c, ddtc_type_create_subarray, &
+    ddtc_type_create_subarray_c, ddtc_type_delete_attr, ddtc_type_dup, ddtc_type_envelope, ddtc_type_free, &
+    ddtc_type_free_keyval, ddtc_type_fromint, ddtc_type_get_attr, ddtc_type_get_contents, ddtc_type_get_contents_c, &
+    ddtc_type_get_envelope, ddtc_type_get_envelope_c, ddtc_type_get_extent, ddtc_type_get_extent_c, &
+    ddtc_type_get_extent_x, ddtc_type_get_name, ddtc_type_get_true_extent, ddtc_type_get_true_extent_c, &
+    ddtc_type_get_true_extent_x, ddtc_type_get_value_index, ddtc_type_hindexed_integer, ddtc_type_hvector_integer, &
+    ddtc_type_indexed, ddtc_type_indexed_c, ddtc_type_match_size, ddtc_type_set_attr, ddtc_type_set_name, &
+    ddtc_type_size, ddtc_type_size_c, ddtc_type_size_x, ddtc_type_struct_integer, ddtc_type_toint, ddtc_type_vector, &
+    ddtc_type_vector_c, ddtc_unpack, ddtc_unpack_c, ddtc_unpack_external, ddtc_unpack_external_c, &
+    ddtc_version_string, DDTC_ERRHANDLER_COMM, DDTC_ERRHANDLER_FORTRAN, DDTC_MPI_STATE, DDTC_MPI_THREAD_MAIN
 
 contains
 
-  ! The INTEGER of a handle that a call made, unless it failed.
-  subroutine hand_out(code, handle, datatype)
-    integer, intent(inout) :: code
-    type(c_ptr), intent(in) :: handle
-    integer, intent(inout) :: datatype
-    if (code == 0) code = ddtc_type_toint(handle, datatype)
-  end subroutine
+  ! The handles of n INTEGERs.
+  function take_all(n, datatypes, handles) result(code)
+    integer(MPI_COUNT_KIND), intent(in) :: n
+    integer, intent(in) :: datatypes(*)
+    type(c_ptr), allocatable, intent(out) :: handles(:)
+    integer(MPI_COUNT_KIND) :: k
+    integer :: code
+    code = 0
+    allocate (handles(max(n, 1_MPI_COUNT_KIND)))
+    do k = 1, n
+      if (code == 0) code = ddtc_type_fromint(datatypes(k), handles(k))
+    end do
+  end function
 
-  subroutine hand_out_all(code, n, handles, datatypes)
+  ! The INTEGERs of handles that a call made, unless it failed.
+  subroutine give_all(code, n, handles, datatypes)
     integer, intent(inout) :: code
     integer(MPI_COUNT_KIND), intent(in) :: n
     type(c_ptr), intent(in) :: handles(*)
     integer, intent(inout) :: datatypes(*)
     integer(MPI_COUNT_KIND) :: k
     do k = 1, n
-      call hand_out(code, handles(k), datatypes(k))
+      if (code == 0) code = ddtc_type_toint(handles(k), datatypes(k))
     end do
   end subroutine
 
@@ -361,10 +367,10 @@ contains
   subroutine raise(comm, code, name)
     integer, intent(in) :: comm, code
     character(len=*), intent(in) :: name
-    character(kind=c_char) :: text(512)
+    character(kind=c_char) :: text(MPI_MAX_ERROR_STRING + 1)
     integer :: fatal, n, dummy
     fatal = 0
-    dummy = ddtc_errhandler_call(0, int(comm, WIDE), code, fatal)
+    dummy = ddtc_errhandler_call(DDTC_ERRHANDLER_COMM, int(comm, WIDE), code, fatal)
     if (fatal == 0) return
     dummy = ddtc_error_string(code, text, n)
     write (*, *) name, ': ', text(1:n)
@@ -415,246 +421,25 @@ contains
     pointer = transfer(address, c_null_ptr)
   end function
 
-  subroutine MPI_Init(ierror)
+  ! ---- Errors -----------------------------------------------------------------------------------------------------
+
+  subroutine MPI_Error_class(errorcode, errorclass, ierror)
+    integer, intent(in) :: errorcode
+    integer, intent(inout) :: errorclass
     integer, intent(out), optional :: ierror
+    call finish(ddtc_error_class(errorcode, errorclass), 'MPI_Error_class', ierror)
+  end subroutine
+
+  subroutine MPI_Error_string(errorcode, string, resultlen, ierror)
+    integer, intent(in) :: errorcode
+    character(len=*), intent(inout) :: string
+    integer, intent(inout) :: resultlen
+    integer, intent(out), optional :: ierror
+    character(kind=c_char) :: c_string(MPI_MAX_ERROR_STRING + 1)
     integer :: code
-    ! What this compiler stores for .TRUE. and .FALSE.
-    code = ddtc_set_fortran_booleans(transfer(.true., 0), transfer(.false., 0))
-    if (code == 0) code = ddtc_mpi_set(1, 1)
-    call finish(code, 'MPI_Init', ierror)
-  end subroutine
-
-  subroutine MPI_Init_thread(required, provided, ierror)
-    integer, intent(in) :: required
-    integer, intent(out) :: provided
-    integer, intent(out), optional :: ierror
-    ! Any thread may call, whatever is required.
-    provided = MPI_THREAD_MULTIPLE
-    call MPI_Init(ierror)
-  end subroutine
-
-  subroutine MPI_Query_thread(provided, ierror)
-    integer, intent(out) :: provided
-    integer, intent(out), optional :: ierror
-    provided = MPI_THREAD_MULTIPLE
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Is_thread_main(flag, ierror)
-    logical, intent(out) :: flag
-    integer, intent(out), optional :: ierror
-    integer :: code, main
-    main = 0
-    code = ddtc_mpi_get(2, main)
-    flag = main /= 0
-    call finish(code, 'MPI_Is_thread_main', ierror)
-  end subroutine
-
-  subroutine MPI_Initialized(flag, ierror)
-    logical, intent(out) :: flag
-    integer, intent(out), optional :: ierror
-    integer :: code, state
-    state = 0
-    code = ddtc_mpi_get(1, state)
-    flag = state > 0
-    call finish(code, 'MPI_Initialized', ierror)
-  end subroutine
-
-  subroutine MPI_Finalized(flag, ierror)
-    logical, intent(out) :: flag
-    integer, intent(out), optional :: ierror
-    integer :: code, state
-    state = 0
-    code = ddtc_mpi_get(1, state)
-    flag = state > 1
-    call finish(code, 'MPI_Finalized', ierror)
-  end subroutine
-
-  subroutine MPI_Finalize(ierror)
-    integer, intent(out), optional :: ierror
-    integer :: code
-    code = ddtc_mpi_set(1, 2)
-    if (code == 0) code = ddtc_t_report()
-    call finish(code, 'MPI_Finalize', ierror)
-  end subroutine
-
-  subroutine MPI_Abort(comm, errorcode, ierror)
-    integer, intent(in) :: comm, errorcode
-    integer, intent(out), optional :: ierror
-    if (present(ierror)) ierror = comm
-    stop errorcode
-  end subroutine
-
-  subroutine MPI_Comm_rank(comm, rank, ierror)
-    integer, intent(in) :: comm
-    integer, intent(out) :: rank
-    integer, intent(out), optional :: ierror
-    rank = 0
-    call finish(known(comm, 'MPI_Comm_rank'), 'MPI_Comm_rank', ierror)
-  end subroutine
-
-  subroutine MPI_Comm_size(comm, size, ierror)
-    integer, intent(in) :: comm
-    integer, intent(out) :: size
-    integer, intent(out), optional :: ierror
-    size = 1
-    call finish(known(comm, 'MPI_Comm_size'), 'MPI_Comm_size', ierror)
-  end subroutine
-
-  subroutine MPI_Barrier(comm, ierror)
-    integer, intent(in) :: comm
-    integer, intent(out), optional :: ierror
-    call finish(known(comm, 'MPI_Barrier'), 'MPI_Barrier', ierror)
-  end subroutine
-
-  subroutine MPI_Comm_get_attr(comm, comm_keyval, attribute_val, flag, ierror)
-    integer, intent(in) :: comm, comm_keyval
-    integer(MPI_ADDRESS_KIND), intent(inout) :: attribute_val
-    logical, intent(out) :: flag
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: place
-    integer, pointer :: value
-    integer :: code, found
-    found = 0
-    code = known(comm, 'MPI_Comm_get_attr')
-    if (code == 0) code = ddtc_mpi_attribute(comm_keyval, place, found)
-    flag = found /= 0
-    if (flag) then
-      call c_f_pointer(place, value)
-      attribute_val = value
-    end if
-    call finish(code, 'MPI_Comm_get_attr', ierror)
-  end subroutine
-
-  subroutine MPI_Attr_get(comm, keyval, attribute_val, flag, ierror)
-    integer, intent(in) :: comm, keyval
-    integer, intent(inout) :: attribute_val
-    logical, intent(out) :: flag
-    integer, intent(out), optional :: ierror
-    integer(MPI_ADDRESS_KIND) :: value
-    call MPI_Comm_get_attr(comm, keyval, value, flag, ierror)
-    if (flag) attribute_val = int(value)
-  end subroutine
-
-  double precision function MPI_Wtime()
-    MPI_Wtime = ddtc_mpi_wtime()
-  end function
-
-  double precision function MPI_Wtick()
-    MPI_Wtick = 1d-9
-  end function
-
-  subroutine MPI_Get_version(version, subversion, ierror)
-    integer, intent(out) :: version, subversion
-    integer, intent(out), optional :: ierror
-    version = MPI_VERSION
-    subversion = MPI_SUBVERSION
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Get_library_version(version, resultlen, ierror)
-    character(len=*), intent(out) :: version
-    integer, intent(out) :: resultlen
-    integer, intent(out), optional :: ierror
-    character(kind=c_char), pointer :: text(:)
-    call c_f_pointer(ddtc_version_string(), text, [MPI_MAX_LIBRARY_VERSION_STRING])
-    resultlen = 0
-    do while (text(resultlen + 1) /= c_null_char)
-      resultlen = resultlen + 1
-    end do
-    call from_c(text, resultlen, version)
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Get_processor_name(name, resultlen, ierror)
-    character(len=*), intent(out) :: name
-    integer, intent(out) :: resultlen
-    integer, intent(out), optional :: ierror
-    name = 'localhost'
-    resultlen = 9
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  ! The bytes of a variable of any numeric type, of one element of an array.
-  subroutine MPI_Sizeof(x, size, ierror)
-    class(*), intent(in) :: x(..)
-    integer, intent(out) :: size
-    integer, intent(out), optional :: ierror
-    size = int(storage_size(x) / 8)
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Comm_set_errhandler(comm, errhandler, ierror)
-    integer, intent(in) :: comm, errhandler
-    integer, intent(out), optional :: ierror
-    integer :: code
-    code = known(comm, 'MPI_Comm_set_errhandler')
-    if (code == 0) code = ddtc_errhandler_set(0, int(errhandler, WIDE))
-    call finish(code, 'MPI_Comm_set_errhandler', ierror)
-  end subroutine
-
-  subroutine MPI_Comm_get_errhandler(comm, errhandler, ierror)
-    integer, intent(in) :: comm
-    integer, intent(inout) :: errhandler
-    integer, intent(out), optional :: ierror
-    integer(WIDE) :: handle
-    integer :: code
-    code = known(comm, 'MPI_Comm_get_errhandler')
-    if (code == 0) code = ddtc_errhandler_get(0, handle)
-    if (code == 0) errhandler = int(handle)
-    call finish(code, 'MPI_Comm_get_errhandler', ierror)
-  end subroutine
-
-  subroutine MPI_Comm_create_errhandler(comm_errhandler_fn, errhandler, ierror)
-    procedure(MPI_Comm_errhandler_function) :: comm_errhandler_fn
-    integer, intent(inout) :: errhandler
-    integer, intent(out), optional :: ierror
-    integer(WIDE) :: handle
-    integer :: code
-    code = ddtc_errhandler_create(FORTRAN_HANDLER, c_funloc(comm_errhandler_fn), handle)
-    if (code == 0) errhandler = int(handle)
-    call finish(code, 'MPI_Comm_create_errhandler', ierror)
-  end subroutine
-
-  subroutine MPI_Comm_call_errhandler(comm, errorcode, ierror)
-    integer, intent(in) :: comm, errorcode
-    integer, intent(out), optional :: ierror
-    integer :: code
-    code = known(comm, 'MPI_Comm_call_errhandler')
-    if (code == 0) call raise(comm, errorcode, 'MPI_Comm_call_errhandler')
-    call finish(code, 'MPI_Comm_call_errhandler', ierror)
-  end subroutine
-
-  subroutine MPI_Errhandler_free(errhandler, ierror)
-    integer, intent(inout) :: errhandler
-    integer, intent(out), optional :: ierror
-    integer(WIDE) :: handle
-    integer :: code
-    handle = errhandler
-    code = ddtc_errhandler_free(handle)
-    if (code == 0) errhandler = int(handle)
-    call finish(code, 'MPI_Errhandler_free', ierror)
-  end subroutine
-
-  ! MPI-1's names.
-  subroutine MPI_Errhandler_create(function, errhandler, ierror)
-    procedure(MPI_Comm_errhandler_function) :: function
-    integer, intent(inout) :: errhandler
-    integer, intent(out), optional :: ierror
-    call MPI_Comm_create_errhandler(function, errhandler, ierror)
-  end subroutine
-
-  subroutine MPI_Errhandler_set(comm, errhandler, ierror)
-    integer, intent(in) :: comm, errhandler
-    integer, intent(out), optional :: ierror
-    call MPI_Comm_set_errhandler(comm, errhandler, ierror)
-  end subroutine
-
-  subroutine MPI_Errhandler_get(comm, errhandler, ierror)
-    integer, intent(in) :: comm
-    integer, intent(inout) :: errhandler
-    integer, intent(out), optional :: ierror
-    call MPI_Comm_get_errhandler(comm, errhandler, ierror)
+    code = ddtc_error_string(errorcode, c_string, resultlen)
+    if (code == 0) call from_c(c_string, resultlen, string)
+    call finish(code, 'MPI_Error_string', ierror)
   end subroutine
 
   subroutine MPI_Add_error_class(errorclass, ierror)
@@ -695,33 +480,234 @@ contains
     call finish(ddtc_error_remove_string(errorcode), 'MPI_Remove_error_string', ierror)
   end subroutine
 
-  subroutine MPI_Error_string(errorcode, string, resultlen, ierror)
-    integer, intent(in) :: errorcode
-    character(len=*), intent(out) :: string
-    integer, intent(out) :: resultlen
+  subroutine MPI_Comm_create_errhandler(comm_errhandler_fn, errhandler, ierror)
+    procedure(MPI_Comm_errhandler_function) :: comm_errhandler_fn
+    integer, intent(inout) :: errhandler
     integer, intent(out), optional :: ierror
-    character(kind=c_char) :: text(512)
+    integer(WIDE) :: c_errhandler
     integer :: code
-    code = ddtc_error_string(errorcode, text, resultlen)
-    call from_c(text, resultlen, string)
-    call finish(code, 'MPI_Error_string', ierror)
+    code = ddtc_errhandler_create(DDTC_ERRHANDLER_FORTRAN, c_funloc(comm_errhandler_fn), c_errhandler)
+    if (code == 0) errhandler = int(c_errhandler)
+    call finish(code, 'MPI_Comm_create_errhandler', ierror)
   end subroutine
 
-  subroutine MPI_Error_class(errorcode, errorclass, ierror)
-    integer, intent(in) :: errorcode
-    integer, intent(out) :: errorclass
+  subroutine MPI_Comm_set_errhandler(comm, errhandler, ierror)
+    integer, intent(in) :: comm, errhandler
     integer, intent(out), optional :: ierror
-    call finish(ddtc_error_class(errorcode, errorclass), 'MPI_Error_class', ierror)
+    integer :: code
+    code = known(comm, 'MPI_Comm_set_errhandler')
+    if (code == 0) code = ddtc_errhandler_set(DDTC_ERRHANDLER_COMM, int(errhandler, WIDE))
+    call finish(code, 'MPI_Comm_set_errhandler', ierror, comm)
   end subroutine
+
+  subroutine MPI_Comm_get_errhandler(comm, errhandler, ierror)
+    integer, intent(in) :: comm
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    integer(WIDE) :: c_errhandler
+    integer :: code
+    code = known(comm, 'MPI_Comm_get_errhandler')
+    if (code == 0) code = ddtc_errhandler_get(DDTC_ERRHANDLER_COMM, c_errhandler)
+    if (code == 0) errhandler = int(c_errhandler)
+    call finish(code, 'MPI_Comm_get_errhandler', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Comm_call_errhandler(comm, errorcode, ierror)
+    integer, intent(in) :: comm, errorcode
+    integer, intent(out), optional :: ierror
+    integer :: code
+    code = known(comm, 'MPI_Comm_call_errhandler')
+    if (code == 0) call raise(comm, errorcode, 'MPI_Comm_call_errhandler')
+    call finish(code, 'MPI_Comm_call_errhandler', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Errhandler_free(errhandler, ierror)
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    integer(WIDE) :: c_errhandler
+    integer :: code
+    c_errhandler = errhandler
+    code = ddtc_errhandler_free(c_errhandler)
+    if (code == 0) errhandler = int(c_errhandler)
+    call finish(code, 'MPI_Errhandler_free', ierror)
+  end subroutine
+
+  ! ---- One process ------------------------------------------------------------------------------------------------
+
+  subroutine MPI_Init(ierror)
+    integer, intent(out), optional :: ierror
+    integer :: code
+    ! What this compiler stores for .TRUE. and .FALSE.
+    code = ddtc_set_fortran_booleans(transfer(.true., 0), transfer(.false., 0))
+    if (code == 0) code = ddtc_mpi_set(DDTC_MPI_STATE, 1)
+    call finish(code, 'MPI_Init', ierror)
+  end subroutine
+
+  ! Any thread may call, whatever is required.
+  subroutine MPI_Query_thread(provided, ierror)
+    integer, intent(inout) :: provided
+    integer, intent(out), optional :: ierror
+    provided = MPI_THREAD_MULTIPLE
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Init_thread(required, provided, ierror)
+    integer, intent(in) :: required
+    integer, intent(inout) :: provided
+    integer, intent(out), optional :: ierror
+    provided = MPI_THREAD_MULTIPLE
+    call MPI_Init(ierror)
+  end subroutine
+
+  ! Whether this thread called MPI_Init.
+  subroutine MPI_Is_thread_main(flag, ierror)
+    logical, intent(inout) :: flag
+    integer, intent(out), optional :: ierror
+    integer :: c_flag, code
+    c_flag = 0
+    code = ddtc_mpi_get(DDTC_MPI_THREAD_MAIN, c_flag)
+    flag = c_flag /= 0
+    call finish(code, 'MPI_Is_thread_main', ierror)
+  end subroutine
+
+  ! Writes the report if the control variable ddtc_report asks for one.
+  subroutine MPI_Finalize(ierror)
+    integer, intent(out), optional :: ierror
+    integer :: code
+    code = ddtc_mpi_set(DDTC_MPI_STATE, 2)
+    if (code == 0) code = ddtc_t_report()
+    call finish(code, 'MPI_Finalize', ierror)
+  end subroutine
+
+  subroutine MPI_Initialized(flag, ierror)
+    logical, intent(inout) :: flag
+    integer, intent(out), optional :: ierror
+    integer :: code, state
+    state = 0
+    code = ddtc_mpi_get(DDTC_MPI_STATE, state)
+    flag = state > 0
+    call finish(code, 'MPI_Initialized', ierror)
+  end subroutine
+
+  subroutine MPI_Finalized(flag, ierror)
+    logical, intent(inout) :: flag
+    integer, intent(out), optional :: ierror
+    integer :: code, state
+    state = 0
+    code = ddtc_mpi_get(DDTC_MPI_STATE, state)
+    flag = state > 1
+    call finish(code, 'MPI_Finalized', ierror)
+  end subroutine
+
+  subroutine MPI_Abort(comm, errorcode, ierror)
+    integer, intent(in) :: comm, errorcode
+    integer, intent(out), optional :: ierror
+    if (present(ierror)) ierror = comm
+    stop errorcode
+  end subroutine
+
+  subroutine MPI_Comm_rank(comm, rank, ierror)
+    integer, intent(in) :: comm
+    integer, intent(inout) :: rank
+    integer, intent(out), optional :: ierror
+    rank = 0
+    call finish(known(comm, 'MPI_Comm_rank'), 'MPI_Comm_rank', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Comm_size(comm, size, ierror)
+    integer, intent(in) :: comm
+    integer, intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    size = 1
+    call finish(known(comm, 'MPI_Comm_size'), 'MPI_Comm_size', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Barrier(comm, ierror)
+    integer, intent(in) :: comm
+    integer, intent(out), optional :: ierror
+    call finish(known(comm, 'MPI_Barrier'), 'MPI_Barrier', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Comm_get_attr(comm, comm_keyval, attribute_val, flag, ierror)
+    integer, intent(in) :: comm, comm_keyval
+    integer(MPI_ADDRESS_KIND), intent(inout) :: attribute_val
+    logical, intent(inout) :: flag
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: place
+    integer, pointer :: value
+    integer :: code, found
+    found = 0
+    code = known(comm, 'MPI_Comm_get_attr')
+    if (code == 0) code = ddtc_mpi_attribute(comm_keyval, place, found)
+    flag = found /= 0
+    if (flag) then
+      call c_f_pointer(place, value)
+      attribute_val = value
+    end if
+    call finish(code, 'MPI_Comm_get_attr', ierror, comm)
+  end subroutine
+
+  function MPI_Wtime() result(answer)
+    double precision :: answer
+    answer = ddtc_mpi_wtime()
+  end function
+
+  function MPI_Wtick() result(answer)
+    double precision :: answer
+    answer = 1d-9
+  end function
+
+  ! The bytes of a variable of any numeric type, of one element of an array.
+  subroutine MPI_Sizeof(x, size, ierror)
+    class(*), intent(in) :: x(..)
+    integer, intent(out) :: size
+    integer, intent(out), optional :: ierror
+    size = int(storage_size(x) / 8)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Get_processor_name(name, resultlen, ierror)
+    character(len=*), intent(inout) :: name
+    integer, intent(inout) :: resultlen
+    integer, intent(out), optional :: ierror
+    name = 'localhost'
+    resultlen = 9
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Get_version(version, subversion, ierror)
+    integer, intent(inout) :: version, subversion
+    integer, intent(out), optional :: ierror
+    version = MPI_VERSION
+    subversion = MPI_SUBVERSION
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Get_library_version(version, resultlen, ierror)
+    character(len=*), intent(inout) :: version
+    integer, intent(inout) :: resultlen
+    integer, intent(out), optional :: ierror
+    character(kind=c_char), pointer :: text(:)
+    call c_f_pointer(ddtc_version_string(), text, [MPI_MAX_LIBRARY_VERSION_STRING])
+    resultlen = 0
+    do while (text(resultlen + 1) /= c_null_char)
+      resultlen = resultlen + 1
+    end do
+    call from_c(text, resultlen, version)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  ! ---- Info: what a program puts in; nothing here takes hints -----------------------------------------------------
 
   ! Leading and trailing blanks of keys and values are no part of them (MPI 5.0, chapter 10).
+
   subroutine MPI_Info_create(info, ierror)
     integer, intent(inout) :: info
     integer, intent(out), optional :: ierror
-    integer(WIDE) :: handle
+    integer(WIDE) :: c_info
     integer :: code
-    code = ddtc_info_create(handle)
-    if (code == 0) info = int(handle)
+    code = ddtc_info_create(c_info)
+    if (code == 0) info = int(c_info)
     call finish(code, 'MPI_Info_create', ierror)
   end subroutine
 
@@ -735,21 +721,21 @@ contains
     integer, intent(in) :: info
     integer, intent(inout) :: newinfo
     integer, intent(out), optional :: ierror
-    integer(WIDE) :: handle
+    integer(WIDE) :: c_newinfo
     integer :: code
-    code = ddtc_info_dup(int(info, WIDE), handle)
-    if (code == 0) newinfo = int(handle)
+    code = ddtc_info_dup(int(info, WIDE), c_newinfo)
+    if (code == 0) newinfo = int(c_newinfo)
     call finish(code, 'MPI_Info_dup', ierror)
   end subroutine
 
   subroutine MPI_Info_free(info, ierror)
     integer, intent(inout) :: info
     integer, intent(out), optional :: ierror
-    integer(WIDE) :: handle
+    integer(WIDE) :: c_info
     integer :: code
-    handle = info
-    code = ddtc_info_free(handle)
-    if (code == 0) info = int(handle)
+    c_info = info
+    code = ddtc_info_free(c_info)
+    if (code == 0) info = int(c_info)
     call finish(code, 'MPI_Info_free', ierror)
   end subroutine
 
@@ -757,9 +743,7 @@ contains
     integer, intent(in) :: info
     character(len=*), intent(in) :: key, value
     integer, intent(out), optional :: ierror
-    integer :: code
-    code = ddtc_info_set(int(info, WIDE), to_c(adjustl(key)), to_c(adjustl(value)))
-    call finish(code, 'MPI_Info_set', ierror)
+    call finish(ddtc_info_set(int(info, WIDE), to_c(adjustl(key)), to_c(adjustl(value))), 'MPI_Info_set', ierror)
   end subroutine
 
   subroutine MPI_Info_delete(info, key, ierror)
@@ -775,7 +759,7 @@ contains
     character(len=*), intent(in) :: key
     integer, intent(inout) :: buflen
     character(len=*), intent(inout) :: value
-    logical, intent(out) :: flag
+    logical, intent(inout) :: flag
     integer, intent(out), optional :: ierror
     character(kind=c_char) :: text(MPI_MAX_INFO_VAL + 1)
     integer :: code, found, room, dummy
@@ -794,10 +778,11 @@ contains
   end subroutine
 
   subroutine MPI_Info_get(info, key, valuelen, value, flag, ierror)
-    integer, intent(in) :: info, valuelen
+    integer, intent(in) :: info
     character(len=*), intent(in) :: key
+    integer, intent(in) :: valuelen
     character(len=*), intent(inout) :: value
-    logical, intent(out) :: flag
+    logical, intent(inout) :: flag
     integer, intent(out), optional :: ierror
     integer :: length
     length = valuelen
@@ -808,7 +793,7 @@ contains
     integer, intent(in) :: info
     character(len=*), intent(in) :: key
     integer, intent(inout) :: valuelen
-    logical, intent(out) :: flag
+    logical, intent(inout) :: flag
     integer, intent(out), optional :: ierror
     integer :: length
     character :: nothing
@@ -841,432 +826,598 @@ contains
     call finish(code, 'MPI_Info_get_nthkey', ierror)
   end subroutine
 
-  subroutine MPI_Get_address(location, address, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
-    type(*), intent(in) :: location
-    integer(MPI_ADDRESS_KIND), intent(out) :: address
+  ! ---- Datatypes --------------------------------------------------------------------------------------------------
+
+  subroutine MPI_Type_contiguous(count, oldtype, newtype, ierror)
+    integer, intent(in) :: count, oldtype
+    integer, intent(inout) :: newtype
     integer, intent(out), optional :: ierror
-    call finish(ddtc_get_address(location, address), 'MPI_Get_address', ierror)
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_contiguous(count, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_contiguous', ierror)
   end subroutine
 
-  pure function MPI_Aint_add(base, disp) result(sum)
-    integer(MPI_ADDRESS_KIND), intent(in) :: base, disp
-    integer(MPI_ADDRESS_KIND) :: sum
-    sum = base + disp
-  end function
+  subroutine MPI_Type_contiguous_c(count, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_contiguous_c(count, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_contiguous_c', ierror)
+  end subroutine
 
-  pure function MPI_Aint_diff(addr1, addr2) result(difference)
-    integer(MPI_ADDRESS_KIND), intent(in) :: addr1, addr2
-    integer(MPI_ADDRESS_KIND) :: difference
-    difference = addr1 - addr2
-  end function
+  subroutine MPI_Type_vector(count, blocklength, stride, oldtype, newtype, ierror)
+    integer, intent(in) :: count, blocklength, stride, oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_vector(count, blocklength, stride, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_vector', ierror)
+  end subroutine
 
-  subroutine MPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
-    type(*), intent(in) :: inbuf
-    type(*) :: outbuf
-    integer, intent(in) :: incount, outsize
-    integer, intent(in) :: datatype, comm
-    integer, intent(inout) :: position
+  subroutine MPI_Type_vector_c(count, blocklength, stride, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count, blocklength, stride
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_vector_c(count, blocklength, stride, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_vector_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype, ierror)
+    integer, intent(in) :: count, blocklength
+    integer(MPI_ADDRESS_KIND), intent(in) :: stride
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_hvector(count, blocklength, stride, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_hvector', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hvector_c(count, blocklength, stride, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count, blocklength, stride
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_hvector_c(count, blocklength, stride, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_hvector_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_indexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count, array_of_blocklengths(*), array_of_displacements(*), oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_indexed(count, array_of_blocklengths, array_of_displacements, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_indexed', ierror)
+  end subroutine
+
+  subroutine MPI_Type_indexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count, array_of_blocklengths(*), array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_indexed_c(count, array_of_blocklengths, array_of_displacements, c_oldtype, &
+      c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_indexed_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count, array_of_blocklengths(*)
+    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_hindexed(count, array_of_blocklengths, array_of_displacements, c_oldtype, &
+      c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_hindexed', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count, array_of_blocklengths(*), array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, &
+      c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_hindexed_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_indexed_block(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count, blocklength, array_of_displacements(*), oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_indexed_block(count, blocklength, array_of_displacements, c_oldtype, &
+      c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_indexed_block', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_indexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count, blocklength, array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_indexed_block_c(count, blocklength, array_of_displacements, c_oldtype, &
+      c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_indexed_block_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hindexed_block(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count, blocklength
+    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_hindexed_block(count, blocklength, array_of_displacements, c_oldtype, &
+      c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_hindexed_block', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_hindexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count, blocklength, array_of_displacements(*)
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_hindexed_block_c(count, blocklength, array_of_displacements, c_oldtype, &
+      c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_hindexed_block_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, &
+      ierror)
+    integer, intent(in) :: count, array_of_blocklengths(*)
+    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
+    integer, intent(in) :: array_of_types(*)
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: c_array_of_types(:)
+    type(c_ptr) :: c_newtype
+    integer :: code
+    code = take_all(int(count, MPI_COUNT_KIND), array_of_types, c_array_of_types)
+    if (code == 0) code = ddtc_type_create_struct(count, array_of_blocklengths, array_of_displacements, &
+      c_array_of_types, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_struct', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_struct_c(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, &
+      ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: count, array_of_blocklengths(*), array_of_displacements(*)
+    integer, intent(in) :: array_of_types(*)
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: c_array_of_types(:)
+    type(c_ptr) :: c_newtype
+    integer :: code
+    code = take_all(int(count, MPI_COUNT_KIND), array_of_types, c_array_of_types)
+    if (code == 0) code = ddtc_type_create_struct_c(count, array_of_blocklengths, array_of_displacements, &
+      c_array_of_types, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_struct_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &
+      newtype, ierror)
+    integer, intent(in) :: ndims, array_of_sizes(*), array_of_subsizes(*), array_of_starts(*), order, oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, &
+      c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_subarray', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &
+      newtype, ierror)
+    integer, intent(in) :: ndims
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_sizes(*), array_of_subsizes(*), array_of_starts(*)
+    integer, intent(in) :: order, oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, array_of_starts, &
+      order, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_subarray_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, &
+      array_of_psizes, order, oldtype, newtype, ierror)
+    integer, intent(in) :: size, rank, ndims, array_of_gsizes(*), array_of_distribs(*), array_of_dargs(*), &
+      array_of_psizes(*), order, oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, &
+      array_of_dargs, array_of_psizes, order, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_darray', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, &
+      array_of_psizes, order, oldtype, newtype, ierror)
+    integer, intent(in) :: size, rank, ndims
+    integer(MPI_COUNT_KIND), intent(in) :: array_of_gsizes(*)
+    integer, intent(in) :: array_of_distribs(*), array_of_dargs(*), array_of_psizes(*), order, oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, &
+      array_of_dargs, array_of_psizes, order, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_darray_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_resized(oldtype, lb, extent, newtype, ierror)
+    integer, intent(in) :: oldtype
+    integer(MPI_ADDRESS_KIND), intent(in) :: lb, extent
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_resized(c_oldtype, lb, extent, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_resized', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_resized_c(oldtype, lb, extent, newtype, ierror)
+    integer, intent(in) :: oldtype
+    integer(MPI_COUNT_KIND), intent(in) :: lb, extent
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_create_resized_c(c_oldtype, lb, extent, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_resized_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_f90_real(p, r, newtype, ierror)
+    integer, intent(in) :: p, r
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_newtype
+    integer :: code
+    code = ddtc_type_create_f90_real(p, r, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_f90_real', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_f90_complex(p, r, newtype, ierror)
+    integer, intent(in) :: p, r
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_newtype
+    integer :: code
+    code = ddtc_type_create_f90_complex(p, r, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_f90_complex', ierror)
+  end subroutine
+
+  subroutine MPI_Type_create_f90_integer(r, newtype, ierror)
+    integer, intent(in) :: r
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_newtype
+    integer :: code
+    code = ddtc_type_create_f90_integer(r, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_create_f90_integer', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_value_index(value_type, index_type, pair_type, ierror)
+    integer, intent(in) :: value_type, index_type
+    integer, intent(inout) :: pair_type
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_value_type, c_index_type, c_pair_type
+    integer :: code
+    code = ddtc_type_fromint(value_type, c_value_type)
+    if (code == 0) code = ddtc_type_fromint(index_type, c_index_type)
+    if (code == 0) code = ddtc_type_get_value_index(c_value_type, c_index_type, c_pair_type)
+    if (code == 0) code = ddtc_type_toint(c_pair_type, pair_type)
+    call finish(code, 'MPI_Type_get_value_index', ierror)
+  end subroutine
+
+  subroutine MPI_Type_match_size(typeclass, size, datatype, ierror)
+    integer, intent(in) :: typeclass, size
+    integer, intent(inout) :: datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_match_size(typeclass, size, c_datatype)
+    if (code == 0) code = ddtc_type_toint(c_datatype, datatype)
+    call finish(code, 'MPI_Type_match_size', ierror)
+  end subroutine
+
+  subroutine MPI_Type_dup(oldtype, newtype, ierror)
+    integer, intent(in) :: oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: old, new
+    integer :: code
+    newtype = MPI_DATATYPE_NULL
+    code = ddtc_type_fromint(oldtype, old)
+    if (code == 0) code = ddtc_type_dup(old, new)
+    if (code == 0) code = ddtc_type_toint(new, newtype)
+    call finish(code, 'MPI_Type_dup', ierror)
+  end subroutine
+
+  subroutine MPI_Type_commit(datatype, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_commit(c_datatype)
+    call finish(code, 'MPI_Type_commit', ierror)
+  end subroutine
+
+  subroutine MPI_Type_free(datatype, ierror)
+    integer, intent(inout) :: datatype
     integer, intent(out), optional :: ierror
     type(c_ptr) :: handle
     integer :: code
-    code = known(comm, 'MPI_Pack')
-    if (code == 0) code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_pack(buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
-    call finish(code, 'MPI_Pack', ierror, comm)
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_free(handle)
+    if (code == 0) datatype = MPI_DATATYPE_NULL
+    call finish(code, 'MPI_Type_free', ierror)
   end subroutine
 
-  subroutine MPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
-    type(*), intent(in) :: inbuf
-    type(*) :: outbuf
-    integer, intent(in) :: insize, outcount
-    integer, intent(in) :: datatype, comm
-    integer, intent(inout) :: position
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = known(comm, 'MPI_Unpack')
-    if (code == 0) code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_unpack(buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
-    call finish(code, 'MPI_Unpack', ierror, comm)
-  end subroutine
-
-  subroutine MPI_Pack_size(incount, datatype, comm, size, ierror)
-    integer, intent(in) :: incount
-    integer, intent(in) :: datatype, comm
+  subroutine MPI_Type_size(datatype, size, ierror)
+    integer, intent(in) :: datatype
     integer, intent(inout) :: size
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = known(comm, 'MPI_Pack_size')
-    if (code == 0) code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_pack_size(incount, handle, size)
-    call finish(code, 'MPI_Pack_size', ierror, comm)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_size(c_datatype, size)
+    call finish(code, 'MPI_Type_size', ierror)
   end subroutine
 
-  subroutine MPI_Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
-    type(*), intent(in) :: inbuf
-    type(*) :: outbuf
-    integer(MPI_COUNT_KIND), intent(in) :: incount, outsize
-    integer, intent(in) :: datatype, comm
-    integer(MPI_COUNT_KIND), intent(inout) :: position
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = known(comm, 'MPI_Pack_c')
-    if (code == 0) code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_pack_c(buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
-    call finish(code, 'MPI_Pack_c', ierror, comm)
-  end subroutine
-
-  subroutine MPI_Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
-    type(*), intent(in) :: inbuf
-    type(*) :: outbuf
-    integer(MPI_COUNT_KIND), intent(in) :: insize, outcount
-    integer, intent(in) :: datatype, comm
-    integer(MPI_COUNT_KIND), intent(inout) :: position
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = known(comm, 'MPI_Unpack_c')
-    if (code == 0) code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_unpack_c(buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
-    call finish(code, 'MPI_Unpack_c', ierror, comm)
-  end subroutine
-
-  subroutine MPI_Pack_size_c(incount, datatype, comm, size, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: incount
-    integer, intent(in) :: datatype, comm
-    integer(MPI_COUNT_KIND), intent(inout) :: size
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = known(comm, 'MPI_Pack_size_c')
-    if (code == 0) code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_pack_size_c(incount, handle, size)
-    call finish(code, 'MPI_Pack_size_c', ierror, comm)
-  end subroutine
-
-  subroutine MPI_Reduce_local(inbuf, inoutbuf, count, datatype, op, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, inoutbuf
-    type(*), intent(in) :: inbuf
-    type(*) :: inoutbuf
-    integer, intent(in) :: count
-    integer, intent(in) :: datatype, op
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle, operation
-    integer :: code
-    operation = transfer(int(op, c_intptr_t), operation)
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_reduce_local(buffer(inbuf), buffer(inoutbuf), count, handle, operation)
-    call finish(code, 'MPI_Reduce_local', ierror)
-  end subroutine
-
-  subroutine MPI_Reduce_local_c(inbuf, inoutbuf, count, datatype, op, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, inoutbuf
-    type(*), intent(in) :: inbuf
-    type(*) :: inoutbuf
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    integer, intent(in) :: datatype, op
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle, operation
-    integer :: code
-    operation = transfer(int(op, c_intptr_t), operation)
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_reduce_local_c(buffer(inbuf), buffer(inoutbuf), count, handle, operation)
-    call finish(code, 'MPI_Reduce_local_c', ierror)
-  end subroutine
-
-  subroutine MPI_Pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
-    character(len=*), intent(in) :: datarep
-    type(*), intent(in) :: inbuf
-    type(*) :: outbuf
-    integer, intent(in) :: incount
-    integer, intent(in) :: datatype
-    integer(MPI_ADDRESS_KIND), intent(in) :: outsize
-    integer(MPI_ADDRESS_KIND), intent(inout) :: position
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_pack_external(to_c(datarep), buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
-    call finish(code, 'MPI_Pack_external', ierror)
-  end subroutine
-
-  subroutine MPI_Unpack_external(datarep, inbuf, insize, position, outbuf, outcount, datatype, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
-    character(len=*), intent(in) :: datarep
-    type(*), intent(in) :: inbuf
-    type(*) :: outbuf
-    integer(MPI_ADDRESS_KIND), intent(in) :: insize
-    integer(MPI_ADDRESS_KIND), intent(inout) :: position
-    integer, intent(in) :: outcount
-    integer, intent(in) :: datatype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_unpack_external(to_c(datarep), buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
-    call finish(code, 'MPI_Unpack_external', ierror)
-  end subroutine
-
-  subroutine MPI_Pack_external_size(datarep, incount, datatype, size, ierror)
-    character(len=*), intent(in) :: datarep
-    integer, intent(in) :: incount
-    integer, intent(in) :: datatype
-    integer(MPI_ADDRESS_KIND), intent(inout) :: size
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_pack_external_size(to_c(datarep), incount, handle, size)
-    call finish(code, 'MPI_Pack_external_size', ierror)
-  end subroutine
-
-  subroutine MPI_Pack_external_c(datarep, inbuf, incount, datatype, outbuf, outsize, position, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
-    character(len=*), intent(in) :: datarep
-    type(*), intent(in) :: inbuf
-    type(*) :: outbuf
-    integer(MPI_COUNT_KIND), intent(in) :: incount
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(in) :: outsize
-    integer(MPI_COUNT_KIND), intent(inout) :: position
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_pack_external_c(to_c(datarep), buffer(inbuf), incount, handle, buffer(outbuf), outsize, position)
-    call finish(code, 'MPI_Pack_external_c', ierror)
-  end subroutine
-
-  subroutine MPI_Unpack_external_c(datarep, inbuf, insize, position, outbuf, outcount, datatype, ierror)
-    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
-    character(len=*), intent(in) :: datarep
-    type(*), intent(in) :: inbuf
-    type(*) :: outbuf
-    integer(MPI_COUNT_KIND), intent(in) :: insize
-    integer(MPI_COUNT_KIND), intent(inout) :: position
-    integer(MPI_COUNT_KIND), intent(in) :: outcount
-    integer, intent(in) :: datatype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_unpack_external_c(to_c(datarep), buffer(inbuf), insize, position, buffer(outbuf), outcount, handle)
-    call finish(code, 'MPI_Unpack_external_c', ierror)
-  end subroutine
-
-  subroutine MPI_Pack_external_size_c(datarep, incount, datatype, size, ierror)
-    character(len=*), intent(in) :: datarep
-    integer(MPI_COUNT_KIND), intent(in) :: incount
+  subroutine MPI_Type_size_c(datatype, size, ierror)
     integer, intent(in) :: datatype
     integer(MPI_COUNT_KIND), intent(inout) :: size
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_pack_external_size_c(to_c(datarep), incount, handle, size)
-    call finish(code, 'MPI_Pack_external_size_c', ierror)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_size_c(c_datatype, size)
+    call finish(code, 'MPI_Type_size_c', ierror)
   end subroutine
 
-  ! A status holds the received bytes in words 4 and 5, low half first, and in word 6 whether it was cancelled, as in C.
-  function received(status) result(bytes)
-    integer, intent(in) :: status(MPI_STATUS_SIZE)
-    integer(MPI_COUNT_KIND) :: bytes
-    bytes = ior(ishft(int(status(5), MPI_COUNT_KIND), 32), iand(int(status(4), MPI_COUNT_KIND), 4294967295_MPI_COUNT_KIND))
-  end function
-
-  ! The bytes of basic elements of a type.
-  subroutine set_received(status, datatype, count, name, ierror)
-    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+  subroutine MPI_Type_size_x(datatype, size, ierror)
     integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    character(len=*), intent(in) :: name
+    integer(MPI_COUNT_KIND), intent(inout) :: size
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer(MPI_COUNT_KIND) :: bytes
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_elements_size(handle, count, bytes)
-    if (code == 0) then
-      status(4) = transfer(iand(bytes, 4294967295_MPI_COUNT_KIND), 0)
-      status(5) = int(ishft(bytes, -32))
-    end if
-    call finish(code, name, ierror)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_size_x(c_datatype, size)
+    call finish(code, 'MPI_Type_size_x', ierror)
   end subroutine
 
-  subroutine MPI_Status_set_elements(status, datatype, count, ierror)
-    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+  subroutine MPI_Type_get_extent(datatype, lb, extent, ierror)
     integer, intent(in) :: datatype
-    integer, intent(in) :: count
+    integer(MPI_ADDRESS_KIND), intent(inout) :: lb, extent
     integer, intent(out), optional :: ierror
-    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements', ierror)
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_extent(c_datatype, lb, extent)
+    call finish(code, 'MPI_Type_get_extent', ierror)
   end subroutine
 
-  subroutine MPI_Status_set_elements_c(status, datatype, count, ierror)
-    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+  subroutine MPI_Type_get_extent_c(datatype, lb, extent, ierror)
     integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer(MPI_COUNT_KIND), intent(inout) :: lb, extent
     integer, intent(out), optional :: ierror
-    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements_c', ierror)
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_extent_c(c_datatype, lb, extent)
+    call finish(code, 'MPI_Type_get_extent_c', ierror)
   end subroutine
 
-  subroutine MPI_Status_set_elements_x(status, datatype, count, ierror)
-    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+  subroutine MPI_Type_get_extent_x(datatype, lb, extent, ierror)
     integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer(MPI_COUNT_KIND), intent(inout) :: lb, extent
     integer, intent(out), optional :: ierror
-    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements_x', ierror)
-  end subroutine
-
-  subroutine MPI_Status_get_source(status, source, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE)
-    integer, intent(out) :: source
-    integer, intent(out), optional :: ierror
-    source = status(MPI_SOURCE)
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Status_set_source(status, source, ierror)
-    integer, intent(inout) :: status(MPI_STATUS_SIZE)
-    integer, intent(in) :: source
-    integer, intent(out), optional :: ierror
-    status(MPI_SOURCE) = source
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Status_get_tag(status, tag, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE)
-    integer, intent(out) :: tag
-    integer, intent(out), optional :: ierror
-    tag = status(MPI_TAG)
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Status_set_tag(status, tag, ierror)
-    integer, intent(inout) :: status(MPI_STATUS_SIZE)
-    integer, intent(in) :: tag
-    integer, intent(out), optional :: ierror
-    status(MPI_TAG) = tag
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Status_get_error(status, error, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE)
-    integer, intent(out) :: error
-    integer, intent(out), optional :: ierror
-    error = status(MPI_ERROR)
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Status_set_error(status, error, ierror)
-    integer, intent(inout) :: status(MPI_STATUS_SIZE)
-    integer, intent(in) :: error
-    integer, intent(out), optional :: ierror
-    status(MPI_ERROR) = error
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Status_set_cancelled(status, flag, ierror)
-    integer, intent(inout) :: status(MPI_STATUS_SIZE)
-    logical, intent(in) :: flag
-    integer, intent(out), optional :: ierror
-    status(6) = merge(1, 0, flag)
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Test_cancelled(status, flag, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE)
-    logical, intent(out) :: flag
-    integer, intent(out), optional :: ierror
-    flag = status(6) /= 0
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine MPI_Get_elements(status, datatype, count, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
-    integer, intent(inout) :: count
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_get_elements(handle, received(status), count)
-    call finish(code, 'MPI_Get_elements', ierror)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_extent_x(c_datatype, lb, extent)
+    call finish(code, 'MPI_Type_get_extent_x', ierror)
   end subroutine
 
-  subroutine MPI_Get_elements_x(status, datatype, count, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: count
+  subroutine MPI_Type_get_true_extent(datatype, true_lb, true_extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_ADDRESS_KIND), intent(inout) :: true_lb, true_extent
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_get_elements_x(handle, received(status), count)
-    call finish(code, 'MPI_Get_elements_x', ierror)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_true_extent(c_datatype, true_lb, true_extent)
+    call finish(code, 'MPI_Type_get_true_extent', ierror)
   end subroutine
 
-  subroutine MPI_Get_count(status, datatype, count, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
-    integer, intent(inout) :: count
+  subroutine MPI_Type_get_true_extent_c(datatype, true_lb, true_extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: true_lb, true_extent
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_get_count(handle, received(status), count)
-    call finish(code, 'MPI_Get_count', ierror)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_true_extent_c(c_datatype, true_lb, true_extent)
+    call finish(code, 'MPI_Type_get_true_extent_c', ierror)
   end subroutine
 
-  subroutine MPI_Get_elements_c(status, datatype, count, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: count
+  subroutine MPI_Type_get_true_extent_x(datatype, true_lb, true_extent, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: true_lb, true_extent
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_get_elements_c(handle, received(status), count)
-    call finish(code, 'MPI_Get_elements_c', ierror)
-  end subroutine
-
-  subroutine MPI_Get_count_c(status, datatype, count, ierror)
-    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: count
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_get_count_c(handle, received(status), count)
-    call finish(code, 'MPI_Get_count_c', ierror)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_true_extent_x(c_datatype, true_lb, true_extent)
+    call finish(code, 'MPI_Type_get_true_extent_x', ierror)
   end subroutine
 
   subroutine MPI_Type_set_name(datatype, type_name, ierror)
     integer, intent(in) :: datatype
     character(len=*), intent(in) :: type_name
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_set_name(handle, to_c(type_name))
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_set_name(c_datatype, to_c(type_name))
     call finish(code, 'MPI_Type_set_name', ierror)
   end subroutine
 
   subroutine MPI_Type_get_name(datatype, type_name, resultlen, ierror)
     integer, intent(in) :: datatype
-    character(len=*), intent(out) :: type_name
+    character(len=*), intent(inout) :: type_name
     integer, intent(inout) :: resultlen
     integer, intent(out), optional :: ierror
-    character(kind=c_char) :: text(128)
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
+    character(kind=c_char) :: c_type_name(MPI_MAX_ERROR_STRING + 1)
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_name(handle, text, resultlen)
-    if (code == 0) call from_c(text, resultlen, type_name)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_name(c_datatype, c_type_name, resultlen)
+    if (code == 0) call from_c(c_type_name, resultlen, type_name)
     call finish(code, 'MPI_Type_get_name', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner, ierror)
+    integer, intent(in) :: datatype
+    integer, intent(inout) :: num_integers, num_addresses, num_datatypes, combiner
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_envelope(c_datatype, num_integers, num_addresses, num_datatypes, combiner)
+    call finish(code, 'MPI_Type_get_envelope', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_envelope_c(datatype, num_integers, num_addresses, num_large_counts, num_datatypes, &
+      combiner, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: num_integers, num_addresses, num_large_counts, num_datatypes
+    integer, intent(inout) :: combiner
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_get_envelope_c(c_datatype, num_integers, num_addresses, num_large_counts, &
+      num_datatypes, combiner)
+    call finish(code, 'MPI_Type_get_envelope_c', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes, array_of_integers, &
+      array_of_addresses, array_of_datatypes, ierror)
+    integer, intent(in) :: datatype, max_integers, max_addresses, max_datatypes
+    integer, intent(inout) :: array_of_integers(*)
+    integer(MPI_ADDRESS_KIND), intent(inout) :: array_of_addresses(*)
+    integer, intent(inout) :: array_of_datatypes(*)
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: handles(:)
+    type(c_ptr) :: handle
+    integer(MPI_COUNT_KIND) :: n(4)
+    integer :: code, combiner
+    allocate (handles(max(max_datatypes, 1)))
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_contents(handle, max_integers, max_addresses, max_datatypes, &
+      array_of_integers, &
+      array_of_addresses, handles)
+    if (code == 0) code = ddtc_type_get_envelope_c(handle, n(1), n(2), n(3), n(4), combiner)
+    if (code == 0) call give_all(code, n(4), handles, array_of_datatypes)
+    call finish(code, 'MPI_Type_get_contents', ierror)
+  end subroutine
+
+  subroutine MPI_Type_get_contents_c(datatype, max_integers, max_addresses, max_large_counts, max_datatypes, &
+      array_of_integers, array_of_addresses, array_of_large_counts, array_of_datatypes, ierror)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: max_integers, max_addresses, max_large_counts, max_datatypes
+    integer, intent(inout) :: array_of_integers(*)
+    integer(MPI_ADDRESS_KIND), intent(inout) :: array_of_addresses(*)
+    integer(MPI_COUNT_KIND), intent(inout) :: array_of_large_counts(*)
+    integer, intent(inout) :: array_of_datatypes(*)
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: handles(:)
+    type(c_ptr) :: handle
+    integer(MPI_COUNT_KIND) :: n(4)
+    integer :: code, combiner
+    allocate (handles(max(max_datatypes, 1_MPI_COUNT_KIND)))
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_type_get_contents_c(handle, max_integers, max_addresses, max_large_counts, &
+      max_datatypes, &
+      array_of_integers, array_of_addresses, array_of_large_counts, handles)
+    if (code == 0) code = ddtc_type_get_envelope_c(handle, n(1), n(2), n(3), n(4), combiner)
+    if (code == 0) call give_all(code, n(4), handles, array_of_datatypes)
+    call finish(code, 'MPI_Type_get_contents_c', ierror)
   end subroutine
 
   subroutine MPI_TYPE_NULL_COPY_FN(oldtype, type_keyval, extra_state, attribute_val_in, attribute_val_out, flag, ierror)
@@ -1298,9 +1449,8 @@ contains
     integer, intent(inout) :: type_keyval
     integer(MPI_ADDRESS_KIND), intent(in) :: extra_state
     integer, intent(out), optional :: ierror
-    integer :: code
-    code = ddtc_type_create_keyval_f(c_funloc(type_copy_attr_fn), c_funloc(type_delete_attr_fn), type_keyval, extra_state)
-    call finish(code, 'MPI_Type_create_keyval', ierror)
+    call finish(ddtc_type_create_keyval_f(c_funloc(type_copy_attr_fn), c_funloc(type_delete_attr_fn), type_keyval, &
+      extra_state), 'MPI_Type_create_keyval', ierror)
   end subroutine
 
   subroutine MPI_Type_free_keyval(type_keyval, ierror)
@@ -1313,717 +1463,55 @@ contains
     integer, intent(in) :: datatype, type_keyval
     integer(MPI_ADDRESS_KIND), intent(in) :: attribute_val
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_set_attr(handle, type_keyval, attribute_val)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_set_attr(c_datatype, type_keyval, attribute_val)
     call finish(code, 'MPI_Type_set_attr', ierror)
   end subroutine
 
   subroutine MPI_Type_get_attr(datatype, type_keyval, attribute_val, flag, ierror)
     integer, intent(in) :: datatype, type_keyval
     integer(MPI_ADDRESS_KIND), intent(inout) :: attribute_val
-    logical, intent(out) :: flag
+    logical, intent(inout) :: flag
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code, found
-    found = 0
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_attr(handle, type_keyval, attribute_val, found)
-    flag = found /= 0
+    type(c_ptr) :: c_datatype
+    integer :: c_flag, code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    c_flag = 0
+    if (code == 0) code = ddtc_type_get_attr(c_datatype, type_keyval, attribute_val, c_flag)
+    flag = c_flag /= 0
     call finish(code, 'MPI_Type_get_attr', ierror)
   end subroutine
 
   subroutine MPI_Type_delete_attr(datatype, type_keyval, ierror)
     integer, intent(in) :: datatype, type_keyval
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_delete_attr(handle, type_keyval)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_delete_attr(c_datatype, type_keyval)
     call finish(code, 'MPI_Type_delete_attr', ierror)
   end subroutine
 
-  subroutine MPI_Type_contiguous(count, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_contiguous(count, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_contiguous', ierror)
-  end subroutine
-
-  subroutine MPI_Type_contiguous_c(count, oldtype, newtype, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_contiguous_c(count, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_contiguous_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_vector(count, blocklength, stride, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: blocklength
-    integer, intent(in) :: stride
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_vector(count, blocklength, stride, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_vector', ierror)
-  end subroutine
-
-  subroutine MPI_Type_vector_c(count, blocklength, stride, oldtype, newtype, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    integer(MPI_COUNT_KIND), intent(in) :: blocklength
-    integer(MPI_COUNT_KIND), intent(in) :: stride
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_vector_c(count, blocklength, stride, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_vector_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: blocklength
-    integer(MPI_ADDRESS_KIND), intent(in) :: stride
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_hvector(count, blocklength, stride, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_hvector', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_hvector_c(count, blocklength, stride, oldtype, newtype, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    integer(MPI_COUNT_KIND), intent(in) :: blocklength
-    integer(MPI_COUNT_KIND), intent(in) :: stride
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_hvector_c(count, blocklength, stride, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_hvector_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_indexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: array_of_blocklengths(*)
-    integer, intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_indexed(count, array_of_blocklengths, array_of_displacements, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_indexed', ierror)
-  end subroutine
-
-  subroutine MPI_Type_indexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_blocklengths(*)
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_indexed_c(count, array_of_blocklengths, array_of_displacements, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_indexed_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: array_of_blocklengths(*)
-    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_hindexed(count, array_of_blocklengths, array_of_displacements, &
-      old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_hindexed', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_blocklengths(*)
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, &
-      old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_hindexed_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_indexed_block(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: blocklength
-    integer, intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_indexed_block(count, blocklength, array_of_displacements, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_indexed_block', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_indexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    integer(MPI_COUNT_KIND), intent(in) :: blocklength
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_indexed_block_c(count, blocklength, array_of_displacements, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_indexed_block_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_hindexed_block(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: blocklength
-    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_hindexed_block(count, blocklength, array_of_displacements, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_hindexed_block', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_hindexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: count
-    integer(MPI_COUNT_KIND), intent(in) :: blocklength
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_hindexed_block_c(count, blocklength, array_of_displacements, old, &
-      new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_hindexed_block_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &
-      newtype, ierror)
-    integer, intent(in) :: ndims
-    integer, intent(in) :: array_of_sizes(*)
-    integer, intent(in) :: array_of_subsizes(*)
-    integer, intent(in) :: array_of_starts(*)
-    integer, intent(in) :: order
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_subarray(ndims, array_of_sizes, array_of_subsizes, &
-      array_of_starts, order, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_subarray', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &
-      newtype, ierror)
-    integer, intent(in) :: ndims
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_sizes(*)
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_subsizes(*)
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_starts(*)
-    integer, intent(in) :: order
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, &
-      array_of_starts, order, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_subarray_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, &
-      array_of_psizes, order, oldtype, newtype, ierror)
-    integer, intent(in) :: size
-    integer, intent(in) :: rank
-    integer, intent(in) :: ndims
-    integer, intent(in) :: array_of_gsizes(*)
-    integer, intent(in) :: array_of_distribs(*)
-    integer, intent(in) :: array_of_dargs(*)
-    integer, intent(in) :: array_of_psizes(*)
-    integer, intent(in) :: order
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, &
-      array_of_dargs, array_of_psizes, order, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_darray', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs, &
-      array_of_psizes, order, oldtype, newtype, ierror)
-    integer, intent(in) :: size
-    integer, intent(in) :: rank
-    integer, intent(in) :: ndims
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_gsizes(*)
-    integer, intent(in) :: array_of_distribs(*)
-    integer, intent(in) :: array_of_dargs(*)
-    integer, intent(in) :: array_of_psizes(*)
-    integer, intent(in) :: order
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, &
-      array_of_dargs, array_of_psizes, order, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_darray_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_hvector(count, blocklength, stride, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: blocklength
-    integer, intent(in) :: stride
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_hvector_integer(count, blocklength, stride, old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_hvector', ierror)
-  end subroutine
-
-  subroutine MPI_Type_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
-    integer, intent(in) :: count
-    integer, intent(in) :: array_of_blocklengths(*)
-    integer, intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_hindexed_integer(count, array_of_blocklengths, array_of_displacements, &
-      old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_hindexed', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, &
-      ierror)
-    integer, intent(in) :: count, array_of_blocklengths(*)
-    integer(MPI_ADDRESS_KIND), intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: array_of_types(*)
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr), allocatable :: types(:)
-    type(c_ptr) :: new
-    integer :: code
-    integer(MPI_COUNT_KIND) :: k
-    code = 0
-    allocate (types(max(count, 1)))
-    do k = 1, count
-      if (code == 0) code = ddtc_type_fromint(array_of_types(k), types(k))
-    end do
-    if (code == 0) code = ddtc_type_create_struct(count, array_of_blocklengths, array_of_displacements, types, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_struct', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_struct_c(count, array_of_blocklengths, array_of_displacements, array_of_types, &
-      newtype, ierror)
-    integer(MPI_COUNT_KIND), intent(in) :: count, array_of_blocklengths(*)
-    integer(MPI_COUNT_KIND), intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: array_of_types(*)
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr), allocatable :: types(:)
-    type(c_ptr) :: new
-    integer :: code
-    integer(MPI_COUNT_KIND) :: k
-    code = 0
-    allocate (types(max(count, 1_MPI_COUNT_KIND)))
-    do k = 1, count
-      if (code == 0) code = ddtc_type_fromint(array_of_types(k), types(k))
-    end do
-    if (code == 0) code = ddtc_type_create_struct_c(count, array_of_blocklengths, array_of_displacements, types, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_struct_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, ierror)
-    integer, intent(in) :: count, array_of_blocklengths(*)
-    integer, intent(in) :: array_of_displacements(*)
-    integer, intent(in) :: array_of_types(*)
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr), allocatable :: types(:)
-    type(c_ptr) :: new
-    integer :: code
-    integer(MPI_COUNT_KIND) :: k
-    code = 0
-    allocate (types(max(count, 1)))
-    do k = 1, count
-      if (code == 0) code = ddtc_type_fromint(array_of_types(k), types(k))
-    end do
-    if (code == 0) code = ddtc_type_struct_integer(count, array_of_blocklengths, array_of_displacements, types, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_struct', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_resized(oldtype, lb, extent, newtype, ierror)
-    integer, intent(in) :: oldtype
-    integer(MPI_ADDRESS_KIND), intent(in) :: lb, extent
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_resized(old, lb, extent, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_resized', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_resized_c(oldtype, lb, extent, newtype, ierror)
-    integer, intent(in) :: oldtype
-    integer(MPI_COUNT_KIND), intent(in) :: lb, extent
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_create_resized_c(old, lb, extent, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_resized_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_f90_real(p, r, newtype, ierror)
-    integer, intent(in) :: p, r
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: new
-    integer :: code
-    code = ddtc_type_create_f90_real(p, r, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_f90_real', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_f90_complex(p, r, newtype, ierror)
-    integer, intent(in) :: p, r
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: new
-    integer :: code
-    code = ddtc_type_create_f90_complex(p, r, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_f90_complex', ierror)
-  end subroutine
-
-  subroutine MPI_Type_create_f90_integer(r, newtype, ierror)
-    integer, intent(in) :: r
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: new
-    integer :: code
-    code = ddtc_type_create_f90_integer(r, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_create_f90_integer', ierror)
-  end subroutine
-
-  subroutine MPI_Type_match_size(typeclass, size, datatype, ierror)
-    integer, intent(in) :: typeclass, size
-    integer, intent(out) :: datatype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: new
-    integer :: code
-    code = ddtc_type_match_size(typeclass, size, new)
-    call hand_out(code, new, datatype)
-    call finish(code, 'MPI_Type_match_size', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_value_index(value_type, index_type, pair_type, ierror)
-    integer, intent(in) :: value_type, index_type
-    integer, intent(out) :: pair_type
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: first, second, new
-    integer :: code
-    code = ddtc_type_fromint(value_type, first)
-    if (code == 0) code = ddtc_type_fromint(index_type, second)
-    if (code == 0) code = ddtc_type_get_value_index(first, second, new)
-    call hand_out(code, new, pair_type)
-    call finish(code, 'MPI_Type_get_value_index', ierror)
-  end subroutine
-
-  subroutine MPI_Type_dup(oldtype, newtype, ierror)
-    integer, intent(in) :: oldtype
-    integer, intent(out) :: newtype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: old, new
-    integer :: code
-    newtype = MPI_DATATYPE_NULL
-    code = ddtc_type_fromint(oldtype, old)
-    if (code == 0) code = ddtc_type_dup(old, new)
-    call hand_out(code, new, newtype)
-    call finish(code, 'MPI_Type_dup', ierror)
-  end subroutine
-
-  subroutine MPI_Type_commit(datatype, ierror)
-    integer, intent(in) :: datatype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_commit(handle)
-    call finish(code, 'MPI_Type_commit', ierror)
-  end subroutine
-
-  subroutine MPI_Type_free(datatype, ierror)
-    integer, intent(inout) :: datatype
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_free(handle)
-    if (code == 0) datatype = MPI_DATATYPE_NULL
-    call finish(code, 'MPI_Type_free', ierror)
-  end subroutine
-
-  subroutine MPI_Type_size(datatype, size, ierror)
-    integer, intent(in) :: datatype
-    integer, intent(inout) :: size
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_size(handle, size)
-    call finish(code, 'MPI_Type_size', ierror)
-  end subroutine
-
-  subroutine MPI_Type_size_c(datatype, size, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: size
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_size_c(handle, size)
-    call finish(code, 'MPI_Type_size_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_size_x(datatype, size, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: size
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_size_x(handle, size)
-    call finish(code, 'MPI_Type_size_x', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_extent(datatype, lb, extent, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_ADDRESS_KIND), intent(inout) :: lb, extent
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_extent(handle, lb, extent)
-    call finish(code, 'MPI_Type_get_extent', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_true_extent(datatype, true_lb, true_extent, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_ADDRESS_KIND), intent(inout) :: true_lb, true_extent
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_true_extent(handle, true_lb, true_extent)
-    call finish(code, 'MPI_Type_get_true_extent', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_extent_c(datatype, lb, extent, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: lb, extent
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_extent_c(handle, lb, extent)
-    call finish(code, 'MPI_Type_get_extent_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_true_extent_c(datatype, true_lb, true_extent, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: true_lb, true_extent
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_true_extent_c(handle, true_lb, true_extent)
-    call finish(code, 'MPI_Type_get_true_extent_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_extent_x(datatype, lb, extent, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: lb, extent
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_extent_x(handle, lb, extent)
-    call finish(code, 'MPI_Type_get_extent_x', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_true_extent_x(datatype, true_lb, true_extent, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: true_lb, true_extent
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_true_extent_x(handle, true_lb, true_extent)
-    call finish(code, 'MPI_Type_get_true_extent_x', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner, ierror)
-    integer, intent(in) :: datatype
-    integer, intent(inout) :: num_integers, num_addresses, num_datatypes, combiner
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_envelope(handle, num_integers, num_addresses, num_datatypes, combiner)
-    call finish(code, 'MPI_Type_get_envelope', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_envelope_c(datatype, num_integers, num_addresses, num_large_counts, num_datatypes, &
-      combiner, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(inout) :: num_integers, num_addresses, num_large_counts, num_datatypes
-    integer, intent(inout) :: combiner
-    integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
-    integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_envelope_c(handle, num_integers, num_addresses, num_large_counts, num_datatypes, &
-      combiner)
-    call finish(code, 'MPI_Type_get_envelope_c', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes, array_of_integers, &
-      array_of_addresses, array_of_datatypes, ierror)
-    integer, intent(in) :: datatype, max_integers, max_addresses, max_datatypes
-    integer, intent(inout) :: array_of_integers(*), array_of_datatypes(*)
-    integer(MPI_ADDRESS_KIND), intent(inout) :: array_of_addresses(*)
-    integer, intent(out), optional :: ierror
-    type(c_ptr), allocatable :: handles(:)
-    type(c_ptr) :: handle
-    integer(MPI_COUNT_KIND) :: n(4)
-    integer :: code, combiner
-    allocate (handles(max(max_datatypes, 1)))
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_contents(handle, max_integers, max_addresses, max_datatypes, array_of_integers, &
-      array_of_addresses, handles)
-    if (code == 0) code = ddtc_type_get_envelope_c(handle, n(1), n(2), n(3), n(4), combiner)
-    if (code == 0) call hand_out_all(code, n(4), handles, array_of_datatypes)
-    call finish(code, 'MPI_Type_get_contents', ierror)
-  end subroutine
-
-  subroutine MPI_Type_get_contents_c(datatype, max_integers, max_addresses, max_large_counts, max_datatypes, &
-      array_of_integers, array_of_addresses, array_of_large_counts, array_of_datatypes, ierror)
-    integer, intent(in) :: datatype
-    integer(MPI_COUNT_KIND), intent(in) :: max_integers, max_addresses, max_large_counts, max_datatypes
-    integer, intent(inout) :: array_of_integers(*), array_of_datatypes(*)
-    integer(MPI_ADDRESS_KIND), intent(inout) :: array_of_addresses(*)
-    integer(MPI_COUNT_KIND), intent(inout) :: array_of_large_counts(*)
-    integer, intent(out), optional :: ierror
-    type(c_ptr), allocatable :: handles(:)
-    type(c_ptr) :: handle
-    integer(MPI_COUNT_KIND) :: n(4)
-    integer :: code, combiner
-    allocate (handles(max(max_datatypes, 1_MPI_COUNT_KIND)))
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_get_contents_c(handle, max_integers, max_addresses, max_large_counts, max_datatypes, &
-      array_of_integers, array_of_addresses, array_of_large_counts, handles)
-    if (code == 0) code = ddtc_type_get_envelope_c(handle, n(1), n(2), n(3), n(4), combiner)
-    if (code == 0) call hand_out_all(code, n(4), handles, array_of_datatypes)
-    call finish(code, 'MPI_Type_get_contents_c', ierror)
-  end subroutine
+  ! ---- The window accessors of 1996 -------------------------------------------------------------------------------
 
   subroutine MPI_Type_envelope(datatype, count, combiner, ierror)
     integer, intent(in) :: datatype
     integer, intent(inout) :: count, combiner
     integer, intent(out), optional :: ierror
-    type(c_ptr) :: handle
+    type(c_ptr) :: c_datatype
     integer :: code
-    code = ddtc_type_fromint(datatype, handle)
-    if (code == 0) code = ddtc_type_envelope(handle, count, combiner)
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_type_envelope(c_datatype, count, combiner)
     call finish(code, 'MPI_Type_envelope', ierror)
   end subroutine
 
   subroutine MPI_Type_contents(datatype, start, count, array_blocklens, stride, array_disps, array_types, ierror)
     integer, intent(in) :: datatype, start, count
-    integer, intent(inout) :: array_blocklens(*), array_types(*)
+    integer, intent(inout) :: array_blocklens(*)
     integer(MPI_ADDRESS_KIND), intent(inout) :: stride, array_disps(*)
+    integer, intent(inout) :: array_types(*)
     integer, intent(out), optional :: ierror
     type(c_ptr), allocatable :: handles(:)
     type(c_ptr) :: handle
@@ -2036,16 +1524,428 @@ contains
     if (code == 0) then
       filled = 1
       if (combiner == MPI_STRUCT) filled = max(0, min(count, all - start))
-      call hand_out_all(code, filled, handles, array_types)
+      call give_all(code, filled, handles, array_types)
     end if
     call finish(code, 'MPI_Type_contents', ierror)
   end subroutine
 
-  ! MPI-1's queries.
+  ! ---- Addresses, pack, status ------------------------------------------------------------------------------------
+
+  subroutine MPI_Get_address(location, address, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+    type(*), intent(in) :: location
+    integer(MPI_ADDRESS_KIND), intent(inout) :: address
+    integer, intent(out), optional :: ierror
+    integer :: code
+    code = ddtc_get_address(location, address)
+    call finish(code, 'MPI_Get_address', ierror)
+  end subroutine
+
+  pure function MPI_Aint_add(base, disp) result(answer)
+    integer(MPI_ADDRESS_KIND), intent(in) :: base, disp
+    integer(MPI_ADDRESS_KIND) :: answer
+    answer = base + disp
+  end function
+
+  pure function MPI_Aint_diff(addr1, addr2) result(answer)
+    integer(MPI_ADDRESS_KIND), intent(in) :: addr1, addr2
+    integer(MPI_ADDRESS_KIND) :: answer
+    answer = addr1 - addr2
+  end function
+
+  subroutine MPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    type(*), intent(in) :: inbuf
+    integer, intent(in) :: incount, datatype
+    type(*) :: outbuf
+    integer, intent(in) :: outsize
+    integer, intent(inout) :: position
+    integer, intent(in) :: comm
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = known(comm, 'MPI_Pack')
+    if (code == 0) code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_pack(buffer(inbuf), incount, c_datatype, buffer(outbuf), outsize, position)
+    call finish(code, 'MPI_Pack', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    type(*), intent(in) :: inbuf
+    integer, intent(in) :: insize
+    integer, intent(inout) :: position
+    type(*) :: outbuf
+    integer, intent(in) :: outcount, datatype, comm
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = known(comm, 'MPI_Unpack')
+    if (code == 0) code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_unpack(buffer(inbuf), insize, position, buffer(outbuf), outcount, c_datatype)
+    call finish(code, 'MPI_Unpack', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Pack_size(incount, datatype, comm, size, ierror)
+    integer, intent(in) :: incount, datatype, comm
+    integer, intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = known(comm, 'MPI_Pack_size')
+    if (code == 0) code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_pack_size(incount, c_datatype, size)
+    call finish(code, 'MPI_Pack_size', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    type(*), intent(in) :: inbuf
+    integer(MPI_COUNT_KIND), intent(in) :: incount
+    integer, intent(in) :: datatype
+    type(*) :: outbuf
+    integer(MPI_COUNT_KIND), intent(in) :: outsize
+    integer(MPI_COUNT_KIND), intent(inout) :: position
+    integer, intent(in) :: comm
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = known(comm, 'MPI_Pack_c')
+    if (code == 0) code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_pack_c(buffer(inbuf), incount, c_datatype, buffer(outbuf), outsize, position)
+    call finish(code, 'MPI_Pack_c', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    type(*), intent(in) :: inbuf
+    integer(MPI_COUNT_KIND), intent(in) :: insize
+    integer(MPI_COUNT_KIND), intent(inout) :: position
+    type(*) :: outbuf
+    integer(MPI_COUNT_KIND), intent(in) :: outcount
+    integer, intent(in) :: datatype, comm
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = known(comm, 'MPI_Unpack_c')
+    if (code == 0) code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_unpack_c(buffer(inbuf), insize, position, buffer(outbuf), outcount, c_datatype)
+    call finish(code, 'MPI_Unpack_c', ierror, comm)
+  end subroutine
+
+  subroutine MPI_Pack_size_c(incount, datatype, comm, size, ierror)
+    integer(MPI_COUNT_KIND), intent(in) :: incount
+    integer, intent(in) :: datatype, comm
+    integer(MPI_COUNT_KIND), intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = known(comm, 'MPI_Pack_size_c')
+    if (code == 0) code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_pack_size_c(incount, c_datatype, size)
+    call finish(code, 'MPI_Pack_size_c', ierror, comm)
+  end subroutine
+
+  ! No communicator belongs to these: errors go to that of MPI_COMM_SELF, as all others without one.
+  subroutine MPI_Reduce_local(inbuf, inoutbuf, count, datatype, op, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, inoutbuf
+    type(*), intent(in) :: inbuf
+    type(*) :: inoutbuf
+    integer, intent(in) :: count, datatype, op
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype, c_op
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    c_op = transfer(int(op, WIDE), c_null_ptr)
+    if (code == 0) code = ddtc_reduce_local(buffer(inbuf), buffer(inoutbuf), count, c_datatype, c_op)
+    call finish(code, 'MPI_Reduce_local', ierror)
+  end subroutine
+
+  subroutine MPI_Reduce_local_c(inbuf, inoutbuf, count, datatype, op, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, inoutbuf
+    type(*), intent(in) :: inbuf
+    type(*) :: inoutbuf
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer, intent(in) :: datatype, op
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype, c_op
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    c_op = transfer(int(op, WIDE), c_null_ptr)
+    if (code == 0) code = ddtc_reduce_local_c(buffer(inbuf), buffer(inoutbuf), count, c_datatype, c_op)
+    call finish(code, 'MPI_Reduce_local_c', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    character(len=*), intent(in) :: datarep
+    type(*), intent(in) :: inbuf
+    integer, intent(in) :: incount, datatype
+    type(*) :: outbuf
+    integer(MPI_ADDRESS_KIND), intent(in) :: outsize
+    integer(MPI_ADDRESS_KIND), intent(inout) :: position
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_pack_external(to_c(datarep), buffer(inbuf), incount, c_datatype, buffer(outbuf), &
+      outsize, position)
+    call finish(code, 'MPI_Pack_external', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_external_c(datarep, inbuf, incount, datatype, outbuf, outsize, position, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    character(len=*), intent(in) :: datarep
+    type(*), intent(in) :: inbuf
+    integer(MPI_COUNT_KIND), intent(in) :: incount
+    integer, intent(in) :: datatype
+    type(*) :: outbuf
+    integer(MPI_COUNT_KIND), intent(in) :: outsize
+    integer(MPI_COUNT_KIND), intent(inout) :: position
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_pack_external_c(to_c(datarep), buffer(inbuf), incount, c_datatype, buffer(outbuf), &
+      outsize, position)
+    call finish(code, 'MPI_Pack_external_c', ierror)
+  end subroutine
+
+  subroutine MPI_Unpack_external(datarep, inbuf, insize, position, outbuf, outcount, datatype, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    character(len=*), intent(in) :: datarep
+    type(*), intent(in) :: inbuf
+    integer(MPI_ADDRESS_KIND), intent(in) :: insize
+    integer(MPI_ADDRESS_KIND), intent(inout) :: position
+    type(*) :: outbuf
+    integer, intent(in) :: outcount, datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_unpack_external(to_c(datarep), buffer(inbuf), insize, position, buffer(outbuf), &
+      outcount, c_datatype)
+    call finish(code, 'MPI_Unpack_external', ierror)
+  end subroutine
+
+  subroutine MPI_Unpack_external_c(datarep, inbuf, insize, position, outbuf, outcount, datatype, ierror)
+    !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, outbuf
+    character(len=*), intent(in) :: datarep
+    type(*), intent(in) :: inbuf
+    integer(MPI_COUNT_KIND), intent(in) :: insize
+    integer(MPI_COUNT_KIND), intent(inout) :: position
+    type(*) :: outbuf
+    integer(MPI_COUNT_KIND), intent(in) :: outcount
+    integer, intent(in) :: datatype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_unpack_external_c(to_c(datarep), buffer(inbuf), insize, position, buffer(outbuf), &
+      outcount, c_datatype)
+    call finish(code, 'MPI_Unpack_external_c', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_external_size(datarep, incount, datatype, size, ierror)
+    character(len=*), intent(in) :: datarep
+    integer, intent(in) :: incount, datatype
+    integer(MPI_ADDRESS_KIND), intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_pack_external_size(to_c(datarep), incount, c_datatype, size)
+    call finish(code, 'MPI_Pack_external_size', ierror)
+  end subroutine
+
+  subroutine MPI_Pack_external_size_c(datarep, incount, datatype, size, ierror)
+    character(len=*), intent(in) :: datarep
+    integer(MPI_COUNT_KIND), intent(in) :: incount
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: size
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_pack_external_size_c(to_c(datarep), incount, c_datatype, size)
+    call finish(code, 'MPI_Pack_external_size_c', ierror)
+  end subroutine
+
+  ! A status holds the received bytes in words 4 and 5, low half first, and in word 6 whether it was cancelled, as in C.
+  function ddtc_mpi_bytes(status) result(bytes)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    integer(MPI_COUNT_KIND) :: bytes
+    bytes = iand(int(status(4), MPI_COUNT_KIND), 4294967295_MPI_COUNT_KIND)
+    bytes = ior(ishft(int(status(5), MPI_COUNT_KIND), 32), bytes)
+  end function
+
+  ! The bytes of basic elements of a type.
+  subroutine set_received(status, datatype, count, name, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    character(len=*), intent(in) :: name
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: handle
+    integer(MPI_COUNT_KIND) :: bytes
+    integer :: code
+    code = ddtc_type_fromint(datatype, handle)
+    if (code == 0) code = ddtc_elements_size(handle, count, bytes)
+    if (code == 0) then
+      status(4) = transfer(iand(bytes, 4294967295_MPI_COUNT_KIND), 0)
+      status(5) = int(ishft(bytes, -32))
+    end if
+    call finish(code, name, ierror)
+  end subroutine
+
+  subroutine MPI_Status_set_elements(status, datatype, count, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: datatype, count
+    integer, intent(out), optional :: ierror
+    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements', ierror)
+  end subroutine
+
+  subroutine MPI_Status_set_elements_c(status, datatype, count, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer, intent(out), optional :: ierror
+    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements_c', ierror)
+  end subroutine
+
+  subroutine MPI_Status_set_elements_x(status, datatype, count, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: datatype
+    integer(MPI_COUNT_KIND), intent(in) :: count
+    integer, intent(out), optional :: ierror
+    call set_received(status, datatype, int(count, MPI_COUNT_KIND), 'MPI_Status_set_elements_x', ierror)
+  end subroutine
+
+  subroutine MPI_Get_elements(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer, intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_get_elements(c_datatype, ddtc_mpi_bytes(status), count)
+    call finish(code, 'MPI_Get_elements', ierror)
+  end subroutine
+
+  subroutine MPI_Get_elements_c(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_get_elements_c(c_datatype, ddtc_mpi_bytes(status), count)
+    call finish(code, 'MPI_Get_elements_c', ierror)
+  end subroutine
+
+  subroutine MPI_Get_elements_x(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_get_elements_x(c_datatype, ddtc_mpi_bytes(status), count)
+    call finish(code, 'MPI_Get_elements_x', ierror)
+  end subroutine
+
+  subroutine MPI_Get_count(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer, intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_get_count(c_datatype, ddtc_mpi_bytes(status), count)
+    call finish(code, 'MPI_Get_count', ierror)
+  end subroutine
+
+  subroutine MPI_Get_count_c(status, datatype, count, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE), datatype
+    integer(MPI_COUNT_KIND), intent(inout) :: count
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_datatype
+    integer :: code
+    code = ddtc_type_fromint(datatype, c_datatype)
+    if (code == 0) code = ddtc_get_count_c(c_datatype, ddtc_mpi_bytes(status), count)
+    call finish(code, 'MPI_Get_count_c', ierror)
+  end subroutine
+
+  subroutine MPI_Status_get_source(status, source, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    integer, intent(inout) :: source
+    integer, intent(out), optional :: ierror
+    source = status(MPI_SOURCE)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_set_source(status, source, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: source
+    integer, intent(out), optional :: ierror
+    status(MPI_SOURCE) = source
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_get_tag(status, tag, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    integer, intent(inout) :: tag
+    integer, intent(out), optional :: ierror
+    tag = status(MPI_TAG)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_set_tag(status, tag, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: tag
+    integer, intent(out), optional :: ierror
+    status(MPI_TAG) = tag
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_get_error(status, error, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    integer, intent(inout) :: error
+    integer, intent(out), optional :: ierror
+    error = status(MPI_ERROR)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_set_error(status, error, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    integer, intent(in) :: error
+    integer, intent(out), optional :: ierror
+    status(MPI_ERROR) = error
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Status_set_cancelled(status, flag, ierror)
+    integer, intent(inout) :: status(MPI_STATUS_SIZE)
+    logical, intent(in) :: flag
+    integer, intent(out), optional :: ierror
+    status(6) = merge(1, 0, flag)
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine MPI_Test_cancelled(status, flag, ierror)
+    integer, intent(in) :: status(MPI_STATUS_SIZE)
+    logical, intent(inout) :: flag
+    integer, intent(out), optional :: ierror
+    flag = status(6) /= 0
+    if (present(ierror)) ierror = MPI_SUCCESS
+  end subroutine
+
+  ! ---- Deprecated and removed names of MPI-1 ----------------------------------------------------------------------
+
   subroutine MPI_Address(location, address, ierror)
     !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
     type(*), intent(in) :: location
-    integer, intent(out) :: address
+    integer, intent(inout) :: address
     integer, intent(out), optional :: ierror
     integer(MPI_ADDRESS_KIND) :: wide
     integer :: code
@@ -2058,6 +1958,75 @@ contains
       address = int(wide)
     end if
     call finish(code, 'MPI_Address', ierror)
+  end subroutine
+
+  subroutine MPI_Attr_get(comm, keyval, attribute_val, flag, ierror)
+    integer, intent(in) :: comm, keyval
+    integer, intent(inout) :: attribute_val
+    logical, intent(inout) :: flag
+    integer, intent(out), optional :: ierror
+    integer(MPI_ADDRESS_KIND) :: value
+    call MPI_Comm_get_attr(comm, keyval, value, flag, ierror)
+    if (flag) attribute_val = int(value)
+  end subroutine
+
+  subroutine MPI_Errhandler_create(function, errhandler, ierror)
+    procedure(MPI_Comm_errhandler_function) :: function
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    call MPI_Comm_create_errhandler(function, errhandler, ierror)
+  end subroutine
+
+  subroutine MPI_Errhandler_set(comm, errhandler, ierror)
+    integer, intent(in) :: comm, errhandler
+    integer, intent(out), optional :: ierror
+    call MPI_Comm_set_errhandler(comm, errhandler, ierror)
+  end subroutine
+
+  subroutine MPI_Errhandler_get(comm, errhandler, ierror)
+    integer, intent(in) :: comm
+    integer, intent(inout) :: errhandler
+    integer, intent(out), optional :: ierror
+    call MPI_Comm_get_errhandler(comm, errhandler, ierror)
+  end subroutine
+
+  subroutine MPI_Type_hvector(count, blocklength, stride, oldtype, newtype, ierror)
+    integer, intent(in) :: count, blocklength, stride, oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_hvector_integer(count, blocklength, stride, c_oldtype, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_hvector', ierror)
+  end subroutine
+
+  subroutine MPI_Type_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype, ierror)
+    integer, intent(in) :: count, array_of_blocklengths(*), array_of_displacements(*), oldtype
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: c_oldtype, c_newtype
+    integer :: code
+    code = ddtc_type_fromint(oldtype, c_oldtype)
+    if (code == 0) code = ddtc_type_hindexed_integer(count, array_of_blocklengths, array_of_displacements, c_oldtype, &
+      c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_hindexed', ierror)
+  end subroutine
+
+  subroutine MPI_Type_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype, ierror)
+    integer, intent(in) :: count, array_of_blocklengths(*), array_of_displacements(*), array_of_types(*)
+    integer, intent(inout) :: newtype
+    integer, intent(out), optional :: ierror
+    type(c_ptr), allocatable :: c_array_of_types(:)
+    type(c_ptr) :: c_newtype
+    integer :: code
+    code = take_all(int(count, MPI_COUNT_KIND), array_of_types, c_array_of_types)
+    if (code == 0) code = ddtc_type_struct_integer(count, array_of_blocklengths, array_of_displacements, &
+      c_array_of_types, c_newtype)
+    if (code == 0) code = ddtc_type_toint(c_newtype, newtype)
+    call finish(code, 'MPI_Type_struct', ierror)
   end subroutine
 
   subroutine MPI_Type_extent(datatype, extent, ierror)

@@ -13,6 +13,8 @@
  * Error handlers: MPI_ERRORS_ARE_FATAL (at first) and MPI_ERRORS_ABORT end the program with a message, MPI_ERRORS_RETURN returns
  * the class, the program's own are called with the communicator of the call, MPI_COMM_SELF where it has none, and the class. One
  * for the whole process, whichever communicator it is set on. MPI_T functions call none.
+ *
+ * Generated: capi/tests/table/names.txt of ddtc's sources says from what.
  */
 #ifndef DDTC_MPI_H
 #define DDTC_MPI_H
@@ -82,21 +84,21 @@ typedef ddtc_t_event_instance MPI_T_event_instance;
 #define MPI_COMM_NULL ((MPI_Comm)0x100)
 #define MPI_COMM_WORLD ((MPI_Comm)0x101)
 #define MPI_COMM_SELF ((MPI_Comm)0x102)
-#define MPI_OP_NULL ((MPI_Op)0x20)
-#define MPI_SUM ((MPI_Op)0x21)
-#define MPI_MIN ((MPI_Op)0x22)
-#define MPI_MAX ((MPI_Op)0x23)
-#define MPI_PROD ((MPI_Op)0x24)
-#define MPI_BAND ((MPI_Op)0x28)
-#define MPI_BOR ((MPI_Op)0x29)
-#define MPI_BXOR ((MPI_Op)0x2a)
-#define MPI_LAND ((MPI_Op)0x30)
-#define MPI_LOR ((MPI_Op)0x31)
-#define MPI_LXOR ((MPI_Op)0x32)
-#define MPI_MINLOC ((MPI_Op)0x38)
-#define MPI_MAXLOC ((MPI_Op)0x39)
-#define MPI_REPLACE ((MPI_Op)0x3c)
-#define MPI_NO_OP ((MPI_Op)0x3d)
+#define MPI_OP_NULL DDTC_OP_NULL
+#define MPI_SUM DDTC_SUM
+#define MPI_MIN DDTC_MIN
+#define MPI_MAX DDTC_MAX
+#define MPI_PROD DDTC_PROD
+#define MPI_BAND DDTC_BAND
+#define MPI_BOR DDTC_BOR
+#define MPI_BXOR DDTC_BXOR
+#define MPI_LAND DDTC_LAND
+#define MPI_LOR DDTC_LOR
+#define MPI_LXOR DDTC_LXOR
+#define MPI_MINLOC DDTC_MINLOC
+#define MPI_MAXLOC DDTC_MAXLOC
+#define MPI_REPLACE DDTC_REPLACE
+#define MPI_NO_OP DDTC_NO_OP
 #define MPI_GROUP_NULL ((MPI_Group)0x108)
 #define MPI_GROUP_EMPTY ((MPI_Group)0x109)
 #define MPI_WIN_NULL ((MPI_Win)0x110)
@@ -111,7 +113,6 @@ typedef ddtc_t_event_instance MPI_T_event_instance;
 #define MPI_ERRORS_ABORT DDTC_ERRORS_ABORT
 #define MPI_ERRORS_RETURN DDTC_ERRORS_RETURN
 #define MPI_REQUEST_NULL ((MPI_Request)0x180)
-
 #define MPI_DATATYPE_NULL DDTC_DATATYPE_NULL
 #define MPI_AINT DDTC_TYPE_AINT
 #define MPI_COUNT DDTC_TYPE_COUNT
@@ -187,7 +188,6 @@ typedef ddtc_t_event_instance MPI_T_event_instance;
 #define MPI_UB DDTC_TYPE_UB
 #define MPI_LONG_LONG_INT MPI_LONG_LONG
 #define MPI_C_COMPLEX MPI_C_FLOAT_COMPLEX
-
 #define MPI_BOTTOM ((void *)0)
 #define MPI_IN_PLACE ((void *)1)
 #define MPI_STATUS_IGNORE ((MPI_Status *)0)
@@ -270,6 +270,10 @@ enum {
     MPI_ERR_SESSION = 60,
     MPI_ERR_ERRHANDLER = 61,
     MPI_ERR_ABI = 62,
+    MPI_ERR_LASTCODE = 0x3fff
+};
+
+enum {
     MPI_T_ERR_CANNOT_INIT = 1001,
     MPI_T_ERR_NOT_ACCESSIBLE = 1002,
     MPI_T_ERR_NOT_INITIALIZED = 1003,
@@ -287,8 +291,7 @@ enum {
     MPI_T_ERR_CVAR_SET_NEVER = 1015,
     MPI_T_ERR_PVAR_NO_WRITE = 1016,
     MPI_T_ERR_PVAR_NO_STARTSTOP = 1017,
-    MPI_T_ERR_PVAR_NO_ATOMIC = 1018,
-    MPI_ERR_LASTCODE = 0x3fff
+    MPI_T_ERR_PVAR_NO_ATOMIC = 1018
 };
 
 enum {
@@ -316,10 +319,6 @@ enum {
     MPI_WIN_SIZE = 603,
     MPI_WIN_CREATE_FLAVOR = 604,
     MPI_WIN_MODEL = 605,
-    MPI_F_STATUS_SIZE = 8,
-    MPI_F_SOURCE = 0,
-    MPI_F_TAG = 1,
-    MPI_F_ERROR = 2,
     MPI_THREAD_SINGLE = 0,
     MPI_THREAD_FUNNELED = 1024,
     MPI_THREAD_SERIALIZED = 2048,
@@ -343,6 +342,13 @@ enum {
     MPI_MAX_INFO_VAL = 1024,
     MPI_MAX_OBJECT_NAME = 128,
     MPI_MAX_LIBRARY_VERSION_STRING = 8192
+};
+
+enum {
+    MPI_F_STATUS_SIZE = 8,
+    MPI_F_SOURCE = 0,
+    MPI_F_TAG = 1,
+    MPI_F_ERROR = 2
 };
 
 enum {
@@ -432,7 +438,12 @@ typedef enum {
     MPI_T_CB_REQUIRE_THREAD_SAFE = 0x0f,
     MPI_T_CB_REQUIRE_ASYNC_SIGNAL_SAFE = 0x3f
 } MPI_T_cb_safety;
-typedef enum { MPI_T_SOURCE_ORDERED = 1, MPI_T_SOURCE_UNORDERED = 2 } MPI_T_source_order;
+
+typedef enum {
+    MPI_T_SOURCE_ORDERED = 1,
+    MPI_T_SOURCE_UNORDERED = 2
+} MPI_T_source_order;
+
 typedef void(MPI_T_event_cb_function)(MPI_T_event_instance, MPI_T_event_registration, MPI_T_cb_safety, void *);
 typedef void(MPI_T_event_free_cb_function)(MPI_T_event_registration, MPI_T_cb_safety, void *);
 typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registration, int, MPI_T_cb_safety, void *);
@@ -465,26 +476,33 @@ static inline int ddtc_mpi_fail(int code, const char *call, const char *argument
     ddtc_mpi_explain(code, call, argument, value, rule);
     return ddtc_mpi_check(code, call);
 }
-#define DDTC_MPI_NOT_NULL(pointer, call)                                                                               \
-    do {                                                                                                               \
-        if ((pointer) == NULL)                                                                                         \
-            return ddtc_mpi_fail(MPI_ERR_ARG, call, #pointer, "NULL", "must not be a null pointer");                   \
+#define DDTC_MPI_NOT_NULL(pointer, call) \
+    do { \
+        if ((pointer) == NULL) \
+            return ddtc_mpi_fail(MPI_ERR_ARG, call, #pointer, "NULL", "must not be a null pointer"); \
     } while (0)
-#define DDTC_MPI_OBJECT(exists, code, call, object, rule)                                                              \
-    do {                                                                                                               \
-        if (!(exists)) return ddtc_mpi_fail(code, call, object, "another handle", rule);                                      \
+/* The objects that exist. */
+#define DDTC_MPI_OBJECT(object, exists, code, call, argument, rule) \
+    do { \
+        (void)(object); \
+        if (!(exists)) return ddtc_mpi_fail(code, call, argument, "another handle", rule); \
     } while (0)
-#define DDTC_MPI_COMM(comm, call)                                                                                      \
-    DDTC_MPI_OBJECT((comm) == MPI_COMM_WORLD || (comm) == MPI_COMM_SELF, MPI_ERR_COMM, call, #comm,                    \
+#define DDTC_MPI_COMM(comm, call) \
+    DDTC_MPI_OBJECT(comm, (comm) == MPI_COMM_WORLD || (comm) == MPI_COMM_SELF, MPI_ERR_COMM, call, #comm, \
                     "must be MPI_COMM_WORLD or MPI_COMM_SELF")
+#define DDTC_MPI_FILE(file, call) \
+    DDTC_MPI_OBJECT(file, (file) == MPI_FILE_NULL, MPI_ERR_FILE, call, #file, "must be MPI_FILE_NULL")
+#define DDTC_MPI_SESSION(session, call) \
+    DDTC_MPI_OBJECT(session, 0, MPI_ERR_SESSION, call, #session, "there are no sessions")
+#define DDTC_MPI_WIN(win, call) DDTC_MPI_OBJECT(win, 0, MPI_ERR_WIN, call, #win, "there are no windows")
 
-static inline int MPI_Error_class(int code, int *errorclass)
+static inline int MPI_Error_class(int errorcode, int *errorclass)
 {
-    return ddtc_mpi_check(ddtc_error_class(code, errorclass), "MPI_Error_class");
+    return ddtc_mpi_check(ddtc_error_class(errorcode, errorclass), "MPI_Error_class");
 }
-static inline int MPI_Error_string(int code, char *string, int *resultlen)
+static inline int MPI_Error_string(int errorcode, char *string, int *resultlen)
 {
-    return ddtc_mpi_check(ddtc_error_string(code, string, resultlen), "MPI_Error_string");
+    return ddtc_mpi_check(ddtc_error_string(errorcode, string, resultlen), "MPI_Error_string");
 }
 static inline int MPI_Add_error_class(int *errorclass)
 {
@@ -510,40 +528,95 @@ static inline int MPI_Remove_error_string(int errorcode)
 {
     return ddtc_mpi_check(ddtc_error_remove_string(errorcode), "MPI_Remove_error_string");
 }
-
-/* MPI_X_create_errhandler, _set_, _get_ and _call_errhandler. There are no windows and sessions to set one on. No file but
- * MPI_FILE_NULL, whose handler is the one that opened files would start with (MPI 5.0, 14.7). */
-#define DDTC_MPI_ERRHANDLERS(Object, object, kind, exists, code, rule)                                                 \
-    static inline int MPI_##Object##_create_errhandler(MPI_##Object##_errhandler_function *object##_errhandler_fn,     \
-                                                       MPI_Errhandler *errhandler)                                     \
-    {                                                                                                                  \
-        return ddtc_mpi_check(ddtc_errhandler_create(kind, (void (*)(void))object##_errhandler_fn, errhandler),        \
-                              "MPI_" #Object "_create_errhandler");                                                    \
-    }                                                                                                                  \
-    static inline int MPI_##Object##_set_errhandler(MPI_##Object object, MPI_Errhandler errhandler)                    \
-    {                                                                                                                  \
-        (void)object;                                                                                                  \
-        DDTC_MPI_OBJECT(exists, code, "MPI_" #Object "_set_errhandler", #object, rule);                                \
-        return ddtc_mpi_check(ddtc_errhandler_set(kind, errhandler), "MPI_" #Object "_set_errhandler");                \
-    }                                                                                                                  \
-    static inline int MPI_##Object##_get_errhandler(MPI_##Object object, MPI_Errhandler *errhandler)                   \
-    {                                                                                                                  \
-        (void)object;                                                                                                  \
-        DDTC_MPI_OBJECT(exists, code, "MPI_" #Object "_get_errhandler", #object, rule);                                \
-        return ddtc_mpi_check(ddtc_errhandler_get(kind, errhandler), "MPI_" #Object "_get_errhandler");                \
-    }                                                                                                                  \
-    static inline int MPI_##Object##_call_errhandler(MPI_##Object object, int errorcode)                               \
-    {                                                                                                                  \
-        (void)object;                                                                                                  \
-        DDTC_MPI_OBJECT(exists, code, "MPI_" #Object "_call_errhandler", #object, rule);                               \
-        ddtc_mpi_raise(kind, object, errorcode, "MPI_" #Object "_call_errhandler");                                    \
-        return 0;                                                                                                      \
-    }
-DDTC_MPI_ERRHANDLERS(Comm, comm, DDTC_ERRHANDLER_COMM, comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF, MPI_ERR_COMM,
-                     "must be MPI_COMM_WORLD or MPI_COMM_SELF")
-DDTC_MPI_ERRHANDLERS(File, file, DDTC_ERRHANDLER_FILE, file == MPI_FILE_NULL, MPI_ERR_FILE, "must be MPI_FILE_NULL")
-DDTC_MPI_ERRHANDLERS(Session, session, DDTC_ERRHANDLER_SESSION, 0, MPI_ERR_SESSION, "there are no sessions")
-DDTC_MPI_ERRHANDLERS(Win, win, DDTC_ERRHANDLER_WIN, 0, MPI_ERR_WIN, "there are no windows")
+static inline int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn,
+    MPI_Errhandler *errhandler)
+{
+    return ddtc_mpi_check(ddtc_errhandler_create(DDTC_ERRHANDLER_COMM, (void (*)(void))comm_errhandler_fn, errhandler),
+        "MPI_Comm_create_errhandler");
+}
+static inline int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler)
+{
+    DDTC_MPI_COMM(comm, "MPI_Comm_set_errhandler");
+    return ddtc_mpi_check_on(comm, ddtc_errhandler_set(DDTC_ERRHANDLER_COMM, errhandler), "MPI_Comm_set_errhandler");
+}
+static inline int MPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler *errhandler)
+{
+    DDTC_MPI_COMM(comm, "MPI_Comm_get_errhandler");
+    return ddtc_mpi_check_on(comm, ddtc_errhandler_get(DDTC_ERRHANDLER_COMM, errhandler), "MPI_Comm_get_errhandler");
+}
+static inline int MPI_Comm_call_errhandler(MPI_Comm comm, int errorcode)
+{
+    DDTC_MPI_COMM(comm, "MPI_Comm_call_errhandler");
+    ddtc_mpi_raise(DDTC_ERRHANDLER_COMM, comm, errorcode, "MPI_Comm_call_errhandler");
+    return 0;
+}
+/* There are no windows and sessions to set one on. No file but MPI_FILE_NULL, whose handler is the one that opened
+ * files would start with (MPI 5.0, 14.7). */
+static inline int MPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
+    MPI_Errhandler *errhandler)
+{
+    return ddtc_mpi_check(ddtc_errhandler_create(DDTC_ERRHANDLER_FILE, (void (*)(void))file_errhandler_fn, errhandler),
+        "MPI_File_create_errhandler");
+}
+static inline int MPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler)
+{
+    DDTC_MPI_FILE(file, "MPI_File_set_errhandler");
+    return ddtc_mpi_check(ddtc_errhandler_set(DDTC_ERRHANDLER_FILE, errhandler), "MPI_File_set_errhandler");
+}
+static inline int MPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler)
+{
+    DDTC_MPI_FILE(file, "MPI_File_get_errhandler");
+    return ddtc_mpi_check(ddtc_errhandler_get(DDTC_ERRHANDLER_FILE, errhandler), "MPI_File_get_errhandler");
+}
+static inline int MPI_File_call_errhandler(MPI_File fh, int errorcode)
+{
+    DDTC_MPI_FILE(fh, "MPI_File_call_errhandler");
+    ddtc_mpi_raise(DDTC_ERRHANDLER_FILE, fh, errorcode, "MPI_File_call_errhandler");
+    return 0;
+}
+static inline int MPI_Session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn,
+    MPI_Errhandler *errhandler)
+{
+    return ddtc_mpi_check(ddtc_errhandler_create(DDTC_ERRHANDLER_SESSION, (void (*)(void))session_errhandler_fn,
+        errhandler), "MPI_Session_create_errhandler");
+}
+static inline int MPI_Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler)
+{
+    DDTC_MPI_SESSION(session, "MPI_Session_set_errhandler");
+    return ddtc_mpi_check(ddtc_errhandler_set(DDTC_ERRHANDLER_SESSION, errhandler), "MPI_Session_set_errhandler");
+}
+static inline int MPI_Session_get_errhandler(MPI_Session session, MPI_Errhandler *errhandler)
+{
+    DDTC_MPI_SESSION(session, "MPI_Session_get_errhandler");
+    return ddtc_mpi_check(ddtc_errhandler_get(DDTC_ERRHANDLER_SESSION, errhandler), "MPI_Session_get_errhandler");
+}
+static inline int MPI_Session_call_errhandler(MPI_Session session, int errorcode)
+{
+    DDTC_MPI_SESSION(session, "MPI_Session_call_errhandler");
+    ddtc_mpi_raise(DDTC_ERRHANDLER_SESSION, session, errorcode, "MPI_Session_call_errhandler");
+    return 0;
+}
+static inline int MPI_Win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, MPI_Errhandler *errhandler)
+{
+    return ddtc_mpi_check(ddtc_errhandler_create(DDTC_ERRHANDLER_WIN, (void (*)(void))win_errhandler_fn, errhandler),
+        "MPI_Win_create_errhandler");
+}
+static inline int MPI_Win_set_errhandler(MPI_Win win, MPI_Errhandler errhandler)
+{
+    DDTC_MPI_WIN(win, "MPI_Win_set_errhandler");
+    return ddtc_mpi_check(ddtc_errhandler_set(DDTC_ERRHANDLER_WIN, errhandler), "MPI_Win_set_errhandler");
+}
+static inline int MPI_Win_get_errhandler(MPI_Win win, MPI_Errhandler *errhandler)
+{
+    DDTC_MPI_WIN(win, "MPI_Win_get_errhandler");
+    return ddtc_mpi_check(ddtc_errhandler_get(DDTC_ERRHANDLER_WIN, errhandler), "MPI_Win_get_errhandler");
+}
+static inline int MPI_Win_call_errhandler(MPI_Win win, int errorcode)
+{
+    DDTC_MPI_WIN(win, "MPI_Win_call_errhandler");
+    ddtc_mpi_raise(DDTC_ERRHANDLER_WIN, win, errorcode, "MPI_Win_call_errhandler");
+    return 0;
+}
 static inline int MPI_Errhandler_free(MPI_Errhandler *errhandler)
 {
     return ddtc_mpi_check(ddtc_errhandler_free(errhandler), "MPI_Errhandler_free");
@@ -597,11 +670,11 @@ static inline int MPI_Finalized(int *flag)
     *flag = state > 1;
     return 0;
 }
-static inline int MPI_Abort(MPI_Comm comm, int code)
+static inline int MPI_Abort(MPI_Comm comm, int errorcode)
 {
     (void)comm;
     fflush(NULL);
-    exit(code);
+    exit(errorcode);
 }
 static inline int MPI_Comm_rank(MPI_Comm comm, int *rank)
 {
@@ -622,11 +695,12 @@ static inline int MPI_Barrier(MPI_Comm comm)
     DDTC_MPI_COMM(comm, "MPI_Barrier");
     return 0;
 }
-/* MPI's own attributes only (MPI 5.0, 9.1.2 and 9.5): communicators cache none here. MPI_APPNUM and MPI_UNIVERSE_SIZE are not set. */
+/* MPI's own attributes only (MPI 5.0, 9.1.2 and 9.5): communicators cache none here. MPI_APPNUM and MPI_UNIVERSE_SIZE
+ * are not set. */
 static inline int MPI_Comm_get_attr(MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag)
 {
     DDTC_MPI_COMM(comm, "MPI_Comm_get_attr");
-    return ddtc_mpi_check(ddtc_mpi_attribute(comm_keyval, attribute_val, flag), "MPI_Comm_get_attr");
+    return ddtc_mpi_check_on(comm, ddtc_mpi_attribute(comm_keyval, attribute_val, flag), "MPI_Comm_get_attr");
 }
 static inline double MPI_Wtime(void) { return ddtc_mpi_wtime(); }
 static inline double MPI_Wtick(void) { return 1e-9; }
@@ -657,7 +731,10 @@ static inline int MPI_Get_library_version(char *version, int *resultlen)
 
 /* ---- Info: what a program puts in; nothing here takes hints ----------------------------------------------------- */
 
-static inline int MPI_Info_create(MPI_Info *info) { return ddtc_mpi_check(ddtc_info_create(info), "MPI_Info_create"); }
+static inline int MPI_Info_create(MPI_Info *info)
+{
+    return ddtc_mpi_check(ddtc_info_create(info), "MPI_Info_create");
+}
 /* As MPI_INFO_ENV, which is empty: no MPI started this process. */
 static inline int MPI_Info_create_env(int argc, char *argv[], MPI_Info *info)
 {
@@ -685,11 +762,15 @@ static inline int MPI_Info_get_string(MPI_Info info, const char *key, int *bufle
 static inline int MPI_Info_get(MPI_Info info, const char *key, int valuelen, char *value, int *flag)
 {
     int buflen = valuelen < 0 ? -1 : valuelen < MPI_MAX_INFO_VAL ? valuelen + 1 : MPI_MAX_INFO_VAL;
+    DDTC_MPI_NOT_NULL(key, "MPI_Info_get");
+    DDTC_MPI_NOT_NULL(value, "MPI_Info_get");
+    DDTC_MPI_NOT_NULL(flag, "MPI_Info_get");
     return ddtc_mpi_check(ddtc_info_get_string(info, key, &buflen, value, flag), "MPI_Info_get");
 }
 static inline int MPI_Info_get_valuelen(MPI_Info info, const char *key, int *valuelen, int *flag)
 {
     int buflen = 0, found = 0, code;
+    DDTC_MPI_NOT_NULL(key, "MPI_Info_get_valuelen");
     DDTC_MPI_NOT_NULL(valuelen, "MPI_Info_get_valuelen");
     DDTC_MPI_NOT_NULL(flag, "MPI_Info_get_valuelen");
     code = ddtc_mpi_check(ddtc_info_get_string(info, key, &buflen, NULL, &found), "MPI_Info_get_valuelen");
@@ -732,8 +813,8 @@ static inline int MPI_Type_create_hvector(int count, int blocklength, MPI_Aint s
     return ddtc_mpi_check(ddtc_type_create_hvector(count, blocklength, stride, oldtype, newtype),
         "MPI_Type_create_hvector");
 }
-static inline int MPI_Type_create_hvector_c(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype
-    oldtype, MPI_Datatype *newtype)
+static inline int MPI_Type_create_hvector_c(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
+    MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_create_hvector_c(count, blocklength, stride, oldtype, newtype),
         "MPI_Type_create_hvector_c");
@@ -744,20 +825,20 @@ static inline int MPI_Type_indexed(int count, const int array_of_blocklengths[],
     return ddtc_mpi_check(ddtc_type_indexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype),
         "MPI_Type_indexed");
 }
-static inline int MPI_Type_indexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count
-    array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
+static inline int MPI_Type_indexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[],
+    const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_indexed_c(count, array_of_blocklengths, array_of_displacements, oldtype, newtype),
         "MPI_Type_indexed_c");
 }
-static inline int MPI_Type_create_hindexed(int count, const int array_of_blocklengths[], const MPI_Aint
-    array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
+static inline int MPI_Type_create_hindexed(int count, const int array_of_blocklengths[],
+    const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_create_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype,
         newtype), "MPI_Type_create_hindexed");
 }
-static inline int MPI_Type_create_hindexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count
-    array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
+static inline int MPI_Type_create_hindexed_c(MPI_Count count, const MPI_Count array_of_blocklengths[],
+    const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_create_hindexed_c(count, array_of_blocklengths, array_of_displacements, oldtype,
         newtype), "MPI_Type_create_hindexed_c");
@@ -768,68 +849,68 @@ static inline int MPI_Type_create_indexed_block(int count, int blocklength, cons
     return ddtc_mpi_check(ddtc_type_create_indexed_block(count, blocklength, array_of_displacements, oldtype, newtype),
         "MPI_Type_create_indexed_block");
 }
-static inline int MPI_Type_create_indexed_block_c(MPI_Count count, MPI_Count blocklength, const MPI_Count
-    array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
+static inline int MPI_Type_create_indexed_block_c(MPI_Count count, MPI_Count blocklength,
+    const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    return ddtc_mpi_check(ddtc_type_create_indexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype),
-        "MPI_Type_create_indexed_block_c");
+    return ddtc_mpi_check(ddtc_type_create_indexed_block_c(count, blocklength, array_of_displacements, oldtype,
+        newtype), "MPI_Type_create_indexed_block_c");
 }
 static inline int MPI_Type_create_hindexed_block(int count, int blocklength, const MPI_Aint array_of_displacements[],
     MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    return ddtc_mpi_check(ddtc_type_create_hindexed_block(count, blocklength, array_of_displacements, oldtype, newtype),
-        "MPI_Type_create_hindexed_block");
+    return ddtc_mpi_check(ddtc_type_create_hindexed_block(count, blocklength, array_of_displacements, oldtype,
+        newtype), "MPI_Type_create_hindexed_block");
 }
-static inline int MPI_Type_create_hindexed_block_c(MPI_Count count, MPI_Count blocklength, const MPI_Count
-    array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
+static inline int MPI_Type_create_hindexed_block_c(MPI_Count count, MPI_Count blocklength,
+    const MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    return ddtc_mpi_check(ddtc_type_create_hindexed_block_c(count, blocklength, array_of_displacements, oldtype, newtype),
-        "MPI_Type_create_hindexed_block_c");
+    return ddtc_mpi_check(ddtc_type_create_hindexed_block_c(count, blocklength, array_of_displacements, oldtype,
+        newtype), "MPI_Type_create_hindexed_block_c");
 }
-static inline int MPI_Type_create_struct(int count, const int array_of_blocklengths[], const MPI_Aint
-    array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype)
+static inline int MPI_Type_create_struct(int count, const int array_of_blocklengths[],
+    const MPI_Aint array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_create_struct(count, array_of_blocklengths, array_of_displacements, array_of_types,
         newtype), "MPI_Type_create_struct");
 }
-static inline int MPI_Type_create_struct_c(MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count
-    array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype)
+static inline int MPI_Type_create_struct_c(MPI_Count count, const MPI_Count array_of_blocklengths[],
+    const MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype)
 {
-    return ddtc_mpi_check(ddtc_type_create_struct_c(count, array_of_blocklengths, array_of_displacements, array_of_types,
-        newtype), "MPI_Type_create_struct_c");
+    return ddtc_mpi_check(ddtc_type_create_struct_c(count, array_of_blocklengths, array_of_displacements,
+        array_of_types, newtype), "MPI_Type_create_struct_c");
 }
-static inline int MPI_Type_create_subarray(int ndims, const int array_of_sizes[], const int array_of_subsizes[], const
-    int array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
+static inline int MPI_Type_create_subarray(int ndims, const int array_of_sizes[], const int array_of_subsizes[],
+    const int array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_create_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order,
         oldtype, newtype), "MPI_Type_create_subarray");
 }
-static inline int MPI_Type_create_subarray_c(int ndims, const MPI_Count array_of_sizes[], const MPI_Count
-    array_of_subsizes[], const MPI_Count array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
+static inline int MPI_Type_create_subarray_c(int ndims, const MPI_Count array_of_sizes[],
+    const MPI_Count array_of_subsizes[], const MPI_Count array_of_starts[], int order, MPI_Datatype oldtype,
+    MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_create_subarray_c(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order,
         oldtype, newtype), "MPI_Type_create_subarray_c");
 }
-static inline int MPI_Type_create_darray(int size, int rank, int ndims, const int array_of_gsizes[], const int
-    array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype,
-    MPI_Datatype *newtype)
+static inline int MPI_Type_create_darray(int size, int rank, int ndims, const int array_of_gsizes[],
+    const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order,
+    MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    return ddtc_mpi_check(ddtc_type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs,
-        array_of_psizes, order, oldtype, newtype), "MPI_Type_create_darray");
+    return ddtc_mpi_check(ddtc_type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs,
+        array_of_dargs, array_of_psizes, order, oldtype, newtype), "MPI_Type_create_darray");
 }
-static inline int MPI_Type_create_darray_c(int size, int rank, int ndims, const MPI_Count array_of_gsizes[], const int
-    array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order, MPI_Datatype oldtype,
-    MPI_Datatype *newtype)
+static inline int MPI_Type_create_darray_c(int size, int rank, int ndims, const MPI_Count array_of_gsizes[],
+    const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order,
+    MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
-    return ddtc_mpi_check(ddtc_type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs,
-        array_of_psizes, order, oldtype, newtype), "MPI_Type_create_darray_c");
+    return ddtc_mpi_check(ddtc_type_create_darray_c(size, rank, ndims, array_of_gsizes, array_of_distribs,
+        array_of_dargs, array_of_psizes, order, oldtype, newtype), "MPI_Type_create_darray_c");
 }
 static inline int MPI_Type_create_resized(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_create_resized(oldtype, lb, extent, newtype), "MPI_Type_create_resized");
 }
-static inline int MPI_Type_create_resized_c(MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype
-    *newtype)
+static inline int MPI_Type_create_resized_c(MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype *newtype)
 {
     return ddtc_mpi_check(ddtc_type_create_resized_c(oldtype, lb, extent, newtype), "MPI_Type_create_resized_c");
 }
@@ -909,8 +990,8 @@ static inline int MPI_Type_get_name(MPI_Datatype datatype, char *type_name, int 
 {
     return ddtc_mpi_check(ddtc_type_get_name(datatype, type_name, resultlen), "MPI_Type_get_name");
 }
-static inline int MPI_Type_get_envelope(MPI_Datatype datatype, int *num_integers, int *num_addresses, int
-    *num_datatypes, int *combiner)
+static inline int MPI_Type_get_envelope(MPI_Datatype datatype, int *num_integers, int *num_addresses,
+    int *num_datatypes, int *combiner)
 {
     return ddtc_mpi_check(ddtc_type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner),
         "MPI_Type_get_envelope");
@@ -918,24 +999,25 @@ static inline int MPI_Type_get_envelope(MPI_Datatype datatype, int *num_integers
 static inline int MPI_Type_get_envelope_c(MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count *num_addresses,
     MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner)
 {
-    return ddtc_mpi_check(ddtc_type_get_envelope_c(datatype, num_integers, num_addresses, num_large_counts, num_datatypes,
-        combiner), "MPI_Type_get_envelope_c");
+    return ddtc_mpi_check(ddtc_type_get_envelope_c(datatype, num_integers, num_addresses, num_large_counts,
+        num_datatypes, combiner), "MPI_Type_get_envelope_c");
 }
 static inline int MPI_Type_get_contents(MPI_Datatype datatype, int max_integers, int max_addresses, int max_datatypes,
     int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Datatype array_of_datatypes[])
 {
-    return ddtc_mpi_check(ddtc_type_get_contents(datatype, max_integers, max_addresses, max_datatypes, array_of_integers,
-        array_of_addresses, array_of_datatypes), "MPI_Type_get_contents");
+    return ddtc_mpi_check(ddtc_type_get_contents(datatype, max_integers, max_addresses, max_datatypes,
+        array_of_integers, array_of_addresses, array_of_datatypes), "MPI_Type_get_contents");
 }
 static inline int MPI_Type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
     MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[],
     MPI_Count array_of_large_counts[], MPI_Datatype array_of_datatypes[])
 {
-    return ddtc_mpi_check(ddtc_type_get_contents_c(datatype, max_integers, max_addresses, max_large_counts, max_datatypes,
-        array_of_integers, array_of_addresses, array_of_large_counts, array_of_datatypes), "MPI_Type_get_contents_c");
+    return ddtc_mpi_check(ddtc_type_get_contents_c(datatype, max_integers, max_addresses, max_large_counts,
+        max_datatypes, array_of_integers, array_of_addresses, array_of_large_counts, array_of_datatypes),
+        "MPI_Type_get_contents_c");
 }
-static inline int MPI_Type_create_keyval(MPI_Type_copy_attr_function *type_copy_attr_fn, MPI_Type_delete_attr_function
-    *type_delete_attr_fn, int *type_keyval, void *extra_state)
+static inline int MPI_Type_create_keyval(MPI_Type_copy_attr_function *type_copy_attr_fn,
+    MPI_Type_delete_attr_function *type_delete_attr_fn, int *type_keyval, void *extra_state)
 {
     return ddtc_mpi_check(ddtc_type_create_keyval(type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state),
         "MPI_Type_create_keyval");
@@ -969,7 +1051,7 @@ static inline MPI_Datatype MPI_Type_f2c(MPI_Fint integer)
     return datatype;
 }
 static inline int MPI_Type_toint(MPI_Datatype datatype) { return MPI_Type_c2f(datatype); }
-static inline MPI_Datatype MPI_Type_fromint(int integer) { return MPI_Type_f2c(integer); }
+static inline MPI_Datatype MPI_Type_fromint(int datatype) { return MPI_Type_f2c(datatype); }
 
 /* ---- The window accessors of 1996 ------------------------------------------------------------------------------- */
 
@@ -977,11 +1059,11 @@ static inline int MPI_Type_envelope(MPI_Datatype datatype, int *count, int *comb
 {
     return ddtc_mpi_check(ddtc_type_envelope(datatype, count, combiner), "MPI_Type_envelope");
 }
-static inline int MPI_Type_contents(MPI_Datatype datatype, int start, int count, int *array_blocklens, MPI_Aint
-    *stride, MPI_Aint *array_disps, MPI_Datatype *array_types)
+static inline int MPI_Type_contents(MPI_Datatype datatype, int start, int count, int *array_blocklens,
+    MPI_Aint *stride, MPI_Aint *array_disps, MPI_Datatype *array_types)
 {
-    return ddtc_mpi_check(ddtc_type_contents(datatype, start, count, array_blocklens, stride, array_disps, array_types),
-        "MPI_Type_contents");
+    return ddtc_mpi_check(ddtc_type_contents(datatype, start, count, array_blocklens, stride, array_disps,
+        array_types), "MPI_Type_contents");
 }
 
 /* ---- Addresses, pack, status ------------------------------------------------------------------------------------ */
@@ -991,15 +1073,15 @@ static inline int MPI_Get_address(const void *location, MPI_Aint *address)
     return ddtc_mpi_check(ddtc_get_address(location, address), "MPI_Get_address");
 }
 static inline MPI_Aint MPI_Aint_add(MPI_Aint base, MPI_Aint disp) { return ddtc_aint_add(base, disp); }
-static inline MPI_Aint MPI_Aint_diff(MPI_Aint a, MPI_Aint b) { return ddtc_aint_diff(a, b); }
-static inline int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize, int
-    *position, MPI_Comm comm)
+static inline MPI_Aint MPI_Aint_diff(MPI_Aint addr1, MPI_Aint addr2) { return ddtc_aint_diff(addr1, addr2); }
+static inline int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize,
+    int *position, MPI_Comm comm)
 {
     DDTC_MPI_COMM(comm, "MPI_Pack");
     return ddtc_mpi_check_on(comm, ddtc_pack(inbuf, incount, datatype, outbuf, outsize, position), "MPI_Pack");
 }
-static inline int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount, MPI_Datatype
-    datatype, MPI_Comm comm)
+static inline int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount,
+    MPI_Datatype datatype, MPI_Comm comm)
 {
     DDTC_MPI_COMM(comm, "MPI_Unpack");
     return ddtc_mpi_check_on(comm, ddtc_unpack(inbuf, insize, position, outbuf, outcount, datatype), "MPI_Unpack");
@@ -1009,14 +1091,14 @@ static inline int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm com
     DDTC_MPI_COMM(comm, "MPI_Pack_size");
     return ddtc_mpi_check_on(comm, ddtc_pack_size(incount, datatype, size), "MPI_Pack_size");
 }
-static inline int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count
-    outsize, MPI_Count *position, MPI_Comm comm)
+static inline int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf,
+    MPI_Count outsize, MPI_Count *position, MPI_Comm comm)
 {
     DDTC_MPI_COMM(comm, "MPI_Pack_c");
     return ddtc_mpi_check_on(comm, ddtc_pack_c(inbuf, incount, datatype, outbuf, outsize, position), "MPI_Pack_c");
 }
-static inline int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count
-    outcount, MPI_Datatype datatype, MPI_Comm comm)
+static inline int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf,
+    MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm)
 {
     DDTC_MPI_COMM(comm, "MPI_Unpack_c");
     return ddtc_mpi_check_on(comm, ddtc_unpack_c(inbuf, insize, position, outbuf, outcount, datatype), "MPI_Unpack_c");
@@ -1031,7 +1113,8 @@ static inline int MPI_Reduce_local(const void *inbuf, void *inoutbuf, int count,
 {
     return ddtc_mpi_check(ddtc_reduce_local(inbuf, inoutbuf, count, datatype, op), "MPI_Reduce_local");
 }
-static inline int MPI_Reduce_local_c(const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op)
+static inline int MPI_Reduce_local_c(const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype datatype,
+    MPI_Op op)
 {
     return ddtc_mpi_check(ddtc_reduce_local_c(inbuf, inoutbuf, count, datatype, op), "MPI_Reduce_local_c");
 }
@@ -1041,8 +1124,8 @@ static inline int MPI_Pack_external(const char datarep[], const void *inbuf, int
     return ddtc_mpi_check(ddtc_pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position),
         "MPI_Pack_external");
 }
-static inline int MPI_Pack_external_c(const char datarep[], const void *inbuf, MPI_Count incount, MPI_Datatype datatype,
-    void *outbuf, MPI_Count outsize, MPI_Count *position)
+static inline int MPI_Pack_external_c(const char datarep[], const void *inbuf, MPI_Count incount,
+    MPI_Datatype datatype, void *outbuf, MPI_Count outsize, MPI_Count *position)
 {
     return ddtc_mpi_check(ddtc_pack_external_c(datarep, inbuf, incount, datatype, outbuf, outsize, position),
         "MPI_Pack_external_c");
@@ -1063,68 +1146,107 @@ static inline int MPI_Pack_external_size(const char datarep[], int incount, MPI_
 {
     return ddtc_mpi_check(ddtc_pack_external_size(datarep, incount, datatype, size), "MPI_Pack_external_size");
 }
-static inline int MPI_Pack_external_size_c(const char datarep[], MPI_Count incount, MPI_Datatype datatype, MPI_Count *size)
+static inline int MPI_Pack_external_size_c(const char datarep[], MPI_Count incount, MPI_Datatype datatype,
+    MPI_Count *size)
 {
     return ddtc_mpi_check(ddtc_pack_external_size_c(datarep, incount, datatype, size), "MPI_Pack_external_size_c");
 }
+
 static inline MPI_Count ddtc_mpi_bytes(const MPI_Status *status)
 {
     return (MPI_Count)((uint64_t)(uint32_t)status->MPI_internal[1] << 32 | (uint32_t)status->MPI_internal[0]);
 }
 /* The bytes of `count` basic elements: MPI_Get_elements with the type returns count, MPI_Get_count the whole instances, if it is
  * some. */
-static inline int ddtc_mpi_set_elements(MPI_Status *status, MPI_Datatype datatype, MPI_Count count, const char *call)
+static inline int ddtc_mpi_set_elements(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
 {
     MPI_Count bytes = 0;
-    int code;
-    DDTC_MPI_NOT_NULL(status, call);
-    code = ddtc_mpi_check(ddtc_elements_size(datatype, count, &bytes), call);
+    int code = ddtc_elements_size(datatype, count, &bytes);
     if (code) return code;
     status->MPI_internal[0] = (int)(uint32_t)(uint64_t)bytes;
     status->MPI_internal[1] = (int)(uint32_t)((uint64_t)bytes >> 32);
     return 0;
 }
+
 static inline int MPI_Status_set_elements(MPI_Status *status, MPI_Datatype datatype, int count)
 {
-    return ddtc_mpi_set_elements(status, datatype, count, "MPI_Status_set_elements");
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_set_elements");
+    return ddtc_mpi_check(ddtc_mpi_set_elements(status, datatype, count), "MPI_Status_set_elements");
 }
 static inline int MPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
 {
-    return ddtc_mpi_set_elements(status, datatype, count, "MPI_Status_set_elements_c");
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_set_elements_c");
+    return ddtc_mpi_check(ddtc_mpi_set_elements(status, datatype, count), "MPI_Status_set_elements_c");
 }
 static inline int MPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
 {
-    return ddtc_mpi_set_elements(status, datatype, count, "MPI_Status_set_elements_x");
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_set_elements_x");
+    return ddtc_mpi_check(ddtc_mpi_set_elements(status, datatype, count), "MPI_Status_set_elements_x");
 }
-#define DDTC_MPI_RECEIVED(Name, function, number)                                                                      \
-    static inline int MPI_##Name(const MPI_Status *status, MPI_Datatype datatype, number *count)                       \
-    {                                                                                                                  \
-        DDTC_MPI_NOT_NULL(status, "MPI_" #Name);                                                                       \
-        return ddtc_mpi_check(function(datatype, ddtc_mpi_bytes(status), count), "MPI_" #Name);                        \
-    }
-DDTC_MPI_RECEIVED(Get_elements, ddtc_get_elements, int)
-DDTC_MPI_RECEIVED(Get_elements_c, ddtc_get_elements_c, MPI_Count)
-DDTC_MPI_RECEIVED(Get_elements_x, ddtc_get_elements_x, MPI_Count)
-DDTC_MPI_RECEIVED(Get_count, ddtc_get_count, int)
-DDTC_MPI_RECEIVED(Get_count_c, ddtc_get_count_c, MPI_Count)
-/* MPI_Status_get_x and _set_x. */
-#define DDTC_MPI_STATUS_FIELD(name, field)                                                                             \
-    static inline int MPI_Status_get_##name(const MPI_Status *status, int *name)                                       \
-    {                                                                                                                  \
-        DDTC_MPI_NOT_NULL(status, "MPI_Status_get_" #name);                                                            \
-        DDTC_MPI_NOT_NULL(name, "MPI_Status_get_" #name);                                                              \
-        *name = status->field;                                                                                         \
-        return 0;                                                                                                      \
-    }                                                                                                                  \
-    static inline int MPI_Status_set_##name(MPI_Status *status, int name)                                              \
-    {                                                                                                                  \
-        DDTC_MPI_NOT_NULL(status, "MPI_Status_set_" #name);                                                            \
-        status->field = name;                                                                                          \
-        return 0;                                                                                                      \
-    }
-DDTC_MPI_STATUS_FIELD(source, MPI_SOURCE)
-DDTC_MPI_STATUS_FIELD(tag, MPI_TAG)
-DDTC_MPI_STATUS_FIELD(error, MPI_ERROR)
+static inline int MPI_Get_elements(const MPI_Status *status, MPI_Datatype datatype, int *count)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Get_elements");
+    return ddtc_mpi_check(ddtc_get_elements(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_elements");
+}
+static inline int MPI_Get_elements_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Get_elements_c");
+    return ddtc_mpi_check(ddtc_get_elements_c(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_elements_c");
+}
+static inline int MPI_Get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Get_elements_x");
+    return ddtc_mpi_check(ddtc_get_elements_x(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_elements_x");
+}
+static inline int MPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Get_count");
+    return ddtc_mpi_check(ddtc_get_count(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_count");
+}
+static inline int MPI_Get_count_c(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Get_count_c");
+    return ddtc_mpi_check(ddtc_get_count_c(datatype, ddtc_mpi_bytes(status), count), "MPI_Get_count_c");
+}
+static inline int MPI_Status_get_source(const MPI_Status *status, int *source)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_get_source");
+    DDTC_MPI_NOT_NULL(source, "MPI_Status_get_source");
+    *source = status->MPI_SOURCE;
+    return 0;
+}
+static inline int MPI_Status_set_source(MPI_Status *status, int source)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_set_source");
+    status->MPI_SOURCE = source;
+    return 0;
+}
+static inline int MPI_Status_get_tag(const MPI_Status *status, int *tag)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_get_tag");
+    DDTC_MPI_NOT_NULL(tag, "MPI_Status_get_tag");
+    *tag = status->MPI_TAG;
+    return 0;
+}
+static inline int MPI_Status_set_tag(MPI_Status *status, int tag)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_set_tag");
+    status->MPI_TAG = tag;
+    return 0;
+}
+static inline int MPI_Status_get_error(const MPI_Status *status, int *error)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_get_error");
+    DDTC_MPI_NOT_NULL(error, "MPI_Status_get_error");
+    *error = status->MPI_ERROR;
+    return 0;
+}
+static inline int MPI_Status_set_error(MPI_Status *status, int error)
+{
+    DDTC_MPI_NOT_NULL(status, "MPI_Status_set_error");
+    status->MPI_ERROR = error;
+    return 0;
+}
 static inline int MPI_Status_set_cancelled(MPI_Status *status, int flag)
 {
     DDTC_MPI_NOT_NULL(status, "MPI_Status_set_cancelled");
@@ -1139,24 +1261,48 @@ static inline int MPI_Test_cancelled(const MPI_Status *status, int *flag)
     return 0;
 }
 
-/* ---- Fortran's handles and statuses (MPI 5.0, 19.3) -------------------------------------------------------------- */
+/* ---- Fortran's handles and statuses (MPI 5.0, 19.3) ------------------------------------------------------------- */
 
-/* MPI_X_c2f, _f2c, _toint and _fromint; of datatypes they stand above. */
-#define DDTC_MPI_HANDLES(Object)                                                                                       \
-    static inline MPI_Fint MPI_##Object##_c2f(MPI_##Object handle) { return (MPI_Fint)(intptr_t)handle; }              \
-    static inline MPI_##Object MPI_##Object##_f2c(MPI_Fint integer) { return (MPI_##Object)(intptr_t)integer; }        \
-    static inline int MPI_##Object##_toint(MPI_##Object handle) { return (int)(intptr_t)handle; }                      \
-    static inline MPI_##Object MPI_##Object##_fromint(int integer) { return (MPI_##Object)(intptr_t)integer; }
-DDTC_MPI_HANDLES(Comm)
-DDTC_MPI_HANDLES(Errhandler)
-DDTC_MPI_HANDLES(File)
-DDTC_MPI_HANDLES(Group)
-DDTC_MPI_HANDLES(Info)
-DDTC_MPI_HANDLES(Message)
-DDTC_MPI_HANDLES(Op)
-DDTC_MPI_HANDLES(Request)
-DDTC_MPI_HANDLES(Session)
-DDTC_MPI_HANDLES(Win)
+static inline MPI_Fint MPI_Comm_c2f(MPI_Comm handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Comm MPI_Comm_f2c(MPI_Fint integer) { return (MPI_Comm)(intptr_t)integer; }
+static inline int MPI_Comm_toint(MPI_Comm comm) { return (int)(intptr_t)comm; }
+static inline MPI_Comm MPI_Comm_fromint(int comm) { return (MPI_Comm)(intptr_t)comm; }
+static inline MPI_Fint MPI_Errhandler_c2f(MPI_Errhandler handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Errhandler MPI_Errhandler_f2c(MPI_Fint integer) { return (MPI_Errhandler)(intptr_t)integer; }
+static inline int MPI_Errhandler_toint(MPI_Errhandler errhandler) { return (int)(intptr_t)errhandler; }
+static inline MPI_Errhandler MPI_Errhandler_fromint(int errhandler) { return (MPI_Errhandler)(intptr_t)errhandler; }
+static inline MPI_Fint MPI_File_c2f(MPI_File handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_File MPI_File_f2c(MPI_Fint integer) { return (MPI_File)(intptr_t)integer; }
+static inline int MPI_File_toint(MPI_File file) { return (int)(intptr_t)file; }
+static inline MPI_File MPI_File_fromint(int file) { return (MPI_File)(intptr_t)file; }
+static inline MPI_Fint MPI_Group_c2f(MPI_Group handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Group MPI_Group_f2c(MPI_Fint integer) { return (MPI_Group)(intptr_t)integer; }
+static inline int MPI_Group_toint(MPI_Group group) { return (int)(intptr_t)group; }
+static inline MPI_Group MPI_Group_fromint(int group) { return (MPI_Group)(intptr_t)group; }
+static inline MPI_Fint MPI_Info_c2f(MPI_Info handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Info MPI_Info_f2c(MPI_Fint integer) { return (MPI_Info)(intptr_t)integer; }
+static inline int MPI_Info_toint(MPI_Info info) { return (int)(intptr_t)info; }
+static inline MPI_Info MPI_Info_fromint(int info) { return (MPI_Info)(intptr_t)info; }
+static inline MPI_Fint MPI_Message_c2f(MPI_Message handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Message MPI_Message_f2c(MPI_Fint integer) { return (MPI_Message)(intptr_t)integer; }
+static inline int MPI_Message_toint(MPI_Message message) { return (int)(intptr_t)message; }
+static inline MPI_Message MPI_Message_fromint(int message) { return (MPI_Message)(intptr_t)message; }
+static inline MPI_Fint MPI_Op_c2f(MPI_Op handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Op MPI_Op_f2c(MPI_Fint integer) { return (MPI_Op)(intptr_t)integer; }
+static inline int MPI_Op_toint(MPI_Op op) { return (int)(intptr_t)op; }
+static inline MPI_Op MPI_Op_fromint(int op) { return (MPI_Op)(intptr_t)op; }
+static inline MPI_Fint MPI_Request_c2f(MPI_Request handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Request MPI_Request_f2c(MPI_Fint integer) { return (MPI_Request)(intptr_t)integer; }
+static inline int MPI_Request_toint(MPI_Request request) { return (int)(intptr_t)request; }
+static inline MPI_Request MPI_Request_fromint(int request) { return (MPI_Request)(intptr_t)request; }
+static inline MPI_Fint MPI_Session_c2f(MPI_Session handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Session MPI_Session_f2c(MPI_Fint integer) { return (MPI_Session)(intptr_t)integer; }
+static inline int MPI_Session_toint(MPI_Session session) { return (int)(intptr_t)session; }
+static inline MPI_Session MPI_Session_fromint(int session) { return (MPI_Session)(intptr_t)session; }
+static inline MPI_Fint MPI_Win_c2f(MPI_Win handle) { return (MPI_Fint)(intptr_t)handle; }
+static inline MPI_Win MPI_Win_f2c(MPI_Fint integer) { return (MPI_Win)(intptr_t)integer; }
+static inline int MPI_Win_toint(MPI_Win win) { return (int)(intptr_t)win; }
+static inline MPI_Win MPI_Win_fromint(int win) { return (MPI_Win)(intptr_t)win; }
 static inline int MPI_Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status)
 {
     DDTC_MPI_NOT_NULL(c_status, "MPI_Status_c2f");
@@ -1192,28 +1338,30 @@ static inline int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler)
     return MPI_Comm_get_errhandler(comm, errhandler);
 }
 static inline int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
-                                   MPI_Datatype *newtype)
+    MPI_Datatype *newtype)
 {
     return MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype);
 }
 static inline int MPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
-                                    MPI_Datatype oldtype, MPI_Datatype *newtype)
+    MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
     return MPI_Type_create_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype);
 }
 static inline int MPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
-                                  MPI_Datatype array_of_types[], MPI_Datatype *newtype)
+    MPI_Datatype array_of_types[], MPI_Datatype *newtype)
 {
     return MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype);
 }
 static inline int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent)
 {
     MPI_Aint lb;
+    DDTC_MPI_NOT_NULL(extent, "MPI_Type_extent");
     return MPI_Type_get_extent(datatype, &lb, extent);
 }
 static inline int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
 {
     MPI_Aint extent;
+    DDTC_MPI_NOT_NULL(displacement, "MPI_Type_lb");
     return MPI_Type_get_extent(datatype, displacement, &extent);
 }
 static inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
@@ -1228,10 +1376,7 @@ static inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 
 /* ---- Tool interface --------------------------------------------------------------------------------------------- */
 
-static inline int MPI_T_category_changed(int *update_number)
-{
-    return ddtc_t_category_changed(update_number);
-}
+static inline int MPI_T_category_changed(int *update_number) { return ddtc_t_category_changed(update_number); }
 static inline int MPI_T_category_get_categories(int cat_index, int len, int indices[])
 {
     return ddtc_t_category_get_categories(cat_index, len, indices);
@@ -1248,15 +1393,12 @@ static inline int MPI_T_category_get_index(const char *name, int *cat_index)
 {
     return ddtc_t_category_get_index(name, cat_index);
 }
-static inline int MPI_T_category_get_info(int cat_index, char *name, int *name_len, char *desc, int *desc_len, int
-    *num_cvars, int *num_pvars, int *num_categories)
+static inline int MPI_T_category_get_info(int cat_index, char *name, int *name_len, char *desc, int *desc_len,
+    int *num_cvars, int *num_pvars, int *num_categories)
 {
     return ddtc_t_category_get_info(cat_index, name, name_len, desc, desc_len, num_cvars, num_pvars, num_categories);
 }
-static inline int MPI_T_category_get_num(int *num_cat)
-{
-    return ddtc_t_category_get_num(num_cat);
-}
+static inline int MPI_T_category_get_num(int *num_cat) { return ddtc_t_category_get_num(num_cat); }
 static inline int MPI_T_category_get_num_events(int cat_index, int *num_events)
 {
     return ddtc_t_category_get_num_events(cat_index, num_events);
@@ -1269,27 +1411,18 @@ static inline int MPI_T_cvar_get_index(const char *name, int *cvar_index)
 {
     return ddtc_t_cvar_get_index(name, cvar_index);
 }
-static inline int MPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity, MPI_Datatype
-    *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *scope)
+static inline int MPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity,
+    MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *scope)
 {
     return ddtc_t_cvar_get_info(cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope);
 }
-static inline int MPI_T_cvar_get_num(int *num_cvar)
-{
-    return ddtc_t_cvar_get_num(num_cvar);
-}
+static inline int MPI_T_cvar_get_num(int *num_cvar) { return ddtc_t_cvar_get_num(num_cvar); }
 static inline int MPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_handle *handle, int *count)
 {
     return ddtc_t_cvar_handle_alloc(cvar_index, obj_handle, handle, count);
 }
-static inline int MPI_T_cvar_handle_free(MPI_T_cvar_handle *handle)
-{
-    return ddtc_t_cvar_handle_free(handle);
-}
-static inline int MPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf)
-{
-    return ddtc_t_cvar_read(handle, buf);
-}
+static inline int MPI_T_cvar_handle_free(MPI_T_cvar_handle *handle) { return ddtc_t_cvar_handle_free(handle); }
+static inline int MPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf) { return ddtc_t_cvar_read(handle, buf); }
 static inline int MPI_T_cvar_write(MPI_T_cvar_handle handle, const void *buf)
 {
     return ddtc_t_cvar_write(handle, buf);
@@ -1302,11 +1435,13 @@ static inline int MPI_T_enum_get_item(MPI_T_enum enumtype, int indx, int *value,
 {
     return ddtc_t_enum_get_item(enumtype, indx, value, name, name_len);
 }
-static inline int MPI_T_event_callback_get_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info *info_used)
+static inline int MPI_T_event_callback_get_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety,
+    MPI_Info *info_used)
 {
     return ddtc_t_event_callback_get_info(event_registration, (int)cb_safety, info_used);
 }
-static inline int MPI_T_event_callback_set_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info info)
+static inline int MPI_T_event_callback_set_info(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety,
+    MPI_Info info)
 {
     return ddtc_t_event_callback_set_info(event_registration, (int)cb_safety, info);
 }
@@ -1318,17 +1453,14 @@ static inline int MPI_T_event_get_index(const char *name, int *event_index)
 {
     return ddtc_t_event_get_index(name, event_index);
 }
-static inline int MPI_T_event_get_info(int event_index, char *name, int *name_len, int *verbosity, MPI_Datatype
-    array_of_datatypes[], MPI_Aint array_of_displacements[], int *num_elements, MPI_T_enum *enumtype, MPI_Info *info,
-    char *desc, int *desc_len, int *bind)
+static inline int MPI_T_event_get_info(int event_index, char *name, int *name_len, int *verbosity,
+    MPI_Datatype array_of_datatypes[], MPI_Aint array_of_displacements[], int *num_elements, MPI_T_enum *enumtype,
+    MPI_Info *info, char *desc, int *desc_len, int *bind)
 {
     return ddtc_t_event_get_info(event_index, name, name_len, verbosity, array_of_datatypes, array_of_displacements,
         num_elements, enumtype, info, desc, desc_len, bind);
 }
-static inline int MPI_T_event_get_num(int *num_events)
-{
-    return ddtc_t_event_get_num(num_events);
-}
+static inline int MPI_T_event_get_num(int *num_events) { return ddtc_t_event_get_num(num_events); }
 static inline int MPI_T_event_get_source(MPI_T_event_instance event_instance, int *source_index)
 {
     return ddtc_t_event_get_source(event_instance, source_index);
@@ -1337,12 +1469,13 @@ static inline int MPI_T_event_get_timestamp(MPI_T_event_instance event_instance,
 {
     return ddtc_t_event_get_timestamp(event_instance, event_timestamp);
 }
-static inline int MPI_T_event_handle_alloc(int event_index, void *obj_handle, MPI_Info info, MPI_T_event_registration
-    *event_registration)
+static inline int MPI_T_event_handle_alloc(int event_index, void *obj_handle, MPI_Info info,
+    MPI_T_event_registration *event_registration)
 {
     return ddtc_t_event_handle_alloc(event_index, obj_handle, info, event_registration);
 }
-static inline int MPI_T_event_handle_free(MPI_T_event_registration event_registration, void *user_data, MPI_T_event_free_cb_function *free_cb_function)
+static inline int MPI_T_event_handle_free(MPI_T_event_registration event_registration, void *user_data,
+    MPI_T_event_free_cb_function free_cb_function)
 {
     return ddtc_t_event_handle_free(event_registration, user_data, (void (*)(void))free_cb_function);
 }
@@ -1358,37 +1491,31 @@ static inline int MPI_T_event_read(MPI_T_event_instance event_instance, int elem
 {
     return ddtc_t_event_read(event_instance, element_index, buffer);
 }
-static inline int MPI_T_event_register_callback(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety, MPI_Info info, void *user_data, MPI_T_event_cb_function *event_cb_function)
+static inline int MPI_T_event_register_callback(MPI_T_event_registration event_registration, MPI_T_cb_safety cb_safety,
+    MPI_Info info, void *user_data, MPI_T_event_cb_function event_cb_function)
 {
-    return ddtc_t_event_register_callback(event_registration, (int)cb_safety, info, user_data, (void (*)(void))event_cb_function);
+    return ddtc_t_event_register_callback(event_registration, (int)cb_safety, info, user_data,
+        (void (*)(void))event_cb_function);
 }
-static inline int MPI_T_event_set_dropped_handler(MPI_T_event_registration event_registration, MPI_T_event_dropped_cb_function *dropped_cb_function)
+static inline int MPI_T_event_set_dropped_handler(MPI_T_event_registration event_registration,
+    MPI_T_event_dropped_cb_function dropped_cb_function)
 {
     return ddtc_t_event_set_dropped_handler(event_registration, (void (*)(void))dropped_cb_function);
 }
-static inline int MPI_T_finalize(void)
-{
-    return ddtc_t_finalize();
-}
-static inline int MPI_T_init_thread(int required, int *provided)
-{
-    return ddtc_t_init_thread(required, provided);
-}
+static inline int MPI_T_finalize(void) { return ddtc_t_finalize(); }
+static inline int MPI_T_init_thread(int required, int *provided) { return ddtc_t_init_thread(required, provided); }
 static inline int MPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
 {
     return ddtc_t_pvar_get_index(name, var_class, pvar_index);
 }
 static inline int MPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class,
-    MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *readonly, int
-    *continuous, int *atomic)
+    MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int *readonly, int *continuous,
+    int *atomic)
 {
     return ddtc_t_pvar_get_info(pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len,
         bind, readonly, continuous, atomic);
 }
-static inline int MPI_T_pvar_get_num(int *num_pvar)
-{
-    return ddtc_t_pvar_get_num(num_pvar);
-}
+static inline int MPI_T_pvar_get_num(int *num_pvar) { return ddtc_t_pvar_get_num(num_pvar); }
 static inline int MPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *obj_handle,
     MPI_T_pvar_handle *handle, int *count)
 {
@@ -1414,10 +1541,7 @@ static inline int MPI_T_pvar_session_create(MPI_T_pvar_session *session)
 {
     return ddtc_t_pvar_session_create(session);
 }
-static inline int MPI_T_pvar_session_free(MPI_T_pvar_session *session)
-{
-    return ddtc_t_pvar_session_free(session);
-}
+static inline int MPI_T_pvar_session_free(MPI_T_pvar_session *session) { return ddtc_t_pvar_session_free(session); }
 static inline int MPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
     return ddtc_t_pvar_start(session, handle);
@@ -1431,16 +1555,12 @@ static inline int MPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle
     return ddtc_t_pvar_write(session, handle, buf);
 }
 static inline int MPI_T_source_get_info(int source_index, char *name, int *name_len, char *desc, int *desc_len,
-                                        MPI_T_source_order *ordering, MPI_Count *ticks_per_second,
-                                        MPI_Count *max_ticks, MPI_Info *info)
+    MPI_T_source_order *ordering, MPI_Count *ticks_per_second, MPI_Count *max_ticks, MPI_Info *info)
 {
     return ddtc_t_source_get_info(source_index, name, name_len, desc, desc_len, (int *)ordering, ticks_per_second,
-                                  max_ticks, info);
+        max_ticks, info);
 }
-static inline int MPI_T_source_get_num(int *num_sources)
-{
-    return ddtc_t_source_get_num(num_sources);
-}
+static inline int MPI_T_source_get_num(int *num_sources) { return ddtc_t_source_get_num(num_sources); }
 static inline int MPI_T_source_get_timestamp(int source_index, MPI_Count *timestamp)
 {
     return ddtc_t_source_get_timestamp(source_index, timestamp);

@@ -132,8 +132,9 @@ static void handlers(void)
 {
     MPI_Errhandler mine, files, other, gone;
     MPI_Datatype t;
+    void *value;
     char out[8];
-    int position = 0;
+    int position = 0, flag;
     OK(MPI_Comm_create_errhandler(handler, &mine));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, mine));
     OK(MPI_Comm_get_errhandler(MPI_COMM_SELF, &other));
@@ -152,20 +153,22 @@ static void handlers(void)
     TRUE(handled == 4 && handled_code == MPI_ERR_TOPOLOGY && handled_comm == MPI_COMM_WORLD);
     EQ(MPI_Comm_rank(MPI_COMM_WORLD, NULL), MPI_ERR_ARG);
     EQ(handled, 5);
+    EQ(MPI_Comm_get_attr(MPI_COMM_WORLD, 7, &value, &flag), MPI_ERR_KEYVAL);
+    TRUE(handled == 6 && handled_comm == MPI_COMM_WORLD);
 
     /* Freed while in force: it goes on, and a new reference to it can be had. */
     gone = mine;
     OK(MPI_Errhandler_free(&mine));
     EQ(mine, MPI_ERRHANDLER_NULL);
     EQ(MPI_Type_contiguous(-1, MPI_INT, &t), MPI_ERR_COUNT);
-    EQ(handled, 6);
+    EQ(handled, 7);
     OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &mine));
     EQ(mine, gone);
     OK(MPI_Errhandler_free(&mine));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     FAILS(MPI_ERR_ERRHANDLER, "was freed", MPI_Errhandler_free(&gone));
     FAILS(MPI_ERR_ERRHANDLER, "was freed", MPI_Comm_set_errhandler(MPI_COMM_WORLD, gone));
-    EQ(handled, 6);
+    EQ(handled, 7);
     /* Predefined ones are never freed. */
     other = MPI_ERRORS_RETURN;
     OK(MPI_Errhandler_free(&other));
@@ -179,7 +182,7 @@ static void handlers(void)
     FAILS(MPI_ERR_ERRHANDLER, "for such objects", MPI_Comm_set_errhandler(MPI_COMM_WORLD, files));
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, files));
     OK(MPI_File_call_errhandler(MPI_FILE_NULL, MPI_ERR_IO));
-    EQ(handled, 7);
+    EQ(handled, 8);
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
     EQ(MPI_Errhandler_f2c(MPI_Errhandler_c2f(files)), files);
     OK(MPI_Errhandler_free(&files));
@@ -194,7 +197,7 @@ static void handlers(void)
     OK(MPI_Errhandler_set(MPI_COMM_WORLD, mine));
     OK(MPI_Errhandler_free(&mine));
     EQ(MPI_Type_contiguous(-1, MPI_INT, &t), MPI_ERR_COUNT);
-    EQ(handled, 8);
+    EQ(handled, 9);
     OK(MPI_Errhandler_set(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 
     /* Fatal: with both handlers that end a program the code is its status, as far as it fits. */

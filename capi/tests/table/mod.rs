@@ -1,210 +1,305 @@
-//! names.txt, the names of MPI that a program over types may mention, and the programs that are made of it.
-//!
-//! A line is `type NAME`, `function PROTOTYPE` or `fortran NAME`; constants stand in abi.txt, with their values. After a prototype
-//! comes what the calls with null pointers need to know:
-//!
-//! * `null A B`: arguments where a null pointer is as good as any; `null *`: all of them
-//! * `with A=E`: what is passed as A, where its name and type do not tell
-//! * `fails`: what it asks for does not exist here, so that it fails whatever is passed
-//! * `value`: it returns no error code
+//! names.txt, the table of MPI's names over ddtc, and what is made of it: the header and the Fortran files (`interfaces`), and programs that
+//! mention and call everything (`programs`). The table itself says what its lines mean.
 
-use std::fmt::Write;
+mod bindings;
+mod conversion;
+mod declarations;
+mod header;
+mod interfaces;
+mod layout;
+mod module;
+mod pieces;
+mod programs;
+
+pub(crate) use declarations::Declarations;
+pub(crate) use programs::{c_mentions, constants, null_calls};
+#[cfg(e2e)]
+pub(crate) use programs::{fortran_constants, fortran_mentions};
 
 const NAMES: &str = include_str!("names.txt");
-const ABI: &str = include_str!("../abi.txt");
 
-/// The names in abi.txt.
-pub(crate) fn constants() -> impl Iterator<Item = &'static str> {
-    ABI.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split(' ').next())
+/// A line, or a group of constants, with the comment before it.
+struct Entry {
+    comment: Vec<String>,
+    what: What,
 }
 
-#[cfg(e2e)]
-/// Those that are integers in Fortran too: not the tool interface's, which has no Fortran form, not what is known by its address,
-/// and not the indices of a status, which have other names there.
-pub(crate) fn fortran_constants() -> Vec<String> {
-    const OTHERS: [&str; 4] = ["MPI_BOTTOM", "MPI_IN_PLACE", "MPI_STATUS_IGNORE", "MPI_STATUSES_IGNORE"];
-    let functions = |n: &str| n.ends_with("_COPY_FN") || n.ends_with("DUP_FN") || n.ends_with("_DELETE_FN");
-    let other =
-        |n: &str| n.starts_with("MPI_T_") || n.starts_with("MPI_F_") || functions(n) || OTHERS.contains(&n);
-    constants().filter(|n| !other(n)).map(str::to_owned).collect()
+enum What {
+    Section(String),
+    Text(String),
+    Type(Type),
+    Constants(Group),
+    Function(Function),
+    /// A name of the Fortran module that is made by hand.
+    Fortran(String),
+    /// What Fortran passes for a pointer: function and argument of ddtc.h, declaration.
+    Pointer {
+        function: String,
+        argument: String,
+        declaration: String,
+    },
 }
 
-struct Argument {
-    /// The declaration without the name.
-    declared: String,
+struct Type {
     name: String,
+    /// What follows `typedef`; nothing for a piece.
+    declaration: Option<String>,
+}
+
+struct Group {
+    /// Enumerators, or macros.
+    enumerated: bool,
+    /// The macros' type, or the enumeration's name.
+    of: Option<String>,
+    c_only: bool,
+    members: Vec<(String, Option<String>)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Language {
+    C,
+    Fortran,
 }
 
 pub(crate) struct Function {
     pub(crate) name: String,
+    languages: Vec<Language>,
     result: String,
     arguments: Vec<Argument>,
+    call: Option<String>,
+    cast: bool,
+    value: bool,
+    pure: bool,
     null: Vec<String>,
     with: Vec<(String, String)>,
     fails: bool,
-    value: bool,
 }
 
-/// The lines of a kind.
-pub(crate) fn names(kind: &str) -> Vec<&'static str> {
-    NAMES.lines().filter_map(|l| l.strip_prefix(kind)?.strip_prefix(' ')).collect()
-}
+impl Function {
+    /// Whether a null pointer is as good as any there.
+    fn may_be_null(&self, argument: &Argument) -> bool {
+        self.null.iter().any(|n| n == "*" || *n == argument.name)
+    }
 
-fn argument(text: &str) -> Argument {
-    let (text, array) = match text.find('[') {
-        Some(at) => (&text[..at], "*"),
-        None => (text, ""),
-    };
-    let at = text.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).expect("type and name") + 1;
-    Argument { declared: format!("{}{array}", text[..at].trim()), name: text[at..].to_owned() }
-}
-
-pub(crate) fn functions() -> Vec<Function> {
-    let parse = |line: &str| {
-        let (prototype, notes) = line.split_once(';').unwrap_or((line, ""));
-        let (head, rest) = prototype.split_once('(').expect("prototype");
-        let (result, name) = head.rsplit_once(' ').expect("result and name");
-        let list = rest.rsplit_once(')').expect("prototype").0;
-        let mut function = Function {
-            name: name.to_owned(),
-            result: result.to_owned(),
-            arguments: list.split(", ").filter(|a| *a != "void").map(argument).collect(),
-            null: Vec::new(),
-            with: Vec::new(),
-            fails: false,
-            value: false,
+    /// The name of the function that it calls, and what it passes.
+    fn callee(&self) -> (String, Vec<String>) {
+        let all = |callee: &str| {
+            // A communicator is checked; only another of MPI's functions wants it.
+            let passed =
+                self.arguments.iter().filter(|a| a.base() != "MPI_Comm" || callee.starts_with("MPI_"));
+            passed.map(|a| a.name.clone()).collect()
         };
-        for note in notes.split(',').map(str::trim).filter(|n| !n.is_empty()) {
-            let mut words = note.split(' ');
-            match words.next().expect("a word") {
-                "null" => function.null = words.map(str::to_owned).collect(),
-                "with" => {
-                    let pair = |w: &str| w.split_once('=').map(|(a, e)| (a.to_owned(), e.to_owned()));
-                    function.with = words.map(|w| pair(w).expect("A=E")).collect();
-                }
-                "fails" => function.fails = true,
-                "value" => function.value = true,
-                other => panic!("{other} in: {line}"),
+        let call = match &self.call {
+            Some(call) => call.clone(),
+            None => format!("ddtc_{}", self.name["MPI_".len()..].to_lowercase()),
+        };
+        match call.split_once('(') {
+            None => (call.clone(), all(&call)),
+            Some((name, list)) => (name.to_owned(), split(list.strip_suffix(')').expect("a call"))),
+        }
+    }
+
+    fn communicator(&self) -> Option<&str> {
+        self.arguments.iter().find(|a| a.base() == "MPI_Comm").map(|a| a.name.as_str())
+    }
+}
+
+/// An argument of a prototype.
+struct Argument {
+    /// The declaration as it is written.
+    text: String,
+    /// The declaration without the name, arrays as pointers.
+    declared: String,
+    name: String,
+    array: bool,
+}
+
+impl Argument {
+    fn parse(text: &str) -> Argument {
+        // A pointer to a function: its name is inside.
+        if let Some((before, after)) = text.split_once("(*") {
+            let (name, list) = after.split_once(')').expect("pointer to a function");
+            let declared = format!("{before}(*){list}");
+            return Argument { text: text.to_owned(), declared, name: name.to_owned(), array: false };
+        }
+        let (bare, array) = match text.find('[') {
+            Some(at) => (&text[..at], true),
+            None => (text, false),
+        };
+        let at = bare.rfind(|c: char| !is_word(c)).expect("type and name") + 1;
+        let declared = format!("{}{}", bare[..at].trim(), if array { "*" } else { "" });
+        Argument { text: text.to_owned(), declared, name: bare[at..].to_owned(), array }
+    }
+
+    fn is_const(&self) -> bool {
+        self.declared.starts_with("const ")
+    }
+
+    fn is_pointer(&self) -> bool {
+        self.declared.contains('*')
+    }
+
+    /// The type without const and pointers.
+    fn base(&self) -> &str {
+        self.declared.trim_start_matches("const ").trim_end_matches(['*', ' '])
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// The words of a text: names and numbers.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty())
+}
+
+/// A list at its commas, but for those in parentheses.
+fn split(list: &str) -> Vec<String> {
+    let (mut parts, mut depth) = (vec![String::new()], 0);
+    for c in list.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        match parts.last_mut() {
+            Some(part) if c != ',' || depth > 0 => part.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    parts.into_iter().map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()).collect()
+}
+
+/// Result, name and arguments of a prototype.
+fn prototype(text: &str) -> Option<(String, String, Vec<Argument>)> {
+    let (head, rest) = text.split_once('(')?;
+    let at = head.rfind(|c: char| !is_word(c))? + 1;
+    let list = split(rest.rsplit_once(')')?.0);
+    let arguments = list.iter().filter(|a| *a != "void").map(|a| Argument::parse(a)).collect();
+    Some((head[..at].trim().to_owned(), head[at..].to_owned(), arguments))
+}
+
+fn function(languages: &[Language], line: &str) -> Function {
+    let mut parts = line.split(';').map(str::trim);
+    let (result, name, arguments) =
+        prototype(parts.next().expect("a part")).unwrap_or_else(|| panic!("no prototype: {line}"));
+    let mut function = Function {
+        name,
+        languages: languages.to_vec(),
+        result,
+        arguments,
+        call: None,
+        cast: false,
+        value: false,
+        pure: false,
+        null: Vec::new(),
+        with: Vec::new(),
+        fails: false,
+    };
+    for note in parts {
+        let (word, rest) = note.split_once(' ').unwrap_or((note, ""));
+        let list = || rest.split(' ');
+        match word {
+            "=" => function.call = Some(rest.to_owned()),
+            "cast" => (function.cast, function.value) = (true, true),
+            "value" => function.value = true,
+            "pure" => function.pure = true,
+            "null" => function.null = list().map(str::to_owned).collect(),
+            "with" => {
+                let pair = |w: &str| w.split_once('=').map(|(a, e)| (a.to_owned(), e.to_owned()));
+                function.with = list().map(|w| pair(w).expect("A=E")).collect();
             }
+            "fails" => function.fails = true,
+            _ => panic!("{note} in: {line}"),
         }
-        for name in function.null.iter().chain(function.with.iter().map(|(a, _)| a)) {
-            let known = name == "*" || function.arguments.iter().any(|a| a.name == *name);
-            assert!(known, "{name} is no argument: {line}");
+    }
+    for name in function.null.iter().chain(function.with.iter().map(|(a, _)| a)) {
+        let known = name == "*" || function.arguments.iter().any(|a| a.name == *name);
+        assert!(known, "{name} is no argument: {line}");
+    }
+    function
+}
+
+fn type_of(rest: &str) -> Type {
+    // `int(NAME)(...)` of functions, else the last word.
+    let name = match rest.split_once(")(") {
+        Some((before, _)) => words(before).last(),
+        None => words(rest).last(),
+    };
+    let name = name.expect("a type").to_owned();
+    let declaration = (rest != name).then(|| rest.to_owned());
+    Type { name, declaration }
+}
+
+fn group(enumerated: bool, rest: &str) -> Group {
+    let (of, c_only) = match rest.split_once(';') {
+        Some((of, mark)) => {
+            assert_eq!(mark.trim(), "c", "after a group: {rest}");
+            (of, true)
         }
-        function
+        None => (rest, false),
     };
-    names("function").into_iter().map(parse).collect()
+    let of = Some(of.trim().to_owned()).filter(|of| !of.is_empty());
+    Group { enumerated, of, c_only, members: Vec::new() }
 }
 
-/// A C program that has a variable of every type and a pointer of the standard's type to every function.
-pub(crate) fn c_mentions(constants: &[String]) -> String {
-    let mut code = "#include <mpi.h>\nint main(void)\n{\n".to_owned();
-    for (i, name) in names("type").into_iter().enumerate() {
-        writeln!(code, "    {name} *type_{i} = 0;\n    (void)type_{i};").unwrap();
-    }
-    for (i, f) in functions().iter().enumerate() {
-        let list: Vec<&str> = f.arguments.iter().map(|a| a.declared.as_str()).collect();
-        let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
-        writeln!(code, "    {} (*function_{i})({list}) = {};\n    (void)function_{i};", f.result, f.name)
-            .unwrap();
-    }
-    for name in constants {
-        writeln!(code, "    (void)({name});").unwrap();
-    }
-    code + "    return 0;\n}\n"
-}
-
-#[cfg(e2e)]
-/// A Fortran program that takes every name from the module by itself.
-pub(crate) fn fortran_mentions(constants: &[String]) -> String {
-    let mut code = "program mentions\n".to_owned();
-    let procedures = names("fortran").into_iter().map(str::to_owned);
-    for name in procedures.chain(constants.iter().cloned()) {
-        writeln!(code, "  use mpi, only: {name}").unwrap();
-    }
-    code += "  implicit none\n  integer :: k\n  k = 0\n";
-    for name in constants {
-        writeln!(code, "  k = ieor(k, {name})").unwrap();
-    }
-    code + "  write (*, '(I0)') k\nend program\n"
-}
-
-/// What is passed in the place of an argument: a value by its name, or memory with one.
-fn passed(function: &Function, argument: &Argument) -> String {
-    if let Some((_, expression)) = function.with.iter().find(|(a, _)| *a == argument.name) {
-        return expression.clone();
-    }
-    let name = argument.name.trim_start_matches("array_of_");
-    let number = match name {
-        "rank" | "start" | "starts" | "n" | "lb" | "position" | "displacements" | "required" => "0",
-        "order" => "MPI_ORDER_C",
-        "distribs" => "MPI_DISTRIBUTE_BLOCK",
-        "dargs" => "MPI_DISTRIBUTE_DFLT_DARG",
-        "comm_keyval" => "MPI_TAG_UB",
-        "type_keyval" => "keyval",
-        "errorclass" | "errorcode" => "MPI_ERR_ARG",
-        "cat_index" | "cvar_index" | "pvar_index" | "event_index" | "source_index" | "indx" => "0",
-        "outsize" | "insize" | "extent" | "buflen" | "name_len" | "desc_len" => "64",
-        _ if name.starts_with("max_") => "64",
-        _ => "1",
-    };
-    let text = match name {
-        "key" => "\"key\"",
-        "name" => "\"ddtc_mode\"",
-        _ => "\"text\"",
-    };
-    let declared = argument.declared.trim_start_matches("const ").replace(" *", "*");
-    let handle = |base: &str| base.starts_with("MPI_") && !NUMBERS.contains(&base);
-    match declared.strip_suffix('*') {
-        Some("void") => "buffer".to_owned(),
-        Some("char") if argument.declared.starts_with("const") => text.to_owned(),
-        Some("char") => "(char[MPI_MAX_LIBRARY_VERSION_STRING]){0}".to_owned(),
-        Some("MPI_Status") => "fresh_status()".to_owned(),
-        Some(base) if base.ends_with("_errhandler_function") || base == "MPI_Handler_function" => {
-            format!("({base} *)handler")
-        }
-        Some(base) if base.ends_with("_function") => "0".to_owned(),
-        Some(base) if handle(base) => format!("({base}[64]){{fresh_{base}()}}"),
-        Some(base) => format!("({base}[64]){{{number}}}"),
-        None if declared.ends_with("_function") => "0".to_owned(),
-        None if handle(&declared) => match (declared.as_str(), name) {
-            ("MPI_Datatype", "oldtype") => "MPI_INT".to_owned(),
-            _ => format!("fresh_{declared}()"),
-        },
-        None => number.to_owned(),
-    }
-}
-
-const NUMBERS: [&str; 6] =
-    ["MPI_Count", "MPI_Aint", "MPI_Offset", "MPI_Fint", "MPI_T_cb_safety", "MPI_T_source_order"];
-
-/// Calls of every function: as it is meant, then with each pointer and handle null in turn. For table/nulls.c.
-pub(crate) fn null_calls() -> String {
-    let mut code = String::new();
-    for f in functions().iter().filter(|f| !f.value) {
-        let values: Vec<String> = f.arguments.iter().map(|a| passed(f, a)).collect();
-        let pointer = |a: &Argument| {
-            let declared = a.declared.trim_start_matches("const ");
-            let plain = declared.starts_with("MPI_") && !NUMBERS.contains(&declared);
-            declared.ends_with('*') || plain
-        };
-        let pointers: Vec<usize> = (0..values.len()).filter(|&i| pointer(&f.arguments[i])).collect();
-        if pointers.is_empty() {
+/// The lines of a table in order.
+fn parse(table: &str) -> Vec<Entry> {
+    let (mut entries, mut comment) = (Vec::<Entry>::new(), Vec::new());
+    for line in table.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
+        if let Some(member) = line.strip_prefix("  ") {
+            let Some(Entry { what: What::Constants(group), .. }) = entries.last_mut() else {
+                panic!("a constant in no group: {line}");
+            };
+            let (name, value) = match member.split_once(' ') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (member, None),
+            };
+            group.members.push((name.to_owned(), value));
             continue;
         }
-        let mut call = |what: &str, expected: &str, values: &[String]| {
-            writeln!(code, "CALL(\"{} {what}\", {expected}, {}({}));", f.name, f.name, values.join(", "))
-                .unwrap();
+        // `define; c` as well as `define TYPE; c`.
+        let at = line.find([' ', ';']).unwrap_or(line.len());
+        let (word, rest) = (&line[..at], line[at..].trim_start());
+        let what = match word {
+            "//" => {
+                comment.push(rest.to_owned());
+                continue;
+            }
+            "section" => What::Section(rest.to_owned()),
+            "text" => What::Text(rest.to_owned()),
+            "type" => What::Type(type_of(rest)),
+            "define" | "enum" => What::Constants(group(word == "enum", rest)),
+            "both" => What::Function(function(&[Language::C, Language::Fortran], rest)),
+            "c" => What::Function(function(&[Language::C], rest)),
+            "fortran" if !rest.contains('(') => What::Fortran(rest.to_owned()),
+            "fortran" => What::Function(function(&[Language::Fortran], rest)),
+            "pointer" => {
+                let (place, declaration) =
+                    rest.split_once(": ").expect("pointer FUNCTION ARGUMENT: DECLARATION");
+                let (function, argument) = place.split_once(' ').expect("function and argument");
+                let [function, argument, declaration] = [function, argument, declaration].map(str::to_owned);
+                What::Pointer { function, argument, declaration }
+            }
+            _ => panic!("{word} is no kind of line: {line}"),
         };
-        call("as it is meant", if f.fails { "REFUSED" } else { "ACCEPTED" }, &values);
-        for i in pointers {
-            let argument = &f.arguments[i];
-            let legal = f.null.iter().any(|n| n == "*" || *n == argument.name);
-            let mut values = values.clone();
-            values[i] = "0".to_owned();
-            let expected = if legal && !f.fails { "ACCEPTED" } else { "REFUSED" };
-            call(&format!("without {}", argument.name), expected, &values);
-        }
+        entries.push(Entry { comment: std::mem::take(&mut comment), what });
     }
-    code
+    assert!(comment.is_empty(), "a comment on nothing: {comment:?}");
+    entries
+}
+
+/// The table.
+fn entries() -> Vec<Entry> {
+    parse(NAMES)
+}
+
+/// The functions of the header.
+pub(crate) fn functions() -> Vec<Function> {
+    let function = |e: Entry| match e.what {
+        What::Function(f) if f.languages.contains(&Language::C) => Some(f),
+        _ => None,
+    };
+    entries().into_iter().filter_map(function).collect()
 }

@@ -1,4 +1,4 @@
-/* Every function of ddtc_mpi.h with each pointer and handle null in turn, from a generated list of calls (mod.rs): an error code
+/* Every function of ddtc_mpi.h with each pointer and handle null in turn, from a generated list of calls (programs.rs): an error code
  * where null is not legal, success where it is, and success of the call as it is meant. The name of the call is printed before it is
  * made, so that a crash has one too. */
 #include <mpi.h>
