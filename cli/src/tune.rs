@@ -4,6 +4,7 @@
 //! A ping-pong, collective calls of two ranks, a file of each and, where that is asked for, a window, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
 //! hand packing, in interleaved rounds of one run. A payload is converted where the gain is beyond the noise.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -155,8 +156,8 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     let mut comments = String::from(
         "# call if it is no message, class, bytes, microseconds converted, bare, packed by hand, noise in percent\n",
     );
-    let mut largest: Vec<(Call, Class, u32, bool)> = Vec::new();
-    let mut policy = Policy::NONE;
+    // What all payloads of a power of two say.
+    let mut said: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
         let call = Call::ALL.into_iter().find(|c| *c != Call::Message && fields.first() == Some(&c.name()));
@@ -168,21 +169,21 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
         let [converted, bare, _, noise] = numbers[..] else { return Err(format!("'{line}'?").into()) };
         let _ = writeln!(comments, "# {line}");
         let gains = bare > converted * (1.0 + (LEAST_GAIN + 2.0 * noise) / 100.0);
-        let bit = bytes.max(1).ilog2();
-        if gains {
-            // Up to the next payload that was measured, four times as large.
-            policy = policy.with_call(call, class, policy.of(call, class) | 0b11 << bit);
-        }
-        largest.retain(|l| (l.0, l.1) != (call, class));
-        largest.push((call, class, bit, gains));
+        let of_bit = said.entry((call, class)).or_default().entry(bytes.max(1).ilog2()).or_insert(true);
+        *of_bit &= gains;
     }
-    if largest.is_empty() {
+    if said.is_empty() {
         return Err("the ping-pong printed no measurement".into());
     }
-    for (call, class, bit, gains) in largest {
-        if gains {
-            policy = policy.with_call(call, class, policy.of(call, class) | u64::MAX << bit);
+    let mut policy = Policy::NONE;
+    for ((call, class), bits) in said {
+        let mut set = 0;
+        for (&bit, _) in bits.iter().filter(|(_, gains)| **gains) {
+            // Up to the next payload that was measured, and beyond the largest.
+            let end = bits.range(bit + 1..).next().map_or(64, |(&next, _)| next);
+            set |= u64::MAX << bit & u64::MAX >> (64 - end);
         }
+        policy = policy.with_call(call, class, set);
     }
     Ok((library.to_string(), policy, comments))
 }
@@ -212,12 +213,15 @@ mod tests {
     fn gains_beyond_the_noise_are_converted() {
         let text = "noise of a launcher\nlibrary Open MPI v5.0.11, package: x\nstrided-short,256,10,12,9,5\nstrided-short,1024,10,11,9,5\n\
                     strided-short,4096,10,30,9,5\ntable-long,1024,10,30,9,1\ntable-long,4096,10,9,9,1\n\
+                    strided-long,4096,10,30,9,1\nstrided-long,12288,10,30,9,1\nstrided-long,16320,10,9,9,1\nstrided-long,16384,10,30,9,1\n\
                     bcast,blocks-short,256,10,30,9,1\ngather,blocks-short,256,10,10,9,1\n\
                     file-write,table-long,1024,10,30,9,1\nput,blocks-long,4096,10,30,9,1\nget,blocks-long,4096,10,10,9,1\n";
         let (name, policy, comments) = decide(text).unwrap();
         assert_eq!(name, "openmpi-5.0.11");
         assert_eq!(policy.set(Class::StridedShort), 0b11 << 8 | u64::MAX << 12);
         assert_eq!(policy.set(Class::TableLong), 0b11 << 10);
+        // Of several payloads of a power of two all must gain.
+        assert_eq!(policy.set(Class::StridedLong), 1 << 12 | u64::MAX << 14);
         assert_eq!(policy.set(Class::BlocksLong), 0);
         assert_eq!(policy.set(Class::BlocksShort), 0);
         assert_eq!(policy.of(Call::Bcast, Class::BlocksShort), u64::MAX << 8);
