@@ -127,13 +127,11 @@ pub enum Call {
     Put,
     /// Gets from a window that make a request.
     Get,
-    /// Accumulates in a window.
-    Accumulate,
 }
 
 impl Call {
     /// All of them, messages first.
-    pub const ALL: [Call; 14] = [
+    pub const ALL: [Call; 13] = [
         Call::Message,
         Call::Bcast,
         Call::Gather,
@@ -147,7 +145,6 @@ impl Call {
         Call::FileRead,
         Call::Put,
         Call::Get,
-        Call::Accumulate,
     ];
 
     /// Its name in tables, where rows of messages have none.
@@ -166,10 +163,12 @@ impl Call {
             Call::FileRead => "file-read",
             Call::Put => "put",
             Call::Get => "get",
-            Call::Accumulate => "accumulate",
         }
     }
 }
+
+/// A call that tables of earlier versions have rows of, and that gained nothing.
+const FORMER: &str = "accumulate";
 
 /// The shipped tables, by family, as those of users are written.
 const SHIPPED: &str = include_str!("policy.txt");
@@ -265,6 +264,9 @@ impl Policy {
                 found = found.or(open.take().filter(|_| seen));
                 seen = rest.trim() == library;
                 open = Some(Policy::NONE);
+                continue;
+            }
+            if head == FORMER {
                 continue;
             }
             let call = Call::ALL.into_iter().find(|c| c.name() == head);
@@ -521,6 +523,14 @@ mod tests {
             assert_eq!(words(text), expected, "{text}");
         }
         assert_eq!(payloads(1 << 63), "from 8589934592 GiB");
+    }
+
+    #[test]
+    fn tables_of_earlier_versions_are_read() {
+        let table = "library mpich-5.0.2\nput blocks-short 1-\naccumulate blocks-short 32-32\n";
+        let policy = Policy::parse(table, "mpich-5.0.2").unwrap().unwrap();
+        assert!(policy.any(Call::Put));
+        assert!(Policy::parse("library mpich-5.0.2\naccumulator blocks-short 1-\n", "mpich-5.0.2").is_err());
     }
 
     #[test]

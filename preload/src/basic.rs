@@ -1,6 +1,6 @@
-//! The one named type that all elements of a type are, if there is one: what is accumulated goes as that many of it.
+//! The one named type that all elements of a type are, if there is one: what must not be cut inside an element goes as that many of it.
 //!
-//! Operations see elements, so bytes will not do. Packed elements are an array of the named type only where it has no gaps of its own, which pairs have;
+//! Packed elements are an array of the named type only where it has no gaps of its own, which pairs have;
 //! types of Fortran's parameters have handles that were never asked for. Both are the host's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const NONE: u64 = 1;
 /// The bits of a handle in a word; above them are the bytes of an element.
 const HANDLE: u64 = (1 << 48) - 1;
 
-/// What stands for a type in accumulates: found out at the first one.
+/// What stands for a type in elements: found out when it is first asked for.
 pub(crate) struct Basic(AtomicU64);
 
 impl Basic {
@@ -54,7 +54,7 @@ fn only(host: &Host, t: &Datatype) -> Option<u64> {
     if t.nodes().any(parameters) {
         return None;
     }
-    let named = t.only_basic("accumulate").ok()??;
+    let named = t.only_basic("message").ok()??;
     if named.class() == Class::Packed || named.size() != named.extent() {
         return None;
     }

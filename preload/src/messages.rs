@@ -550,8 +550,6 @@ pub(crate) enum Use {
     /// Put into a window, or got from it.
     Put,
     Get,
-    /// Accumulated in a window: elements of one named type.
-    Accumulate,
 }
 
 impl Use {
@@ -577,7 +575,6 @@ impl Use {
             Use::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
             Use::Put => has(Call::Put, bytes as u64),
             Use::Get => has(Call::Get, bytes as u64),
-            Use::Accumulate => has(Call::Accumulate, bytes as u64),
         }
     }
 
@@ -606,7 +603,6 @@ impl Use {
             Use::Elements { count, .. } => (count, entry.dense.element(host, t)?),
             // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
             Use::File(_) => (count, twins::of_bytes(host, t.size())?),
-            Use::Accumulate => entry.basic.elements(host, t, bytes)?,
         };
         Some(StandIn::contiguous(contiguous))
     }

@@ -235,12 +235,6 @@ macro_rules! counted_calls {
             rget rget_c MPI_Rget MPI_Rget_c "12.3.5" Get windows::rget
                 (origin: Out, count: N, datatype: Type, target: Int, at: Aint, target_count: N, target_type: Handle, win: Handle,
                  request: Out);
-            accumulate accumulate_c MPI_Accumulate MPI_Accumulate_c "12.3.4" Accumulate windows::accumulate
-                (origin: In, count: N, datatype: Type, target: Int, at: Aint, target_count: N, target_type: Handle, op: Handle,
-                 win: Handle);
-            raccumulate raccumulate_c MPI_Raccumulate MPI_Raccumulate_c "12.3.5" Accumulate windows::raccumulate
-                (origin: In, count: N, datatype: Type, target: Int, at: Aint, target_count: N, target_type: Handle, op: Handle,
-                 win: Handle, request: Out);
         }
     };
 }

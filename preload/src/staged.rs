@@ -109,15 +109,14 @@ impl Staged {
         packed.instead
     }
 
-    /// Before a put or an accumulate: packs its origin if it is to be converted. What the host is given.
+    /// Before a put: packs its origin if it is to be converted. What the host is given.
     ///
     /// # Safety
     /// As the call: if the host would succeed, the origin is what is given.
     #[inline]
-    pub(crate) unsafe fn origin(&mut self, call: Call, given: Given, target: c_int) -> Given {
-        let used = if call == Call::Accumulate { Use::Accumulate } else { Use::Put };
+    pub(crate) unsafe fn origin(&mut self, given: Given, target: c_int) -> Given {
         // SAFETY: as the caller promises.
-        let packed = unsafe { pack(self.host, given, target, self.most, used) };
+        let packed = unsafe { pack(self.host, given, target, self.most, Use::Put) };
         let Some(packed) = packed else { return given };
         self.sends.push(Outgoing::Packed(packed.buffer));
         packed.instead

@@ -50,7 +50,7 @@ pub(crate) struct TypeEntry {
     committed: UnsafeCell<Option<Committed>>,
     /// What stands for it in messages.
     pub(crate) dense: Dense,
-    /// What stands for it in accumulates.
+    /// What stands for it where an element of one named type must.
     pub(crate) basic: Basic,
     /// Uses of the type, while they are counted.
     pub(crate) uses: Uses,

@@ -1,6 +1,6 @@
 //! Windows: what is staged for one-sided operations until the call that completes them.
 //!
-//! What is put or accumulated is packed into a buffer, which lives until the program may use its own again: until a fence, a flush, local or not, an
+//! What is put is packed into a buffer, which lives until the program may use its own again: until a fence, a flush, local or not, an
 //! unlock or the end of an access epoch (MPI 5.0, 12.5). So it is entered here under window and target after the host has taken the call, taken out before a
 //! call that completes it, and dropped after that has succeeded. A get with a request is unpacked when the first of the two happens: its request is completed,
 //! or an operation of the window that completes it. No lock is held across a call of the host.
@@ -154,7 +154,7 @@ fn change<T>(win: HandleWord, change: impl FnOnce(&mut Window) -> T) -> T {
     WINDOWS.lock().entry(win).or_insert_with(Window::new).change(change)
 }
 
-/// A put or an accumulate was taken by the host, which may still read the buffer.
+/// A put was taken by the host, which may still read the buffer.
 pub(crate) fn sent(win: HandleWord, target: c_int, buffer: Buffer) {
     change(win, |window| window.sent.push(target, buffer));
 }

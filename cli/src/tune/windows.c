@@ -7,42 +7,14 @@
 #include "layouts.h"
 
 enum { SIZES = 8, ROOM = 8 << 20 };
-enum { PUT, GET, ACCUMULATE, CALLS };
-static const char *const names[CALLS] = {"put,", "get,", "accumulate,"};
+enum { PUT, GET, CALLS };
+static const char *const names[CALLS] = {"put,", "get,"};
 static int call, to, dense;
 /* The same elements one after the other. */
 static MPI_Datatype element, structure;
 static int elements;
 static char *user, *packed;
 static MPI_Win win;
-
-/* Runs of doubles in the place of structures, of which no operation is defined: two in 40 bytes, three in 384. */
-static int sums(struct layout *l, int class, long want) {
-  int lengths[2][3] = {{1, 2, 0}, {12, 9, 11}};
-  MPI_Aint at[2][3] = {{0, 16, 0}, {0, 128, 256}};
-  MPI_Datatype s;
-  if (class != 2 && class != 3) return layout(l, class, want);
-  long n = want / (class == 2 ? 24 : 256);
-  if (n < 2) return 0;
-  memset(l, 0, sizeof *l);
-  MPI_Type_create_hindexed(class, lengths[class - 2], at[class - 2], MPI_DOUBLE, &s);
-  MPI_Type_create_resized(s, 0, class == 2 ? 40 : 384, &l->type);
-  MPI_Type_commit(&l->type);
-  MPI_Type_free(&s);
-  l->name = classes[class];
-  l->count = (int)n;
-  l->runs = n;
-  l->parts = class + 1;
-  l->bytes = n * (class == 2 ? 24 : 256);
-  l->extent = n * (class == 2 ? 40 : 384);
-  return 1;
-}
-
-static void by_my_hand(const struct layout *l, char *p, int pack) {
-  if (l->parts < 3) { by_hand(l, user, p, pack); return; }
-  for (long i = 0; i < l->runs; i++)
-    if (l->parts == 3) { MOVE(40 * i, 8); MOVE(40 * i + 16, 16); } else { MOVE(384 * i, 96); MOVE(384 * i + 128, 72); MOVE(384 * i + 256, 88); }
-}
 
 static double calls(int way, const struct layout *l, long n) {
   MPI_Request r;
@@ -51,25 +23,18 @@ static double calls(int way, const struct layout *l, long n) {
   PMPI_Barrier(MPI_COMM_WORLD);
   double start = PMPI_Wtime();
   for (long k = 0; k < n; k++) {
-    if (way == BY_HAND && call != GET) by_my_hand(l, packed, 1);
-    switch (call) {
-    case PUT:
+    if (way == BY_HAND && call != GET) by_hand(l, user, packed, 1);
+    if (call == PUT) {
       if (way == CONVERTED) MPI_Put(user, l->count, l->type, to, 0, m, there, win);
       else if (way == BARE) PMPI_Put(user, l->count, l->type, to, 0, m, there, win);
       else PMPI_Put(packed, elements, element, to, 0, m, there, win);
-      break;
-    case GET:
+    } else {
       if (way == CONVERTED) MPI_Rget(user, l->count, l->type, to, 0, m, there, win, &r);
       else if (way == BARE) PMPI_Rget(user, l->count, l->type, to, 0, m, there, win, &r);
       else PMPI_Rget(packed, elements, element, to, 0, m, there, win, &r);
-      break;
-    default:
-      if (way == CONVERTED) MPI_Accumulate(user, l->count, l->type, to, 0, m, there, MPI_SUM, win);
-      else if (way == BARE) PMPI_Accumulate(user, l->count, l->type, to, 0, m, there, MPI_SUM, win);
-      else PMPI_Accumulate(packed, elements, element, to, 0, m, there, MPI_SUM, win);
     }
     if (call == GET) MPI_Wait(&r, MPI_STATUS_IGNORE); else MPI_Win_flush(to, win);
-    if (way == BY_HAND && call == GET) by_my_hand(l, packed, 0);
+    if (way == BY_HAND && call == GET) by_hand(l, user, packed, 0);
   }
   double mine = (PMPI_Wtime() - start) * 1e6 / n, slowest;
   PMPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -101,7 +66,7 @@ int main(int argc, char **argv) {
     for (int class = 0; class < CLASSES; class++)
       for (call = 0; call < CALLS; call++) {
         struct layout l;
-        if (!(call == ACCUMULATE ? sums : layout)(&l, class, 64L << (2 * k))) continue;
+        if (!layout(&l, class, 64L << (2 * k))) continue;
         element = l.parts == 1 ? structure : l.parts == 2 ? MPI_CHAR : MPI_DOUBLE;
         elements = l.parts == 1 ? l.count : (int)(l.parts == 2 ? l.bytes : l.bytes / 8);
         struct times times[2];

@@ -18,9 +18,11 @@ const ALONE: f64 = 2.0;
 /// converted any more.
 const GAPPED: &str = "\n# staged bytes have a gap\n";
 
-/// Calls that a user measures: what they gain is the file system's to say, where a read asks for the file's size first; and one-sided operations
-/// were measured in the shared memory of one machine alone.
-const USERS: [Call; 5] = [Call::FileWrite, Call::FileRead, Call::Put, Call::Get, Call::Accumulate];
+/// The same of one-sided operations: what a conversion takes there beside packing by hand is held too, and more is not at stake.
+const ONE_SIDED: f64 = 1.5;
+
+/// The same of reads from files, which ask the file system for the file's size first: what that takes is the file system's to say.
+const READS: f64 = 4.0;
 
 /// There a conversion must take no longer than this many times packing by hand either: what it costs by itself shows more where other types of the
 /// class gain less.
@@ -96,7 +98,12 @@ fn nearest(points: &[Point], (call, class): (Call, Class), bit: u32) -> Vec<&Poi
 /// The machines that have measured a call, the gain that is enough there, and how long it may take beside packing by hand.
 fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
     let those: Vec<_> = machines.values().filter(|m| m.iter().any(|p| p.call == call)).collect();
-    let (enough, most) = if those.len() == 1 { (ALONE, BESIDE_HAND) } else { (CLEAR, f64::INFINITY) };
+    let alone = match call {
+        Call::Put | Call::Get => ONE_SIDED,
+        Call::FileRead => READS,
+        _ => ALONE,
+    };
+    let (enough, most) = if those.len() == 1 { (alone, BESIDE_HAND) } else { (CLEAR, f64::INFINITY) };
     (those, enough, most)
 }
 
@@ -104,15 +111,15 @@ fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
 /// on fewer machines than messages: they are converted only where messages of that class and payload are.
 fn said(machines: &Machines) -> Policy {
     let mut policy = Policy::NONE;
-    let calls = Call::ALL.into_iter().filter(|call| !USERS.contains(call));
-    for (call, class) in calls.flat_map(|call| Class::ALL.map(|class| (call, class))) {
+    for (call, class) in Call::ALL.into_iter().flat_map(|call| Class::ALL.map(|class| (call, class))) {
         let (those, enough, most) = measured(machines, call);
         let points = those.iter().copied().flatten().filter(|p| (p.call, p.class) == (call, class));
         let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
         let clear = |p: &&Point| p.gain >= enough + 2.0 * p.noise && p.beside_hand <= most;
         let gains = |bit: &u32| those.iter().all(|m| nearest(m, (call, class), *bit).iter().all(clear));
         let set = (first..64).filter(gains).fold(0, |set, bit| set | 1u64 << bit);
-        let messages = if call == Call::Message { u64::MAX } else { policy.set(class) };
+        let sent = !matches!(call, Call::Message | Call::FileWrite | Call::FileRead | Call::Put | Call::Get);
+        let messages = if sent { policy.set(class) } else { u64::MAX };
         policy = policy.with_call(call, class, set & messages);
     }
     policy
@@ -145,7 +152,7 @@ fn the_machines_stand_side_by_side() {
         "# Gain of converted calls over the bare host's, by machine\n\n\
          Generated from the records of messages and collective calls (`DDTC_BLESS=1 cargo test --test docs`). A payload is shipped as converted where the \
          gain is at least 1.3 beyond twice\nthe noise on every machine; of a machine, the nearest payload measured speaks for it. Where one machine alone has \
-         measured a call, the gain must be 2, and it must take at most 1.2 times what packing by hand takes; collective calls\nare converted only where messages of their class and payload are; nothing is shipped for files and windows. Machines are named by the \
+         measured a call, the gain must be 2, and it must take at most 1.2 times what packing by hand takes; collective calls\nare converted only where messages of their class and payload are. For one-sided operations 1.5 is enough, for reads from files it is 4. Machines are named by the \
          folders here: CPU model, family, model number, stepping.\n`no`: not converted then, and packing by hand gains nothing either.\n",
     );
     for (host, machines) in records() {

@@ -1,4 +1,4 @@
-//! Windows: what is put or accumulated is packed first, what is got with a request is unpacked after.
+//! Windows: what is put is packed first, what is got with a request is unpacked after.
 //!
 //! Only the origin is converted; the target's arguments are the program's. Not here: gets without a request, which would have to be unpacked in
 //! the call that ends their epoch.
@@ -21,9 +21,6 @@ use crate::windows::{self, covered, may_convert};
 type PutFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle) -> c_int;
 type RputFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
 type RgetFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
-type AccumulateFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Handle) -> c_int;
-type RaccumulateFn<N> =
-    unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Handle, Out) -> c_int;
 
 /// An operation: what the program says of its origin and of its target, which has no address here.
 #[derive(Clone, Copy)]
@@ -52,13 +49,13 @@ impl Operands {
     /// # Safety
     /// As the call: if the host would succeed, the origin is what is given.
     #[inline]
-    unsafe fn staged(&self, host: &'static Host, call: Call, most: i64) -> (Staged, Given) {
+    unsafe fn staged(&self, host: &'static Host, most: i64) -> (Staged, Given) {
         let mut staged = Staged::new(host, most);
-        if !may_convert(host, call, self.origin, self.there) {
+        if !may_convert(host, Call::Put, self.origin, self.there) {
             return (staged, self.origin);
         }
         // SAFETY: as the caller promises.
-        let instead = unsafe { staged.origin(call, self.origin, self.target) };
+        let instead = unsafe { staged.origin(self.origin, self.target) };
         if staged.is_empty() {
             return (staged, self.origin);
         }
@@ -86,7 +83,7 @@ impl Operands {
             // SAFETY: as the caller promises.
             Call::Get => unsafe { staged.fetch(self.origin, self.target) },
             // SAFETY: as the caller promises.
-            _ => unsafe { staged.origin(call, self.origin, self.target) },
+            _ => unsafe { staged.origin(self.origin, self.target) },
         });
         if staged.is_empty() || covered() {
             (staged, instead)
@@ -125,45 +122,13 @@ pub(super) unsafe fn put<N: Length>(
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, o) = operands.staged(host, Call::Put, forms.most::<N>());
+        let (staged, o) = operands.staged(host, forms.most::<N>());
         let code = forward!(
             N,
             forms,
             host,
             On::Win(win),
             (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)
-        );
-        operands.taken(host, staged, win, code)
-    }
-}
-
-/// # Safety
-/// As `MPI_Accumulate` (MPI 5.0, 12.3.4).
-#[inline]
-pub(super) unsafe fn accumulate<N: Length>(
-    host: &'static Host,
-    forms: Forms<AccumulateFn<c_int>, AccumulateFn<i64>>,
-    origin: In,
-    count: N,
-    datatype: Handle,
-    target: Int,
-    at: Aint,
-    target_count: N,
-    target_type: Handle,
-    op: Handle,
-    win: Handle,
-) -> c_int {
-    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
-    let there = operands.there.count;
-    // SAFETY: the caller's arguments.
-    unsafe {
-        let (staged, o) = operands.staged(host, Call::Accumulate, forms.most::<N>());
-        let code = forward!(
-            N,
-            forms,
-            host,
-            On::Win(win),
-            (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(op)(win)
         );
         operands.taken(host, staged, win, code)
     }
@@ -197,40 +162,6 @@ pub(super) unsafe fn rput<N: Length>(
                 host,
                 On::Win(win),
                 (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)(request)
-            )
-        })
-    }
-}
-
-/// # Safety
-/// As `MPI_Raccumulate` (MPI 5.0, 12.3.5).
-#[inline]
-pub(super) unsafe fn raccumulate<N: Length>(
-    host: &'static Host,
-    forms: Forms<RaccumulateFn<c_int>, RaccumulateFn<i64>>,
-    origin: In,
-    count: N,
-    datatype: Handle,
-    target: Int,
-    at: Aint,
-    target_count: N,
-    target_type: Handle,
-    op: Handle,
-    win: Handle,
-    request: Out,
-) -> c_int {
-    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
-    let there = operands.there.count;
-    // SAFETY: the caller's arguments.
-    unsafe {
-        let (staged, o) = operands.requested(host, Call::Accumulate, forms.most::<N>(), request);
-        start(host, request, Operation::once(staged), || {
-            forward!(
-                N,
-                forms,
-                host,
-                On::Win(win),
-                (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(op)(win)(request)
             )
         })
     }

@@ -211,7 +211,7 @@ fn the_table_is_measured_by_the_command_line() {
         for said in reports(&folder, 2) {
             assert!(said["messages_packed"] > 0 && said["calls_left_to_host"] == 0, "{host:?}: {said:?}");
         }
-        for call in ["put", "get", "accumulate"] {
+        for call in ["put", "get"] {
             let measured = text.contains(&format!("\n{call},blocks-long,"));
             assert_eq!(measured, host == Host::Mpich, "{call} {text}");
         }

@@ -50,7 +50,7 @@ fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> R
     same(&what, &arguments(all(), seed, most).text().0, &bare);
     let (packed, unpacked) = moved(&folder, ranks);
     assert!(
-        packed > u64::from(30 * ranks) && unpacked > u64::from(ranks),
+        packed > u64::from(5 * ranks) && unpacked > u64::from(ranks),
         "{what}: {packed} put, {unpacked} got"
     );
     if ranks == 2 {
@@ -122,7 +122,7 @@ fn large_counts_that_a_host_has_not_are_raised_on_the_window() {
     for policy in ["all", "none"] {
         let (text, errors) = host.run(&program).preload().env("DDTC_POLICY", policy).text();
         let line = |call| format!("{call}: raised 1, class 79, wrong 0\n");
-        let expected: String = ["put", "rget", "accumulate"].map(line).concat();
+        let expected: String = ["put", "rget"].map(line).concat();
         assert_eq!(text, expected, "{policy} {errors}");
     }
 }
@@ -167,7 +167,5 @@ fn windows_follow_the_table() {
     assert!(packed > 0 && unpacked == 0, "{packed} {unpacked}");
     let (packed, unpacked) = by("get blocks-short 1-\nget table-short 1-\nget strided-short 1-\n");
     assert!(packed == 0 && unpacked > 0, "{packed} {unpacked}");
-    let (packed, unpacked) = by("accumulate table-short 1-\naccumulate strided-short 1-\n");
-    assert!(packed > 0 && unpacked == 0, "{packed} {unpacked}");
     fs::remove_dir_all(folder).unwrap();
 }
