@@ -7,7 +7,10 @@ mod library;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use library::{HERE, installed, scratch};
+use library::{installed, scratch};
+
+/// This member, whichever compiles its tests: itself, or e2e.
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../yaksa");
 
 /// The fast tier has the programs plain, e2e under sanitizers.
 const SANITIZED: bool = cfg!(e2e);

@@ -4,9 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// This member, whichever compiles its tests: itself, or e2e.
-pub(crate) const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../yaksa");
-
 /// A folder of the test that asks, below that which cargo made.
 pub(crate) fn scratch() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("yaksa").join(env!("CARGO_CRATE_NAME"));
