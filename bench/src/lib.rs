@@ -128,7 +128,7 @@ pub struct Args {
     /// Draw bandwidth over payload and a heat map of ratios
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write CSV and SVG below benches/record/<machine>/ as <date>-<commit>; run in the source tree
+    /// Write CSV and SVG below benches/record/MACHINE/ as DATE-COMMIT; run in the source tree
     #[arg(long)]
     record: bool,
     /// Only time the first commit of this process (used by --commit, which starts processes for it)
