@@ -40,10 +40,11 @@ pub(crate) struct Checked<'a> {
     pub(crate) comm: HandleWord,
 }
 
-/// A buffer that covers all instances of an unpack, with the place of displacement 0.
+/// A buffer that covers all instances of an unpack and nothing else: a type at absolute addresses is far from displacement 0.
 struct Scratch {
     bytes: Vec<u8>,
-    origin: usize,
+    /// The displacement of its first byte.
+    low: i64,
 }
 
 impl Scratch {
@@ -51,9 +52,14 @@ impl Scratch {
         let last = i128::from(count - 1) * i128::from(t.extent());
         let low = i128::from(t.true_lb()) + last.min(0);
         let high = i128::from(t.true_ub()) + last.max(0);
-        let (low, high) = (low.min(0), high.max(0));
-        (high - low <= MOST)
-            .then(|| Scratch { bytes: vec![0xA5; (high - low) as usize], origin: (-low) as usize })
+        let low = (high - low <= MOST).then(|| i64::try_from(low).ok())??;
+        Some(Scratch { bytes: vec![0xA5; (high - i128::from(low)) as usize], low })
+    }
+
+    /// What lies there of a piece of the type map.
+    fn piece(&mut self, displacement: i64, len: usize) -> &mut [u8] {
+        let at = (displacement - self.low) as usize;
+        &mut self.bytes[at..at + len]
     }
 }
 
@@ -106,28 +112,27 @@ impl Checked<'_> {
     unsafe fn compare_unpack(&self) {
         let t = self.committed.datatype();
         let total = t.size() as usize * self.count as usize;
-        let Some(mut expected) = Scratch::of(t, self.count) else { return };
-        // SAFETY: the packed bytes that were just read.
-        let stream = unsafe { std::slice::from_raw_parts(self.packed, total) };
-        if interp::unpack(t, self.count, stream, &mut expected.bytes, expected.origin).is_err() {
+        let (Some(mut expected), Some(mut ours)) = (Scratch::of(t, self.count), Scratch::of(t, self.count))
+        else {
             return;
-        }
+        };
+        // SAFETY: the packed bytes that were just read.
+        let mut stream = unsafe { std::slice::from_raw_parts(self.packed, total) };
         // What is in the user's buffer, in the same frame; gaps are not looked at.
-        let mut ours = vec![0xA5u8; expected.bytes.len()];
-        let origin = expected.origin as i64;
         let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
-            let at = (origin + displacement) as usize;
+            let (bytes, rest) = stream.split_at(len);
+            stream = rest;
+            expected.piece(displacement, len).copy_from_slice(bytes);
             // SAFETY: a piece of the type map, which was just unpacked.
-            let piece =
+            let found =
                 unsafe { std::slice::from_raw_parts(self.user.wrapping_offset(displacement as isize), len) };
-            ours[at..at + len].copy_from_slice(piece);
+            ours.piece(displacement, len).copy_from_slice(found);
         });
-        if self.judge(&ours, &expected.bytes, None) {
+        if self.judge(&ours.bytes, &expected.bytes, None) {
             let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
-                let at = (origin + displacement) as usize;
                 let to = self.user.wrapping_offset(displacement as isize);
                 // SAFETY: as above.
-                unsafe { std::ptr::copy_nonoverlapping(expected.bytes[at..at + len].as_ptr(), to, len) };
+                unsafe { std::ptr::copy_nonoverlapping(expected.piece(displacement, len).as_ptr(), to, len) };
             });
         }
         let (Ok(count), Ok(size)) = (c_int::try_from(self.count), c_int::try_from(total)) else { return };
@@ -136,7 +141,7 @@ impl Checked<'_> {
         let Some(unpack) = self.host.counted.unpack else { return };
         // SAFETY: the program's own call into a buffer of our own that covers all instances.
         let code = unsafe {
-            let out: *mut c_void = theirs.as_mut_ptr().wrapping_add(expected.origin).cast();
+            let out: *mut c_void = theirs.as_mut_ptr().wrapping_offset((-expected.low) as isize).cast();
             unpack(self.packed.cast(), size, &raw mut position, out, count, self.datatype, self.comm)
         };
         if code == 0 {
@@ -217,5 +222,27 @@ fn known_fault(host: &Host, t: &Datatype) -> Option<&'static str> {
             }
             t.nodes().any(backwards).then_some("Open MPI builds types with a byte stride of -1 wrongly")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_at_addresses_is_compared_too() {
+        let at = |text: &str, count| {
+            let t: Datatype = text.parse().unwrap();
+            Scratch::of(&t, count).map(|s| (s.bytes.len(), s.low))
+        };
+        let address = 1_i64 << 46;
+        let far = format!("hindexed([1,2],[{address},{}],int)", address + 64);
+        assert_eq!(at(&far, 1), Some((72, address)));
+        assert_eq!(at("vector(3,1,2,int)", 2), Some((40, 0)));
+        assert_eq!(at("hvector(3,1,-8,int)", 1), Some((20, -16)));
+        assert_eq!(at(&format!("hindexed([1,1],[0,{address}],int)"), 1), None, "too far apart");
+        let mut scratch = Scratch::of(&far.parse().unwrap(), 1).unwrap();
+        scratch.piece(address + 68, 4).fill(7);
+        assert_eq!(scratch.bytes[68..], [7; 4]);
     }
 }
