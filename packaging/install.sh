@@ -117,7 +117,7 @@ soversion=${version%%.*}
 [ "$soversion" != 0 ] || soversion=${version%.*}
 filled() { sed "s/@VERSION@/$version/g; s/@SOVERSION@/$soversion/g"; }
 
-# The rows of packaging/files: those of these parts, those that go with any, and those of `cargo` files that are missing are said.
+# The rows of packaging/files that are of these parts, or of any.
 grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from to; do
     part=$(echo $part) from=$(echo $from) to=$(echo $to)
     [ -z "$part" ] || wants "$part" || continue

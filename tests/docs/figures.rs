@@ -83,12 +83,7 @@ fn break_even(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
     let hosts: Vec<&str> = words.collect();
-    let name = |host: &str| match host {
-        "mpich" => "MPICH",
-        "impi" => "Intel MPI",
-        "openmpi" => "Open MPI",
-        other => panic!("no such host: {other}"),
-    };
+    let name = host_name;
     let rows: Vec<Vec<(String, [f64; 3])>> =
         hosts.iter().map(|host| break_evens(&format!("{stem}-{host}.csv"))).collect();
     let calls = |n: f64| if n.is_finite() { format!("{n:.0}") } else { "never".to_owned() };
@@ -128,6 +123,75 @@ fn break_even(records: &str) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Applications under each host: time with the library over bare, and over the better of bare and packing by hand, by case.
+fn applications(records: &str) -> String {
+    let mut words = records.split(' ');
+    let stem = words.next().unwrap();
+    let hosts: Vec<&str> = words.collect();
+    // By case, in the order of the first record: payload, over bare, over the better.
+    let rows: Vec<Vec<(String, [f64; 3])>> = hosts
+        .iter()
+        .map(|host| {
+            let text = read(&format!("{stem}-{host}.csv"));
+            let mut lines = text.lines().filter(|l| !l.starts_with('#'));
+            let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+            let places = ["bytes", "preloaded_over_bare", "preloaded_over_better"]
+                .map(|name| names.iter().position(|n| *n == name).unwrap());
+            let row = |line: &str| {
+                let fields: Vec<&str> = line.split(',').collect();
+                (fields[0].to_owned(), places.map(|place| fields[place].parse::<f64>().unwrap()))
+            };
+            lines.map(row).collect()
+        })
+        .collect();
+    let mut out = format!(
+        "| Time over bare, least to most |{}\n|---|",
+        hosts.iter().fold(String::new(), |s, h| s + " " + host_name(h) + " |")
+    );
+    out += &"---|".repeat(hosts.len());
+    out.push('\n');
+    let span = |values: Vec<f64>| {
+        let (least, most) = values.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &v| (a.min(v), b.max(v)));
+        if values.len() == 1 { format!("{least:.2}") } else { format!("{least:.2} to {most:.2}") }
+    };
+    let mut cases: Vec<&str> = rows[0].iter().map(|(case, _)| case.as_str()).collect();
+    cases.dedup();
+    for case in cases {
+        let _ = write!(out, "| {case} |");
+        for host in &rows {
+            let of = host.iter().filter(|(name, _)| name == case).map(|(_, v)| v[1]);
+            let _ = write!(out, " {} |", span(of.collect()));
+        }
+        out.push('\n');
+    }
+    let mut line = |what: &str, count: &dyn Fn(&[f64; 3]) -> Option<f64>, limit: f64| {
+        let _ = write!(out, "| {what} |");
+        for host in &rows {
+            let all: Vec<f64> = host.iter().filter_map(|(_, v)| count(v)).collect();
+            let above = all.iter().filter(|v| **v > limit).count();
+            let most = all.iter().copied().fold(0.0, f64::max);
+            let _ = write!(out, " {above} of {}, {most:.2} at most |", all.len());
+        }
+        out.push('\n');
+    };
+    line("**above 1.05 of bare**", &|v| Some(v[1]), 1.05);
+    line(
+        "**from 4 KiB above 1.15 of the better of bare and by hand**",
+        &|v| (v[0] >= 4096.0).then_some(v[2]),
+        1.15,
+    );
+    out
+}
+
+fn host_name(host: &str) -> &str {
+    match host {
+        "mpich" => "MPICH",
+        "impi" => "Intel MPI",
+        "openmpi" => "Open MPI",
+        other => panic!("no such host: {other}"),
+    }
 }
 
 fn ratio(names: &[String], lines: &[Line], name: &str, direction: &str) -> Option<f64> {
@@ -276,6 +340,7 @@ fn performance_has_the_figures_of_its_records() {
             rates(&names, &lines)
         }
         "break-even" => break_even(file),
+        "applications" => applications(file),
         _ => panic!("no such table: {key}"),
     };
     let (wanted, tables) = with_tables(&read("docs/PERFORMANCE.md"), table);
