@@ -6,10 +6,9 @@
 use std::fmt::Write;
 
 use ddtc::datatype::c::{self, HostBounds};
-use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::datatype::{Combiner, Constants, Datatype, Named};
 use ddtc::fuzzing::rebuilt;
 use ddtc::interp;
-use ddtc_hosts::abi::{Abi, MPICH, OPEN_MPI, STANDARD};
 
 use crate::compare::{ROOMS, values};
 use crate::difference::{Check, Difference};
@@ -22,14 +21,29 @@ mod walk;
 
 pub use alone::{alone, shared};
 
-/// The ABI of a name.
-fn abi(flavour: &str) -> &'static Abi {
-    [&MPICH, &OPEN_MPI, &STANDARD].into_iter().find(|a| a.name == flavour).unwrap_or(&MPICH)
-}
+/// Numbers that stand for MPI's constants in contents, whose values differ between libraries, and these constants.
+const CONSTANTS: Constants = Constants {
+    order_c: i32::MIN,
+    order_fortran: i32::MIN + 1,
+    distribute_block: i32::MIN + 2,
+    distribute_cyclic: i32::MIN + 3,
+    distribute_none: i32::MIN + 4,
+    distribute_dflt_darg: i32::MIN + 5,
+    undefined: i32::MIN + 6,
+};
+const NAMES: [&str; 7] = [
+    "MPI_ORDER_C",
+    "MPI_ORDER_FORTRAN",
+    "MPI_DISTRIBUTE_BLOCK",
+    "MPI_DISTRIBUTE_CYCLIC",
+    "MPI_DISTRIBUTE_NONE",
+    "MPI_DISTRIBUTE_DFLT_DARG",
+    "MPI_UNDEFINED",
+];
 
-/// The program of a shrunk difference in a library of that flavour, standing alone; `title` are lines for its head.
-pub(crate) fn program(d: &Difference, flavour: &str, title: &str) -> Option<String> {
-    Some(alone(&case(d, flavour, title)?, FINDING_H))
+/// The program of a shrunk difference, standing alone; `title` are lines for its head.
+pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
+    Some(alone(&case(d, title)?, FINDING_H))
 }
 
 /// The program of a misuse that was taken, standing alone.
@@ -53,7 +67,7 @@ fn checks(out: &mut String, call: &str) {
 }
 
 /// The program of a difference, which includes `finding.h`.
-fn case(d: &Difference, flavour: &str, title: &str) -> Option<String> {
+fn case(d: &Difference, title: &str) -> Option<String> {
     let flagged = |text: &str| {
         let t: Datatype = text.parse().ok()?;
         if !d.large {
@@ -71,7 +85,7 @@ fn case(d: &Difference, flavour: &str, title: &str) -> Option<String> {
     let (name, n, kind) = (d.check.name(), d.count, d.kind.as_str());
     let call = match d.check {
         Check::Bounds => bounds(kind, &judged),
-        Check::Decode => decode(&plain, &judged, flavour, kind == "synonym"),
+        Check::Decode => decode(&plain, &judged, kind == "synonym"),
         Check::Attributes => "check_attributes(t);".to_owned(),
         Check::Unpack | Check::Messages => format!("check_{name}(t, {n});"),
         Check::Pack => {
@@ -163,7 +177,7 @@ fn bounds(kind: &str, judged: &Datatype) -> String {
 }
 
 /// The call, and what it wants.
-fn decode(plain: &Datatype, judged: &Datatype, flavour: &str, synonyms: bool) -> String {
+fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
     let envelope = plain.envelope();
     let mut fields = vec![
         format!(".combiner = {}", envelope.combiner.mpi_name()),
@@ -178,9 +192,20 @@ fn decode(plain: &Datatype, judged: &Datatype, flavour: &str, synonyms: bool) ->
         }
     };
     let numbers = |values: &[i64]| values.iter().map(|&v| c::literal(v)).collect();
-    if let Ok(contents) = plain.contents(&abi(flavour).constants) {
-        let integers: Vec<i64> = contents.integers.iter().map(|&i| i.into()).collect();
-        field("integers", "int", numbers(&integers));
+    if let Ok(contents) = plain.contents(&CONSTANTS) {
+        // No other argument of these constructors is negative.
+        let has_constants = matches!(
+            plain.combiner(),
+            Combiner::Subarray { .. }
+                | Combiner::Darray { .. }
+                | Combiner::F90Real { .. }
+                | Combiner::F90Complex { .. }
+        );
+        let named = |&i: &i32| match NAMES.get(i.wrapping_sub(i32::MIN) as usize) {
+            Some(name) if has_constants => (*name).to_owned(),
+            _ => i.to_string(),
+        };
+        field("integers", "int", contents.integers.iter().map(named).collect());
         field("addresses", "MPI_Aint", numbers(&contents.addresses));
         field("counts", "MPI_Count", numbers(&contents.large_counts));
     }
@@ -230,4 +255,32 @@ fn external32(out: &mut String, judged: &Datatype, count: u64) -> Option<()> {
     let _ = writeln!(out, "static const unsigned char values[] = {{{}}};", list(&stream));
     let _ = writeln!(out, "static const unsigned char external[] = {{{}}};", list(&external));
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(t: &str) -> String {
+        let t = t.parse().unwrap();
+        decode(&t, &t, false)
+    }
+
+    /// Libraries differ in their values.
+    #[test]
+    fn contents_name_the_constants_of_mpi() {
+        for (t, integers) in [
+            ("subarray([4],[2],[1],Fortran,int)", "1, 4, 2, 1, MPI_ORDER_FORTRAN"),
+            (
+                "darray(2,0,[8],[cyclic],[default],[2],C,int)",
+                "2, 0, 1, 8, MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_DFLT_DARG, 2, MPI_ORDER_C",
+            ),
+            ("f90_real(6,undefined)", "6, MPI_UNDEFINED"),
+            // A number that stands for one of them is itself elsewhere.
+            ("vector(2,1,-2147483648,byte)", "2, 1, -2147483648"),
+        ] {
+            let text = decoded(t);
+            assert!(text.contains(&format!(".integers = (int[]){{{integers}}},")), "{text}");
+        }
+    }
 }

@@ -105,7 +105,7 @@ static void check(MPI_Datatype t)
     struct contents want = {
         .combiner = MPI_COMBINER_SUBARRAY,
         .lengths = {11, 0, 0, 1},
-        .integers = (int[]){3, 14, 1, 1, 1, 1, 1, 4, 0, 0, 56},
+        .integers = (int[]){3, 14, 1, 1, 1, 1, 1, 4, 0, 0, MPI_ORDER_C},
         .parts = (struct part[]){{MPI_COMBINER_INDEXED_BLOCK, 384, -183, 392}},
     };
     check_decode(t, want);
