@@ -27,6 +27,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 pub use difference::Check;
+pub use program::{alone, shared};
 pub use run::run;
 
 /// What a hunt is told.

@@ -1,32 +1,73 @@
 //! A finding as a C program: plain MPI calls that show it, with what was expected and got, and status 1.
 //!
-//! The texts of `program/` are put together with the constructors of the datatype and what the definition says of it.
+//! A program has the constructors of the datatype, what the definition says of it, and the call of a check of `finding.h`, which it includes or, to be
+//! sent to whoever has nothing else, has in itself.
 
 use std::fmt::Write;
 
 use ddtc::datatype::c::{self, HostBounds};
-use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::datatype::{Combiner, Constants, Datatype, Named};
 use ddtc::fuzzing::rebuilt;
 use ddtc::interp;
-use ddtc_hosts::abi::{Abi, MPICH, OPEN_MPI, STANDARD};
 
 use crate::compare::{ROOMS, values};
 use crate::difference::{Check, Difference};
 use crate::library::MISUSES;
 use crate::subject::{Map, is_predefined};
+use alone::{FINDING_H, INCLUDE};
 
+mod alone;
 mod walk;
 
-const PRELUDE: &str = include_str!("program/prelude.c");
-const MAIN: &str = include_str!("program/main.c");
+pub use alone::{alone, shared};
 
-/// The ABI of a name.
-fn abi(flavour: &str) -> &'static Abi {
-    [&MPICH, &OPEN_MPI, &STANDARD].into_iter().find(|a| a.name == flavour).unwrap_or(&MPICH)
+/// Numbers that stand for MPI's constants in contents, whose values differ between libraries, and these constants.
+const CONSTANTS: Constants = Constants {
+    order_c: i32::MIN,
+    order_fortran: i32::MIN + 1,
+    distribute_block: i32::MIN + 2,
+    distribute_cyclic: i32::MIN + 3,
+    distribute_none: i32::MIN + 4,
+    distribute_dflt_darg: i32::MIN + 5,
+    undefined: i32::MIN + 6,
+};
+const NAMES: [&str; 7] = [
+    "MPI_ORDER_C",
+    "MPI_ORDER_FORTRAN",
+    "MPI_DISTRIBUTE_BLOCK",
+    "MPI_DISTRIBUTE_CYCLIC",
+    "MPI_DISTRIBUTE_NONE",
+    "MPI_DISTRIBUTE_DFLT_DARG",
+    "MPI_UNDEFINED",
+];
+
+/// The program of a shrunk difference, standing alone; `title` are lines for its head.
+pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
+    Some(alone(&case(d, title)?, FINDING_H))
 }
 
-/// The program of a shrunk difference in a library of that flavour; `title` are lines for its head.
-pub(crate) fn program(d: &Difference, flavour: &str, title: &str) -> Option<String> {
+/// The program of a misuse that was taken, standing alone.
+pub(crate) fn of_misuse(which: usize, title: &str) -> String {
+    let mut out = head(title, "misuse");
+    checks(&mut out, &format!("check_refused({});", MISUSES[which].call));
+    alone(&out, FINDING_H)
+}
+
+/// What a program begins with.
+fn head(title: &str, check: &str) -> String {
+    let check = check.to_uppercase();
+    format!(
+        "/*\n{title} * run: mpicc FILE && ./a.out; status 1 says that it is wrong\n */\n#define CHECK_{check}\n{INCLUDE}\n"
+    )
+}
+
+/// The function that makes the check.
+fn checks(out: &mut String, call: &str) {
+    let _ = write!(out, "\nstatic void check(MPI_Datatype t)\n{{\n    {call}\n}}\n");
+}
+
+/// The program of a difference, which includes `finding.h`.
+fn case(d: &Difference, title: &str) -> Option<String> {
     let flagged = |text: &str| {
         let t: Datatype = text.parse().ok()?;
         if !d.large {
@@ -35,81 +76,59 @@ pub(crate) fn program(d: &Difference, flavour: &str, title: &str) -> Option<Stri
         rebuilt(&t, &mut |_, combiner| Some(Datatype::new(combiner).ok()?.with_large_count()))
     };
     let (plain, judged) = (flagged(&d.datatype)?, flagged(&d.judged)?);
-    let mut out = format!("/*\n{title} */\n{PRELUDE}");
+    let mut out = head(title, d.check.name());
     let moves = !matches!(d.check, Check::Bounds | Check::Decode | Check::Attributes);
+    let handles = build(&mut out, &plain, moves, d.check == Check::Commit);
     if moves {
         walk::walk(&mut out, &plain, d.count)?;
     }
-    build(&mut out, &plain, moves, d.check == Check::Commit);
-    let body = match d.check {
-        Check::Bounds => {
-            bounds(&mut out, d, &judged);
-            include_str!("program/bounds.c")
-        }
-        Check::Decode => {
-            decode(&mut out, &plain, &judged, flavour, d.kind == "synonym")?;
-            include_str!("program/decode.c")
-        }
+    let (name, n, kind) = (d.check.name(), d.count, d.kind.as_str());
+    let call = match d.check {
+        Check::Bounds => bounds(kind, &judged),
+        Check::Decode => decode(&plain, &judged, kind == "synonym"),
+        Check::Attributes => "check_attributes(t);".to_owned(),
+        Check::Unpack | Check::Messages => format!("check_{name}(t, {n});"),
         Check::Pack => {
-            let flags = [("CHECK_FORMAT", d.kind == "format"), ("CHECK_PADDING", d.kind == "padding")];
-            flags.iter().for_each(|(name, on)| define(&mut out, name, u8::from(*on)));
-            include_str!("program/pack.c")
+            let what = match kind {
+                "format" => "FORMAT",
+                "padding" => "PADDING",
+                _ => "ROUND_TRIP",
+            };
+            format!("check_pack(t, {n}, {what});")
         }
-        Check::Unpack => include_str!("program/unpack.c"),
         Check::Elements => {
-            let bytes = !d.kind.contains("count") && !d.kind.contains("elements");
-            define(&mut out, "CHECK_BYTES", u8::from(bytes));
-            define(&mut out, "CHECK_COUNTS", u8::from(!bytes));
-            include_str!("program/elements.c")
+            let numbers = kind.contains("count") || kind.contains("elements");
+            format!("check_elements(t, {n}, {});", if numbers { "NUMBERS" } else { "BYTES" })
         }
         Check::External32 => {
-            external32(&mut out, &judged, d.count)?;
-            include_str!("program/external32.c")
+            external32(&mut out, &judged, n)?;
+            format!("check_external32(t, {n}, values, external, sizeof external);")
         }
-        Check::Attributes => include_str!("program/attributes.c"),
-        Check::Messages => include_str!("program/messages.c"),
         Check::Collectives => {
-            let map = Map::new(&judged, d.count)?;
+            let map = Map::new(&judged, n)?;
             let named = map.entries.first()?.2;
             let sum = matches!(named, Named::Int | Named::Int64 | Named::Short | Named::Long)
                 && map.entries.iter().all(|e| e.2 == named && e.0 % named.alignment() == 0);
-            define(&mut out, "SUM", u8::from(sum));
-            include_str!("program/collectives.c")
+            format!("check_collectives(t, {n}, {});", if sum { "SUMS" } else { "MOVES" })
         }
-        Check::Commit => include_str!("program/commit.c"),
+        Check::Commit => format!("check_commit(t, {n}, {handles});"),
         Check::Truncation => {
-            let rooms: Vec<String> = ROOMS.iter().map(ToString::to_string).collect();
-            define(&mut out, "ROOMS", format!("{{{}}}", rooms.join(", ")));
-            let apart = matches!(d.kind.as_str(), "beyond" | "gap");
-            define(&mut out, "CHECK_CONTIGUOUS", u8::from(!apart));
-            define(&mut out, "CHECK_CLASS", u8::from(matches!(d.kind.as_str(), "unnoticed" | "class")));
-            include_str!("program/truncation.c")
+            let what = match kind {
+                "unnoticed" | "class" => "CLASS",
+                "beyond" | "gap" => "APART",
+                _ => "WRITTEN",
+            };
+            let rooms = ROOMS.map(|room| room.to_string()).join(", ");
+            format!("check_truncation(t, {}, (long[]){{{rooms}}}, {what});", ROOMS.len())
         }
     };
-    define(&mut out, "COMMIT", u8::from(!matches!(d.check, Check::Bounds | Check::Decode)));
-    define(&mut out, "MAP", if moves { "instances(COUNT)" } else { "(void)0" });
-    out += body;
-    out += MAIN;
+    checks(&mut out, &call);
     Some(out)
 }
 
-/// The program of a misuse that was taken.
-pub(crate) fn of_misuse(which: usize, title: &str) -> String {
-    let call = MISUSES[which].call;
-    format!("/*\n{title} */\n{PRELUDE}\n#define MISUSE {call}\n{}", include_str!("program/misuse.c"))
-}
-
-fn define(out: &mut String, name: &str, value: impl std::fmt::Display) {
-    let _ = writeln!(out, "#define {name} {value}");
-}
-
-/// A number as C has it, in parentheses where it needs them.
-fn number(n: i64) -> String {
-    if n < 0 { format!("({})", c::literal(n)) } else { c::literal(n) }
-}
-
-/// The function that builds the datatype, and one that frees its parts on the way. If it `moves` bytes, the bounds of its nodes are told.
-fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) {
+/// The function that builds the datatype, and one that frees its parts on the way: how many handles it has. If it `moves` bytes, the bounds of its nodes
+/// are told.
+fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     let mut calls = String::new();
     let root = c::constructors(t, HostBounds::Omitted, &mut calls);
     let checked: String = calls
@@ -121,8 +140,8 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) {
         .collect();
     let told = if moves { walk::told(t) } else { String::new() };
     let _ = write!(out, "\nstatic MPI_Datatype build(void)\n{{\n{checked}{told}    return {root};\n}}\n");
+    let made: Vec<&str> = calls.lines().filter_map(|l| l.strip_prefix("    MPI_Datatype t")).collect();
     if orphan {
-        let made: Vec<&str> = calls.lines().filter_map(|l| l.strip_prefix("    MPI_Datatype t")).collect();
         let names = made.iter().filter_map(|l| l.strip_suffix(';')).map(|n| format!("t{n}"));
         // F90 types and pairs are predefined: who has one frees nothing.
         let derived = !t.nodes().any(|n| n.basic().is_none() && is_predefined(n));
@@ -132,87 +151,84 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) {
             .collect();
         let _ =
             write!(out, "\nstatic MPI_Datatype orphaned(void)\n{{\n{checked}{frees}    return {root};\n}}\n");
-        define(out, "NODES", made.len().max(1));
     }
+    made.len().max(1)
 }
 
-fn bounds(out: &mut String, d: &Difference, judged: &Datatype) {
+/// The call for a kind of difference.
+fn bounds(kind: &str, judged: &Datatype) -> String {
     // Bounds by the definition are those below the library's own.
     let defined = judged.constructed();
-    let all = d.kind == "dies" || d.kind == "hangs" || d.kind.starts_with("refused");
-    let on = |kinds: &[&str]| {
-        u8::from(!all && kinds.iter().any(|k| d.kind.starts_with(k) && (*k != "size" || d.kind == "size")))
-    };
-    out.push('\n');
-    define(out, "CHECK_SIZE", on(&["size"]));
-    define(out, "CHECK_SMALL_SIZE", on(&["size-in-int"]));
-    define(out, "CHECK_BOUNDS", on(&["bounds"]));
-    define(out, "CHECK_TRUE_BOUNDS", on(&["true-bounds"]));
-    define(out, "WANT_SIZE", number(defined.size()));
-    define(out, "WANT_LB", number(defined.lb()));
-    define(out, "WANT_EXTENT", number(defined.extent()));
-    define(out, "WANT_TRUE_LB", number(judged.true_lb()));
-    define(out, "WANT_TRUE_EXTENT", number(judged.true_extent()));
+    match kind {
+        "size" => format!("check_size(t, {});", c::literal(defined.size())),
+        _ if kind.starts_with("size-in-int") => "check_large_size(t);".to_owned(),
+        _ if kind.starts_with("bounds") => {
+            format!("check_bounds(t, {}, {});", c::literal(defined.lb()), c::literal(defined.extent()))
+        }
+        _ if kind.starts_with("true-bounds") => {
+            format!(
+                "check_true_bounds(t, {}, {});",
+                c::literal(judged.true_lb()),
+                c::literal(judged.true_extent())
+            )
+        }
+        _ => "check_calls(t);".to_owned(),
+    }
 }
 
-fn decode(
-    out: &mut String,
-    plain: &Datatype,
-    judged: &Datatype,
-    flavour: &str,
-    synonyms: bool,
-) -> Option<()> {
-    let (envelope, abi) = (plain.envelope(), abi(flavour));
-    let large = abi.flavour != ddtc_hosts::abi::Flavour::OpenMpi;
-    out.push('\n');
-    define(out, "WANT_COMBINER", envelope.combiner.mpi_name());
-    define(out, "WANT_INTEGERS", envelope.integers);
-    define(out, "WANT_ADDRESSES", envelope.addresses);
-    define(out, "WANT_COUNTS", envelope.large_counts);
-    define(out, "WANT_TYPES", envelope.datatypes);
-    define(out, "SYNONYMS", u8::from(synonyms));
-    if large {
-        define(out, "LENGTH_TYPE", "MPI_Count");
-        define(out, "ENVELOPE(t, n, c)", "CALL(MPI_Type_get_envelope_c(t, &n[0], &n[1], &n[2], &n[3], c))");
-        let contents = "CALL(MPI_Type_get_contents_c(t, n[0], n[1], n[2], n[3], i, a, l, d))";
-        define(out, "CONTENTS(t, n, i, a, l, d)", contents);
-    } else {
-        define(out, "LENGTH_TYPE", "int");
-        define(out, "ENVELOPE(t, n, c)", "CALL(MPI_Type_get_envelope(t, &n[0], &n[1], &n[3], c))");
-        let contents = "((void)l, CALL2(MPI_Type_get_contents(t, n[0], n[1], n[3], i, a, d)))";
-        define(out, "CALL2(call)", "(call)");
-        define(out, "CONTENTS(t, n, i, a, l, d)", contents);
+/// The call, and what it wants.
+fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
+    let envelope = plain.envelope();
+    let mut fields = vec![
+        format!(".combiner = {}", envelope.combiner.mpi_name()),
+        format!(
+            ".lengths = {{{}, {}, {}, {}}}",
+            envelope.integers, envelope.addresses, envelope.large_counts, envelope.datatypes
+        ),
+    ];
+    let mut field = |name: &str, c: &str, values: Vec<String>| {
+        if !values.is_empty() {
+            fields.push(format!(".{name} = ({c}[]){{{}}}", values.join(", ")));
+        }
+    };
+    let numbers = |values: &[i64]| values.iter().map(|&v| c::literal(v)).collect();
+    if let Ok(contents) = plain.contents(&CONSTANTS) {
+        // No other argument of these constructors is negative.
+        let has_constants = matches!(
+            plain.combiner(),
+            Combiner::Subarray { .. }
+                | Combiner::Darray { .. }
+                | Combiner::F90Real { .. }
+                | Combiner::F90Complex { .. }
+        );
+        let named = |&i: &i32| match NAMES.get(i.wrapping_sub(i32::MIN) as usize) {
+            Some(name) if has_constants => (*name).to_owned(),
+            _ => i.to_string(),
+        };
+        field("integers", "int", contents.integers.iter().map(named).collect());
+        field("addresses", "MPI_Aint", numbers(&contents.addresses));
+        field("counts", "MPI_Count", numbers(&contents.large_counts));
     }
-    let contents = plain.contents(&abi.constants).ok();
-    let list = |values: Vec<String>| if values.is_empty() { "0".to_owned() } else { values.join(", ") };
-    let numbers = |values: &[i64]| list(values.iter().map(|&v| number(v)).collect());
-    let (integers, addresses, counts) = contents.map_or_else(Default::default, |c| {
-        let integers: Vec<i64> = c.integers.iter().map(|&i| i.into()).collect();
-        (integers, c.addresses, c.large_counts)
-    });
-    let _ = writeln!(out, "static const int want_integers[] = {{{}}};", numbers(&integers));
-    let _ = writeln!(out, "static const MPI_Aint want_addresses[] = {{{}}};", numbers(&addresses));
-    let _ = writeln!(out, "static const MPI_Count want_counts[] = {{{}}};", numbers(&counts));
     let judged = judged.constructed();
-    let children: Vec<String> = plain
-        .combiner()
-        .children()
-        .zip(judged.combiner().children())
-        .map(|(p, j)| {
-            let combiner = p.envelope().combiner.mpi_name();
-            format!("{{{combiner}, {}, {}, {}}}", number(j.size()), number(j.lb()), number(j.extent()))
-        })
-        .collect();
-    let children = if children.is_empty() { "{0, 0, 0, 0}".to_owned() } else { children.join(", ") };
-    let _ = writeln!(out, "static const long long want_types[][4] = {{{children}}};");
-    let named = plain.combiner().children().map(|p| match p.combiner() {
-        Combiner::Named(n) => n.mpi_name(),
-        _ => "MPI_DATATYPE_NULL",
+    let children = plain.combiner().children().zip(judged.combiner().children()).map(|(p, j)| {
+        let combiner = p.envelope().combiner.mpi_name();
+        format!(
+            "{{{combiner}, {}, {}, {}}}",
+            c::literal(j.size()),
+            c::literal(j.lb()),
+            c::literal(j.extent())
+        )
     });
-    let named: Vec<&str> = named.collect();
-    let named = if named.is_empty() { "MPI_DATATYPE_NULL".to_owned() } else { named.join(", ") };
-    let _ = writeln!(out, "#define want_named ((MPI_Datatype[]){{{named}}})");
-    Some(())
+    field("parts", "struct part", children.collect());
+    if synonyms {
+        let named = plain.combiner().children().map(|p| match p.combiner() {
+            Combiner::Named(n) => n.mpi_name().to_owned(),
+            _ => "MPI_DATATYPE_NULL".to_owned(),
+        });
+        field("named", "MPI_Datatype", named.collect());
+    }
+    let fields: String = fields.into_iter().map(|field| format!("        {field},\n")).collect();
+    format!("struct contents want = {{\n{fields}    }};\n    check_decode(t, want);")
 }
 
 /// Longest stream in external32 that is written out.
@@ -238,6 +254,33 @@ fn external32(out: &mut String, judged: &Datatype, count: u64) -> Option<()> {
     let _ = writeln!(out, "\n/* Values one after the other, and in external32. */");
     let _ = writeln!(out, "static const unsigned char values[] = {{{}}};", list(&stream));
     let _ = writeln!(out, "static const unsigned char external[] = {{{}}};", list(&external));
-    define(out, "EXTERNAL", external.len());
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(t: &str) -> String {
+        let t = t.parse().unwrap();
+        decode(&t, &t, false)
+    }
+
+    /// Libraries differ in their values.
+    #[test]
+    fn contents_name_the_constants_of_mpi() {
+        for (t, integers) in [
+            ("subarray([4],[2],[1],Fortran,int)", "1, 4, 2, 1, MPI_ORDER_FORTRAN"),
+            (
+                "darray(2,0,[8],[cyclic],[default],[2],C,int)",
+                "2, 0, 1, 8, MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_DFLT_DARG, 2, MPI_ORDER_C",
+            ),
+            ("f90_real(6,undefined)", "6, MPI_UNDEFINED"),
+            // A number that stands for one of them is itself elsewhere.
+            ("vector(2,1,-2147483648,byte)", "2, 1, -2147483648"),
+        ] {
+            let text = decoded(t);
+            assert!(text.contains(&format!(".integers = (int[]){{{integers}}},")), "{text}");
+        }
+    }
 }

@@ -109,7 +109,7 @@ impl Shared<'_> {
         let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
         let title =
             self.title(&name, &d.rule, &d.expected, &d.got, &format!("{} of {}", d.count, d.datatype));
-        let text = program::program(d, &self.library.flavour, &title);
+        let text = program::program(d, &title);
         self.write(Draft {
             name,
             class: d.class,

@@ -1,6 +1,8 @@
 //! The command line: what a user types, what comes out, and how errors end.
 
-use std::process::{Command, Output};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use crate::program;
 
@@ -435,4 +437,40 @@ fn recording_asks_for_the_source_tree() {
 fn a_folder_without_a_hunt_has_no_report() {
     let told = bad(&["report", env!("CARGO_TARGET_TMPDIR")]);
     assert!(told.contains("has neither findings.jsonl nor run.json"), "{told}");
+}
+
+/// A program of docs/findings shares `finding.h`; printed, it stands alone, and `tests/findings.sh` makes of that what was there.
+#[test]
+fn a_published_program_is_printed_standing_alone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for name in ["mpich-5.0.2/external32.dies.mixed", "openmpi-5.0.11/truncation.unnoticed"] {
+        let path = root.join(format!("docs/findings/{name}.c"));
+        let program = std::fs::read_to_string(&path).unwrap();
+        let alone = good(&["report", "--program", path.to_str().unwrap()]);
+        assert!(
+            program.contains("#include \"../finding.h\"\n") && !program.contains("int main("),
+            "{program}"
+        );
+        assert!(!alone.contains("#include \"") && alone.contains("\n#include <mpi.h>\n"), "{alone}");
+        assert!(alone.contains("\nint main(") && alone.matches("static void check_").count() == 1, "{alone}");
+        let mut script = Command::new("sh");
+        script
+            .arg(root.join("tests/findings.sh"))
+            .arg("--short")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut script = script.spawn().unwrap();
+        script.stdin.take().unwrap().write_all(alone.as_bytes()).unwrap();
+        let output = script.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), program, "{name}");
+        // What stands alone already is printed as it is.
+        let copy = scratch("report-alone").join("alone.c");
+        std::fs::write(&copy, &alone).unwrap();
+        assert_eq!(good(&["report", "--program", copy.to_str().unwrap()]), alone);
+        // Without its header it cannot be printed.
+        std::fs::write(&copy, program).unwrap();
+        assert!(bad(&["report", "--program", copy.to_str().unwrap()]).contains("finding.h"));
+    }
+    assert!(bad(&["report"]).contains("--program"));
+    assert!(bad(&["report", "DIR", "--program", "FILE.c"]).contains("cannot be used with"));
 }

@@ -4,494 +4,10 @@
  * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
  * expected: the calls return
  * got: the process ends by SIGABRT: free(): invalid next size (normal)
+ * run: mpicc FILE && ./a.out; status 1 says that it is wrong
  */
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static int bad;
-
-/* A legal call. */
-#define CALL(call)                                                           \
-    do {                                                                     \
-        int code = (call), class = code;                                     \
-        if (code != MPI_SUCCESS) {                                           \
-            MPI_Error_class(code, &class);                                   \
-            printf("expected MPI_SUCCESS, got class %d: %s\n", class, #call); \
-            exit(1);                                                         \
-        }                                                                    \
-    } while (0)
-
-static void same(const char *what, long long expected, long long got)
-{
-    if (expected != got) {
-        printf("%s: expected %lld, got %lld\n", what, expected, got);
-        bad = 1;
-    }
-}
-
-#define COUNT 1
-#define BOUNDS 45
-
-/* The type map in packing order, by the bounds that this library gives the parts of the datatype: displacement, bytes, and whether these are x87's
- * long doubles. */
-struct entry {
-    long at, bytes, padded;
-    MPI_Datatype type;
-};
-static struct entry *map;
-static long ENTRIES, SIZE, LOW, HIGH, OVERLAPS;
-static long extents[BOUNDS];
-
-static void bounds(int node, MPI_Datatype t)
-{
-    MPI_Aint lb, extent;
-    CALL(MPI_Type_get_extent(t, &lb, &extent));
-    extents[node] = extent;
-}
-
-static void entry(long at, long bytes, long padded, MPI_Datatype type)
-{
-    if (!(ENTRIES & (ENTRIES + 1)))
-        map = realloc(map, (2 * ENTRIES + 2) * sizeof *map);
-    struct entry e = {at, bytes, padded, type};
-    map[ENTRIES++] = e;
-    SIZE += bytes;
-    LOW = at < LOW ? at : LOW;
-    HIGH = at + bytes > HIGH ? at + bytes : HIGH;
-}
-
-static void walk0(long at)
-{
-    entry(at + 0, 4, 0, MPI_FLOAT);
-}
-
-static void walk1(long at)
-{
-    walk0(at);
-}
-
-static void walk2(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 106; j++)
-            walk1(at + i * 109 * extents[1] + j * extents[1]);
-}
-
-static void walk3(long at)
-{
-    static const long where[] = {5, 1}, copies[] = {0, 1};
-    for (long i = 0; i < 2; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk2(at + where[i] * 1 + j * extents[2]);
-}
-
-static void walk4(long at)
-{
-    static const long where[] = {5, 1}, copies[] = {0, 1};
-    for (long i = 0; i < 2; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk3(at + where[i] * 1 + j * extents[3]);
-}
-
-static void walk5(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk4(at + i * 0 * 1 + j * extents[4]);
-}
-
-static void walk6(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk5(at + i * 7 * extents[5] + j * extents[5]);
-}
-
-static void walk7(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk6(at + i * 0 * 1 + j * extents[6]);
-}
-
-static void walk8(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk7(at + 0 + j * extents[7]);
-}
-
-static void walk9(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk8(at + i * 7 * extents[8] + j * extents[8]);
-}
-
-static void walk10(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk9(at + i * 7 * extents[9] + j * extents[9]);
-}
-
-static void walk11(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk10(at + i * 0 * 1 + j * extents[10]);
-}
-
-static void walk12(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk11(at + i * 7 * extents[11] + j * extents[11]);
-}
-
-static void walk13(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk12(at + where[i] * extents[12] + j * extents[12]);
-}
-
-static void walk14(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk13(at + where[i] * extents[13] + j * extents[13]);
-}
-
-static void walk15(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk14(at + where[i] * extents[14] + j * extents[14]);
-}
-
-static void walk16(long at)
-{
-    walk15(at);
-}
-
-static void walk17(long at)
-{
-    static const long where[] = {5, 1}, copies[] = {0, 1};
-    for (long i = 0; i < 2; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk16(at + where[i] * 1 + j * extents[16]);
-}
-
-static void walk18(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk17(at + where[i] * extents[17] + j * extents[17]);
-}
-
-static void walk19(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk18(at + where[i] * extents[18] + j * extents[18]);
-}
-
-static void walk20(long at)
-{
-    walk19(at);
-}
-
-static void walk21(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk20(at + i * 7 * extents[20] + j * extents[20]);
-}
-
-static void walk22(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk21(at + where[i] * extents[21] + j * extents[21]);
-}
-
-static void walk23(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk22(at + i * 7 * extents[22] + j * extents[22]);
-}
-
-static void walk24(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk23(at + 0 + j * extents[23]);
-}
-
-static void walk25(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk24(at + 0 + j * extents[24]);
-}
-
-static void walk26(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk25(at + 0 + j * extents[25]);
-}
-
-static void walk27(long at)
-{
-    static const long where[] = {5, -3}, copies[] = {0, 1};
-    for (long i = 0; i < 2; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk26(at + where[i] * 1 + j * extents[26]);
-}
-
-static void walk28(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk27(at + where[i] * extents[27] + j * extents[27]);
-}
-
-static void walk29(long at)
-{
-    walk28(at);
-}
-
-static void walk30(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk29(at + 0 + j * extents[29]);
-}
-
-static void walk31(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk30(at + i * 7 * extents[30] + j * extents[30]);
-}
-
-static void walk32(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk31(at + i * 7 * extents[31] + j * extents[31]);
-}
-
-static void walk33(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk32(at + i * 7 * extents[32] + j * extents[32]);
-}
-
-static void walk34(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk33(at + i * 0 * 1 + j * extents[33]);
-}
-
-static void walk35(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk34(at + 0 + j * extents[34]);
-}
-
-static void walk36(long at)
-{
-    walk35(at);
-}
-
-static void walk37(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk36(at + i * 0 * 1 + j * extents[36]);
-}
-
-static void walk38(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk37(at + i * 7 * extents[37] + j * extents[37]);
-}
-
-static void walk39(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk38(at + 0 + j * extents[38]);
-}
-
-static void walk40(long at)
-{
-    walk39(at);
-}
-
-static void walk41(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk40(at + i * 0 * 1 + j * extents[40]);
-}
-
-static void walk42(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk41(at + i * 0 * 1 + j * extents[41]);
-}
-
-static void walk43(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk42(at + i * 2 * extents[42] + j * extents[42]);
-}
-
-static void walk44(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk43(at + where[i] * extents[43] + j * extents[43]);
-}
-
-#define WALK walk44
-
-#define ELEMENTS ENTRIES
-#define INSTANCE (COUNT ? ENTRIES / COUNT : 0)
-#define LENGTH (HIGH - LOW)
-
-/* The map of n instances. */
-static void instances(long n)
-{
-    map = NULL;
-    ENTRIES = SIZE = LOW = HIGH = OVERLAPS = 0;
-    for (long i = 0; i < n; i++)
-        WALK(i * extents[BOUNDS - 1]);
-    char *mapped = calloc(LENGTH + 1, 1);
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes; i++)
-            OVERLAPS |= mapped[map[e].at - LOW + i]++ > 0;
-    free(mapped);
-}
-
-/* Byte i of a pattern. */
-static unsigned char pattern(unsigned long long seed, unsigned long long i)
-{
-    unsigned long long mixed = (i / 8 + 1 + (seed << 32)) * 0x9e3779b97f4a7c15ull;
-    return (unsigned char)((mixed ^ (mixed >> 29)) >> (i % 8 * 8));
-}
-
-/* Memory from displacement LOW to HIGH, displacement 0 on a multiple of 16, with guards of 64 bytes. */
-static unsigned char *memory(unsigned long long seed)
-{
-    unsigned char *all = malloc(LENGTH + 160);
-    unsigned char *low = all + 64;
-    while ((uintptr_t)(low - LOW) % 16)
-        low++;
-    memset(all, 0xa5, LENGTH + 160);
-    for (long i = 0; i < LENGTH; i++)
-        low[i] = pattern(seed, i);
-    return low - LOW;
-}
-
-/* Whether byte i of an entry belongs to its value: x87's long double has ten of sixteen. */
-static int is_value(long e, long i)
-{
-    return !map[e].padded || i % 16 < 10;
-}
-
-/* What a stream of the map holds, by its definition. */
-static unsigned char *gathered(const unsigned char *user)
-{
-    unsigned char *stream = malloc(SIZE + 1);
-    long at = 0;
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes; i++)
-            stream[at++] = user[map[e].at + i];
-    return stream;
-}
-
-/* The first n bytes of a stream into memory, by the definition. */
-static void scatter(const unsigned char *stream, long n, unsigned char *user)
-{
-    long at = 0;
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes && at < n; i++)
-            user[map[e].at + i] = stream[at++];
-}
-
-static void same_stream(const char *what, const unsigned char *expected, const unsigned char *got)
-{
-    long at = 0;
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes; i++, at++)
-            if (expected[at] != got[at] && is_value(e, i)) {
-                printf("%s: byte %ld of the stream: expected %#04x, got %#04x\n", what, at, expected[at], got[at]);
-                bad = 1;
-                return;
-            }
-}
-
-static void same_memory(const char *what, const unsigned char *expected, const unsigned char *got)
-{
-    unsigned char *matters = malloc(LENGTH + 1);
-    memset(matters, 1, LENGTH + 1);
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes; i++)
-            matters[map[e].at + i - LOW] = is_value(e, i);
-    for (long i = LOW - 64; i < HIGH + 64; i++) {
-        int inside = i >= LOW && i < HIGH;
-        if ((inside && expected[i] != got[i] && matters[i - LOW]) || (!inside && got[i] != 0xa5)) {
-            printf("%s: byte at displacement %ld: expected %#04x, got %#04x\n", what, i, inside ? expected[i] : 0xa5, got[i]);
-            bad = 1;
-            break;
-        }
-    }
-    free(matters);
-}
-
-/* The first n elements of the map, one after the other. */
-static MPI_Datatype flat(long n)
-{
-    int *lengths = malloc((n + 1) * sizeof *lengths), runs = 0;
-    MPI_Aint *at = malloc((n + 1) * sizeof *at), next = 0;
-    MPI_Datatype *types = malloc((n + 1) * sizeof *types), t;
-    for (long e = 0; e < n; e++) {
-        if (!runs || types[runs - 1] != map[e].type) {
-            lengths[runs] = 0;
-            at[runs] = next;
-            types[runs++] = map[e].type;
-        }
-        lengths[runs - 1]++;
-        next += map[e].bytes;
-    }
-    CALL(MPI_Type_create_struct(runs, lengths, at, types, &t));
-    CALL(MPI_Type_commit(&t));
-    return t;
-}
-
-static unsigned char *stream_of(unsigned long long seed)
-{
-    unsigned char *stream = malloc(SIZE + 64);
-    for (long i = 0; i < SIZE; i++)
-        stream[i] = pattern(seed, i);
-    return stream;
-}
+#define CHECK_UNPACK
+#include "../finding.h"
 
 static MPI_Datatype build(void)
 {
@@ -630,36 +146,149 @@ static MPI_Datatype build(void)
     bounds(44, t44);
     return t44;
 }
-#define COMMIT 1
-#define MAP instances(COUNT)
 
-/* The values are packed from a place where they stand one after the other, and unpacked by the datatype. */
-static void check(MPI_Datatype t)
+static void walk(int node, long at)
 {
-    unsigned char *values = stream_of(2), *to = memory(3), *want = memory(3), *stream = malloc(2 * SIZE + 64);
-    MPI_Datatype line = flat(ELEMENTS);
-    int position = 0, end;
-    CALL(MPI_Pack(values, 1, line, stream, 2 * SIZE + 64, &position, MPI_COMM_SELF));
-    end = position;
-    position = 0;
-    CALL(MPI_Unpack(stream, end, &position, to, COUNT, t, MPI_COMM_SELF));
-    same("position after unpacking", end, position);
-    scatter(values, SIZE, want);
-    same_memory("unpacked", want, to);
+    switch (node) {
+    case 0:
+        entry(at, 4, 0, MPI_FLOAT);
+        break;
+    case 1:
+        walk(0, at);
+        break;
+    case 2:
+        row(at, 1, 106, 109 * extents[1], 1);
+        break;
+    case 3:
+        table(at, 2, (long[]){5, 1}, (long[]){0, 1}, 1, 2);
+        break;
+    case 4:
+        table(at, 2, (long[]){5, 1}, (long[]){0, 1}, 1, 3);
+        break;
+    case 5:
+        row(at, 1, 1, 0, 4);
+        break;
+    case 6:
+        row(at, 1, 1, 7 * extents[5], 5);
+        break;
+    case 7:
+        row(at, 1, 1, 0, 6);
+        break;
+    case 8:
+        row(at, 1, 1, 0, 7);
+        break;
+    case 9:
+        row(at, 1, 1, 7 * extents[8], 8);
+        break;
+    case 10:
+        row(at, 1, 1, 7 * extents[9], 9);
+        break;
+    case 11:
+        row(at, 1, 1, 0, 10);
+        break;
+    case 12:
+        row(at, 1, 1, 7 * extents[11], 11);
+        break;
+    case 13:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[12], 12);
+        break;
+    case 14:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[13], 13);
+        break;
+    case 15:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[14], 14);
+        break;
+    case 16:
+        walk(15, at);
+        break;
+    case 17:
+        table(at, 2, (long[]){5, 1}, (long[]){0, 1}, 1, 16);
+        break;
+    case 18:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[17], 17);
+        break;
+    case 19:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[18], 18);
+        break;
+    case 20:
+        walk(19, at);
+        break;
+    case 21:
+        row(at, 1, 1, 7 * extents[20], 20);
+        break;
+    case 22:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[21], 21);
+        break;
+    case 23:
+        row(at, 1, 1, 7 * extents[22], 22);
+        break;
+    case 24:
+        row(at, 1, 1, 0, 23);
+        break;
+    case 25:
+        row(at, 1, 1, 0, 24);
+        break;
+    case 26:
+        row(at, 1, 1, 0, 25);
+        break;
+    case 27:
+        table(at, 2, (long[]){5, -3}, (long[]){0, 1}, 1, 26);
+        break;
+    case 28:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[27], 27);
+        break;
+    case 29:
+        walk(28, at);
+        break;
+    case 30:
+        row(at, 1, 1, 0, 29);
+        break;
+    case 31:
+        row(at, 1, 1, 7 * extents[30], 30);
+        break;
+    case 32:
+        row(at, 1, 1, 7 * extents[31], 31);
+        break;
+    case 33:
+        row(at, 1, 1, 7 * extents[32], 32);
+        break;
+    case 34:
+        row(at, 1, 1, 0, 33);
+        break;
+    case 35:
+        row(at, 1, 1, 0, 34);
+        break;
+    case 36:
+        walk(35, at);
+        break;
+    case 37:
+        row(at, 1, 1, 0, 36);
+        break;
+    case 38:
+        row(at, 1, 1, 7 * extents[37], 37);
+        break;
+    case 39:
+        row(at, 1, 1, 0, 38);
+        break;
+    case 40:
+        walk(39, at);
+        break;
+    case 41:
+        row(at, 1, 1, 0, 40);
+        break;
+    case 42:
+        row(at, 1, 1, 0, 41);
+        break;
+    case 43:
+        row(at, 1, 1, 2 * extents[42], 42);
+        break;
+    case 44:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[43], 43);
+        break;
+    }
 }
 
-int main(int argc, char **argv)
+static void check(MPI_Datatype t)
 {
-    CALL(MPI_Init(&argc, &argv));
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    MPI_Datatype t = build();
-    if (COMMIT)
-        CALL(MPI_Type_commit(&t));
-    MAP;
-    check(t);
-    puts(bad ? "wrong" : "right");
-    fflush(stdout);
-    MPI_Finalize();
-    return bad;
+    check_unpack(t, 1);
 }

@@ -4,353 +4,10 @@
  * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
  * expected: the calls return
  * got: the process ends by SIGABRT: free(): invalid next size (normal)
+ * run: mpicc FILE && ./a.out; status 1 says that it is wrong
  */
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static int bad;
-
-/* A legal call. */
-#define CALL(call)                                                           \
-    do {                                                                     \
-        int code = (call), class = code;                                     \
-        if (code != MPI_SUCCESS) {                                           \
-            MPI_Error_class(code, &class);                                   \
-            printf("expected MPI_SUCCESS, got class %d: %s\n", class, #call); \
-            exit(1);                                                         \
-        }                                                                    \
-    } while (0)
-
-static void same(const char *what, long long expected, long long got)
-{
-    if (expected != got) {
-        printf("%s: expected %lld, got %lld\n", what, expected, got);
-        bad = 1;
-    }
-}
-
-#define COUNT 1
-#define BOUNDS 25
-
-/* The type map in packing order, by the bounds that this library gives the parts of the datatype: displacement, bytes, and whether these are x87's
- * long doubles. */
-struct entry {
-    long at, bytes, padded;
-    MPI_Datatype type;
-};
-static struct entry *map;
-static long ENTRIES, SIZE, LOW, HIGH, OVERLAPS;
-static long extents[BOUNDS];
-
-static void bounds(int node, MPI_Datatype t)
-{
-    MPI_Aint lb, extent;
-    CALL(MPI_Type_get_extent(t, &lb, &extent));
-    extents[node] = extent;
-}
-
-static void entry(long at, long bytes, long padded, MPI_Datatype type)
-{
-    if (!(ENTRIES & (ENTRIES + 1)))
-        map = realloc(map, (2 * ENTRIES + 2) * sizeof *map);
-    struct entry e = {at, bytes, padded, type};
-    map[ENTRIES++] = e;
-    SIZE += bytes;
-    LOW = at < LOW ? at : LOW;
-    HIGH = at + bytes > HIGH ? at + bytes : HIGH;
-}
-
-static void walk0(long at)
-{
-    entry(at + 0, 16, 0, MPI_DOUBLE_COMPLEX);
-}
-
-static void walk1(long at)
-{
-    for (long i = 0; i < 9; i++)
-        for (long j = 0; j < 1; j++)
-            walk0(at + i * 2 * extents[0] + j * extents[0]);
-}
-
-static void walk2(long at)
-{
-    walk1(at);
-}
-
-static void walk3(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk2(at + i * 0 * 1 + j * extents[2]);
-}
-
-static void walk4(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk3(at + i * 0 * 1 + j * extents[3]);
-}
-
-static void walk5(long at)
-{
-    static const long where[] = {5, 0}, copies[] = {0, 1};
-    for (long i = 0; i < 2; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk4(at + where[i] * 1 + j * extents[4]);
-}
-
-static void walk6(long at)
-{
-    walk5(at);
-}
-
-static void walk7(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk6(at + where[i] * extents[6] + j * extents[6]);
-}
-
-static void walk8(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk7(at + i * 0 * 1 + j * extents[7]);
-}
-
-static void walk9(long at)
-{
-    static const long where[] = {5, 4}, copies[] = {0, 1};
-    for (long i = 0; i < 2; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk8(at + where[i] * 1 + j * extents[8]);
-}
-
-static void walk10(long at)
-{
-    static const long where[] = {5, -4}, copies[] = {0, 1};
-    for (long i = 0; i < 2; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk9(at + where[i] * 1 + j * extents[9]);
-}
-
-static void walk11(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk10(at + 0 + j * extents[10]);
-}
-
-static void walk12(long at)
-{
-    walk11(at);
-}
-
-static void walk13(long at)
-{
-    walk12(at);
-}
-
-static void walk14(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk13(at + where[i] * extents[13] + j * extents[13]);
-}
-
-static void walk15(long at)
-{
-    walk14(at);
-}
-
-static void walk16(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk15(at + i * 0 * 1 + j * extents[15]);
-}
-
-static void walk17(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk16(at + 0 + j * extents[16]);
-}
-
-static void walk18(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk17(at + i * 7 * extents[17] + j * extents[17]);
-}
-
-static void walk19(long at)
-{
-    walk18(at);
-}
-
-static void walk20(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk19(at + i * 7 * extents[19] + j * extents[19]);
-}
-
-static void walk21(long at)
-{
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < 1; j++)
-            walk20(at + i * 7 * extents[20] + j * extents[20]);
-}
-
-static void walk22(long at)
-{
-    static const long where[] = {5, -4}, copies[] = {0, 1};
-    for (long i = 0; i < 2; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk21(at + where[i] * 1 + j * extents[21]);
-}
-
-static void walk23(long at)
-{
-    for (long j = 0; j < 1; j++)
-        walk22(at + 0 + j * extents[22]);
-}
-
-static void walk24(long at)
-{
-    static const long where[] = {0}, copies[] = {1};
-    for (long i = 0; i < 1; i++)
-        for (long j = 0; j < copies[i]; j++)
-            walk23(at + where[i] * 1 + j * extents[23]);
-}
-
-#define WALK walk24
-
-#define ELEMENTS ENTRIES
-#define INSTANCE (COUNT ? ENTRIES / COUNT : 0)
-#define LENGTH (HIGH - LOW)
-
-/* The map of n instances. */
-static void instances(long n)
-{
-    map = NULL;
-    ENTRIES = SIZE = LOW = HIGH = OVERLAPS = 0;
-    for (long i = 0; i < n; i++)
-        WALK(i * extents[BOUNDS - 1]);
-    char *mapped = calloc(LENGTH + 1, 1);
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes; i++)
-            OVERLAPS |= mapped[map[e].at - LOW + i]++ > 0;
-    free(mapped);
-}
-
-/* Byte i of a pattern. */
-static unsigned char pattern(unsigned long long seed, unsigned long long i)
-{
-    unsigned long long mixed = (i / 8 + 1 + (seed << 32)) * 0x9e3779b97f4a7c15ull;
-    return (unsigned char)((mixed ^ (mixed >> 29)) >> (i % 8 * 8));
-}
-
-/* Memory from displacement LOW to HIGH, displacement 0 on a multiple of 16, with guards of 64 bytes. */
-static unsigned char *memory(unsigned long long seed)
-{
-    unsigned char *all = malloc(LENGTH + 160);
-    unsigned char *low = all + 64;
-    while ((uintptr_t)(low - LOW) % 16)
-        low++;
-    memset(all, 0xa5, LENGTH + 160);
-    for (long i = 0; i < LENGTH; i++)
-        low[i] = pattern(seed, i);
-    return low - LOW;
-}
-
-/* Whether byte i of an entry belongs to its value: x87's long double has ten of sixteen. */
-static int is_value(long e, long i)
-{
-    return !map[e].padded || i % 16 < 10;
-}
-
-/* What a stream of the map holds, by its definition. */
-static unsigned char *gathered(const unsigned char *user)
-{
-    unsigned char *stream = malloc(SIZE + 1);
-    long at = 0;
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes; i++)
-            stream[at++] = user[map[e].at + i];
-    return stream;
-}
-
-/* The first n bytes of a stream into memory, by the definition. */
-static void scatter(const unsigned char *stream, long n, unsigned char *user)
-{
-    long at = 0;
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes && at < n; i++)
-            user[map[e].at + i] = stream[at++];
-}
-
-static void same_stream(const char *what, const unsigned char *expected, const unsigned char *got)
-{
-    long at = 0;
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes; i++, at++)
-            if (expected[at] != got[at] && is_value(e, i)) {
-                printf("%s: byte %ld of the stream: expected %#04x, got %#04x\n", what, at, expected[at], got[at]);
-                bad = 1;
-                return;
-            }
-}
-
-static void same_memory(const char *what, const unsigned char *expected, const unsigned char *got)
-{
-    unsigned char *matters = malloc(LENGTH + 1);
-    memset(matters, 1, LENGTH + 1);
-    for (long e = 0; e < ENTRIES; e++)
-        for (long i = 0; i < map[e].bytes; i++)
-            matters[map[e].at + i - LOW] = is_value(e, i);
-    for (long i = LOW - 64; i < HIGH + 64; i++) {
-        int inside = i >= LOW && i < HIGH;
-        if ((inside && expected[i] != got[i] && matters[i - LOW]) || (!inside && got[i] != 0xa5)) {
-            printf("%s: byte at displacement %ld: expected %#04x, got %#04x\n", what, i, inside ? expected[i] : 0xa5, got[i]);
-            bad = 1;
-            break;
-        }
-    }
-    free(matters);
-}
-
-/* The first n elements of the map, one after the other. */
-static MPI_Datatype flat(long n)
-{
-    int *lengths = malloc((n + 1) * sizeof *lengths), runs = 0;
-    MPI_Aint *at = malloc((n + 1) * sizeof *at), next = 0;
-    MPI_Datatype *types = malloc((n + 1) * sizeof *types), t;
-    for (long e = 0; e < n; e++) {
-        if (!runs || types[runs - 1] != map[e].type) {
-            lengths[runs] = 0;
-            at[runs] = next;
-            types[runs++] = map[e].type;
-        }
-        lengths[runs - 1]++;
-        next += map[e].bytes;
-    }
-    CALL(MPI_Type_create_struct(runs, lengths, at, types, &t));
-    CALL(MPI_Type_commit(&t));
-    return t;
-}
-
-static unsigned char *stream_of(unsigned long long seed)
-{
-    unsigned char *stream = malloc(SIZE + 64);
-    for (long i = 0; i < SIZE; i++)
-        stream[i] = pattern(seed, i);
-    return stream;
-}
+#define CHECK_MESSAGES
+#include "../finding.h"
 
 static MPI_Datatype build(void)
 {
@@ -429,49 +86,89 @@ static MPI_Datatype build(void)
     bounds(24, t24);
     return t24;
 }
-#define COMMIT 1
-#define MAP instances(COUNT)
 
-/* To oneself: the datatype to values one after the other, these to the datatype, the datatype to itself. */
-static void check(MPI_Datatype t)
+static void walk(int node, long at)
 {
-    MPI_Datatype line = flat(ELEMENTS);
-    unsigned char *from = memory(1), *stream_want = gathered(from), *stream = calloc(SIZE + 64, 1);
-    MPI_Status status;
-    MPI_Request request;
-    int count;
-    CALL(MPI_Sendrecv(from, COUNT, t, 0, 7, stream, 1, line, 0, 7, MPI_COMM_SELF, &status));
-    same_stream("sent", stream_want, stream);
-    CALL(MPI_Get_count(&status, line, &count));
-    same("MPI_Get_count of what was sent", 1, count);
-    if (OVERLAPS)
-        return;
-    unsigned char *values = stream_of(2), *to = memory(3), *want = memory(3);
-    CALL(MPI_Isend(values, 1, line, 0, 7, MPI_COMM_SELF, &request));
-    CALL(MPI_Recv(to, COUNT, t, 0, 7, MPI_COMM_SELF, &status));
-    CALL(MPI_Wait(&request, MPI_STATUS_IGNORE));
-    scatter(values, SIZE, want);
-    same_memory("received", want, to);
-    CALL(MPI_Get_count(&status, t, &count));
-    same("MPI_Get_count of what was received", COUNT, count);
-    to = memory(3), want = memory(3);
-    CALL(MPI_Sendrecv(from, COUNT, t, 0, 7, to, COUNT, t, 0, 7, MPI_COMM_SELF, &status));
-    scatter(stream_want, SIZE, want);
-    same_memory("sent to itself", want, to);
+    switch (node) {
+    case 0:
+        entry(at, 16, 0, MPI_DOUBLE_COMPLEX);
+        break;
+    case 1:
+        row(at, 9, 1, 2 * extents[0], 0);
+        break;
+    case 2:
+        walk(1, at);
+        break;
+    case 3:
+        row(at, 1, 1, 0, 2);
+        break;
+    case 4:
+        row(at, 1, 1, 0, 3);
+        break;
+    case 5:
+        table(at, 2, (long[]){5, 0}, (long[]){0, 1}, 1, 4);
+        break;
+    case 6:
+        walk(5, at);
+        break;
+    case 7:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[6], 6);
+        break;
+    case 8:
+        row(at, 1, 1, 0, 7);
+        break;
+    case 9:
+        table(at, 2, (long[]){5, 4}, (long[]){0, 1}, 1, 8);
+        break;
+    case 10:
+        table(at, 2, (long[]){5, -4}, (long[]){0, 1}, 1, 9);
+        break;
+    case 11:
+        row(at, 1, 1, 0, 10);
+        break;
+    case 12:
+        walk(11, at);
+        break;
+    case 13:
+        walk(12, at);
+        break;
+    case 14:
+        table(at, 1, (long[]){0}, (long[]){1}, extents[13], 13);
+        break;
+    case 15:
+        walk(14, at);
+        break;
+    case 16:
+        row(at, 1, 1, 0, 15);
+        break;
+    case 17:
+        row(at, 1, 1, 0, 16);
+        break;
+    case 18:
+        row(at, 1, 1, 7 * extents[17], 17);
+        break;
+    case 19:
+        walk(18, at);
+        break;
+    case 20:
+        row(at, 1, 1, 7 * extents[19], 19);
+        break;
+    case 21:
+        row(at, 1, 1, 7 * extents[20], 20);
+        break;
+    case 22:
+        table(at, 2, (long[]){5, -4}, (long[]){0, 1}, 1, 21);
+        break;
+    case 23:
+        row(at, 1, 1, 0, 22);
+        break;
+    case 24:
+        table(at, 1, (long[]){0}, (long[]){1}, 1, 23);
+        break;
+    }
 }
 
-int main(int argc, char **argv)
+static void check(MPI_Datatype t)
 {
-    CALL(MPI_Init(&argc, &argv));
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    MPI_Datatype t = build();
-    if (COMMIT)
-        CALL(MPI_Type_commit(&t));
-    MAP;
-    check(t);
-    puts(bad ? "wrong" : "right");
-    fflush(stdout);
-    MPI_Finalize();
-    return bad;
+    check_messages(t, 1);
 }

@@ -1,4 +1,4 @@
-//! The type map of a datatype as C: functions that walk it with the bounds that the library gives its parts, so that a program is right on every
+//! The type map of a datatype as C: a function that walks it with the bounds that the library gives its parts, so that a program is right on every
 //! library, whichever of the standard's readings its bounds follow.
 
 use std::collections::HashMap;
@@ -8,11 +8,8 @@ use ddtc::datatype::c;
 use ddtc::datatype::{Combiner, Datatype, Named};
 use ddtc::fuzzing::rebuilt;
 
-use super::define;
 use crate::compare::values;
 use crate::subject::Map;
-
-const MOVES: &str = include_str!("moves.c");
 
 /// Nodes in the order of [`c::constructors`], which is that of [`rebuilt`]: children before their users.
 fn nodes(t: &Datatype) -> Vec<Datatype> {
@@ -37,21 +34,17 @@ pub(super) fn told(t: &Datatype) -> String {
     out
 }
 
-/// The functions, and what moves bytes by them; none for a datatype that is too large to be touched.
+/// The function; none for a datatype that is too large to be touched.
 pub(super) fn walk(out: &mut String, t: &Datatype, count: u64) -> Option<()> {
     Map::new(t, count)?;
     let nodes = nodes(t);
     let numbers: HashMap<usize, usize> = nodes.iter().enumerate().map(|(i, n)| (n.id(), i)).collect();
-    out.push('\n');
-    define(out, "COUNT", count);
-    define(out, "BOUNDS", nodes.len());
-    out.push_str(include_str!("map.c"));
+    out.push_str("\nstatic void walk(int node, long at)\n{\n    switch (node) {\n");
     for (i, node) in nodes.iter().enumerate() {
         let body = body(node, &|child| numbers[&child.id()])?;
-        let _ = write!(out, "\nstatic void walk{i}(long at)\n{{\n{body}}}\n");
+        let _ = write!(out, "    case {i}:\n{body}        break;\n");
     }
-    let _ = writeln!(out, "\n#define WALK walk{}", nodes.len() - 1);
-    out.push_str(MOVES);
+    out.push_str("    }\n}\n");
     Some(())
 }
 
@@ -62,35 +55,30 @@ fn list(values: impl IntoIterator<Item = i64>) -> String {
 
 /// Calls for all copies of the children of a node.
 fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
-    let one = |n: usize, at: &str| format!("walk{n}({at});");
-    // `n` blocks of copies of one child, the displacement of a block by `unit`.
-    let row = |n: i64, copies: i64, stride: i64, unit: &str, child: usize| {
-        let at = format!("at + i * {} * {unit} + j * extents[{child}]", c::literal(stride));
-        let call = one(child, &at);
-        format!(
-            "    for (long i = 0; i < {n}; i++)\n        for (long j = 0; j < {copies}; j++)\n            {call}\n"
-        )
+    // `n` blocks of copies of one child, and blocks at displacements.
+    let row = |n: i64, copies: i64, stride: &str, child: usize| {
+        format!("        row(at, {n}, {copies}, {stride}, {child});\n")
     };
     let table = |at: &[i64], copies: &[i64], unit: &str, child: usize| {
-        let (n, call) = (at.len(), one(child, &format!("at + where[i] * {unit} + j * extents[{child}]")));
-        format!(
-            "    static const long where[] = {{{}}}, copies[] = {{{}}};\n    for (long i = 0; i < {n}; i++)\n        for (long j = 0; j < copies[i]; j++)\n            {call}\n",
-            list(at.iter().copied()),
-            list(copies.iter().copied())
-        )
+        let (n, at, copies) = (at.len(), list(at.iter().copied()), list(copies.iter().copied()));
+        format!("        table(at, {n}, (long[]){{{at}}}, (long[]){{{copies}}}, {unit}, {child});\n")
     };
     let extent = |child: usize| format!("extents[{child}]");
+    let place = |at: i64| match at {
+        0 => "at".to_owned(),
+        _ => format!("at + {}", c::literal(at)),
+    };
     Some(match t.combiner() {
         Combiner::Dup { oldtype } | Combiner::Resized { oldtype, .. } | Combiner::Bounds { oldtype, .. } => {
-            format!("    {}\n", one(number(oldtype), "at"))
+            format!("        walk({}, at);\n", number(oldtype))
         }
-        Combiner::Contiguous { count, oldtype } => row(1, *count, 0, "1", number(oldtype)),
+        Combiner::Contiguous { count, oldtype } => row(1, *count, "0", number(oldtype)),
         Combiner::Vector { count, blocklength, stride, oldtype } => {
             let child = number(oldtype);
-            row(*count, *blocklength, *stride, &extent(child), child)
+            row(*count, *blocklength, &format!("{} * {}", c::literal(*stride), extent(child)), child)
         }
         Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
-            row(*count, *blocklength, *stride, "1", number(oldtype))
+            row(*count, *blocklength, &c::literal(*stride), number(oldtype))
         }
         Combiner::Indexed { blocklengths, displacements, oldtype } => {
             let child = number(oldtype);
@@ -109,9 +97,7 @@ fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
         Combiner::Struct { blocklengths, displacements, types, .. } => {
             let members = blocklengths.iter().zip(displacements.iter()).zip(types.iter());
             members.fold(String::new(), |mut out, ((n, at), child)| {
-                let child = number(child);
-                let call = one(child, &format!("at + {} + j * extents[{child}]", c::literal(*at)));
-                let _ = writeln!(out, "    for (long j = 0; j < {n}; j++)\n        {call}");
+                let _ = writeln!(out, "        row({}, 1, {n}, 0, {});", place(*at), number(child));
                 out
             })
         }
@@ -133,8 +119,8 @@ fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
         | Combiner::ValueIndex { .. } => {
             let map = Map::new(t, 1)?;
             map.entries.iter().fold(String::new(), |mut out, &(at, len, named)| {
-                let (at, padded) = (c::literal(at), u8::from(values::has_padding(named)));
-                let _ = writeln!(out, "    entry(at + {at}, {len}, {padded}, {});", named.mpi_name());
+                let (at, padded) = (place(at), u8::from(values::has_padding(named)));
+                let _ = writeln!(out, "        entry({at}, {len}, {padded}, {});", named.mpi_name());
                 out
             })
         }

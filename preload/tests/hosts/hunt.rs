@@ -344,12 +344,13 @@ fn every_host_is_hunted_and_what_is_new_is_named() {
 }
 
 #[test]
-fn programs_of_the_documents_compile_alone() {
+fn programs_of_the_documents_compile_and_are_the_same_standing_alone() {
     let findings = crate::setup::package().join("../docs/findings");
     let entries = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
-    let mut programs = 0;
+    let folder = scratch("hunt-alone");
+    let (alone, mut programs) = (folder.join("alone.c"), 0);
     for folder in entries(&findings).into_iter().filter(|path| path.is_dir()) {
         let name = folder.file_name().unwrap().to_str().unwrap();
         // The header of the ABI; those of older versions of a library have fewer functions.
@@ -364,8 +365,21 @@ fn programs_of_the_documents_compile_alone() {
                 command.args(["-Wall", "-Wno-unused", "-fsyntax-only"]).arg(&program).output().unwrap();
             let errors = lossy(&output.stderr);
             assert!(output.status.success() && errors.is_empty(), "{}: {errors}", program.display());
+            // What the compiler sees is the same text.
+            let printed =
+                Command::new(command_line()).args(["report", "--program"]).arg(&program).output().unwrap();
+            assert!(printed.status.success(), "{}", lossy(&printed.stderr));
+            std::fs::write(&alone, printed.stdout).unwrap();
+            let seen = |source: &Path| {
+                let mut command = Command::new(host.compiler());
+                let output = command.args(["-E", "-P"]).arg(source).output().unwrap();
+                assert!(output.status.success(), "{}: {}", source.display(), lossy(&output.stderr));
+                lossy(&output.stdout)
+            };
+            assert!(seen(&alone) == seen(&program), "{}", program.display());
             programs += 1;
         }
     }
+    std::fs::remove_dir_all(folder).unwrap();
     assert!(programs > 60, "{programs}");
 }

@@ -1,0 +1,109 @@
+//! `finding.h`, which programs share: a program that includes it, and one that stands alone.
+
+use std::iter::once;
+
+/// What programs share.
+pub(super) const FINDING_H: &str = include_str!("../../../docs/findings/finding.h");
+
+/// The line by which a program of docs/findings has it.
+pub(super) const INCLUDE: &str = "#include \"../finding.h\"";
+
+/// Lines around what stands for that line in a program that stands alone.
+const BEGIN: &str = "/* From finding.h: */";
+const END: &str = "/* End of what is from finding.h. */";
+
+/// The path by which a program includes `finding.h`; none where it stands alone.
+pub fn shared(program: &str) -> Option<&str> {
+    program.lines().find_map(included)
+}
+
+fn included(line: &str) -> Option<&str> {
+    let path = line.strip_prefix("#include \"")?.strip_suffix('"')?;
+    (path.rsplit('/').next() == Some("finding.h")).then_some(path)
+}
+
+/// The program with what it needs of `header` in place of the line that includes it: one file, for whoever has nothing else.
+#[must_use]
+pub fn alone(program: &str, header: &str) -> String {
+    let checks: Vec<&str> = program.lines().filter_map(|line| line.strip_prefix("#define ")).collect();
+    let mut out = String::new();
+    for line in program.lines() {
+        let lines = match included(line) {
+            Some(_) => once(BEGIN).chain(parts(header, &checks)).chain(once(END)).collect(),
+            None => vec![line],
+        };
+        lines.into_iter().for_each(|line| out.extend([line, "\n"]));
+    }
+    out
+}
+
+/// The lines of the header without its own comment, for these checks: no other part, and no condition that tells parts apart.
+fn parts<'h>(header: &'h str, checks: &[&str]) -> Vec<&'h str> {
+    // Of each condition around a line: whether it holds; none for one that the compiler decides.
+    let mut conditions: Vec<Option<bool>> = Vec::new();
+    let mut lines = Vec::new();
+    for line in header.lines().skip_while(|line| !line.starts_with("#include")) {
+        let told = match line {
+            _ if line.starts_with("#if defined CHECK_") => {
+                let mut names = line.split("defined ").skip(1).filter_map(|rest| rest.split(' ').next());
+                conditions.push(Some(names.any(|name| checks.contains(&name))));
+                true
+            }
+            _ if line.starts_with("#if") => {
+                conditions.push(None);
+                false
+            }
+            "#endif" => match conditions.pop() {
+                Some(None) | None => false,
+                Some(Some(_)) => true,
+            },
+            _ => false,
+        };
+        let blank = line.is_empty() && lines.last().is_none_or(|last: &&str| last.is_empty());
+        if !told && !blank && !conditions.contains(&Some(false)) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_stands_alone_with_its_own_parts() {
+        let header = "/* About it. */\n#include <mpi.h>\n#if defined CHECK_A\n#include <a.h>\n#endif\n\n\
+                      #if defined CHECK_B || defined CHECK_A\n\n#if MPI_VERSION >= 4\nint new;\n#else\nint old;\n#endif\n#endif\n\n\
+                      #if defined CHECK_B\n\nint b;\n#if MPI_VERSION >= 4\nint new_b;\n#endif\n#endif\n\nint last;\n";
+        let program = "/* Title. */\n#define CHECK_A\n#include \"../finding.h\"\n\nint own;\n";
+        let both = "#if MPI_VERSION >= 4\nint new;\n#else\nint old;\n#endif\n";
+        assert_eq!(
+            alone(program, header),
+            format!(
+                "/* Title. */\n#define CHECK_A\n{BEGIN}\n#include <mpi.h>\n#include <a.h>\n\n{both}\nint last;\n{END}\n\nint own;\n"
+            )
+        );
+        assert!(
+            alone(&program.replace("_A", "_B"), header)
+                .contains("\nint b;\n#if MPI_VERSION >= 4\nint new_b;\n#endif\n")
+        );
+        // What includes no finding.h is as it was.
+        let other = program.replace("finding.h", "another.h");
+        assert_eq!((alone(&other, header), shared(&other)), (other.clone(), None));
+        assert_eq!(shared(program), Some("../finding.h"));
+    }
+
+    #[test]
+    fn every_check_has_its_part() {
+        for check in crate::Check::ALL {
+            let name = format!("CHECK_{}", check.name().to_uppercase());
+            let text = alone(&format!("#define {name}\n{INCLUDE}\n"), FINDING_H);
+            assert!(!text.contains("#if defined CHECK") && text.contains("int main("), "{text}");
+            assert!(text.contains(&format!("static void check_{}(MPI_Datatype t", check.name())), "{text}");
+            // Of no other.
+            let own = text.matches("static void check_").count();
+            assert_eq!(own, if check == crate::Check::Bounds { 5 } else { 1 }, "{text}");
+        }
+    }
+}
