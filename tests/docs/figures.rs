@@ -156,8 +156,12 @@ fn applications(records: &str) -> String {
         let (least, most) = values.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &v| (a.min(v), b.max(v)));
         if values.len() == 1 { format!("{least:.2}") } else { format!("{least:.2} to {most:.2}") }
     };
-    let mut cases: Vec<&str> = rows[0].iter().map(|(case, _)| case.as_str()).collect();
-    cases.dedup();
+    let mut cases: Vec<&str> = Vec::new();
+    for (case, _) in &rows[0] {
+        if !cases.contains(&case.as_str()) {
+            cases.push(case);
+        }
+    }
     for case in cases {
         let _ = write!(out, "| {case} |");
         for host in &rows {
