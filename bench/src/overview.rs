@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
 
-use crate::table;
+use crate::{svg, table};
 
 /// Layouts of the bench, in the order of the picture, and what each is in words.
 const LAYOUTS: [(&str, &str); 10] = [
@@ -172,11 +172,10 @@ fn mark(out: &mut String, (x, y): (f64, f64), colour: &str, shape: Shape) {
     };
 }
 
-fn words(out: &mut String, (x, y): (f64, f64), anchor: &str, colour: &str, text: &str) {
-    let _ = writeln!(
-        out,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>"
-    );
+fn words(out: &mut String, at: (f64, f64), anchor: &str, colour: &str, text: &str) {
+    let _ = write!(out, "<g fill=\"{colour}\">");
+    svg::words(out, at, anchor, 13.0, text);
+    out.push_str("</g>\n");
 }
 
 #[cfg(test)]

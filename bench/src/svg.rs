@@ -86,7 +86,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn words(out: &mut String, (x, y): (f64, f64), anchor: &str, size: f64, text: &str) {
+pub(crate) fn words(out: &mut String, (x, y): (f64, f64), anchor: &str, size: f64, text: &str) {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let _ = writeln!(
         out,

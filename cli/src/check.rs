@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use ddtc::fuzzing::{self, Choices, Cost, Failure, Oracle};
 use ddtc::target::Level;
+use ddtc_hunt::{Check, Hunt};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report;
-use ddtc_hunt::{Check, Hunt};
 
 /// Arguments of `ddtc check`.
 #[derive(clap::Args, Debug)]

@@ -8,9 +8,9 @@ use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine, Explanation};
 use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::target::{Level, Target};
+use ddtc_bench::bytes_in_words;
 
 use crate::{draw, tree};
-use ddtc_bench::bytes_in_words;
 
 /// Arguments of `ddtc explain`.
 #[derive(clap::Args, Debug)]

@@ -10,11 +10,11 @@ use ddtc::committed::Committed;
 use ddtc::datatype::{Combiner, Datatype, Named};
 use ddtc::interp;
 use ddtc::kind::Direction;
+use ddtc_hosts::abi::Flavour;
 
 use crate::host::{HandleWord, Host};
 use crate::reproducer::reproducer;
 use crate::warn::warn;
-use ddtc_hosts::abi::Flavour;
 
 pub(crate) static CHECKS: AtomicU64 = AtomicU64::new(0);
 pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc::datatype::Named;
 use ddtc::process::Awaited;
+use ddtc_hosts::abi::queries::{self, Queries};
+use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::policy::{Family, Library};
 
 use crate::settings::settings;
@@ -17,8 +19,6 @@ use crate::signatures::{argument, counted_calls};
 use crate::spending;
 use crate::warn::warn;
 use crate::watch::{COUNT, watch};
-use ddtc_hosts::abi::queries::{self, Queries};
-use ddtc_hosts::abi::{Abi, Flavour, Signs};
 
 pub(crate) type CopyFn =
     unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;

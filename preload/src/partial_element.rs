@@ -12,11 +12,11 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::datatype::{Combiner, Datatype};
 use ddtc::object::elements;
+use ddtc_hosts::abi::Abi;
 use ddtc_hosts::policy::{Family, Library};
 
 use crate::host::{HandleWord, Host};
 use crate::status;
-use ddtc_hosts::abi::Abi;
 
 /// A message that the host would have refused.
 #[derive(Clone, Copy, Debug)]

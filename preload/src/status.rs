@@ -2,8 +2,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::host::Host;
 use ddtc_hosts::abi::Abi;
+
+use crate::host::Host;
 
 /// Room for any host's status.
 #[repr(C, align(8))]

@@ -11,10 +11,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use ddtc::datatype::Named;
 use ddtc::process::Mutex;
 use ddtc::tool::{Kind, Value};
+use ddtc_hosts::abi::{Abi, Tool};
 
 use crate::handles::missing;
 use crate::host::{HandleWord, Host};
-use ddtc_hosts::abi::{Abi, Tool};
 
 /// A thing that is shown: the host's of this index, or ours.
 #[derive(Clone, Copy, PartialEq, Eq)]

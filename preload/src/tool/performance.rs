@@ -8,6 +8,7 @@ use ddtc::tool::{
     Class, PERFORMANCE, Performance, Target, performance_of, read_performance, read_reset_performance,
     reset_performance, start_performance, stop_performance, write_performance,
 };
+use ddtc_hosts::abi::Tool;
 
 use super::{
     Shown, Source, at, constants, datatype, enumeration, is, place, put, pvar_handles, ready, set, shown,
@@ -15,7 +16,6 @@ use super::{
 };
 use crate::handles::{missing, set_handle};
 use crate::host::Host;
-use ddtc_hosts::abi::Tool;
 
 /// Our performance variables with their index in the engine: those that messages may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {

@@ -2,13 +2,14 @@
 
 use std::ffi::{c_int, c_void};
 
+use ddtc_hosts::abi::Abi;
+
 use super::emulated;
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::host::{HandleWord, Host, host};
 use crate::partial_element::{RefusedMessage, raise_in_status};
 use crate::requests::{self, Completion, Operation, in_status, settle};
 use crate::status::{self, Status, Statuses};
-use ddtc_hosts::abi::Abi;
 
 /// The operations of an array of handles, taken out.
 ///

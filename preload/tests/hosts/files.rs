@@ -82,3 +82,27 @@ fn files_follow_the_table() {
     assert!(packed == 0 && unpacked > 0, "{packed} {unpacked}");
     fs::remove_dir_all(folder).unwrap();
 }
+
+/// What the shipped table has of files is converted, and the program sees what it sees bare.
+#[test]
+fn files_follow_the_shipped_table() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let folder = scratch(&format!("files-shipped-{host:?}"));
+        let told = |run: Run| {
+            let name = folder.join("file");
+            run.env("XDG_CONFIG_HOME", &folder)
+                .arg(name)
+                .arg(CALLS.to_string())
+                .arg("1")
+                .arg("200000")
+                .text()
+                .0
+        };
+        let bare = told(host.ranks(1, compiled(host)));
+        let run = host.ranks(1, compiled(host)).preload().env("DDTC_REPORT", folder.join("report%r"));
+        same(&format!("{host:?}"), &told(run), &bare);
+        let said = &reports(&folder, 1)[0];
+        assert!(said["messages_packed"] > 0 && said["messages_unpacked"] > 0, "{host:?}: {said:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

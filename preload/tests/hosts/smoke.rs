@@ -138,7 +138,7 @@ hosts! {
     }
 
     windows(host) {
-        alike(host, "windows", 4, &["40", "3", "300"], (15, 1));
+        alike(host, "windows", 4, &["40", "3", "300"], (25, 1));
     }
 
     threads_complete_gets_of_each_other(host) {
