@@ -5,14 +5,14 @@
 #   ./test.sh               the fast tier, which is `cargo test`
 #   ./test.sh all           that and every part of e2e: before a release
 #   ./test.sh PART..        these parts: tests/parts.txt, docs/TESTING.md ("Parts"); `fast` is the fast tier
-#   ./test.sh --list        their names, minutes and what they hold
+#   ./test.sh --list        their names, seconds and what they hold
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=tests/tiers.sh
 . tests/tiers.sh
 
 if [ "${1-}" = --list ]; then
-    for name in $(parts); do printf '%-12s %3s min  %s\n' "$name" "$(column "$name" minutes)" "$(column "$name" text)"; done
+    for name in $(parts); do printf '%-12s %4s s  %s\n' "$name" "$(column "$name" seconds)" "$(column "$name" text)"; done
     exit
 fi
 wanted=("$@")

@@ -113,10 +113,10 @@ miri() {
 # Names of the parts, in order.
 parts() { sed -n 's/^\([a-z0-9]*\) | .*/\1/p' tests/parts.txt; }
 
-# A column of a part: minutes, needs, files, text, command.
+# A column of a part: seconds, needs, files, text, command.
 column() {
     local at
-    case $2 in minutes) at=2 ;; needs) at=3 ;; files) at=4 ;; text) at=5 ;; command) at=6 ;; esac
+    case $2 in seconds) at=2 ;; needs) at=3 ;; files) at=4 ;; text) at=5 ;; command) at=6 ;; esac
     sed -n "s/^$1 |/&/p" tests/parts.txt | cut -d '|' -f "$at" | sed 's/^ *//; s/ *$//'
 }
 
