@@ -204,6 +204,11 @@ impl Layout {
         (n <= MAX_PARTS).then(|| self.parts.get_or_init(slots))?.get(i)
     }
 
+    /// The part that node `i` is, if somebody has made it.
+    pub fn made_part(&self, i: usize) -> Option<&Part> {
+        self.parts.get()?.get(i)?.part.get()
+    }
+
     /// Where its segments begin, if [`Layout::keep_runs`] was told.
     #[inline]
     pub(crate) fn runs(&self) -> Option<&Runs> {

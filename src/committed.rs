@@ -7,6 +7,7 @@
 mod applied;
 mod definition;
 mod direct;
+mod made;
 mod reduced;
 mod segments;
 
@@ -21,12 +22,12 @@ use std::sync::atomic::{
 use crate::cache::{Layout, PlacedLayout, Tier};
 use crate::calls;
 use crate::datatype::Datatype;
-use crate::engine::{Engine, Mode};
+use crate::engine::{Config, Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::{EntryPoint, Kernel};
 use crate::kind::Direction;
 use crate::micro::Buffers;
-use crate::nest::{LoopNest, Normal};
+use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 
 pub use applied::Applied;
 use definition::Call;
@@ -44,6 +45,8 @@ struct Inner {
     origin: isize,
     /// The size in bytes of a datatype whose bounds are plain ([`Committed::plain_size`]), else 0.
     small: u32,
+    /// Whether that is plain, instances are one run of bytes, and calls need nothing more than their copy: no kernel, no table.
+    run: bool,
     datatype: Datatype,
     layout: Arc<Layout>,
     engine: Engine,
@@ -65,6 +68,19 @@ fn small(t: &Datatype) -> u32 {
     let plain = t.true_lb() >= 0 && t.true_ub() <= MOST && (0..=MOST).contains(&t.extent());
     // Overlapping entries may have a size beyond their span.
     if plain && t.size() <= MOST { t.size() as u32 } else { 0 }
+}
+
+/// Whether all calls of a direction are one call of a kernel: nothing is compared, split among threads, or stored past the caches.
+fn plainly(config: &Config) -> bool {
+    !config.check && config.threads <= 1 && config.stream_bytes == u64::MAX
+}
+
+/// Whether any number of instances is one run of bytes.
+fn is_run(nest: &LoopNest<Normal>) -> bool {
+    matches!(
+        nest.body(nest.root()),
+        [Node::Copy { at: Offsets::ZERO, n: Quantity { per_count: true, .. }, .. }]
+    )
 }
 
 impl fmt::Debug for Committed {
@@ -91,10 +107,14 @@ impl Engine {
 impl Committed {
     fn new(engine: Engine, datatype: Datatype, placed: PlacedLayout) -> Committed {
         let PlacedLayout { layout, origin } = placed;
+        let small = small(&datatype);
+        let config = engine.config();
+        let moves = matches!(config.mode, Mode::Commit | Mode::Lazy);
         let committed = Committed(Arc::new(Inner {
             entry_points: Default::default(),
             origin: origin as isize,
-            small: small(&datatype),
+            small,
+            run: moves && plainly(config) && small != 0 && is_run(layout.nest()),
             datatype,
             layout,
             engine,
@@ -139,8 +159,11 @@ impl Committed {
     }
 
     /// Whether it is settled how calls of `direction` are served. In [`Mode::Lazy`] this counts `bytes` bytes as a call of them does: once all calls have
-    /// moved [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes the layout is compiled, and it is settled. A caller who has another way to move bytes goes it until then.
+    /// moved [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes the layout is compiled, and it is settled; a run of bytes is at once. A caller who has another way to move bytes goes it until then.
     pub fn settled(&self, direction: Direction, bytes: u64) -> bool {
+        if self.0.run {
+            return true;
+        }
         let layout = &self.0.layout;
         if self.0.engine.config().mode == Mode::Lazy && layout.served(direction).is_none() {
             let _ = self.0.kernel(direction, bytes);
@@ -151,6 +174,7 @@ impl Committed {
     /// One line on how `direction` is served.
     pub fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
+            None if self.0.run => "a run of bytes: copied".to_owned(),
             None => "not compiled yet: walked".to_owned(),
             Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
             Some(Tier::Walk { reason, .. }) => format!("walked: {reason}"),
@@ -414,11 +438,8 @@ impl Committed {
 impl Inner {
     /// Lets calls go to the kernel that the layout has, unless they need more.
     fn adopt(&self, direction: Direction, served: Option<&Tier>) {
-        let config = self.engine.config();
         if let Some(kernel) = served.and_then(Tier::kernel)
-            && !config.check
-            && config.threads <= 1
-            && config.stream_bytes == u64::MAX
+            && plainly(self.engine.config())
         {
             self.entry_points[direction as usize].store(kernel.entry_point().as_ptr(), Release);
         }
@@ -445,6 +466,15 @@ impl Inner {
     unsafe fn run(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
         if calls::counting() {
             calls::count(direction.into(), (self.datatype.size() as u64).saturating_mul(count));
+        }
+        if self.run {
+            let user = user.wrapping_offset(self.origin);
+            let (src, dst) = match direction {
+                Direction::Pack => (user, packed),
+                Direction::Unpack => (packed, user),
+            };
+            // SAFETY: `count` instances are so many bytes on either side, one behind the other, and their memory is as the caller promises.
+            return unsafe { std::ptr::copy_nonoverlapping(src, dst, self.small as usize * count as usize) };
         }
         match EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) {
             // SAFETY: the entry point of the kernel that `layout` has decided on for good (`adopt`), which lives as long as `self`; it

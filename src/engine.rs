@@ -286,9 +286,16 @@ impl Engine {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => walk::range(layout.nest(), memory, count, range, &walk::Plain),
             Mode::Lazy | Mode::Commit => {
-                walk::range(layout.nest(), memory, count, range, &Compiled { engine: self, layout });
+                let parts = Compiled { engine: self, layout, makes: true };
+                walk::range(layout.nest(), memory, count, range, &parts);
             }
         }
+    }
+
+    /// The same by what is made: compiles nothing.
+    pub(crate) fn range_made(&self, layout: &Arc<Layout>, memory: &Buffers, count: u64, range: Range<u64>) {
+        let parts = Compiled { engine: self, layout, makes: false };
+        walk::range(layout.nest(), memory, count, range, &parts);
     }
 
     /// Where the segments of `layout` begin, found out if nobody has.

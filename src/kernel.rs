@@ -241,7 +241,7 @@ impl Kernel {
     }
 
     /// The column among the tables of this kernel that equals `column`, so that it is kept once.
-    pub(crate) fn shared(&self, column: &Column) -> Option<Column> {
+    pub fn shared(&self, column: &Column) -> Option<Column> {
         let mut own = self.context.tables.iter().filter_map(Table::column);
         own.find(|own| *own == column).cloned()
     }

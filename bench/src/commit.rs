@@ -35,7 +35,7 @@ fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
 }
 
 /// What precompiled code and code shared by shape save is part of an ordinary commit; `emitted` leaves precompiled code out.
-fn engine(level: Level, both_directions: bool, emitted: bool) -> ddtc::Result<Engine> {
+pub(crate) fn engine(level: Level, both_directions: bool, emitted: bool) -> ddtc::Result<Engine> {
     let config = Config { level, both_directions, ..Config::default() };
     let engine = Engine::new(Config { precompiled: config.precompiled && !emitted, ..config });
     // The first compile of an engine makes the ISA and maps the arena: not what the others cost. This shape is no other's.

@@ -8,6 +8,7 @@ mod bound;
 mod break_even;
 mod bytes;
 mod commit;
+mod compare;
 mod compile;
 mod csource;
 mod direct;
@@ -30,6 +31,7 @@ mod result;
 mod segments;
 mod svg;
 mod table;
+mod tables;
 mod wire;
 
 use std::error::Error;
@@ -48,7 +50,7 @@ use bound::{Footprint, Roof};
 use csource::Style;
 use layouts::{Row, Sizes};
 use machine::Machine;
-use measure::Effort;
+use measure::{Effort, Spread};
 use native::{HandLoop, Subject};
 use result::{Column, Measured, Times};
 
@@ -61,6 +63,7 @@ pub use table::bytes as bytes_in_words;
     ddtc bench WRF_x_vec vec_8B.L         some layouts\n  \
     ddtc bench 'vector(100, 3, 7, int)'   a type of your own (no hand-written loop)\n  \
     ddtc bench --runs 5 --record          medians of five runs, recorded below benches/record\n  \
+    ddtc bench --compare A.csv B.csv      rows of two records that differ by more than noise\n  \
     ddtc bench --segments --mpicc mpicc   lists of segments, beside MPICH's own\n  \
     ddtc bench --break-even --mpicc mpicc when compiling pays under this MPI library")]
 pub struct Args {
@@ -85,6 +88,9 @@ pub struct Args {
     /// Measure the latency of commits instead of pack and unpack
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg"])]
     commit: bool,
+    /// Measure commits of long tables beside memcpy of their arguments, and beside the least that must be done; page faults of each
+    #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth"])]
+    tables: bool,
     /// Measure what commits take as datatypes grow: time and memory an argument
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     growth: bool,
@@ -122,6 +128,9 @@ pub struct Args {
     /// Draw the picture of the README from records, whose names begin so, into --svg instead of measuring
     #[arg(long, value_name = "STEM", requires = "svg", conflicts_with_all = ["names", "csv", "record"])]
     overview: Option<String>,
+    /// Name the rows of two records of one machine that differ by more than noise, instead of measuring
+    #[arg(long, num_args = 2, value_names = ["BEFORE.csv", "AFTER.csv"], conflicts_with_all = ["names", "csv", "svg", "record"])]
+    compare: Vec<PathBuf>,
     /// Write figures as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -153,6 +162,10 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let (Some(stem), Some(path)) = (&args.overview, &args.svg) {
         return Ok(ddtc::files::save(path, overview::picture(stem)?)?);
     }
+    if let [before, after] = args.compare.as_slice() {
+        print!("{}", compare::records(before, after)?);
+        return Ok(());
+    }
     let level = Level::asked(args.level)?;
     if args.first_commit {
         println!("{}", commit::first(level)?.as_nanos());
@@ -178,6 +191,10 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if args.commit {
         let text = commit::run(level, args.quick)?;
         return write(args, &machine, "-commit", &text, None);
+    }
+    if args.tables {
+        let text = tables::run(level, args.quick, &args.names)?;
+        return write(args, &machine, "-tables", &text, None);
     }
     if args.growth {
         let text = growth::run()?;
@@ -414,18 +431,41 @@ impl Bench {
         let columns = subject.columns();
         let timed: Vec<usize> =
             (0..columns.len()).filter(|&v| columns[v] != Column::Interp || entry.size == Size::S).collect();
-        let mut times = [Times::default(), Times::default()];
+        let mut times = self.times(&mut subject, &timed, entry.size == Size::S);
         let footprint = Footprint::of(entry, Subject::fits(entry)?.0)?;
         for direction in Direction::BOTH {
-            let medians =
-                measure::interleaved(timed.len(), self.effort, |i, n| subject.run(timed[i], direction, n));
-            for (&v, nanoseconds) in timed.iter().zip(medians) {
-                times[direction as usize].set(columns[v], nanoseconds);
-            }
             times[direction as usize].set(Column::Bound, self.roof.bound(&footprint, direction));
         }
         let commit = Some(commit::one(&entry.datatype, self.level, self.effort.commits)?.as_secs_f64() * 1e6);
         Ok(Measured { name: entry.name.clone(), payload: subject.payload() as u64, schedule, commit, times })
+    }
+
+    /// Times of the variants `timed` of `subject`, pack and unpack. What moves few bytes hangs on the lines of the first-level cache that its
+    /// buffers share, and is measured in several places of them.
+    fn times(&self, subject: &mut Subject, timed: &[usize], small: bool) -> [Times; 2] {
+        let columns = subject.columns();
+        let places = if small { self.effort.places } else { 1 };
+        let effort = self.effort.of_a_place(places);
+        let mut samples = [(); 2].map(|()| vec![Vec::with_capacity(places); timed.len()]);
+        let mut kept = Vec::new();
+        for place in 0..places {
+            if place > 0 {
+                kept.push(subject.place(place));
+            }
+            for direction in Direction::BOTH {
+                let medians =
+                    measure::interleaved(timed.len(), effort, |i, n| subject.run(timed[i], direction, n));
+                let of_all = samples[direction as usize].iter_mut().zip(medians);
+                of_all.for_each(|(samples, nanoseconds)| samples.push(nanoseconds));
+            }
+        }
+        samples.map(|mut samples| {
+            let mut times = Times::default();
+            for (&v, samples) in timed.iter().zip(&mut samples) {
+                times.spread(columns[v], Spread::of(samples));
+            }
+            times
+        })
     }
 }
 

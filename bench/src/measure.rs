@@ -14,13 +14,22 @@ pub(crate) struct Effort {
     pub(crate) rounds: usize,
     /// Commits that are timed.
     pub(crate) commits: usize,
+    /// Places of the buffers of a small layout.
+    pub(crate) places: usize,
 }
 
 impl Effort {
     /// For recorded figures.
-    pub(crate) const FULL: Effort = Effort { batch: Duration::from_micros(400), rounds: 25, commits: 7 };
+    pub(crate) const FULL: Effort =
+        Effort { batch: Duration::from_micros(400), rounds: 25, commits: 7, places: 20 };
     /// For a look.
-    pub(crate) const QUICK: Effort = Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3 };
+    pub(crate) const QUICK: Effort =
+        Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3, places: 5 };
+
+    /// The same for one of `places` places: together they take about as many rounds.
+    pub(crate) fn of_a_place(self, places: usize) -> Effort {
+        Effort { rounds: if places > 1 { self.rounds.div_ceil(places).max(3) } else { self.rounds }, ..self }
+    }
 }
 
 /// Nanoseconds of one call of each of the variants `0..n`, as the median of their batches. `run(v, times)` calls variant v
@@ -68,6 +77,25 @@ pub(crate) fn median(samples: &mut [f64]) -> f64 {
     }
 }
 
+/// Time over places of the buffers: the middle one, and from where to where all lie but one in ten at either end, which is what else the machine
+/// does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) low: f64,
+    pub(crate) middle: f64,
+    pub(crate) high: f64,
+}
+
+impl Spread {
+    /// Of at least one time, which it sorts.
+    pub(crate) fn of(times: &mut [f64]) -> Spread {
+        let middle = median(times);
+        let aside = times.len() / 10;
+        let end = |i: usize| times.get(i).copied().unwrap_or(f64::NAN);
+        Spread { low: end(aside), middle, high: end(times.len().saturating_sub(aside + 1)) }
+    }
+}
+
 /// The geometric mean of the positive numbers of `values`; NaN if there are none.
 pub(crate) fn geometric_mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut n) = (0.0, 0u32);
@@ -91,8 +119,15 @@ mod tests {
     }
 
     #[test]
+    fn spreads_by_hand() {
+        let mut twenty: Vec<f64> = (1..=20).rev().map(f64::from).collect();
+        assert_eq!(Spread::of(&mut twenty), Spread { low: 3.0, middle: 10.5, high: 18.0 });
+        assert_eq!(Spread::of(&mut [7.0]), Spread { low: 7.0, middle: 7.0, high: 7.0 });
+    }
+
+    #[test]
     fn every_variant_runs_and_in_turn() {
-        let effort = Effort { batch: Duration::from_micros(1), rounds: 3, commits: 1 };
+        let effort = Effort { batch: Duration::from_micros(1), rounds: 3, commits: 1, places: 1 };
         let mut seen = Vec::new();
         let times = interleaved(3, effort, |v, _| seen.push(v));
         assert_eq!(times.len(), 3);

@@ -161,13 +161,16 @@ pub(crate) struct Region {
 }
 
 const PAGE: usize = 4096;
+const LINE: usize = 64;
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0x6b;
+const FRESH_BYTE: u8 = 0x17;
 
 impl Region {
-    /// Zeros, of which the first lies `phase` bytes behind a page boundary (modulo the page).
+    /// Bytes of which the first lies `phase` bytes behind a page boundary (modulo the page). All of them are written, so that each page is
+    /// memory of its own: pages that nobody has written are one page of zeros, which any cache holds.
     pub(crate) fn new(len: usize, phase: i64) -> Region {
-        let mut memory = vec![0u8; len + 2 * (PAGE + GUARD)];
+        let mut memory = vec![FRESH_BYTE; len + 2 * (PAGE + GUARD)];
         let after_guard = memory.as_ptr() as usize + GUARD;
         let wanted = phase.rem_euclid(PAGE as i64) as usize;
         let start = GUARD + (wanted + PAGE - after_guard % PAGE) % PAGE;
@@ -245,6 +248,16 @@ impl Subject {
             packed: Region::new(payload, 0),
             variants: Vec::new(),
         })
+    }
+
+    /// Moves to buffers at other places, the `i`th: other memory, which begins at other lines of a page, each as well aligned as the first. Returns
+    /// the buffers that were used so far. While they are kept, none of their memory is used again.
+    pub(crate) fn place(&mut self, i: usize) -> (Region, Region) {
+        // Both factors are odd: 64 places have 64 lines of a page, in another order for either buffer.
+        let line = |factor: usize| (i * factor % (PAGE / LINE) * LINE) as i64;
+        let user = Region::new(self.user.len, self.span.0 + line(37));
+        let packed = Region::new(self.packed.len, line(23));
+        (std::mem::replace(&mut self.user, user), std::mem::replace(&mut self.packed, packed))
     }
 
     /// Adds what `engine` makes of the datatype; returns how it is served, in one line.
@@ -351,5 +364,34 @@ pub(crate) fn pin() -> Option<usize> {
         libc::CPU_ZERO(&mut set);
         libc::CPU_SET(core, &mut set);
         (libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0).then_some(core)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_of_a_buffer_is_its_own() {
+        // Long enough for memory that comes from the system as zeros.
+        let region = Region::new(1 << 20, 5);
+        assert!(region.bytes().iter().all(|&b| b == FRESH_BYTE) && region.intact());
+        assert_eq!(region.bytes().as_ptr() as usize % PAGE, 5);
+    }
+
+    #[test]
+    fn places_differ_and_are_aligned_alike() {
+        let entry = ddtc::corpus::parse("# a\na = resized(0, 64, vector(2, 1, 2, int))\n").unwrap().remove(0);
+        let mut subject = Subject::new(&entry).unwrap();
+        let start = |region: &Region| region.bytes().as_ptr() as usize;
+        let mut kept = Vec::new();
+        let mut lines = std::collections::HashSet::new();
+        for i in 1..=PAGE / LINE {
+            kept.push(subject.place(i));
+            let (user, packed) = subject.buffers();
+            assert!(start(user) % LINE == 0 && start(packed) % LINE == 0);
+            lines.insert((start(user) % PAGE, start(packed) % PAGE));
+        }
+        assert_eq!(lines.len(), PAGE / LINE);
     }
 }

@@ -2,7 +2,7 @@
 
 use ddtc::kind::Direction;
 
-use crate::measure::geometric_mean;
+use crate::measure::{Spread, geometric_mean, median};
 
 /// What is timed, in the order of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,28 +69,78 @@ impl Column {
 
 /// Nanoseconds of one call by column; `None` where a column was not measured.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Times([Option<f64>; Column::ALL.len()]);
+pub(crate) struct Times([Option<Spread>; Column::ALL.len()]);
+
+/// How compiled code stands to the best C loop, as far as it does not hang on where the buffers lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Wherever the buffers lie, compiled code takes less time.
+    Ahead,
+    /// It depends.
+    Even,
+    /// Wherever they lie, it takes more.
+    Behind,
+}
+
+impl Verdict {
+    /// Name in records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Verdict::Ahead => "ahead",
+            Verdict::Even => "even",
+            Verdict::Behind => "behind",
+        }
+    }
+}
 
 impl Times {
-    /// Sets a column.
+    /// Sets a column that was measured in one place.
     pub(crate) fn set(&mut self, column: Column, nanoseconds: f64) {
-        self.0[column as usize] = Some(nanoseconds);
+        self.spread(column, Spread { low: nanoseconds, middle: nanoseconds, high: nanoseconds });
+    }
+
+    /// Sets a column that was measured in several.
+    pub(crate) fn spread(&mut self, column: Column, spread: Spread) {
+        self.0[column as usize] = Some(spread);
     }
 
     /// A column.
     pub(crate) fn get(&self, column: Column) -> Option<f64> {
+        self.0[column as usize].map(|spread| spread.middle)
+    }
+
+    /// A column over the places of the buffers.
+    pub(crate) fn over_places(&self, column: Column) -> Option<Spread> {
         self.0[column as usize]
+    }
+
+    /// The better column of C loops of constant extents.
+    pub(crate) fn best_column(&self) -> Option<Column> {
+        let times = [Column::Constant, Column::Blocks].into_iter().filter_map(|c| Some((c, self.get(c)?)));
+        times.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(column, _)| column)
     }
 
     /// The best C loop of constant extents.
     pub(crate) fn best_loop(&self) -> Option<f64> {
-        let times = [Column::Constant, Column::Blocks].into_iter().filter_map(|c| self.get(c));
-        times.min_by(f64::total_cmp)
+        self.get(self.best_column()?)
     }
 
     /// Time of compiled code over that of the best C loop of constant extents: below 1, compiled code wins.
     pub(crate) fn ratio(&self) -> Option<f64> {
         Some(self.get(Column::Compiled)? / self.best_loop()?)
+    }
+
+    /// Whether one of the two wins wherever the buffers lie. `None` unless both were measured in several places.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        let (ours, best) = (self.over_places(Column::Compiled)?, self.over_places(self.best_column()?)?);
+        if ours.low == ours.high || best.low == best.high {
+            return None;
+        }
+        Some(match () {
+            () if ours.high < best.low => Verdict::Ahead,
+            () if ours.low > best.high => Verdict::Behind,
+            () => Verdict::Even,
+        })
     }
 
     /// Time of `column` over that of compiled code.
@@ -148,16 +198,25 @@ pub(crate) fn mean_ratio<'a>(rows: impl IntoIterator<Item = &'a Measured>, direc
 pub(crate) fn median_of_runs(mut runs: Vec<Vec<Measured>>) -> Vec<Measured> {
     let Some(mut rows) = runs.pop() else { return Vec::new() };
     for (i, row) in rows.iter_mut().enumerate() {
-        let over = |own: Option<f64>, get: &dyn Fn(&Measured) -> Option<f64>| {
-            let mut all: Vec<f64> = runs.iter().filter_map(|r| r.get(i).and_then(get)).chain(own).collect();
-            if all.is_empty() { None } else { Some(super::measure::median(&mut all)) }
+        let others = |get: &dyn Fn(&Measured) -> Option<f64>| -> Vec<f64> {
+            runs.iter().filter_map(|run| get(run.get(i)?)).collect()
         };
-        row.commit = over(row.commit, &|m| m.commit);
+        let over = |own: f64, get: &dyn Fn(&Measured) -> Option<f64>| {
+            let mut all = others(get);
+            all.push(own);
+            median(&mut all)
+        };
+        row.commit = row.commit.map(|own| over(own, &|m| m.commit));
         for direction in Direction::BOTH {
             for column in Column::ALL {
-                let own = row.of(direction).get(column);
-                row.times[direction as usize].0[column as usize] =
-                    over(own, &|m| m.of(direction).get(column));
+                let Some(own) = row.of(direction).over_places(column) else { continue };
+                let of = |m: &Measured| m.of(direction).over_places(column);
+                let joined = Spread {
+                    low: over(own.low, &|m| Some(of(m)?.low)),
+                    middle: over(own.middle, &|m| Some(of(m)?.middle)),
+                    high: over(own.high, &|m| Some(of(m)?.high)),
+                };
+                row.times[direction as usize].spread(column, joined);
             }
         }
     }
@@ -196,12 +255,29 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_verdict_needs_places_and_spreads_apart() {
+        let mut times = sample("x").times[0].clone();
+        assert_eq!(times.verdict(), None);
+        let spread = |low, high| Spread { low, middle: (low + high) / 2.0, high };
+        times.spread(Column::Constant, spread(120.0, 130.0));
+        times.spread(Column::Blocks, spread(110.0, 115.0));
+        for ((low, high), verdict) in [
+            ((90.0, 109.0), Verdict::Ahead),
+            ((90.0, 111.0), Verdict::Even),
+            ((114.0, 140.0), Verdict::Even),
+            ((116.0, 118.0), Verdict::Behind),
+        ] {
+            times.spread(Column::Compiled, spread(low, high));
+            assert_eq!(times.verdict(), Some(verdict), "{low} {high}");
+        }
+    }
+
+    #[test]
     fn runs_are_joined_by_figure() {
-        let (a, mut b, mut c) = (sample("x"), sample("x"), sample("x"));
+        let (mut a, mut b, mut c) = (sample("x"), sample("x"), sample("x"));
         b.times[0].set(Column::Walk, 300.0);
         c.times[0].set(Column::Walk, 400.0);
-        b.commit = Some(1.0);
-        c.commit = None;
+        (a.commit, b.commit) = (None, Some(1.0));
         let rows = median_of_runs(vec![vec![a], vec![b], vec![c]]);
         assert_eq!(rows[0].of(Direction::Pack).get(Column::Walk), Some(300.0));
         assert_eq!(rows[0].commit, Some(5.5));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ddtc::kind::Direction;
 
-use crate::result::{Column, Measured, mean_ratio};
+use crate::result::{Column, Measured, Verdict, mean_ratio};
 
 /// A number of bytes with a binary unit.
 pub fn bytes(n: u64) -> String {
@@ -89,8 +89,16 @@ pub(crate) fn summary(rows: &[Measured]) -> String {
         let mut worst: Vec<(&Measured, f64)> =
             rows.iter().filter_map(|m| Some((m, m.of(direction).ratio()?))).collect();
         worst.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let worst: Vec<String> = worst.iter().take(5).map(|(m, r)| format!("{} {r:.2}", m.name)).collect();
-        let _ = writeln!(out, "         highest: {}", worst.join(", "));
+        let named = |(m, r): &(&Measured, f64)| format!("{} {r:.2}", m.name);
+        let highest: Vec<String> = worst.iter().take(5).map(named).collect();
+        let _ = writeln!(out, "         highest: {}", highest.join(", "));
+        let verdict = |m: &Measured| m.of(direction).verdict();
+        if rows.iter().any(|m| verdict(m).is_some()) {
+            let behind: Vec<String> =
+                worst.iter().filter(|(m, _)| verdict(m) == Some(Verdict::Behind)).map(named).collect();
+            let behind = if behind.is_empty() { "none".to_owned() } else { behind.join(", ") };
+            let _ = writeln!(out, "         small, and behind wherever the buffers lie: {behind}");
+        }
     }
     let over: Vec<String> = Direction::BOTH
         .into_iter()
@@ -112,6 +120,30 @@ fn quoted(field: &str) -> String {
     }
 }
 
+/// The fields of a line that was written with [`quoted`].
+pub(crate) fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    // A quote inside quotes is written twice: the first ends them, the second begins them anew and is meant.
+    let (mut inside, mut before) = (false, ' ');
+    for c in line.chars() {
+        let field = fields.last_mut();
+        match (c, inside, field) {
+            ('"', false, Some(field)) => {
+                if before == '"' {
+                    field.push('"');
+                }
+                inside = true;
+            }
+            ('"', true, _) => inside = false,
+            (',', false, _) => fields.push(String::new()),
+            (c, _, Some(field)) => field.push(c),
+            (_, _, None) => {}
+        }
+        before = c;
+    }
+    fields
+}
+
 /// The record: comment lines, then one line per layout and direction with nanoseconds by column.
 pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
     let mut out = String::new();
@@ -121,7 +153,8 @@ pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
     let columns: Vec<String> = Column::ALL.iter().map(|c| format!("{}_ns", c.name())).collect();
     let _ = writeln!(
         out,
-        "name,payload_bytes,direction,{},ratio_to_best_loop,commit_us,pays_after_packs,schedule",
+        "name,payload_bytes,direction,{},ratio_to_best_loop,compiled_low_ns,compiled_high_ns,loop_low_ns,loop_high_ns,verdict,\
+         commit_us,pays_after_packs,schedule",
         columns.join(",")
     );
     for m in rows {
@@ -129,14 +162,22 @@ pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
             let times = m.of(direction);
             let number = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.4}"));
             let fields: Vec<String> = Column::ALL.iter().map(|&c| number(times.get(c))).collect();
+            // Over the places of the buffers; empty where there was one.
+            let spread = |column: Option<Column>| {
+                let spread = times.verdict().and_then(|_| times.over_places(column?));
+                format!("{},{}", number(spread.map(|s| s.low)), number(spread.map(|s| s.high)))
+            };
             let _ = writeln!(
                 out,
-                "{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{}",
                 quoted(&m.name),
                 m.payload,
                 direction.name(),
                 fields.join(","),
                 number(times.ratio()),
+                spread(Some(Column::Compiled)),
+                spread(times.best_column()),
+                times.verdict().map_or("", Verdict::name),
                 number(m.commit),
                 m.break_even().map_or(String::new(), |n| format!("{n:.0}")),
                 quoted(&m.schedule)
@@ -149,6 +190,7 @@ pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Spread;
     use crate::result::tests::sample;
 
     #[test]
@@ -161,13 +203,24 @@ mod tests {
     }
 
     #[test]
+    fn fields_are_read_as_they_were_written() {
+        for all in [vec!["a", "", "b c"], vec!["a,b", "say \"no\"", "\"", ""], vec![""]] {
+            let line: Vec<String> = all.iter().map(|f| quoted(f)).collect();
+            assert_eq!(fields(&line.join(",")), all, "{}", line.join(","));
+        }
+    }
+
+    #[test]
     fn a_record_by_hand() {
-        let text = csv(&["machine".into()], &[sample("a.S")]);
+        let mut row = sample("a.S");
+        row.times[0].spread(Column::Compiled, Spread { low: 90.0, middle: 100.0, high: 110.0 });
+        row.times[0].spread(Column::Blocks, Spread { low: 120.0, middle: 125.0, high: 130.0 });
+        let text = csv(&["machine".into()], &[row]);
         let expected = "# machine\n\
             name,payload_bytes,direction,compiled_ns,walk_ns,interp_ns,loop_const_ns,loop_runtime_ns,loop_memcpy_ns,memcpy_ns,\
-            bound_ns,ratio_to_best_loop,commit_us,pays_after_packs,schedule\n\
-            a.S,1000,pack,100.0000,200.0000,,150.0000,,125.0000,,,0.8000,10.0000,100,\"s, t\"\n\
-            a.S,1000,unpack,100.0000,200.0000,,150.0000,,125.0000,,,0.8000,10.0000,100,\"s, t\"\n";
+            bound_ns,ratio_to_best_loop,compiled_low_ns,compiled_high_ns,loop_low_ns,loop_high_ns,verdict,commit_us,pays_after_packs,schedule\n\
+            a.S,1000,pack,100.0000,200.0000,,150.0000,,125.0000,,,0.8000,90.0000,110.0000,120.0000,130.0000,ahead,10.0000,100,\"s, t\"\n\
+            a.S,1000,unpack,100.0000,200.0000,,150.0000,,125.0000,,,0.8000,,,,,,10.0000,100,\"s, t\"\n";
         assert_eq!(text, expected);
     }
 
@@ -175,6 +228,11 @@ mod tests {
     fn the_table_has_a_line_per_row_and_the_summary_its_means() {
         let rows = [sample("a.S"), sample("b.L")];
         assert_eq!(table(&rows).lines().count(), 4);
+        assert!(!summary(&rows).contains("wherever"));
+        let mut behind = sample("c.S");
+        behind.times[1].spread(Column::Compiled, Spread { low: 140.0, middle: 150.0, high: 160.0 });
+        behind.times[1].spread(Column::Blocks, Spread { low: 120.0, middle: 125.0, high: 130.0 });
+        assert!(summary(&[behind]).contains("behind wherever the buffers lie: c.S 1.20\n"));
         let mut alone = sample("c");
         alone.times = Default::default();
         assert!(summary(&[alone]).contains("no layout has a hand-written loop"));

@@ -179,3 +179,30 @@ fn what_serves_a_type_is_named() {
         }
     }
 }
+
+#[test]
+fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
+    let run = |t: &str, config: Config| Engine::new(config).commit(&t.parse().unwrap()).unwrap().0.run;
+    let plain = Config::default;
+    // One behind the other, from displacement 0 or another.
+    for t in ["double", "contiguous(60, double)", "resized(0, 8, hindexed([8], [16], char))"] {
+        assert!(run(t, plain()), "{t}");
+        for mode in [Mode::Off, Mode::Interpret] {
+            assert!(!run(t, Config { mode, ..plain() }), "{t} {mode}");
+        }
+        assert!(run(t, Config { mode: Mode::Lazy, ..plain() }), "{t}");
+        assert!(
+            !run(t, Config { check: true, ..plain() }) && !run(t, Config { threads: 2, ..plain() }),
+            "{t}"
+        );
+        assert!(!run(t, Config { stream_bytes: 1 << 20, ..plain() }), "{t}");
+    }
+    for t in [
+        "vector(2, 1, 2, int)",
+        "hindexed([4, 4], [4, 0], char)",
+        "resized(0, 16, double)",
+        "contiguous(0, int)",
+    ] {
+        assert!(!run(t, plain()), "{t}");
+    }
+}

@@ -23,12 +23,20 @@ use crate::{calls, normalize, schedule};
 pub(super) struct Compiled<'e> {
     pub(super) engine: &'e Engine,
     pub(super) layout: &'e Arc<Layout>,
+    /// Whether what is not made yet may be made now.
+    pub(super) makes: bool,
 }
+
+/// Nodes of a nest up to which all of its parts are made ahead.
+const AHEAD: usize = 64;
 
 impl Compiled<'_> {
     /// The part that node `i` is, once ranges have moved enough of it.
     fn part(&self, i: usize, bytes: u64) -> Option<&Part> {
-        let Compiled { engine, layout } = self;
+        let Compiled { engine, layout, makes } = self;
+        if !makes {
+            return layout.made_part(i);
+        }
         let mut made = false;
         let make = || {
             made = true;
@@ -44,7 +52,7 @@ impl Compiled<'_> {
 
 impl Parts for Compiled<'_> {
     fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool {
-        let Compiled { engine, layout } = self;
+        let Compiled { engine, layout, makes } = self;
         let node = &layout.nest().nodes()[i];
         let (Node::Loop { step: Offsets { packed, .. }, .. } | Node::Table { packed, .. }) = node else {
             return false;
@@ -55,7 +63,7 @@ impl Parts for Compiled<'_> {
             Some(Part::Iterations(of)) => of,
             _ => return false,
         };
-        let ran = engine.instances(of, memory, node, at, range, bytes);
+        let ran = engine.instances(of, memory, node, at, range, makes.then_some(bytes));
         count(ran);
         ran
     }
@@ -123,7 +131,23 @@ impl Engine {
         })
     }
 
-    /// Iterations `range` of `node`, of so many bytes, which are instances of `layout`. Who comes first compiles; others need not wait.
+    /// Makes all that ranges of `layout` go by in `direction`, of nests of few nodes: later ranges make nothing.
+    pub(crate) fn make_parts(&self, layout: &Arc<Layout>, direction: Direction) {
+        let nodes = layout.nest().nodes();
+        if nodes.len() > AHEAD {
+            return;
+        }
+        let parts = Compiled { engine: self, layout, makes: true };
+        for i in 0..nodes.len() {
+            match parts.part(i, u64::MAX) {
+                Some(Part::Own) => _ = self.serve(layout, direction),
+                Some(Part::Iterations(of)) => _ = self.serve(of, direction),
+                _ => {}
+            }
+        }
+    }
+
+    /// Iterations `range` of `node`, which are instances of `layout`. Who comes first compiles, if they have so many `bytes`; others need not wait.
     fn instances(
         &self,
         layout: &Arc<Layout>,
@@ -131,11 +155,12 @@ impl Engine {
         node: &Node,
         at: Offsets,
         range: Range<u64>,
-        bytes: u64,
+        bytes: Option<u64>,
     ) -> bool {
         let direction = memory.direction();
         // Calls of the layout itself count too, where there are any.
-        let begins = || layout.begins(direction, bytes, self.config().lazy_threshold);
+        let begins =
+            || bytes.is_some_and(|bytes| layout.begins(direction, bytes, self.config().lazy_threshold));
         let first = || begins().then(|| self.serve(layout, direction));
         let served = layout.served(direction).or_else(first);
         let Some(kernel) = served.and_then(Tier::kernel) else { return false };

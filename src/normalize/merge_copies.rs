@@ -6,6 +6,8 @@
 //!
 //! Condition: one unit and constant lengths; adjacent means adjacent on both sides.
 
+use std::sync::Arc;
+
 use super::{Normalizer, period};
 use crate::column::{Column, more_room, room};
 use crate::error::Result;
@@ -18,17 +20,43 @@ pub(super) struct Row {
     len: i64,
 }
 
-/// Rows of a run of leaves of one unit, merged; made with room for all.
-struct Rows<L>(Vec<Row>, L);
+/// Rows of a run of leaves of one unit on their way to `keep`, neighbours merged.
+struct Merging<L, K> {
+    /// The row that may grow: in hand rather than where rows are kept.
+    last: Option<Row>,
+    keep: K,
+    unit: L,
+}
 
-impl<L: Leaf> Visit for &mut Rows<L> {
+/// Where merged rows go.
+trait Keep {
+    /// A row that does not grow any more; the first one begins where the run does.
+    fn row(&mut self, row: Row);
+}
+
+impl Keep for Vec<Row> {
+    fn row(&mut self, row: Row) {
+        self.push(row);
+    }
+}
+
+impl<L: Leaf, K: Keep> Merging<L, K> {
+    /// All rows of `run`, merged, in `keep`.
+    fn all(run: &[Node<L>], element: Option<i64>, unit: L, keep: K) -> K {
+        let mut merging = Merging { last: None, keep, unit };
+        run.iter().for_each(|node| each(node, element, &mut merging).unwrap_or_default());
+        let Merging { last, mut keep, .. } = merging;
+        last.into_iter().for_each(|last| keep.row(last));
+        keep
+    }
+}
+
+impl<L: Leaf, K: Keep> Visit for &mut Merging<L, K> {
     type Out = ();
 
     fn rows<S: Sequence>(self, rows: S) {
-        let (out, unit) = (&mut self.0, self.1);
         let mut i = 0;
-        // The row that may grow is in hand rather than in the vector.
-        let mut last = match out.pop() {
+        let mut last = match self.last.take() {
             Some(last) => last,
             None if rows.count() == 0 => return,
             None => {
@@ -38,14 +66,14 @@ impl<L: Leaf> Visit for &mut Rows<L> {
         };
         for i in i..rows.count() {
             let (at, len) = (rows.at(i), rows.len(i));
-            if last.at + unit.span(last.len) == at {
+            if last.at + self.unit.span(last.len) == at {
                 last.len += len;
             } else {
-                out.push(last);
+                self.keep.row(last);
                 last = Row { at, len };
             }
         }
-        out.push(last);
+        self.last = Some(last);
     }
 }
 
@@ -232,12 +260,72 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
             more_room("normalize", &mut run, 1)?;
             run.push(next);
         }
-        let count = run.iter().filter_map(|node| each(node, element, Count)).sum();
-        let mut rows = Rows(room("normalize", count)?, unit);
-        run.iter().for_each(|node| each(node, element, &mut rows).unwrap_or_default());
-        out.extend(canonical(n, unit, Merged(&rows.0), None)?);
+        out.extend(merged(n, unit, &run, element)?);
     }
     Ok(out)
+}
+
+/// Canonical nodes of the rows of a run, neighbours merged. They are written as the columns that they end in, which are narrow but for few.
+fn merged<L: Leaf>(
+    n: &mut Normalizer<L>,
+    unit: L,
+    run: &[Node<L>],
+    element: Option<i64>,
+) -> Result<Vec<Node<L>>> {
+    let count = run.iter().filter_map(|node| each(node, element, Count)).sum();
+    let narrow = Merging::all(run, element, unit, Narrow::new(count)?);
+    if let Some(node) = narrow.node(unit)
+        && let Some(done) = each(&node, None, All(n, &node, unit))
+    {
+        return done;
+    }
+    let rows = Merging::all(run, element, unit, room("normalize", count)?);
+    canonical(n, unit, Merged(&rows), None)
+}
+
+/// Rows as columns of 4 bytes an entry that begin at zero.
+struct Narrow {
+    /// Where the first row begins.
+    at: Option<Offsets>,
+    columns: [Vec<i32>; 3],
+    /// Bits of values that do not fit.
+    lost: i64,
+}
+
+impl Narrow {
+    /// With room for so many rows.
+    fn new(count: usize) -> Result<Narrow> {
+        let column = || room("normalize", count);
+        Ok(Narrow { at: None, columns: [column()?, column()?, column()?], lost: 0 })
+    }
+
+    /// The rows as one node; none where a value did not fit, or there is no row.
+    fn node<L: Leaf>(self, unit: L) -> Option<Node<L>> {
+        let at = self.at.filter(|_| self.lost == 0)?;
+        let [user, packed, len] = self.columns.map(|column| Column::I32(Arc::new(column.into_boxed_slice())));
+        Some(Node::Blocks { at, user, packed, len, unit })
+    }
+}
+
+impl Keep for Narrow {
+    fn row(&mut self, row: Row) {
+        let at = row.at - *self.at.get_or_insert(row.at);
+        for (column, value) in self.columns.iter_mut().zip([at.user, at.packed, row.len]) {
+            self.lost |= value ^ i64::from(value as i32);
+            column.push(value as i32);
+        }
+    }
+}
+
+/// Canonical nodes of all rows of one node, which do not merge.
+struct All<'a, L>(&'a mut Normalizer<L>, &'a Node<L>, L);
+
+impl<L: Leaf> Visit for All<'_, L> {
+    type Out = Result<Vec<Node<L>>>;
+
+    fn rows<S: Sequence>(self, rows: S) -> Self::Out {
+        canonical(self.0, self.2, rows, Some(self.1))
+    }
 }
 
 /// The number of rows.
@@ -287,7 +375,10 @@ fn canonical<L: Leaf, S: Sequence>(
         }
     }
     let indices = 0..count;
-    let user = Column::build(indices.clone().map(|i| rows.at(i).user.wrapping_sub(at.user)))?;
+    let user = match node {
+        Some(Node::Blocks { at: begin, user, .. }) if *begin == at => user.clone(),
+        _ => Column::build(indices.clone().map(|i| rows.at(i).user.wrapping_sub(at.user)))?,
+    };
     let stride = rows.at(1).packed - at.packed;
     let even =
         (1..count).all(|i| rows.len(i) == length && rows.at(i).packed - rows.at(i - 1).packed == stride);

@@ -1,0 +1,150 @@
+//! Two records of one machine side by side: which rows changed by more than noise.
+//!
+//! Compared is the time over that of the best C loop, which stands in the same run as what it is compared with: two runs of one machine need not be
+//! at one speed. Rows that were measured in several places of the buffers have changed where the spreads of their ratios lie apart; others where
+//! they differ by more than equal programs do.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::measure::geometric_mean;
+use crate::table;
+
+/// What rows of equal programs differ by (docs/PERFORMANCE.md, "What equal programs differ by").
+const NOISE: f64 = 0.05;
+
+/// A row of a record: its ratio, and from where to where that goes over the places of the buffers.
+#[derive(Clone, Copy, Debug)]
+struct Ratio {
+    middle: f64,
+    spread: Option<(f64, f64)>,
+}
+
+/// Rows by name and direction.
+type Rows = BTreeMap<(String, String), Ratio>;
+
+/// The comparison of the records in two files, in words.
+///
+/// # Errors
+/// A file that cannot be read, or is no record of layouts.
+pub(crate) fn records(before: &Path, after: &Path) -> Result<String, Box<dyn Error>> {
+    let read = |path: &Path| -> Result<Rows, Box<dyn Error>> {
+        let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(rows(&text).map_err(|e| format!("{}: {e}", path.display()))?)
+    };
+    Ok(compared(&read(before)?, &read(after)?))
+}
+
+/// The rows of a record.
+fn rows(text: &str) -> Result<Rows, String> {
+    let mut lines = text.lines().filter(|l| !l.starts_with('#'));
+    let names = table::fields(lines.next().unwrap_or(""));
+    let place = |name: &str| names.iter().position(|n| n == name);
+    let needed = |name: &str| place(name).ok_or_else(|| format!("no column {name}: no record of layouts"));
+    let (name, direction, ratio) = (needed("name")?, needed("direction")?, needed("ratio_to_best_loop")?);
+    let ends = ["compiled_low_ns", "compiled_high_ns", "loop_low_ns", "loop_high_ns"].map(place);
+    let mut rows = Rows::new();
+    for line in lines {
+        let fields = table::fields(line);
+        let number = |at: Option<usize>| -> Option<f64> { fields.get(at?)?.parse().ok() };
+        let text = |at: usize| fields.get(at).cloned().unwrap_or_default();
+        // Layouts without a loop have no ratio.
+        let Some(middle) = number(Some(ratio)) else { continue };
+        let spread = match ends.map(number) {
+            [Some(low), Some(high), Some(least), Some(most)] => Some((low / most, high / least)),
+            _ => None,
+        };
+        rows.insert((text(name), text(direction)), Ratio { middle, spread });
+    }
+    Ok(rows)
+}
+
+/// Whether a row has changed by more than noise.
+fn changed(before: Ratio, after: Ratio) -> bool {
+    let far = (after.middle / before.middle - 1.0).abs() > NOISE;
+    match (before.spread, after.spread) {
+        (Some((low, high)), Some((least, most))) => far && (most < low || least > high),
+        _ => far,
+    }
+}
+
+fn compared(before: &Rows, after: &Rows) -> String {
+    let mut out = String::new();
+    let both = || before.iter().filter_map(|(row, &old)| Some((row, old, *after.get(row)?)));
+    let mut named: Vec<_> = both().filter(|&(_, old, new)| changed(old, new)).collect();
+    named.sort_by(|a, b| (b.2.middle / b.1.middle).total_cmp(&(a.2.middle / a.1.middle)));
+    let shown = |r: Ratio| {
+        let spread = r.spread.map(|(low, high)| format!(" ({low:.2} to {high:.2})"));
+        format!("{:.2}{}", r.middle, spread.unwrap_or_default())
+    };
+    let _ = writeln!(
+        out,
+        "time over that of the best C loop of constant extents, before and after, by more than noise:"
+    );
+    for ((name, direction), old, new) in &named {
+        let word = if new.middle > old.middle { "slower" } else { "faster" };
+        let _ = writeln!(out, "  {word} {name} {direction}: {} -> {}", shown(*old), shown(*new));
+    }
+    if named.is_empty() {
+        out.push_str("  none\n");
+    }
+    let mean = geometric_mean(both().map(|(_, old, new)| new.middle / old.middle));
+    let _ = writeln!(out, "{} rows in both; after over before, geometric mean {mean:.3}", both().count());
+    for (rows, others, which) in [(before, after, "before"), (after, before, "after")] {
+        let alone: Vec<String> =
+            rows.keys().filter(|row| !others.contains_key(*row)).map(|(n, d)| format!("{n} {d}")).collect();
+        if !alone.is_empty() {
+            let _ = writeln!(out, "only {which}: {}", alone.join(", "));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "# a machine\nname,payload_bytes,direction,ratio_to_best_loop,compiled_low_ns,compiled_high_ns,loop_low_ns,loop_high_ns";
+
+    fn of(lines: &[&str]) -> Rows {
+        rows(&format!("{HEAD}\n{}\n", lines.join("\n"))).unwrap()
+    }
+
+    #[test]
+    fn what_changed_is_named_by_hand() {
+        let before = of(&[
+            "a.S,8,pack,1.00,90,110,95,105",
+            "b.L,8,pack,1.00,,,,",
+            "c.L,8,pack,1.00,,,,",
+            "d,8,pack,,,,,",
+        ]);
+        // The first is slower, but within the places of the buffers; the second is beyond noise, the third is not.
+        let after = of(&[
+            "a.S,8,pack,1.10,100,120,95,105",
+            "b.L,8,pack,1.06,,,,",
+            "c.L,8,pack,0.96,,,,",
+            "\"e,f\",8,pack,1,,,,",
+        ]);
+        let text = compared(&before, &after);
+        assert!(text.contains("\n  slower b.L pack: 1.00 -> 1.06\n3 rows in both"), "{text}");
+        assert!(text.ends_with("only after: e,f pack\n"), "{text}");
+        let apart = of(&["a.S,8,pack,0.70,60,70,95,105"]);
+        let text = compared(&before, &apart);
+        assert!(text.contains("\n  faster a.S pack: 1.00 (0.86 to 1.16) -> 0.70 (0.57 to 0.74)\n"), "{text}");
+        assert!(compared(&before, &before).contains("  none\n"));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        assert!(rows("pair,gb_per_s\na,1\n").unwrap_err().contains("no column name"));
+        assert!(
+            records(Path::new("nowhere.csv"), Path::new("nowhere.csv"))
+                .unwrap_err()
+                .to_string()
+                .starts_with("nowhere.csv: ")
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Commits of types with long tables, beside what no commit can do without.
+//!
+//! New memory is what they cost: a page that is touched for the first time takes longer than to fill it. So beside constructor and commit stand one
+//! memcpy of the arguments, and a program that does only what must be done: it copies the arguments, hashes them, and writes as many
+//! bytes as the nest and the kernel of the layout keep. All take turns, and nothing is given back meanwhile;
+//! page faults are counted, since short lists may find memory that was used before.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::Instant;
+
+use ddtc::column::Column;
+use ddtc::committed::Committed;
+use ddtc::datatype::{Combiner, Datatype};
+use ddtc::kind::Direction;
+use ddtc::nest::Node;
+use ddtc::target::Level;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::commit::engine;
+use crate::measure::median;
+
+/// A list of arguments.
+type List = Vec<i64>;
+
+/// A type by the lists that its constructors take.
+struct Case {
+    name: &'static str,
+    lists: Vec<List>,
+    build: fn(&[List]) -> ddtc::Result<Datatype>,
+}
+
+fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
+    let list = ddtc::corpus::list;
+    let entry = ddtc::corpus::application().into_iter().find(|e| e.name == "LAMMPS_full.L");
+    let mut lammps = Vec::new();
+    let t = entry.ok_or("no LAMMPS_full.L in the corpus")?.datatype;
+    if let Combiner::Struct { types, .. } = t.combiner() {
+        for t in types.iter() {
+            if let Combiner::IndexedBlock { displacements, blocklength, .. } = t.combiner() {
+                lammps.push(displacements.iter().copied().chain([*blocklength]).collect());
+            }
+        }
+    }
+    Ok(vec![
+        Case {
+            name: "100000 blocks of 1 to 8 doubles",
+            lists: vec![
+                list("@uniform(100000, 1, 8, 65)")?,
+                list("@sum(@uniform(100000, 1, 8, 65), @uniform(100000, 1, 8, 66))")?,
+            ],
+            build: |lists| Datatype::indexed(&lists[0], &lists[1], &"double".parse()?),
+        },
+        Case {
+            name: "100000 doubles at places of their own",
+            lists: vec![list("@sum(@uniform(100000, 2, 6, 91))")?],
+            build: |lists| Datatype::indexed_block(1, &lists[0], &"double".parse()?),
+        },
+        Case {
+            name: "LAMMPS_full.L: six lists of 3062 particles",
+            lists: lammps,
+            build: |lists| {
+                let double: Datatype = "double".parse()?;
+                let of = |list: &List| match list.split_last() {
+                    Some((&n, places)) => Datatype::indexed_block(n, places, &double),
+                    None => Datatype::contiguous(0, &double),
+                };
+                let members = lists.iter().map(of).collect::<ddtc::Result<Vec<_>>>()?;
+                let places: List = (0..members.len() as i64).map(|i| i << 20).collect();
+                Datatype::structure(&vec![1; members.len()], &places, &members)
+            },
+        },
+    ])
+}
+
+/// Page faults of this process so far, without a device.
+fn faults() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may have spaces: state, ppid, .., the eighth is minflt.
+    let behind = text.rsplit_once(") ").map_or("", |(_, behind)| behind);
+    behind.split(' ').nth(7).and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// Microseconds and page faults of what was done so far.
+#[derive(Default)]
+struct Timed([Vec<f64>; 2]);
+
+impl Timed {
+    fn of<T>(&mut self, what: impl FnOnce() -> T) -> T {
+        let (before, start) = (faults(), Instant::now());
+        let done = what();
+        self.0[0].push(start.elapsed().as_secs_f64() * 1e6);
+        self.0[1].push((faults() - before) as f64);
+        done
+    }
+
+    fn medians(mut self) -> (f64, f64) {
+        let [times, faults] = self.0.each_mut().map(|samples| median(samples));
+        (times, faults)
+    }
+}
+
+/// Only what must be done: `arguments` copied and hashed, and `kept` bytes written.
+fn least(arguments: &[u8], kept: usize) -> (Vec<u8>, u128, Vec<u8>) {
+    let copy = arguments.to_vec();
+    let hash = xxh3_128(&copy);
+    (copy, hash, vec![1; kept])
+}
+
+/// Measures the cases with one of `names` in theirs, or all, prints a table and returns the record.
+///
+/// # Errors
+/// Those of constructors and commits.
+pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String, Box<dyn Error>> {
+    let rounds = if quick { 3 } else { 21 };
+    let mut csv = String::from(
+        "case,argument_bytes,constructor_us,commit_us,faults,memcpy_us,memcpy_faults,least_us,least_faults,over_memcpy,over_least\n",
+    );
+    println!(
+        "\nlong tables: constructor and commit beside one memcpy of the arguments, and beside the least that must be done; page faults of each"
+    );
+    println!(
+        "{:42} {:>9} {:>11} {:>9} {:>6} {:>9} {:>6} {:>9} {:>6} {:>11} {:>10}",
+        "case",
+        "arguments",
+        "constructor",
+        "commit us",
+        "faults",
+        "memcpy",
+        "faults",
+        "least",
+        "faults",
+        "over memcpy",
+        "over least"
+    );
+    // Kept for all cases: memory that one has given back is not new to the next.
+    let (mut kept, mut copies, mut leasts) = (Vec::new(), Vec::new(), Vec::new());
+    let wanted = |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
+    for Case { name, lists, build } in cases()?.into_iter().filter(wanted) {
+        let arguments: Vec<u8> = lists.iter().flatten().flat_map(|n| n.to_ne_bytes()).collect();
+        let bytes = arguments.len();
+        let [mut constructors, mut commits, mut copying, mut least_of_all] =
+            [(); 4].map(|()| Timed::default());
+        for _ in 0..rounds {
+            // An engine of its own each time: the layout is new to it.
+            let engine = engine(level, false, false)?;
+            let t = constructors.of(|| build(&lists))?;
+            let committed = commits.of(|| engine.commit(&t))?;
+            copies.push(copying.of(|| black_box(arguments.clone())));
+            let stored = stored(&committed);
+            leasts.push(least_of_all.of(|| black_box(least(&arguments, stored))));
+            kept.push(committed);
+        }
+        let [(constructor, built), (commit, committed), (memcpy, copied), (least, done)] =
+            [constructors, commits, copying, least_of_all].map(Timed::medians);
+        let (faults, whole) = (built + committed, constructor + commit);
+        let (over_memcpy, over_least) = (whole / memcpy, whole / least);
+        println!(
+            "{name:42} {bytes:>9} {constructor:>11.1} {commit:>9.1} {faults:>6.0} {memcpy:>9.1} {copied:>6.0} {least:>9.1} {done:>6.0} \
+             {over_memcpy:>11.2} {over_least:>10.2}"
+        );
+        let _ = writeln!(
+            csv,
+            "{name},{bytes},{constructor:.1},{commit:.1},{faults:.0},{memcpy:.1},{copied:.0},{least:.1},{done:.0},{over_memcpy:.3},{over_least:.3}"
+        );
+    }
+    Ok(csv)
+}
+
+/// Bytes that a layout keeps: its nest, and what its kernel reads that is not the nest's.
+fn stored(committed: &Committed) -> usize {
+    let columns = committed.nest().nodes().iter().flat_map(|node| match node {
+        Node::Table { displacements, .. } => vec![displacements],
+        Node::Blocks { user, packed, len, .. } => vec![user, packed, len],
+        Node::Loop { .. } | Node::Copy { .. } => Vec::new(),
+    });
+    let own = committed.kernel(Direction::Pack).map_or(0, |kernel| {
+        let shared = columns.filter(|column| kernel.shared(column).is_some()).map(Column::bytes).sum();
+        kernel.context_bytes().saturating_sub(shared)
+    });
+    committed.nest().bytes_stored() + own
+}
