@@ -11,6 +11,7 @@ use ddtc_hosts::policy::Class;
 
 use crate::relative::relative;
 use crate::settings::settings;
+use crate::watch::{COUNT, watched_for};
 
 /// A number of events of this process.
 pub(crate) struct Counter(AtomicU64);
@@ -28,6 +29,10 @@ impl Counter {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
+
+    fn more(&self, by: u64) {
+        self.0.fetch_add(by, Relaxed);
+    }
 }
 
 /// Messages packed and unpacked while they are counted.
@@ -37,6 +42,19 @@ pub(crate) static RECEIVED: Counter = Counter::new();
 pub(crate) static PAST_THE_CAP: Counter = Counter::new();
 /// Types that were left to the host because they could not be decoded, compiled or given an attribute.
 pub(crate) static TYPES_LEFT: Counter = Counter::new();
+
+/// Pieces of requests inside the host that our movers moved, and their bytes.
+pub(crate) static PIECES: [Counter; 2] = [const { Counter::new() }; 2];
+pub(crate) static INSIDE: [Counter; 2] = [const { Counter::new() }; 2];
+
+/// Counts a piece, while anything is counted.
+#[inline]
+pub(crate) fn inside(direction: Direction, bytes: u64) {
+    if watched_for(COUNT) {
+        PIECES[direction as usize].more(1);
+        INSIDE[direction as usize].more(bytes);
+    }
+}
 
 /// Uses of one type, per direction.
 pub(crate) struct Uses {

@@ -19,3 +19,9 @@ impl Drop for Inside {
         let _ = INSIDE.try_with(|inside| inside.set(false));
     }
 }
+
+/// Whether this thread makes calls of our own to the host.
+#[inline]
+pub(crate) fn is_inside() -> bool {
+    INSIDE.try_with(std::cell::Cell::get).unwrap_or(true)
+}

@@ -14,7 +14,9 @@ mod comms;
 mod convert;
 mod counted;
 mod counting;
+mod cuts;
 mod dense;
+mod door;
 mod epoch;
 mod evidence;
 #[cfg(debug_assertions)]
@@ -47,6 +49,7 @@ mod remembered;
 mod report;
 mod reproducer;
 mod requests;
+mod served;
 mod settings;
 mod signatures;
 mod slots;

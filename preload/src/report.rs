@@ -17,6 +17,7 @@ use ddtc::process::{Awaited, to_stderr};
 use ddtc_hosts::left::{Left, OFF, UNFINISHED, sentence};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows};
+use crate::door::ready::shut;
 use crate::evidence;
 use crate::guard::{PANICS, guard};
 use crate::host::Host;
@@ -160,7 +161,8 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     let mut out = format!("ddtc report{place}, process {}\n", std::process::id());
     let converted = |d: Direction| rows.all().map(|r| r.calls[d as usize]).sum::<u64>();
     let (packs, unpacks) = (converted(Direction::Pack), converted(Direction::Unpack));
-    if packs + unpacks == 0 {
+    let inside: u64 = counted::PIECES.iter().map(counted::Counter::get).sum();
+    if packs + unpacks + inside == 0 {
         let why = if config.mode == Mode::Off { OFF.to_owned() } else { sentence(left::calls) };
         let _ = writeln!(out, "{why}");
     }
@@ -169,6 +171,9 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     let _ = writeln!(out, "mode {}, target {}", config.mode, config.level.name());
     if unseen {
         let _ = writeln!(out, "note this host's Fortran calls bypass its C functions and are not seen");
+    }
+    if let Some(why) = shut() {
+        let _ = writeln!(out, "note nothing is moved inside this host: {why}");
     }
     if moment != Moment::End {
         let _ = writeln!(out, "{UNFINISHED}");
@@ -179,6 +184,10 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
         ("messages_packed", counted::SENT.get()),
         ("messages_unpacked", counted::RECEIVED.get()),
         ("messages_past_the_cap", counted::PAST_THE_CAP.get()),
+        ("inside_pieces_packed", counted::PIECES[0].get()),
+        ("inside_pieces_unpacked", counted::PIECES[1].get()),
+        ("inside_bytes_packed", counted::INSIDE[0].get()),
+        ("inside_bytes_unpacked", counted::INSIDE[1].get()),
         ("calls_left_to_host", Left::ALL.iter().map(|&why| left::calls(why)).sum()),
         ("types_left_to_host", counted::TYPES_LEFT.get()),
         ("spent_us", spending::micros()),

@@ -38,6 +38,28 @@ impl FromStr for Choice {
     }
 }
 
+/// `DDTC_INSIDE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Inner {
+    /// Requests of Open MPI move their bytes by its own movers.
+    Off,
+    /// By ours, where it was proven that they can.
+    #[default]
+    On,
+}
+
+impl FromStr for Inner {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Inner, String> {
+        match text {
+            "off" => Ok(Inner::Off),
+            "on" => Ok(Inner::On),
+            other => Err(format!("'{other}': must be off or on")),
+        }
+    }
+}
+
 /// What the user asked for.
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -55,6 +77,8 @@ pub(crate) struct Settings {
     pub(crate) policy: Choice,
     /// `DDTC_REMEMBER`: whether what was timed is kept for later runs.
     pub(crate) remember: bool,
+    /// `DDTC_INSIDE`.
+    pub(crate) inside: Inner,
     /// `DDTC_BUFFERS`: most bytes of staging buffers.
     pub(crate) buffers: usize,
 }
@@ -94,6 +118,7 @@ fn read(get: Get<'_>) -> Settings {
         perf_map: flag(get, "DDTC_PERF_MAP", false),
         remember: flag(get, "DDTC_REMEMBER", true),
         policy: parsed(get, "DDTC_POLICY", Choice::default()),
+        inside: parsed(get, "DDTC_INSIDE", Inner::default()),
         buffers: parsed(get, "DDTC_BUFFERS", 512usize).min(1 << 20) << 20,
     }
 }

@@ -48,6 +48,11 @@ pub(crate) fn saved(nanos: u64) {
     SAVED.store(SAVED.load(Relaxed).saturating_add(nanos), Relaxed);
 }
 
+/// So many nanoseconds went into what is done once in a process: types need not make up for them.
+pub(crate) fn forgive(nanos: u64) {
+    SAVED.fetch_add(nanos, Relaxed);
+}
+
 /// Does what costs time, and counts it, by the clock on the wall: that of the thread alone is a call of the system, of 0.7 us (Zen 4), which is what
 /// decoding a small type takes, and calls that wait for a compile would make it each time. Where others take the core away less is converted.
 pub(crate) fn on<T>(what: impl FnOnce() -> T) -> T {

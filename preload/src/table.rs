@@ -14,6 +14,7 @@ use crate::dense::Dense;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
 use crate::policy::Rules;
+use crate::served::Served;
 use crate::slots::{Entry, Table};
 use crate::spending;
 
@@ -52,6 +53,8 @@ pub(crate) struct TypeEntry {
     pub(crate) dense: Dense,
     /// What stands for it where an element of one named type must.
     pub(crate) basic: Basic,
+    /// Whether requests inside the host are served.
+    pub(crate) served: Served,
     /// Uses of the type, while they are counted.
     pub(crate) uses: Uses,
 }
@@ -85,6 +88,7 @@ impl Entry for TypeEntry {
             committed: UnsafeCell::new(None),
             dense: Dense::new(),
             basic: Basic::new(),
+            served: Served::new(),
             uses: Uses::new(),
         }
     }
@@ -125,6 +129,12 @@ impl TypeEntry {
     #[inline]
     pub(crate) fn takes(&self, buf: *const c_void) -> bool {
         !buf.is_null() || self.absolute.load(Ordering::Relaxed)
+    }
+
+    /// Whether some payloads of it are converted in such calls.
+    #[inline]
+    pub(crate) fn converts(&self, call: Call) -> bool {
+        self.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0
     }
 
     /// What the policy says of it.
@@ -188,11 +198,10 @@ pub(crate) fn find(handle: u64) -> Found {
     }
 }
 
-/// Whether a type is one that some payloads of a call are converted of; `None`: it is not decoded.
+/// What is known of a type, converted or not; `None`: it is not decoded.
 #[inline]
-pub(crate) fn converted(host: &Host, datatype: HandleWord, call: Call) -> Option<bool> {
-    let entry = TYPES.find(datatype & host.mask)?;
-    Some(entry.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0)
+pub(crate) fn known(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
+    TYPES.find(datatype & host.mask)
 }
 
 /// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host.
@@ -212,6 +221,7 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     entry.ready.store(0, Ordering::Relaxed);
     entry.dense.reset();
     entry.basic.reset();
+    entry.served.reset();
     entry.uses.reset();
     // SAFETY: the entry came from the free list, so this thread owns it.
     unsafe { *entry.committed.get() = committed };
@@ -228,6 +238,7 @@ pub(crate) fn retire(entry: &'static TypeEntry) {
     TYPES.unbind(entry);
     // SAFETY: the caller owns the entry, and it is not bound.
     let committed = unsafe { (*entry.committed.get()).take() };
+    entry.served.reset();
     if let Some(committed) = &committed {
         entry.uses.fold(committed);
     }

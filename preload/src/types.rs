@@ -18,6 +18,7 @@ use ddtc_hosts::policy;
 
 use crate::candidates::{self, Use};
 use crate::counted;
+use crate::door::ready;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::inside::Inside;
@@ -79,14 +80,22 @@ pub(crate) fn wanted(
     call: policy::Call,
     used: Use,
 ) -> bool {
-    let known = table::converted(host, datatype, call);
-    known.unwrap_or_else(|| {
-        candidates::has(datatype & host.mask)
+    let known = table::known(host, datatype).or_else(|| {
+        let met = candidates::has(datatype & host.mask)
             && (policy(host).any(call)
-                || call == policy::Call::Message && settings().policy == Choice::Measure)
-            && met(host, datatype, count, used)
-            && table::converted(host, datatype, call) == Some(true)
-    })
+                || call == policy::Call::Message && settings().policy == Choice::Measure
+                || ready::may_open(host))
+            && met(host, datatype, count, used);
+        if met { table::known(host, datatype) } else { None }
+    });
+    let Some(entry) = known else { return false };
+    if entry.served.is_asked() {
+        ready::attend(host, entry, datatype & host.mask);
+    }
+    if matches!(used, Use::Persistent) && !entry.served.is_settled() {
+        ready::persists(host, entry, datatype & host.mask);
+    }
+    entry.converts(call)
 }
 
 /// A use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
@@ -219,6 +228,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
             counted::adopted(committed);
         }
         table::bind(entry, handle);
+        ready::adopted(host, entry, handle);
         return Some(());
     }
     let committed = commit(&mut types, datatype);
@@ -243,6 +253,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         return None;
     }
     table::bind(entry, handle);
+    ready::adopted(host, entry, handle);
     Some(())
 }
 

@@ -13,7 +13,7 @@ use super::Findings;
 type Rule = fn(&str) -> Result<(), String>;
 
 /// The variables of docs/PRELOAD.md.
-pub(super) const VARIABLES: [(&str, Rule); 10] = [
+pub(super) const VARIABLES: [(&str, Rule); 11] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
     ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
     ("DDTC_TARGET", target),
@@ -22,6 +22,7 @@ pub(super) const VARIABLES: [(&str, Rule); 10] = [
     ("DDTC_CHECK", flag),
     ("DDTC_POLICY", |v| one_of(v, &["measure", "table", "all", "none"])),
     ("DDTC_REMEMBER", flag),
+    ("DDTC_INSIDE", |v| one_of(v, &["on", "off"])),
     ("DDTC_BUFFERS", |v| v.parse::<usize>().map(drop).map_err(|_| "must be a number of MiB".into())),
     ("DDTC_PERF_MAP", flag),
 ];
@@ -137,6 +138,7 @@ mod tests {
             ("DDTC_CHECK", "1", "yes"),
             ("DDTC_POLICY", "all", "some"),
             ("DDTC_REMEMBER", "0", "no"),
+            ("DDTC_INSIDE", "off", "yes"),
             ("DDTC_BUFFERS", "64", "64M"),
             ("DDTC_PERF_MAP", "0", "true"),
             ("LD_PRELOAD", "libm.so.6", "/no/such/library.so"),

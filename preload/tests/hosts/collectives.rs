@@ -11,7 +11,7 @@ const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::O
 fn compiled(host: Host, name: &str) -> PathBuf {
     // What these hosts' own algorithms do wrong on their own is left out.
     let flags: &[&str] = match host {
-        Host::OpenMpi => &["-DCONFUSES_PAIRS"],
+        Host::OpenMpi | Host::OpenMpi4 => &["-DCONFUSES_PAIRS"],
         Host::Intel | Host::IntelStandard => &["-DCUTS_SEGMENTS", "-DCONFUSES_PAIRS", "-DMODES_TRIED=2"],
         Host::Mpich | Host::MpichStandard => &["-DCUTS_SEGMENTS"],
     };

@@ -325,7 +325,7 @@ fn every_host_is_hunted_and_what_is_new_is_named() {
         let library = host.root().join("lib").join(match host {
             Host::Mpich | Host::Intel => "libmpi.so.12",
             Host::MpichStandard | Host::IntelStandard => "libmpi_abi.so.1",
-            Host::OpenMpi => "libmpi.so.40",
+            Host::OpenMpi | Host::OpenMpi4 => "libmpi.so.40",
         });
         let arguments = ["--cases", "200", "--seed", "1"];
         let outcome = Hunt::new(&format!("hunt-{host:?}"), &library, &include(host), &arguments).run("none");

@@ -9,6 +9,7 @@ mod collectives;
 mod corpus;
 mod demonstration;
 mod doctor;
+mod door;
 mod evidence;
 mod external;
 mod faults;

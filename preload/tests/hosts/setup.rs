@@ -20,6 +20,8 @@ pub(crate) enum Host {
     Intel,
     IntelStandard,
     OpenMpi,
+    /// The release before, for what its insides are asked about.
+    OpenMpi4,
 }
 
 /// Seconds after which a program hangs. Not a measure of time: a loaded machine may take many times what a quiet one does, so
@@ -55,7 +57,7 @@ impl Host {
 
     /// Whether the host has the large-count functions.
     pub(crate) fn has_large_counts(self) -> bool {
-        self != Host::OpenMpi
+        !matches!(self, Host::OpenMpi | Host::OpenMpi4)
     }
 
     fn wheel(self) -> Wheel {
@@ -63,6 +65,7 @@ impl Host {
             Host::Mpich | Host::MpichStandard => "mpich",
             Host::Intel | Host::IntelStandard => "impi",
             Host::OpenMpi => "openmpi",
+            Host::OpenMpi4 => "openmpi4",
         };
         Wheel::of(folder)
     }
@@ -92,7 +95,7 @@ impl Host {
         match self {
             Host::Mpich | Host::Intel => Host::Mpich.root().join("bin/mpicc"),
             Host::MpichStandard | Host::IntelStandard => Host::Mpich.root().join("bin/mpicc_abi"),
-            Host::OpenMpi => self.root().join("bin/mpicc"),
+            Host::OpenMpi | Host::OpenMpi4 => self.root().join("bin/mpicc"),
         }
     }
 
@@ -125,7 +128,12 @@ impl Host {
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
         // Singletons and ranks of one machine: no network to look for.
-        command.env("OMPI_MCA_btl", "self,sm").env("I_MPI_FABRICS", "shm");
+        let shared = if self == Host::OpenMpi4 { "self,vader" } else { "self,sm" };
+        command.env("OMPI_MCA_btl", shared).env("I_MPI_FABRICS", "shm");
+        if self == Host::OpenMpi4 {
+            // It looks for its launcher where it was built.
+            command.env("OPAL_PREFIX", self.root());
+        }
         for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
             command.env_remove(name);
         }
@@ -147,7 +155,7 @@ impl Host {
     pub(crate) fn ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
         command.arg(HANGS.to_string()).arg(self.root().join("bin/mpiexec")).args(["-n", &n.to_string()]);
-        if self == Host::OpenMpi {
+        if matches!(self, Host::OpenMpi | Host::OpenMpi4) {
             command.args(["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
         }
         self.surroundings(&mut command);

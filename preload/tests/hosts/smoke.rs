@@ -189,6 +189,23 @@ hosts! {
     }
 }
 
+/// Inside Open MPI, nothing staged; its movers and ours leave the same.
+#[test]
+fn messages_move_inside_open_mpi() {
+    let (host, folder) = (Host::OpenMpi, scratch("smoke-door"));
+    let program = host.compile("door", &["-ldl"]);
+    let run = host.ranks(2, &program).arg("messages").arg("60").preload().env("DDTC_POLICY", "none");
+    let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+    assert_eq!(text.trim(), "wrong 0", "{errors}");
+    for said in reports(&folder, 2) {
+        assert!(said["inside_bytes_packed"] > 100_000 && said["inside_bytes_unpacked"] > 100_000, "{said:?}");
+    }
+    let run = host.run(&program).arg("movers").arg("1000").arg("1").preload().env("DDTC_POLICY", "none");
+    let (text, errors) = run.text();
+    assert!(text.contains("wrong 0") && !text.contains("served 0 "), "{text}\n{errors}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// Messages that are longer than the receive: nothing outside it is written, staging buffers included.
 fn truncated(host: Host) {
     let program = compiled(host, "truncated");

@@ -1,0 +1,170 @@
+//! What stands before Open MPI's functions of the same names. While the door is shut each is the host's, one load later.
+
+use std::ffi::{c_int, c_void};
+
+use ddtc::kind::Direction;
+
+use super::host::{
+    FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION, called,
+    generic, is_open,
+};
+use super::layout::{Convertor, LAYOUT, OF_TYPE, fresh};
+use super::mover::{direction_of, leave, ours, placed};
+use super::ready::ENOUGH;
+use crate::inside::is_inside;
+use crate::table::{self, Found};
+use crate::watch::{FOREIGN, GPU, OPAQUE_GPU, watched_for};
+
+/// Buffers, how many of them, bytes.
+type Raw = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;
+
+/// # Safety
+/// As Open MPI's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn opal_convertor_prepare_for_send(
+    convertor: *mut c_void,
+    datatype: *const c_void,
+    count: usize,
+    buffer: *const c_void,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { prepare(&PREPARE_FOR_SEND, Direction::Pack, Convertor(convertor), datatype, count, buffer) }
+}
+
+/// # Safety
+/// As Open MPI's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn opal_convertor_prepare_for_recv(
+    convertor: *mut c_void,
+    datatype: *const c_void,
+    count: usize,
+    buffer: *const c_void,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { prepare(&PREPARE_FOR_RECV, Direction::Unpack, Convertor(convertor), datatype, count, buffer) }
+}
+
+#[inline]
+unsafe fn prepare(
+    original: &Original,
+    direction: Direction,
+    convertor: Convertor,
+    datatype: *const c_void,
+    count: usize,
+    buffer: *const c_void,
+) -> c_int {
+    let Some(theirs) = called!(original, Prepare) else { return FAILED };
+    // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
+    unsafe {
+        let code = theirs(convertor, datatype, count, buffer);
+        let generic = generic(direction);
+        if generic != 0 && convertor.word(LAYOUT.mover) == generic as u64 {
+            choose(direction, convertor);
+        }
+        code
+    }
+}
+
+/// Stores our mover where the host has stored its generic one for a type that is ready.
+///
+/// # Safety
+/// `convertor` must be one of the host's that was just prepared.
+#[inline]
+unsafe fn choose(direction: Direction, convertor: Convertor) {
+    // SAFETY: as the caller promises.
+    let (flags, handle, description, moved, buffer, size) = unsafe {
+        let word = |offset| convertor.word(offset);
+        let flags = convertor.flags(&LAYOUT);
+        let (datatype, description) = (word(LAYOUT.datatype), word(LAYOUT.description));
+        (flags, datatype, description, word(LAYOUT.moved), word(LAYOUT.buffer), word(LAYOUT.size))
+    };
+    // What was stored for an earlier request may stand there still.
+    if flags & !OF_TYPE != fresh(direction == Direction::Pack)
+        || description != handle + u64::from(LAYOUT.optimized)
+        || moved != 0
+    {
+        return;
+    }
+    let Found::Convert(entry) = table::find(handle) else { return };
+    if entry.served.by(direction).is_none() {
+        return entry.served.ask(direction, size, ENOUGH);
+    }
+    if entry.takes(buffer as *const c_void)
+        && entry.served.gains(size)
+        && !watched_for(FOREIGN | GPU | OPAQUE_GPU)
+        // What the host is timed at is its own.
+        && !is_inside()
+    {
+        // SAFETY: as the caller promises.
+        unsafe { convertor.put(LAYOUT.mover, ours(direction) as usize as u64) };
+    }
+}
+
+/// The direction of a convertor whose mover is ours.
+///
+/// # Safety
+/// `convertor` must be one of the host's.
+#[inline]
+unsafe fn served(convertor: Convertor) -> Option<Direction> {
+    // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
+    if is_open() { direction_of(unsafe { convertor.word(LAYOUT.mover) }) } else { None }
+}
+
+/// # Safety
+/// As Open MPI's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
+    convertor: *mut c_void,
+    position: *mut usize,
+) -> c_int {
+    let convertor = Convertor(convertor);
+    let Some(theirs) = called!(SET_POSITION, Position) else { return FAILED };
+    // SAFETY: as the caller promises.
+    unsafe {
+        match served(convertor) {
+            Some(direction) if placed(convertor, direction, position) => 0,
+            _ => theirs(convertor, position),
+        }
+    }
+}
+
+/// # Safety
+/// As Open MPI's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn opal_convertor_raw(
+    convertor: *mut c_void,
+    list: *mut libc::iovec,
+    n: *mut u32,
+    bytes: *mut usize,
+) -> c_int {
+    let convertor = Convertor(convertor);
+    let Some(theirs) = called!(RAW, Raw) else { return FAILED };
+    // SAFETY: as the caller promises.
+    unsafe {
+        // It lists by the stack.
+        if let Some(direction) = served(convertor) {
+            leave(convertor, direction);
+        }
+        theirs(convertor, list, n, bytes)
+    }
+}
+
+/// Why the door would not open by a layout of these offsets, null if it would: for tests, which plant wrong ones.
+///
+/// # Safety
+/// As many offsets as a layout has; MPI must be initialized.
+#[cfg(debug_assertions)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ddtc_door_refuses(
+    offsets: *const [u32; super::layout::FIELDS],
+) -> *const std::ffi::c_char {
+    let (Some(host), Some(_inside)) = (crate::host::host(), crate::inside::Inside::enter()) else {
+        return c"no host".as_ptr();
+    };
+    // SAFETY: as the caller promises.
+    let proof = crate::guard::guard(|| super::proof::with(host, unsafe { *offsets }));
+    match proof.unwrap_or(Err("a panic")) {
+        Ok(()) => std::ptr::null(),
+        Err(why) => std::ffi::CString::new(why).unwrap_or_default().into_raw(),
+    }
+}

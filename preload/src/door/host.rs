@@ -1,0 +1,83 @@
+//! Open MPI's functions that work on convertors, found when the first of them is called, and what is shared once the door is open.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use ddtc::kind::Direction;
+
+use super::layout::Convertor;
+use crate::host::behind;
+
+/// A function that moves bytes: convertor, buffers, how many of them, bytes that were moved.
+pub(crate) type Mover = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;
+/// Convertor, type, instances, buffer.
+pub(crate) type Prepare = unsafe extern "C" fn(Convertor, *const c_void, usize, *const c_void) -> c_int;
+/// Convertor, position.
+pub(crate) type Position = unsafe extern "C" fn(Convertor, *mut usize) -> c_int;
+
+/// The result of a function of the host that cannot be: its general error.
+pub(crate) const FAILED: c_int = -1;
+
+/// A function of the host, found once.
+pub(crate) struct Original {
+    name: &'static str,
+    at: AtomicPtr<c_void>,
+}
+
+impl Original {
+    const fn new(name: &'static str) -> Original {
+        Original { name, at: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Its address; null: no object has it.
+    #[inline]
+    pub(crate) fn address(&self) -> *mut c_void {
+        let known = self.at.load(Ordering::Acquire);
+        if known.is_null() { self.find() } else { known }
+    }
+
+    #[cold]
+    fn find(&self) -> *mut c_void {
+        let found = behind(self.name);
+        self.at.store(found, Ordering::Release);
+        found
+    }
+}
+
+pub(crate) static PREPARE_FOR_SEND: Original = Original::new("opal_convertor_prepare_for_send");
+pub(crate) static PREPARE_FOR_RECV: Original = Original::new("opal_convertor_prepare_for_recv");
+pub(crate) static SET_POSITION: Original = Original::new("opal_convertor_set_position_nocheck");
+pub(crate) static RAW: Original = Original::new("opal_convertor_raw");
+
+/// A function of the host as one of a C type.
+macro_rules! called {
+    ($original:expr, $type:ty) => {{
+        let address = $original.address();
+        // SAFETY: null is none, and any other address the host's function of that name, of which Open MPI's headers say the type.
+        unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$type>>(address) }
+    }};
+}
+pub(crate) use called;
+
+/// The host's generic movers, of each direction, once the door is open; 0 while it is shut.
+static GENERIC: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// The host's generic mover of a direction, if the door is open.
+#[inline]
+pub(crate) fn generic(direction: Direction) -> usize {
+    GENERIC[direction as usize].load(Ordering::Relaxed)
+}
+
+/// Whether the door is open.
+#[inline]
+pub(crate) fn is_open() -> bool {
+    generic(Direction::Pack) != 0
+}
+
+/// Opens it.
+pub(crate) fn open(generic: [usize; 2]) {
+    // What is asked first last.
+    for direction in [Direction::Unpack, Direction::Pack] {
+        GENERIC[direction as usize].store(generic[direction as usize], Ordering::Release);
+    }
+}

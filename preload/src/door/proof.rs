@@ -1,0 +1,487 @@
+//! The proof, in each process and before anything relies on it, that Open MPI's structures are what [`super::layout`] says.
+//!
+//! Convertors of known types are prepared and what stands at the offsets is compared with what went in, in both directions; then bytes are moved, in odd pieces
+//! and from odd positions, by the host's mover on one convertor and by ours on another, and everything that either leaves is compared: bytes, lengths,
+//! results, flags, positions. Whatever is unexpected keeps the door shut.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use ddtc::committed::Committed;
+use ddtc::datatype::Named;
+use ddtc::engine::Engine;
+use ddtc::kind::Direction;
+use ddtc::object::runtime;
+
+use super::functions::{Functions, Own};
+use super::layout::{
+    COMPLETED, Convertor, FIELDS, HOMOGENEOUS, Layout, OF_TYPE, PLAIN, RECEIVES, SENDS, SIZED, TYPE_WITHIN,
+    WITHIN, fresh,
+};
+use super::mover::{Way, advance, give_back, place};
+use crate::host::{HandleWord, Host, object_of};
+use crate::introspect::Types;
+
+type Proven<T = ()> = Result<T, &'static str>;
+
+fn holds(what: bool, otherwise: &'static str) -> Proven {
+    if what { Ok(()) } else { Err(otherwise) }
+}
+
+/// A type of the host for the proof, freed at its end.
+struct Made {
+    host: &'static Host,
+    handle: HandleWord,
+}
+
+impl Made {
+    fn by(host: &'static Host, make: impl FnOnce(*mut HandleWord) -> Option<c_int>) -> Proven<Made> {
+        let mut handle = 0;
+        let made = make(&raw mut handle) == Some(0) && handle != 0;
+        holds(made, "a type was not made")?;
+        let made = Made { host, handle };
+        // SAFETY: a type that was just made.
+        let code = host.f.type_commit.map(|f| unsafe { f((&raw mut handle).cast()) });
+        holds(code == Some(0) && handle == made.handle, "a type was not committed")?;
+        Ok(made)
+    }
+
+    fn vector(host: &'static Host, [count, length, stride]: [c_int; 3], of: HandleWord) -> Proven<Made> {
+        // SAFETY: a type of the host, arguments in range, a handle to write to.
+        Made::by(host, |t| host.f.type_vector.map(|f| unsafe { f(count, length, stride, of, t.cast()) }))
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(type_free) = self.host.f.type_free {
+            // SAFETY: a type that was made here, freed once.
+            let _ = unsafe { type_free((&raw mut self.handle).cast()) };
+        }
+    }
+}
+
+/// A type with what serves it.
+struct Subject {
+    made: Made,
+    committed: Committed,
+    size: u64,
+}
+
+impl Subject {
+    /// By an engine of its own: a report counts what the program's types cost.
+    fn of(host: &'static Host, engine: &Engine, made: Made) -> Proven<Subject> {
+        let mut types = Types::new(host, u64::MAX).ok_or("the ABI is not known")?;
+        let t = types.decode(made.handle).map_err(|_| "a type was not decoded")?;
+        let committed = engine.commit(&t).map_err(|_| "a type was not compiled")?;
+        Ok(Subject { made, size: t.size() as u64, committed })
+    }
+
+    fn handle(&self) -> u64 {
+        self.made.handle
+    }
+
+    /// Bytes of memory that instances lie in, from displacement 0 on.
+    fn span(&self, count: u64) -> usize {
+        let t = self.committed.datatype();
+        (t.true_ub() + t.extent() * count as i64) as usize
+    }
+}
+
+/// A layout under proof.
+struct Proof<'a> {
+    functions: &'a Functions,
+    layout: Layout,
+    /// The movers that the host stores for non-contiguous types.
+    generic: [Option<u64>; 2],
+}
+
+/// Proves a layout. What is proven: the addresses of the host's generic movers, of both directions.
+pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) -> Proven<[usize; 2]> {
+    let words = [
+        layout.flags,
+        layout.size,
+        layout.datatype,
+        layout.description,
+        layout.count,
+        layout.buffer,
+        layout.mover,
+        layout.moved,
+    ];
+    let _: [u32; FIELDS - 1] = words;
+    let inside = words.iter().all(|&at| at + 16 <= WITHIN) && layout.optimized + 24 <= TYPE_WITHIN;
+    holds(inside && layout.size >= 8, "an offset lies outside")?;
+    let int = host.handle(Named::Int).ok_or("there is no MPI_INT")?;
+    let engine = Engine::new(runtime::engine().config().clone());
+    let gapped = Subject::of(host, &engine, Made::vector(host, [3, 2, 5], int)?)?;
+    let mixed = Subject::of(host, &engine, structure(host)?)?;
+    // Of instances of several elements: a loop.
+    let looped = Subject::of(host, &engine, Made::vector(host, [4, 1, 2], mixed.handle())?)?;
+    let dense = Made::vector(host, [1, 4, 4], int)?;
+    holds((gapped.size, mixed.size, looped.size) == (24, 21, 84), "types have other sizes")?;
+    retains(host, int)?;
+    let mut proof = Proof { functions, layout, generic: [None; 2] };
+    let subjects = [&gapped, &mixed, &looped];
+    for direction in Direction::BOTH {
+        proof.prepares(direction, &subjects, dense.handle)?;
+        proof.calls(direction, &gapped)?;
+    }
+    let [Some(sends), Some(receives)] = proof.generic else { return Err("no mover is stored") };
+    holds(sends != receives, "one mover both sends and receives")?;
+    for subject in subjects {
+        // SAFETY: a committed type of that many bytes.
+        let cuts = unsafe { functions.cuts(&proof.layout, subject.handle(), subject.size, u64::MAX) };
+        let cuts = cuts.ok_or("a description is another")?;
+        for direction in Direction::BOTH {
+            let way = Way { direction, committed: &subject.committed, cuts: &cuts };
+            proof.moves(subject, way)?;
+            proof.clones(subject, way)?;
+            proof.goes_back(subject, way)?;
+        }
+    }
+    Ok([sends as usize, receives as usize])
+}
+
+/// An attribute is deleted with the last reference to its type, and a request has one: what hangs on it is there while a request moves bytes.
+fn retains(host: &'static Host, int: HandleWord) -> Proven {
+    static DELETED: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "C" fn copy(
+        _: HandleWord,
+        _: c_int,
+        _: *mut c_void,
+        _: *mut c_void,
+        _: *mut c_void,
+        _: *mut c_int,
+    ) -> c_int {
+        0
+    }
+    unsafe extern "C" fn delete(_: HandleWord, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+        DELETED.fetch_add(1, Relaxed);
+        0
+    }
+    let f = &host.f;
+    let (Some(create), Some(free), Some(set)) = (f.type_create_keyval, f.type_free_keyval, f.type_set_attr)
+    else {
+        return Err("a function of attributes is missing");
+    };
+    let (Some(recv_init), Some(request_free)) = (host.counted.recv_init, f.request_free) else {
+        return Err("a function of requests is missing");
+    };
+    let (mut keyval, mut request, mut memory) = (0, 0u64, [0u8; 64]);
+    let made = Made::vector(host, [3, 2, 5], int)?;
+    // SAFETY: callbacks of the standard's types, places to write to; a committed type and memory for an instance of it. The request is never started.
+    let (there, gone) = unsafe {
+        let null = std::ptr::null_mut();
+        holds(create(copy, delete, &raw mut keyval, null) == 0, "there is no keyval")?;
+        let is_set = set(made.handle, keyval, null) == 0;
+        let buffer = memory.as_mut_ptr().cast();
+        let asked = recv_init(buffer, 1, made.handle, 0, 0, host.myself, (&raw mut request).cast()) == 0;
+        let before = DELETED.load(Relaxed);
+        // Freed by the program.
+        drop(made);
+        let there = is_set && asked && DELETED.load(Relaxed) == before;
+        let freed = asked && request_free((&raw mut request).cast()) == 0;
+        let _ = free(&raw mut keyval);
+        (there, freed && DELETED.load(Relaxed) == before + 1)
+    };
+    holds(there, "a type that a request has is gone")?;
+    holds(gone, "a type is not gone with its last request")
+}
+
+/// `{int, 2 doubles, char}` with gaps, the first behind displacement 0.
+fn structure(host: &'static Host) -> Proven<Made> {
+    let named = [Named::Int, Named::Double, Named::Char].map(|named| host.handle(named));
+    let [Some(int), Some(double), Some(char)] = named else { return Err("a named type is missing") };
+    let (lengths, places, types) = ([1, 2, 1], [4isize, 16, 40], [int, double, char]);
+    let (lengths, places, types) = (lengths.as_ptr(), places.as_ptr(), types.as_ptr());
+    Made::by(host, |t| {
+        // SAFETY: three of each, a handle to write to.
+        host.f.type_create_struct.map(|f| unsafe { f(3, lengths, places, types.cast(), t.cast()) })
+    })
+}
+
+/// What the program's memory holds before: no byte is like its neighbours.
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|i| (i * 37 + i / 251 + 11) as u8).collect()
+}
+
+/// Pieces in which bytes are moved: odd ones, and a long one.
+const PIECES: [usize; 7] = [5, 17, 1, 40, 2, 23, 9];
+
+impl Proof<'_> {
+    fn own(&self, direction: Direction) -> Proven<Own> {
+        Own::new(self.functions, direction).ok_or("a convertor was not made")
+    }
+
+    /// A word of a convertor.
+    fn word(&self, own: &Own, offset: u32) -> u64 {
+        // SAFETY: a convertor of the host; offsets lie within it.
+        unsafe { own.convertor().word(offset) }
+    }
+
+    fn flags(&self, own: &Own) -> u32 {
+        // SAFETY: as above.
+        unsafe { own.convertor().flags(&self.layout) }
+    }
+
+    /// What went in stands where it is looked for, in convertors of several types, counts and buffers.
+    fn prepares(&mut self, direction: Direction, subjects: &[&Subject], dense: u64) -> Proven {
+        let (own, l) = (self.own(direction)?, self.layout);
+        let memory = [0u8; 64];
+        for (i, subject) in subjects.iter().enumerate() {
+            for count in [7 + 6 * i as u64, 1009] {
+                let buffer = memory.as_ptr().wrapping_add(5 * i + count as usize % 3);
+                // SAFETY: committed types of the host.
+                unsafe {
+                    self.functions.prepare(&own, direction, subject.handle(), count as usize, buffer)?;
+                }
+                let all = subject.size * count;
+                let found = [l.size, l.datatype, l.description, l.count, l.buffer, l.moved];
+                let expected = [
+                    all,
+                    subject.handle(),
+                    subject.handle() + u64::from(l.optimized),
+                    count,
+                    buffer.addr() as u64,
+                    0,
+                ];
+                for (offset, expected) in found.into_iter().zip(expected) {
+                    holds(self.word(&own, offset) == expected, "a convertor holds something else")?;
+                }
+                // The size here comes before that at the other end.
+                let (before, after) = (self.word(&own, l.size.wrapping_sub(8)), self.word(&own, l.size + 8));
+                holds(before != all && after == all, "the size stands elsewhere")?;
+                let flags = self.flags(&own) & !OF_TYPE;
+                holds(flags == fresh(direction == Direction::Pack), "flags are others")?;
+                let mover = self.word(&own, l.mover);
+                let known = *self.generic[direction as usize].get_or_insert(mover);
+                holds(mover == known && mover != 0, "a non-contiguous type has another mover")?;
+            }
+        }
+        let mover = self.generic[direction as usize].unwrap_or(0);
+        let named = self.functions.generic[direction as usize] as u64;
+        holds(named == 0 || named == mover, "the mover is not the generic one")?;
+        let object = object_of(mover as *const _);
+        holds(object == self.functions.object(), "the mover is another library's")?;
+        // SAFETY: a committed type of the host.
+        unsafe { self.functions.prepare(&own, direction, dense, 3, memory.as_ptr())? };
+        let kind = HOMOGENEOUS | PLAIN | if direction == Direction::Pack { SENDS } else { RECEIVES };
+        holds(self.flags(&own) & !OF_TYPE & !SIZED == kind, "flags of dense types are others")?;
+        // SAFETY: as above; nothing is to be moved.
+        unsafe { self.functions.prepare(&own, direction, dense, 0, memory.as_ptr())? };
+        holds(self.flags(&own) & COMPLETED != 0, "flags of no bytes are others")
+    }
+
+    /// What is stored as the mover is what is called.
+    fn calls(&self, direction: Direction, subject: &Subject) -> Proven {
+        const ANSWER: c_int = 0x0dd7;
+        unsafe extern "C" fn witness(
+            convertor: Convertor,
+            buffers: *mut libc::iovec,
+            n: *mut u32,
+            bytes: *mut usize,
+        ) -> c_int {
+            // SAFETY: what `calls` has given.
+            unsafe {
+                *bytes = convertor.0.addr() ^ buffers.addr();
+                *n += 1;
+            }
+            ANSWER
+        }
+        let (own, mut memory) = (self.own(direction)?, vec![0u8; subject.span(3)]);
+        // SAFETY: a committed type, and memory for three instances; the convertor's mover was just found where another is put. `witness` has a mover's type.
+        let found = unsafe {
+            self.functions.prepare(&own, direction, subject.handle(), 3, memory.as_mut_ptr())?;
+            own.convertor().put(self.layout.mover, (witness as *const ()).addr() as u64);
+            let mut buffer = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: 8 };
+            let (mut n, mut bytes, buffers) = (1u32, 0usize, &raw mut buffer);
+            let answer =
+                self.functions.by[direction as usize](own.convertor(), buffers, &raw mut n, &raw mut bytes);
+            (answer, n, bytes ^ own.convertor().0.addr() == buffers.addr())
+        };
+        holds(found == (ANSWER, 2, true), "another function is called")
+    }
+
+    /// A convertor of three instances in `memory`.
+    fn prepared(&self, subject: &Subject, way: Way<'_>, memory: &mut [u8]) -> Proven<Own> {
+        let own = self.own(way.direction)?;
+        // SAFETY: a committed type.
+        unsafe {
+            self.functions.prepare(&own, way.direction, subject.handle(), COUNT as usize, memory.as_ptr())?;
+        }
+        Ok(own)
+    }
+
+    /// One call of the host's mover, or of ours.
+    fn step(
+        &self,
+        own: &Own,
+        way: Way<'_>,
+        ours: bool,
+        packed: &mut [u8],
+        lengths: &[usize],
+    ) -> Proven<Step> {
+        let mut at = 0;
+        let mut buffers: Vec<libc::iovec> = Vec::new();
+        for &length in lengths {
+            let room = packed.get_mut(at..at + length).ok_or("a buffer is too short")?;
+            buffers.push(libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: length });
+            at += length;
+        }
+        let (mut n, mut bytes, list) = (buffers.len() as u32, usize::MAX, buffers.as_mut_ptr());
+        // SAFETY: a convertor that is prepared and not complete, buffers that are there.
+        let result = unsafe {
+            if ours {
+                advance(&self.layout, own.convertor(), way, list, &raw mut n, &raw mut bytes)
+            } else {
+                self.functions.by[way.direction as usize](own.convertor(), list, &raw mut n, &raw mut bytes)
+            }
+        };
+        let lengths = buffers.iter().take(n as usize).map(|buffer| buffer.iov_len).collect();
+        let (moved, flags) = (self.word(own, self.layout.moved), self.flags(own));
+        Ok(Step { result, n, bytes, lengths, moved, flags })
+    }
+
+    /// Places a convertor by the host's function, or by ours.
+    fn place(&self, own: &Own, way: Way<'_>, ours: bool, position: usize) -> usize {
+        let mut position = position;
+        // SAFETY: a prepared convertor that is not complete; the position lies inside.
+        unsafe {
+            if ours {
+                place(&self.layout, own.convertor(), way, &raw mut position);
+            } else {
+                (self.functions.set_position)(own.convertor(), &raw mut position);
+            }
+        }
+        position
+    }
+
+    /// The host's mover and ours leave the same of the same calls.
+    fn moves(&self, subject: &Subject, way: Way<'_>) -> Proven {
+        let total = (subject.size * COUNT) as usize;
+        let places = [None, Some(1), Some(total / 2 + 3), Some(7), Some(total - 1), Some(total / 3)];
+        for (round, from) in places.into_iter().enumerate() {
+            let sends = way.direction == Direction::Pack;
+            let memory = if sends { pattern(subject.span(COUNT)) } else { vec![0x5a; subject.span(COUNT)] };
+            let stream = if sends { vec![0xa5; total + 256] } else { pattern(total + 256) };
+            let (mut users, mut streams) = ([memory.clone(), memory], [stream.clone(), stream]);
+            let [theirs, ours] = &mut users;
+            let convertors = [self.prepared(subject, way, theirs)?, self.prepared(subject, way, ours)?];
+            let mut at = [0usize; 2];
+            if let Some(from) = from {
+                at = [false, true].map(|ours| self.place(&convertors[usize::from(ours)], way, ours, from));
+                holds(at[0] == at[1], "a position ends elsewhere")?;
+                holds(
+                    self.word(&convertors[0], self.layout.moved) == at[0] as u64,
+                    "a position stands elsewhere",
+                )?;
+            }
+            for turn in 0..400 {
+                let piece = PIECES[(turn + round) % PIECES.len()];
+                let lengths = if turn % 3 == 2 { vec![piece, 3, piece + 1] } else { vec![piece] };
+                let [host, own] = &convertors;
+                let theirs = self.step(host, way, false, &mut streams[0][at[0]..], &lengths)?;
+                // Before ours counts there.
+                holds(theirs.moved == (at[0] + theirs.bytes) as u64, "bytes are counted elsewhere")?;
+                let ours = self.step(own, way, true, &mut streams[1][at[1]..], &lengths)?;
+                holds(theirs == ours, "our mover ends elsewhere")?;
+                at = [at[0] + theirs.bytes; 2];
+                if theirs.result != 0 {
+                    break;
+                }
+                if turn == 4 {
+                    let to = total * 2 / 5 + round;
+                    at = [false, true].map(|ours| {
+                        let own = &convertors[usize::from(ours)];
+                        // By the beginning, as `give_back` goes.
+                        self.place(own, way, ours, 0);
+                        self.place(own, way, ours, to)
+                    });
+                    holds(at[0] == at[1], "a position ends elsewhere")?;
+                }
+            }
+            holds(at[0] == total, "bytes are left")?;
+            holds(self.flags(&convertors[0]) & COMPLETED != 0, "a convertor is not complete")?;
+            holds(users[0] == users[1] && streams[0] == streams[1], "our mover leaves other bytes")?;
+        }
+        Ok(())
+    }
+
+    /// A clone has the mover, and goes on from where it is put.
+    fn clones(&self, subject: &Subject, way: Way<'_>) -> Proven {
+        let (total, l) = ((subject.size * COUNT) as usize, &self.layout);
+        let sends = way.direction == Direction::Pack;
+        let mut memory = if sends { pattern(subject.span(COUNT)) } else { vec![0; subject.span(COUNT)] };
+        let mut stream = if sends { vec![0; 2 * total] } else { pattern(2 * total) };
+        let (first, second) = (self.prepared(subject, way, &mut memory)?, self.own(way.direction)?);
+        let step = self.step(&first, way, true, &mut stream, &[total / 2])?;
+        // SAFETY: two convertors of the host, of which the first is prepared.
+        let code = unsafe { (self.functions.clone)(first.convertor(), second.convertor(), 0) };
+        holds(code == 0, "a convertor was not cloned")?;
+        let same = [l.size, l.datatype, l.description, l.count, l.buffer, l.mover];
+        let same = same.into_iter().all(|offset| self.word(&first, offset) == self.word(&second, offset));
+        holds(same && self.flags(&first) == self.flags(&second), "a clone is another")?;
+        holds(self.word(&second, l.moved) == u64::MAX, "a clone without a stack has a position")?;
+        let at = self.place(&second, way, true, step.bytes);
+        holds(at == step.bytes, "a position ends elsewhere")?;
+        let rest =
+            self.step(&second, way, true, stream.get_mut(at..).ok_or("a step is too long")?, &[total])?;
+        holds(rest.result == 1 && at + rest.bytes == total, "a clone leaves bytes")?;
+        self.whole(subject, way, &memory, &stream)
+    }
+
+    /// A convertor that our mover has advanced goes on by the host's.
+    fn goes_back(&self, subject: &Subject, way: Way<'_>) -> Proven {
+        let total = (subject.size * COUNT) as usize;
+        let sends = way.direction == Direction::Pack;
+        for part in [total / 2 + 1, 9, total - 2] {
+            let mut memory = if sends { pattern(subject.span(COUNT)) } else { vec![0; subject.span(COUNT)] };
+            let mut stream = if sends { vec![0; 2 * total] } else { pattern(2 * total) };
+            let own = self.prepared(subject, way, &mut memory)?;
+            let step = self.step(&own, way, true, &mut stream, &[part])?;
+            let generic = self.generic[way.direction as usize].ok_or("no mover is stored")?;
+            // SAFETY: a prepared convertor; the host's mover for it, and its function.
+            unsafe {
+                give_back(&self.layout, own.convertor(), generic as usize, self.functions.set_position);
+            }
+            let at = step.bytes;
+            let rest =
+                self.step(&own, way, false, stream.get_mut(at..).ok_or("a step is too long")?, &[total])?;
+            holds(rest.result == 1 && at + rest.bytes == total, "the host leaves bytes")?;
+            self.whole(subject, way, &memory, &stream)?;
+        }
+        Ok(())
+    }
+
+    /// All bytes were moved.
+    fn whole(&self, subject: &Subject, way: Way<'_>, memory: &[u8], stream: &[u8]) -> Proven {
+        let total = (subject.size * COUNT) as usize;
+        let mut packed = vec![0; total];
+        let expected = stream.get(..total).ok_or("a stream is too short")?;
+        let packs = way.committed.pack(memory, 0, COUNT, &mut packed).is_ok();
+        holds(packs && packed == expected, "other bytes were moved")
+    }
+}
+
+/// Instances that are moved.
+const COUNT: u64 = 3;
+
+/// What a call of a mover leaves.
+#[derive(PartialEq, Eq)]
+struct Step {
+    result: c_int,
+    n: u32,
+    bytes: usize,
+    lengths: Vec<usize>,
+    moved: u64,
+    flags: u32,
+}
+
+/// Whether the door would open with other offsets than those that it has, for tests: in the order of [`Layout`].
+#[cfg(debug_assertions)]
+pub(crate) fn with(host: &'static Host, offsets: [u32; FIELDS]) -> Proven {
+    let [flags, size, datatype, description, count, buffer, mover, moved, optimized] = offsets;
+    let layout = Layout { flags, size, datatype, description, count, buffer, mover, moved, optimized };
+    let functions = Functions::find()?;
+    prove(host, &functions, layout).map(|_| ())
+}

@@ -1,0 +1,125 @@
+//! Types are made ready for the host's progress before they get there: compiled, and their elements looked at, when the program itself passes them to a call.
+//!
+//! In progress nothing is decoded, compiled or waited for: a request whose type is not ready is the host's, and the type is asked for.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Instant;
+
+use ddtc::engine::Mode;
+use ddtc::kind::Direction;
+use ddtc::object::runtime;
+use ddtc::process::Awaited;
+use ddtc_hosts::policy::{Class, Family, Library};
+
+use super::functions::Functions;
+use super::host::{is_open, open};
+use super::layout::LAYOUT;
+use super::proof::prove;
+use crate::guard::guard;
+use crate::host::Host;
+use crate::inside::Inside;
+use crate::settings::{Inner, settings};
+use crate::spending;
+use crate::table::TypeEntry;
+
+/// Bytes of requests that are the host's before a type is asked for.
+pub(crate) const ENOUGH: u64 = 4096;
+
+/// Positions at which the host is asked where an element of a type ends.
+const ASKED: u64 = 8;
+
+/// Why the door is shut; `None`: it is open, or nobody has come to it.
+static SHUT: AtomicPtr<&'static str> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Why the door is shut, where that is not as it should be.
+pub(crate) fn shut() -> Option<&'static str> {
+    // SAFETY: null, or a text that is kept.
+    unsafe { SHUT.load(Ordering::Acquire).as_ref() }.copied()
+}
+
+/// Whether there may be a door: under Open MPI of which the structures are known.
+#[inline]
+pub(crate) fn may_open(host: &Host) -> bool {
+    host.family == Family::OpenMpi && settings().inside != Inner::Off
+}
+
+/// Functions of the host, once the door is open; the first who comes proves it.
+fn opened(host: &'static Host) -> Option<&'static Functions> {
+    static FOUND: Awaited<Option<Functions>> = Awaited::new();
+    if !may_open(host) {
+        return None;
+    }
+    let try_once = || {
+        let start = Instant::now();
+        let found = tried(host).map_err(say).ok();
+        spending::forgive(start.elapsed().as_nanos() as u64);
+        found
+    };
+    FOUND.get_or_init(try_once).as_ref().filter(|_| is_open())
+}
+
+fn tried(host: &'static Host) -> Result<Functions, &'static str> {
+    let version = Library::of(&host.version).version;
+    if !matches!(version, [4, 1, _] | [5, 0, _]) {
+        return Err("its structures are not known");
+    }
+    let functions = Functions::find()?;
+    open(prove(host, &functions, LAYOUT)?);
+    Ok(functions)
+}
+
+fn say(why: &'static str) {
+    let kept = Box::leak(Box::new(why));
+    SHUT.store(kept, Ordering::Release);
+}
+
+/// A type was decoded: it is ready at once where that costs nothing more, or nobody asks what it costs. The caller is inside.
+pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
+    if may_open(host) && entry.rules().class != Class::Dense && opened(host).is_some() {
+        make(host, entry, handle, [Some(0); 2]);
+    }
+}
+
+/// The program passes a type to a call of which requests were the host's.
+#[cold]
+pub(crate) fn attend(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
+    by_itself(|| make(host, entry, handle, entry.served.take()));
+}
+
+/// The program makes a persistent request: that is often started, and prepared once.
+#[cold]
+pub(crate) fn persists(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
+    by_itself(|| make(host, entry, handle, [Some(u64::MAX); 2]));
+}
+
+fn by_itself(what: impl FnOnce()) {
+    if let Some(_inside) = Inside::enter() {
+        guard(|| spending::on(what));
+    }
+}
+
+/// Makes a type ready for directions in which so many bytes were the host's.
+fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Option<u64>; 2]) {
+    if runtime::mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == Class::Dense {
+        return entry.served.refuse();
+    }
+    for (direction, moved) in Direction::BOTH.into_iter().zip(moved) {
+        let Some(moved) = moved else { continue };
+        // SAFETY: the entry is bound, and the program holds its type during the call.
+        let Some(committed) = (unsafe { entry.committed().filter(|_| entry.ready(direction, moved)) }) else {
+            continue;
+        };
+        let Some(functions) = opened(host) else { return };
+        let size = committed.datatype().size() as u64;
+        // SAFETY: a committed type of the program's, of that size; the layout is proven.
+        let kept = entry.served.keep(|| unsafe { functions.cuts(&LAYOUT, handle, size, ASKED) });
+        if kept.is_none() {
+            return entry.served.refuse();
+        }
+        if entry.rules().class == Class::StridedShort {
+            entry.served.keep_short();
+        }
+        committed.make_ranges(direction);
+        entry.served.serve(direction);
+    }
+}

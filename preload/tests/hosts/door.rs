@@ -1,0 +1,168 @@
+//! Inside Open MPI: what its convertors move by our movers, with staging off, judged by its own movers, by type maps and by the bare host.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::setup::{Host, Run, on_some, reports, same, scratch};
+
+/// All versions whose insides are known.
+const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
+
+fn compiled(host: Host, name: &str) -> PathBuf {
+    host.compile(name, &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"])
+}
+
+fn with(run: Run, arguments: &[&str]) -> Run {
+    arguments.iter().fold(run, |run, word| run.arg(word))
+}
+
+/// Nothing is staged.
+fn inside(run: Run, folder: &Path) -> Run {
+    run.preload().env("DDTC_POLICY", "none").env("DDTC_REPORT", folder.join("report%r"))
+}
+
+/// Bytes that ranks moved inside, packed and unpacked; nothing else was converted, and nothing went wrong.
+fn moved(folder: &Path, ranks: u32) -> [u64; 2] {
+    let mut moved = [0; 2];
+    for said in reports(folder, ranks) {
+        let staged = said["messages_packed"] + said["messages_unpacked"];
+        assert_eq!((staged, said["fallbacks"], said["panics"]), (0, 0, 0), "{said:?}");
+        moved[0] += said["inside_bytes_packed"];
+        moved[1] += said["inside_bytes_unpacked"];
+    }
+    moved
+}
+
+/// A program that prints what its ranks saw: of the bare host, with the door open in all ranks, and in every other one.
+fn alike(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
+    let program = compiled(host, name);
+    let folder = scratch(&format!("door-{name}-{host:?}-{ranks}"));
+    let file = folder.join("file").display().to_string();
+    let arguments: Vec<&str> =
+        arguments.iter().map(|&word| if word == "FILE" { file.as_str() } else { word }).collect();
+    let (bare, _) = with(host.ranks(ranks, &program), &arguments).text();
+    assert!(bare.lines().count() > 20 * ranks as usize, "{bare}");
+    let (text, _) = with(inside(host.ranks(ranks, &program), &folder), &arguments).text();
+    same(&format!("{host:?} {name}, {ranks} ranks"), &text, &bare);
+    let bytes = moved(&folder, ranks);
+    assert!(bytes.iter().all(|&bytes| bytes >= least), "{host:?} {name}: {bytes:?}");
+    for parity in 0..2 {
+        let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "none");
+        same(&format!("{host:?} {name}, {parity} alone"), &with(some, &arguments).text().0, &bare);
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A program that judges itself, in the last line or the first.
+fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
+    let program = compiled(host, name);
+    let folder = scratch(&format!("door-{name}-{host:?}-{ranks}"));
+    let (text, errors) = with(inside(host.ranks(ranks, &program), &folder), arguments).text();
+    assert!(text.lines().any(|line| line.ends_with("wrong 0")), "{host:?} {name}\n{text}\n{errors}");
+    let bytes = moved(&folder, ranks);
+    assert!(bytes.iter().all(|&bytes| bytes >= least), "{host:?} {name}: {bytes:?}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// The number behind a word.
+fn after(text: &str, word: &str) -> u64 {
+    let rest = text.split_once(word).unwrap_or_else(|| panic!("no {word:?} in {text}")).1.trim_start();
+    rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn pieces_end_where_the_hosts_end() {
+    for host in HOSTS {
+        let program = compiled(host, "door");
+        for seed in ["1", "2"] {
+            let run =
+                with(host.run(&program), &["movers", "12000", seed]).preload().env("DDTC_POLICY", "none");
+            let (text, errors) = run.text();
+            assert!(text.contains("wrong 0"), "{host:?} {seed}\n{text}\n{errors}");
+            // The others are dense.
+            assert!(after(&text, "served") * 10 > after(&text, " of ") * 8, "{text}");
+            assert!(after(&text, " of ") > 8000, "{text}");
+        }
+    }
+}
+
+#[test]
+fn wrong_offsets_keep_the_door_shut() {
+    for host in HOSTS {
+        let (text, errors) = with(host.run(compiled(host, "door")), &["planted"]).preload().text();
+        assert_eq!(text.matches("right: opens").count(), 2, "{host:?}\n{text}\n{errors}");
+        let (shut, tried) = (after(&text, "shut"), after(&text, " of "));
+        assert!(shut == tried && tried > 100, "{host:?}\n{text}");
+    }
+}
+
+#[test]
+fn messages_move_inside() {
+    for host in HOSTS {
+        for ranks in [2, 4] {
+            right(host, ranks, "door", &["messages", "400"], 1 << 20);
+            let program = compiled(host, "door");
+            for parity in 0..2 {
+                let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "none");
+                let (text, errors) = with(some, &["messages", "400", "alone"]).text();
+                assert_eq!(text.trim(), "wrong 0", "{host:?} {parity}\n{errors}");
+            }
+        }
+    }
+    // The release before hangs in it, bare.
+    for ranks in [2, 4] {
+        alike(Host::OpenMpi, ranks, "messages", &[], 1 << 20);
+    }
+}
+
+#[test]
+fn exchanges_and_ragged_ends_are_the_hosts() {
+    for ranks in [2, 4] {
+        alike(Host::OpenMpi, ranks, "exchanges", &[], 1 << 20);
+    }
+    alike(Host::OpenMpi, 2, "ragged", &["return"], 0);
+}
+
+#[test]
+fn collective_calls_threads_and_segments_move_inside() {
+    for host in HOSTS {
+        right(host, 2, "traffic", &["60"], 100_000);
+    }
+    // The release before has no persistent ones.
+    right(Host::OpenMpi, 4, "collectives", &["100", "4", "2000"], 100_000);
+    right(Host::OpenMpi, 4, "neighbours", &["100", "4", "2000"], 100_000);
+    right(Host::OpenMpi, 2, "segments", &[], 100_000);
+    right(Host::OpenMpi, 1, "lifecycle", &[], 0);
+}
+
+#[test]
+fn files_and_windows_are_the_hosts() {
+    alike(Host::OpenMpi, 2, "files", &["FILE", "40", "5", "1000"], 0);
+    alike(Host::OpenMpi, 4, "windows", &["40", "3", "300"], 1000);
+}
+
+#[test]
+fn truncated_messages_stay_in_the_receive() {
+    for host in HOSTS {
+        let (program, folder) = (compiled(host, "truncated"), scratch(&format!("door-truncated-{host:?}")));
+        let (text, errors) = with(inside(host.ranks(2, program), &folder), &["80", "11", "quiet"]).text();
+        let stays = text.matches(": 0 receives changed bytes elsewhere").count();
+        assert_eq!(stays, 2, "{host:?}\n{text}\n{errors}");
+        assert!(moved(&folder, 2).iter().all(|&bytes| bytes > 100_000), "{host:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn other_hosts_and_a_shut_door_move_nothing_inside() {
+    for (host, variable) in
+        [(Host::Mpich, "on"), (Host::MpichStandard, "on"), (Host::Intel, "on"), (Host::OpenMpi, "off")]
+    {
+        let (program, folder) = (compiled(host, "messages"), scratch(&format!("door-shut-{host:?}")));
+        let (bare, _) = host.ranks(2, &program).text();
+        let (text, _) = inside(host.ranks(2, &program), &folder).env("DDTC_INSIDE", variable).text();
+        same(&format!("{host:?} {variable}"), &text, &bare);
+        assert_eq!(moved(&folder, 2), [0, 0], "{host:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
