@@ -11,10 +11,50 @@ use crate::host::{HandleWord, Host};
 use crate::pool::Buffer;
 use crate::times::{PART, Times};
 
-/// How often each is timed; the least counts.
+/// How often each is timed without an interruption; the least counts.
 const ROUNDS: usize = 3;
-/// Nanoseconds of one round from which a clear difference is believed: what interrupts it is short of that.
+/// How often at most, with those that were interrupted.
+const MOST: usize = 2 * ROUNDS;
+/// Nanoseconds of the host's packing from which a round that shows it to be slow by far is not repeated.
 const LONG: u64 = 50_000;
+
+/// How often another thread took the core from this one.
+fn interruptions() -> i64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: memory of that type, zeroed, which is a value of it should the call fail.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init().ru_nivcsw
+    }
+}
+
+/// What one round took: nanoseconds of the host, of ours and of a copy, and whether it was interrupted.
+struct Round {
+    nanos: [u64; 3],
+    interrupted: bool,
+}
+
+/// The least of some rounds. One that was interrupted can say that a side is fast, never that it is slow: where more processes run than there are cores, a core
+/// is away for longer than all that is timed here.
+fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
+    let mut least = [u64::MAX; 3];
+    let mut left = ROUNDS;
+    for _ in 0..MOST {
+        let Round { nanos, interrupted } = round()?;
+        for (least, now) in least.iter_mut().zip(nanos) {
+            *least = now.min(*least);
+        }
+        if !interrupted {
+            let [theirs, ours, _] = nanos;
+            left -= 1;
+            // Ours is never slow enough to save a round that speaks against it.
+            if left == 0 || theirs >= LONG && theirs / 2 > ours {
+                break;
+            }
+        }
+    }
+    Some(least)
+}
 
 /// Times a part of a buffer: whole instances, at most [`PART`] bytes unless one has more. The buffer is read. `None`: the host does not pack it, or there is
 /// no memory.
@@ -35,15 +75,15 @@ pub(crate) unsafe fn times(
     let (room, elements) = (c_int::try_from(bytes).ok()?, c_int::try_from(count).ok()?);
     let clock = (0..5).map(|_| Instant::now().elapsed().as_nanos() as u64).min()?;
     let nanos = |start: Instant| (start.elapsed().as_nanos() as u64).saturating_sub(clock);
-    let mut least = [u64::MAX; 3];
-    for _ in 0..ROUNDS {
+    let pack = host.counted.pack?;
+    let least = least(|| {
+        let before = interruptions();
         // Ours first: what is not in the cache is its loss.
         let start = Instant::now();
         // SAFETY: as the caller promises; the buffer has room.
         unsafe { run(committed, Direction::Pack, user.cast(), count, packed.at().cast()) };
         let ours = nanos(start);
         let (mut position, out): (c_int, *mut c_void) = (0, more.at());
-        let pack = host.counted.pack?;
         let start = Instant::now();
         // SAFETY: as the caller promises; the buffer has room.
         let code = unsafe { pack(user, elements, datatype, out, room, &raw mut position, host.myself) };
@@ -55,13 +95,60 @@ pub(crate) unsafe fn times(
         // SAFETY: two buffers of that many bytes.
         unsafe { more.at().cast::<u8>().copy_from_nonoverlapping(packed.at().cast(), bytes as usize) };
         let copy = nanos(start);
-        for (least, now) in least.iter_mut().zip([theirs, ours, copy]) {
-            *least = now.min(*least);
-        }
-        if theirs + ours >= LONG && (theirs / 2 > ours || ours / 2 > theirs) {
-            break;
-        }
-    }
+        Some(Round { nanos: [theirs, ours, copy], interrupted: interruptions() != before })
+    })?;
     let [theirs, ours, copy] = least.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX));
     Some(Times { bytes: u32::try_from(bytes).ok()?, host: theirs, ours, copy })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least of these rounds, and how many of them were asked for.
+    fn of(rounds: &[([u64; 3], bool)]) -> (Option<[u64; 3]>, usize) {
+        let mut asked = 0;
+        let found = least(|| {
+            asked += 1;
+            rounds.get(asked - 1).map(|&(nanos, interrupted)| Round { nanos, interrupted })
+        });
+        (found, asked)
+    }
+
+    #[test]
+    fn what_was_interrupted_does_not_count_as_slow() {
+        let quiet = [8000, 1000, 400];
+        let cut = |at: usize| (std::array::from_fn(|n| quiet[n] + if n == at { 4_000_000 } else { 0 }), true);
+        // Ours, the host and the copy lose the core in turn; what is left says the same as without.
+        let rounds = [cut(1), cut(0), cut(2), (quiet, false), (quiet, false), (quiet, false)];
+        assert_eq!(of(&rounds), (Some(quiet), 6));
+        // Machines that do not say who was interrupted: a slow round of ours alone decides nothing.
+        assert_eq!(of(&[(cut(1).0, false), (quiet, false), (quiet, false)]), (Some(quiet), 3));
+        // Never without an end, and a host that is slow by far is not waited for again.
+        assert_eq!(of(&[cut(0); 9]), (Some([4_008_000, 1000, 400]), MOST));
+        let slow = [6_600_000, 20_000, 9000];
+        assert_eq!(of(&[(slow, false)]), (Some(slow), 1));
+        assert_eq!(of(&[(quiet, false)]), (None, 2));
+    }
+
+    #[test]
+    fn a_thread_that_loses_its_core_is_told() {
+        // More threads than cores, all of them busy.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..=cores {
+                scope.spawn(|| {
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let before = interruptions();
+            while interruptions() == before {
+                std::hint::spin_loop();
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
 }

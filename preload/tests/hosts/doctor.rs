@@ -56,7 +56,12 @@ fn where_all_is_well_messages_are_converted() {
             // Intel's wheel finds its parts by the linker path alone.
             command.env("LD_LIBRARY_PATH", host.root().join("lib"));
         }
-        let (well, text) = said(command.args(["--", "mpiexec", "-n", "2"]));
+        // By default times decide: what they said is there, and all is well either way.
+        command.args(["--", "mpiexec", "-n", "2"]);
+        let (well, text) = said(&mut command);
+        assert!(well, "{host:?}\n{text}");
+        assert!(text.contains("timed: messages from "), "{host:?}\n{text}");
+        let (well, text) = said(command.env("DDTC_POLICY", "all"));
         assert!(well, "{host:?}\n{text}");
         for line in [
             "ddtc ",
