@@ -84,8 +84,8 @@ fn from_the_wheel_to_a_converted_message() {
         "{doctor}"
     );
     fs::write(folder.join("app.py"), PROGRAM).unwrap();
-    // One message each way: by default a type is compiled when its uses pay for that.
-    shell("ddtc preload --mode commit --report counts -- mpiexec -n 2 python app.py");
+    // One message each way: by default uses must pay for compiling, and times decide what gains.
+    shell("DDTC_POLICY=all ddtc preload --mode commit --report counts -- mpiexec -n 2 python app.py");
     let counts = report(&fs::read_to_string(folder.join("counts")).unwrap());
     assert_eq!((counts["messages_packed"], counts["messages_unpacked"]), (1, 1), "{counts:?}");
 
