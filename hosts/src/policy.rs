@@ -127,11 +127,13 @@ pub enum Call {
     Put,
     /// Gets from a window that make a request.
     Get,
+    /// Messages that would be packed first, and that Open MPI moves by compiled code itself instead.
+    Inside,
 }
 
 impl Call {
     /// All of them, messages first.
-    pub const ALL: [Call; 13] = [
+    pub const ALL: [Call; 14] = [
         Call::Message,
         Call::Bcast,
         Call::Gather,
@@ -145,6 +147,7 @@ impl Call {
         Call::FileRead,
         Call::Put,
         Call::Get,
+        Call::Inside,
     ];
 
     /// Its name in tables, where rows of messages have none.
@@ -163,6 +166,7 @@ impl Call {
             Call::FileRead => "file-read",
             Call::Put => "put",
             Call::Get => "get",
+            Call::Inside => "inside",
         }
     }
 }
@@ -186,8 +190,12 @@ pub struct Policy {
 impl Policy {
     /// Nothing is converted.
     pub const NONE: Policy = Policy { sets: [[0; Class::ALL.len()]; Call::ALL.len()] };
-    /// Everything is, dense layouts excepted.
-    pub const ALL: Policy = Policy { sets: [[u64::MAX; Class::ALL.len()]; Call::ALL.len()] };
+    /// Everything is packed first, dense layouts excepted.
+    pub const ALL: Policy = {
+        let mut sets = [[u64::MAX; Class::ALL.len()]; Call::ALL.len()];
+        sets[Call::Inside as usize] = [0; Class::ALL.len()];
+        Policy { sets }
+    };
 
     /// The payloads of a class in messages.
     pub fn set(&self, class: Class) -> u64 {
@@ -495,6 +503,7 @@ mod tests {
             Policy::has(policy.set(Class::TableLong), 300)
                 && !Policy::has(policy.set(Class::TableLong), 2048)
         );
+        assert!(Policy::ALL.any(Call::Get) && !Policy::ALL.any(Call::Inside));
         assert!(!Policy::has(u64::MAX, 0) && !Policy::has(Policy::ALL.set(Class::Dense), 100));
         for (text, line) in [
             ("strided-short none", "line 1"),

@@ -157,42 +157,71 @@ impl Checked<'_> {
         if at.is_none() && theirs.is_none_or(|position| position == total) {
             return false;
         }
-        let known = theirs.and_then(|_| known_fault(self.host, t));
-        let (counter, who) = match (theirs, known) {
-            (None, _) => (&OURS, "a fault of ddtc".to_owned()),
-            (Some(_), Some(fault)) => (&KNOWN, format!("a known fault of the host: {fault}")),
-            (Some(_), None) => {
-                (&OTHER, format!("the host ({}) differs from the definition", self.host.version))
+        let what = || match at {
+            Some(at) => {
+                let end = (at + 16).min(expected.len());
+                let different = found.iter().zip(expected).filter(|(a, b)| a != b).count();
+                format!(
+                    "{different} bytes, first at {at}: {:02x?} instead of {:02x?}",
+                    &found[at..end],
+                    &expected[at..end]
+                )
             }
+            None => format!("the position moved by {}, not {total}", theirs.unwrap_or(0)),
         };
-        if counter.fetch_add(1, Relaxed) < SHOWN {
-            let what = match at {
-                Some(at) => {
-                    let end = (at + 16).min(expected.len());
-                    let different = found.iter().zip(expected).filter(|(a, b)| a != b).count();
-                    format!(
-                        "{different} bytes, first at {at}: {:02x?} instead of {:02x?}",
-                        &found[at..end],
-                        &expected[at..end]
-                    )
-                }
-                None => format!("the position moved by {}, not {total}", theirs.unwrap_or(0)),
-            };
-            let mut program = reproducer(t, self.count, self.direction);
-            if program.len() > MOST_TEXT {
-                program = format!("(a C program of {} bytes)", program.len());
-            }
-            let mut text = t.to_string();
-            if text.len() > MOST_TEXT {
-                let cut = (0..=MOST_TEXT / 2).rev().find(|&n| text.is_char_boundary(n)).unwrap_or(0);
-                text = format!("{}... ({} bytes)", &text[..cut], text.len());
-            }
-            let (direction, count) = (self.direction, self.count);
-            warn(format_args!(
-                "check: {direction} of {count} instances: {who}; {what}\ntype {text}\n{program}"
-            ));
+        let Checked { host, count, direction, .. } = *self;
+        let difference = Difference { host, datatype: t, count, direction };
+        if theirs.is_some() {
+            difference.is_theirs(what)
+        } else {
+            difference.is_ours(what)
         }
         true
+    }
+}
+
+/// Instances that two sides moved differently.
+pub(crate) struct Difference<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) datatype: &'a Datatype,
+    pub(crate) count: u64,
+    pub(crate) direction: Direction,
+}
+
+impl Difference<'_> {
+    /// We differ from the definition, or where there is none from the host.
+    pub(crate) fn is_ours(&self, what: impl FnOnce() -> String) {
+        self.say(&OURS, "a fault of ddtc", what);
+    }
+
+    /// The host differs from the definition.
+    pub(crate) fn is_theirs(&self, what: impl FnOnce() -> String) {
+        match known_fault(self.host, self.datatype) {
+            Some(fault) => self.say(&KNOWN, &format!("a known fault of the host: {fault}"), what),
+            None => {
+                let who = format!("the host ({}) differs from the definition", self.host.version);
+                self.say(&OTHER, &who, what);
+            }
+        }
+    }
+
+    /// Counts it, and says the first few.
+    fn say(&self, counter: &AtomicU64, who: &str, what: impl FnOnce() -> String) {
+        if counter.fetch_add(1, Relaxed) >= SHOWN {
+            return;
+        }
+        let Difference { datatype: t, count, direction, .. } = *self;
+        let mut program = reproducer(t, count, direction);
+        if program.len() > MOST_TEXT {
+            program = format!("(a C program of {} bytes)", program.len());
+        }
+        let mut text = t.to_string();
+        if text.len() > MOST_TEXT {
+            let cut = (0..=MOST_TEXT / 2).rev().find(|&n| text.is_char_boundary(n)).unwrap_or(0);
+            text = format!("{}... ({} bytes)", &text[..cut], text.len());
+        }
+        let what = what();
+        warn(format_args!("check: {direction} of {count} instances: {who}; {what}\ntype {text}\n{program}"));
     }
 }
 

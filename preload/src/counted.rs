@@ -47,12 +47,23 @@ pub(crate) static TYPES_LEFT: Counter = Counter::new();
 pub(crate) static PIECES: [Counter; 2] = [const { Counter::new() }; 2];
 pub(crate) static INSIDE: [Counter; 2] = [const { Counter::new() }; 2];
 
-/// Counts a piece, while anything is counted.
-#[inline]
-pub(crate) fn inside(direction: Direction, bytes: u64) {
+/// Counts a piece of a request of a type, while anything is counted.
+pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     if watched_for(COUNT) {
-        PIECES[direction as usize].more(1);
-        INSIDE[direction as usize].more(bytes);
+        let d = direction as usize;
+        PIECES[d].more(1);
+        INSIDE[d].more(bytes);
+        uses.inside[d].fetch_add(bytes, Relaxed);
+    }
+}
+
+/// Bytes that were copied from buffer to buffer inside the host.
+pub(crate) static COPIED: Counter = Counter::new();
+
+/// Counts such a copy, while anything is counted.
+pub(crate) fn copied_inside(bytes: u64) {
+    if watched_for(COUNT) {
+        COPIED.more(bytes);
     }
 }
 
@@ -61,6 +72,8 @@ pub(crate) struct Uses {
     calls: [AtomicU64; 2],
     bytes: [AtomicU64; 2],
     nanos: [AtomicU64; 2],
+    /// Bytes that moved inside the host.
+    inside: [AtomicU64; 2],
 }
 
 impl Uses {
@@ -69,6 +82,7 @@ impl Uses {
             calls: [const { AtomicU64::new(0) }; 2],
             bytes: [const { AtomicU64::new(0) }; 2],
             nanos: [const { AtomicU64::new(0) }; 2],
+            inside: [const { AtomicU64::new(0) }; 2],
         }
     }
 
@@ -77,7 +91,7 @@ impl Uses {
     }
 
     fn all(&self) -> impl Iterator<Item = &AtomicU64> {
-        self.calls.iter().chain(&self.bytes).chain(&self.nanos)
+        self.calls.iter().chain(&self.bytes).chain(&self.nanos).chain(&self.inside)
     }
 
     /// Counts a call.
@@ -100,6 +114,7 @@ impl Uses {
             row.calls[i] += self.calls[i].swap(0, Relaxed);
             row.bytes[i] += self.bytes[i].swap(0, Relaxed);
             row.nanos[i] += self.nanos[i].swap(0, Relaxed);
+            row.inside[i] += self.inside[i].swap(0, Relaxed);
             row.schedule[i] = committed.schedule(d);
         }
     }
@@ -117,6 +132,8 @@ pub(crate) struct Row {
     pub(crate) calls: [u64; 2],
     pub(crate) bytes: [u64; 2],
     pub(crate) nanos: [u64; 2],
+    /// Bytes that moved inside the host.
+    pub(crate) inside: [u64; 2],
     pub(crate) schedule: [String; 2],
 }
 
@@ -145,6 +162,7 @@ impl Rows {
             calls: [0; 2],
             bytes: [0; 2],
             nanos: [0; 2],
+            inside: [0; 2],
             schedule: [String::new(), String::new()],
         };
         if !self.rows.contains_key(t) {

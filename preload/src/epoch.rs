@@ -3,7 +3,7 @@
 use crate::guard::guard;
 use crate::host::Host;
 use crate::inside::Inside;
-use crate::{comms, evidence, files, messages, remembered, report, requests, twins, types};
+use crate::{comms, eligible, evidence, files, remembered, report, requests, twins, types};
 
 /// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
 /// another session or the world goes on, its types are met again.
@@ -17,7 +17,7 @@ pub(crate) fn end_epoch(host: &'static Host) {
             twins::end_epoch(host);
             comms::end_epoch(host);
             files::end_epoch();
-            messages::end_epoch();
+            eligible::end_epoch();
             if report::rank(host).is_some_and(|(rank, _)| rank == 0) {
                 remembered::keep(host, &evidence::all());
             }

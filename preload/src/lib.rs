@@ -17,6 +17,7 @@ mod counting;
 mod cuts;
 mod dense;
 mod door;
+mod eligible;
 mod epoch;
 mod evidence;
 #[cfg(debug_assertions)]

@@ -5,16 +5,16 @@
 //! errors: communicator, rank and tag go to the host as they are.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use ddtc::committed::Committed;
 use ddtc::datatype::{Datatype, Named};
 use ddtc::kind::Direction;
 use ddtc_hosts::left::Left;
-use ddtc_hosts::policy::{Call, Family, Library, Policy};
+use ddtc_hosts::policy::{Call, Policy};
 
-use crate::convert::{packs_raw, run};
+use crate::convert::run;
+use crate::door::host::is_open;
 use crate::evidence::Evidence;
 use crate::gapped::{self, Gap, StandIn};
 use crate::guard::guard;
@@ -27,63 +27,8 @@ use crate::pool::Buffer;
 use crate::settings::settings;
 use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
-use crate::warn::warn;
 use crate::watch::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
-use crate::{candidates, check, counted, gpu, perf, spending, timed, twins};
-
-const UNKNOWN: u8 = 0;
-const ON: u8 = 1;
-const OFF: u8 = 2;
-
-/// Whether messages of this process are converted at all.
-static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
-
-/// Ends the epoch.
-pub(crate) fn end_epoch() {
-    STATE.store(UNKNOWN, Ordering::Relaxed);
-}
-
-/// Decides once, from what this process sees by itself: a peer may not have the library, so nothing is agreed upon.
-#[cold]
-fn decide(host: &'static Host) -> bool {
-    let (mut up, mut down) = (0, 0);
-    // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).
-    let codes =
-        unsafe { (host.f.initialized.map(|f| f(&raw mut up)), host.f.finalized.map(|f| f(&raw mut down))) };
-    // Sessions without the world give no communicator to try packing on.
-    if codes != (Some(0), Some(0)) || up == 0 || down != 0 {
-        return false;
-    }
-    let Some(_inside) = Inside::enter() else { return false };
-    let on = guard(|| tried(host) && packs_raw(host, host.myself) && size_is_enough(host)).unwrap_or(false);
-    STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
-    on
-}
-
-/// Whether messages were tried on this library. Older ones fail: MPICH 4.0.2 reports truncation for packed messages into derived
-/// types; and Open MPI before 5 can be built for jobs of mixed architectures.
-fn tried(host: &Host) -> bool {
-    let library = Library::of(&host.version);
-    let least = match library.family {
-        Family::Mpich => [5, 0, 0],
-        Family::Intel => [2021, 18, 0],
-        Family::OpenMpi => [5, 0, 0],
-        Family::Other => [u32::MAX; 3],
-    };
-    let known = library.version >= least && host.packed != 0;
-    if !known && settings().report.is_some() {
-        warn(format_args!("{}: messages are left to this host", host.version));
-    }
-    known
-}
-
-/// Whether the host's own bound for packed bytes covers them.
-fn size_is_enough(host: &Host) -> bool {
-    let mut size = 0;
-    // SAFETY: a named type, the communicator of the world's self, a number to write to.
-    let code = host.f.pack_size.map(|f| unsafe { f(12, host.packed, host.myself, &raw mut size) });
-    code == Some(0) && size >= 12
-}
+use crate::{candidates, check, counted, eligible, gpu, perf, spending, timed, twins};
 
 /// A buffer of a call: an address, a number of elements, their type.
 #[derive(Clone, Copy)]
@@ -122,14 +67,18 @@ fn chosen(
     if !used.wants(host, entry, bytes) {
         return None;
     }
+    if let Use::Send | Use::Receive = used
+        && entry.converts(Call::Inside)
+        && moves_inside(host, entry, bytes as u64, direction)
+    {
+        return left(Left::Policy);
+    }
     // SAFETY: the entry is bound.
     if !unsafe { entry.ready(direction, bytes as u64) } {
         return left(Left::Rare);
     }
-    match STATE.load(Ordering::Relaxed) {
-        ON => {}
-        UNKNOWN if decide(host) => {}
-        _ => return left(Left::Untried),
+    if !eligible::messages(host) {
+        return left(Left::Untried);
     }
     gpu::refresh();
     let watch = reasons();
@@ -147,6 +96,16 @@ fn chosen(
     Some((entry, bytes))
 }
 
+/// Whether a message that gains is moved by compiled code inside the host, which gains more. It is packed first until its type is ready there.
+fn moves_inside(host: &Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool {
+    let wanted = Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) && is_open();
+    let ready = wanted && entry.served.by(direction).is_some();
+    if wanted && !ready {
+        entry.served.ask(direction, bytes, 0);
+    }
+    ready && entry.served.gains(bytes)
+}
+
 /// Times the packing of a message that is about to be sent or received, for this and all later ones of its layout and size.
 #[cold]
 fn time(
@@ -157,12 +116,9 @@ fn time(
     bytes: u64,
     direction: Direction,
 ) {
-    let on = match STATE.load(Ordering::Relaxed) {
-        UNKNOWN => decide(host),
-        state => state == ON,
-    };
+    let eligible = eligible::messages(host);
     gpu::refresh();
-    if !on || reasons() & (FOREIGN | OPAQUE_GPU | GPU) != 0 {
+    if !eligible || reasons() & (FOREIGN | OPAQUE_GPU | GPU) != 0 {
         return;
     }
     let Some(_inside) = Inside::enter() else { return };

@@ -188,6 +188,7 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
         ("inside_pieces_unpacked", counted::PIECES[1].get()),
         ("inside_bytes_packed", counted::INSIDE[0].get()),
         ("inside_bytes_unpacked", counted::INSIDE[1].get()),
+        ("inside_bytes_copied", counted::COPIED.get()),
         ("calls_left_to_host", Left::ALL.iter().map(|&why| left::calls(why)).sum()),
         ("types_left_to_host", counted::TYPES_LEFT.get()),
         ("spent_us", spending::micros()),
@@ -224,7 +225,7 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
         "commits", "packs", "pack_bytes", "pack_us", "unpacks", "unpack_bytes", "unpack_us"
     );
     let mut sorted: Vec<&Row> = rows.of_types().collect();
-    sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes[0] + r.bytes[1]));
+    sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes.iter().chain(&r.inside).sum::<u64>()));
     for r in sorted.into_iter().chain(rows.rest()) {
         let _ = writeln!(
             out,
@@ -239,9 +240,13 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
             if rows.rest().is_some_and(|rest| std::ptr::eq(rest, r)) { REST.to_owned() } else { named(r) },
         );
         for (d, schedule) in Direction::BOTH.iter().zip(&r.schedule) {
-            if r.calls[*d as usize] > 0 {
+            if r.calls[*d as usize] + r.inside[*d as usize] > 0 {
                 let _ = writeln!(out, "    {d}: {}", short(schedule));
             }
+        }
+        if r.inside != [0; 2] {
+            let [packed, unpacked] = r.inside;
+            let _ = writeln!(out, "    inside this host: {packed} bytes packed, {unpacked} unpacked");
         }
         if let Some(evidence) = evidence::known(r.layout) {
             out.push_str(&evidence.lines(policy(host).set(r.class)));
@@ -280,7 +285,7 @@ fn short(text: &str) -> String {
 fn corpus(host: &Host, rows: &Rows) -> String {
     let mut out = format!("# Types of process {} under {}.\n", std::process::id(), host.version);
     let mut sorted: Vec<&Row> = rows.of_types().collect();
-    sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes[0] + r.bytes[1]));
+    sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes.iter().chain(&r.inside).sum::<u64>()));
     for (i, r) in sorted.into_iter().enumerate() {
         let calls = r.calls[0] + r.calls[1];
         let size = u64::try_from(r.datatype.size()).unwrap_or(0).max(1);

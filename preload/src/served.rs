@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
+use ddtc::committed::Direct;
 use ddtc::kind::Direction;
 
 use crate::cuts::Cuts;
@@ -18,6 +19,9 @@ const fn asked(direction: Direction) -> u8 {
 const REFUSED: u8 = 16;
 /// Long requests are the host's.
 const SHORT: u8 = 32;
+/// Copies from buffer to buffer are asked for, or will not be served.
+const COPIES_ASKED: u8 = 64;
+const COPIES_REFUSED: u8 = 128;
 
 /// Bytes from which they are long: in single elements a stride apart the host is as fast, and its loop runs ahead of the memory (measured: 0.9 of its time at
 /// 384 KiB, 1.2 at 1.5 MiB and 3 MiB, Sapphire Rapids, two ranks).
@@ -30,6 +34,10 @@ pub(crate) struct Served {
     left: [AtomicU64; 2],
     /// Where its elements end; null while nobody has looked.
     cuts: AtomicPtr<Cuts>,
+    /// Bytes that the host copied from buffer to buffer.
+    copied: AtomicU64,
+    /// What copies instances; null while there is nothing.
+    copies: AtomicPtr<Direct>,
 }
 
 impl Served {
@@ -38,13 +46,20 @@ impl Served {
             state: AtomicU8::new(0),
             left: [const { AtomicU64::new(0) }; 2],
             cuts: AtomicPtr::new(std::ptr::null_mut()),
+            copied: AtomicU64::new(0),
+            copies: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 
     /// For another type. The caller owns it: nobody reads.
     pub(crate) fn reset(&self) {
         self.state.store(0, Ordering::Relaxed);
-        self.left.iter().for_each(|left| left.store(0, Ordering::Relaxed));
+        self.left.iter().chain([&self.copied]).for_each(|left| left.store(0, Ordering::Relaxed));
+        let copies = self.copies.swap(std::ptr::null_mut(), Ordering::Acquire);
+        if !copies.is_null() {
+            // SAFETY: made by `Box::into_raw` in `copy_by`, and nobody reads it any more.
+            drop(unsafe { Box::from_raw(copies) });
+        }
         let cuts = self.cuts.swap(std::ptr::null_mut(), Ordering::Acquire);
         if !cuts.is_null() {
             // SAFETY: made by `Box::into_raw` in `keep`, and nobody reads it any more.
@@ -80,7 +95,46 @@ impl Served {
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
-        state & (asked(Direction::Pack) | asked(Direction::Unpack)) != 0 && state & REFUSED == 0
+        state & (asked(Direction::Pack) | asked(Direction::Unpack) | COPIES_ASKED) != 0
+            && state & REFUSED == 0
+    }
+
+    /// What copies its instances from buffer to buffer, once it is made. A copy of so many bytes that is the host's is counted: once these are `enough`, the
+    /// type is looked at when the program next uses it.
+    #[inline]
+    pub(crate) fn copies(&self, bytes: u64, enough: u64) -> Option<&Direct> {
+        // SAFETY: null, or kept until the type is gone.
+        let made = unsafe { self.copies.load(Ordering::Acquire).as_ref() };
+        if made.is_none()
+            && self.state.load(Ordering::Relaxed) & (COPIES_ASKED | COPIES_REFUSED | REFUSED) == 0
+        {
+            let all = self.copied.load(Ordering::Relaxed).saturating_add(bytes);
+            self.copied.store(all, Ordering::Relaxed);
+            if all >= enough {
+                self.state.fetch_or(COPIES_ASKED, Ordering::Relaxed);
+            }
+        }
+        made
+    }
+
+    /// Takes what was asked for: whether copies were.
+    pub(crate) fn take_copies(&self) -> bool {
+        self.state.fetch_and(!COPIES_ASKED, Ordering::Relaxed) & COPIES_ASKED != 0
+            && self.copies.load(Ordering::Acquire).is_null()
+    }
+
+    /// Copies go by this from now on; `None`: they are the host's for good.
+    pub(crate) fn copy_by(&self, copies: Option<Direct>) {
+        let Some(copies) = copies else {
+            self.state.fetch_or(COPIES_REFUSED, Ordering::Relaxed);
+            return;
+        };
+        let made = Box::into_raw(Box::new(copies));
+        let null = std::ptr::null_mut();
+        if self.copies.compare_exchange(null, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: made above, and another thread's is kept.
+            drop(unsafe { Box::from_raw(made) });
+        }
     }
 
     /// Whether nothing is left to be found out.

@@ -46,6 +46,8 @@ pub(crate) enum Inner {
     /// By ours, where it was proven that they can.
     #[default]
     On,
+    /// By ours, and each piece is compared with the host's.
+    Check,
 }
 
 impl FromStr for Inner {
@@ -55,7 +57,8 @@ impl FromStr for Inner {
         match text {
             "off" => Ok(Inner::Off),
             "on" => Ok(Inner::On),
-            other => Err(format!("'{other}': must be off or on")),
+            "check" => Ok(Inner::Check),
+            other => Err(format!("'{other}': must be off, on or check")),
         }
     }
 }

@@ -31,6 +31,9 @@ pub(crate) const FORTRAN: u32 = 1024;
 /// An object is loaded that may end the epochs of a window where this library does not see it.
 pub(crate) const EPOCHS: u32 = 2048;
 
+/// `DDTC_INSIDE=check`, once the door into the host is open.
+pub(crate) const SHADOW: u32 = 4096;
+
 /// What concerns every call that packs or unpacks; the others concern calls of some kinds.
 pub(crate) const PACKING: u32 = UNPROVEN | FOREIGN | GPU | OPAQUE_GPU | COUNT | CHECK | PERF;
 

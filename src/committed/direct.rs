@@ -200,6 +200,31 @@ impl Direct {
         Ok(())
     }
 
+    /// Bytes of the stream in a joint period, once the kernel is made; none where bytes go through a buffer.
+    pub(super) fn kernel_made(&self) -> Option<u64> {
+        let Way::Copied(joint) = &self.0.way else { return None };
+        let layouts = [&self.0.from.0.layout, &self.0.to.0.layout];
+        let (nest, tier) = self.0.from.0.engine.serve_joint(layouts, joint, u64::MAX)?;
+        tier.kernel().map(|_| nest.period)
+    }
+
+    /// Copies whole instances by the kernel alone; whether it did.
+    ///
+    /// # Safety
+    /// As [`Direct::copy_raw`], for as many instances of both.
+    pub(super) unsafe fn whole_raw(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
+        let Inner { from, to, way, .. } = &*self.0;
+        let (Ok(bytes), Way::Copied(_)) = (from.packed_size(count), way) else { return false };
+        if overlap(hull(from, src as usize, count), hull(to, dst as usize, count)) {
+            return false;
+        }
+        if calls::counting() {
+            calls::count_copy(bytes);
+        }
+        // SAFETY: as the caller promises; the memories are apart.
+        unsafe { self.joint(src, dst, bytes) == bytes }
+    }
+
     /// Compares what a call of `bytes` bytes did with the definition; a difference is counted, logged, and put right.
     ///
     /// # Safety

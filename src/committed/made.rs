@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
 
 use super::definition::Call;
+use super::direct::Direct;
 use super::{Committed, Inner};
 use crate::calls;
 use crate::kernel::EntryPoint;
@@ -52,5 +53,24 @@ impl Committed {
                 self.0.compare(&call);
             }
         }
+    }
+}
+
+impl Direct {
+    /// Makes the kernel that [`Direct::copy_made`] goes by, as far as the mode compiles. Whether instances of the source go by it whole.
+    pub fn make(&self) -> bool {
+        let size = self.from().datatype().size() as u64;
+        self.kernel_made().is_some_and(|period| size.is_multiple_of(period))
+    }
+
+    /// Copies `count` instances at `src` to as many at `dst`, of the same datatype or one that is as long, by the kernel that is made: it compiles nothing,
+    /// takes no lock and allocates nothing. False: there is none, or the memories overlap, or values are combined; what is at `dst` is then undefined
+    /// where both map it, and all is to be copied in another way. For callers inside a runtime's progress.
+    ///
+    /// # Safety
+    /// As [`Direct::copy_raw`]; [`Direct::make`] must have been called.
+    pub unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { self.whole_raw(src, dst, count) }
     }
 }

@@ -22,7 +22,7 @@ pub(super) const VARIABLES: [(&str, Rule); 11] = [
     ("DDTC_CHECK", flag),
     ("DDTC_POLICY", |v| one_of(v, &["measure", "table", "all", "none"])),
     ("DDTC_REMEMBER", flag),
-    ("DDTC_INSIDE", |v| one_of(v, &["on", "off"])),
+    ("DDTC_INSIDE", |v| one_of(v, &["on", "off", "check"])),
     ("DDTC_BUFFERS", |v| v.parse::<usize>().map(drop).map_err(|_| "must be a number of MiB".into())),
     ("DDTC_PERF_MAP", flag),
 ];

@@ -235,6 +235,10 @@ fn with_reports(
     for note in &notes {
         findings.says("", &format!("note: {note}"));
     }
+    let inside = sum("inside_bytes_packed") + sum("inside_bytes_unpacked");
+    if inside > 0 {
+        findings.says("", &format!("{inside} bytes moved by ddtc inside this library"));
+    }
     for line in &timed {
         findings.says("", &format!("timed: {line}"));
     }
@@ -249,6 +253,7 @@ fn with_reports(
     }
     // Either rank decides for itself, by its own times: where they say that nothing is gained, all is as it should be.
     if packed > 0 && unpacked > 0
+        || inside > 0
         || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": the host's;"))
     {
         return;

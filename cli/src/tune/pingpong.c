@@ -2,7 +2,8 @@
  * into a contiguous message. MPI_ names are the library's (run with DDTC_POLICY=all), PMPI_ names the bare host's.
  *
  * Prints "library VERSION", then "CLASS,BYTES,CONVERTED,BARE,HAND,NOISE": medians of interleaved rounds, microseconds one way, and
- * the largest median absolute deviation of the three in percent. Usage: pingpong [rounds [milliseconds per round]] */
+ * the largest median absolute deviation of the three in percent. Usage: pingpong [rounds [milliseconds per round [FOLDER [inside]]]]
+ * `inside`: what is not packed first moves by compiled code in the host; rows are "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE". */
 #include "layouts.h"
 
 enum { SIZES = 9 };
@@ -34,6 +35,7 @@ int main(int argc, char **argv) {
   if (ranks != 2) { if (!rank) fprintf(stderr, "pingpong: needs 2 ranks, not %d\n", ranks); MPI_Finalize(); return 2; }
   if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MOST) rounds = atoi(argv[1]);
   double budget = argc > 2 ? atof(argv[2]) : 2;
+  int inside = argc > 4 && !strcmp(argv[4], "inside");
   static char version[16384];
   MPI_Get_library_version(version, &length);
   if (rank == 0) printf("library %.*s\n", (int)strcspn(version, "\n"), version);
@@ -45,7 +47,9 @@ int main(int argc, char **argv) {
     for (int class = 0; class < CLASSES; class++) {
       struct layout l;
       if (!layout(&l, class, sizes[k])) continue;
-      measure("", &l, budget, rounds, rank, turns);
+      struct times t = timed(&l, budget, rounds, turns);
+      if (inside) { double converted = t.of[CONVERTED]; t.of[CONVERTED] = t.of[BARE]; t.of[BARE] = converted; }
+      row(inside ? "inside," : "", &l, &t, rank);
       forget(&l);
     }
   MPI_Finalize();

@@ -5,15 +5,17 @@ use std::ffi::{c_int, c_void};
 use ddtc::kind::Direction;
 
 use super::host::{
-    FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION, called,
-    generic, is_open,
+    COPY, Copy, FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION,
+    called, generic, is_open,
 };
 use super::layout::{Convertor, LAYOUT, OF_TYPE, fresh};
 use super::mover::{direction_of, leave, ours, placed};
 use super::ready::ENOUGH;
+use crate::counted;
+use crate::guard::guard;
 use crate::inside::is_inside;
 use crate::table::{self, Found};
-use crate::watch::{FOREIGN, GPU, OPAQUE_GPU, watched_for};
+use crate::watch::{FOREIGN, GPU, OPAQUE_GPU, SHADOW, watched_for};
 
 /// Buffers, how many of them, bytes.
 type Raw = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;
@@ -149,22 +151,44 @@ pub unsafe extern "C" fn opal_convertor_raw(
     }
 }
 
-/// Why the door would not open by a layout of these offsets, null if it would: for tests, which plant wrong ones.
+/// # Safety
+/// As Open MPI's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn opal_datatype_copy_content_same_ddt(
+    datatype: *const c_void,
+    count: i32,
+    to: *mut c_void,
+    from: *mut c_void,
+) -> i32 {
+    let Some(theirs) = called!(COPY, Copy) else { return FAILED };
+    // SAFETY: as the caller promises.
+    unsafe {
+        if is_open() && copied(datatype, count, to, from) { 0 } else { theirs(datatype, count, to, from) }
+    }
+}
+
+/// Copies instances from buffer to buffer, if the type is ready for that and they lie apart.
 ///
 /// # Safety
-/// As many offsets as a layout has; MPI must be initialized.
-#[cfg(debug_assertions)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ddtc_door_refuses(
-    offsets: *const [u32; super::layout::FIELDS],
-) -> *const std::ffi::c_char {
-    let (Some(host), Some(_inside)) = (crate::host::host(), crate::inside::Inside::enter()) else {
-        return c"no host".as_ptr();
+/// As Open MPI's `opal_datatype_copy_content_same_ddt`.
+unsafe fn copied(datatype: *const c_void, count: i32, to: *mut c_void, from: *mut c_void) -> bool {
+    let Found::Convert(entry) = table::find(datatype.addr() as u64) else { return false };
+    let (Some(bytes), Ok(instances)) = (entry.size().checked_mul(i64::from(count)), u64::try_from(count))
+    else {
+        return false;
     };
-    // SAFETY: as the caller promises.
-    let proof = crate::guard::guard(|| super::proof::with(host, unsafe { *offsets }));
-    match proof.unwrap_or(Err("a panic")) {
-        Ok(()) => std::ptr::null(),
-        Err(why) => std::ffi::CString::new(why).unwrap_or_default().into_raw(),
+    let Some(copies) = entry.served.copies(bytes.max(0) as u64, ENOUGH) else { return false };
+    if !entry.takes(to)
+        || !entry.takes(from)
+        || watched_for(FOREIGN | GPU | OPAQUE_GPU | SHADOW)
+        || is_inside()
+    {
+        return false;
     }
+    // SAFETY: as the caller promises; the type lives during the call.
+    let done = unsafe { guard(|| copies.copy_made(from.cast(), to.cast(), instances)) == Some(true) };
+    if done {
+        counted::copied_inside(bytes as u64);
+    }
+    done
 }

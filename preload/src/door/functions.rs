@@ -144,6 +144,9 @@ static FREE: [Mutex<Vec<usize>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
 /// A convertor of our own.
 pub(crate) struct Own(Convertor, Direction);
 
+// SAFETY: the host keeps nothing about threads in a convertor, and one of our own has one user at a time.
+unsafe impl Send for Own {}
+
 impl Own {
     pub(crate) fn new(functions: &Functions, direction: Direction) -> Option<Own> {
         let free = FREE[direction as usize].lock().pop();

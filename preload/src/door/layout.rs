@@ -104,8 +104,22 @@ impl Convertor {
     pub(crate) unsafe fn add_flags(self, layout: &Layout, flags: u32) {
         // SAFETY: as the caller promises.
         unsafe {
-            let all = self.flags(layout) | flags;
-            self.0.byte_add(layout.flags as usize).cast::<u32>().write_unaligned(all);
+            self.set_flags(layout, self.flags(layout) | flags);
         }
+    }
+
+    /// # Safety
+    /// As [`Convertor::put`].
+    pub(crate) unsafe fn remove_flags(self, layout: &Layout, flags: u32) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.set_flags(layout, self.flags(layout) & !flags);
+        }
+    }
+
+    #[inline]
+    unsafe fn set_flags(self, layout: &Layout, flags: u32) {
+        // SAFETY: as the callers promise.
+        unsafe { self.0.byte_add(layout.flags as usize).cast::<u32>().write_unaligned(flags) }
     }
 }

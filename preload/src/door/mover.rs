@@ -11,10 +11,14 @@ use ddtc::kind::Direction;
 
 use super::host::{FAILED, Mover, Position, SET_POSITION, called, generic};
 use super::layout::{COMPLETED, Convertor, LAYOUT, Layout};
+use super::ready::functions;
+use super::shadow::{Piece, agrees};
 use crate::counted;
 use crate::cuts::Cuts;
 use crate::guard::guard;
-use crate::table::{self, Found};
+use crate::host::host;
+use crate::table::{self, Found, TypeEntry};
+use crate::watch::{COUNT, SHADOW, watched_for};
 
 /// How a type is moved.
 #[derive(Clone, Copy)]
@@ -114,18 +118,18 @@ pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: us
     }
 }
 
-/// What serves a convertor of ours, if its type is still ready.
+/// What serves a convertor of ours, if its type is still ready, and what is known of the type.
 ///
 /// # Safety
 /// `convertor` must be one whose mover is ours: its type lives while it does.
-unsafe fn way(convertor: Convertor, direction: Direction) -> Option<Way<'static>> {
+unsafe fn way(convertor: Convertor, direction: Direction) -> Option<(&'static TypeEntry, Way<'static>)> {
     // SAFETY: as the caller promises.
     let handle = unsafe { convertor.word(LAYOUT.datatype) };
     let Found::Convert(entry) = table::find(handle) else { return None };
     let cuts = entry.served.by(direction)?;
     // SAFETY: the entry is bound, since the type lives.
     let committed = unsafe { entry.committed() }?;
-    Some(Way { direction, committed, cuts })
+    Some((entry, Way { direction, committed, cuts }))
 }
 
 /// Our mover of a direction, as the host stores it.
@@ -175,17 +179,60 @@ unsafe fn moves(
     bytes: *mut usize,
 ) -> c_int {
     // SAFETY: the host calls our mover, by a convertor that it was stored in.
-    let Some(way) = (unsafe { way(convertor, direction) }) else {
+    let Some((entry, way)) = (unsafe { way(convertor, direction) }) else {
         // SAFETY: as above.
         return unsafe { theirs(direction, convertor, buffers, n, bytes) };
     };
     // SAFETY: the host's convertor, which was proven to be like this, with buffers as its movers get them.
     let done = guard(|| unsafe {
-        let done = advance(&LAYOUT, convertor, way, buffers, n, bytes);
-        counted::inside(direction, *bytes as u64);
+        if !watched_for(COUNT | SHADOW) {
+            return advance(&LAYOUT, convertor, way, buffers, n, bytes);
+        }
+        let done = if watched_for(SHADOW) {
+            compared(convertor, way, buffers, n, bytes)
+        } else {
+            advance(&LAYOUT, convertor, way, buffers, n, bytes)
+        };
+        counted::inside(&entry.uses, direction, *bytes as u64);
         done
     });
     done.unwrap_or(FAILED)
+}
+
+/// Moves a piece and compares it with the host's; one that differs is moved by the host again, as is all that comes after it.
+///
+/// # Safety
+/// As [`advance`], for a convertor whose mover is ours.
+#[cold]
+unsafe fn compared(
+    convertor: Convertor,
+    way: Way<'_>,
+    buffers: *mut libc::iovec,
+    n: *mut u32,
+    bytes: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (first, all) = (convertor.word(LAYOUT.moved), *n);
+        let buffers = std::slice::from_raw_parts_mut(buffers, all as usize);
+        let given: Vec<usize> = buffers.iter().map(|buffer| buffer.iov_len).collect();
+        let done = advance(&LAYOUT, convertor, way, buffers.as_mut_ptr(), n, bytes);
+        let (Some(host), Some(functions)) = (host(), functions()) else { return done };
+        let (direction, moved) = (way.direction, buffers.get(..*n as usize).unwrap_or_default());
+        #[cfg(debug_assertions)]
+        super::planted::spoil(convertor, way, first, moved);
+        let piece = Piece { direction, first, buffers: moved, given: &given };
+        if agrees(host, functions, convertor, way.committed.datatype(), &piece) {
+            return done;
+        }
+        for (buffer, given) in buffers.iter_mut().zip(given) {
+            buffer.iov_len = given;
+        }
+        *n = all;
+        convertor.put(LAYOUT.moved, first);
+        convertor.remove_flags(&LAYOUT, COMPLETED);
+        theirs(direction, convertor, buffers.as_mut_ptr(), n, bytes)
+    }
 }
 
 /// The type is not known any more: the host's mover goes on.
@@ -228,7 +275,7 @@ pub(crate) unsafe fn placed(convertor: Convertor, direction: Direction, position
     // SAFETY: as the caller promises.
     unsafe {
         match way(convertor, direction) {
-            Some(way) => place(&LAYOUT, convertor, way, position),
+            Some((_, way)) => place(&LAYOUT, convertor, way, position),
             None => leave(convertor, direction),
         }
         direction_of(convertor.word(LAYOUT.mover)).is_some()

@@ -14,6 +14,7 @@ use ddtc::kind::Direction;
 use ddtc::object::runtime;
 
 use super::functions::{Functions, Own};
+use super::host::{COPY, Copy, called};
 use super::layout::{
     COMPLETED, Convertor, FIELDS, HOMOGENEOUS, Layout, OF_TYPE, PLAIN, RECEIVES, SENDS, SIZED, TYPE_WITHIN,
     WITHIN, fresh,
@@ -129,6 +130,7 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     let [Some(sends), Some(receives)] = proof.generic else { return Err("no mover is stored") };
     holds(sends != receives, "one mover both sends and receives")?;
     for subject in subjects {
+        copies(subject)?;
         // SAFETY: a committed type of that many bytes.
         let cuts = unsafe { functions.cuts(&proof.layout, subject.handle(), subject.size, u64::MAX) };
         let cuts = cuts.ok_or("a description is another")?;
@@ -186,6 +188,21 @@ fn retains(host: &'static Host, int: HandleWord) -> Proven {
     };
     holds(there, "a type that a request has is gone")?;
     holds(gone, "a type is not gone with its last request")
+}
+
+/// The host copies from its last argument to the one before.
+fn copies(subject: &Subject) -> Proven {
+    let copy = called!(COPY, Copy).ok_or("a function that copies is missing")?;
+    let (from, mut to) = (pattern(subject.span(COUNT)), vec![0x5a; subject.span(COUNT)]);
+    let (mut packed, mut expected) = (vec![0; (subject.size * COUNT) as usize], to.clone());
+    let moved = subject.committed.pack(&from, 0, COUNT, &mut packed).is_ok()
+        && subject.committed.unpack(&packed, &mut expected, 0, COUNT).is_ok();
+    // SAFETY: a committed type, and memory for so many instances on either side.
+    let code = unsafe {
+        let (to, from) = (to.as_mut_ptr().cast(), from.as_ptr().cast_mut().cast());
+        copy(subject.handle() as *const c_void, COUNT as i32, to, from)
+    };
+    holds(moved && code == 0 && to == expected, "a copy leaves other bytes")
 }
 
 /// `{int, 2 doubles, char}` with gaps, the first behind displacement 0.

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Instant;
 
+use ddtc::committed::Direct;
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
@@ -21,6 +22,7 @@ use crate::inside::Inside;
 use crate::settings::{Inner, settings};
 use crate::spending;
 use crate::table::TypeEntry;
+use crate::watch::{SHADOW, watch};
 
 /// Bytes of requests that are the host's before a type is asked for.
 pub(crate) const ENOUGH: u64 = 4096;
@@ -43,9 +45,16 @@ pub(crate) fn may_open(host: &Host) -> bool {
     host.family == Family::OpenMpi && settings().inside != Inner::Off
 }
 
+/// Functions of the host, if the door may open.
+static FOUND: Awaited<Option<Functions>> = Awaited::new();
+
+/// Those of an open door.
+pub(crate) fn functions() -> Option<&'static Functions> {
+    FOUND.get().and_then(Option::as_ref)
+}
+
 /// Functions of the host, once the door is open; the first who comes proves it.
 fn opened(host: &'static Host) -> Option<&'static Functions> {
-    static FOUND: Awaited<Option<Functions>> = Awaited::new();
     if !may_open(host) {
         return None;
     }
@@ -64,7 +73,11 @@ fn tried(host: &'static Host) -> Result<Functions, &'static str> {
         return Err("its structures are not known");
     }
     let functions = Functions::find()?;
-    open(prove(host, &functions, LAYOUT)?);
+    let generic = prove(host, &functions, LAYOUT)?;
+    if settings().inside == Inner::Check {
+        watch(SHADOW);
+    }
+    open(generic);
     Ok(functions)
 }
 
@@ -83,7 +96,21 @@ pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u6
 /// The program passes a type to a call of which requests were the host's.
 #[cold]
 pub(crate) fn attend(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
-    by_itself(|| make(host, entry, handle, entry.served.take()));
+    by_itself(|| {
+        make(host, entry, handle, entry.served.take());
+        if entry.served.take_copies() {
+            entry.served.copy_by(copies(entry));
+        }
+    });
+}
+
+/// What copies instances from buffer to buffer where the host moves run by run.
+fn copies(entry: &'static TypeEntry) -> Option<Direct> {
+    // SAFETY: the entry is bound, and the program holds its type during the call.
+    let committed = unsafe { entry.committed() }?;
+    let wanted = runtime::mode() != Mode::Off && entry.rules().class != Class::Dense;
+    let copies = committed.direct(committed).ok().filter(|_| wanted)?;
+    copies.make().then_some(copies)
 }
 
 /// The program makes a persistent request: that is often started, and prepared once.

@@ -4,6 +4,8 @@
  *        door planted              wrong offsets of the host's structures keep the door shut
  *        door messages ROUNDS [alone]  pairs of ranks: {int, long double complex} and others, types freed early, persistent, forks; `alone`: of
  *                                      which one may be the host's own
+ *        door spoiled ROUNDS       the same while pieces that our movers moved are spoilt: for DDTC_INSIDE=check, which puts them right
+ *        door counted              a tool's variables count what moves inside
  *        door pass                 nanoseconds of a prepare, by the host and through the library
  * The functions of the host are named by their headers, which are not installed. */
 #define _GNU_SOURCE
@@ -37,9 +39,11 @@ typedef int move_fn(void *, struct iovec *, uint32_t *, size_t *);
 typedef int position_fn(void *, size_t *);
 typedef int clone_fn(const void *, void *, int32_t);
 typedef void *create_fn(int32_t, int32_t);
+typedef int32_t copy_type_fn(const void *, int32_t, void *, void *);
 static prepare_fn *prepare[2][2];
 static position_fn *place_fn[2];
 static move_fn *raw[2], *move[2];
+static copy_type_fn *copy_of[2];
 static clone_fn *clone_of;
 static create_fn *create;
 static int32_t architecture;
@@ -60,6 +64,7 @@ static void functions(void) {
     prepare[all][1] = named(scope, "opal_convertor_prepare_for_recv");
     place_fn[all] = named(scope, "opal_convertor_set_position_nocheck");
     raw[all] = named(scope, "opal_convertor_raw");
+    copy_of[all] = named(scope, "opal_datatype_copy_content_same_ddt");
   }
   move[0] = named(host, "opal_convertor_pack");
   move[1] = named(host, "opal_convertor_unpack");
@@ -273,6 +278,28 @@ static int is_apart(const struct flat *map, MPI_Aint extent, int count) {
   return apart;
 }
 
+/* Copies from buffer to buffer by either function, apart and overlapping. */
+static void copies(MPI_Datatype t, int size, int count, const char *memory, size_t span, size_t base) {
+  char *to[2], *from = memcpy(malloc(span), memory, span);
+  for (int all = 0; all < 2; all++) to[all] = malloc(span);
+  /* Often enough for the library to make what copies; then the type is passed to a call. */
+  for (long bytes = 0; bytes < 8192; bytes += (long)size * count) copy_of[1](t, count, to[1] + base, from + base);
+  MPI_Sendrecv(from + base, 1, t, 0, 0, to[1] + base, 1, t, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  for (int overlap = 0; overlap < 2; overlap++) {
+    int codes[2], by = below(64);
+    for (int all = 0; all < 2; all++) {
+      for (size_t i = 0; i < span; i++) to[all][i] = (char)(0x80 | ((i * 7) & 0x3f));
+      codes[all] = copy_of[all](t, count, to[all] + base, overlap ? to[all] + base - by : from + base);
+    }
+    if (codes[0] != codes[1] || memcmp(to[0], to[1], span)) {
+      printf("copies%s by %d: %d and %d, other bytes\n", overlap ? ", overlapping" : "", by, codes[0], codes[1]);
+      wrong++;
+    }
+  }
+  free(from);
+  for (int all = 0; all < 2; all++) free(to[all]);
+}
+
 static void one(int receives) {
   is_padded = 0;
   struct flat map = {0};
@@ -416,6 +443,7 @@ static void one(int receives) {
       at = skipped = 0;
     }
   }
+  if (wrong == before) copies(t, size, count, memory, span, base);
   /* What was not moved in order was moved from the beginning later, or is left. */
   if (receives && at == total && !skipped && word(c[0], MOVER) != word(c[1], MOVER) && !alike(user[1], user[2], span, 0x5a)) {
     for (size_t i = 0, k = 0; i < span && k < 20; i++) if (user[1][i] != user[2][i]) { k++; printf("%zu: %02x %02x\n", i, user[1][i] & 255, user[2][i] & 255); }
@@ -585,6 +613,56 @@ static void pass(void) {
   }
 }
 
+/* What each rank gathers from itself is copied from buffer to buffer. */
+static void gathers(void) {
+  MPI_Datatype column, wide;
+  enum { ROWS = 300 };
+  MPI_Type_vector(ROWS, 1, 2, MPI_DOUBLE, &column);
+  MPI_Type_create_resized(column, 0, ROWS * 16, &wide);
+  MPI_Type_commit(&wide);
+  double *out = malloc(ROWS * 16), *in = malloc(ROWS * 16 * 4);
+  for (int i = 0; i < ROWS * 2; i++) out[i] = rank * 10000 + i;
+  int ranks;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int round = 0; round < 20; round++) {
+    memset(in, 0, ROWS * 16 * 4);
+    MPI_Allgather(out, 1, wide, in, 1, wide, MPI_COMM_WORLD);
+    for (int i = 0; i < ranks * ROWS * 2; i++) {
+      double expected = i % 2 ? 0 : i / (ROWS * 2) * 10000 + i % (ROWS * 2);
+      if (in[i] != expected) { printf("round %d: %d is %f\n", round, i, in[i]); wrong++; return; }
+    }
+  }
+  free(out);
+  free(in);
+  MPI_Type_free(&column);
+  MPI_Type_free(&wide);
+}
+
+/* Bytes that a tool sees packed and unpacked while messages go by. */
+static void counted(void) {
+  MPI_T_pvar_session session;
+  MPI_T_pvar_handle handles[2];
+  const char *names[2] = {"ddtc_pack_bytes", "ddtc_unpack_bytes"};
+  unsigned long long values[2];
+  int provided, count;
+  MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+  MPI_T_pvar_session_create(&session);
+  for (int i = 0; i < 2; i++) {
+    int index;
+    if (MPI_T_pvar_get_index(names[i], MPI_T_PVAR_CLASS_AGGREGATE, &index)) { printf("there is no %s\n", names[i]); exit(3); }
+    MPI_T_pvar_handle_alloc(session, index, NULL, &handles[i], &count);
+    MPI_T_pvar_start(session, handles[i]);
+  }
+  messages(40, 0);
+  gathers();
+  for (int i = 0; i < 2; i++) {
+    MPI_T_pvar_read(session, handles[i], &values[i]);
+    if (values[i] < 100000) { printf("%s %llu\n", names[i], values[i]); wrong++; }
+  }
+  MPI_T_pvar_session_free(&session);
+  MPI_T_finalize();
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -592,8 +670,11 @@ int main(int argc, char **argv) {
   MPI_Datatype all[9] = {MPI_CHAR, MPI_SHORT, MPI_INT, MPI_FLOAT, MPI_DOUBLE, MPI_LONG, MPI_C_DOUBLE_COMPLEX, MPI_LONG_DOUBLE, MPI_C_LONG_DOUBLE_COMPLEX};
   memcpy(basics, all, sizeof all);
   const char *mode = argc > 1 ? argv[1] : "";
-  if (!strcmp(mode, "messages")) {
+  if (!strcmp(mode, "messages") || !strcmp(mode, "spoiled")) {
+    if (*mode == 's') ((void (*)(uint64_t))named(RTLD_DEFAULT, "ddtc_door_spoils"))(5);
     messages(atoi(argv[2]), argc > 3);
+  } else if (!strcmp(mode, "counted")) {
+    counted();
   } else {
     functions();
     if (!strcmp(mode, "planted")) planted();

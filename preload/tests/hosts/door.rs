@@ -97,6 +97,68 @@ fn wrong_offsets_keep_the_door_shut() {
 }
 
 #[test]
+fn pieces_are_compared_and_put_right() {
+    for host in HOSTS {
+        let program = compiled(host, "door");
+        for (mode, spoilt) in [("messages", false), ("spoiled", true)] {
+            let folder = scratch(&format!("door-check-{mode}-{host:?}"));
+            let run = inside(host.ranks(2, &program), &folder).env("DDTC_INSIDE", "check");
+            let (text, errors) = with(run, &[mode, "200"]).text();
+            assert_eq!(text.trim(), "wrong 0", "{host:?} {mode}\n{errors}");
+            assert_eq!(
+                errors.contains("a fault of ddtc; inside, 1 bytes"),
+                spoilt,
+                "{host:?} {mode}\n{errors}"
+            );
+            for said in reports(&folder, 2) {
+                assert!(said["checks"] > 100 && said["inside_bytes_unpacked"] > 1 << 20, "{said:?}");
+                assert_eq!(said["faults_of_ddtc"] > 10, spoilt, "{host:?} {mode} {said:?}");
+            }
+            fs::remove_dir_all(folder).unwrap();
+        }
+    }
+}
+
+#[test]
+fn tools_and_reports_count_what_moves_inside() {
+    for host in HOSTS {
+        let (program, folder) = (compiled(host, "door"), scratch(&format!("door-counted-{host:?}")));
+        let (text, errors) = with(inside(host.ranks(2, &program), &folder), &["counted"]).text();
+        assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
+        // Of each type.
+        let report = fs::read_to_string(folder.join("report0")).unwrap();
+        let lines = report.lines().filter(|line| line.starts_with("    inside this host: "));
+        let bytes: u64 = lines.map(|line| after(line, "host:")).sum();
+        assert_eq!(bytes, after(&report, "inside_bytes_packed"), "{report}");
+        assert!(after(&report, "inside_bytes_copied") > 20_000, "{report}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn a_table_moves_inside_what_it_would_pack_first() {
+    let program = compiled(Host::OpenMpi, "door");
+    let folder = scratch("door-table");
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    let version = Host::OpenMpi.release().1;
+    for (row, moves) in [("", false), ("inside blocks-short 1-\ninside strided-short 1-\n", true)] {
+        let table = format!("library openmpi-{version}\nblocks-short 1-\nstrided-short 1-\n{row}");
+        fs::write(folder.join("ddtc/policy"), table).unwrap();
+        let run = Host::OpenMpi.ranks(2, &program).preload().env("XDG_CONFIG_HOME", &folder);
+        let run = run.env("DDTC_POLICY", "table").env("DDTC_REPORT", folder.join("report%r"));
+        let (text, errors) = with(run, &["messages", "400"]).text();
+        assert_eq!(text.trim(), "wrong 0", "{errors}");
+        for said in reports(&folder, 2) {
+            // A layout is packed first until it is ready there.
+            let staged = said["messages_packed"];
+            assert!(if moves { staged < 50 } else { staged > 300 }, "{moves} {said:?}");
+            assert!(said["inside_bytes_packed"] > 1 << 20, "{said:?}");
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn messages_move_inside() {
     for host in HOSTS {
         for ranks in [2, 4] {

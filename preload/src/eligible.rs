@@ -1,0 +1,75 @@
+//! Whether messages are converted under this host at all.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use ddtc_hosts::policy::{Family, Library};
+
+use crate::convert::packs_raw;
+use crate::guard::guard;
+use crate::host::Host;
+use crate::inside::Inside;
+use crate::settings::settings;
+use crate::warn::warn;
+
+const UNKNOWN: u8 = 0;
+const ON: u8 = 1;
+const OFF: u8 = 2;
+
+/// Whether messages of this process are converted at all.
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Ends the epoch.
+pub(crate) fn end_epoch() {
+    STATE.store(UNKNOWN, Ordering::Relaxed);
+}
+
+/// Whether they are.
+#[inline]
+pub(crate) fn messages(host: &'static Host) -> bool {
+    match STATE.load(Ordering::Relaxed) {
+        UNKNOWN => decide(host),
+        state => state == ON,
+    }
+}
+
+/// Decides once, from what this process sees by itself: a peer may not have the library, so nothing is agreed upon.
+#[cold]
+fn decide(host: &'static Host) -> bool {
+    let (mut up, mut down) = (0, 0);
+    // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).
+    let codes =
+        unsafe { (host.f.initialized.map(|f| f(&raw mut up)), host.f.finalized.map(|f| f(&raw mut down))) };
+    // Sessions without the world give no communicator to try packing on.
+    if codes != (Some(0), Some(0)) || up == 0 || down != 0 {
+        return false;
+    }
+    let Some(_inside) = Inside::enter() else { return false };
+    let on = guard(|| tried(host) && packs_raw(host, host.myself) && size_is_enough(host)).unwrap_or(false);
+    STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
+    on
+}
+
+/// Whether messages were tried on this library. Older ones fail: MPICH 4.0.2 reports truncation for packed messages into derived
+/// types; and Open MPI before 5 can be built for jobs of mixed architectures.
+fn tried(host: &Host) -> bool {
+    let library = Library::of(&host.version);
+    let least = match library.family {
+        Family::Mpich => [5, 0, 0],
+        Family::Intel => [2021, 18, 0],
+        Family::OpenMpi => [5, 0, 0],
+        Family::Other => [u32::MAX; 3],
+    };
+    let known = library.version >= least && host.packed != 0;
+    if !known && settings().report.is_some() {
+        warn(format_args!("{}: messages are left to this host", host.version));
+    }
+    known
+}
+
+/// Whether the host's own bound for packed bytes covers them.
+fn size_is_enough(host: &Host) -> bool {
+    let mut size = 0;
+    // SAFETY: a named type, the communicator of the world's self, a number to write to.
+    let code = host.f.pack_size.map(|f| unsafe { f(12, host.packed, host.myself, &raw mut size) });
+    code == Some(0) && size >= 12
+}
