@@ -48,6 +48,7 @@ pub(crate) static PIECES: [Counter; 2] = [const { Counter::new() }; 2];
 pub(crate) static INSIDE: [Counter; 2] = [const { Counter::new() }; 2];
 
 /// Counts a piece of a request of a type, while anything is counted.
+#[inline]
 pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     if watched_for(COUNT) {
         let d = direction as usize;

@@ -17,8 +17,9 @@ use crate::counted;
 use crate::cuts::Cuts;
 use crate::guard::guard;
 use crate::host::host;
+use crate::spending;
 use crate::table::{self, Found, TypeEntry};
-use crate::watch::{COUNT, SHADOW, watched_for};
+use crate::watch::{SHADOW, watched_for};
 
 /// How a type is moved.
 #[derive(Clone, Copy)]
@@ -185,14 +186,14 @@ unsafe fn moves(
     };
     // SAFETY: the host's convertor, which was proven to be like this, with buffers as its movers get them.
     let done = guard(|| unsafe {
-        if !watched_for(COUNT | SHADOW) {
-            return advance(&LAYOUT, convertor, way, buffers, n, bytes);
-        }
         let done = if watched_for(SHADOW) {
             compared(convertor, way, buffers, n, bytes)
         } else {
             advance(&LAYOUT, convertor, way, buffers, n, bytes)
         };
+        if done == 1 {
+            spending::saved(entry.spares(convertor.word(LAYOUT.size)));
+        }
         counted::inside(&entry.uses, direction, *bytes as u64);
         done
     });
