@@ -24,11 +24,9 @@ const ONE_SIDED: f64 = 1.5;
 /// The same of reads from files, which ask the file system for the file's size first: what that takes is the file system's to say.
 const READS: f64 = 4.0;
 
-/// The same of what moves inside Open MPI rather than being packed first, over packing it: neither is wrong.
-const INSIDE: f64 = 1.1;
-
-/// Powers of two from which that is shipped. Below, a Sapphire Rapids, timed by hand (docs/PRELOAD.md, "Inside Open MPI"), takes longer inside for structures of
-/// 24 KiB; from 96 KiB on it gains for all that was tried, as the machines of the records do.
+/// Powers of two from which messages are moved inside Open MPI rather than packed first, where that takes no longer within the noise: it needs no memory for
+/// staging. Below, a Sapphire Rapids, timed by hand (docs/PRELOAD.md, "Inside Open MPI"), takes longer inside for structures of
+/// 24 KiB; from 96 KiB on it gains for all that was tried.
 const INSIDE_FROM: u32 = 16;
 
 /// There a conversion must take no longer than this many times packing by hand either: what it costs by itself shows more where other types of the
@@ -105,9 +103,6 @@ fn nearest(points: &[Point], (call, class): (Call, Class), bit: u32) -> Vec<&Poi
 /// The machines that have measured a call, the gain that is enough there, and how long it may take beside packing by hand.
 fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
     let those: Vec<_> = machines.values().filter(|m| m.iter().any(|p| p.call == call)).collect();
-    if call == Call::Inside {
-        return (those, INSIDE, f64::INFINITY);
-    }
     let alone = match call {
         Call::Put | Call::Get => ONE_SIDED,
         Call::FileRead => READS,
@@ -126,7 +121,10 @@ fn said(machines: &Machines) -> Policy {
         let points = those.iter().copied().flatten().filter(|p| (p.call, p.class) == (call, class));
         let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
         let first = if call == Call::Inside { first.max(INSIDE_FROM) } else { first };
-        let clear = |p: &&Point| p.gain >= enough + 2.0 * p.noise && p.beside_hand <= most;
+        let clear = |p: &&Point| match call {
+            Call::Inside => p.gain + 2.0 * p.noise >= 1.0,
+            _ => p.gain >= enough + 2.0 * p.noise && p.beside_hand <= most,
+        };
         let gains = |bit: &u32| those.iter().all(|m| nearest(m, (call, class), *bit).iter().all(clear));
         let set = (first..64).filter(gains).fold(0, |set, bit| set | 1u64 << bit);
         use Call::{FileRead, FileWrite, Get, Inside, Message, Put};
@@ -164,7 +162,7 @@ fn the_machines_stand_side_by_side() {
         "# Gain of converted calls over the bare host's, by machine\n\n\
          Generated from the records of messages and collective calls (`DDTC_BLESS=1 cargo test --test docs`). A payload is shipped as converted where the \
          gain is at least 1.3 beyond twice\nthe noise on every machine; of a machine, the nearest payload measured speaks for it. Where one machine alone has \
-         measured a call, the gain must be 2, and it must take at most 1.2 times what packing by hand takes; collective calls\nare converted only where messages of their class and payload are. For one-sided operations 1.5 is enough, for reads from files it is 4. Of `inside` the gain is over converted messages: 1.1 is enough, from 64 KiB up. Machines are named by the \
+         measured a call, the gain must be 2, and it must take at most 1.2 times what packing by hand takes; collective calls\nare converted only where messages of their class and payload are. For one-sided operations 1.5 is enough, for reads from files it is 4. Of `inside` the gain is over converted messages: from 64 KiB up not to lose beyond the noise is enough. Machines are named by the \
          folders here: CPU model, family, model number, stepping.\n`no`: not converted then, and packing by hand gains nothing either.\n",
     );
     for (host, machines) in records() {
