@@ -187,6 +187,13 @@ impl Evidence {
         host.saturating_sub(ours).saturating_mul(bytes).checked_div(part)
     }
 
+    /// Whether our kernel was found to pack messages of so many bytes in four fifths of the host's time or less.
+    #[inline]
+    pub(crate) fn is_ahead(&self, bytes: u64) -> bool {
+        let class = &self.classes[class(bytes)];
+        u64::from(class.ours.load(Relaxed)) * 5 < u64::from(class.host.load(Relaxed)) * 4
+    }
+
     /// The times of messages of so many bytes are known from now on.
     pub(crate) fn learn_bytes(&self, family: Family, bytes: u64, times: Times) {
         self.learn(family, class(bytes), times);
@@ -238,9 +245,10 @@ mod tests {
         evidence.learn_bytes(Family::Intel, 5000, slow);
         assert!(evidence.wants(4096, false) && evidence.allows(4096) && !evidence.wants(8192, false));
         assert_eq!((evidence.spares(8000), evidence.spares(8192)), (Some(8100 * 8000 / 4096), None));
+        assert!(evidence.is_ahead(5000) && !evidence.is_ahead(8192));
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
         evidence.learn_bytes(Family::Intel, 8192, slow);
-        assert!(!evidence.wants(8192, true) && !evidence.allows(8192));
+        assert!(!evidence.wants(8192, true) && !evidence.allows(8192) && !evidence.is_ahead(8192));
         let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
         evidence.learn_bytes(Family::Intel, 16384, fast);
         assert!(evidence.wants(16384, true) && !evidence.wants(16384, false));

@@ -103,7 +103,7 @@ fn moves_inside(host: &Host, entry: &TypeEntry, bytes: u64, direction: Direction
     if wanted && !ready {
         entry.served.ask(direction, bytes, 0);
     }
-    ready && entry.served.gains(bytes)
+    ready && entry.gains_inside(bytes)
 }
 
 /// Times the packing of a message that is about to be sent or received, for this and all later ones of its layout and size.

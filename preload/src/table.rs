@@ -136,6 +136,12 @@ impl TypeEntry {
         self.evidence().and_then(|evidence| evidence.spares(bytes)).unwrap_or_else(untimed)
     }
 
+    /// Whether a request of so many bytes gains inside the host: by its class, or by what was timed.
+    #[inline]
+    pub(crate) fn gains_inside(&self, bytes: u64) -> bool {
+        self.served.gains(bytes) || self.evidence().is_some_and(|evidence| evidence.is_ahead(bytes))
+    }
+
     /// Whether a buffer at this address is one of the type's: a null buffer only is where displacements are absolute addresses.
     #[inline]
     pub(crate) fn takes(&self, buf: *const c_void) -> bool {

@@ -92,7 +92,7 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
         return entry.served.ask(direction, size, ENOUGH);
     }
     if entry.takes(buffer as *const c_void)
-        && entry.served.gains(size)
+        && entry.gains_inside(size)
         && !watched_for(FOREIGN | GPU | OPAQUE_GPU)
         // What the host is timed at is its own.
         && !is_inside()

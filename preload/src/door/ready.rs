@@ -8,6 +8,7 @@ use std::time::Instant;
 use ddtc::committed::Direct;
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
+use ddtc::nest::{LoopNest, Node, Normal};
 use ddtc::object::runtime;
 use ddtc::process::Awaited;
 use ddtc_hosts::policy::{Class, Family, Library};
@@ -26,6 +27,9 @@ use crate::watch::{SHADOW, watch};
 
 /// Bytes of requests that are the host's before a type is asked for.
 pub(crate) const ENOUGH: u64 = 4096;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 /// Positions at which the host is asked where an element of a type ends.
 const ASKED: u64 = 8;
@@ -125,6 +129,15 @@ fn by_itself(what: impl FnOnce()) {
     }
 }
 
+/// Whether blocks that follow each other in the packed stream lie in one page, more or less: there the machine runs ahead of any loop. Transposes do not.
+fn is_near(nest: &LoopNest<Normal>) -> bool {
+    let steps = nest.nodes().iter().filter_map(|node| match node {
+        Node::Loop { step, .. } => Some(step),
+        _ => None,
+    });
+    steps.min_by_key(|step| step.packed.unsigned_abs()).is_some_and(|step| step.user.unsigned_abs() < PAGE)
+}
+
 /// Makes a type ready for directions in which so many bytes were the host's.
 fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Option<u64>; 2]) {
     if runtime::mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == Class::Dense {
@@ -143,7 +156,7 @@ fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Opt
         if kept.is_none() {
             return entry.served.refuse();
         }
-        if entry.rules().class == Class::StridedShort {
+        if entry.rules().class == Class::StridedShort && is_near(committed.nest()) {
             entry.served.keep_short();
         }
         committed.make_ranges(direction);
