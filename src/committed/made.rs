@@ -74,3 +74,6 @@ impl Direct {
         unsafe { self.whole_raw(src, dst, count) }
     }
 }
+
+#[cfg(test)]
+mod tests;
