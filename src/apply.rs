@@ -8,7 +8,7 @@ mod reduce;
 
 use std::ops::Range;
 
-use crate::interval::{Cover, Interval, packed_bytes};
+use crate::interval::{Cover, Interval};
 use crate::kind::{Op, Operation};
 use crate::micro::Buffers;
 use crate::micro::buffers::{Element, Handed};
@@ -155,7 +155,7 @@ fn runs(
                 continue;
             }
         };
-        let cover = interval.cover(at.packed, packed_bytes(node, count));
+        let cover = interval.cover(at.packed, node.packed_bytes(count));
         if cover == Cover::None {
             continue;
         }

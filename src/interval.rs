@@ -63,20 +63,6 @@ impl Interval {
     }
 }
 
-/// Packed bytes of a whole node for `count` instances.
-#[inline]
-pub fn packed_bytes<L: Leaf>(node: &Node<L>, count: u64) -> i64 {
-    match node {
-        Node::Loop { trip, step, .. } => (trip.at(count) as i64).wrapping_mul(step.packed),
-        Node::Table { displacements, packed, .. } => displacements.len() as i64 * packed,
-        Node::Blocks { packed, len, unit, .. } => match len.len() {
-            0 => 0,
-            n => packed.get(n - 1) + len.get(n - 1).wrapping_mul(unit.packed()),
-        },
-        Node::Copy { n, unit, .. } => (n.at(count) as i64).wrapping_mul(unit.packed()),
-    }
-}
-
 /// The last boundary between units of `count` instances of `nest` that is not past `position` in the packed stream: found as any position is.
 pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) -> u64 {
     let position = i64::try_from(position).unwrap_or(i64::MAX);
@@ -84,7 +70,7 @@ pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) 
     let (mut body, mut at) = (nest.root(), 0);
     loop {
         let inside =
-            |node: &&Node<L>| byte.cover(at + node.at().packed, packed_bytes(node, count)) != Cover::None;
+            |node: &&Node<L>| byte.cover(at + node.at().packed, node.packed_bytes(count)) != Cover::None;
         // None past the end, which is a boundary.
         let Some(node) = nest.body(body).iter().find(inside) else { return position as u64 };
         at += node.at().packed;

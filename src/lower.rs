@@ -14,7 +14,6 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::column::{Column, more_room, room};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
-use crate::interval::packed_bytes;
 use crate::kind::{Op, Operation};
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 
@@ -239,7 +238,7 @@ impl<V: Leaves> Lowering<'_, V> {
     }
 
     fn done(&mut self, list: Vec<Node<V::Leaf>>, run: Option<(V::Leaf, i64)>) -> Result<Done<V::Leaf>> {
-        let size = list.iter().map(|node| packed_bytes(node, 1)).fold(0, i64::wrapping_add);
+        let size = list.iter().map(|node| node.packed_bytes(1)).fold(0, i64::wrapping_add);
         Ok(Done { body: self.seal(list)?, size, run })
     }
 

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::interval::{Cover, Interval, packed_bytes};
+use crate::interval::{Cover, Interval};
 use crate::kind::Direction;
 use crate::micro::Buffers;
 use crate::nest::{Body, LoopNest, Node, Normal, Offsets, Quantity};
@@ -80,7 +80,7 @@ fn walk_body(
                     // Nothing will be left of this frame.
                     stack.pop();
                 }
-                match interval.cover(at.packed, packed_bytes(node, count)) {
+                match interval.cover(at.packed, node.packed_bytes(count)) {
                     Cover::None => {}
                     Cover::All => walker.whole(node, at, &mut stack),
                     Cover::Part => walker.part(node, at, &mut stack),
@@ -216,7 +216,7 @@ impl<'a> Walker<'a> {
             Node::Copy { n, .. } => self.clipped(at, n.at(self.count) as i64),
             Node::Blocks { user, packed, len, .. } => {
                 let from = (self.interval.from - at.packed).max(0);
-                let to = (self.interval.to - at.packed).min(packed_bytes(node, 1));
+                let to = (self.interval.to - at.packed).min(node.packed_bytes(1));
                 range::rows(self.memory, [user, packed, len], None, at, from, to);
             }
             Node::Loop { .. } | Node::Table { .. } => {

@@ -10,7 +10,6 @@ use super::Engine;
 use crate::cache::{Layout, Part, Tier};
 use crate::column::Column;
 use crate::error::Result;
-use crate::interval::packed_bytes;
 use crate::kind::{Direction, Operation};
 use crate::micro::{Argument, Buffers, Role};
 use crate::nest::{Node, Offsets};
@@ -118,7 +117,7 @@ impl Engine {
             (column(Role::UserOffsets), call.argument(Role::Length))
         {
             // All of the blocks, not a period of them.
-            let all = offsets.len() as u64 * len.k == packed_bytes(node, 1) as u64;
+            let all = offsets.len() as u64 * len.k == node.packed_bytes(1) as u64;
             return Ok(if all { Part::Pieces(shared(offsets), len.k) } else { Part::Walked });
         }
         let Node::Blocks { user, .. } = node else { return Ok(Part::Walked) };

@@ -282,6 +282,20 @@ impl<L: Leaf> Node<L> {
         }
     }
 
+    /// Packed bytes of the whole node for `count` instances.
+    #[inline]
+    pub fn packed_bytes(&self, count: u64) -> i64 {
+        match self {
+            Node::Loop { trip, step, .. } => (trip.at(count) as i64).wrapping_mul(step.packed),
+            Node::Table { displacements, packed, .. } => displacements.len() as i64 * packed,
+            Node::Blocks { packed, len, unit, .. } => match len.len() {
+                0 => 0,
+                n => packed.get(n - 1) + len.get(n - 1).wrapping_mul(unit.packed()),
+            },
+            Node::Copy { n, unit, .. } => (n.at(count) as i64).wrapping_mul(unit.packed()),
+        }
+    }
+
     /// Rows of the node's own columns.
     pub fn rows(&self) -> usize {
         match self {

@@ -39,7 +39,7 @@ impl LoopNest<Normal> {
             Node::Table { packed, body, .. } => (Offsets::new(0, *packed), *body),
             leaf => {
                 kept.push(leaf.placed(Offsets::ZERO));
-                let size = crate::interval::packed_bytes(leaf, 1);
+                let size = leaf.packed_bytes(1);
                 return Ok(whole(kept, Offsets::new(span(leaf), size), None));
             }
         };

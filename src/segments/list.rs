@@ -12,7 +12,6 @@ use super::runs::{Joints, NodeRuns, Runs, iterations};
 use super::{Segment, Segments};
 use crate::column::Column;
 use crate::error::{Error, ErrorClass, Result};
-use crate::interval::packed_bytes;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
 /// Steps kept without allocating.
@@ -91,7 +90,7 @@ impl List<'_> {
             (lo, hi) = (lo - before, hi - before);
             at = at.wrapping_add(node.at().user);
             if breaks == 0 {
-                self.push(at, packed_bytes(node, self.count) as u64);
+                self.push(at, node.packed_bytes(self.count) as u64);
             } else if runs.inner == 0 {
                 self.rows_of(node, runs, at, lo..hi);
             }

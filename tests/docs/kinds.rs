@@ -3,7 +3,7 @@
 
 use ddtc::datatype::{Datatype, Named};
 use ddtc::interp;
-use ddtc::interval::{Interval, packed_bytes};
+use ddtc::interval::Interval;
 use ddtc::kind::Direction;
 use ddtc::lower::{self, Bytes, External32, Leaves, Native};
 use ddtc::nest::{Body, Class, Leaf, LoopNest, Lowered, Node, Normal, Number, Offsets, Phase, Value, Visit};
@@ -89,7 +89,7 @@ fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
                 path.push(("row", i as u64));
                 return Place { path, rest: leaf(at + Offsets::new(user.get(i), packed.get(i)), len.get(i)) };
             }
-            Node::Copy { .. } => return Place { path, rest: leaf(at, packed_bytes(node, count)) },
+            Node::Copy { .. } => return Place { path, rest: leaf(at, node.packed_bytes(count)) },
         }
     }
 }
