@@ -5,8 +5,8 @@
 //! matter; the two markers of the result are set once, on top: `resized(0, product of sizes * extent, ..)`.
 
 use super::Datatype;
+use super::call::Call;
 use super::combiner::{Distribution, Order};
-use super::construct::Call;
 use crate::error::{Error, ErrorClass, Result};
 
 /// Arguments of darray but `oldtype`.

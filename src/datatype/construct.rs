@@ -4,6 +4,7 @@
 //! built then. Rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
 
 use super::bounds::{Layout, Overflow, Placing, run};
+use super::call::Call;
 use super::combiner::Combiner;
 use super::named::{Class, Named};
 use super::prefix::{self, Totals};
@@ -17,49 +18,6 @@ pub(crate) struct Derived {
     pub(crate) layout: Layout,
     pub(crate) signature: Signature,
     pub(crate) extra: Option<Extra>,
-}
-
-/// Errors of one constructor call.
-pub(crate) struct Call(pub(crate) &'static str);
-
-impl Call {
-    /// Argument `argument` must not be negative.
-    pub(crate) fn not_negative(&self, class: ErrorClass, argument: &'static str, value: i64) -> Result<()> {
-        if value < 0 {
-            Err(Error::new(class, self.0, argument, value, "must not be negative"))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn negative_entry(&self, argument: &str, index: usize, value: i64) -> Error {
-        Error::new(ErrorClass::Arg, self.0, format!("{argument}[{index}]"), value, "must not be negative")
-    }
-
-    /// Two arrays must have one length.
-    pub(crate) fn same_length(
-        &self,
-        argument: &'static str,
-        len: usize,
-        first: &str,
-        expected: usize,
-    ) -> Result<()> {
-        if len != expected {
-            let rule = format!("must have as many entries as {first}, which has {expected}");
-            return Err(Error::new(ErrorClass::Arg, self.0, argument, format!("{len} entries"), rule));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn overflow(&self, argument: impl Into<std::borrow::Cow<'static, str>>, value: i64) -> Error {
-        Error::new(
-            ErrorClass::ValueTooLarge,
-            self.0,
-            argument,
-            value,
-            "a displacement, size or bound of the type would not fit in 64 bits",
-        )
-    }
 }
 
 /// Validates and derives.

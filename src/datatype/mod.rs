@@ -10,6 +10,7 @@
 mod array;
 mod bounds;
 pub mod c;
+mod call;
 pub mod combiner;
 mod compare;
 mod construct;
