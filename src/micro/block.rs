@@ -5,14 +5,14 @@
 
 use std::ptr;
 
-use super::isa::Isa;
+use super::registers::Registers;
 
 /// Copies a block of the constant length `LEN` with the widest pieces of `I`.
 ///
 /// # Safety
 /// `LEN` bytes readable at `src`, writable at `dst`, not overlapping.
 #[inline(always)]
-pub(super) unsafe fn constant<I: Isa, const LEN: usize>(dst: *mut u8, src: *const u8) {
+pub(super) unsafe fn constant<I: Registers, const LEN: usize>(dst: *mut u8, src: *const u8) {
     // SAFETY: as promised by the caller.
     unsafe {
         match const { I::WIDE } {
@@ -28,7 +28,7 @@ pub(super) unsafe fn constant<I: Isa, const LEN: usize>(dst: *mut u8, src: *cons
 /// # Safety
 /// `len` bytes readable at `src`, writable at `dst`, not overlapping.
 #[inline(always)]
-pub(super) unsafe fn run_time_by<I: Isa>(dst: *mut u8, src: *const u8, len: usize) {
+pub(super) unsafe fn run_time_by<I: Registers>(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: as promised by the caller.
     unsafe {
         match const { I::WIDE } {

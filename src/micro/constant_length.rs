@@ -7,7 +7,8 @@
 
 use super::block;
 use super::cursor::{Cursor, Dense, opaque};
-use super::isa::{Code, Isa, by_length, has};
+use super::isa::{Code, Isa};
+use super::registers::{by_length, has};
 
 /// Blocks per iteration of the plain loops: enough to hide the loop, few enough for the cache of decoded instructions.
 const fn unrolled(len: usize) -> usize {

@@ -1,18 +1,21 @@
 //! Instruction sets: what each has for the loops of the micro-kernels, said in the file of the instruction set and nowhere else.
 //!
 //! The loops are written once, over a type that stands for an instruction set and has no values. [`Isa`] is what any machine may
-//! ask of it, since a plan is made for machines other than this one: for which blocks it has code. [`Code`] is that code, and
-//! exists on machines of its architecture only; what an instruction set leaves out is done in pieces of its widest register.
+//! ask of it, since a plan is made for machines other than this one: its [`Registers`], and for which blocks it has code. [`Code`] is that code, and
+//! exists on machines of its architecture only; what an instruction set leaves out is done in pieces of its widest register, by the primitives
+//! below: `block`, `cursor`, `units`, the pieces of `transpose`.
 //! A new instruction set is a level of the target, its own file, and a line in each of the three lists below.
 //!
 //! Invariant: where an instruction set says that it has no code for blocks, the one below it serves, and the baseline has code
 //! for all. Functions of [`Code`] may run only on a machine that has the instructions.
 
-use std::ops::RangeInclusive;
-
 use super::cursor::Cursor;
-use super::permute::{self, Granule};
-use super::{Direction, block, reduce, swap, transpose};
+use super::permute::table::{Function, Granule};
+use super::reduce::vector::Vector;
+use super::registers::{ByLength, Lengths, Registers, by_length, has};
+use super::transpose::pieces;
+use super::units::{self, Reverse};
+use super::{Direction, block};
 use crate::target::Level;
 
 mod avx2;
@@ -76,39 +79,6 @@ macro_rules! for_each_code {
 
 pub(super) use {for_each_code, with, with_code, with_isa};
 
-/// Lengths of blocks in bytes. 0 stands for a length known at run time.
-pub(super) type Lengths = &'static [RangeInclusive<u16>];
-
-/// Every length.
-const ALL: Lengths = &[0..=u16::MAX];
-
-/// Whether `len` is among `lengths`.
-pub(super) const fn has(lengths: Lengths, len: usize) -> bool {
-    let mut i = 0;
-    while i < lengths.len() {
-        if *lengths[i].start() as usize <= len && len <= *lengths[i].end() as usize {
-            return true;
-        }
-        i += 1;
-    }
-    false
-}
-
-/// A number for each of some lengths of blocks in bytes.
-pub(super) type ByLength = &'static [(usize, usize)];
-
-/// The number for `len`; 0 where there is none.
-pub(super) const fn by_length(list: ByLength, len: usize) -> usize {
-    let mut i = 0;
-    while i < list.len() {
-        if list[i].0 == len {
-            return list[i].1;
-        }
-        i += 1;
-    }
-    0
-}
-
 /// The blocks that an instruction set has code of its own for.
 #[derive(Clone, Copy)]
 pub(super) struct MadeFor {
@@ -126,7 +96,7 @@ pub(super) fn serving(level: Level, len: u16, lengths: fn(&MadeFor) -> Lengths) 
     if has(lengths(&made_for), len as usize) { level } else { serving(below, len, lengths) }
 }
 
-/// How an instruction set permutes the instances of a small layout: [`permute::Permutation`].
+/// How an instruction set permutes the instances of a small layout: [`super::Permutation`].
 #[derive(Clone, Copy)]
 pub(super) struct Permuting {
     /// Bytes of the user's buffer that are permuted at once.
@@ -136,13 +106,11 @@ pub(super) struct Permuting {
 }
 
 /// What an instruction set has.
-pub(super) trait Isa: Sized {
+pub(super) trait Isa: Registers {
     /// Its level.
     const LEVEL: Level;
     /// The instruction set whose code serves where this one has none that is better.
     type Below: Isa;
-    /// Bytes of the widest piece of a block that is moved at once: 16, 32 or 64.
-    const WIDE: usize;
     /// The blocks that it has code of its own for.
     const MADE_FOR: MadeFor;
     /// How many blocks make full vectors to be stored, where packing gains from that.
@@ -151,8 +119,6 @@ pub(super) trait Isa: Sized {
     const ALIGNED: ByLength = &[];
     /// How many blocks are loaded as full vectors, where unpacking gains from that.
     const SCATTERED: ByLength = &[];
-    /// Side in elements of the square of a matrix that is transposed in registers.
-    const SQUARES: ByLength = &[];
     /// Blocks that take two plain stores, but one under a mask.
     const MASKED: Lengths = &[];
     /// Longest block in bytes that is loaded and stored under a mask whatever its length; 0 where none is.
@@ -162,7 +128,7 @@ pub(super) trait Isa: Sized {
 }
 
 /// The code of an instruction set, which may run where the machine has the instructions.
-pub(super) trait Code: Isa {
+pub(super) trait Code: Isa + Reverse {
     /// Copies as many blocks as [`Isa::GATHERED`] says, which names `LEN`, to a dense destination.
     ///
     /// # Safety
@@ -229,7 +195,7 @@ pub(super) trait Code: Isa {
     /// `n` blocks of `len` bytes of whole values readable from `src` on and from `dst` on, writable from `dst` on, without overlap between the
     /// sides.
     #[inline(always)]
-    unsafe fn combine_near<V: reduce::Vector>(
+    unsafe fn combine_near<V: Vector>(
         _dst: *mut u8,
         _src: *const u8,
         _n: usize,
@@ -239,7 +205,7 @@ pub(super) trait Code: Isa {
         0
     }
 
-    /// Transposes one block of a matrix of the shape of [`transpose::shape`], whose steps are dense.
+    /// Transposes one block of a matrix of the shape of [`pieces::shape`], whose steps are dense.
     ///
     /// # Safety
     /// The elements of `LEN` bytes are valid at `dst` by rows of `dst_row` bytes and at `src` by rows of `src_row`, without
@@ -247,7 +213,7 @@ pub(super) trait Code: Isa {
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
         // SAFETY: as promised by the caller.
-        unsafe { transpose::in_pieces::<Self, LEN>(dst, src, dst_row, src_row) }
+        unsafe { pieces::in_pieces::<Self, LEN>(dst, src, dst_row, src_row) }
     }
 
     /// Copies lines of 64 bytes past the caches.
@@ -260,16 +226,6 @@ pub(super) trait Code: Isa {
         unsafe { Baseline::stream(dst, src, lines) }
     }
 
-    /// Reverses the bytes of every unit of `UNIT` bytes (2, 4, 8 or 16) in a row of `LEN` (16, 32 or 64).
-    ///
-    /// # Safety
-    /// They are readable at `src` and writable at `dst`, without overlap.
-    #[inline(always)]
-    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
-        // SAFETY: as promised by the caller.
-        unsafe { swap::by_units::<UNIT, LEN>(dst, src) }
-    }
-
     /// Swaps eight units of `UNIT` bytes to a dense destination.
     ///
     /// # Safety
@@ -278,7 +234,7 @@ pub(super) trait Code: Isa {
     unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
         for u in 0..8 {
             // SAFETY: unit `u` of those.
-            unsafe { swap::by_units::<UNIT, UNIT>(dst.add(u * UNIT), src.at(u)) }
+            unsafe { units::by_units::<UNIT, UNIT>(dst.add(u * UNIT), src.at(u)) }
         }
     }
 
@@ -289,7 +245,7 @@ pub(super) trait Code: Isa {
     #[inline(always)]
     unsafe fn scatter_reversed<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
         // SAFETY: as promised by the caller.
-        unsafe { swap::scatter::<UNIT>(dst, src) }
+        unsafe { units::scatter::<UNIT>(dst, src) }
     }
 
     /// Swaps the first of `n` blocks of `len` bytes, units of `UNIT`, that are so short and so near to each other that a vector holds several;
@@ -321,7 +277,7 @@ pub(super) trait Code: Isa {
     }
 
     /// The function for permutations of `granule`, in which units are reversed or not, if there is one.
-    fn permute(_granule: Granule, _swaps: bool, _direction: Direction) -> Option<permute::Function> {
+    fn permute(_granule: Granule, _swaps: bool, _direction: Direction) -> Option<Function> {
         None
     }
 }

@@ -22,6 +22,7 @@ mod isa;
 pub mod pairs;
 pub mod permute;
 pub mod reduce;
+mod registers;
 pub mod resize;
 pub mod rows;
 mod run_time_length;
@@ -31,6 +32,7 @@ pub mod swap;
 #[cfg(test)]
 mod testing;
 pub mod transpose;
+mod units;
 
 use std::fmt;
 

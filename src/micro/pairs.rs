@@ -4,7 +4,8 @@
 //! loop; that all blocks have one length saves the branch that [`super::blocks`] mispredicts.
 
 use super::cursor::{Listed, Offset};
-use super::isa::{Code, Isa, for_each_code, has, serving, with_code};
+use super::isa::{Code, Isa, for_each_code, serving, with_code};
+use super::registers::has;
 use super::{Argument, Call, Direction, Family, Micro, Role, Width, constant_length, run_time_length};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;

@@ -8,16 +8,16 @@
 //! Parts may have units, whose bytes end in reverse order. Where bytes are permuted, that is another table; words are shuffled inside
 //! themselves once they are in their places.
 
+pub(super) mod table;
+
 use std::fmt;
 
 use super::isa::{Code, Isa, Permuting, with_code, with_isa};
 use super::{Argument, Call, Direction, Family, Micro, Role, Transform};
 use crate::nest::{Offsets, Quantity};
 use crate::target::{Level, Target};
-
-/// `(user, packed, n, user_stride, table)`: instance `i` of `n` lies at `user + i * user_stride` and at `packed + i * size`,
-/// dense. `table` is [`Permutation::as_ptr`] of a permutation made for this stride.
-pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
+use table::Table;
+pub use table::{Function, Granule};
 
 /// Instances of one small layout: instance `i` at `a + i * (user-step, its size)`, each moved as the parts of the permutation say, in order.
 /// The variant is the granule, and whether units are reversed.
@@ -101,51 +101,9 @@ pub struct Part {
     pub unit: u8,
 }
 
-/// What a permutation's code permutes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Granule {
-    /// Bytes, by `vpermb` or `tbl`.
-    Byte = 0,
-    /// Words of 4 bytes, by `vpermd`.
-    Word = 1,
-}
-
 /// What is permuted, and whether units are reversed, of the number of a variant.
 fn of_number(number: u8) -> (Granule, bool) {
     (if number & 1 == 0 { Granule::Byte } else { Granule::Word }, number & 2 != 0)
-}
-
-impl fmt::Display for Granule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Granule::Byte => "byte",
-            Granule::Word => "word",
-        })
-    }
-}
-
-/// What the code reads. Lanes are bytes or words; masks have one bit per lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub(super) struct Table {
-    /// For every lane of the packed side the lane of the user's vector that it comes from.
-    pub(super) pack: [u8; 64],
-    /// For every lane of the user's vector the lane of the packed side that it comes from.
-    pub(super) unpack: [u8; 64],
-    /// For every byte of the packed side, once its word is there, the place in the 16 bytes around it that it comes from: for words with units.
-    pub(super) pack_within: [u8; 64],
-    /// The same for the user's vector.
-    pub(super) unpack_within: [u8; 64],
-    /// Lanes of the user's vector that are mapped when it is full.
-    pub(super) mapped: u64,
-    /// Instances in a full vector.
-    pub(super) instances: u64,
-    /// Packed bytes of an instance.
-    pub(super) size: u64,
-    /// Bytes from the instance's address to its lowest mapped byte.
-    pub(super) lowest: i64,
-    /// Bytes from the lowest to the end of the highest mapped byte of an instance.
-    pub(super) span: u64,
 }
 
 /// A layout as a permutation. Contexts hold its address.

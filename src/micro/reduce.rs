@@ -9,6 +9,7 @@
 mod cells;
 pub mod meaning;
 mod real;
+pub(super) mod vector;
 
 use std::marker::PhantomData;
 
@@ -20,6 +21,7 @@ use crate::target::Level;
 use cells::{
     Band, Bor, Bxor, Cell, Combine, Held, Land, Lor, Lxor, Max, Maxloc, Min, Minloc, Pair, Plain, Prod, Sum,
 };
+use vector::Vector;
 
 /// As [`strided::Function`], for blocks of `len` bytes of whole values. A pair comes alone, of as many bytes as it has on the side of the source.
 pub type Function = strided::Function;
@@ -148,16 +150,6 @@ rows_of! {
     four 4: 0 1 2 3;
     eight 8: 0 1 2 3 4 5 6 7;
     sixteen 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
-}
-
-/// What an operation makes of a vector of values. Only instruction sets with registers of 64 bytes ask.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
-pub(super) trait Vector {
-    /// Bytes of a value: 4 or 8.
-    const SIZE: usize;
-
-    /// Every value of one vector with that of the other.
-    fn combine(new: [u8; 64], old: [u8; 64]) -> [u8; 64];
 }
 
 /// Vectors of numbers under an operation.

@@ -4,7 +4,8 @@
 //! (`load row; load [user + row]`), so they are plain, unrolled, and leave the overlap to the processor.
 
 use super::cursor::{Cursor, Listed, Offset, Strided};
-use super::isa::{Code, Isa, for_each_code, has, serving, with_code};
+use super::isa::{Code, Isa, for_each_code, serving, with_code};
+use super::registers::has;
 use super::{Argument, Call, Direction, Family, Micro, Role, Width, constant_length, run_time_length};
 use crate::column::Column;
 use crate::nest::{Offsets, Quantity};

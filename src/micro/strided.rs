@@ -4,7 +4,8 @@
 //! where one pointer and constant offsets serve, and a general one.
 
 use super::cursor::Strided;
-use super::isa::{Code, Isa, for_each_code, has, serving, with_code};
+use super::isa::{Code, Isa, for_each_code, serving, with_code};
+use super::registers::has;
 use super::{
     Actual, Argument, Call, Direction, FAMILIES, Family, Micro, Repeated, Role, constant_length,
     run_time_length,

@@ -6,10 +6,14 @@
 //!
 //! Writes come in another order than the blocks', so this is for destinations without overlap only.
 
-use super::isa::{Baseline, Code, Isa, by_length, for_each_code, has, serving, with_code};
+pub(super) mod pieces;
+
+use super::isa::{Baseline, Code, Isa, for_each_code, serving, with_code};
+use super::registers::has;
 use super::{Actual, Argument, Call, Direction, Family, Micro, Role, block};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
+use pieces::shape;
 
 /// `(dst, src, rows, cols, dst_row, src_row, dst_step, src_step)`: for `r < rows` and `c < cols` the element at
 /// `src + r * src_row + c * src_step` goes to `dst + c * dst_row + r * dst_step`. Strides are in bytes, of any sign. No two
@@ -134,39 +138,6 @@ const fn tiles(len: usize) -> Tiles {
         1 | 2 => Tiles { rows: 64, cols: 64, down: false },
         8..=24 => Tiles { rows: 16, cols: 128, down: false },
         _ => Tiles { rows: 32, cols: 64, down: true },
-    }
-}
-
-/// Rows and columns of the blocks that elements of `len` bytes are moved in: a square in registers where the instruction set has one,
-/// else 4 columns and as many rows as make whole lines.
-pub(super) const fn shape<I: Isa>(len: usize) -> (usize, usize) {
-    match (by_length(I::SQUARES, len), len) {
-        (0, 12) => (16, 4),
-        (0, 24) => (8, 4),
-        (0, _) => (4, 4),
-        (side, _) => (side, side),
-    }
-}
-
-/// Transposes one block, one element after the other.
-///
-/// # Safety
-/// As [`Code::transpose`].
-#[inline(always)]
-pub(super) unsafe fn in_pieces<I: Isa, const LEN: usize>(
-    dst: *mut u8,
-    src: *const u8,
-    dst_row: isize,
-    src_row: isize,
-) {
-    let (rows, cols) = const { shape::<I>(LEN) };
-    for c in 0..cols {
-        for r in 0..rows {
-            let d = dst.wrapping_offset(c as isize * dst_row).wrapping_add(r * LEN);
-            let s = src.wrapping_offset(r as isize * src_row).wrapping_add(c * LEN);
-            // SAFETY: element `(r, c)` of the block.
-            unsafe { block::constant::<I, LEN>(d, s) };
-        }
     }
 }
 

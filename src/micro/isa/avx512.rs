@@ -1,6 +1,7 @@
 //! AVX-512 F, BW, DQ and VL: x86-64-v4. Byte permutations are VBMI, which the level does not promise and the machine is asked for.
 
-use super::{Avx2, ByLength, Isa, Lengths, MadeFor, Permuting};
+use super::{Avx2, Isa, MadeFor, Permuting};
+use crate::micro::registers::{ByLength, Lengths, Registers};
 use crate::target::Level;
 
 #[cfg(target_arch = "x86_64")]
@@ -25,17 +26,20 @@ const ROWS: Lengths = &[0..=0, 64..=64];
 /// Elements of matrices: squares only.
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16];
 
+impl Registers for Avx512 {
+    // 65 blocks of 64 B by 128 pack at 199 instead of 165 GB/s (Sapphire Rapids, L1).
+    const WIDE: usize = 64;
+    const SQUARES: ByLength = &[(4, 16), (8, 8), (16, 4)];
+}
+
 impl Isa for Avx512 {
     const LEVEL: Level = Level::Avx512;
     type Below = Avx2;
-    // 65 blocks of 64 B by 128 pack at 199 instead of 165 GB/s (Sapphire Rapids, L1).
-    const WIDE: usize = 64;
     const MADE_FOR: MadeFor = MadeFor { strided: STRIDED, rows: ROWS, transposed: TRANSPOSED };
     const GATHERED: ByLength =
         &[(4, 8), (8, 8), (12, 4), (16, 4), (20, 4), (24, 4), (28, 4), (40, 4), (48, 2)];
     const ALIGNED: ByLength = Avx2::ALIGNED;
     const SCATTERED: ByLength = Avx2::SCATTERED;
-    const SQUARES: ByLength = &[(4, 16), (8, 8), (16, 4)];
     const MASKED: Lengths = &[9..=15, 17..=31];
     const MASKED_UP_TO: usize = 64;
     const PERMUTATION: Option<Permuting> = Some(Permuting { vector: 64, masked: true });

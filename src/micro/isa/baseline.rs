@@ -1,17 +1,25 @@
 //! The baseline: what every machine of the architecture has, SSE2 on x86-64.
 
-use super::{ALL, Code, Isa, MadeFor};
+use super::{Code, Isa, MadeFor};
+use crate::micro::registers::{ALL, Registers};
+use crate::micro::units::Reverse;
 use crate::target::Level;
 
 /// Portable code.
 pub(in crate::micro) struct Baseline;
 
+impl Registers for Baseline {
+    const WIDE: usize = 16;
+}
+
 impl Isa for Baseline {
     const LEVEL: Level = Level::Baseline;
     type Below = Baseline;
-    const WIDE: usize = 16;
     const MADE_FOR: MadeFor = MadeFor { strided: ALL, rows: ALL, transposed: ALL };
 }
+
+/// Unit by unit.
+impl Reverse for Baseline {}
 
 #[cfg(target_arch = "x86_64")]
 impl Code for Baseline {

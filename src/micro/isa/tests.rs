@@ -1,8 +1,9 @@
 //! What instruction sets say of themselves holds together, on any machine.
 
 use super::avx2::Avx2;
-use super::{ALL, Isa, Lengths, MadeFor, by_length, has};
+use super::{Isa, MadeFor};
 use crate::micro::constant_length::misaligned;
+use crate::micro::registers::{ALL, Lengths, Registers, by_length, has};
 use crate::micro::{Direction, Micro, Width, rows, strided, transpose};
 use crate::target::Level;
 

@@ -1,6 +1,6 @@
 //! The loop of permutations for instruction sets with masks: loads and stores touch the mapped lanes alone.
 
-use super::Table;
+use super::table::Table;
 
 /// What an instruction set permutes. Masks have one bit per lane.
 pub(in crate::micro) trait Lanes {

@@ -14,12 +14,13 @@ use std::arch::x86_64::{
 };
 
 use super::{Avx2, Baseline, transpose};
+use crate::micro::Direction;
 use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
 use crate::micro::permute::masked::{self, masked_permute};
-use crate::micro::permute::{Function, Granule};
-use crate::micro::swap::places;
-use crate::micro::{Direction, transpose::in_pieces};
+use crate::micro::permute::table::{Function, Granule};
+use crate::micro::transpose::pieces::in_pieces;
+use crate::micro::units::{Reverse, places};
 
 impl Code for Avx2 {
     #[inline(always)]
@@ -108,22 +109,6 @@ impl Code for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
-        let places = const { places::<UNIT>() };
-        // SAFETY: rows of 32 bytes and a last one of 16, that are inside `LEN`; the places are 16 bytes.
-        unsafe {
-            let places = _mm_loadu_si128(places.as_ptr().cast());
-            for at in (0..LEN / 32 * 32).step_by(32) {
-                store_32(dst.add(at), reversed::<UNIT>(load_32(src.add(at))));
-            }
-            if LEN % 32 == 16 {
-                let row = _mm_shuffle_epi8(_mm_loadu_si128(src.add(LEN - 16).cast()), places);
-                _mm_storeu_si128(dst.add(LEN - 16).cast(), row);
-            }
-        }
-    }
-
-    #[inline(always)]
     unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
         // SAFETY: eight blocks remain, and each helper takes four and writes their bytes.
         unsafe {
@@ -196,6 +181,24 @@ impl Code for Avx2 {
             (Granule::Word, false, Direction::Unpack) => Some(words::<false>),
             (Granule::Word, true, Direction::Pack) => Some(swapped_words::<true>),
             (Granule::Word, true, Direction::Unpack) => Some(swapped_words::<false>),
+        }
+    }
+}
+
+impl Reverse for Avx2 {
+    #[inline(always)]
+    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
+        let places = const { places::<UNIT>() };
+        // SAFETY: rows of 32 bytes and a last one of 16, that are inside `LEN`; the places are 16 bytes.
+        unsafe {
+            let places = _mm_loadu_si128(places.as_ptr().cast());
+            for at in (0..LEN / 32 * 32).step_by(32) {
+                store_32(dst.add(at), reversed::<UNIT>(load_32(src.add(at))));
+            }
+            if LEN % 32 == 16 {
+                let row = _mm_shuffle_epi8(_mm_loadu_si128(src.add(LEN - 16).cast()), places);
+                _mm_storeu_si128(dst.add(LEN - 16).cast(), row);
+            }
         }
     }
 }

@@ -8,11 +8,10 @@ use std::arch::x86_64::{
     __m256i, __m512i, _bzhi_u32, _bzhi_u64, _mm_loadu_si128, _mm_mask_storeu_epi8, _mm_storeu_si128,
     _mm256_castsi128_si256, _mm256_castsi256_si128, _mm256_inserti128_si256, _mm256_loadu_si256,
     _mm256_mask_storeu_epi8, _mm256_maskz_loadu_epi32, _mm256_permutex2var_epi32, _mm256_storeu_si256,
-    _mm512_broadcast_i32x4, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti32x4_epi32,
-    _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi32,
-    _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64,
-    _mm512_permutexvar_epi8, _mm512_permutexvar_epi32, _mm512_set_epi32, _mm512_set_epi64,
-    _mm512_shuffle_epi8, _mm512_storeu_si512,
+    _mm512_broadcast_i32x4, _mm512_castsi256_si512, _mm512_inserti64x4, _mm512_loadu_si512,
+    _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32,
+    _mm512_permutex2var_epi32, _mm512_permutex2var_epi64, _mm512_permutexvar_epi8, _mm512_permutexvar_epi32,
+    _mm512_set_epi32, _mm512_set_epi64, _mm512_shuffle_epi8, _mm512_storeu_si512,
 };
 
 use super::{Avx2, Avx512, combine, permute, transpose};
@@ -20,9 +19,10 @@ use crate::micro::Direction;
 use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
 use crate::micro::permute::masked::{self, masked_permute};
-use crate::micro::permute::{Function, Granule};
-use crate::micro::reduce;
-use crate::micro::swap::places;
+use crate::micro::permute::table::{Function, Granule};
+use crate::micro::reduce::vector::Vector;
+use crate::micro::transpose::pieces::in_pieces;
+use crate::micro::units::{Reverse, places};
 
 impl Code for Avx512 {
     #[inline(always)]
@@ -61,7 +61,7 @@ impl Code for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn combine_near<V: reduce::Vector>(
+    unsafe fn combine_near<V: Vector>(
         dst: *mut u8,
         src: *const u8,
         n: usize,
@@ -103,7 +103,7 @@ impl Code for Avx512 {
                 4 => transpose::of_4(dst, src, dst_row, src_row),
                 8 => transpose::of_8(dst, src, dst_row, src_row),
                 16 => transpose::of_16(dst, src, dst_row, src_row),
-                _ => crate::micro::transpose::in_pieces::<Avx512, LEN>(dst, src, dst_row, src_row),
+                _ => in_pieces::<Avx512, LEN>(dst, src, dst_row, src_row),
             }
         }
     }
@@ -112,16 +112,6 @@ impl Code for Avx512 {
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
         // SAFETY: as promised by the caller.
         unsafe { Avx2::stream(dst, src, lines) }
-    }
-
-    #[inline(always)]
-    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
-        if LEN != 64 {
-            // SAFETY: as promised by the caller.
-            return unsafe { Avx2::reverse::<UNIT, LEN>(dst, src) };
-        }
-        // SAFETY: a row of 64 bytes.
-        unsafe { _mm512_storeu_si512(dst.cast(), reversed::<UNIT>(_mm512_loadu_si512(src.cast()))) }
     }
 
     #[inline(always)]
@@ -179,6 +169,18 @@ impl Code for Avx512 {
     }
 }
 
+impl Reverse for Avx512 {
+    #[inline(always)]
+    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
+        if LEN != 64 {
+            // SAFETY: as promised by the caller.
+            return unsafe { Avx2::reverse::<UNIT, LEN>(dst, src) };
+        }
+        // SAFETY: a row of 64 bytes.
+        unsafe { _mm512_storeu_si512(dst.cast(), reversed::<UNIT>(_mm512_loadu_si512(src.cast()))) }
+    }
+}
+
 masked_permute!(bytes, Bytes, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi");
 masked_permute!(words, Words, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
 masked_permute!(swapped_words, SwappedWords, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
@@ -220,7 +222,7 @@ macro_rules! lanes {
             #[inline(always)]
             unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: __m512i) {
                 // SAFETY: as above.
-                unsafe { store_first::<BYTES>(p, v) }
+                unsafe { permute::store_first::<BYTES>(p, v) }
             }
             #[inline(always)]
             unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> [__m512i; 2] {
@@ -245,26 +247,6 @@ lanes!(Words, 4, u16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32, _mm512
 lanes! {
     SwappedWords, 4, u16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32, _mm512_permutexvar_epi32,
     _mm512_shuffle_epi8
-}
-
-/// Stores the first `BYTES` bytes of a register: 32, 48 or all.
-///
-/// # Safety
-/// They are writable at `p`.
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(super) unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: __m512i) {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        match BYTES {
-            32 => _mm256_storeu_si256(p.cast(), _mm512_castsi512_si256(v)),
-            48 => {
-                _mm256_storeu_si256(p.cast(), _mm512_castsi512_si256(v));
-                _mm_storeu_si128(p.add(32).cast(), _mm512_extracti32x4_epi32::<2>(v));
-            }
-            _ => _mm512_storeu_si512(p.cast(), v),
-        }
-    }
 }
 
 /// Copies a block of up to 64 bytes.

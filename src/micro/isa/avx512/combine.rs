@@ -7,7 +7,7 @@ use std::arch::x86_64::{
     __m512i, _mm512_loadu_si512, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32, _mm512_permutexvar_epi32,
 };
 
-use crate::micro::reduce::Vector;
+use crate::micro::reduce::vector::Vector;
 
 /// Longest stride in bytes by which several blocks are taken to a vector: half of one.
 const NEAR: isize = 32;

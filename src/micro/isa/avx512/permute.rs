@@ -9,15 +9,15 @@
 //! 16: 86 : 50, 3 B by 4: 70 : 9; unpack 4 B by 8: 54 : 26. At three blocks a vector the loops are as good or better.
 
 use std::arch::x86_64::{
-    __m512i, _bzhi_u64, _mm256_loadu_si256, _mm512_add_epi8, _mm512_and_si512, _mm512_castsi256_si512,
-    _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_mask_permutexvar_epi8, _mm512_mask_storeu_epi8,
+    __m512i, _bzhi_u64, _mm_storeu_si128, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi8,
+    _mm512_and_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmplt_epu8_mask,
+    _mm512_extracti32x4_epi32, _mm512_loadu_si512, _mm512_mask_permutexvar_epi8, _mm512_mask_storeu_epi8,
     _mm512_mullo_epi16, _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi16,
-    _mm512_slli_epi16, _mm512_srli_epi16, _mm512_sub_epi8, _mm512_xor_si512,
+    _mm512_slli_epi16, _mm512_srli_epi16, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_xor_si512,
 };
 
-use super::code::store_first;
 use super::permutes_bytes;
-use crate::micro::swap;
+use crate::micro::units;
 
 /// Blocks of this many bytes or more are left to the other loops.
 pub(super) const LONGEST: usize = 16;
@@ -139,7 +139,7 @@ unsafe fn to_line<const PACK: bool>(
     for i in 0..first {
         let (u, p) = (user.wrapping_add(i * stride), packed.wrapping_add(i * len));
         // SAFETY: block `i` of `n`.
-        unsafe { if PACK { swap::block(p, u, len, unit) } else { swap::block(u, p, len, unit) } };
+        unsafe { if PACK { units::swapped(p, u, len, unit) } else { units::swapped(u, p, len, unit) } };
     }
     (first, phase)
 }
@@ -258,4 +258,24 @@ unsafe fn unpack_permuted(
         }
     }
     first + steps * step
+}
+
+/// Stores the first `BYTES` bytes of a register: 32, 48 or all.
+///
+/// # Safety
+/// They are writable at `p`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: __m512i) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match BYTES {
+            32 => _mm256_storeu_si256(p.cast(), _mm512_castsi512_si256(v)),
+            48 => {
+                _mm256_storeu_si256(p.cast(), _mm512_castsi512_si256(v));
+                _mm_storeu_si128(p.add(32).cast(), _mm512_extracti32x4_epi32::<2>(v));
+            }
+            _ => _mm512_storeu_si512(p.cast(), v),
+        }
+    }
 }

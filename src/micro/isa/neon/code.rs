@@ -26,9 +26,10 @@ use std::arch::aarch64::{
 use super::{Neon, permute, transpose};
 use crate::micro::cursor::{Cursor, Dense, Strided};
 use crate::micro::isa::Code;
-use crate::micro::permute::{Function, Granule};
-use crate::micro::swap::places;
-use crate::micro::{Direction, block, transpose::in_pieces};
+use crate::micro::permute::table::{Function, Granule};
+use crate::micro::transpose::pieces::in_pieces;
+use crate::micro::units::{Reverse, places};
+use crate::micro::{Direction, block};
 
 impl Code for Neon {
     #[inline(always)]
@@ -112,6 +113,12 @@ impl Code for Neon {
     /// Nothing: such stores are ordered as others are.
     fn fence() {}
 
+    fn permute(granule: Granule, _swaps: bool, direction: Direction) -> Option<Function> {
+        (granule == Granule::Byte && direction == Direction::Pack).then_some(permute::pack)
+    }
+}
+
+impl Reverse for Neon {
     #[inline(always)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
         let places = const { places::<UNIT>() };
@@ -122,10 +129,6 @@ impl Code for Neon {
                 vst1q_u8(dst.add(at), vqtbl1q_u8(vld1q_u8(src.add(at)), places));
             }
         }
-    }
-
-    fn permute(granule: Granule, _swaps: bool, direction: Direction) -> Option<Function> {
-        (granule == Granule::Byte && direction == Direction::Pack).then_some(permute::pack)
     }
 }
 

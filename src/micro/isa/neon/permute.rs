@@ -7,7 +7,7 @@
 use std::arch::aarch64::{uint8x16_t, uint8x16x4_t, vaddq_u8, vdupq_n_u8, vld1q_u8, vqtbl4q_u8, vst1q_u8};
 
 use crate::micro::block;
-use crate::micro::permute::Table;
+use crate::micro::permute::table::Table;
 
 /// Bytes of four registers.
 const FOUR: usize = 64;
