@@ -7,8 +7,7 @@ use ddtc::datatype::Named;
 use ddtc::kind::Op;
 use ddtc::process::Lazy;
 
-use crate::node::{Node, Shape};
-use crate::shared::Ref;
+use crate::node::{Node, Ref, Shape};
 
 /// Numbers of predefined types are below this one; 0 is the null type.
 pub(crate) const TYPES: u64 = 57;

@@ -7,10 +7,9 @@ use crate::abi::{Code, Result, export, input, out, require};
 use crate::arrays::{Blocks, Places};
 use crate::builtin;
 use crate::info::usable;
-use crate::life::running;
-use crate::node::{Node, Shape};
+use crate::node::{Node, Ref, Shape};
 use crate::recent;
-use crate::shared::Ref;
+use crate::startup::running;
 
 /// A type on its way; none for the null type. A node that has a number gets another one.
 struct Made(Option<Ref>);

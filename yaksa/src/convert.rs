@@ -1,4 +1,4 @@
-//! Between the types of this library and trees of ddtc: the same elements, in the same order, under the same bounds.
+//! From a tree of ddtc to a type of this library: the same elements, in the same order, under the same bounds. The other way is `node/tree.rs`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,66 +8,7 @@ use ddtc::datatype::{Combiner, Datatype, Named};
 use crate::abi::{Code, Result};
 use crate::arrays::{Blocks, Places};
 use crate::builtin;
-use crate::node::{Node, Shape};
-use crate::shared::Ref;
-
-/// The tree of a type, made by the first who needs it; parts that types share are made once.
-pub(crate) fn datatype(node: &Node) -> Result<&Datatype> {
-    let mut open = vec![(node, false)];
-    while let Some((node, children_done)) = open.pop() {
-        let known = &node.extra().datatype;
-        if known.get().is_some() {
-            continue;
-        }
-        if children_done {
-            let made = made(node)?;
-            known.get_or_init(|| made);
-        } else {
-            open.push((node, true));
-            open.extend(node.children().iter().map(|child| (&**child, false)));
-        }
-    }
-    node.extra().datatype.get().ok_or(Code::Internal)
-}
-
-/// The tree of a node whose children have theirs.
-fn made(node: &Node) -> Result<Datatype> {
-    let tree = |child: &Node| child.extra().datatype.get().cloned().ok_or(Code::Internal);
-    let combiner = match node.shape() {
-        Shape::Empty => Combiner::Contiguous { count: 0, oldtype: Datatype::named(Named::Uint8) },
-        Shape::Named(named) => return Ok(Datatype::named(*named)),
-        Shape::Copies { count, child } => Combiner::Contiguous { count: *count, oldtype: tree(child)? },
-        Shape::Strided { count, length, stride, child } => Combiner::Hvector {
-            count: *count,
-            blocklength: *length,
-            stride: *stride,
-            oldtype: tree(child)?,
-            legacy: false,
-        },
-        Shape::Blocks { length, at, child } => Combiner::HindexedBlock {
-            blocklength: *length,
-            displacements: at.shared(),
-            oldtype: tree(child)?,
-        },
-        Shape::Listed { blocks, child } => {
-            let (blocklengths, displacements) = blocks.shared();
-            Combiner::Hindexed { blocklengths, displacements, oldtype: tree(child)?, legacy: false }
-        }
-        Shape::Struct { blocks, children } => {
-            let (blocklengths, displacements) = blocks.shared();
-            Combiner::Struct {
-                blocklengths,
-                displacements,
-                types: children.iter().map(|child| tree(child)).collect::<Result<_>>()?,
-                legacy: false,
-            }
-        }
-        Shape::Bounded { child } => {
-            return Ok(Datatype::bounds(node.facts.lb, node.facts.extent, &tree(child)?)?);
-        }
-    };
-    Ok(Datatype::bounds(node.facts.lb, node.facts.extent, &Datatype::new(combiner)?)?)
-}
+use crate::node::{Node, Ref};
 
 /// What a tree is read by: its equivalent tree where it has one, else its children.
 pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {

@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_void};
 use ddtc::Datatype;
 
 use crate::abi::{Code, Result, export, out, require};
-use crate::life::running;
-use crate::{convert, known, recent};
+use crate::startup::running;
+use crate::{convert, received, recent};
 
 /// First bytes of a form ([`Datatype::to_wire`]).
 const MAGIC: [u8; 4] = *b"ddtw";
@@ -57,7 +57,7 @@ export! {
         let number = out(number)?;
         running()?;
         let form = form(flattened.cast())?;
-        let node = match known::find(form) {
+        let node = match received::find(form) {
             Some(node) => node,
             None => {
                 let t = Datatype::from_wire(form)?;
@@ -66,7 +66,7 @@ export! {
                     return Ok(());
                 }
                 let node = convert::node(&t)?;
-                known::keep(form, &node);
+                received::keep(form, &node);
                 node
             }
         };

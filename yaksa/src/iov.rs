@@ -6,10 +6,10 @@
 use std::ffi::{c_char, c_void};
 
 use crate::abi::{Code, Result, export, out, require};
-use crate::life::running;
 use crate::list::{self, Pieces};
 use crate::node::Facts;
 use crate::recent::{facts, with_facts, with_node};
+use crate::startup::running;
 
 /// Pieces of `count` instances. What has no data is one empty piece.
 fn number(facts: &Facts, count: usize) -> Result<usize> {

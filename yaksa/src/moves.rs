@@ -10,26 +10,12 @@ use ddtc::kind::Direction;
 
 use crate::abi::{Code, Out, Result, export, out, require};
 use crate::builtin::{Operation, operation};
+use crate::call::Call;
 use crate::info::usable;
-use crate::life::running;
 use crate::node::Facts;
 use crate::recent::{facts, with_node};
-use crate::{list, reduce, request, used};
-
-/// A call whose arguments are checked.
-pub(crate) struct Call {
-    pub(crate) direction: Direction,
-    /// The buffer address as MPI means it.
-    pub(crate) user: *mut u8,
-    /// Where byte `range.start` of the stream is.
-    pub(crate) packed: *mut u8,
-    pub(crate) count: u64,
-    /// Whole elements of the stream, except that an element may lie before its beginning in part.
-    pub(crate) range: Range<u64>,
-    /// Whether that is all of the stream.
-    whole: bool,
-    pub(crate) ty: u64,
-}
+use crate::startup::running;
+use crate::{compile, list, reduce, request};
 
 /// Most pieces that the calls of a type move one by one before it is lowered: these cost about what that does (2 to 4 us), and a type that is used once in its
 /// life stays as light as it was made.
@@ -174,7 +160,7 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
             list::list(node, at, call.count, 0, &mut pieces);
             return Ok(());
         }
-        let committed = used::committed(node)?;
+        let committed = compile::committed(node)?;
         // SAFETY: `range` lies inside the stream of `count` instances.
         unsafe {
             committed.range_raw(call.direction, call.user, call.count, call.packed, call.range.clone())

@@ -9,6 +9,10 @@
 //!
 //! Invariant: sizes, bounds and displacements of data fit 64 bits or construction fails; an instance has at most as many pieces as bytes.
 
+mod compiled;
+mod shared;
+mod tree;
+
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use ddtc::datatype::{Datatype, Named};
@@ -16,9 +20,10 @@ use ddtc::process::Once;
 
 use crate::abi::{Code, Result};
 use crate::arrays::{Blocks, Places};
-use crate::convert;
-use crate::shared::{Count, Ref};
-use crate::used::Used;
+use compiled::Compiled;
+pub(crate) use compiled::Reduction;
+use shared::Count;
+pub(crate) use shared::Ref;
 
 /// What there is to know of a type without looking at its arguments. In bytes, but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +89,7 @@ pub(crate) struct Extra {
     pub(crate) datatype: Once<Datatype>,
     /// Pieces before each block, and one more entry for all.
     pub(crate) before: Once<Box<[u64]>>,
-    pub(crate) used: Used,
+    pub(crate) compiled: Compiled,
 }
 
 /// A type.
@@ -415,13 +420,14 @@ impl Node {
     }
 
     pub(crate) fn extra(&self) -> &Extra {
-        self.extra
-            .get_or_init(|| Box::new(Extra { datatype: Once::new(), before: Once::new(), used: Used::new() }))
+        self.extra.get_or_init(|| {
+            Box::new(Extra { datatype: Once::new(), before: Once::new(), compiled: Compiled::new() })
+        })
     }
 
     /// The tree of ddtc with the same elements and bounds.
     pub(crate) fn datatype(&self) -> Result<&Datatype> {
-        convert::datatype(self)
+        tree::datatype(self)
     }
 
     /// The types that it is made of.

@@ -1,8 +1,8 @@
 //! Size, bounds, and the end of a type.
 
 use crate::abi::{export, out};
-use crate::life::running;
 use crate::recent::{self, with_facts};
+use crate::startup::running;
 
 export! {
     fn yaksa_type_get_size(number: u64, size: *mut usize) {

@@ -8,8 +8,7 @@ use std::cell::RefCell;
 
 use crate::abi::{Code, Result};
 use crate::builtin;
-use crate::node::{Facts, Node};
-use crate::shared::Ref;
+use crate::node::{Facts, Node, Ref};
 use crate::table::{self, Slot, Vacant};
 
 /// Entries per thread; a power of two.

@@ -3,10 +3,10 @@
 use ddtc::kind::{Direction, Op};
 
 use crate::abi::{Code, Result};
-use crate::moves::Call;
+use crate::call::Call;
+use crate::compile::{committed, reduction};
 use crate::node::Facts;
 use crate::recent::with_node;
-use crate::used::{applied, committed};
 
 /// Bytes of a stream that are packed before they are combined with another one.
 const CHUNK: u64 = 16 << 10;
@@ -25,7 +25,7 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
         }
         match call.direction {
             Direction::Unpack => {
-                let applied = applied(node, op, false)?;
+                let applied = reduction(node, op, false)?;
                 // SAFETY: `range` lies inside the stream and between elements.
                 unsafe { applied.range_raw(Direction::Unpack, call.user, call.count, call.packed, range)? };
                 Ok(())
@@ -36,13 +36,13 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
                 let from = call.user.wrapping_offset(facts.true_lb.wrapping_add(start) as isize);
                 let to =
                     call.packed.wrapping_offset(start.wrapping_add(facts.true_lb).wrapping_neg() as isize);
-                let applied = applied(node, op, false)?;
+                let applied = reduction(node, op, false)?;
                 // SAFETY: as above: byte k of the stream of the instances at `to` is byte k - start of the caller's.
                 unsafe { applied.range_raw(Direction::Unpack, to, call.count, from, range)? };
                 Ok(())
             }
             Direction::Pack => {
-                let (applied, committed) = (applied(node, op, true)?, committed(node)?);
+                let (applied, committed) = (reduction(node, op, true)?, committed(node)?);
                 let to = call.packed.wrapping_sub(range.start as usize);
                 let mut chunk = [0u8; CHUNK as usize];
                 let mut at = range.start;

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use crate::abi::{Code, Result, export, out, require};
-use crate::life::running;
+use crate::startup::running;
 
 /// The request of work that is done.
 pub(crate) const NULL: u64 = 0;

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use ddtc::process::{Latch, Once};
 
 use crate::abi::{Code, Result};
-use crate::node::Node;
-use crate::shared::Ref;
+use crate::node::{Node, Ref};
 
 /// Slots of the first chunk, a power of two; each further one is as large as all before it, but for the first.
 const FEW: u32 = 256;

@@ -6,47 +6,47 @@
 
 use ddtc::process::Latch;
 
-use crate::shared::Ref;
+use crate::node::Ref;
 
 /// Forms that are kept, each in the place that its hash says.
-const FORMS: usize = 8;
+const PLACES: usize = 8;
 /// Longer ones are not.
 const LONGEST: usize = 8 << 10;
 /// Where a form has the hash of its datatype.
 const HASH: usize = 16;
 
-struct Known {
-    form: Box<[u8]>,
+struct Form {
+    bytes: Box<[u8]>,
     node: Ref,
 }
 
-static KNOWN: Latch<[Option<Known>; FORMS]> = Latch::new([const { None }; FORMS]);
+static FORMS: Latch<[Option<Form>; PLACES]> = Latch::new([const { None }; PLACES]);
 
 /// The place of a form that may be kept.
 fn place(form: &[u8]) -> Option<usize> {
     if form.len() > LONGEST {
         return None;
     }
-    form.get(HASH).map(|&byte| usize::from(byte) % FORMS)
+    form.get(HASH).map(|&byte| usize::from(byte) % PLACES)
 }
 
 /// The type of a form, if it came lately.
 pub(crate) fn find(form: &[u8]) -> Option<Ref> {
     let place = place(form)?;
-    let known = KNOWN.lock();
-    known[place].as_ref().filter(|known| *known.form == *form).map(|known| known.node.clone())
+    let known = FORMS.lock();
+    known[place].as_ref().filter(|known| *known.bytes == *form).map(|known| known.node.clone())
 }
 
 /// Keeps the type of a form.
 pub(crate) fn keep(form: &[u8], node: &Ref) {
     let Some(place) = place(form) else { return };
-    let known = Known { form: form.into(), node: node.clone() };
-    let old = KNOWN.lock()[place].replace(known);
+    let known = Form { bytes: form.into(), node: node.clone() };
+    let old = FORMS.lock()[place].replace(known);
     // Outside of the lock: a tree may be large.
     drop(old);
 }
 
 /// Forgets all of them: what was kept.
 pub(crate) fn emptied() -> impl Sized {
-    std::mem::replace(&mut *KNOWN.lock(), [const { None }; FORMS])
+    std::mem::replace(&mut *FORMS.lock(), [const { None }; PLACES])
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ddtc::process::{self, Mutex};
 
 use crate::abi::{Result, export, require};
-use crate::{info, known, table};
+use crate::{info, received, table};
 
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
@@ -69,7 +69,7 @@ export! {
         let turn = TURN.lock();
         let ended = STARTS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
         require(ended.is_ok())?;
-        let gone = (ended == Ok(1)).then(|| (table::emptied(), known::emptied()));
+        let gone = (ended == Ok(1)).then(|| (table::emptied(), received::emptied()));
         drop(turn);
         // Outside of the turn: there may be many.
         drop(gone);

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use crate::node::{Extra, Node, Shape};
+use super::{Extra, Node, Shape};
 
 /// Counts from here on never come down to nothing: more references than a program can hold.
 const MANY: u32 = 1 << 31;

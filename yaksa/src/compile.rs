@@ -1,16 +1,15 @@
-//! What a type has once calls move bytes by it: what packs and unpacks it, made by the first such call, and a handle for each operation that it was
-//! reduced by. It hangs on the node, so that all numbers of a node share it.
+//! What packs, unpacks and reduces a type, made by the first call that moves bytes by it and kept on its node.
 //!
 //! The engine compiles a layout once enough bytes went through it in one direction, whichever types they came by: an interface without a commit gives types
 //! that are never used, used once, or made anew for every message, and what they share is the layout.
 
 use ddtc::committed::{Applied, Committed};
 use ddtc::kind::{Op, Operation};
-use ddtc::process::{Mutex, Once};
+use ddtc::process::Once;
 use ddtc::{Config, Engine, Mode};
 
 use crate::abi::Result;
-use crate::node::Node;
+use crate::node::{Node, Reduction};
 use crate::reshape;
 
 static ENGINE: Once<Engine> = Once::new();
@@ -19,31 +18,10 @@ fn engine() -> &'static Engine {
     ENGINE.get_or_init(|| Engine::new(Config { mode: Mode::Lazy, ..Config::default() }))
 }
 
-/// What the calls of one type have made.
-#[derive(Debug)]
-pub(crate) struct Used {
-    committed: Once<Committed>,
-    applied: Mutex<Vec<Reduction>>,
-}
-
-/// What combines by an operation: a stream with instances, or with another stream.
-#[derive(Debug)]
-struct Reduction {
-    op: Op,
-    streams: bool,
-    applied: Applied,
-}
-
-impl Used {
-    pub(crate) const fn new() -> Used {
-        Used { committed: Once::new(), applied: Mutex::new(Vec::new()) }
-    }
-}
-
 /// What packs and unpacks a type.
 #[inline]
 pub(crate) fn committed(node: &Node) -> Result<&Committed> {
-    let known = &node.extra().used.committed;
+    let known = &node.extra().compiled.committed;
     if let Some(committed) = known.get() {
         return Ok(committed);
     }
@@ -53,12 +31,12 @@ pub(crate) fn committed(node: &Node) -> Result<&Committed> {
 }
 
 /// What combines a packed stream with instances of a type, or with another stream if `streams`.
-pub(crate) fn applied(node: &Node, op: Op, streams: bool) -> Result<Applied> {
+pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<Applied> {
     let known = |list: &[Reduction]| {
         let found = list.iter().find(|r| (r.op, r.streams) == (op, streams));
         found.map(|r| r.applied.clone())
     };
-    let list = &node.extra().used.applied;
+    let list = &node.extra().compiled.reductions;
     if let Some(applied) = known(&list.lock()) {
         return Ok(applied);
     }

@@ -1,0 +1,27 @@
+//! What a type has once calls move bytes by it: what packs and unpacks it, and a handle for each operation that it was reduced by. It hangs on the node,
+//! so that all numbers of a node share it; `compile.rs` fills it.
+
+use ddtc::committed::{Applied, Committed};
+use ddtc::kind::Op;
+use ddtc::process::{Mutex, Once};
+
+/// What the calls of one type have made.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) committed: Once<Committed>,
+    pub(crate) reductions: Mutex<Vec<Reduction>>,
+}
+
+/// What combines by an operation: a stream with instances, or with another stream.
+#[derive(Debug)]
+pub(crate) struct Reduction {
+    pub(crate) op: Op,
+    pub(crate) streams: bool,
+    pub(crate) applied: Applied,
+}
+
+impl Compiled {
+    pub(crate) const fn new() -> Compiled {
+        Compiled { committed: Once::new(), reductions: Mutex::new(Vec::new()) }
+    }
+}
