@@ -9,7 +9,6 @@
 mod blocking;
 mod collective;
 mod completion;
-mod emulated;
 mod files;
 mod nonblocking;
 mod pack;

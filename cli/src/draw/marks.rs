@@ -1,8 +1,8 @@
 //! What is marked on the memory of a picture: bounds with their labels, borders of instances, the path of packing.
 
 use super::fold::{Fold, Line};
+use super::frame::{Frame, Part};
 use super::map::Map;
-use super::picture::{Frame, Part};
 use super::scene::{Anchor, Paint, Scene};
 
 /// Most blocks that a path is drawn through.

@@ -6,6 +6,7 @@
 mod bins;
 mod chars;
 mod fold;
+mod frame;
 mod letters;
 mod map;
 mod marks;

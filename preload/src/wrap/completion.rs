@@ -1,10 +1,11 @@
 //! Completion of requests. While no converted request lives, a call costs one load and is the host's.
 
+mod emulated;
+
 use std::ffi::{c_int, c_void};
 
 use ddtc_hosts::abi::Abi;
 
-use super::emulated;
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::host::{HandleWord, Host, host};
 use crate::partial_element::{RefusedMessage, raise_in_status};

@@ -12,7 +12,7 @@ use std::ffi::{c_int, c_void};
 
 use ddtc_hosts::abi::Abi;
 
-use super::completion::MPI_Request_get_status;
+use super::MPI_Request_get_status;
 use crate::handles::{handle_at, missing};
 use crate::host::Host;
 use crate::status;
