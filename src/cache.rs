@@ -11,231 +11,26 @@
 
 mod pairs;
 mod shelf;
+mod totals;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
-use crate::column::Column;
 use crate::datatype::Datatype;
-use crate::kernel::{Code, Kernel};
-use crate::kind::{Direction, Operation};
-use crate::nest::{Byte, Leaf, LoopNest, Normal};
+use crate::kernel::Code;
+use crate::kind::Operation;
+use crate::layout::{Joint, Layout, PlacedLayout};
+use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
-use crate::process::{Awaited, Guard, Mutex, Once};
-use crate::segments::Runs;
+use crate::process::{Guard, Mutex};
 
-pub use pairs::{Joint, JointNest};
 pub use shelf::Cached;
 use shelf::State;
 
 /// Most shapes whose code is kept for sharing (about 1 KiB each).
 const MAX_SHAPES: usize = 1024;
-
-/// How calls of one direction are served.
-#[derive(Clone, Debug)]
-pub enum Tier {
-    /// Compiled.
-    Kernel {
-        /// The code.
-        kernel: Arc<Kernel>,
-        /// One line on what was chosen.
-        schedule: Arc<str>,
-    },
-    /// Walked, because the schedule refused the nest (by design) or a stage failed (a fallback).
-    Walk {
-        /// Why.
-        reason: Arc<str>,
-        /// Whether this is a fallback: something failed that should not.
-        fallback: bool,
-    },
-}
-
-impl Tier {
-    /// The kernel, if there is one.
-    pub fn kernel(&self) -> Option<&Arc<Kernel>> {
-        match self {
-            Tier::Kernel { kernel, .. } => Some(kernel),
-            Tier::Walk { .. } => None,
-        }
-    }
-}
-
-/// What serves a part of a layout: whole iterations of a loop, or whole rows, that a range of the packed stream has.
-#[derive(Debug)]
-pub enum Part {
-    /// The layout itself, an iteration as an instance.
-    Own,
-    /// The layout of one iteration, which is its instance.
-    Iterations(Arc<Layout>),
-    /// Rows of blocks as equal pieces of so many bytes, at these displacements: the table that the layout's plan has.
-    Pieces(Column, u64),
-    /// Rows of blocks sorted by length within buckets, as the layout's plan has them: user offsets, packed offsets, lengths.
-    Buckets([Column; 3]),
-    /// Nothing but the walker.
-    Walked,
-}
-
-impl Part {
-    /// The columns that it reads.
-    fn columns(&self) -> &[Column] {
-        match self {
-            Part::Pieces(column, _) => std::slice::from_ref(column),
-            Part::Buckets(columns) => columns,
-            Part::Own | Part::Iterations(_) | Part::Walked => &[],
-        }
-    }
-}
-
-/// A part while nobody has asked for it often enough to be made, and after.
-#[derive(Debug, Default)]
-pub struct PartSlot {
-    /// Packed bytes that were walked in it.
-    moved: AtomicU64,
-    part: Awaited<Part>,
-}
-
-impl PartSlot {
-    /// The part; the call that reaches `threshold` bytes makes it by `make`, and others need not wait.
-    pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
-        if let Some(part) = self.part.get() {
-            return Some(part);
-        }
-        reaches(&self.moved, bytes, threshold).then(|| self.part.get_or_init(make))
-    }
-}
-
-/// Adds `bytes` to `moved`; whether that is what reaches `threshold`. A threshold of 0 is reached by the first byte.
-fn reaches(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
-    let before = moved.fetch_add(bytes, Relaxed);
-    before < threshold.max(1) && before.saturating_add(bytes) >= threshold
-}
-
-/// Most nodes of a nest whose parts are served apart: a slot takes a node's room once more.
-const MAX_PARTS: usize = 4096;
-
-/// A normal nest at origin 0 under one leaf operation, with its kernels: what equal layouts share.
-#[derive(Debug)]
-pub struct Layout<L = Byte> {
-    nest: LoopNest<Normal, L>,
-    operation: Operation,
-    served: [Awaited<Tier>; 2],
-    /// Bytes moved so far in mode `Lazy`, per direction.
-    moved: [AtomicU64; 2],
-    /// A slot for each node, once a range was asked for.
-    parts: Once<Box<[PartSlot]>>,
-    /// Where segments begin, once they were asked for.
-    runs: Once<Box<Runs>>,
-    /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
-    hash: u64,
-    /// Bytes of the nest.
-    bytes: usize,
-}
-
-impl<L: Leaf> Layout<L> {
-    fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> Layout<L> {
-        let bytes = nest.bytes_stored() + size_of::<Layout<L>>();
-        let (served, moved, parts, runs) = Default::default();
-        Layout { nest, operation, served, moved, parts, runs, hash, bytes }
-    }
-
-    /// The canonical nest.
-    pub fn nest(&self) -> &LoopNest<Normal, L> {
-        &self.nest
-    }
-
-    /// The hash of its nest.
-    pub fn hash(&self) -> u64 {
-        self.hash
-    }
-
-    /// What happens to its leaves.
-    pub fn operation(&self) -> Operation {
-        self.operation
-    }
-
-    /// How calls of `direction` are served, once that is decided.
-    pub fn served(&self, direction: Direction) -> Option<&Tier> {
-        self.served[direction as usize].get()
-    }
-
-    /// The same, deciding it with `compile` if nobody has: concurrent callers wait and get the one result. A child does not wait for a
-    /// compile of its parent's.
-    pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Tier) -> &Tier {
-        self.served[direction as usize].get_or_init(compile)
-    }
-
-    /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`. Exactly one is: the others need not wait.
-    pub(crate) fn moves(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
-        reaches(&self.moved[direction as usize], bytes, threshold)
-    }
-
-    /// The same for a part of a range of another layout, where that has moved enough to gain by a kernel: whether it is the first call at all, or reaches
-    /// `threshold`. The layout's own calls count in the same number, so either may be the one that reaches it.
-    pub(crate) fn begins(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
-        let before = self.moved[direction as usize].fetch_add(bytes, Relaxed);
-        before == 0 || (before < threshold && before.saturating_add(bytes) >= threshold)
-    }
-
-    /// Its kernels, as far as there are any.
-    pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> + Clone {
-        Direction::BOTH.into_iter().filter_map(|d| self.served(d)?.kernel())
-    }
-
-    /// Bytes of nest, code, tables, and what serves parts. Layouts of iterations are layouts of their own.
-    fn bytes(&self) -> usize {
-        let kernels = self.kernels().map(|k| k.code().len() + k.context_bytes()).sum::<usize>();
-        let slots = self.parts.get().map_or(&[][..], |slots| slots);
-        let parts = slots.iter().filter_map(|slot| slot.part.get());
-        let own = |column: &&Column| !self.kernels().any(|kernel| kernel.shared(column).is_some());
-        let columns = parts.flat_map(Part::columns).filter(own).map(Column::bytes).sum::<usize>();
-        let runs = self.runs.get().map_or(0, |runs| runs.bytes_stored());
-        self.bytes + kernels + size_of_val(slots) + columns + runs
-    }
-}
-
-impl Layout {
-    /// The slot of the part that node `i` is; none in nests of very many nodes.
-    pub fn part(&self, i: usize) -> Option<&PartSlot> {
-        let n = self.nest.nodes().len();
-        let slots = || (0..n).map(|_| PartSlot::default()).collect();
-        (n <= MAX_PARTS).then(|| self.parts.get_or_init(slots))?.get(i)
-    }
-
-    /// The part that node `i` is, if somebody has made it.
-    pub fn made_part(&self, i: usize) -> Option<&Part> {
-        self.parts.get()?.get(i)?.part.get()
-    }
-
-    /// Where its segments begin, if [`Layout::keep_runs`] was told.
-    #[inline]
-    pub(crate) fn runs(&self) -> Option<&Runs> {
-        self.runs.get().map(Box::as_ref)
-    }
-
-    /// Keeps where its segments begin, unless somebody else has.
-    pub(crate) fn keep_runs(&self, runs: Runs) -> &Runs {
-        let runs = Box::new(runs);
-        self.runs.get_or_init(|| runs)
-    }
-}
-
-/// A layout and the user offset in bytes of its datatype.
-#[derive(Debug)]
-pub struct PlacedLayout<L = Byte> {
-    /// What is shared.
-    pub layout: Arc<Layout<L>>,
-    /// What is the datatype's own.
-    pub origin: i64,
-}
-
-impl<L> Clone for PlacedLayout<L> {
-    fn clone(&self) -> Self {
-        PlacedLayout { layout: Arc::clone(&self.layout), origin: self.origin }
-    }
-}
 
 /// What the cache did, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -19,13 +19,13 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-use crate::cache::{Layout, PlacedLayout, Tier};
 use crate::calls;
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::{EntryPoint, Kernel};
 use crate::kind::Direction;
+use crate::layout::{Layout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 
@@ -447,15 +447,7 @@ impl Inner {
 
     /// The kernel of `direction`; compiles it first if the mode says so for a call of `bytes` bytes.
     fn kernel(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
-        let layout = &self.layout;
-        let served = match self.engine.config().mode {
-            Mode::Off | Mode::Interpret => return None,
-            Mode::Commit => Some(self.engine.serve(layout, direction)),
-            Mode::Lazy if layout.moves(direction, bytes, self.engine.config().lazy_threshold) => {
-                Some(self.engine.serve(layout, direction))
-            }
-            Mode::Lazy => layout.served(direction),
-        };
+        let served = self.engine.serve_call(&self.layout, direction, bytes);
         self.adopt(direction, served);
         served.and_then(Tier::kernel)
     }

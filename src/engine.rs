@@ -1,7 +1,7 @@
 //! The pipeline. An engine is a value: mode, CPU level, capacities, arena, cache and counters are its own.
 //!
-//! This is the only module that imports passes and executors. `Engine::nest`, `plan`, `code` and `load` are the whole flow, one line per stage,
-//! in order; each stage is timed, logged under its one name and, in check mode, verified.
+//! This is the only module that imports passes and executors. `Engine::layout`, `nest`, `serve`, `compile`, `kernel`, `plan`, `code` and `load` are the
+//! whole flow of a commit, in order, and one line per stage; each stage is timed, logged under its one name and, in check mode, verified.
 
 mod config;
 mod counters;
@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::arena::Arena;
-use crate::cache::{Cache, Cached, Layout, PlacedLayout, Tier};
+use crate::cache::{Cache, Cached};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::kernel::{CompiledCode, Kernel, Text};
 use crate::kind::{Direction, Kind, Operation};
+use crate::layout::{Layout, PlacedLayout, Tier};
 use crate::lower::{Bytes, Leaves};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Side};
@@ -105,7 +106,15 @@ impl Engine {
         c
     }
 
-    /// The layout of `t`, compiled as the mode says: what a commit comes to.
+    /// Reads the datatype behind a host's handle (MPI 5.0, 5.1.13).
+    ///
+    /// # Errors
+    /// What the host reported, or what is wrong with its envelope or contents; bounded time and memory either way.
+    pub fn decode<I: decode::Introspect>(&self, host: &mut I, handle: &I::Handle) -> Result<Datatype> {
+        Trace::silent().stage("decode", || decode::decode(host, handle))
+    }
+
+    /// The layout of `t`, found or made, and compiled as the mode says: all of a commit, read downwards from here to [`Engine::load`].
     ///
     /// # Errors
     /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
@@ -135,14 +144,6 @@ impl Engine {
         Ok(self.0.cache.by_nest(Some(t), nest, operation, origin))
     }
 
-    /// Reads the datatype behind a host's handle (MPI 5.0, 5.1.13).
-    ///
-    /// # Errors
-    /// What the host reported, or what is wrong with its envelope or contents; bounded time and memory either way.
-    pub fn decode<I: decode::Introspect>(&self, host: &mut I, handle: &I::Handle) -> Result<Datatype> {
-        Trace::silent().stage("decode", || decode::decode(host, handle))
-    }
-
     /// Datatype to canonical nest.
     pub(crate) fn nest<V: Leaves>(
         &self,
@@ -155,6 +156,84 @@ impl Engine {
         let normalized = trace.stage("normalize", || normalize::normalize(&nest, t.arguments()))?;
         self.check(|| normalized.nest.verify())?;
         Ok(normalized)
+    }
+
+    /// How a call of `bytes` bytes in `direction` is served, compiling `layout` where the mode says so; none where it is walked, for good or still.
+    pub(crate) fn serve_call<'l, L: Cached + Planned>(
+        &self,
+        layout: &'l Arc<Layout<L>>,
+        direction: Direction,
+        bytes: u64,
+    ) -> Option<&'l Tier> {
+        match self.0.config.mode {
+            Mode::Off | Mode::Interpret => None,
+            Mode::Lazy if !layout.moves(direction, bytes, self.0.config.lazy_threshold) => {
+                layout.served(direction)
+            }
+            Mode::Lazy | Mode::Commit => Some(self.serve(layout, direction)),
+        }
+    }
+
+    /// How `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
+    pub(crate) fn serve<'l, L: Cached + Planned>(
+        &self,
+        layout: &'l Arc<Layout<L>>,
+        direction: Direction,
+    ) -> &'l Tier {
+        if let Some(tier) = layout.served(direction) {
+            return tier;
+        }
+        let kind = Kind { direction, operation: layout.operation() };
+        let tier = layout.serve(direction, || self.compile(layout.nest(), kind));
+        self.0.cache.settle(layout);
+        tier
+    }
+
+    /// Canonical nest to what serves it: a kernel, or the walker and why.
+    fn compile<L: Planned<S>, S: Side>(&self, nest: &LoopNest<Normal, L, S>, kind: Kind) -> Tier {
+        let start = Instant::now();
+        let mut made = self.kernel(nest, kind, &mut Trace::silent());
+        if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
+            // Code that nobody needs makes way, once.
+            self.0.cache.clear();
+            made = self.kernel(nest, kind, &mut Trace::silent());
+        }
+        let nanos = start.elapsed().as_nanos() as u64;
+        match made {
+            Ok(Ok((kernel, schedule))) => {
+                self.0.tally.compiled(nanos);
+                tracing::debug!(target: "ddtc", %kind, nanos, code = kernel.code().len(), %schedule, "compiled");
+                Tier::Kernel { kernel, schedule: schedule.into() }
+            }
+            Ok(Err(refusal)) => {
+                self.0.tally.refused();
+                tracing::debug!(target: "ddtc", %kind, reason = refusal.reason, "walked by design");
+                Tier::Walk { reason: refusal.reason.into(), fallback: false }
+            }
+            Err(error) => {
+                self.0.tally.fell_back();
+                tracing::warn!(target: "ddtc", %kind, %error, "fallback to the walker");
+                Tier::Walk { reason: error.to_string().into(), fallback: true }
+            }
+        }
+    }
+
+    /// Canonical nest to kernel, with one line on it; `Ok(Err(_))` is a refusal by design.
+    pub(crate) fn kernel<L: Planned<S>, S: Side>(
+        &self,
+        nest: &LoopNest<Normal, L, S>,
+        kind: Kind,
+        trace: &mut Trace,
+    ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
+        let emission = self.emission()?;
+        let (plan, summary) = match self.plan(nest, kind, emission, trace)? {
+            Ok(made) => made,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let code = self.code(&plan, emission, trace)?;
+        let kernel = self.load(code, emission, trace)?;
+        let how = described(&kernel, &summary);
+        Ok(Ok((Arc::new(kernel), how)))
     }
 
     /// Canonical nest to a plan that `emission` takes, with one line on it; `Ok(Err(_))` is a refusal by design.
@@ -195,24 +274,6 @@ impl Engine {
         Ok(kernel)
     }
 
-    /// Canonical nest to kernel, with one line on it; `Ok(Err(_))` is a refusal by design.
-    pub(crate) fn kernel<L: Planned<S>, S: Side>(
-        &self,
-        nest: &LoopNest<Normal, L, S>,
-        kind: Kind,
-        trace: &mut Trace,
-    ) -> Result<std::result::Result<(Arc<Kernel>, String), schedule::Refusal>> {
-        let emission = self.emission()?;
-        let (plan, summary) = match self.plan(nest, kind, emission, trace)? {
-            Ok(made) => made,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let code = self.code(&plan, emission, trace)?;
-        let kernel = self.load(code, emission, trace)?;
-        let how = described(&kernel, &summary);
-        Ok(Ok((Arc::new(kernel), how)))
-    }
-
     /// What its kernels are made for: its level on this machine.
     pub fn target(&self) -> Target {
         Target::host(self.0.config.level)
@@ -229,51 +290,6 @@ impl Engine {
 
     fn check(&self, verify: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.0.config.check || cfg!(debug_assertions) { verify() } else { Ok(()) }
-    }
-
-    /// How `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
-    pub(crate) fn serve<'l, L: Cached + Planned>(
-        &self,
-        layout: &'l Arc<Layout<L>>,
-        direction: Direction,
-    ) -> &'l Tier {
-        let mut compiled = false;
-        let served = layout.serve(direction, || {
-            compiled = true;
-            self.compile(layout.nest(), Kind { direction, operation: layout.operation() })
-        });
-        if compiled {
-            self.0.cache.settle(layout);
-        }
-        served
-    }
-
-    fn compile<L: Planned<S>, S: Side>(&self, nest: &LoopNest<Normal, L, S>, kind: Kind) -> Tier {
-        let start = Instant::now();
-        let mut made = self.kernel(nest, kind, &mut Trace::silent());
-        if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
-            // Code that nobody needs makes way, once.
-            self.0.cache.clear();
-            made = self.kernel(nest, kind, &mut Trace::silent());
-        }
-        let nanos = start.elapsed().as_nanos() as u64;
-        match made {
-            Ok(Ok((kernel, schedule))) => {
-                self.0.tally.compiled(nanos);
-                tracing::debug!(target: "ddtc", %kind, nanos, code = kernel.code().len(), %schedule, "compiled");
-                Tier::Kernel { kernel, schedule: schedule.into() }
-            }
-            Ok(Err(refusal)) => {
-                self.0.tally.refused();
-                tracing::debug!(target: "ddtc", %kind, reason = refusal.reason, "walked by design");
-                Tier::Walk { reason: refusal.reason.into(), fallback: false }
-            }
-            Err(error) => {
-                self.0.tally.fell_back();
-                tracing::warn!(target: "ddtc", %kind, %error, "fallback to the walker");
-                Tier::Walk { reason: error.to_string().into(), fallback: true }
-            }
-        }
     }
 
     /// Executes the packed bytes `[from, to)` of `count` instances without a kernel.

@@ -49,7 +49,7 @@
 //! | [`micro`], [`arena`], [`kernel`] | data, unsafe: precompiled inner loops; executable memory; code with its context |
 //! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | passes: the stages, in order |
 //! | [`walk`], [`apply`], [`interp`] | executors: production fallback and ranges; leaf operations on values; oracle |
-//! | [`cache`], [`engine`] | equal layouts share kernels; the pipeline, one line per stage |
+//! | [`layout`], [`cache`], [`engine`] | a nest with its kernels; equal layouts are one; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
 //! | [`calls`] | data: counters of pack and unpack calls, per thread, and only while one is asked for |
 //! | [`files`] | data: files that the environment names, opened so that nobody can put another there |
@@ -89,6 +89,7 @@ pub mod interp;
 pub mod interval;
 pub mod kernel;
 pub mod kind;
+pub mod layout;
 pub mod legalize;
 pub mod lexer;
 pub mod load;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use super::pairs::{self, Pairs};
-use super::{CacheCounters, Layout, PlacedLayout};
+use super::totals::Totals;
 use crate::datatype::Datatype;
 use crate::kind::Operation;
+use crate::layout::{Layout, PlacedLayout};
 use crate::nest::{Byte, Leaf, LoopNest, Normal, Value};
 
 /// Most trees that are remembered for one layout. A program that describes its data by absolute addresses makes a new tree of a known
@@ -29,22 +30,6 @@ pub struct State {
     pub(super) totals: Totals,
     /// Bytes up to which looking for something to drop is in vain: the last search left that much, all of it in use.
     pub(super) searched: usize,
-}
-
-/// What holds for the layouts of all leaves together.
-#[derive(Debug, Default)]
-pub struct Totals {
-    clock: u64,
-    pub(super) bytes: usize,
-    pub(super) counters: CacheCounters,
-}
-
-impl Totals {
-    /// The next moment.
-    pub(super) fn tick(&mut self) -> u64 {
-        self.clock += 1;
-        self.clock
-    }
 }
 
 /// Something that may be dropped.
@@ -140,7 +125,7 @@ impl<L: Leaf> Shelf<L> {
         let hash = hash_of(&nest);
         totals.tick();
         let bucket = self.nests.entry(hash).or_default();
-        let known = bucket.iter().position(|h| h.layout.operation == operation && h.layout.nest == nest);
+        let known = bucket.iter().position(|h| h.layout.operation() == operation && *h.layout.nest() == nest);
         let i = match known {
             Some(i) => {
                 totals.counters.nest_hits += 1;
@@ -187,7 +172,7 @@ impl<L: Leaf> Shelf<L> {
     }
 
     fn find(&mut self, layout: &Arc<Layout<L>>) -> Option<&mut Held<L>> {
-        let bucket = self.nests.get_mut(&layout.hash)?;
+        let bucket = self.nests.get_mut(&layout.hash())?;
         bucket.iter_mut().find(|h| Arc::ptr_eq(&h.layout, layout))
     }
 

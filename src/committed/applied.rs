@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::Committed;
 use super::definition::Call;
-use crate::cache::{Layout, PlacedLayout, Tier};
 use crate::calls;
 use crate::datatype::Datatype;
 use crate::engine::Mode;
@@ -16,6 +15,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::interval;
 use crate::kernel::Kernel;
 use crate::kind::{Direction, Kind, Operation};
+use crate::layout::{Layout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
 
@@ -98,14 +98,7 @@ impl Applied {
     }
 
     fn kernel_for(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
-        let (engine, layout) = (self.0.committed.engine(), &self.0.layout);
-        let served = match engine.config().mode {
-            Mode::Off | Mode::Interpret => None,
-            Mode::Lazy if !layout.moves(direction, bytes, engine.config().lazy_threshold) => {
-                layout.served(direction)
-            }
-            Mode::Lazy | Mode::Commit => Some(engine.serve(layout, direction)),
-        };
+        let served = self.0.committed.engine().serve_call(&self.0.layout, direction, bytes);
         served.and_then(Tier::kernel)
     }
 

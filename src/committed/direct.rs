@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::definition::Call;
 use super::{Applied, Committed};
-use crate::cache::{Joint, Layout, PlacedLayout, Tier};
 use crate::calls;
 use crate::column::room;
 use crate::datatype::{Match, Named, compare_signatures, element};
@@ -15,6 +14,7 @@ use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::gcd;
 use crate::kind::{Direction, Op, Operation};
+use crate::layout::{Joint, Layout, PlacedLayout, Tier};
 use crate::nest::{Leaf, Value};
 
 /// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.

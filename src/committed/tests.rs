@@ -1,12 +1,12 @@
 //! Faults of kernels and of the walker: a datatype that is served by the layout of another one.
 
 use super::Committed;
-use crate::cache::PlacedLayout;
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::ErrorClass;
 use crate::interp;
 use crate::kind::Direction;
+use crate::layout::PlacedLayout;
 use crate::segments::Segment;
 
 /// Types whose entries have the same bytes in another order. In the last two they share bytes, so the last writer differs too.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{Engine, Mode};
-use crate::cache::{Cached, Joint, JointNest, Layout, Tier};
+use crate::cache::Cached;
 use crate::error::Result;
 use crate::kind::{Direction, Kind};
+use crate::layout::{Joint, JointNest, Layout, Tier};
 use crate::nest::{self, Leaf, LoopNest, Normal};
 use crate::normalize::{self, Normalized};
 use crate::refine::{self, Refined};
@@ -67,16 +68,12 @@ impl Engine {
             Mode::Off | Mode::Interpret => None,
             Mode::Lazy if !joint.moves(bytes, self.config().lazy_threshold) => joint.served(),
             Mode::Lazy | Mode::Commit => {
-                let mut compiled = false;
-                let served = joint.serve(|| {
-                    compiled = true;
+                if joint.served().is_none() {
                     let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };
-                    self.compile(&nest.nest, kind)
-                });
-                if compiled {
+                    joint.serve(|| self.compile(&nest.nest, kind));
                     self.0.cache.settle_joint(layouts);
                 }
-                Some(served)
+                joint.served()
             }
         };
         served.map(|tier| (nest, tier))

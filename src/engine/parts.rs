@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::cache::{Layout, Part, Tier};
 use crate::column::Column;
 use crate::error::Result;
 use crate::kind::{Direction, Operation};
+use crate::layout::{Layout, Part, Tier};
 use crate::micro::{Argument, Buffers, Role};
 use crate::nest::{Node, Offsets};
 use crate::plan::Op;

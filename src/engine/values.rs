@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use super::Engine;
 use crate::apply::{self, Unfit};
-use crate::cache::{Layout, PlacedLayout};
 use crate::datatype::{Datatype, Named, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
 use crate::interp::external32;
 pub(crate) use crate::interp::external32::Place;
 use crate::kind::{Direction, Kind, Op, Operation};
+use crate::layout::{Layout, PlacedLayout};
 use crate::lower::{Leaves, Values};
 use crate::micro::Buffers;
 use crate::micro::buffers::Element;

@@ -1,0 +1,19 @@
+//! What holds for everything in a cache: its clock, its bytes, what it did.
+
+use super::CacheCounters;
+
+/// What holds for the layouts of all leaves together.
+#[derive(Debug, Default)]
+pub struct Totals {
+    pub(super) clock: u64,
+    pub(super) bytes: usize,
+    pub(super) counters: CacheCounters,
+}
+
+impl Totals {
+    /// The next moment.
+    pub(super) fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+}
