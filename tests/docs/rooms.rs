@@ -7,7 +7,8 @@ use ddtc::engine::STAGES;
 use crate::text::{files, hold, read, root};
 
 /// Folders of the members' sources and tests.
-const SOURCES: [&str; 9] = ["src", "bench", "capi", "cli", "hosts", "hunt", "preload", "python", "yaksa"];
+pub(crate) const SOURCES: [&str; 9] =
+    ["src", "bench", "capi", "cli", "hosts", "hunt", "preload", "python", "yaksa"];
 
 /// Most lines of a source file.
 const MAX_LINES: usize = 640;
@@ -45,7 +46,7 @@ fn room_in<'a>(folder: &str, file: &'a str) -> &'a str {
 }
 
 /// The code of a file without comments and without what is compiled for tests only.
-fn code(file: &str) -> String {
+pub(crate) fn code(file: &str) -> String {
     if file.ends_with("/tests.rs") || file.contains("/tests/") {
         return String::new();
     }

@@ -1,0 +1,253 @@
+//! No circle between files: which file names what another defines, through groups and re-exports, in the library and in every member.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::rooms::{SOURCES, code};
+use crate::text::files;
+
+/// The path of a module from the root of its crate.
+type Path = Vec<String>;
+
+/// Arrows from file to file, by their modules.
+type Graph = BTreeMap<Path, BTreeSet<Path>>;
+
+/// The module that a file of a folder of sources is.
+fn module_of(folder: &str, file: &str) -> Path {
+    let inside = file[folder.len()..].trim_start_matches('/').trim_end_matches(".rs");
+    let mut path: Path = inside.split('/').map(str::to_owned).collect();
+    if path.last().is_some_and(|name| name == "mod" || path.len() == 1 && (name == "lib" || name == "main")) {
+        path.pop();
+    }
+    path
+}
+
+/// The paths that a tree of `use` names, which begins at the start of `text`: each with the name that it is known by.
+fn tree(text: &str) -> Vec<(Path, String)> {
+    let mut found = Vec::new();
+    let mut stack: Vec<Path> = Vec::new();
+    let (mut path, mut name, mut alias): (Path, String, Option<String>) = Default::default();
+    let mut close = |path: &mut Path, name: &mut String, alias: &mut Option<String>| {
+        let last = std::mem::take(name);
+        if !last.is_empty() {
+            match alias.take() {
+                Some(of) => {
+                    path.push(of);
+                    found.push((path.clone(), last));
+                }
+                None if last == "self" => {
+                    found.push((path.clone(), path.last().cloned().unwrap_or_default()));
+                }
+                None => {
+                    path.push(last.clone());
+                    found.push((path.clone(), last));
+                }
+            }
+        }
+    };
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if c.is_alphanumeric() || c == '_' {
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            match &rest[..end] {
+                "as" => alias = Some(std::mem::take(&mut name)),
+                word => word.clone_into(&mut name),
+            }
+            rest = &rest[end..];
+            continue;
+        }
+        match c {
+            ':' if rest.starts_with("::") => {
+                path.push(std::mem::take(&mut name));
+                rest = &rest[2..];
+                continue;
+            }
+            '{' => stack.push(path.clone()),
+            ',' | '}' => {
+                close(&mut path, &mut name, &mut alias);
+                path = stack.last().cloned().unwrap_or_default();
+                if c == '}' {
+                    stack.pop();
+                }
+                if stack.is_empty() {
+                    return found;
+                }
+            }
+            c if c.is_whitespace() => {}
+            _ => break,
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    close(&mut path, &mut name, &mut alias);
+    found
+}
+
+/// What the files of a folder of sources name of each other.
+struct Names {
+    modules: BTreeSet<Path>,
+    /// By module what its `use` makes known in it.
+    used: BTreeMap<Path, BTreeMap<String, Path>>,
+}
+
+impl Names {
+    /// The module in which stands what `path`, as written in `from`, names; none where that is another crate's.
+    fn resolve(&self, from: &Path, path: &[String], depth: usize) -> Option<Path> {
+        let mut at = from.clone();
+        let mut rest = path;
+        match rest.first()?.as_str() {
+            "crate" => (at, rest) = (Path::new(), &rest[1..]),
+            "self" => rest = &rest[1..],
+            "super" => {
+                while rest.first().is_some_and(|name| name == "super") {
+                    at.pop();
+                    rest = &rest[1..];
+                }
+            }
+            first => {
+                let child = [&at[..], &[first.to_owned()]].concat();
+                if !self.modules.contains(&child) && !self.used[&at].contains_key(first) {
+                    return None;
+                }
+            }
+        }
+        while let Some(name) = rest.first() {
+            let child = [&at[..], std::slice::from_ref(name)].concat();
+            if self.modules.contains(&child) {
+                (at, rest) = (child, &rest[1..]);
+                continue;
+            }
+            let known = self.used.get(&at).and_then(|used| used.get(name)).filter(|_| depth < 8);
+            if let Some(known) = known {
+                let whole = [known, &rest[1..]].concat();
+                return self.resolve(&at, &whole, depth + 1).or(Some(at));
+            }
+            break;
+        }
+        Some(at)
+    }
+}
+
+/// Arrows between the files of a folder of sources, given as module and code.
+fn graph_of(texts: &BTreeMap<Path, String>) -> Graph {
+    let uses = |text: &str| -> Vec<(Path, String)> {
+        let starts = text
+            .match_indices("use ")
+            .filter(|&(at, _)| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+        starts.flat_map(|(at, _)| tree(&text[at + 4..])).collect()
+    };
+    let used = texts.iter().map(|(module, text)| {
+        (module.clone(), uses(text).into_iter().map(|(path, name)| (name, path)).collect())
+    });
+    let names = Names { modules: texts.keys().cloned().collect(), used: used.collect() };
+    let mut graph = Graph::new();
+    for (module, text) in texts {
+        let mut named: Vec<Path> = uses(text).into_iter().map(|(path, _)| path).collect();
+        for start in ["crate::", "super::", "self::"] {
+            let at = text.match_indices(start).map(|(at, _)| at);
+            let at =
+                at.filter(|&at| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
+            named.extend(at.flat_map(|at| tree(&text[at..])).map(|(path, _)| path));
+        }
+        let arrows = graph.entry(module.clone()).or_default();
+        arrows.extend(named.iter().filter_map(|path| names.resolve(module, path, 0)));
+        arrows.remove(module);
+    }
+    graph
+}
+
+/// Groups of modules that reach each other by arrows, of two and more.
+fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
+    let reach = |from: &Path| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(at) = open.pop() {
+            for to in graph.get(&at).into_iter().flatten() {
+                if seen.insert(to.clone()) {
+                    open.push(to.clone());
+                }
+            }
+        }
+        seen
+    };
+    let reached: BTreeMap<&Path, BTreeSet<Path>> = graph.keys().map(|from| (from, reach(from))).collect();
+    let mut found: Vec<BTreeSet<Path>> = Vec::new();
+    for (from, to) in &reached {
+        let circle: BTreeSet<Path> = to
+            .iter()
+            .filter(|to| reached.get(to).is_some_and(|back| back.contains(*from)))
+            .cloned()
+            .collect();
+        if circle.len() > 1 && !found.contains(&circle) {
+            found.push(circle);
+        }
+    }
+    found
+}
+
+/// Circles that are not a file with its children: those that leave the folder of a file, and those of files beside each other.
+fn wrong(graph: &Graph) -> Vec<BTreeSet<Path>> {
+    // A file stands for its children too: whom one of them names, the whole names. All are children of the root, which therefore says nothing.
+    let mut whole = graph.clone();
+    for child in graph.keys().filter(|path| path.len() > 1) {
+        whole.entry(child[..child.len() - 1].to_vec()).or_default().insert(child.clone());
+    }
+    whole.remove(&Path::new());
+    let mut found = circles(&whole);
+    found.retain(|circle| {
+        let top = circle.iter().min_by_key(|path| path.len()).expect("a circle has files");
+        !circle.iter().all(|path| path.starts_with(top))
+    });
+    let beside = graph.iter().map(|(from, to)| {
+        let to = to.iter().filter(|to| !to.starts_with(from) && !from.starts_with(to)).cloned();
+        (from.clone(), to.collect())
+    });
+    for circle in circles(&beside.collect()) {
+        if !found.iter().any(|known| known.is_superset(&circle)) {
+            found.push(circle);
+        }
+    }
+    found
+}
+
+/// Circles of files whose texts are given.
+fn by_hand(files: &[(&str, &str)]) -> Vec<String> {
+    let path = |file: &str| file.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let texts = files.iter().map(|(file, text)| (path(file), (*text).to_owned())).collect();
+    let print =
+        |circle: &BTreeSet<Path>| circle.iter().map(|path| path.join("/")).collect::<Vec<_>>().join(" ");
+    wrong(&graph_of(&texts)).iter().map(print).collect()
+}
+
+#[test]
+fn circles_of_files_are_found() {
+    let one_way = [("", "mod a; mod b;"), ("a", "use crate::b::{self, x as y};"), ("b", "fn x() {}")];
+    assert_eq!(by_hand(&one_way), [""; 0]);
+    let both = [("a", "use crate::{b::{x, y}, c};"), ("b", "let z = super::a::z;"), ("c", "")];
+    assert_eq!(by_hand(&both), ["a b"]);
+    // A parent names its children, and they name it; but nobody outside may be between them.
+    let parent = [("a", "use b::X;"), ("a/b", "use super::Y;"), ("c", "use crate::a::Y;")];
+    assert_eq!(by_hand(&parent), [""; 0]);
+    let between = [("a", "mod b;"), ("a/b", "use crate::c::Z;"), ("c", "use crate::a::Y;")];
+    assert_eq!(by_hand(&between), ["a a/b c"]);
+    // Who takes a name from the parent takes it from where that has it.
+    let through =
+        [("", ""), ("a", "pub use b::X; use c::Z;"), ("a/b", "use super::Z;"), ("a/c", "use super::X;")];
+    assert_eq!(by_hand(&through), ["a/b a/c"]);
+}
+
+#[test]
+fn files_import_one_way() {
+    let mut found = String::new();
+    for (folder, least) in SOURCES.into_iter().zip([500, 30, 30, 30, 3, 15, 200, 0, 20]) {
+        let folder = if folder == "src" { folder.to_owned() } else { format!("{folder}/src") };
+        let texts = files(&folder, "rs").into_iter().map(|file| (module_of(&folder, &file), code(&file)));
+        let graph = graph_of(&texts.filter(|(_, text)| !text.is_empty()).collect());
+        let arrows = graph.values().map(BTreeSet::len).sum::<usize>();
+        assert!(arrows >= least, "{folder}: {arrows} arrows");
+        for circle in wrong(&graph) {
+            let inside =
+                circle.iter().flat_map(|from| graph[from].intersection(&circle).map(move |to| (from, to)));
+            let inside = inside.map(|(from, to)| format!("\n  {} -> {}", from.join("/"), to.join("/")));
+            found += &format!("\n{folder}:{}", inside.collect::<String>());
+        }
+    }
+    assert!(found.is_empty(), "files import each other:{found}");
+}
