@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
+use crate::code::kernel::Code;
 use crate::datatype::Datatype;
-use crate::kernel::Code;
 use crate::kind::Operation;
 use crate::layout::{Joint, Layout, PlacedLayout};
 use crate::nest::{LoopNest, Normal};

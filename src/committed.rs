@@ -20,10 +20,10 @@ use std::sync::atomic::{
 };
 
 use crate::calls;
+use crate::code::kernel::{EntryPoint, Kernel};
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
-use crate::kernel::{EntryPoint, Kernel};
 use crate::kind::Direction;
 use crate::layout::{Layout, PlacedLayout, Tier};
 use crate::micro::Buffers;

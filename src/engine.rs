@@ -14,11 +14,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::arena::Arena;
 use crate::cache::{Cache, Cached};
+use crate::code::arena::Arena;
+use crate::code::kernel::{CompiledCode, Kernel, Text};
+use crate::code::{emit, load};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
-use crate::kernel::{CompiledCode, Kernel, Text};
+use crate::exec::{interp, walk};
 use crate::kind::{Direction, Kind, Operation};
 use crate::layout::{Layout, PlacedLayout, Tier};
 use crate::lower::{Bytes, Leaves};
@@ -30,7 +32,7 @@ use crate::process::Once;
 use crate::schedule::Planned;
 use crate::segments::Runs;
 use crate::target::Target;
-use crate::{decode, emit, interp, legalize, load, lower, normalize, schedule, walk};
+use crate::{decode, legalize, lower, normalize, schedule};
 
 pub use config::{Config, Mode};
 pub use counters::Counters;

@@ -8,8 +8,8 @@ mod joint;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::code::kernel::Kernel;
 use crate::column::Column;
-use crate::kernel::Kernel;
 use crate::kind::{Direction, Operation};
 use crate::nest::{Byte, Leaf, LoopNest, Normal};
 use crate::process::{Awaited, Once};

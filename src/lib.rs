@@ -46,9 +46,9 @@
 //! | [`datatype`] | data: the MPI type, free of any MPI library |
 //! | [`column`](mod@column), [`kind`], [`target`] | data: integer tables; kernel kinds; CPU levels and cost constants |
 //! | [`nest`], [`plan`], [`interval`], [`segments`] | data: what moves; how it moves; which part of the stream; where it lies in memory |
-//! | [`micro`], [`arena`], [`kernel`] | data, unsafe: precompiled inner loops; executable memory; code with its context |
-//! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`], [`load`] | passes: the stages, in order |
-//! | [`walk`], [`apply`], [`interp`] | executors: production fallback and ranges; leaf operations on values; oracle |
+//! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | data, unsafe: precompiled inner loops; executable memory; code with its context |
+//! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`](code::emit), [`load`](code::load) | passes: the stages, in order |
+//! | [`walk`](exec::walk), [`apply`](exec::apply), [`interp`](exec::interp) | executors: production fallback and ranges; leaf operations on values; oracle |
 //! | [`layout`], [`cache`], [`engine`] | a nest with its kernels; equal layouts are one; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
 //! | [`calls`] | data: counters of pack and unpack calls, per thread, and only while one is asked for |
@@ -69,30 +69,26 @@ compile_error!(
     "this architecture has no templates: switch on the feature `cranelift`, or every layout is walked"
 );
 
-pub mod apply;
-pub mod arena;
 pub mod cache;
 pub mod calls;
+pub mod code;
 pub mod column;
 pub mod committed;
 pub mod corpus;
 pub mod datatype;
 pub mod decode;
-pub mod emit;
 pub mod engine;
 pub mod error;
+pub mod exec;
 pub mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod interp;
 pub mod interval;
-pub mod kernel;
 pub mod kind;
 pub mod layout;
 pub mod legalize;
 pub mod lexer;
-pub mod load;
 pub mod lower;
 pub mod micro;
 pub mod nest;
@@ -105,13 +101,12 @@ pub mod schedule;
 pub mod segments;
 pub mod target;
 pub mod tool;
-pub mod walk;
 
+pub use code::kernel::{Entry, Kernel};
 pub use committed::{Applied, Committed, Direct};
 pub use datatype::{Combiner, Datatype, Distribution, Named, Order};
 pub use engine::{Config, Counters, Engine, Mode};
 pub use error::{Error, ErrorClass, Result};
-pub use kernel::{Entry, Kernel};
 pub use kind::{Direction, Kind, Operation};
 pub use target::Level;
 

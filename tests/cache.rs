@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
+use ddtc::exec::interp;
 use ddtc::fuzzing::Case;
 use ddtc::fuzzing::guard::Rig;
-use ddtc::interp;
 use ddtc::kind::Direction;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ddtc::corpus::{self, Size};
-use ddtc::interp;
+use ddtc::exec::interp;
 
 #[test]
 fn the_application_corpus_has_62_entries() {

@@ -1,7 +1,7 @@
 //! Type maps by hand, one per constructor, and the properties that tie maps, bounds, signatures and expansions together.
 
 use ddtc::datatype::{Datatype, Distribution, Named, Order, Signature};
-use ddtc::interp;
+use ddtc::exec::interp;
 
 fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))

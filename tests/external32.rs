@@ -1,8 +1,8 @@
 //! external32 (MPI 5.0, 14.5.2): bytes by hand for every named type, and rules that hold for whole types.
 
 use ddtc::datatype::{Class, Datatype, Named};
+use ddtc::exec::interp::external32;
 use ddtc::fuzzing::check_datatype;
-use ddtc::interp::external32;
 use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::{Committed, Config, Engine, Error, ErrorClass, Level, Mode};
 

@@ -22,8 +22,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ddtc::code::emit::{self, Emitter};
 use ddtc::datatype::Datatype;
-use ddtc::emit::{self, Emitter};
 use ddtc::fuzzing::check_datatype;
 use ddtc::kind::{Direction, Kind, Operation};
 use ddtc::lower::{Bytes, Leaves, Values};

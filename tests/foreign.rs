@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use ddtc::ErrorClass;
+use ddtc::code::emit::{Cranelift, Emitter, MAX_CODE, X64};
 use ddtc::corpus::{self, CorpusEntry};
-use ddtc::emit::{Cranelift, Emitter, MAX_CODE, X64};
 use ddtc::engine::{Config, Engine};
 use ddtc::kind::Direction;
 use ddtc::lower::Bytes;

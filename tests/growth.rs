@@ -1,9 +1,9 @@
 //! 200,000 kernels loaded and dropped: neither the arena nor the process grows. In a process of its own, to be able to tell.
 
 use cranelift_codegen::settings::{self, Configurable};
-use ddtc::arena::Arena;
-use ddtc::kernel::{CompiledCode, Text};
-use ddtc::load::load;
+use ddtc::code::arena::Arena;
+use ddtc::code::kernel::{CompiledCode, Text};
+use ddtc::code::load::load;
 use ddtc::micro::Table;
 use ddtc::plan::{Template, Word};
 

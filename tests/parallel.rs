@@ -6,7 +6,7 @@ use std::thread::ThreadId;
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
-use ddtc::interp;
+use ddtc::exec::interp;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

@@ -11,9 +11,9 @@ use ddtc::corpus;
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::error::ErrorClass;
+use ddtc::exec::interp;
 use ddtc::fuzzing::guard::Rig;
 use ddtc::fuzzing::{Case, Choices, check_growth, growing, pattern, seeds};
-use ddtc::interp;
 use ddtc::kind::Direction;
 
 /// Counts what is allocated.

@@ -4,7 +4,7 @@ use ddtc::committed::{Applied, Committed};
 use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::error::ErrorClass;
-use ddtc::interp::reduce;
+use ddtc::exec::interp::reduce;
 use ddtc::kind::{Direction, Kind, Op, Operation};
 use ddtc::target::Level;
 
@@ -301,7 +301,7 @@ fn all_operations_on_all_types() {
 /// From a buffer of the same layout: as packing that one and unpacking with the operation.
 fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
     let mut packed = vec![0; 2 * t.size() as usize];
-    ddtc::interp::pack(t, 2, from, 0, &mut packed).unwrap();
+    ddtc::exec::interp::pack(t, 2, from, 0, &mut packed).unwrap();
     let (mut want, mut got) = (before.to_vec(), before.to_vec());
     let loose = reduce::unpack(op, t, 2, &packed, &mut want, 0);
     for level in Level::available() {
@@ -346,7 +346,7 @@ fn functions_get_aligned_arrays() {
         }
         assert_eq!(rows as i64 * element.size(), t.size(), "{text}");
         let mut want = vec![0xee; user.len()];
-        ddtc::interp::unpack(&t, 1, &packed[1..], &mut want, 0).unwrap();
+        ddtc::exec::interp::unpack(&t, 1, &packed[1..], &mut want, 0).unwrap();
         assert!(user == want, "{text}");
     }
     assert!(committed("contiguous(0, int)").by_function().unwrap().is_none());

@@ -112,8 +112,8 @@ fn functions_are_made_of_addresses_in_one_room() {
         "cli/src/doctor/rank.rs",
         "hosts/src/loaded.rs",
         "hunt/src/library/functions.rs",
-        "src/kernel.rs",
-        "src/kernel/precompiled.rs",
+        "src/code/kernel.rs",
+        "src/code/kernel/precompiled.rs",
     ];
     assert_eq!(found, rooms);
 }

@@ -15,7 +15,7 @@
 use std::hint::black_box;
 
 use ddtc::corpus::CorpusEntry;
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::kind::Direction;
 
 use crate::measure::{Effort, interleaved};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine};
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::target::Level;
 
 use crate::measure::{Effort, interleaved};

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine};
-use ddtc::interp::external32;
+use ddtc::exec::interp::external32;
 use ddtc::kind::{Direction, Operation};
 use ddtc::target::Level;
 

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine};
-use ddtc::interp::external32;
+use ddtc::exec::interp::external32;
 use ddtc::kind::{Direction, Operation};
 use ddtc::target::Level;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine};
-use ddtc::interp::reduce;
+use ddtc::exec::interp::reduce;
 use ddtc::kind::{Op, Operation};
 use ddtc::target::Level;
 

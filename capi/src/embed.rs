@@ -3,9 +3,9 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use ddtc::code::kernel::Entry;
 use ddtc::committed::Committed;
 use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::kernel::Entry;
 use ddtc::kind::Direction;
 use ddtc::object;
 

@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use ddtc::datatype::c::{self, HostBounds};
 use ddtc::datatype::{Combiner, Constants, Datatype, Named};
+use ddtc::exec::interp;
 use ddtc::fuzzing::rebuilt;
-use ddtc::interp;
 
 use crate::compare::{ROOMS, values};
 use crate::difference::{Check, Difference};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::exec::interp;
 use ddtc::fuzzing::rebuilt;
-use ddtc::interp;
 
 use crate::library::{Answer, Bounds, Handle, Library, Refusal};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::committed::Committed;
 use ddtc::datatype::{Combiner, Datatype, Named};
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::kind::Direction;
 use ddtc_hosts::abi::Flavour;
 

@@ -7,7 +7,7 @@ use super::definition::Call;
 use super::direct::Direct;
 use super::{Committed, Inner};
 use crate::calls;
-use crate::kernel::EntryPoint;
+use crate::code::kernel::EntryPoint;
 use crate::kind::Direction;
 use crate::micro::Buffers;
 

@@ -4,7 +4,7 @@ use super::Committed;
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::ErrorClass;
-use crate::interp;
+use crate::exec::interp;
 use crate::kind::Direction;
 use crate::layout::PlacedLayout;
 use crate::segments::Segment;

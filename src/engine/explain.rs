@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::{Engine, described};
+use crate::code::emit::Listing;
+use crate::code::kernel::Text;
 use crate::datatype::Datatype;
-use crate::emit::Listing;
 use crate::error::Result;
-use crate::kernel::Text;
 use crate::kind::{Kind, Operation};
 use crate::lower::{Bytes, Leaves, Values};
 use crate::nest::{Leaf, LoopNest, Normal, Side};
@@ -120,8 +120,8 @@ impl<T: Shown> Shown for std::result::Result<T, crate::schedule::Refusal> {
     }
 }
 impl Shown for crate::datatype::Datatype {}
-impl Shown for crate::kernel::CompiledCode {}
-impl Shown for crate::kernel::Kernel {}
+impl Shown for crate::code::kernel::CompiledCode {}
+impl Shown for crate::code::kernel::Kernel {}
 
 impl Engine {
     /// Runs every stage on `t` for `target` and keeps what each made. No layout is cached, and nothing is loaded for a target that this

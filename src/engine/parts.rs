@@ -9,13 +9,13 @@ use std::sync::Arc;
 use super::Engine;
 use crate::column::Column;
 use crate::error::Result;
+use crate::exec::walk::{Parts, Rows};
 use crate::kind::{Direction, Operation};
 use crate::layout::{Layout, Part, Tier};
 use crate::micro::{Argument, Buffers, Role};
 use crate::nest::{Node, Offsets};
 use crate::plan::Op;
 use crate::target::cost;
-use crate::walk::{Parts, Rows};
 use crate::{calls, normalize, schedule};
 
 /// The parts of one layout, compiled where enough was asked for.

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::Engine;
-use crate::apply::{self, Unfit};
 use crate::datatype::{Datatype, Named, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
-use crate::interp::external32;
-pub(crate) use crate::interp::external32::Place;
+use crate::exec::apply::{self, Unfit};
+use crate::exec::interp::external32;
+pub(crate) use crate::exec::interp::external32::Place;
 use crate::kind::{Direction, Kind, Op, Operation};
 use crate::layout::{Layout, PlacedLayout};
 use crate::lower::{Leaves, Values};

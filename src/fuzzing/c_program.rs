@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::case::seeds;
 use crate::datatype::Datatype;
 use crate::datatype::c::{self, HostBounds};
-use crate::interp;
+use crate::exec::interp;
 
 const HEAD: &str = r#"#include <mpi.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@ use super::panics::caught;
 use crate::committed::Committed;
 use crate::datatype::Datatype;
 use crate::error::Error;
-use crate::interp;
+use crate::exec::interp;
 use crate::kind::Direction;
 use crate::nest::{self, LoopNest};
 use crate::plan::{self, Plan};

@@ -1,6 +1,6 @@
 //! By which emitters code is made of plans that were evaluated.
 
-use crate::emit::Emitter;
+use crate::code::emit::Emitter;
 
 /// Emitters of a check.
 #[derive(Clone, Copy)]

@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{Once, OnceLock};
 
+use crate::code::kernel::Kernel;
 use crate::committed::{Applied, Committed, Direct};
-use crate::kernel::Kernel;
+use crate::exec::walk;
 use crate::kind::Direction;
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::target::Level;
-use crate::walk;
 
 /// Bytes of a page of this system.
 pub(super) fn page() -> usize {

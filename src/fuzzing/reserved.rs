@@ -11,7 +11,7 @@ use super::case::{Check, Mismatch, append_pattern, ensure, patterned, seeds};
 use super::guard::page;
 use crate::committed::Committed;
 use crate::datatype::Datatype;
-use crate::interp;
+use crate::exec::interp;
 use crate::kind::Direction;
 
 /// Most pages that are protected one by one; a process has about 65,000 mappings.

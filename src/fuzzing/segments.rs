@@ -6,7 +6,7 @@ use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
 use crate::datatype::Datatype;
 use crate::error::Result;
-use crate::interp;
+use crate::exec::interp;
 use crate::segments::{Segment, Segments};
 
 const STAGE: &str = "segments";

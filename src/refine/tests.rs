@@ -1,7 +1,7 @@
 use super::*;
 use crate::datatype::Datatype;
+use crate::exec::interp;
 use crate::fuzzing::{self, Budget, Choices};
-use crate::interp;
 use crate::kind::Op;
 use crate::lower::{self, Bytes};
 use crate::nest::Byte;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::datatype::Datatype;
-use crate::interp;
+use crate::exec::interp;
 use crate::lower::{Bytes, lower};
 use crate::normalize::normalize;
 

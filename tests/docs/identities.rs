@@ -2,9 +2,10 @@
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
+use ddtc::exec::interp;
 use ddtc::lower::Bytes;
 use ddtc::nest::{LoopNest, Normal};
-use ddtc::{interp, lower, normalize};
+use ddtc::{lower, normalize};
 
 use crate::text::{blocks, read};
 

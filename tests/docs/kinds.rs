@@ -2,7 +2,7 @@
 //! another kind. Each evaluator is a few lines over `visit` or `interval`; each is compared with the type map.
 
 use ddtc::datatype::{Datatype, Named};
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::interval::Interval;
 use ddtc::kind::Direction;
 use ddtc::lower::{self, Bytes, External32, Leaves, Native};

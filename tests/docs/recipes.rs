@@ -94,5 +94,5 @@ fn a_family_is_three_files() {
 fn a_kind_is_six_files_at_most() {
     let files = patched("kind");
     let new: Vec<&String> = files.iter().filter(|f| !root().join(f).exists()).collect();
-    assert!(new == ["src/apply/complement.rs", "tests/complement.rs"] && files.len() <= 6, "{files:?}");
+    assert!(new == ["src/exec/apply/complement.rs", "tests/complement.rs"] && files.len() <= 6, "{files:?}");
 }

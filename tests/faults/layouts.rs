@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::kind::Direction;
 use ddtc::nest::{Byte, Layout, LoopNest, Phase, Visit};
 use ddtc::normalize::{Normalized, normalize};

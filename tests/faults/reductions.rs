@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ddtc::datatype::{Datatype, TypeMap};
-use ddtc::interp::reduce;
+use ddtc::exec::interp::reduce;
 use ddtc::kind::{Direction, Kind, Op, Operation};
 use ddtc::lower::{Reduced, lower};
 use ddtc::micro::strided;

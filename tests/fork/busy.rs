@@ -9,9 +9,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use ddtc::calls::{self, Counting};
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine};
+use ddtc::exec::interp;
 use ddtc::kind::Direction;
 use ddtc::object::{self, Callbacks, Handle, runtime};
-use ddtc::{Named, interp, tool};
+use ddtc::{Named, tool};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 

@@ -8,7 +8,7 @@ use std::os::fd::FromRawFd;
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine};
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::kind::Direction;
 use ddtc::process::without_sigxfsz;
 use ddtc::tool;

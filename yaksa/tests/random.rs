@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::ptr;
 
 use ddtc::datatype::Datatype;
+use ddtc::exec::interp;
 use ddtc::fuzzing::{Budget, Choices, datatype, pattern};
-use ddtc::interp;
 use ddtc::kind::Op;
 use libc::iovec;
 use mirror::{Mirror, Yaksa};

@@ -18,7 +18,7 @@ use std::time::Instant;
 use clap::Args as ClapArgs;
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::target::{Level, Target};
 use ddtc_hosts::policy::{Call, Class, Library, Policy, file, payloads};
 

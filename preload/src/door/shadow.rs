@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use ddtc::datatype::Datatype;
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::kind::Direction;
 use ddtc::process::{Lazy, Mutex};
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use ddtc::corpus::{self, CorpusEntry, Size, pattern};
 use ddtc::datatype::{Combiner, Datatype, Distribution, Order};
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc_hosts::policy::Class;
 
 use crate::faults::{Left, Symptom, entry_of, known, survives};

@@ -9,7 +9,7 @@ use std::fs;
 
 use ddtc::datatype::c::{HostBounds, constructors};
 use ddtc::datatype::{Datatype, Named};
-use ddtc::interp::external32;
+use ddtc::exec::interp::external32;
 
 use crate::faults::{Left, Symptom, known};
 use crate::programs::answers;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use ddtc::datatype::{Class, Datatype, Named};
-use ddtc::interp;
+use ddtc::exec::interp;
 use ddtc::kind::Op;
 
 use crate::faults::{Left, Symptom, known};

@@ -6,7 +6,7 @@ use super::{Applied, Inner};
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::{ErrorClass, Result};
-use crate::interp::external32;
+use crate::exec::interp::external32;
 use crate::kind::{Direction, Operation};
 
 /// A type, another one of the same external32 size whose values are at other places or of another size, a boundary between values of both, and

@@ -1,8 +1,8 @@
 use super::*;
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
+use crate::exec::interp;
 use crate::fuzzing::{self, Budget, Choices};
-use crate::interp;
 use crate::target::Level;
 
 fn t(text: &str) -> Datatype {

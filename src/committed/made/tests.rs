@@ -3,8 +3,8 @@
 use super::*;
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
+use crate::exec::interp;
 use crate::fuzzing::{self, Budget, Choices};
-use crate::interp;
 use crate::target::Level;
 
 /// User memory for `count` instances: its size in bytes, and the index of displacement 0.

@@ -1,6 +1,6 @@
 //! Which plans have precompiled code: a lone call, or a counted loop around one.
 
-use crate::kernel::{Code, Form};
+use crate::code::kernel::{Code, Form};
 use crate::kind::Direction;
 use crate::micro::{Argument, Role, strided};
 use crate::nest::Quantity;

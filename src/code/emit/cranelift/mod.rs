@@ -21,8 +21,8 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use target_lexicon::Triple;
 
 use super::{Emitter, Listing};
+use crate::code::kernel::ModuleTarget;
 use crate::error::{Error, ErrorClass, Result};
-use crate::kernel::ModuleTarget;
 use crate::kind::Direction;
 use crate::micro::{Argument, Call, Role};
 use crate::plan::{Body, Field, Legal, Offsets, Op, Operand, Operands, Plan, Quantity};

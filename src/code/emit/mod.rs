@@ -11,8 +11,8 @@ mod cranelift;
 mod precompiled;
 mod x64;
 
+use crate::code::kernel::{Code, CompiledCode, ModuleTarget, Text};
 use crate::error::{Error, Result};
-use crate::kernel::{Code, CompiledCode, ModuleTarget, Text};
 use crate::plan::{Legal, Plan, Shape, Word};
 use crate::target::Target;
 

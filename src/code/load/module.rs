@@ -4,9 +4,9 @@ use cranelift_codegen::ir::Signature;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Module, ModuleError, default_libcall_names};
 
-use crate::arena::{Arena, Draft};
+use crate::code::arena::{Arena, Draft};
+use crate::code::kernel::{ModuleTarget, Provider};
 use crate::error::{Error, Result};
-use crate::kernel::{ModuleTarget, Provider};
 
 /// Places code of `isa` in a slot of `arena`.
 ///

@@ -10,9 +10,9 @@
 #[cfg(feature = "cranelift")]
 mod module;
 
-use crate::arena::{Arena, Draft};
+use crate::code::arena::{Arena, Draft};
+use crate::code::kernel::{Code, CompiledCode, Context, Kernel, ModuleTarget, Text};
 use crate::error::Result;
-use crate::kernel::{Code, CompiledCode, Context, Kernel, ModuleTarget, Text};
 #[cfg(feature = "cranelift")]
 use module::by_module;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::ModuleResult;
 
-use crate::arena::{Arena, Draft};
+use crate::code::arena::{Arena, Draft};
 use crate::error::{Error, Result};
 use crate::process::Mutex;
 

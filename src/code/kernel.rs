@@ -8,7 +8,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::arena::Slot;
+use crate::code::arena::Slot;
 use crate::column::Column;
 use crate::micro::{Buffers, Table};
 use crate::nest::Offsets;

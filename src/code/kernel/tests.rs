@@ -11,10 +11,10 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
 use super::{CompiledCode, Context, Kernel, Text};
-use crate::arena::Arena;
+use crate::code::arena::Arena;
+use crate::code::load::load;
 use crate::column::Column;
 use crate::error::ErrorClass;
-use crate::load::load;
 use crate::micro::Table;
 use crate::plan::{Template, Word};
 

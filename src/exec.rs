@@ -1,0 +1,5 @@
+//! What moves bytes without code of its own for a layout: nests of bytes ([`walk`]) and of values ([`apply`]), and the oracle ([`interp`]).
+
+pub mod apply;
+pub mod interp;
+pub mod walk;
