@@ -36,23 +36,25 @@
 //!
 //! # Rooms
 //!
-//! Rooms hold data, are passes (stages), or executors. Passes and executors import data, never each other; only [`engine`] imports them. A stage has
-//! one name: module, log line, timing label, filetest command, CLI verb. docs/ARCHITECTURE.md has a paragraph per room.
+//! A room is of one kind: data, machine, state, pass, executor, pipeline, surface or support, and imports only the kinds that docs/ARCHITECTURE.md names for
+//! it. Only [`engine`] imports passes and executors. A stage has one name: module, log line, timing label, filetest command, CLI verb.
+//! docs/ARCHITECTURE.md has a paragraph per room. What has to do with code lies in [`code`](mod@code), what moves bytes without code of its own in [`exec`].
 //!
 //! | Room | What |
 //! |---|---|
 //! | [`error`] | what was called, which argument broke which rule |
-//! | [`process`] | forks and limits: locks that a child never finds taken |
+//! | [`process`] | state: forks and limits: locks that a child never finds taken |
 //! | [`datatype`] | data: the MPI type, free of any MPI library |
 //! | [`column`](mod@column), [`kind`], [`target`] | data: integer tables; kernel kinds; CPU levels and cost constants |
-//! | [`nest`], [`plan`], [`interval`], [`segments`] | data: what moves; how it moves; which part of the stream; where it lies in memory |
-//! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | data, unsafe: precompiled inner loops; executable memory; code with its context |
+//! | [`nest`], [`interval`], [`segments`] | data: what moves; which part of the stream; where it lies in memory |
+//! | [`plan`] | machine: how it moves |
+//! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | machine, unsafe: precompiled inner loops; executable memory; code with its context |
 //! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`](code::emit), [`load`](code::load) | passes: the stages, in order |
 //! | [`walk`](exec::walk), [`apply`](exec::apply), [`interp`](exec::interp) | executors: production fallback and ranges; leaf operations on values; oracle |
-//! | [`layout`], [`cache`], [`engine`] | a nest with its kernels; equal layouts are one; the pipeline, one line per stage |
+//! | [`layout`], [`cache`], [`engine`] | state: a nest with its kernels; equal layouts are one; the pipeline, one line per stage |
 //! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
-//! | [`calls`] | data: counters of pack and unpack calls, per thread, and only while one is asked for |
-//! | [`files`] | data: files that the environment names, opened so that nobody can put another there |
+//! | [`calls`] | state: counters of pack and unpack calls, per thread, and only while one is asked for |
+//! | [`files`] | state: files that the environment names, opened so that nobody can put another there |
 //! | [`lexer`] | data: words, integers and punctuation of all text forms |
 //! | [`corpus`] | named datatypes in the text notation |
 //!

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ddtc::engine::STAGES;
 
+use crate::circles;
 use crate::text::{files, hold, read, root};
 
 /// Folders of the members' sources and tests.
@@ -19,30 +20,29 @@ struct Row {
     kind: String,
 }
 
-/// The top-level modules of the library, from lib.rs.
+/// Folders of src/ that are no room: each file in them is.
+const FOLDERS: [&str; 2] = ["code", "exec"];
+
+/// The rooms: the modules of the library, and those of folders that are none.
 fn modules() -> BTreeSet<String> {
-    modules_of("src")
+    let of = |file: &str| -> Vec<String> {
+        let text = read(&format!("src/{file}.rs"));
+        let names = text
+            .lines()
+            .filter_map(|l| l.strip_prefix("pub ").unwrap_or(l).strip_prefix("mod ")?.strip_suffix(';'));
+        names.map(str::to_owned).collect()
+    };
+    let (folders, mut rooms): (Vec<String>, Vec<String>) =
+        of("lib").into_iter().partition(|name| FOLDERS.contains(&name.as_str()));
+    assert_eq!(folders, FOLDERS, "folders of rooms");
+    rooms.extend(folders.iter().flat_map(|folder| of(folder)));
+    rooms.into_iter().collect()
 }
 
-/// The top-level modules of the crate whose sources are in a folder.
-fn modules_of(folder: &str) -> BTreeSet<String> {
-    let root_file = if root().join(folder).join("lib.rs").is_file() { "lib" } else { "main" };
-    let lines = read(&format!("{folder}/{root_file}.rs"));
-    let names = lines
-        .lines()
-        .filter_map(|l| l.strip_prefix("pub ").unwrap_or(l).strip_prefix("mod ")?.strip_suffix(';'));
-    names.map(str::to_owned).collect()
-}
-
-/// The room that a file of src/ belongs to.
-fn room_of(file: &str) -> &str {
-    room_in("src", file)
-}
-
-/// The top-level module that a file of a folder of sources belongs to.
-fn room_in<'a>(folder: &str, file: &'a str) -> &'a str {
-    let inside = file.strip_prefix(folder).map_or(file, |f| f.trim_start_matches('/'));
-    inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs")
+/// The room that a module of the library belongs to.
+fn room_of(module: &[String]) -> Option<&str> {
+    let at = usize::from(FOLDERS.contains(&module.first()?.as_str()));
+    module.get(at).map(String::as_str)
 }
 
 /// The code of a file without comments and without what is compiled for tests only.
@@ -57,58 +57,13 @@ pub(crate) fn code(file: &str) -> String {
     lines.map(|l| format!("{l}\n")).collect()
 }
 
-/// The top-level modules that a piece of code names through `crate::`, in groups too.
-fn imports(code: &str, modules: &BTreeSet<String>) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for rest in code.split("crate::").skip(1) {
-        // Names that follow `crate::` itself: the first, and in a group those after its own commas.
-        let (mut depth, mut name, mut first) = (0, String::new(), true);
-        for c in rest.chars() {
-            if c.is_alphanumeric() || c == '_' {
-                if first {
-                    name.push(c);
-                }
-                continue;
-            }
-            if modules.contains(&name) {
-                found.insert(std::mem::take(&mut name));
-            }
-            name.clear();
-            depth += i32::from(c == '{') - i32::from(c == '}');
-            if depth == 0 {
-                break;
-            }
-            first = (depth == 1 && (c == ',' || c == '{')) || (first && c.is_whitespace());
-        }
-    }
-    found
-}
-
-#[test]
-fn imports_are_found_in_groups() {
-    let modules: BTreeSet<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
-    let of = |code: &str| imports(code, &modules).into_iter().collect::<String>();
-    assert_eq!(of("use crate::a::b;"), "a");
-    assert_eq!(of("use crate::{a::{b, c}, d::x};"), "ad");
-    assert_eq!(of("use crate::{\n    b,\n    c::{self, d},\n};\nlet x = crate::a::f();"), "abc");
-    assert_eq!(of("use super::a; use crate::abc;"), "");
-}
-
-/// Which room imports which, from the sources.
+/// Which room imports which, from the sources: the room that is named, wherever it has the name from.
 fn graph() -> BTreeMap<String, BTreeSet<String>> {
-    graph_of("src")
-}
-
-/// The same of the crate whose sources are in a folder.
-fn graph_of(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let modules = modules_of(folder);
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in files(folder, "rs") {
-        let room = room_in(folder, &file);
-        if modules.contains(room) {
-            let mut found = imports(&code(&file), &modules);
-            found.remove(room);
-            graph.entry(room.to_owned()).or_default().extend(found);
+    for (from, to) in circles::graph_of("src", false) {
+        if let Some(from) = room_of(&from) {
+            let to = to.iter().filter_map(|to| room_of(to)).filter(|to| *to != from).map(str::to_owned);
+            graph.entry(from.to_owned()).or_default().extend(to);
         }
     }
     graph
@@ -149,8 +104,9 @@ fn every_room_has_a_row_and_a_section() {
     let sections: Vec<&str> = document.lines().filter_map(|l| l.strip_prefix("### ")).collect();
     assert_eq!(sections, listed, "sections and rows of docs/ARCHITECTURE.md in one order");
     for file in files("src", "rs") {
-        let room = room_of(&file);
-        assert!(unique.contains(room) || room == "lib", "{file} belongs to no room");
+        let module = circles::module_of("src", &file);
+        let known = room_of(&module).is_none_or(|room| unique.contains(room));
+        assert!(known, "{file} belongs to no room");
     }
     // The table of the crate's own page.
     let page = read("src/lib.rs");
@@ -185,55 +141,25 @@ fn arrows_point_one_way() {
         "passes of docs/ARCHITECTURE.md (left) and stages (right)"
     );
     assert_eq!(of_kind("executor"), BTreeSet::from(["apply", "interp", "walk"]));
+    // What a datatype or its bytes are does not depend on the machine; what serves calls is found there.
+    assert_eq!(of_kind("machine"), BTreeSet::from(["arena", "kernel", "micro", "plan"]));
+    assert_eq!(of_kind("state"), BTreeSet::from(["cache", "calls", "files", "layout", "process"]));
     for (from, to) in graph() {
         for to in to {
             let (a, b) = (kind[&from].as_str(), kind[&to].as_str());
             let allowed = match a {
-                "data" | "pass" | "executor" => b == "data",
-                "pipeline" => b != "surface",
+                // Whoever makes something once for the process makes it by the locks of `process`.
+                "data" => b == "data" || to == "process",
+                "machine" => ["data", "machine"].contains(&b) || to == "process",
+                "state" => ["data", "machine", "state"].contains(&b),
+                "pass" | "executor" => ["data", "machine"].contains(&b),
+                "pipeline" => !["surface", "support"].contains(&b),
                 "surface" => !["pass", "executor", "support"].contains(&b),
                 "support" => true,
                 _ => panic!("{from}: no such kind as {a}"),
             };
             assert!(allowed, "{from} ({a}) imports {to} ({b})");
         }
-    }
-}
-
-/// What is left of a graph when whoever imports nothing that is left is taken away: circles and what leads to them.
-fn circles(mut graph: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
-    loop {
-        let left: BTreeSet<String> = graph.keys().cloned().collect();
-        graph.retain(|_, to| to.iter().any(|room| left.contains(room)));
-        if graph.len() == left.len() {
-            return left;
-        }
-    }
-}
-
-#[test]
-fn circles_are_found() {
-    let graph = |arrows: &[(&str, &str)]| {
-        let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (from, to) in arrows {
-            graph.entry((*from).to_owned()).or_default().insert((*to).to_owned());
-            graph.entry((*to).to_owned()).or_default();
-        }
-        circles(graph).into_iter().collect::<String>()
-    };
-    assert_eq!(graph(&[("a", "b"), ("b", "c"), ("a", "c")]), "");
-    assert_eq!(graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")]), "abc");
-}
-
-#[test]
-fn files_of_the_members_import_one_way() {
-    for (folder, files) in
-        [("preload/src", 40), ("capi/src", 20), ("hosts/src", 5), ("bench/src", 20), ("cli/src", 10)]
-    {
-        let graph = graph_of(folder);
-        assert!(graph.len() >= files && graph.values().flatten().count() >= files / 5, "{folder}: {graph:?}");
-        let found = circles(graph);
-        assert!(found.is_empty(), "{folder}: import each other, or lead to files that do: {found:?}");
     }
 }
 
