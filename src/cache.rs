@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::code::kernel::Code;
 use crate::datatype::Datatype;
 use crate::kind::Operation;
-use crate::layout::{Joint, Layout, PlacedLayout};
+use crate::layout::{Joint, CompiledLayout, PlacedLayout};
 use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
 use crate::process::{Guard, Mutex};
@@ -96,7 +96,7 @@ impl Cache {
     }
 
     /// Brings the byte count up to date after `layout` got a kernel or a part, and drops what the capacity does not allow.
-    pub fn settle<L: Cached>(&self, layout: &Arc<Layout<L>>) {
+    pub fn settle<L: Cached>(&self, layout: &Arc<CompiledLayout<L>>) {
         let mut state = self.state();
         let (shelf, totals) = L::shelf(&mut state);
         shelf.settle(totals, layout);
@@ -104,14 +104,14 @@ impl Cache {
     }
 
     /// What copies from the first of `layouts` to the second, if that is known.
-    pub fn joint<L: Cached>(&self, layouts: [&Arc<Layout<L>>; 2]) -> Option<Arc<Joint<L>>> {
+    pub fn joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) -> Option<Arc<Joint<L>>> {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
         pairs.get(totals, layouts)
     }
 
     /// Remembers `joint` for `layouts`, or returns what somebody else did. It keeps neither of them.
-    pub fn keep_joint<L: Cached>(&self, layouts: [&Arc<Layout<L>>; 2], joint: Joint<L>) -> Arc<Joint<L>> {
+    pub fn keep_joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2], joint: Joint<L>) -> Arc<Joint<L>> {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
         let joint = pairs.insert(totals, layouts, joint);
@@ -120,7 +120,7 @@ impl Cache {
     }
 
     /// As [`Cache::settle`], after the pair of `layouts` got its kernel.
-    pub fn settle_joint<L: Cached>(&self, layouts: [&Arc<Layout<L>>; 2]) {
+    pub fn settle_joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
         pairs.settle(totals, layouts);

@@ -25,7 +25,7 @@ use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
-use crate::layout::{Layout, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 
@@ -48,7 +48,7 @@ struct Inner {
     /// Whether that is plain, instances are one run of bytes, and calls need nothing more than their copy: no kernel, no table.
     run: bool,
     datatype: Datatype,
-    layout: Arc<Layout>,
+    layout: Arc<CompiledLayout>,
     engine: Engine,
 }
 

@@ -22,7 +22,7 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::exec::{interp, walk};
 use crate::kind::{Direction, Kind, Operation};
-use crate::layout::{Layout, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::lower::{Bytes, Leaves};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Side};
@@ -163,7 +163,7 @@ impl Engine {
     /// How a call of `bytes` bytes in `direction` is served, compiling `layout` where the mode says so; none where it is walked, for good or still.
     pub(crate) fn serve_call<'l, L: Cached + Planned>(
         &self,
-        layout: &'l Arc<Layout<L>>,
+        layout: &'l Arc<CompiledLayout<L>>,
         direction: Direction,
         bytes: u64,
     ) -> Option<&'l Tier> {
@@ -179,7 +179,7 @@ impl Engine {
     /// How `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
     pub(crate) fn serve<'l, L: Cached + Planned>(
         &self,
-        layout: &'l Arc<Layout<L>>,
+        layout: &'l Arc<CompiledLayout<L>>,
         direction: Direction,
     ) -> &'l Tier {
         if let Some(tier) = layout.served(direction) {
@@ -295,12 +295,12 @@ impl Engine {
     }
 
     /// Executes the packed bytes `[from, to)` of `count` instances without a kernel.
-    pub(crate) fn walk(&self, layout: &Layout, memory: &Buffers, count: u64, range: Range<u64>) {
+    pub(crate) fn walk(&self, layout: &CompiledLayout, memory: &Buffers, count: u64, range: Range<u64>) {
         walk::walk(layout.nest(), memory, count, range);
     }
 
     /// The same for a part of the stream; whole iterations inside it by kernels, where the mode compiles.
-    pub(crate) fn range(&self, layout: &Arc<Layout>, memory: &Buffers, count: u64, range: Range<u64>) {
+    pub(crate) fn range(&self, layout: &Arc<CompiledLayout>, memory: &Buffers, count: u64, range: Range<u64>) {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => walk::range(layout.nest(), memory, count, range, &walk::Plain),
             Mode::Lazy | Mode::Commit => {
@@ -311,7 +311,7 @@ impl Engine {
     }
 
     /// The same by what is made: compiles nothing.
-    pub(crate) fn range_made(&self, layout: &Arc<Layout>, memory: &Buffers, count: u64, range: Range<u64>) {
+    pub(crate) fn range_made(&self, layout: &Arc<CompiledLayout>, memory: &Buffers, count: u64, range: Range<u64>) {
         let parts = Compiled { engine: self, layout, makes: false };
         walk::range(layout.nest(), memory, count, range, &parts);
     }
@@ -321,12 +321,12 @@ impl Engine {
     /// # Errors
     /// Class `NoMem`.
     #[inline]
-    pub(crate) fn runs<'l>(&self, layout: &'l Arc<Layout>) -> Result<&'l Runs> {
+    pub(crate) fn runs<'l>(&self, layout: &'l Arc<CompiledLayout>) -> Result<&'l Runs> {
         layout.runs().map_or_else(|| self.find_runs(layout), Ok)
     }
 
     #[cold]
-    fn find_runs<'l>(&self, layout: &'l Arc<Layout>) -> Result<&'l Runs> {
+    fn find_runs<'l>(&self, layout: &'l Arc<CompiledLayout>) -> Result<&'l Runs> {
         let runs = layout.keep_runs(Runs::new(layout.nest())?);
         self.0.cache.settle(layout);
         Ok(runs)

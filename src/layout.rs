@@ -52,7 +52,7 @@ pub enum Part {
     /// The layout itself, an iteration as an instance.
     Own,
     /// The layout of one iteration, which is its instance.
-    Iterations(Arc<Layout>),
+    Iterations(Arc<CompiledLayout>),
     /// Rows of blocks as equal pieces of so many bytes, at these displacements: the table that the layout's plan has.
     Pieces(Column, u64),
     /// Rows of blocks sorted by length within buckets, as the layout's plan has them: user offsets, packed offsets, lengths.
@@ -101,7 +101,7 @@ const MAX_PARTS: usize = 4096;
 
 /// A normal nest at origin 0 under one leaf operation, with its kernels: what equal layouts share.
 #[derive(Debug)]
-pub struct Layout<L = Byte> {
+pub struct CompiledLayout<L = Byte> {
     nest: LoopNest<Normal, L>,
     operation: Operation,
     served: [Awaited<Tier>; 2],
@@ -117,12 +117,12 @@ pub struct Layout<L = Byte> {
     bytes: usize,
 }
 
-impl<L: Leaf> Layout<L> {
+impl<L: Leaf> CompiledLayout<L> {
     /// A layout that nothing serves yet; `hash` is that of its nest.
-    pub(crate) fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> Layout<L> {
-        let bytes = nest.bytes_stored() + size_of::<Layout<L>>();
+    pub(crate) fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> CompiledLayout<L> {
+        let bytes = nest.bytes_stored() + size_of::<CompiledLayout<L>>();
         let (served, moved, parts, runs) = Default::default();
-        Layout { nest, operation, served, moved, parts, runs, hash, bytes }
+        CompiledLayout { nest, operation, served, moved, parts, runs, hash, bytes }
     }
 
     /// The canonical nest.
@@ -180,7 +180,7 @@ impl<L: Leaf> Layout<L> {
     }
 }
 
-impl Layout {
+impl CompiledLayout {
     /// The slot of the part that node `i` is; none in nests of very many nodes.
     pub fn part(&self, i: usize) -> Option<&PartSlot> {
         let n = self.nest.nodes().len();
@@ -193,7 +193,7 @@ impl Layout {
         self.parts.get()?.get(i)?.part.get()
     }
 
-    /// Where its segments begin, if [`Layout::keep_runs`] was told.
+    /// Where its segments begin, if [`CompiledLayout::keep_runs`] was told.
     #[inline]
     pub(crate) fn runs(&self) -> Option<&Runs> {
         self.runs.get().map(Box::as_ref)
@@ -210,7 +210,7 @@ impl Layout {
 #[derive(Debug)]
 pub struct PlacedLayout<L = Byte> {
     /// What is shared.
-    pub layout: Arc<Layout<L>>,
+    pub layout: Arc<CompiledLayout<L>>,
     /// What is the datatype's own.
     pub origin: i64,
 }

@@ -21,7 +21,7 @@
 //! MPI_Datatype (envelope, contents) | constructors | text
 //!   [decode]     -> Datatype             combiner tree: exactly the constructor arguments
 //!   [lower]      -> LoopNest<Lowered>    loops and tables over copies; every node has a user and a packed address
-//!   [refine]     -> LoopNest<Lowered, Layout>   two normal nests as one: from layout to layout without a stream between
+//!   [refine]     -> LoopNest<Lowered, MemorySide>   two normal nests as one: from layout to layout without a stream between
 //!   [normalize]  -> LoopNest<Normal>     canonical meaning; with the kernel kind it is the cache key
 //!   [schedule]   -> Plan<Scheduled>      per direction and CPU level: order, unrolling, micro-kernels; the only cost model
 //!   [legalize]   -> Plan<Legal>          only accesses that the target has

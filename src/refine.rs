@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::column::{Column, more_room};
 use crate::error::{Error, Result};
 use crate::interval::gcd;
-use crate::nest::{Body, Layout, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
+use crate::nest::{Body, MemorySide, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
 use item::{Item, Key};
 
 /// Most levels of loops that are joined; a kernel has fewer.
@@ -34,7 +34,7 @@ const STEPS_A_ROW: u64 = 4;
 #[derive(Clone, Debug)]
 pub struct Refined<L> {
     /// From the memory of the first, its user side, to that of the second, its packed side. One instance is a joint period.
-    pub nest: LoopNest<Lowered, L, Layout>,
+    pub nest: LoopNest<Lowered, L, MemorySide>,
     /// Bytes of the stream in a joint period; 0 where nothing is moved.
     pub period: u64,
     /// Whether every period moves the same bytes between the same places, so that one does what any number does.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use super::totals::Totals;
-use crate::layout::{Joint, Layout};
+use crate::layout::{Joint, CompiledLayout};
 use crate::nest::Leaf;
 
 /// Addresses of two layouts.
@@ -25,25 +25,25 @@ impl<L> Default for Pairs<L> {
 #[derive(Debug)]
 struct Held<L> {
     /// Held weakly: no layout has the address of one that is gone while somebody remembers that.
-    layouts: [Weak<Layout<L>>; 2],
+    layouts: [Weak<CompiledLayout<L>>; 2],
     joint: Arc<Joint<L>>,
     last_used: u64,
     /// What `Totals::bytes` counts for it.
     counted: usize,
 }
 
-fn key<L>(layouts: [&Arc<Layout<L>>; 2]) -> Key {
+fn key<L>(layouts: [&Arc<CompiledLayout<L>>; 2]) -> Key {
     layouts.map(|layout| Arc::as_ptr(layout) as usize)
 }
 
 impl<L: Leaf> Pairs<L> {
     /// What an entry takes beside the joint: itself, and the room of two layouts that may be gone.
-    const ENTRY: usize = size_of::<(Key, Held<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<Layout<L>>();
+    const ENTRY: usize = size_of::<(Key, Held<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<CompiledLayout<L>>();
 
     pub(super) fn get(
         &mut self,
         totals: &mut Totals,
-        layouts: [&Arc<Layout<L>>; 2],
+        layouts: [&Arc<CompiledLayout<L>>; 2],
     ) -> Option<Arc<Joint<L>>> {
         let held = self.0.get_mut(&key(layouts))?;
         held.last_used = totals.tick();
@@ -54,7 +54,7 @@ impl<L: Leaf> Pairs<L> {
     pub(super) fn insert(
         &mut self,
         totals: &mut Totals,
-        layouts: [&Arc<Layout<L>>; 2],
+        layouts: [&Arc<CompiledLayout<L>>; 2],
         joint: Joint<L>,
     ) -> Arc<Joint<L>> {
         let last_used = totals.tick();
@@ -67,7 +67,7 @@ impl<L: Leaf> Pairs<L> {
     }
 
     /// Counts the pair of `layouts` anew, if it is held.
-    pub(super) fn settle(&mut self, totals: &mut Totals, layouts: [&Arc<Layout<L>>; 2]) {
+    pub(super) fn settle(&mut self, totals: &mut Totals, layouts: [&Arc<CompiledLayout<L>>; 2]) {
         if let Some(held) = self.0.get_mut(&key(layouts)) {
             let now = Self::ENTRY + held.joint.bytes();
             totals.bytes = totals.bytes - held.counted + now;

@@ -10,7 +10,7 @@ use super::pairs::{self, Pairs};
 use super::totals::Totals;
 use crate::datatype::Datatype;
 use crate::kind::Operation;
-use crate::layout::{Layout, PlacedLayout};
+use crate::layout::{CompiledLayout, PlacedLayout};
 use crate::nest::{Byte, Leaf, LoopNest, Normal, Value};
 
 /// Most trees that are remembered for one layout. A program that describes its data by absolute addresses makes a new tree of a known
@@ -56,7 +56,7 @@ impl<L> Default for Shelf<L> {
 
 #[derive(Debug)]
 struct Held<L> {
-    layout: Arc<Layout<L>>,
+    layout: Arc<CompiledLayout<L>>,
     last_used: u64,
     /// First-level keys that lead here.
     keys: VecDeque<Key>,
@@ -133,7 +133,7 @@ impl<L: Leaf> Shelf<L> {
             }
             None => {
                 totals.counters.misses += 1;
-                let layout = Arc::new(Layout::new(nest, operation, hash));
+                let layout = Arc::new(CompiledLayout::new(nest, operation, hash));
                 let counted = layout.bytes();
                 totals.bytes += counted;
                 bucket.push(Held { layout, last_used: 0, keys: VecDeque::new(), kept: 0, counted });
@@ -163,7 +163,7 @@ impl<L: Leaf> Shelf<L> {
     }
 
     /// Counts `layout` anew, if it is held.
-    pub(super) fn settle(&mut self, totals: &mut Totals, layout: &Arc<Layout<L>>) {
+    pub(super) fn settle(&mut self, totals: &mut Totals, layout: &Arc<CompiledLayout<L>>) {
         if let Some(held) = self.find(layout) {
             let now = held.layout.bytes().saturating_add(held.kept);
             totals.bytes = totals.bytes - held.counted + now;
@@ -171,7 +171,7 @@ impl<L: Leaf> Shelf<L> {
         }
     }
 
-    fn find(&mut self, layout: &Arc<Layout<L>>) -> Option<&mut Held<L>> {
+    fn find(&mut self, layout: &Arc<CompiledLayout<L>>) -> Option<&mut Held<L>> {
         let bucket = self.nests.get_mut(&layout.hash())?;
         bucket.iter_mut().find(|h| Arc::ptr_eq(&h.layout, layout))
     }

@@ -15,7 +15,7 @@ use crate::engine::Mode;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval;
 use crate::kind::{Direction, Kind, Operation};
-use crate::layout::{Layout, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
 
@@ -25,7 +25,7 @@ pub struct Applied(Arc<Inner>);
 
 struct Inner {
     committed: Committed,
-    layout: Arc<Layout<Value>>,
+    layout: Arc<CompiledLayout<Value>>,
     origin: isize,
 }
 
@@ -60,7 +60,7 @@ impl Applied {
     }
 
     /// What serves it.
-    pub(super) fn layout(&self) -> &Arc<Layout<Value>> {
+    pub(super) fn layout(&self) -> &Arc<CompiledLayout<Value>> {
         &self.0.layout
     }
 

@@ -14,7 +14,7 @@ use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::gcd;
 use crate::kind::{Direction, Op, Operation};
-use crate::layout::{Joint, Layout, PlacedLayout, Tier};
+use crate::layout::{Joint, CompiledLayout, PlacedLayout, Tier};
 use crate::nest::{Leaf, Value};
 
 /// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.
@@ -315,7 +315,7 @@ impl Direct {
     /// As [`Direct::joint`].
     unsafe fn periods<L: Joined>(
         &self,
-        layouts: [&Arc<Layout<L>>; 2],
+        layouts: [&Arc<CompiledLayout<L>>; 2],
         joint: &Joint<L>,
         (src, dst): (*const u8, *mut u8),
         bytes: u64,

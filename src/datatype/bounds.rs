@@ -12,7 +12,7 @@ use super::named::Named;
 /// Size and bounds of one type map; displacements in bytes. Packed, so that a node has no gap behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
-pub(crate) struct Layout {
+pub(crate) struct Bounds {
     /// Bytes of data.
     pub(crate) size: i64,
     /// Whether there is any entry of data.
@@ -41,9 +41,9 @@ fn fit(value: i128) -> Result<i64, Overflow> {
     i64::try_from(value).map_err(|_| Overflow)
 }
 
-impl Layout {
+impl Bounds {
     /// The empty map: all bounds 0.
-    pub(crate) const EMPTY: Layout = Layout {
+    pub(crate) const EMPTY: Bounds = Bounds {
         size: 0,
         entries: false,
         true_lb: 0,
@@ -55,8 +55,8 @@ impl Layout {
         alignment: 1,
     };
 
-    pub(crate) fn of(named: Named) -> Layout {
-        let mut layout = Layout { size: named.size(), ..Layout::EMPTY };
+    pub(crate) fn of(named: Named) -> Bounds {
+        let mut layout = Bounds { size: named.size(), ..Bounds::EMPTY };
         match named {
             Named::Lb => layout.lb_marked = true,
             Named::Ub => layout.ub_marked = true,
@@ -75,9 +75,9 @@ impl Layout {
     }
 
     /// The same entries with both markers replaced (resized, subarray, darray, host bounds).
-    pub(crate) fn resized(&self, lb: i64, extent: i64) -> Result<Layout, Overflow> {
+    pub(crate) fn resized(&self, lb: i64, extent: i64) -> Result<Bounds, Overflow> {
         let ub = lb.checked_add(extent).ok_or(Overflow)?;
-        Ok(Layout { lb, ub, lb_marked: true, ub_marked: true, ..*self })
+        Ok(Bounds { lb, ub, lb_marked: true, ub_marked: true, ..*self })
     }
 }
 
@@ -99,7 +99,7 @@ impl Placing {
     /// 2^63 additions of copies are exact.
     pub(crate) fn add(
         &mut self,
-        child: &Layout,
+        child: &Bounds,
         copies: i128,
         first: i64,
         last: i64,
@@ -126,7 +126,7 @@ impl Placing {
     }
 
     /// The finished map.
-    pub(crate) fn finish(self) -> Result<Layout, Overflow> {
+    pub(crate) fn finish(self) -> Result<Bounds, Overflow> {
         let (low, high) = self.entries.unwrap_or((0, 0));
         // A map of one kind of marker only has that marker for both bounds.
         let lb = self.lb_marker.unwrap_or(match self.entries {
@@ -142,7 +142,7 @@ impl Placing {
         });
         fit(ub - lb)?;
         fit(high - low)?;
-        Ok(Layout {
+        Ok(Bounds {
             size: fit(self.size)?,
             entries: self.entries.is_some(),
             true_lb: fit(low)?,

@@ -3,7 +3,7 @@
 //! One pass over the arrays. An error names the constructor, the argument with its index, its value and the rule; nothing is
 //! built then. Rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
 
-use super::bounds::{Layout, Overflow, Placing, run};
+use super::bounds::{Bounds, Overflow, Placing, run};
 use super::call::Call;
 use super::combiner::Combiner;
 use super::named::{Class, Named};
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorClass, Result};
 
 /// What a new node derives from its arguments.
 pub(crate) struct Derived {
-    pub(crate) layout: Layout,
+    pub(crate) layout: Bounds,
     pub(crate) signature: Signature,
     pub(crate) extra: Option<Extra>,
 }
@@ -25,7 +25,7 @@ pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
     let call = Call(combiner.text_name());
     let simple = |layout, signature| Ok(Derived { layout, signature, extra: None });
     match combiner {
-        Combiner::Named(n) => simple(Layout::of(*n), Signature::of(*n)),
+        Combiner::Named(n) => simple(Bounds::of(*n), Signature::of(*n)),
         Combiner::Dup { oldtype } => simple(*oldtype.layout(), oldtype.signature()),
         Combiner::Contiguous { count, oldtype } => {
             call.not_negative(ErrorClass::Count, "count", *count)?;
@@ -98,9 +98,9 @@ fn blocks(
     count: i64,
     blocklength: i64,
     stride: i64,
-) -> std::result::Result<Layout, Overflow> {
+) -> std::result::Result<Bounds, Overflow> {
     if count == 0 || blocklength == 0 {
-        return Ok(Layout::EMPTY);
+        return Ok(Bounds::EMPTY);
     }
     let child = oldtype.layout();
     let (first, last) = run(0, blocklength, child.extent())?;
@@ -123,7 +123,7 @@ fn vector(
     stride: i64,
     bytes: Option<i64>,
     oldtype: &Datatype,
-) -> Result<(Layout, Signature)> {
+) -> Result<(Bounds, Signature)> {
     call.not_negative(ErrorClass::Count, "count", count)?;
     call.not_negative(ErrorClass::Arg, "blocklength", blocklength)?;
     let bytes = match bytes {
@@ -157,7 +157,7 @@ fn indexed(
     displacements: &[i64],
     unit: i64,
     oldtype: &Datatype,
-) -> Result<(Layout, Signature)> {
+) -> Result<(Bounds, Signature)> {
     match lengths {
         Lengths::Each(each) => {
             call.same_length("displacements", displacements.len(), "blocklengths", each.len())?;
@@ -170,7 +170,7 @@ fn indexed(
         None => ends_checked(call, &lengths, displacements, unit, child.extent())?,
     };
     if total == 0 {
-        return Ok((Layout::EMPTY, Signature::EMPTY));
+        return Ok((Bounds::EMPTY, Signature::EMPTY));
     }
     let copies = i64::try_from(total).unwrap_or(i64::MAX);
     if total * i128::from(child.size) > i128::from(i64::MAX) {

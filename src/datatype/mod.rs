@@ -41,11 +41,11 @@ pub use typemap::TypeMap;
 
 use crate::error::Result;
 use crate::process::Lazy;
-use bounds::Layout;
+use bounds::Bounds;
 
 struct Node {
     combiner: Combiner,
-    layout: Layout,
+    layout: Bounds,
     signature: Signature,
     hash: Halves,
     extra: Option<Arc<Extra>>,
@@ -89,7 +89,7 @@ pub struct Datatype(Arc<Node>);
 static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
     let build = |&n: &Named| {
         let combiner = Combiner::Named(n);
-        let (layout, signature, hash) = (Layout::of(n), Signature::of(n), Halves::of(&combiner));
+        let (layout, signature, hash) = (Bounds::of(n), Signature::of(n), Halves::of(&combiner));
         let node = Node {
             combiner,
             layout,
@@ -475,7 +475,7 @@ impl Datatype {
         Arc::strong_count(&self.0)
     }
 
-    fn layout(&self) -> &Layout {
+    fn layout(&self) -> &Bounds {
         &self.0.layout
     }
 }

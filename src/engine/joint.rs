@@ -6,7 +6,7 @@ use super::{Engine, Mode};
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::kind::{Direction, Kind};
-use crate::layout::{Joint, JointNest, Layout, Tier};
+use crate::layout::{Joint, JointNest, CompiledLayout, Tier};
 use crate::nest::{self, Leaf, LoopNest, Normal};
 use crate::normalize::{self, Normalized};
 use crate::refine::{self, Refined};
@@ -15,16 +15,16 @@ use crate::schedule::Planned;
 use super::explain::Trace;
 
 /// Leaves of nests that are joined and have plans then.
-pub(crate) trait Joined: Cached + Planned<nest::Layout> {}
+pub(crate) trait Joined: Cached + Planned<nest::MemorySide> {}
 
-impl<L: Cached + Planned<nest::Layout>> Joined for L {}
+impl<L: Cached + Planned<nest::MemorySide>> Joined for L {}
 
 impl Engine {
     /// What copies from the first of `layouts` to the second.
     ///
     /// # Errors
     /// Class `NoMem`.
-    pub(crate) fn joint<L: Cached>(&self, layouts: [&Arc<Layout<L>>; 2]) -> Result<Arc<Joint<L>>> {
+    pub(crate) fn joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) -> Result<Arc<Joint<L>>> {
         if let Some(joint) = self.0.cache.joint(layouts) {
             return Ok(joint);
         }
@@ -59,7 +59,7 @@ impl Engine {
     /// How `joint`, that of `layouts`, serves a call of `bytes` bytes: none where the bytes go through a buffer.
     pub(crate) fn serve_joint<'j, L: Joined>(
         &self,
-        layouts: [&Arc<Layout<L>>; 2],
+        layouts: [&Arc<CompiledLayout<L>>; 2],
         joint: &'j Joint<L>,
         bytes: u64,
     ) -> Option<(&'j JointNest<L>, &'j Tier)> {
@@ -107,7 +107,7 @@ impl<L: Leaf> super::explain::Shown for std::result::Result<Refined<L>, refine::
     }
 }
 
-impl<L: Leaf> super::explain::Shown for Normalized<L, nest::Layout> {
+impl<L: Leaf> super::explain::Shown for Normalized<L, nest::MemorySide> {
     fn shown(&self) -> String {
         self.nest.to_string()
     }

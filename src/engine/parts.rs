@@ -11,7 +11,7 @@ use crate::column::Column;
 use crate::error::Result;
 use crate::exec::walk::{Parts, Rows};
 use crate::kind::{Direction, Operation};
-use crate::layout::{Layout, Part, Tier};
+use crate::layout::{CompiledLayout, Part, Tier};
 use crate::micro::{Argument, Buffers, Role};
 use crate::nest::{Node, Offsets};
 use crate::plan::Op;
@@ -21,7 +21,7 @@ use crate::{calls, normalize, schedule};
 /// The parts of one layout, compiled where enough was asked for.
 pub(super) struct Compiled<'e> {
     pub(super) engine: &'e Engine,
-    pub(super) layout: &'e Arc<Layout>,
+    pub(super) layout: &'e Arc<CompiledLayout>,
     /// Whether what is not made yet may be made now.
     pub(super) makes: bool,
 }
@@ -88,7 +88,7 @@ fn count(ran: bool) {
 impl Engine {
     /// Makes the part that node `i` of `layout` is, which the walker does not do in one call. Its first entry is at offset 0, since
     /// normal bodies and columns begin there.
-    fn part(&self, layout: &Arc<Layout>, i: usize) -> Result<Part> {
+    fn part(&self, layout: &Arc<CompiledLayout>, i: usize) -> Result<Part> {
         let node = &layout.nest().nodes()[i];
         let part = layout.nest().part(i)?;
         let nest = normalize::normalize(&part, 0)?.nest;
@@ -131,7 +131,7 @@ impl Engine {
     }
 
     /// Makes all that ranges of `layout` go by in `direction`, of nests of few nodes: later ranges make nothing.
-    pub(crate) fn make_parts(&self, layout: &Arc<Layout>, direction: Direction) {
+    pub(crate) fn make_parts(&self, layout: &Arc<CompiledLayout>, direction: Direction) {
         let nodes = layout.nest().nodes();
         if nodes.len() > AHEAD {
             return;
@@ -149,7 +149,7 @@ impl Engine {
     /// Iterations `range` of `node`, which are instances of `layout`. Who comes first compiles, if they have so many `bytes`; others need not wait.
     fn instances(
         &self,
-        layout: &Arc<Layout>,
+        layout: &Arc<CompiledLayout>,
         memory: &Buffers,
         node: &Node,
         at: Offsets,

@@ -9,7 +9,7 @@ use crate::exec::apply::{self, Unfit};
 use crate::exec::interp::external32;
 pub(crate) use crate::exec::interp::external32::Place;
 use crate::kind::{Direction, Kind, Op, Operation};
-use crate::layout::{Layout, PlacedLayout};
+use crate::layout::{CompiledLayout, PlacedLayout};
 use crate::lower::{Leaves, Values};
 use crate::micro::Buffers;
 use crate::micro::buffers::Element;
@@ -32,7 +32,7 @@ impl Engine {
     pub(crate) fn apply(
         &self,
         t: &Datatype,
-        layout: &Layout<Value>,
+        layout: &CompiledLayout<Value>,
         memory: &Buffers,
         count: u64,
         range: Range<u64>,
@@ -65,7 +65,7 @@ impl Engine {
     ///
     /// # Errors
     /// Only faults of ddtc.
-    pub(crate) fn combine(&self, layout: &Layout<Value>, op: Op, memory: &Buffers, count: u64) -> Result<()> {
+    pub(crate) fn combine(&self, layout: &CompiledLayout<Value>, op: Op, memory: &Buffers, count: u64) -> Result<()> {
         apply::combine(layout.nest(), op, memory, count)
             .map_err(|unfit| Error::internal("reduce", unfit.rule))
     }
@@ -76,7 +76,7 @@ impl Engine {
     /// Only faults of ddtc.
     pub(crate) fn hand_on(
         &self,
-        layout: &Layout<Value>,
+        layout: &CompiledLayout<Value>,
         element: Element,
         memory: &Buffers,
         count: u64,

@@ -39,18 +39,18 @@ enum Packed {
     /// The stream.
     Stream,
     /// A second buffer of the same layout.
-    Layout,
+    Memory,
 }
 
 impl Run {
     /// Bytes from a value to the next one on the packed side.
     fn packed(&self, side: Packed) -> i64 {
-        if side == Packed::Layout { self.value.user() } else { self.value.packed() }
+        if side == Packed::Memory { self.value.user() } else { self.value.packed() }
     }
 
     /// The same run where the packed side is as `side` says.
     fn on(self, side: Packed) -> Run {
-        let moved = |o: Offsets| Offsets::new(o.user, if side == Packed::Layout { o.user } else { o.packed });
+        let moved = |o: Offsets| Offsets::new(o.user, if side == Packed::Memory { o.user } else { o.packed });
         Run { at: moved(self.at), step: moved(self.step), ..self }
     }
 }
@@ -95,7 +95,7 @@ pub fn apply(
 /// # Errors
 /// As [`apply`]; none with the values that reductions have.
 pub fn combine(nest: &LoopNest<Normal, Value>, op: Op, memory: &Buffers, count: u64) -> Result<(), Unfit> {
-    let (side, all) = (Packed::Layout, 0..count.saturating_mul(nest.size() as u64));
+    let (side, all) = (Packed::Memory, 0..count.saturating_mul(nest.size() as u64));
     runs(nest, count, all, &mut |one| reduce::run(op, memory, &one.on(side), side))
 }
 

@@ -223,7 +223,7 @@ impl Joint<'_> {
     /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it, where there is an emitter.
     fn plans(
         &self,
-        nest: &LoopNest<Normal, Byte, nest::Layout>,
+        nest: &LoopNest<Normal, Byte, nest::MemorySide>,
         count: u64,
         target: Target,
         emitters: Emitters<'_>,

@@ -11,7 +11,7 @@ use crate::process::Awaited;
 #[derive(Debug)]
 pub struct JointNest<L = Byte> {
     /// One instance is a joint period.
-    pub nest: LoopNest<Normal, L, nest::Layout>,
+    pub nest: LoopNest<Normal, L, nest::MemorySide>,
     /// Pack where the source is the user side, unpack where the target is.
     pub direction: Direction,
     /// Offsets in bytes that its normalization took out: of the source, of the target.

@@ -282,14 +282,14 @@ pub struct Stream;
 
 /// A second layout in user memory, with gaps and in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Layout;
+pub struct MemorySide;
 
 impl sealed::Sealed for Stream {}
-impl sealed::Sealed for Layout {}
+impl sealed::Sealed for MemorySide {}
 impl Side for Stream {
     const NAME: &'static str = "";
 }
-impl Side for Layout {
+impl Side for MemorySide {
     const NAME: &'static str = "layout";
 }
 

@@ -8,7 +8,7 @@
 //! node, and that node alone has a trip (or length) that is a multiple of `count`.
 //!
 //! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`] (canonical; the cache key). So are the two axes of what moves: the
-//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second [`Layout`]).
+//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second [`MemorySide`]).
 //! Source: docs/IR.md, section "Nest".
 
 mod disjoint;
@@ -25,7 +25,7 @@ use crate::column::Column;
 
 pub use disjoint::Disjoint;
 pub use eval::Visit;
-pub use leaf::{Byte, Class, Layout, Leaf, Number, Side, Stream, Value};
+pub use leaf::{Byte, Class, MemorySide, Leaf, Number, Side, Stream, Value};
 
 mod sealed {
     pub trait Sealed {}

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ddtc::exec::interp;
 use ddtc::kind::Direction;
-use ddtc::nest::{Byte, Layout, LoopNest, Phase, Visit};
+use ddtc::nest::{Byte, MemorySide, LoopNest, Phase, Visit};
 use ddtc::normalize::{Normalized, normalize};
 use ddtc::plan::{self, Plan};
 use ddtc::refine::refine;
@@ -48,7 +48,7 @@ impl Judge {
             && source == self.source
     }
 
-    fn nest<P: Phase>(&self, nest: &LoopNest<P, Byte, Layout>, origins: [i64; 2]) -> bool {
+    fn nest<P: Phase>(&self, nest: &LoopNest<P, Byte, MemorySide>, origins: [i64; 2]) -> bool {
         self.right(|user, packed| {
             nest.visit(PERIODS, |Visit { at, n, .. }| {
                 for i in 0..n as i64 {
@@ -63,7 +63,7 @@ impl Judge {
         })
     }
 
-    fn nests<P: Phase>(&self, what: &str, nest: &LoopNest<P, Byte, Layout>, origins: [i64; 2]) -> usize {
+    fn nests<P: Phase>(&self, what: &str, nest: &LoopNest<P, Byte, MemorySide>, origins: [i64; 2]) -> usize {
         assert!(self.nest(nest, origins), "{what}\n{nest}");
         let sound = meaning(nest);
         let mut faults = nest_faults(nest);
