@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::code::kernel::Code;
 use crate::datatype::Datatype;
 use crate::kind::Operation;
-use crate::layout::{Joint, CompiledLayout, PlacedLayout};
+use crate::layout::{CompiledLayout, Joint, PlacedLayout};
 use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
 use crate::process::{Guard, Mutex};
@@ -111,7 +111,11 @@ impl Cache {
     }
 
     /// Remembers `joint` for `layouts`, or returns what somebody else did. It keeps neither of them.
-    pub fn keep_joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2], joint: Joint<L>) -> Arc<Joint<L>> {
+    pub fn keep_joint<L: Cached>(
+        &self,
+        layouts: [&Arc<CompiledLayout<L>>; 2],
+        joint: Joint<L>,
+    ) -> Arc<Joint<L>> {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
         let joint = pairs.insert(totals, layouts, joint);

@@ -29,9 +29,9 @@ use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 
-pub use applied::Applied;
+pub use applied::CommittedOperation;
 use definition::Call;
-pub use direct::Direct;
+pub use direct::LayoutCopy;
 pub use reduced::ByFunction;
 
 /// A committed datatype. Cloning shares it; it keeps its kernels alive.

@@ -300,7 +300,13 @@ impl Engine {
     }
 
     /// The same for a part of the stream; whole iterations inside it by kernels, where the mode compiles.
-    pub(crate) fn range(&self, layout: &Arc<CompiledLayout>, memory: &Buffers, count: u64, range: Range<u64>) {
+    pub(crate) fn range(
+        &self,
+        layout: &Arc<CompiledLayout>,
+        memory: &Buffers,
+        count: u64,
+        range: Range<u64>,
+    ) {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => walk::range(layout.nest(), memory, count, range, &walk::Plain),
             Mode::Lazy | Mode::Commit => {
@@ -311,7 +317,13 @@ impl Engine {
     }
 
     /// The same by what is made: compiles nothing.
-    pub(crate) fn range_made(&self, layout: &Arc<CompiledLayout>, memory: &Buffers, count: u64, range: Range<u64>) {
+    pub(crate) fn range_made(
+        &self,
+        layout: &Arc<CompiledLayout>,
+        memory: &Buffers,
+        count: u64,
+        range: Range<u64>,
+    ) {
         let parts = Compiled { engine: self, layout, makes: false };
         walk::range(layout.nest(), memory, count, range, &parts);
     }

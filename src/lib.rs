@@ -105,7 +105,7 @@ pub mod target;
 pub mod tool;
 
 pub use code::kernel::{Entry, Kernel};
-pub use committed::{Applied, Committed, Direct};
+pub use committed::{Committed, CommittedOperation, LayoutCopy};
 pub use datatype::{Combiner, Datatype, Distribution, Named, Order};
 pub use engine::{Config, Counters, Engine, Mode};
 pub use error::{Error, ErrorClass, Result};

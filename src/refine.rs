@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::column::{Column, more_room};
 use crate::error::{Error, Result};
 use crate::interval::gcd;
-use crate::nest::{Body, MemorySide, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
+use crate::nest::{Body, Leaf, LoopNest, Lowered, MemorySide, Node, Normal, Offsets, Quantity};
 use item::{Item, Key};
 
 /// Most levels of loops that are joined; a kernel has fewer.

@@ -12,7 +12,7 @@ fn committed(text: &str) -> Committed {
 
 /// Packs one instance of `t` at the start of `user`.
 fn packed(t: &Committed, user: &[u8]) -> Result<Vec<u8>, Error> {
-    let applied = t.with(Operation::External32).unwrap();
+    let applied = t.for_operation(Operation::External32).unwrap();
     let mut packed = vec![0; applied.packed_size(1).unwrap() as usize];
     applied.pack(user, 0, 1, &mut packed)?;
     let mut back = vec![0; user.len()];
@@ -77,7 +77,8 @@ fn every_named_type_by_hand() {
 /// The sizes of MPI 5.0, table 14.2, that differ from this machine's, and those of pairs, which have no padding.
 #[test]
 fn sizes_are_those_of_the_table() {
-    let size = |text: &str| committed(text).with(Operation::External32).unwrap().packed_size(1).unwrap();
+    let size =
+        |text: &str| committed(text).for_operation(Operation::External32).unwrap().packed_size(1).unwrap();
     for (text, bytes) in [
         ("long", 4),
         ("unsigned_long", 4),
@@ -109,7 +110,7 @@ fn a_structure_by_hand() {
         user[at + 8..at + 16].copy_from_slice(&long.to_ne_bytes());
         user[at + 24..at + 28].copy_from_slice(&[1, 2, 3, 4]);
     }
-    let applied = t.with(Operation::External32).unwrap();
+    let applied = t.for_operation(Operation::External32).unwrap();
     let mut packed = [0; 24];
     applied.pack(&user, 0, 2, &mut packed).unwrap();
     let want = [0, 0, 0, 1, 255, 255, 255, 255, 2, 1, 4, 3, 0, 0, 0, 2, 0, 0, 0, 3, 2, 1, 4, 3];
@@ -121,7 +122,7 @@ fn the_first_value_that_does_not_fit_is_named() {
     let t = committed("struct([1, 3], [0, 8], [int, long])");
     let mut user = vec![0; 64];
     user[32 + 24..32 + 32].copy_from_slice(&(1_i64 << 31).to_ne_bytes());
-    let applied = t.with(Operation::External32).unwrap();
+    let applied = t.for_operation(Operation::External32).unwrap();
     let mut packed = [7; 32];
     let error = applied.pack(&user, 0, 2, &mut packed).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Conversion);
@@ -144,7 +145,7 @@ fn packed_error(t: &Committed, user: &[u8]) -> Error {
 #[test]
 fn ranges_stop_at_whole_values() {
     let t = committed("struct([1, 2], [0, 8], [int, long_double])");
-    let applied = t.with(Operation::External32).unwrap();
+    let applied = t.for_operation(Operation::External32).unwrap();
     let user = [0; 128];
     let mut part = [0; 30];
     assert_eq!(applied.pack_range(&user, 0, 2, 0, &mut part), Ok(20));
@@ -160,7 +161,7 @@ fn ranges_stop_at_whole_values() {
 
 #[test]
 fn nothing_is_written_where_a_side_is_too_short() {
-    let applied = committed("vector(2, 1, 2, long)").with(Operation::External32).unwrap();
+    let applied = committed("vector(2, 1, 2, long)").for_operation(Operation::External32).unwrap();
     let mut packed = [7; 8];
     let class = |done: Result<usize, Error>| done.unwrap_err().class();
     assert_eq!(class(applied.pack(&[0; 23], 0, 1, &mut packed)), ErrorClass::Buffer);
@@ -172,7 +173,7 @@ fn nothing_is_written_where_a_side_is_too_short() {
 
 #[test]
 fn bytes_have_no_handle() {
-    let error = committed("int").with(Operation::Bytes).unwrap_err();
+    let error = committed("int").for_operation(Operation::Bytes).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Arg);
 }
 
@@ -182,7 +183,7 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
     let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
     let t = engine.commit(&"vector(100, 3, 7, double)".parse().unwrap()).unwrap();
     let before = engine.counters();
-    let applied = t.with(Operation::External32).unwrap();
+    let applied = t.for_operation(Operation::External32).unwrap();
     assert_eq!(engine.counters().compiles, before.compiles);
     assert_eq!(applied.schedule(Direction::Pack), "not compiled yet");
     assert!(applied.kernel(Direction::Pack).is_some());
@@ -190,7 +191,7 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
     assert!(engine.counters().cached_bytes > before.cached_bytes);
     // What needs a look at every value has no kernel, by design.
     let long = engine.commit(&"vector(100, 3, 7, long)".parse().unwrap()).unwrap();
-    let applied = long.with(Operation::External32).unwrap();
+    let applied = long.for_operation(Operation::External32).unwrap();
     assert!(applied.kernel(Direction::Pack).is_none());
     assert!(applied.schedule(Direction::Pack).contains("one by one"));
     assert_eq!((engine.counters().fallbacks, engine.counters().refusals), (0, 1));
@@ -201,7 +202,8 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
 fn classes_share_layouts() {
     let engine = Engine::new(Config::default());
     let served = |text: &str| {
-        let applied = engine.commit(&text.parse().unwrap()).unwrap().with(Operation::External32).unwrap();
+        let applied =
+            engine.commit(&text.parse().unwrap()).unwrap().for_operation(Operation::External32).unwrap();
         applied.kernel(Direction::Pack).map(std::sync::Arc::as_ptr)
     };
     let int = served("vector(9, 1, 2, int)");
@@ -234,7 +236,7 @@ fn all_types_in_small_shapes() {
 #[test]
 fn calls_are_counted_by_kind() {
     let t = committed("vector(3, 1, 2, long)");
-    let applied = t.with(Operation::External32).unwrap();
+    let applied = t.for_operation(Operation::External32).unwrap();
     let counting = ddtc::calls::Counting::start();
     let before = ddtc::calls::totals();
     let (mut user, mut packed) = ([0; 40], [0; 12]);

@@ -1,6 +1,6 @@
 //! Reductions while unpacking (MPI 5.0, 6.9): bytes by hand, what is refused, and every operation on every type through every oracle.
 
-use ddtc::committed::{Applied, Committed};
+use ddtc::committed::{Committed, CommittedOperation};
 use ddtc::datatype::{Datatype, Named};
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::error::ErrorClass;
@@ -12,8 +12,8 @@ fn committed(text: &str) -> Committed {
     ddtc::commit(&text.parse().unwrap()).unwrap()
 }
 
-fn applied(text: &str, op: Op) -> Applied {
-    committed(text).with(Operation::Reduce(op)).unwrap()
+fn applied(text: &str, op: Op) -> CommittedOperation {
+    committed(text).for_operation(Operation::Reduce(op)).unwrap()
 }
 
 macro_rules! bytes {
@@ -31,7 +31,7 @@ fn unpacked(text: &str, op: Op, packed: &[u8], user: &[u8], count: u64) -> Vec<u
     for level in Level::available() {
         for mode in [Mode::Commit, Mode::Interpret] {
             let engine = Engine::new(Config { level, mode, ..Config::default() });
-            let applied = engine.commit(&t).unwrap().with(Operation::Reduce(op)).unwrap();
+            let applied = engine.commit(&t).unwrap().for_operation(Operation::Reduce(op)).unwrap();
             let mut user = user.to_vec();
             assert_eq!(applied.unpack(packed, &mut user, 0, count), Ok(packed.len()));
             results.push(user);
@@ -206,7 +206,7 @@ fn replace_and_no_op() {
 #[test]
 fn what_is_not_defined_is_refused_before_anything_is_written() {
     let t = committed("struct([2, 1], [0, 8], [int, char])");
-    let error = t.with(Operation::Reduce(Op::Sum)).unwrap_err();
+    let error = t.for_operation(Operation::Reduce(Op::Sum)).unwrap_err();
     assert_eq!((error.class(), error.operation(), error.argument()), (ErrorClass::Op, "sum", "element"));
     assert_eq!(error.value(), "2 (MPI_CHAR at displacement 8)");
     assert!(error.rule().contains("MPI_SUM must be defined"), "{error}");
@@ -226,7 +226,7 @@ fn what_is_not_defined_is_refused_before_anything_is_written() {
 #[test]
 fn ranges_combine_each_value_once() {
     let t = committed("vector(4, 1, 2, short)");
-    let sum = t.with(Operation::Reduce(Op::Sum)).unwrap();
+    let sum = t.for_operation(Operation::Reduce(Op::Sum)).unwrap();
     let (packed, mut user) =
         (bytes![1_i16, 2_i16, 3_i16, 4_i16], bytes![10_i16, 0_i16, 10_i16, 0_i16, 10_i16, 0_i16, 10_i16]);
     let mut at = 0;
@@ -243,7 +243,7 @@ fn reductions_cost_nothing_until_they_are_asked_for() {
     let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
     let t = engine.commit(&"vector(100, 3, 7, double)".parse().unwrap()).unwrap();
     let before = engine.counters();
-    let sum = t.with(Operation::Reduce(Op::Sum)).unwrap();
+    let sum = t.for_operation(Operation::Reduce(Op::Sum)).unwrap();
     assert_eq!(engine.counters().compiles, before.compiles);
     assert!(sum.kernel(Direction::Unpack).is_some());
     assert!(
@@ -253,7 +253,8 @@ fn reductions_cost_nothing_until_they_are_asked_for() {
     );
     assert!(sum.kernel(Direction::Pack).is_none());
     let kernel = |text: &str, op| {
-        let applied = engine.commit(&text.parse().unwrap()).unwrap().with(Operation::Reduce(op)).unwrap();
+        let applied =
+            engine.commit(&text.parse().unwrap()).unwrap().for_operation(Operation::Reduce(op)).unwrap();
         applied.kernel(Direction::Unpack).map(std::sync::Arc::as_ptr)
     };
     let int = kernel("vector(9, 1, 2, int)", Op::Sum);
@@ -307,7 +308,7 @@ fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
     for level in Level::available() {
         got.copy_from_slice(before);
         let engine = Engine::new(Config { level, ..Config::default() });
-        let applied = engine.commit(t).unwrap().with(Operation::Reduce(op)).unwrap();
+        let applied = engine.commit(t).unwrap().for_operation(Operation::Reduce(op)).unwrap();
         // SAFETY: both buffers hold all bytes of two instances.
         unsafe { applied.combine_raw(from.as_ptr(), got.as_mut_ptr(), 2) }.unwrap();
         let wrong = (0..got.len()).find(|&i| got[i] != want[i] && !loose[i]);

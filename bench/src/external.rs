@@ -52,7 +52,7 @@ fn measure(
     let mut csv = String::from("layout,direction,payload_bytes,ns,host_ns,host_over_ours\n");
     println!("external32: ns a call, of the MPI library, its time over ours");
     for (i, ((name, _), t)) in layouts.iter().zip(types).enumerate() {
-        let applied = engine.commit(t)?.with(Operation::External32)?;
+        let applied = engine.commit(t)?.for_operation(Operation::External32)?;
         let payload = t.size();
         let mut user = values(t);
         let (mut stream, fit) = external32::pack(t, 1, &user, 0);

@@ -71,7 +71,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     for (name, text) in layouts() {
         let t: Datatype = text.parse()?;
         let committed = engine.commit(&t)?;
-        let applied = committed.with(Operation::External32)?;
+        let applied = committed.for_operation(Operation::External32)?;
         let payload = committed.packed_size(1)? as usize;
         let mut user = values(&t);
         let (mut native, mut external) = (vec![0u8; payload], vec![0u8; applied.packed_size(1)? as usize]);

@@ -135,7 +135,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let n = bytes / form.element / 12 * 12;
         let name = format!("{} {size}", form.name);
         let t: Datatype = (form.datatype)(n).parse()?;
-        let applied = engine.commit(&t)?.with(Operation::Reduce(form.op))?;
+        let applied = engine.commit(&t)?.for_operation(Operation::Reduce(form.op))?;
         let packed = numbers(applied.packed_size(1)? as usize, 1);
         let before = numbers(t.true_ub() as usize, 2);
         let symbol = "reduce".to_owned();

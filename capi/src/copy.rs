@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use ddtc::committed::{Committed, Direct};
+use ddtc::committed::{Committed, LayoutCopy};
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::object;
 
@@ -24,7 +24,7 @@ fn ready(call: &'static str, name: &'static str, datatype: Type) -> Result<Commi
 ///
 /// # Safety
 /// `pointer` must be null or such a pointer that was not released as often as retained.
-unsafe fn direct<'a>(call: &'static str, pointer: *const Direct) -> Result<&'a Direct> {
+unsafe fn direct<'a>(call: &'static str, pointer: *const LayoutCopy) -> Result<&'a LayoutCopy> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_ref() }
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "direct", "NULL", "must not be a null pointer"))
@@ -36,7 +36,7 @@ unsafe fn direct<'a>(call: &'static str, pointer: *const Direct) -> Result<&'a D
 /// As of `ddtc_copy`.
 unsafe fn copy(
     call: &'static str,
-    direct: &Direct,
+    direct: &LayoutCopy,
     (inbuf, incount): (*const c_void, i64),
     (outbuf, outcount): (*mut c_void, i64),
 ) -> Result<i64> {
@@ -57,7 +57,7 @@ export! {
         Ok(())
     }
 
-    fn ddtc_committed_direct(from: *const Committed, to: *const Committed, place: *mut *const Direct) {
+    fn ddtc_committed_direct(from: *const Committed, to: *const Committed, place: *mut *const LayoutCopy) {
         const CALL: &str = "committed_direct";
         let place = out(CALL, "direct", place)?;
         let direct = committed(CALL, from)?.direct(committed(CALL, to)?)?;
@@ -66,7 +66,7 @@ export! {
     }
 
     fn ddtc_committed_direct_reduce(
-        from: *const Committed, to: *const Committed, op: Type, place: *mut *const Direct,
+        from: *const Committed, to: *const Committed, op: Type, place: *mut *const LayoutCopy,
     ) {
         const CALL: &str = "committed_direct_reduce";
         let place = out(CALL, "direct", place)?;
@@ -76,19 +76,19 @@ export! {
         Ok(())
     }
 
-    fn ddtc_direct_retain(pointer: *const Direct) {
+    fn ddtc_direct_retain(pointer: *const LayoutCopy) {
         direct("direct_retain", pointer)?;
         Arc::increment_strong_count(pointer);
         Ok(())
     }
 
-    fn ddtc_direct_release(pointer: *const Direct) {
+    fn ddtc_direct_release(pointer: *const LayoutCopy) {
         direct("direct_release", pointer)?;
         Arc::decrement_strong_count(pointer);
         Ok(())
     }
 
-    fn ddtc_direct_period(pointer: *const Direct, bytes: *mut i64) {
+    fn ddtc_direct_period(pointer: *const LayoutCopy, bytes: *mut i64) {
         const CALL: &str = "direct_period";
         let bytes = out(CALL, "bytes", bytes)?;
         bytes.set(direct(CALL, pointer)?.period().unwrap_or(0) as i64);
@@ -96,7 +96,7 @@ export! {
     }
 
     fn ddtc_direct_copy(
-        pointer: *const Direct, inbuf: *const c_void, incount: i64, outbuf: *mut c_void, outcount: i64,
+        pointer: *const LayoutCopy, inbuf: *const c_void, incount: i64, outbuf: *mut c_void, outcount: i64,
         bytes: *mut i64,
     ) {
         const CALL: &str = "direct_copy";

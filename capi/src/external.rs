@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
-use ddtc::committed::{Applied, Committed};
+use ddtc::committed::{Committed, CommittedOperation};
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::kind::{Direction, Operation};
 use ddtc::object::{self, Object};
@@ -31,7 +31,7 @@ unsafe fn check_representation(call: &'static str, name: *const c_char) -> Resul
     Err(Error::new(ErrorClass::UnsupportedDatarep, call, "datarep", shown, rule))
 }
 
-fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o Applied> {
+fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o CommittedOperation> {
     object.external32()?.ok_or_else(|| uncommitted(call, object.datatype()))
 }
 
@@ -140,43 +140,46 @@ external! {
 ///
 /// # Safety
 /// `pointer` must be null or such a pointer that was not released as often as retained.
-unsafe fn applied<'a>(call: &'static str, pointer: *const Applied) -> Result<&'a Applied> {
+unsafe fn applied<'a>(
+    call: &'static str,
+    pointer: *const CommittedOperation,
+) -> Result<&'a CommittedOperation> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_ref() }
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "applied", "NULL", "must not be a null pointer"))
 }
 
 export! {
-    fn ddtc_committed_external32(pointer: *const Committed, place: *mut *const Applied) {
+    fn ddtc_committed_external32(pointer: *const Committed, place: *mut *const CommittedOperation) {
         const CALL: &str = "committed_external32";
         let place = out(CALL, "applied", place)?;
-        let applied = committed(CALL, pointer)?.with(Operation::External32)?;
+        let applied = committed(CALL, pointer)?.for_operation(Operation::External32)?;
         place.set(Arc::into_raw(Arc::new(applied)));
         Ok(())
     }
 
-    fn ddtc_committed_reduce(pointer: *const Committed, op: Type, place: *mut *const Applied) {
+    fn ddtc_committed_reduce(pointer: *const Committed, op: Type, place: *mut *const CommittedOperation) {
         const CALL: &str = "committed_reduce";
         let place = out(CALL, "applied", place)?;
         let op = predefined(CALL, op)?;
-        let applied = committed(CALL, pointer)?.with(Operation::Reduce(op))?;
+        let applied = committed(CALL, pointer)?.for_operation(Operation::Reduce(op))?;
         place.set(Arc::into_raw(Arc::new(applied)));
         Ok(())
     }
 
-    fn ddtc_applied_retain(pointer: *const Applied) {
+    fn ddtc_applied_retain(pointer: *const CommittedOperation) {
         applied("applied_retain", pointer)?;
         Arc::increment_strong_count(pointer);
         Ok(())
     }
 
-    fn ddtc_applied_release(pointer: *const Applied) {
+    fn ddtc_applied_release(pointer: *const CommittedOperation) {
         applied("applied_release", pointer)?;
         Arc::decrement_strong_count(pointer);
         Ok(())
     }
 
-    fn ddtc_applied_size(pointer: *const Applied, count: i64, bytes: *mut i64) {
+    fn ddtc_applied_size(pointer: *const CommittedOperation, count: i64, bytes: *mut i64) {
         const CALL: &str = "applied_size";
         let bytes = out(CALL, "bytes", bytes)?;
         let count = natural(CALL, "count", count)?;
@@ -185,7 +188,7 @@ export! {
     }
 
     fn ddtc_applied_range(
-        pointer: *const Applied, direction_value: c_int, user: *mut c_void, count: i64, offset: i64,
+        pointer: *const CommittedOperation, direction_value: c_int, user: *mut c_void, count: i64, offset: i64,
         packed: *mut c_void, max_bytes: i64, bytes: *mut i64,
     ) {
         const CALL: &str = "applied_range";

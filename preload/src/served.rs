@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
-use ddtc::committed::Direct;
+use ddtc::committed::LayoutCopy;
 use ddtc::kind::Direction;
 
 use crate::cuts::Cuts;
@@ -37,7 +37,7 @@ pub(crate) struct Served {
     /// Bytes that the host copied from buffer to buffer.
     copied: AtomicU64,
     /// What copies instances; null while there is nothing.
-    copies: AtomicPtr<Direct>,
+    copies: AtomicPtr<LayoutCopy>,
 }
 
 impl Served {
@@ -102,7 +102,7 @@ impl Served {
     /// What copies its instances from buffer to buffer, once it is made. A copy of so many bytes that is the host's is counted: once these are `enough`, the
     /// type is looked at when the program next uses it.
     #[inline]
-    pub(crate) fn copies(&self, bytes: u64, enough: u64) -> Option<&Direct> {
+    pub(crate) fn copies(&self, bytes: u64, enough: u64) -> Option<&LayoutCopy> {
         // SAFETY: null, or kept until the type is gone.
         let made = unsafe { self.copies.load(Ordering::Acquire).as_ref() };
         if made.is_none()
@@ -124,7 +124,7 @@ impl Served {
     }
 
     /// Copies go by this from now on; `None`: they are the host's for good.
-    pub(crate) fn copy_by(&self, copies: Option<Direct>) {
+    pub(crate) fn copy_by(&self, copies: Option<LayoutCopy>) {
         let Some(copies) = copies else {
             self.state.fetch_or(COPIES_REFUSED, Ordering::Relaxed);
             return;

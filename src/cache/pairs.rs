@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use super::totals::Totals;
-use crate::layout::{Joint, CompiledLayout};
+use crate::layout::{CompiledLayout, Joint};
 use crate::nest::Leaf;
 
 /// Addresses of two layouts.
@@ -38,7 +38,8 @@ fn key<L>(layouts: [&Arc<CompiledLayout<L>>; 2]) -> Key {
 
 impl<L: Leaf> Pairs<L> {
     /// What an entry takes beside the joint: itself, and the room of two layouts that may be gone.
-    const ENTRY: usize = size_of::<(Key, Held<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<CompiledLayout<L>>();
+    const ENTRY: usize =
+        size_of::<(Key, Held<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<CompiledLayout<L>>();
 
     pub(super) fn get(
         &mut self,

@@ -21,7 +21,7 @@ use crate::nest::{LoopNest, Normal, Value};
 
 /// What packs and unpacks the values of a datatype under one operation. Cloning shares it; it keeps its kernels alive.
 #[derive(Clone)]
-pub struct Applied(Arc<Inner>);
+pub struct CommittedOperation(Arc<Inner>);
 
 struct Inner {
     committed: Committed,
@@ -29,9 +29,9 @@ struct Inner {
     origin: isize,
 }
 
-impl fmt::Debug for Applied {
+impl fmt::Debug for CommittedOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Applied")
+        f.debug_struct("CommittedOperation")
             .field("operation", &self.operation())
             .field("committed", &self.0.committed)
             .finish()
@@ -43,17 +43,17 @@ impl Committed {
     ///
     /// # Errors
     /// A packed size beyond 63 bits; class `Arg` for the operation of bytes.
-    pub fn with(&self, operation: Operation) -> Result<Applied> {
+    pub fn for_operation(&self, operation: Operation) -> Result<CommittedOperation> {
         if operation == Operation::Bytes {
             let rule = "a committed datatype moves bytes itself";
-            return Err(Error::new(ErrorClass::Arg, "with", "operation", operation, rule));
+            return Err(Error::new(ErrorClass::Arg, "for_operation", "operation", operation, rule));
         }
         let PlacedLayout { layout, origin } = self.engine().values(self.datatype(), operation)?;
-        Ok(Applied(Arc::new(Inner { committed: self.clone(), layout, origin: origin as isize })))
+        Ok(CommittedOperation(Arc::new(Inner { committed: self.clone(), layout, origin: origin as isize })))
     }
 }
 
-impl Applied {
+impl CommittedOperation {
     /// The committed datatype.
     pub fn committed(&self) -> &Committed {
         &self.0.committed
@@ -120,7 +120,7 @@ impl Applied {
     /// Class `Conversion` for the first value that does not fit, named by its number among the basic elements: those before it are packed.
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`], with [`Applied::packed_size`] bytes at `packed`.
+    /// As [`Committed::pack_raw`], with [`CommittedOperation::packed_size`] bytes at `packed`.
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe {
@@ -131,10 +131,10 @@ impl Applied {
     /// Unpacks `count` instances from `packed` to `user`.
     ///
     /// # Errors
-    /// As [`Applied::pack_raw`]: those before it are unpacked.
+    /// As [`CommittedOperation::pack_raw`]: those before it are unpacked.
     ///
     /// # Safety
-    /// As [`Applied::pack_raw`], with reading and writing exchanged.
+    /// As [`CommittedOperation::pack_raw`], with reading and writing exchanged.
     pub unsafe fn unpack_raw(&self, packed: *const u8, user: *mut u8, count: u64) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe {
@@ -160,10 +160,10 @@ impl Applied {
     /// Moves the whole values in the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
     ///
     /// # Errors
-    /// As [`Applied::pack_raw`] and [`Applied::unpack_raw`].
+    /// As [`CommittedOperation::pack_raw`] and [`CommittedOperation::unpack_raw`].
     ///
     /// # Safety
-    /// As [`Applied::pack_raw`] and [`Applied::unpack_raw`], for the values inside the range; `range` must lie inside the packed stream.
+    /// As [`CommittedOperation::pack_raw`] and [`CommittedOperation::unpack_raw`], for the values inside the range; `range` must lie inside the packed stream.
     pub unsafe fn range_raw(
         &self,
         direction: Direction,
@@ -206,10 +206,10 @@ impl Applied {
     }
 
     /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0. Returns the bytes
-    /// written: [`Applied::packed_size`].
+    /// written: [`CommittedOperation::packed_size`].
     ///
     /// # Errors
-    /// As [`Committed::pack`], with nothing written; as [`Applied::pack_raw`].
+    /// As [`Committed::pack`], with nothing written; as [`CommittedOperation::pack_raw`].
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("src", src.len()), origin, count, ("dst", dst.len()))?;
         // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep them apart.
@@ -220,7 +220,7 @@ impl Applied {
     /// Unpacks `count` instances from `src` into `dst`. Returns the bytes read.
     ///
     /// # Errors
-    /// As [`Applied::pack`].
+    /// As [`CommittedOperation::pack`].
     pub fn unpack(&self, src: &[u8], dst: &mut [u8], origin: usize, count: u64) -> Result<usize> {
         let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: as in `pack`, with the sides exchanged.
@@ -232,7 +232,7 @@ impl Applied {
     /// bytes written, which are fewer than fit where a value would be cut.
     ///
     /// # Errors
-    /// As [`Applied::pack`]; `offset` must lie between two values of the stream, or at an end of it.
+    /// As [`CommittedOperation::pack`]; `offset` must lie between two values of the stream, or at an end of it.
     pub fn pack_range(
         &self,
         src: &[u8],
@@ -252,7 +252,7 @@ impl Applied {
     /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`, whole values only. Returns the bytes read.
     ///
     /// # Errors
-    /// As [`Applied::pack_range`].
+    /// As [`CommittedOperation::pack_range`].
     pub fn unpack_range(
         &self,
         src: &[u8],
@@ -299,10 +299,10 @@ impl Applied {
         self.whole_values(count, offset, room as u64)
     }
 
-    /// The whole values among at most `room` bytes from packed byte `offset` of `count` instances on: a range for [`Applied::range_raw`].
+    /// The whole values among at most `room` bytes from packed byte `offset` of `count` instances on: a range for [`CommittedOperation::range_raw`].
     ///
     /// # Errors
-    /// As [`Applied::pack_range`] for `offset`.
+    /// As [`CommittedOperation::pack_range`] for `offset`.
     pub fn whole_values(&self, count: u64, offset: u64, room: u64) -> Result<Range<u64>> {
         let name = self.operation().name();
         let total = self.packed_size(count)?;
@@ -320,7 +320,7 @@ impl Applied {
 
 const _: () = {
     const fn shared<T: Send + Sync + Clone>() {}
-    shared::<Applied>();
+    shared::<CommittedOperation>();
 };
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::definition::Call;
-use super::{Applied, Committed};
+use super::{Committed, CommittedOperation};
 use crate::calls;
 use crate::column::room;
 use crate::datatype::{Match, Named, compare_signatures, element};
@@ -14,7 +14,7 @@ use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::gcd;
 use crate::kind::{Direction, Op, Operation};
-use crate::layout::{Joint, CompiledLayout, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, Joint, PlacedLayout, Tier};
 use crate::nest::{Leaf, Value};
 
 /// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.
@@ -22,7 +22,7 @@ const BUFFER: u64 = 16 << 10;
 
 /// What copies instances of one datatype to instances of another in one pass. Cloning shares it; it keeps both datatypes and its kernel alive.
 #[derive(Clone)]
-pub struct Direct(Arc<Inner>);
+pub struct LayoutCopy(Arc<Inner>);
 
 struct Inner {
     from: Committed,
@@ -37,12 +37,12 @@ enum Way {
     /// It is what was there.
     Copied(Arc<Joint>),
     /// It is combined with what was there.
-    Combined { op: Op, from: PlacedLayout<Value>, to: Applied, joint: Arc<Joint<Value>> },
+    Combined { op: Op, from: PlacedLayout<Value>, to: CommittedOperation, joint: Arc<Joint<Value>> },
 }
 
-impl fmt::Debug for Direct {
+impl fmt::Debug for LayoutCopy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Direct").field("from", &self.0.from).field("to", &self.0.to).finish()
+        f.debug_struct("LayoutCopy").field("from", &self.0.from).field("to", &self.0.to).finish()
     }
 }
 
@@ -53,7 +53,7 @@ impl Committed {
     ///
     /// # Errors
     /// Class `NoMem`.
-    pub fn direct(&self, to: &Committed) -> Result<Direct> {
+    pub fn direct(&self, to: &Committed) -> Result<LayoutCopy> {
         let way = Way::Copied(self.0.engine.joint([&self.0.layout, &to.0.layout])?);
         Ok(self.direct_by(to, way))
     }
@@ -63,16 +63,16 @@ impl Committed {
     ///
     /// # Errors
     /// As [`Committed::direct`]; class `Op` for the first element that `op` is not defined for.
-    pub fn direct_reduce(&self, to: &Committed, op: Op) -> Result<Direct> {
-        let applied = to.with(Operation::Reduce(op))?;
+    pub fn direct_reduce(&self, to: &Committed, op: Op) -> Result<LayoutCopy> {
+        let applied = to.for_operation(Operation::Reduce(op))?;
         let from = self.0.engine.values(self.datatype(), Operation::Reduce(op))?;
         let joint = self.0.engine.joint([&from.layout, applied.layout()])?;
         Ok(self.direct_by(to, Way::Combined { op, from, to: applied, joint }))
     }
 
-    fn direct_by(&self, to: &Committed, way: Way) -> Direct {
+    fn direct_by(&self, to: &Committed, way: Way) -> LayoutCopy {
         let alike = alike(self, to);
-        Direct(Arc::new(Inner { from: self.clone(), to: to.clone(), way, alike }))
+        LayoutCopy(Arc::new(Inner { from: self.clone(), to: to.clone(), way, alike }))
     }
 }
 
@@ -94,7 +94,7 @@ fn alike(from: &Committed, to: &Committed) -> bool {
     gcd > 0 && compare_signatures(lengths[1] / gcd, a, lengths[0] / gcd, b) == Ok(Match::Equal)
 }
 
-impl Direct {
+impl LayoutCopy {
     /// The datatype that is read.
     pub fn from(&self) -> &Committed {
         &self.0.from
@@ -161,7 +161,7 @@ impl Direct {
     /// Class `NoMem`, with nothing written.
     ///
     /// # Safety
-    /// As [`Direct::copy_raw`]; both streams have so many bytes.
+    /// As [`LayoutCopy::copy_raw`]; both streams have so many bytes.
     pub(crate) unsafe fn bytes_raw(
         &self,
         src: *const u8,
@@ -211,7 +211,7 @@ impl Direct {
     /// Copies whole instances by the kernel alone; whether it did.
     ///
     /// # Safety
-    /// As [`Direct::copy_raw`], for as many instances of both.
+    /// As [`LayoutCopy::copy_raw`], for as many instances of both.
     pub(super) unsafe fn whole_raw(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
         let Inner { from, to, way, .. } = &*self.0;
         let (Ok(bytes), Way::Copied(_)) = (from.packed_size(count), way) else { return false };
@@ -228,7 +228,7 @@ impl Direct {
     /// Compares what a call of `bytes` bytes did with the definition; a difference is counted, logged, and put right.
     ///
     /// # Safety
-    /// As [`Direct::copy_raw`], just after the call; the memories do not overlap, and there are so many bytes at `stream`.
+    /// As [`LayoutCopy::copy_raw`], just after the call; the memories do not overlap, and there are so many bytes at `stream`.
     unsafe fn check(&self, ends: Ends, bytes: u64, stream: *mut u8) {
         let call = |direction, user, count| Call { direction, user, packed: stream, count, range: 0..bytes };
         let read = call(Direction::Pack, ends.src.cast_mut(), ends.from_count);
@@ -244,7 +244,7 @@ impl Direct {
     /// instance 0. Returns the bytes that were copied.
     ///
     /// # Errors
-    /// As [`Direct::copy_raw`]; class `Buffer` where an instance leaves its slice.
+    /// As [`LayoutCopy::copy_raw`]; class `Buffer` where an instance leaves its slice.
     pub fn copy(
         &self,
         src: (&[u8], usize),
@@ -290,7 +290,7 @@ impl Direct {
     /// Copies or combines as many whole joint periods as there are in `bytes` bytes by the kernel, if there is one; returns the bytes done.
     ///
     /// # Safety
-    /// As [`Direct::copy_raw`]; the memories do not overlap.
+    /// As [`LayoutCopy::copy_raw`]; the memories do not overlap.
     unsafe fn joint(&self, src: *const u8, dst: *mut u8, bytes: u64) -> u64 {
         let Inner { from, to, way, .. } = &*self.0;
         // SAFETY: as the caller promises; the addresses are those that the nests of the layouts begin at.
@@ -312,7 +312,7 @@ impl Direct {
     /// The same for one sort of leaves, from where both nests begin.
     ///
     /// # Safety
-    /// As [`Direct::joint`].
+    /// As [`LayoutCopy::joint`].
     unsafe fn periods<L: Joined>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
@@ -343,7 +343,7 @@ impl Direct {
     /// Only faults of ddtc.
     ///
     /// # Safety
-    /// As [`Direct::copy_raw`]; the memories do not overlap, or the buffer holds the whole range.
+    /// As [`LayoutCopy::copy_raw`]; the memories do not overlap, or the buffer holds the whole range.
     unsafe fn staged(&self, ends: Ends, range: Range<u64>, (room, len): (*mut u8, u64)) -> Result<()> {
         let Ends { src, from_count, dst, to_count } = ends;
         let mut at = range.start;
@@ -393,7 +393,7 @@ fn overlap(a: (i128, i128), b: (i128, i128)) -> bool {
 
 const _: () = {
     const fn shared<T: Send + Sync + Clone>() {}
-    shared::<Direct>();
+    shared::<LayoutCopy>();
 };
 
 #[cfg(test)]

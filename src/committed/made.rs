@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
 
 use super::definition::Call;
-use super::direct::Direct;
+use super::direct::LayoutCopy;
 use super::{Committed, Inner};
 use crate::calls;
 use crate::code::kernel::EntryPoint;
@@ -56,8 +56,8 @@ impl Committed {
     }
 }
 
-impl Direct {
-    /// Makes the kernel that [`Direct::copy_made`] goes by, as far as the mode compiles. Whether instances of the source go by it whole.
+impl LayoutCopy {
+    /// Makes the kernel that [`LayoutCopy::copy_made`] goes by, as far as the mode compiles. Whether instances of the source go by it whole.
     pub fn make(&self) -> bool {
         let size = self.from().datatype().size() as u64;
         self.kernel_made().is_some_and(|period| size.is_multiple_of(period))
@@ -68,7 +68,7 @@ impl Direct {
     /// where both map it, and all is to be copied in another way. For callers inside a runtime's progress.
     ///
     /// # Safety
-    /// As [`Direct::copy_raw`]; [`Direct::make`] must have been called.
+    /// As [`LayoutCopy::copy_raw`]; [`LayoutCopy::make`] must have been called.
     pub unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
         // SAFETY: as the caller promises.
         unsafe { self.whole_raw(src, dst, count) }

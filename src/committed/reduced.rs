@@ -1,7 +1,7 @@
 //! Reductions that are more than an operation on the way from the stream: from one buffer to another of the same layout, and by functions of the
 //! caller's own (MPI 5.0, 6.9.5 and 6.9.7).
 
-use super::{Applied, Committed};
+use super::{Committed, CommittedOperation};
 use crate::calls;
 use crate::datatype::{Class, Named};
 use crate::error::{Error, ErrorClass, Result};
@@ -9,7 +9,7 @@ use crate::kind::{Direction, Kind, Op, Operation};
 use crate::micro::Buffers;
 use crate::micro::buffers::Element;
 
-impl Applied {
+impl CommittedOperation {
     /// Combines `count` instances at `from` with those at `user`, element by element in the order of the type map: `user = op(from, user)`, as
     /// `MPI_Reduce_local` does. Both are buffer addresses as MPI means them.
     ///
@@ -42,7 +42,7 @@ impl Applied {
 /// What hands the elements of a datatype to a function of the caller's: all of one basic type.
 #[derive(Clone, Debug)]
 pub struct ByFunction {
-    applied: Applied,
+    applied: CommittedOperation,
     element: Named,
 }
 
@@ -56,7 +56,7 @@ impl Committed {
         let Some(element) = self.datatype().only_basic("unpack_reduce")? else { return Ok(None) };
         // What only copies has the elements as they are; a pair is one with the operations on pairs.
         let op = if element.class() == Class::Pair { Op::Minloc } else { Op::Replace };
-        Ok(Some(ByFunction { applied: self.with(Operation::Reduce(op))?, element }))
+        Ok(Some(ByFunction { applied: self.for_operation(Operation::Reduce(op))?, element }))
     }
 }
 
@@ -73,7 +73,7 @@ impl ByFunction {
     /// A packed size beyond 63 bits.
     ///
     /// # Safety
-    /// As [`Applied::unpack_raw`].
+    /// As [`CommittedOperation::unpack_raw`].
     pub unsafe fn unpack_raw(
         &self,
         packed: *const u8,

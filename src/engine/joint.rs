@@ -6,7 +6,7 @@ use super::{Engine, Mode};
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::kind::{Direction, Kind};
-use crate::layout::{Joint, JointNest, CompiledLayout, Tier};
+use crate::layout::{CompiledLayout, Joint, JointNest, Tier};
 use crate::nest::{self, Leaf, LoopNest, Normal};
 use crate::normalize::{self, Normalized};
 use crate::refine::{self, Refined};

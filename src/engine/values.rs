@@ -65,7 +65,13 @@ impl Engine {
     ///
     /// # Errors
     /// Only faults of ddtc.
-    pub(crate) fn combine(&self, layout: &CompiledLayout<Value>, op: Op, memory: &Buffers, count: u64) -> Result<()> {
+    pub(crate) fn combine(
+        &self,
+        layout: &CompiledLayout<Value>,
+        op: Op,
+        memory: &Buffers,
+        count: u64,
+    ) -> Result<()> {
         apply::combine(layout.nest(), op, memory, count)
             .map_err(|unfit| Error::internal("reduce", unfit.rule))
     }

@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::{Once, OnceLock};
 
 use crate::code::kernel::Kernel;
-use crate::committed::{Applied, Committed, Direct};
+use crate::committed::{Committed, CommittedOperation, LayoutCopy};
 use crate::exec::walk;
 use crate::kind::Direction;
 use crate::micro::Buffers;
@@ -119,7 +119,7 @@ pub enum Subject<'a> {
     /// A committed datatype, in both directions and by ranges.
     Committed(&'a Committed),
     /// A committed datatype under a leaf operation, in the same way. All values must fit.
-    Applied(&'a Applied),
+    Applied(&'a CommittedOperation),
     /// A kernel and the user offset that is not in its code: whole calls in the direction that it was made for.
     Kernel(&'a Kernel, i64),
     /// The walker on a nest and the user offset that is not in it.
@@ -222,7 +222,7 @@ impl Rig {
     /// [`Rig::run`].
     pub fn copy(
         &mut self,
-        direct: &Direct,
+        direct: &LayoutCopy,
         source: Side<'_>,
         target: Side<'_>,
         bytes: u64,
@@ -290,7 +290,12 @@ impl Rig {
 
 /// Copies the first `bytes` bytes of the stream between two memories, each from its first to after its last mapped byte, with the displacement of the first and the
 /// number of instances.
-pub(super) fn copied(direct: &Direct, source: (&[u8], i64, u64), target: (&mut [u8], i64, u64), bytes: u64) {
+pub(super) fn copied(
+    direct: &LayoutCopy,
+    source: (&[u8], i64, u64),
+    target: (&mut [u8], i64, u64),
+    bytes: u64,
+) {
     let from = source.0.as_ptr().wrapping_offset(-source.1 as isize);
     let to = target.0.as_mut_ptr().wrapping_offset(-target.1 as isize);
     // SAFETY: both have all mapped bytes of their instances, and borrows keep them apart.

@@ -9,7 +9,7 @@ use super::guard::{Edge, Rig, Run, Subject};
 use super::shrink::retyped;
 use super::values;
 use crate::code::emit::{self, Emitter, X64};
-use crate::committed::Applied;
+use crate::committed::CommittedOperation;
 use crate::datatype::{Class, Datatype, Named};
 use crate::engine::Engine;
 use crate::error::ErrorClass;
@@ -140,7 +140,8 @@ impl Reduction {
     /// Judges an engine: whole calls with both edges guarded, ranges at boundaries, and that nothing is packed.
     fn engine(&self, stage: &'static str, engine: &Engine, rig: &mut Rig, c: &mut Choices<'_>) -> Check {
         let committed = engine.commit(self.case.datatype()).map_err(Mismatch::error("commit"))?;
-        let applied = committed.with(Operation::Reduce(self.op)).map_err(Mismatch::error("commit"))?;
+        let applied =
+            committed.for_operation(Operation::Reduce(self.op)).map_err(Mismatch::error("commit"))?;
         let level = Some(engine.config().level);
         let pieces = values::pieces(&self.nest, &self.case, c);
         for (edge, pieces) in [(Edge::Front, None), (Edge::Back, None), (Edge::Back, Some(&pieces[..]))] {
@@ -153,7 +154,7 @@ impl Reduction {
     fn guarded(
         &self,
         stage: &'static str,
-        applied: &Applied,
+        applied: &CommittedOperation,
         rig: &mut Rig,
         edge: Edge,
         pieces: Option<&[Range<usize>]>,

@@ -7,7 +7,7 @@ use super::choices::Choices;
 use super::emitters::Emitters;
 use super::guard::{Edge, Rig, Run, Subject};
 use crate::code::emit::{self, Emitter, X64};
-use crate::committed::Applied;
+use crate::committed::CommittedOperation;
 use crate::datatype::Datatype;
 use crate::engine::Engine;
 use crate::error::ErrorClass;
@@ -107,7 +107,7 @@ impl<'a> Values<'a> {
         c: &mut Choices<'_>,
     ) -> Check {
         let committed = engine.commit(self.case.datatype()).map_err(Mismatch::error("commit"))?;
-        let applied = committed.with(Operation::External32).map_err(Mismatch::error("commit"))?;
+        let applied = committed.for_operation(Operation::External32).map_err(Mismatch::error("commit"))?;
         let level = Some(engine.config().level);
         let pieces = pieces(&self.nest, self.case, c);
         for direction in self.directions() {
@@ -122,7 +122,7 @@ impl<'a> Values<'a> {
     fn guarded(
         &self,
         stage: &'static str,
-        applied: &Applied,
+        applied: &CommittedOperation,
         rig: &mut Rig,
         (direction, edge): (Direction, Edge),
         pieces: Option<&[Range<usize>]>,
@@ -150,7 +150,7 @@ impl<'a> Values<'a> {
     }
 
     /// Any bytes as user memory: what fits is packed, and the first value that does not is named.
-    fn unfit(&self, stage: &'static str, applied: &Applied) -> Check {
+    fn unfit(&self, stage: &'static str, applied: &CommittedOperation) -> Check {
         let (t, count): (&Datatype, u64) = (self.case.datatype(), self.case.count());
         let [[source, _], _] = self.case.images(Direction::Pack);
         let (low, mut packed) = (self.case.low(), vec![0; self.stream.len()]);

@@ -25,7 +25,7 @@ use crate::column::Column;
 
 pub use disjoint::Disjoint;
 pub use eval::Visit;
-pub use leaf::{Byte, Class, MemorySide, Leaf, Number, Side, Stream, Value};
+pub use leaf::{Byte, Class, Leaf, MemorySide, Number, Side, Stream, Value};
 
 mod sealed {
     pub trait Sealed {}

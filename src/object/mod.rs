@@ -24,7 +24,7 @@ pub use attribute::{Callbacks, create_keyval, delete_attribute, free_keyval, get
 pub use elements::{elements, elements_size};
 pub use handle::Handle;
 
-use crate::committed::{Applied, Committed};
+use crate::committed::{Committed, CommittedOperation};
 use crate::datatype::{Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Operation;
@@ -62,7 +62,7 @@ pub struct Object {
     datatype: Datatype,
     committed: Once<Committed>,
     /// Its handle for external32, from the first call that asks for it.
-    external32: Once<Applied>,
+    external32: Once<CommittedOperation>,
     extras: Mutex<Option<Box<Extras>>>,
 }
 
@@ -148,13 +148,13 @@ impl Object {
     /// What packs and unpacks it in external32; none before commit.
     ///
     /// # Errors
-    /// As [`Object::committed`]; of [`Committed::with`].
-    pub fn external32(&self) -> Result<Option<&Applied>> {
+    /// As [`Object::committed`]; of [`Committed::for_operation`].
+    pub fn external32(&self) -> Result<Option<&CommittedOperation>> {
         if let known @ Some(_) = self.external32.get() {
             return Ok(known);
         }
         let Some(committed) = self.committed()? else { return Ok(None) };
-        let applied = committed.with(Operation::External32)?;
+        let applied = committed.for_operation(Operation::External32)?;
         Ok(Some(self.external32.get_or_init(|| applied)))
     }
 

@@ -1,14 +1,14 @@
 //! Reductions through handles: what serves an operation, kept from the first call that asks for it.
 
 use super::Object;
-use crate::committed::{Applied, ByFunction};
+use crate::committed::{ByFunction, CommittedOperation};
 use crate::error::Result;
 use crate::kind::{Op, Operation};
 
 /// What an object keeps of reductions. Most objects are never reduced.
 #[derive(Debug, Default)]
 pub(super) struct Reductions {
-    applied: Vec<(Op, Applied)>,
+    applied: Vec<(Op, CommittedOperation)>,
     by_function: Option<Option<ByFunction>>,
 }
 
@@ -17,14 +17,14 @@ impl Object {
     ///
     /// # Errors
     /// As [`Object::committed`]; class `Op` for the first element that `op` is not defined for.
-    pub fn reduced(&self, op: Op) -> Result<Option<Applied>> {
+    pub fn reduced(&self, op: Op) -> Result<Option<CommittedOperation>> {
         let Some(committed) = self.committed()? else { return Ok(None) };
         let known =
             |r: &Reductions| r.applied.iter().find(|known| known.0 == op).map(|known| known.1.clone());
         if let Some(applied) = self.extras.lock().as_ref().and_then(|extras| known(&extras.reductions)) {
             return Ok(Some(applied));
         }
-        let applied = committed.with(Operation::Reduce(op))?;
+        let applied = committed.for_operation(Operation::Reduce(op))?;
         let mut extras = self.extras.lock();
         let reductions = &mut extras.get_or_insert_default().reductions;
         // Another thread may have been as far.

@@ -157,7 +157,9 @@ fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
             named.extend(at.flat_map(|at| tree(&text[at..])).map(|(path, _)| path));
         }
         let arrows = graph.entry(module.clone()).or_default();
-        arrows.extend(named.iter().filter_map(|path| names.resolve(module, path, if defined { 0 } else { MOST })));
+        arrows.extend(
+            named.iter().filter_map(|path| names.resolve(module, path, if defined { 0 } else { MOST })),
+        );
         arrows.remove(module);
     }
     graph

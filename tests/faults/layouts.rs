@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ddtc::exec::interp;
 use ddtc::kind::Direction;
-use ddtc::nest::{Byte, MemorySide, LoopNest, Phase, Visit};
+use ddtc::nest::{Byte, LoopNest, MemorySide, Phase, Visit};
 use ddtc::normalize::{Normalized, normalize};
 use ddtc::plan::{self, Plan};
 use ddtc::refine::refine;

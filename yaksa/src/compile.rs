@@ -3,7 +3,7 @@
 //! The engine compiles a layout once enough bytes went through it in one direction, whichever types they came by: an interface without a commit gives types
 //! that are never used, used once, or made anew for every message, and what they share is the layout.
 
-use ddtc::committed::{Applied, Committed};
+use ddtc::committed::{Committed, CommittedOperation};
 use ddtc::kind::{Op, Operation};
 use ddtc::process::Once;
 use ddtc::{Config, Engine, Mode};
@@ -31,7 +31,7 @@ pub(crate) fn committed(node: &Node) -> Result<&Committed> {
 }
 
 /// What combines a packed stream with instances of a type, or with another stream if `streams`.
-pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<Applied> {
+pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<CommittedOperation> {
     let known = |list: &[Reduction]| {
         let found = list.iter().find(|r| (r.op, r.streams) == (op, streams));
         found.map(|r| r.applied.clone())
@@ -43,7 +43,7 @@ pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<Applied> {
     let t = node.datatype()?;
     let t = if streams { reshape::stream(t)? } else { reshape::parts(t)? };
     t.check_reduction(op)?;
-    let applied = engine().commit(&t)?.with(Operation::Reduce(op))?;
+    let applied = engine().commit(&t)?.for_operation(Operation::Reduce(op))?;
     let mut list = list.lock();
     if known(&list).is_none() {
         list.push(Reduction { op, streams, applied: applied.clone() });

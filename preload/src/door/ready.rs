@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Instant;
 
-use ddtc::committed::Direct;
+use ddtc::committed::LayoutCopy;
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
 use ddtc::nest::{LoopNest, Node, Normal};
@@ -109,7 +109,7 @@ pub(crate) fn attend(host: &'static Host, entry: &'static TypeEntry, handle: u64
 }
 
 /// What copies instances from buffer to buffer where the host moves run by run.
-fn copies(entry: &'static TypeEntry) -> Option<Direct> {
+fn copies(entry: &'static TypeEntry) -> Option<LayoutCopy> {
     // SAFETY: the entry is bound, and the program holds its type during the call.
     let committed = unsafe { entry.committed() }?;
     let wanted = runtime::mode() != Mode::Off && entry.rules().class != Class::Dense;

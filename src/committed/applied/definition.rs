@@ -1,4 +1,4 @@
-//! Calls of values by the definition of the type map: what check mode compares every call of an [`super::Applied`] with.
+//! Calls of values by the definition of the type map: what check mode compares every call of an [`super::CommittedOperation`] with.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -13,7 +13,7 @@ impl Inner {
     /// definition, and where that belongs.
     ///
     /// # Safety
-    /// As [`super::Applied::range_raw`].
+    /// As [`super::CommittedOperation::range_raw`].
     unsafe fn values(&self, call: &Call, f: &mut dyn FnMut(&Place, &[u8], *mut u8)) -> Option<Place> {
         let engine = self.committed.engine();
         let places = engine.places(self.committed.datatype(), self.layout.nest().size(), call.range.clone());
@@ -37,7 +37,7 @@ impl Inner {
     /// Does a call by the definition, value by value.
     ///
     /// # Safety
-    /// As [`super::Applied::range_raw`].
+    /// As [`super::CommittedOperation::range_raw`].
     unsafe fn define(&self, call: &Call) {
         // SAFETY: as the caller promises; a value and its place on the destination side.
         unsafe {
@@ -54,7 +54,7 @@ impl Inner {
     /// The value that does not fit by definition.
     ///
     /// # Safety
-    /// As [`super::Applied::range_raw`], just after the call.
+    /// As [`super::CommittedOperation::range_raw`], just after the call.
     pub(super) unsafe fn compare(&self, call: &Call, done: Result<()>) -> Result<()> {
         let mut wrong = None;
         // SAFETY: as the caller promises; a value's place on the destination side.

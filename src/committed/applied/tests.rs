@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Applied, Inner};
+use super::{CommittedOperation, Inner};
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::{ErrorClass, Result};
@@ -37,15 +37,15 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap()
 }
 
-fn applied(engine: &Engine, t: &Datatype) -> Applied {
-    engine.commit(t).unwrap().with(Operation::External32).unwrap()
+fn applied(engine: &Engine, t: &Datatype) -> CommittedOperation {
+    engine.commit(t).unwrap().for_operation(Operation::External32).unwrap()
 }
 
 /// `t`, served as `layout` is.
-fn served_as(engine: &Engine, t: &Datatype, layout: &Datatype) -> Applied {
+fn served_as(engine: &Engine, t: &Datatype, layout: &Datatype) -> CommittedOperation {
     let other = applied(engine, layout);
     let committed = engine.commit(t).unwrap();
-    Applied(Arc::new(Inner { committed, layout: other.0.layout.clone(), origin: other.0.origin }))
+    CommittedOperation(Arc::new(Inner { committed, layout: other.0.layout.clone(), origin: other.0.origin }))
 }
 
 /// Bytes of values that fit, where longs begin at multiples of 8.
@@ -54,7 +54,7 @@ fn small(seed: usize) -> Vec<u8> {
 }
 
 /// Moves the pieces of the stream that `cuts` make, and tells whether what comes out is as by the definition of `t`.
-fn right(a: &Applied, direction: Direction, count: u64, cuts: &[usize]) -> bool {
+fn right(a: &CommittedOperation, direction: Direction, count: u64, cuts: &[usize]) -> bool {
     let t = a.committed().datatype();
     let (user, before) = (small(1), small(2));
     // Any stream fits.
@@ -124,7 +124,7 @@ fn check_mode_leaves_overlap_alone() {
 #[test]
 fn check_mode_judges_what_is_refused() {
     let engine = Engine::new(Config { check: true, ..Config::default() });
-    let pack = |a: &Applied, large: &[usize]| -> (Result<usize>, [u8; 24]) {
+    let pack = |a: &CommittedOperation, large: &[usize]| -> (Result<usize>, [u8; 24]) {
         let (mut user, mut packed) = (small(3), [9; 24]);
         large.iter().for_each(|&at| user[ORIGIN + at + 7] = 1);
         (a.pack(&user, ORIGIN, 2, &mut packed), packed)

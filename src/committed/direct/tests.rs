@@ -9,7 +9,7 @@ fn t(text: &str) -> Datatype {
     text.parse().unwrap()
 }
 
-fn joint(direct: &Direct) -> &Arc<Joint> {
+fn joint(direct: &LayoutCopy) -> &Arc<Joint> {
     match &direct.0.way {
         Way::Copied(joint) => joint,
         Way::Combined { .. } => panic!("a reduction"),
@@ -25,7 +25,7 @@ fn memory(t: &Datatype, count: u64) -> (usize, usize) {
 }
 
 /// Copies `counts` instances and compares with packing and unpacking by the definition.
-fn check(engine: &Engine, types: [&Datatype; 2], counts: [u64; 2]) -> Direct {
+fn check(engine: &Engine, types: [&Datatype; 2], counts: [u64; 2]) -> LayoutCopy {
     let [from, to] = types.map(|t| engine.commit(t).unwrap());
     let direct = from.direct(&to).unwrap();
     let ((from_len, from_at), (to_len, to_at)) = (memory(types[0], counts[0]), memory(types[1], counts[1]));

@@ -1,7 +1,7 @@
 //! What a type has once calls move bytes by it: what packs and unpacks it, and a handle for each operation that it was reduced by. It hangs on the node,
 //! so that all numbers of a node share it; `compile.rs` fills it.
 
-use ddtc::committed::{Applied, Committed};
+use ddtc::committed::{Committed, CommittedOperation};
 use ddtc::kind::Op;
 use ddtc::process::{Mutex, Once};
 
@@ -17,7 +17,7 @@ pub(crate) struct Compiled {
 pub(crate) struct Reduction {
     pub(crate) op: Op,
     pub(crate) streams: bool,
-    pub(crate) applied: Applied,
+    pub(crate) applied: CommittedOperation,
 }
 
 impl Compiled {
