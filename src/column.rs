@@ -1,25 +1,25 @@
 //! Columns: immutable integer tables, stored in 4 bytes an entry where every value fits and in 8 where one does not.
 //!
 //! Displacement tables of nests, rows of blocks and the tables that compiled code reads through its context are all columns,
-//! so a table is stored once and shared by reference. What grows with rows is asked for with `room`, so that a type too large for
+//! so a table is stored once and shared by reference. What grows with rows is asked for with `try_with_capacity`, so that a type too large for
 //! the memory there is becomes an error.
 
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// An empty vector with room for `n` entries, asked for in `stage`.
+/// An empty vector with a capacity of `n` entries, asked for in `stage`.
 ///
 /// # Errors
 /// Class `NoMem` where there is no memory for them.
-pub(crate) fn room<T>(stage: &'static str, n: usize) -> Result<Vec<T>> {
-    let mut room = Vec::new();
-    more_room(stage, &mut room, n)?;
-    Ok(room)
+pub(crate) fn try_with_capacity<T>(stage: &'static str, n: usize) -> Result<Vec<T>> {
+    let mut v = Vec::new();
+    try_reserve(stage, &mut v, n)?;
+    Ok(v)
 }
 
 /// The same for `n` entries more, with the usual growth.
-pub(crate) fn more_room<T>(stage: &'static str, v: &mut Vec<T>, n: usize) -> Result<()> {
+pub(crate) fn try_reserve<T>(stage: &'static str, v: &mut Vec<T>, n: usize) -> Result<()> {
     // An empty vector gets exactly what is asked for.
     let asked = if v.capacity() == 0 { v.try_reserve_exact(n) } else { v.try_reserve(n) };
     asked.map_err(|_| {
@@ -109,11 +109,11 @@ impl Column {
         // Without an early end, which would keep the loop from being vectorized: nearly every column fits.
         let high = values.clone().fold(0, |high, v| high | (v ^ i64::from(v as i32)));
         if high == 0 {
-            let mut narrow = room("column", values.len())?;
+            let mut narrow = try_with_capacity("column", values.len())?;
             narrow.extend(values.map(|v| v as i32));
             Ok(Column::I32(Arc::new(narrow.into_boxed_slice())))
         } else {
-            let mut wide = room("column", values.len())?;
+            let mut wide = try_with_capacity("column", values.len())?;
             wide.extend(values);
             Ok(Column::I64(Arc::new(wide.into_boxed_slice())))
         }

@@ -120,7 +120,7 @@ impl Committed {
             engine,
         }));
         for d in Direction::BOTH {
-            committed.0.adopt(d, committed.0.layout.served(d));
+            committed.0.go_by_kernel(d, committed.0.layout.served(d));
         }
         committed
     }
@@ -391,7 +391,7 @@ impl Committed {
         origin: usize,
         count: u64,
         offset: u64,
-        room: usize,
+        max_bytes: usize,
     ) -> Result<Range<u64>> {
         if !self.plainly_inside(user.1, origin, count) {
             self.span(operation, user, origin, count)?;
@@ -401,7 +401,7 @@ impl Committed {
             let rule = format!("must not lie past the {total} packed bytes of {count} instances");
             return Err(Error::new(ErrorClass::Arg, operation, "offset", offset, rule));
         }
-        Ok(offset..total.min(offset.saturating_add(room as u64)))
+        Ok(offset..total.min(offset.saturating_add(max_bytes as u64)))
     }
 
     /// Checks that the true bounds of all instances lie inside a slice of `len` bytes with displacement 0 at `origin`.
@@ -437,7 +437,7 @@ impl Committed {
 
 impl Inner {
     /// Lets calls go to the kernel that the layout has, unless they need more.
-    fn adopt(&self, direction: Direction, served: Option<&Tier>) {
+    fn go_by_kernel(&self, direction: Direction, served: Option<&Tier>) {
         if let Some(kernel) = served.and_then(Tier::kernel)
             && plainly(self.engine.config())
         {
@@ -448,7 +448,7 @@ impl Inner {
     /// The kernel of `direction`; compiles it first if the mode says so for a call of `bytes` bytes.
     fn kernel(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
         let served = self.engine.serve_call(&self.layout, direction, bytes);
-        self.adopt(direction, served);
+        self.go_by_kernel(direction, served);
         served.and_then(Tier::kernel)
     }
 
@@ -469,7 +469,7 @@ impl Inner {
             return unsafe { std::ptr::copy_nonoverlapping(src, dst, self.small as usize * count as usize) };
         }
         match EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) {
-            // SAFETY: the entry point of the kernel that `layout` has decided on for good (`adopt`), which lives as long as `self`; it
+            // SAFETY: the entry point of the kernel that `layout` has decided on for good (`go_by_kernel`), which lives as long as `self`; it
             // was made for this datatype's nest, and `origin` is what that nest leaves out.
             Some(entry) => unsafe { entry.call(user.wrapping_offset(self.origin), packed, count) },
             // SAFETY: as the caller promises.

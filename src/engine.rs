@@ -169,7 +169,7 @@ impl Engine {
     ) -> Option<&'l Tier> {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => None,
-            Mode::Lazy if !layout.moves(direction, bytes, self.0.config.lazy_threshold) => {
+            Mode::Lazy if !layout.reaches_threshold(direction, bytes, self.0.config.lazy_threshold) => {
                 layout.served(direction)
             }
             Mode::Lazy | Mode::Commit => Some(self.serve(layout, direction)),

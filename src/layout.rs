@@ -86,12 +86,12 @@ impl PartSlot {
         if let Some(part) = self.part.get() {
             return Some(part);
         }
-        reaches(&self.moved, bytes, threshold).then(|| self.part.get_or_init(make))
+        reaches_threshold(&self.moved, bytes, threshold).then(|| self.part.get_or_init(make))
     }
 }
 
 /// Adds `bytes` to `moved`; whether that is what reaches `threshold`. A threshold of 0 is reached by the first byte.
-fn reaches(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
+fn reaches_threshold(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
     let before = moved.fetch_add(bytes, Relaxed);
     before < threshold.max(1) && before.saturating_add(bytes) >= threshold
 }
@@ -152,13 +152,18 @@ impl<L: Leaf> CompiledLayout<L> {
     }
 
     /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`. Exactly one is: the others need not wait.
-    pub(crate) fn moves(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
-        reaches(&self.moved[direction as usize], bytes, threshold)
+    pub(crate) fn reaches_threshold(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
+        reaches_threshold(&self.moved[direction as usize], bytes, threshold)
     }
 
     /// The same for a part of a range of another layout, where that has moved enough to gain by a kernel: whether it is the first call at all, or reaches
     /// `threshold`. The layout's own calls count in the same number, so either may be the one that reaches it.
-    pub(crate) fn begins(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
+    pub(crate) fn begins_or_reaches_threshold(
+        &self,
+        direction: Direction,
+        bytes: u64,
+        threshold: u64,
+    ) -> bool {
         let before = self.moved[direction as usize].fetch_add(bytes, Relaxed);
         before == 0 || (before < threshold && before.saturating_add(bytes) >= threshold)
     }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
-use crate::column::{Column, more_room, room};
+use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::{Op, Operation};
@@ -191,7 +191,7 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
                 Some(e) => stack.push((e, false)),
                 None => {
                     let children = t.combiner().children();
-                    more_room("lower", &mut stack, children.len())?;
+                    try_reserve("lower", &mut stack, children.len())?;
                     stack.extend(children.map(|c| (c, false)));
                 }
             }
@@ -232,7 +232,7 @@ impl<V: Leaves> Lowering<'_, V> {
 
     fn seal(&mut self, list: Vec<Node<V::Leaf>>) -> Result<Body> {
         let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
-        more_room("lower", &mut self.nodes, list.len())?;
+        try_reserve("lower", &mut self.nodes, list.len())?;
         self.nodes.extend(list);
         Ok(body)
     }
@@ -280,7 +280,7 @@ impl<V: Leaves> Lowering<'_, V> {
                 self.table(oldtype, *blocklength, displacements, 1)
             }
             Combiner::Struct { blocklengths, displacements, types, .. } => {
-                let mut list = room("lower", types.len())?;
+                let mut list = try_with_capacity("lower", types.len())?;
                 let mut packed = 0_i64;
                 for ((t, &n), &d) in types.iter().zip(blocklengths.iter()).zip(displacements.iter()) {
                     list.push(self.block(t, Offsets::new(d, packed), n)?);
@@ -359,7 +359,8 @@ impl<V: Leaves> Lowering<'_, V> {
         let (lengths, displacements) = if lengths.contains(&0) {
             let kept = || lengths.iter().zip(displacements).filter(|&(&n, _)| n > 0);
             let n = kept().count();
-            (kept_lengths, kept_displacements) = (room("lower", n)?, room("lower", n)?);
+            (kept_lengths, kept_displacements) =
+                (try_with_capacity("lower", n)?, try_with_capacity("lower", n)?);
             kept_lengths.extend(kept().map(|(&n, _)| n));
             kept_displacements.extend(kept().map(|(_, &d)| d));
             (&kept_lengths[..], &kept_displacements[..])
@@ -383,7 +384,7 @@ impl<V: Leaves> Lowering<'_, V> {
                 vec![Node::Blocks { at: Offsets::ZERO, user, packed: Column::build(starts)?, len, unit }]
             }
         } else {
-            let mut list = room("lower", lengths.len())?;
+            let mut list = try_with_capacity("lower", lengths.len())?;
             let mut packed = 0_i64;
             for (&n, &d) in lengths.iter().zip(displacements) {
                 list.push(self.block(t, Offsets::new(d.wrapping_mul(scale), packed), n)?);

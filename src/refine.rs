@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
-use crate::column::{Column, more_room};
+use crate::column::{Column, try_reserve};
 use crate::error::{Error, Result};
 use crate::interval::gcd;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, MemorySide, Node, Normal, Offsets, Quantity};
@@ -154,7 +154,7 @@ impl<'n, L: Leaf> Join<'n, L> {
 
     fn seal(&mut self, list: Vec<Node<L>>) -> Result<Body> {
         let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
-        more_room("refine", &mut self.nodes, list.len())?;
+        try_reserve("refine", &mut self.nodes, list.len())?;
         self.nodes.extend(list);
         Ok(body)
     }
@@ -407,14 +407,14 @@ impl<L: Leaf> List<L> {
                 return Ok(());
             }
         }
-        more_room("refine", &mut self.runs, 1)?;
+        try_reserve("refine", &mut self.runs, 1)?;
         self.runs.push([at.user, at.packed, n as i64]);
         Ok(())
     }
 
     fn node(&mut self, node: Node<L>) -> std::result::Result<(), Stop> {
         self.flush()?;
-        more_room("refine", &mut self.nodes, 1)?;
+        try_reserve("refine", &mut self.nodes, 1)?;
         self.nodes.push(node);
         Ok(())
     }
@@ -429,7 +429,7 @@ impl<L: Leaf> List<L> {
             Node::Blocks { at: Offsets::ZERO, user: column(0)?, packed: column(1)?, len: column(2)?, unit }
         };
         self.runs.clear();
-        more_room("refine", &mut self.nodes, 1)?;
+        try_reserve("refine", &mut self.nodes, 1)?;
         self.nodes.push(node);
         Ok(())
     }

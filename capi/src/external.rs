@@ -202,7 +202,7 @@ export! {
             u64::try_from(value).map_err(refused)
         };
         let (offset, room) = (bytes_of("offset", offset)?, bytes_of("max_bytes", max_bytes)?);
-        applied.moves(direction)?;
+        applied.check_direction(direction)?;
         let range = applied.whole_values(count, offset, room)?;
         let moved = (range.end - range.start) as i64;
         if moved > 0 {

@@ -146,7 +146,7 @@ impl CommittedOperation {
     ///
     /// # Errors
     /// Class `Op`: a reduction is not packed.
-    pub fn moves(&self, direction: Direction) -> Result<()> {
+    pub fn check_direction(&self, direction: Direction) -> Result<()> {
         match (direction, self.operation()) {
             (Direction::Pack, Operation::Reduce(op)) => {
                 let rule =
@@ -172,7 +172,7 @@ impl CommittedOperation {
         packed: *mut u8,
         range: Range<u64>,
     ) -> Result<()> {
-        self.moves(direction)?;
+        self.check_direction(direction)?;
         let kind = Kind { direction, operation: self.operation() };
         if range.is_empty() {
             return Ok(());
@@ -293,17 +293,17 @@ impl CommittedOperation {
         origin: usize,
         count: u64,
         offset: u64,
-        room: usize,
+        max_bytes: usize,
     ) -> Result<Range<u64>> {
         self.0.committed.span(self.operation().name(), user, origin, count)?;
-        self.whole_values(count, offset, room as u64)
+        self.whole_values(count, offset, max_bytes as u64)
     }
 
-    /// The whole values among at most `room` bytes from packed byte `offset` of `count` instances on: a range for [`CommittedOperation::range_raw`].
+    /// The whole values among at most `max_bytes` bytes from packed byte `offset` of `count` instances on: a range for [`CommittedOperation::range_raw`].
     ///
     /// # Errors
     /// As [`CommittedOperation::pack_range`] for `offset`.
-    pub fn whole_values(&self, count: u64, offset: u64, room: u64) -> Result<Range<u64>> {
+    pub fn whole_values(&self, count: u64, offset: u64, max_bytes: u64) -> Result<Range<u64>> {
         let name = self.operation().name();
         let total = self.packed_size(count)?;
         let refuse = |rule| Err(Error::new(ErrorClass::Arg, name, "offset", offset, rule));
@@ -314,7 +314,7 @@ impl CommittedOperation {
         if boundary(offset) != offset {
             return refuse(format!("must lie between two values, as {} does", boundary(offset)));
         }
-        Ok(offset..boundary(total.min(offset.saturating_add(room))))
+        Ok(offset..boundary(total.min(offset.saturating_add(max_bytes))))
     }
 }
 

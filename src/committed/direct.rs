@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::definition::Call;
 use super::{Committed, CommittedOperation};
 use crate::calls;
-use crate::column::room;
+use crate::column::try_with_capacity;
 use crate::datatype::{Match, Named, compare_signatures, element};
 use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
@@ -178,14 +178,15 @@ impl LayoutCopy {
         }
         let ends = Ends { src, from_count, dst, to_count };
         if overlap(hull(&self.0.from, src as usize, from_count), hull(&self.0.to, dst as usize, to_count)) {
-            let mut all: Vec<u8> = room("copy", bytes as usize)?;
+            let mut all: Vec<u8> = try_with_capacity("copy", bytes as usize)?;
             // SAFETY: as the caller promises; all is read before anything is written.
             return unsafe { self.staged(ends, 0..bytes, (all.as_mut_ptr(), bytes)) };
         }
         // What a reduction found is gone: there is nothing to compare with.
         let checked = self.0.from.0.engine.config().check && matches!(self.0.way, Way::Copied(_));
         // Before anything is written.
-        let mut stream: Vec<u8> = if checked { room("copy", bytes as usize)? } else { Vec::new() };
+        let mut stream: Vec<u8> =
+            if checked { try_with_capacity("copy", bytes as usize)? } else { Vec::new() };
         // SAFETY: as the caller promises; the memories are apart, and the stream has room for all where it is asked for.
         unsafe {
             let done = self.joint(src, dst, bytes);
@@ -344,7 +345,7 @@ impl LayoutCopy {
     ///
     /// # Safety
     /// As [`LayoutCopy::copy_raw`]; the memories do not overlap, or the buffer holds the whole range.
-    unsafe fn staged(&self, ends: Ends, range: Range<u64>, (room, len): (*mut u8, u64)) -> Result<()> {
+    unsafe fn staged(&self, ends: Ends, range: Range<u64>, (buffer, len): (*mut u8, u64)) -> Result<()> {
         let Ends { src, from_count, dst, to_count } = ends;
         let mut at = range.start;
         while at < range.end {
@@ -357,11 +358,11 @@ impl LayoutCopy {
             // SAFETY: the piece fits the buffer, and lies inside the stream of both; the rest is as the caller promises. The first call fills
             // what the second reads.
             unsafe {
-                self.0.from.range_raw(Direction::Pack, src.cast_mut(), from_count, room, piece.clone());
+                self.0.from.range_raw(Direction::Pack, src.cast_mut(), from_count, buffer, piece.clone());
                 match &self.0.way {
-                    Way::Copied(_) => self.0.to.range_raw(Direction::Unpack, dst, to_count, room, piece),
+                    Way::Copied(_) => self.0.to.range_raw(Direction::Unpack, dst, to_count, buffer, piece),
                     Way::Combined { to, .. } => {
-                        to.range_raw(Direction::Unpack, dst, to_count, room, piece)?
+                        to.range_raw(Direction::Unpack, dst, to_count, buffer, piece)?
                     }
                 }
             }

@@ -10,7 +10,7 @@ use super::named::{Class, Named};
 use super::prefix::{self, Totals};
 use super::signature::Signature;
 use super::{Datatype, Extra, array};
-use crate::column::room;
+use crate::column::try_with_capacity;
 use crate::error::{Error, ErrorClass, Result};
 
 /// What a new node derives from its arguments.
@@ -258,7 +258,7 @@ fn structure(
     // Up to the copies of one type in a row that come last.
     let (mut before, mut recent) = (Totals::NOTHING, prefix::Recent::new(types.len()));
     let (mut previous, mut copies) = (None::<&Datatype>, 0i64);
-    let mut members = room(call.0, types.len().saturating_sub(1) / prefix::STEP)?;
+    let mut members = try_with_capacity(call.0, types.len().saturating_sub(1) / prefix::STEP)?;
     for (i, ((&length, &displacement), child)) in
         blocklengths.iter().zip(displacements).zip(types).enumerate()
     {

@@ -66,7 +66,7 @@ impl Engine {
         let nest = joint.nest().ok()?;
         let served = match self.config().mode {
             Mode::Off | Mode::Interpret => None,
-            Mode::Lazy if !joint.moves(bytes, self.config().lazy_threshold) => joint.served(),
+            Mode::Lazy if !joint.reaches_threshold(bytes, self.config().lazy_threshold) => joint.served(),
             Mode::Lazy | Mode::Commit => {
                 if joint.served().is_none() {
                     let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };

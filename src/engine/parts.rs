@@ -158,8 +158,11 @@ impl Engine {
     ) -> bool {
         let direction = memory.direction();
         // Calls of the layout itself count too, where there are any.
-        let begins =
-            || bytes.is_some_and(|bytes| layout.begins(direction, bytes, self.config().lazy_threshold));
+        let begins = || {
+            bytes.is_some_and(|bytes| {
+                layout.begins_or_reaches_threshold(direction, bytes, self.config().lazy_threshold)
+            })
+        };
         let first = || begins().then(|| self.serve(layout, direction));
         let served = layout.served(direction).or_else(first);
         let Some(kernel) = served.and_then(Tier::kernel) else { return false };

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::{Tier, reaches};
+use super::{Tier, reaches_threshold};
 use crate::kind::Direction;
 use crate::nest::{self, Byte, Leaf, LoopNest, Normal};
 use crate::process::Awaited;
@@ -51,9 +51,9 @@ impl<L: Leaf> Joint<L> {
         self.served.get_or_init(compile)
     }
 
-    /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`.
-    pub(crate) fn moves(&self, bytes: u64, threshold: u64) -> bool {
-        reaches(&self.moved, bytes, threshold)
+    /// Counts a call of `bytes` bytes; whether it is the one that reaches_threshold `threshold`.
+    pub(crate) fn reaches_threshold(&self, bytes: u64, threshold: u64) -> bool {
+        reaches_threshold(&self.moved, bytes, threshold)
     }
 
     /// Bytes of nest, code and tables.

@@ -4,7 +4,7 @@
 //! not overlap itself; applied from the smallest stride to the largest it decides perfectly nested loops in any order.
 
 use super::{Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side, Stream};
-use crate::column::room;
+use crate::column::try_with_capacity;
 use crate::error::Result;
 use crate::kind::Direction;
 
@@ -87,7 +87,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 
     /// The shape of every node. What moves nothing has none: it overlaps nothing, wherever it lies and however often it is repeated.
     fn shapes(&self, face: Face) -> Result<Vec<Option<Shape>>> {
-        let mut shapes = room("disjoint", self.nodes().len())?;
+        let mut shapes = try_with_capacity("disjoint", self.nodes().len())?;
         for node in self.nodes() {
             let shape = self.node_shape(face, node, &shapes)?;
             shapes.push(shape);
@@ -181,7 +181,7 @@ fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
 
 /// Rows as one shape: disjoint exactly when sorted neighbours are.
 fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<Option<Shape>> {
-    let mut rows = room("disjoint", all.len())?;
+    let mut rows = try_with_capacity("disjoint", all.len())?;
     rows.extend(all);
     rows.sort_unstable();
     let inner = Some(rows.windows(2).all(|w| w[0].1 <= w[1].0));

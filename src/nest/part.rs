@@ -1,7 +1,7 @@
 //! Parts of a nest: what some iterations of a loop do, as a nest of its own.
 
 use super::{Body, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
-use crate::column::{more_room, room};
+use crate::column::{try_reserve, try_with_capacity};
 use crate::error::Result;
 
 impl LoopNest<Normal> {
@@ -13,7 +13,7 @@ impl LoopNest<Normal> {
     pub fn part(&self, i: usize) -> Result<LoopNest<Lowered>> {
         let nodes = self.nodes();
         // What the node reaches, from it downwards: bodies lie before their users.
-        let mut reached: Vec<bool> = room("part", i)?;
+        let mut reached: Vec<bool> = try_with_capacity("part", i)?;
         reached.resize(i, false);
         for j in (0..=i).rev() {
             if let Some(body) = nodes[j].body().filter(|_| j == i || reached[j]) {
@@ -22,7 +22,7 @@ impl LoopNest<Normal> {
         }
         let mut kept: Vec<Node> = Vec::new();
         // Where each node went. Bodies are kept whole, so they stay runs.
-        let mut place: Vec<u32> = room("part", i)?;
+        let mut place: Vec<u32> = try_with_capacity("part", i)?;
         for (node, reached) in nodes.iter().zip(reached) {
             place.push(kept.len() as u32);
             if reached {
@@ -30,7 +30,7 @@ impl LoopNest<Normal> {
                 if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
                     body.start = place[body.start as usize];
                 }
-                more_room("part", &mut kept, 1)?;
+                try_reserve("part", &mut kept, 1)?;
                 kept.push(node);
             }
         }

@@ -10,7 +10,7 @@
 //! A verifier error is always a fault of ddtc.
 
 use super::{Body, Leaf, LoopNest, Node, Normal, Offsets, Phase, Side, Stream};
-use crate::column::{Column, room};
+use crate::column::{Column, try_with_capacity};
 use crate::error::{Error, Result};
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
@@ -28,7 +28,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         }
         let normal = P::NAME == Normal::NAME;
         // Packed bytes of each node for one iteration of what contains it (and one instance).
-        let mut sizes: Vec<i128> = room("verify nest", self.nodes().len())?;
+        let mut sizes: Vec<i128> = try_with_capacity("verify nest", self.nodes().len())?;
         let moved = |column: &Column| column.iter().next().is_some_and(|first| first != 0);
         let body_size = |sizes: &[i128], b: Body| sizes[b.range()].iter().sum::<i128>();
         for (i, node) in self.nodes().iter().enumerate() {

@@ -5,7 +5,7 @@
 //! on both sides. This merges across loop boundaries without peeling.
 
 use super::Normalizer;
-use crate::column::room;
+use crate::column::try_with_capacity;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
@@ -14,7 +14,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     if list.len() < 2 || !list.iter().any(|node| matches!(node, Node::Loop { .. })) {
         return Ok(list);
     }
-    let mut out: Vec<Node<L>> = room("normalize", list.len())?;
+    let mut out: Vec<Node<L>> = try_with_capacity("normalize", list.len())?;
     for node in list {
         match out.last().and_then(|last| joined(n, last, &node)) {
             Some(both) => {

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use super::merge_copies::Row;
 use super::{Bodies, Normalizer, drop_empty};
-use crate::column::more_room;
+use crate::column::try_reserve;
 use crate::error::Result;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Side};
 
@@ -56,16 +56,16 @@ pub(super) fn rewrite<L: Leaf>(
     let mut out = Vec::new();
     for node in parts {
         let Some((at, packed, body)) = once(&node) else {
-            more_room("normalize", &mut out, 1)?;
+            try_reserve("normalize", &mut out, 1)?;
             other(n, node, &mut out)?;
             continue;
         };
         if paid || price(n, &node) == 0 {
-            more_room("normalize", &mut out, body.len as usize)?;
+            try_reserve("normalize", &mut out, body.len as usize)?;
             out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));
         } else {
             // Canonical spelling of "once": a unit loop without a user stride. Its packed stride is what it covers of the stream.
-            more_room("normalize", &mut out, 1)?;
+            try_reserve("normalize", &mut out, 1)?;
             out.push(Node::Loop { at, trip: Quantity::fixed(1), step: Offsets::new(0, packed), body });
         }
     }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::{Normalizer, period};
-use crate::column::{Column, more_room, room};
+use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
@@ -231,7 +231,7 @@ fn joins<L: Leaf>(node: &Node<L>) -> Option<L> {
 
 /// Merges every maximal run of leaves of the list; a table over one copy is a run of its own.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
-    let mut out = room("normalize", list.len())?;
+    let mut out = try_with_capacity("normalize", list.len())?;
     let mut nodes = list.into_iter().peekable();
     while let Some(node) = nodes.next() {
         let element = match &node {
@@ -257,7 +257,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
         }
         let mut run = vec![node];
         while !table && let Some(next) = nodes.next_if(joins) {
-            more_room("normalize", &mut run, 1)?;
+            try_reserve("normalize", &mut run, 1)?;
             run.push(next);
         }
         out.extend(merged(n, unit, &run, element)?);
@@ -279,7 +279,7 @@ fn merged<L: Leaf>(
     {
         return done;
     }
-    let rows = Merging::all(run, element, unit, room("normalize", count)?);
+    let rows = Merging::all(run, element, unit, try_with_capacity("normalize", count)?);
     canonical(n, unit, Merged(&rows), None)
 }
 
@@ -295,7 +295,7 @@ struct Narrow {
 impl Narrow {
     /// With room for so many rows.
     fn new(count: usize) -> Result<Narrow> {
-        let column = || room("normalize", count);
+        let column = || try_with_capacity("normalize", count);
         Ok(Narrow { at: None, columns: [column()?, column()?, column()?], lost: 0 })
     }
 

@@ -25,7 +25,7 @@ use std::collections::hash_map::Entry;
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
-use crate::column::{more_room, room};
+use crate::column::{try_reserve, try_with_capacity};
 use crate::error::{Error, Result};
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
@@ -86,7 +86,7 @@ fn with<L: Leaf, S: Side>(
     apart: &Bodies<()>,
 ) -> Result<Normalized<L, S>> {
     let mut n = Normalizer::new(arguments);
-    let mut bodies: Vec<Body> = room("normalize", nest.nodes().len() + 1)?;
+    let mut bodies: Vec<Body> = try_with_capacity("normalize", nest.nodes().len() + 1)?;
     bodies.extend(nest.nodes().iter().filter_map(Node::body));
     bodies.push(nest.root());
     bodies.sort_unstable_by_key(|b| (b.start + b.len, b.start));
@@ -160,7 +160,7 @@ impl<L: Leaf> Normalizer<L> {
         apart: &Bodies<()>,
         done: &Bodies<Inner>,
     ) -> Result<Vec<Node<L>>> {
-        let mut parts = room("normalize", body.len as usize)?;
+        let mut parts = try_with_capacity("normalize", body.len as usize)?;
         let mut stack = vec![(nest.body(body), Offsets::ZERO)];
         while let Some((nodes, at)) = stack.pop() {
             let Some((node, rest)) = nodes.split_first() else { continue };
@@ -183,7 +183,7 @@ impl<L: Leaf> Normalizer<L> {
                 (*at, *body) = (*at + inner.base, inner.body);
             }
             if !drop_empty::applies(&node) {
-                more_room("normalize", &mut parts, 1)?;
+                try_reserve("normalize", &mut parts, 1)?;
                 parts.push(node);
             }
         }
@@ -284,8 +284,8 @@ impl<L: Leaf> Normalizer<L> {
             Entry::Vacant(place) => {
                 let list = place.key();
                 let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
-                more_room("normalize", &mut self.nodes, list.len())?;
-                more_room("normalize", &mut self.weights, list.len())?;
+                try_reserve("normalize", &mut self.nodes, list.len())?;
+                try_reserve("normalize", &mut self.weights, list.len())?;
                 let mut weight = self.weights.last().copied().unwrap_or_default();
                 for node in list {
                     self.nodes.push(node.clone());
@@ -314,7 +314,7 @@ impl<L: Leaf> Normalizer<L> {
                 continue;
             }
             let start = nodes.len() as u32;
-            more_room("normalize", &mut nodes, body.len as usize)?;
+            try_reserve("normalize", &mut nodes, body.len as usize)?;
             for node in self.body(body) {
                 let mut node = node.clone();
                 if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {

@@ -4,7 +4,7 @@
 //! period, the run is a loop; otherwise a table. Leaves have been merged before and are left alone.
 
 use super::{Inner, Normalizer, period};
-use crate::column::{Column, room};
+use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
@@ -13,7 +13,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     if list.len() < 2 {
         return Ok(list);
     }
-    let mut out = room("normalize", list.len())?;
+    let mut out = try_with_capacity("normalize", list.len())?;
     let mut i = 0;
     while i < list.len() {
         let first = &list[i];

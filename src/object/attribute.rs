@@ -190,7 +190,7 @@ pub(super) fn snapshot(object: &Object) -> Attributes {
 }
 
 /// Gives a duplicate its copy.
-pub(super) fn adopt(object: &Object, from: &Attribute, value: usize) {
+pub(super) fn attach_copy(object: &Object, from: &Attribute, value: usize) {
     push(object, Arc::clone(&from.keyval), value);
 }
 

@@ -245,7 +245,9 @@ pub fn dup(handle: Handle) -> std::result::Result<Handle, Fault> {
     let new = insert(tree, committed, false)?;
     for one in copies {
         let copied = one.copy(handle).and_then(|value| match value {
-            Some(value) => with("type_dup", new, |o| attribute::adopt(o, &one, value)).map_err(Fault::from),
+            Some(value) => {
+                with("type_dup", new, |o| attribute::attach_copy(o, &one, value)).map_err(Fault::from)
+            }
             None => Ok(()),
         });
         if let Err(fault) = copied {

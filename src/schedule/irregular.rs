@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::column::{Column, room};
+use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::interval::gcd;
 use crate::target::cost;
@@ -71,7 +71,7 @@ pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Result<Column> 
         }
     }
     let total = len.iter().fold(0, |sum, l| sum + l as u64 / piece);
-    let mut out = room("schedule", total as usize)?;
+    let mut out = try_with_capacity("schedule", total as usize)?;
     for (u, l) in user.iter().zip(len.iter()) {
         out.extend((0..l).step_by(piece as usize).map(|i| u + i));
     }
@@ -82,7 +82,7 @@ pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Result<Column> 
 fn cut(user: &[i32], len: &[i32], piece: i32) -> Result<Vec<i32>> {
     let total: i64 = len.iter().map(|&l| i64::from(l)).sum();
     let total = (total / i64::from(piece)) as usize;
-    let mut cells: Vec<i32> = room("schedule", total)?;
+    let mut cells: Vec<i32> = try_with_capacity("schedule", total)?;
     cells.resize(total, 0);
     let steps: [i32; TOGETHER] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
     let mut at = 0;
@@ -104,7 +104,7 @@ fn cut(user: &[i32], len: &[i32], piece: i32) -> Result<Vec<i32>> {
 
 /// Rows in another order: within every [`cost::BUCKET`] by the power of two that covers their length, else as they were.
 pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[Column; 3]> {
-    let mut order: Vec<u32> = room("schedule", len.len())?;
+    let mut order: Vec<u32> = try_with_capacity("schedule", len.len())?;
     order.extend(0..len.len() as u32);
     let class = |i: &u32| (len.get(*i as usize) as u64).next_power_of_two();
     order.chunks_mut(cost::BUCKET).for_each(|bucket| bucket.sort_by_key(class));

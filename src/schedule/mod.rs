@@ -513,7 +513,7 @@ impl std::ops::AddAssign for Weight {
 }
 
 /// Bytes of the longest copy that is written inline.
-fn inline(level: Level) -> u64 {
+fn max_inline_bytes(level: Level) -> u64 {
     cost::INLINE_MOVES * u64::from(level.widest_access())
 }
 
@@ -538,7 +538,7 @@ fn weight<S: Side>(
         }
         Some(sum)
     };
-    let one = |len: u64| (len <= inline(level)).then(|| Weight::of(len, level));
+    let one = |len: u64| (len <= max_inline_bytes(level)).then(|| Weight::of(len, level));
     // Before anything is summed: tables and loops may be long.
     let few = |n: u64| (n <= limit.moves as u64).then_some(n as usize);
     let sum = match node {

@@ -6,7 +6,7 @@
 //! stands before the node, the last with what stands behind it.
 
 use super::partition;
-use crate::column::{Column, room};
+use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
@@ -102,7 +102,8 @@ impl Runs {
     /// Class `NoMem`.
     pub fn new(nest: &LoopNest<Normal>) -> Result<Runs> {
         let n = nest.nodes().len();
-        let (mut runs, mut ends): (_, Vec<End>) = (Runs(room("segments", n)?), room("segments", n)?);
+        let (mut runs, mut ends): (_, Vec<End>) =
+            (Runs(try_with_capacity("segments", n)?), try_with_capacity("segments", n)?);
         for node in nest.nodes() {
             let at = node.at().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));

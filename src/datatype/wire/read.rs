@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::write::first_difference;
 use super::{CHECKSUM, HEADER, LARGE, MAGIC, VERSION, tag};
-use crate::column::{more_room, room};
+use crate::column::{try_reserve, try_with_capacity};
 use crate::datatype::{Combiner, Datatype, Distribution, Named, Order};
 use crate::error::{Error, ErrorClass, Result};
 
@@ -64,7 +64,7 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
 
 /// An array of `n` entries. The memory is asked for first, in a way that may fail.
 fn shared<T>(n: usize, entries: impl Iterator<Item = T>) -> Result<Arc<[T]>> {
-    let asked: Vec<T> = room(CALL, n)?;
+    let asked: Vec<T> = try_with_capacity(CALL, n)?;
     // Nobody may conclude that it is never used.
     black_box(asked.as_ptr());
     drop(asked);
@@ -338,7 +338,7 @@ impl<'a> Reader<'a> {
             let rule = "must say that it is large-count where a count needs it, and only where there is such a constructor";
             return Err(refuse(ErrorClass::Arg, start, t.combiner().text_name(), rule));
         }
-        more_room(CALL, &mut self.nodes, 1)?;
+        try_reserve(CALL, &mut self.nodes, 1)?;
         self.nodes.push(t);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{CHECKSUM, HEADER, LARGE, MAGIC, VERSION, tag};
-use crate::column::{more_room, room};
+use crate::column::{try_reserve, try_with_capacity};
 use crate::datatype::{Combiner, Datatype, Distribution, Named, Order};
 use crate::error::{Error, ErrorClass, Result};
 
@@ -107,7 +107,7 @@ impl<'a> Nodes<'a> {
                 for child in t.combiner().children().chain(stands_for(t)) {
                     // Neighbours in a struct are often of one type.
                     if last != Some(child.id()) && nodes.place(child) == NOWHERE {
-                        more_room(CALL, &mut open, 1)?;
+                        try_reserve(CALL, &mut open, 1)?;
                         open.push((child, false));
                     }
                     last = Some(child.id());
@@ -122,7 +122,7 @@ impl<'a> Nodes<'a> {
                     nodes.others.insert(t.id(), place);
                 }
             }
-            more_room(CALL, &mut nodes.list, 1)?;
+            try_reserve(CALL, &mut nodes.list, 1)?;
             nodes.list.push(t);
         }
         Ok(nodes)
@@ -268,7 +268,7 @@ impl<S: Sink> Writer<'_, '_, S> {
                 self.unsigned(types.len() as u64);
                 self.column(blocklengths);
                 self.column(displacements);
-                let mut back = room(CALL, types.len())?;
+                let mut back = try_with_capacity(CALL, types.len())?;
                 let mut last = None;
                 for t in types.iter() {
                     let distance = match last {
@@ -292,7 +292,7 @@ impl<S: Sink> Writer<'_, '_, S> {
                 self.unsigned(gsizes.len() as u64);
                 self.column(gsizes);
                 self.column(psizes);
-                let mut given = room(CALL, dargs.len())?;
+                let mut given = try_with_capacity(CALL, dargs.len())?;
                 for (distribution, darg) in distribs.iter().zip(dargs.iter()) {
                     let distribution = match distribution {
                         Distribution::Block => 0,
@@ -346,7 +346,7 @@ impl Datatype {
     pub fn to_wire(&self) -> Result<Vec<u8>> {
         let nodes = Nodes::of(self)?;
         let length = length(&nodes)?;
-        let mut form = room(CALL, length)?;
+        let mut form = try_with_capacity(CALL, length)?;
         form.bytes(&MAGIC);
         form.bytes(&VERSION.to_le_bytes());
         form.bytes(&[0; 2]);
