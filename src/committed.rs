@@ -4,10 +4,10 @@
 //! bounds of all instances; the raw methods leave that to the caller, as MPI does.
 #![allow(unsafe_code)] // The raw-pointer surface: it hands the caller's promise to kernels and to the walker's memory handle.
 
-mod applied;
+mod copy;
 mod definition;
-mod direct;
 mod made;
+mod operation;
 mod reduced;
 mod segments;
 
@@ -29,9 +29,9 @@ use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 
-pub use applied::CommittedOperation;
+pub use copy::LayoutCopy;
 use definition::Call;
-pub use direct::LayoutCopy;
+pub use operation::CommittedOperation;
 pub use reduced::ByFunction;
 
 /// A committed datatype. Cloning shares it; it keeps its kernels alive.

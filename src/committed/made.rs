@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
 
+use super::copy::LayoutCopy;
 use super::definition::Call;
-use super::direct::LayoutCopy;
 use super::{Committed, Inner};
 use crate::calls;
 use crate::code::kernel::EntryPoint;
