@@ -4,7 +4,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use ddtc::code::arena::Arena;
 use ddtc::code::kernel::{CompiledCode, Text};
 use ddtc::code::load::load;
-use ddtc::micro::Table;
+use ddtc::micro::{Table, TableIndex};
 use ddtc::plan::{Template, Word};
 
 /// Resident memory of this process in KiB.
@@ -24,7 +24,7 @@ fn kernels_leave_nothing_behind() {
     for i in 0..200_000usize {
         // Never run: any bytes will do.
         let table = Table::Column(vec![i as i64; 10].into());
-        let words = vec![Word::Constant(i as i64), Word::Table(0)];
+        let words = vec![Word::Constant(i as i64), Word::Table(TableIndex::new(0))];
         let code = CompiledCode {
             text: Text::New { bytes: vec![0xcc; 100 + i % 400], alignment: 16 },
             shape: None,

@@ -58,8 +58,8 @@ impl Context {
         let Template { words, tables } = template;
         let words = words.iter().map(|word| match *word {
             Word::Constant(k) => k as u64,
-            Word::Table(i) => tables[i as usize].as_ptr() as u64,
-            Word::TableEnd(i) => tables[i as usize].as_ptr() as u64 + tables[i as usize].bytes() as u64,
+            Word::Table(i) => tables[i.place()].as_ptr() as u64,
+            Word::TableEnd(i) => tables[i.place()].as_ptr() as u64 + tables[i.place()].bytes() as u64,
             Word::Callee(micro) => micro.address() as u64,
         });
         let (len, lines) = (words.len(), Context::lines(words));

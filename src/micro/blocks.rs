@@ -8,7 +8,7 @@
 use super::cursor::Offset;
 use super::isa::{Code, Isa, for_each_code, with_code};
 use super::rows::ends;
-use super::{Argument, Call, Direction, Family, Micro, Role, Width, block};
+use super::{Argument, Call, Direction, Family, Micro, Role, TableIndex, Width, block};
 use crate::column::Column;
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
@@ -50,7 +50,7 @@ impl Widths {
 const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
 
 /// The call that moves the blocks of `columns`, which are `tables` of the plan.
-pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [u32; 3]) -> Call {
+pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [TableIndex; 3]) -> Call {
     let rows = (Role::Iterations, Argument::Number(Quantity::fixed(columns[0].len() as u64)));
     let arguments = COLUMNS.into_iter().zip(tables.map(Argument::Table));
     Call::new(micro(Widths::of(columns), direction, level), arguments.chain([rows]))

@@ -95,8 +95,8 @@ pub enum Argument {
     Number(Quantity),
     /// A distance in bytes.
     Step(i64),
-    /// A table of the plan, by index.
-    Table(u32),
+    /// A table of the plan.
+    Table(TableIndex),
 }
 
 impl fmt::Display for Argument {
@@ -106,6 +106,33 @@ impl fmt::Display for Argument {
             Argument::Step(k) => k.fmt(f),
             Argument::Table(i) => write!(f, "table {i}"),
         }
+    }
+}
+
+/// The place of a table among those of a plan and of its context.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TableIndex(u32);
+
+impl TableIndex {
+    /// That of table `place` of a plan.
+    pub fn new(place: usize) -> TableIndex {
+        TableIndex(place as u32)
+    }
+
+    /// Its place, from 0.
+    pub fn place(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The table there, if there is one.
+    pub fn of(self, tables: &[Table]) -> Option<&Table> {
+        tables.get(self.place())
+    }
+}
+
+impl fmt::Display for TableIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -192,7 +219,7 @@ impl Call {
     /// The column that `role` names in `tables`.
     pub fn column<'t>(&self, tables: &'t [Table], role: Role) -> Option<&'t Column> {
         let Argument::Table(i) = self.argument(role)? else { return None };
-        tables.get(i as usize)?.column()
+        i.of(tables)?.column()
     }
 
     /// Checks that these are the arguments that the callee takes, and what its family asks of them.
@@ -219,7 +246,7 @@ impl Call {
                     }
                 }
                 Argument::Step(_) => {}
-                Argument::Table(i) => match (tables.get(i as usize), role) {
+                Argument::Table(i) => match (i.of(tables), role) {
                     (Some(Table::Permutation(_)), Role::Permutation) => {}
                     (Some(Table::Column(_)), role) if role != Role::Permutation => {}
                     _ => return Err("no table, or one of another kind"),
@@ -293,7 +320,7 @@ impl Actual<'_> {
     /// The permutation.
     pub fn permutation(&self) -> &Permutation {
         let Argument::Table(i) = self.argument(Role::Permutation) else { panic!("no table") };
-        let Table::Permutation(permutation) = &self.tables[i as usize] else { panic!("no permutation") };
+        let Some(Table::Permutation(permutation)) = i.of(self.tables) else { panic!("no permutation") };
         permutation
     }
 }
@@ -438,7 +465,7 @@ mod tests {
         let target = Target::new(Level::Avx512).with_vbmi();
         let pattern = Permutation::new(&[part(0, 8), part(16, 0)], 24, target).unwrap();
         let column = Table::Column(Column::from(vec![0, 8]));
-        let call = permute::call(Direction::Pack, Quantity::fixed(3), (&pattern, 0));
+        let call = permute::call(Direction::Pack, Quantity::fixed(3), (&pattern, TableIndex::new(0)));
         assert_eq!(call.verify(&[Table::Permutation(Arc::new(pattern))]), Ok(()));
         assert!(call.verify(std::slice::from_ref(&column)).is_err() && call.verify(&[]).is_err());
     }

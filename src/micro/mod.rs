@@ -43,7 +43,7 @@ use crate::target::Level;
 pub(crate) use block::run_time as copy;
 pub use blocks::Widths;
 pub use buffers::Buffers;
-pub use family::{Actual, Argument, Call, Family, Repeated, Role, Table, Transform};
+pub use family::{Actual, Argument, Call, Family, Repeated, Role, Table, TableIndex, Transform};
 pub use permute::{Granule, Permutation};
 
 /// Width of the entries of a column.

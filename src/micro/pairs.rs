@@ -6,7 +6,9 @@
 use super::cursor::{Listed, Offset};
 use super::isa::{Code, Isa, for_each_code, serving, with_code};
 use super::registers::has;
-use super::{Argument, Call, Direction, Family, Micro, Role, Width, constant_length, run_time_length};
+use super::{
+    Argument, Call, Direction, Family, Micro, Role, TableIndex, Width, constant_length, run_time_length,
+};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
@@ -49,7 +51,7 @@ pub static FAMILY: Family = Family {
 
 /// The call that moves a block of `len` bytes for every one of the `n` rows of two columns of 4-byte offsets, user and packed, which are `tables` of
 /// the plan.
-pub fn call(direction: Direction, level: Level, n: usize, tables: [u32; 2], len: u64) -> Call {
+pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2], len: u64) -> Call {
     let (made_for, level) = choose(len, level);
     let arguments = [
         (Role::Iterations, Argument::Number(Quantity::fixed(n as u64))),

@@ -13,7 +13,7 @@ pub(super) mod table;
 use std::fmt;
 
 use super::isa::{Code, Isa, Permuting, with_code, with_isa};
-use super::{Argument, Call, Direction, Family, Micro, Role, Transform};
+use super::{Argument, Call, Direction, Family, Micro, Role, TableIndex, Transform};
 use crate::nest::{Offsets, Quantity};
 use crate::target::{Level, Target};
 use table::Table;
@@ -79,7 +79,7 @@ pub fn micro(permutation: &Permutation, direction: Direction) -> Micro {
 ///
 /// # Panics
 /// As [`micro`].
-pub fn call(direction: Direction, n: Quantity, (permutation, table): (&Permutation, u32)) -> Call {
+pub fn call(direction: Direction, n: Quantity, (permutation, table): (&Permutation, TableIndex)) -> Call {
     let arguments = [
         (Role::Iterations, Argument::Number(n)),
         (Role::UserStep, Argument::Step(permutation.stride)),

@@ -6,7 +6,9 @@
 use super::cursor::{Cursor, Listed, Offset, Strided};
 use super::isa::{Code, Isa, for_each_code, serving, with_code};
 use super::registers::has;
-use super::{Argument, Call, Direction, Family, Micro, Role, Width, constant_length, run_time_length};
+use super::{
+    Argument, Call, Direction, Family, Micro, Role, TableIndex, Width, constant_length, run_time_length,
+};
 use crate::column::Column;
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
@@ -57,7 +59,7 @@ pub fn micro(len: u64, width: Width, direction: Direction, level: Level) -> Micr
 pub fn call(
     direction: Direction,
     level: Level,
-    (column, table): (&Column, u32),
+    (column, table): (&Column, TableIndex),
     packed_step: i64,
     len: u64,
 ) -> Call {

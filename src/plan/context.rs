@@ -8,7 +8,7 @@
 //! relies on it.
 
 use super::{Legal, Moving, Op, Plan};
-use crate::micro::{Argument, Micro, Role, Table};
+use crate::micro::{Argument, Micro, Role, Table, TableIndex};
 
 /// A constant of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub enum Word {
     /// A number.
     Constant(i64),
     /// The address of a table.
-    Table(u32),
+    Table(TableIndex),
     /// The address behind a table.
-    TableEnd(u32),
+    TableEnd(TableIndex),
     /// The address of a micro-kernel.
     Callee(Micro),
 }
@@ -125,7 +125,7 @@ impl Plan<Legal> {
         if self.is_parametric() {
             self.ops.iter().for_each(|op| fields(op, |_, word| words.push(word)));
         } else {
-            words.extend((0..self.tables.len() as u32).map(Word::Table));
+            words.extend((0..self.tables.len()).map(|place| Word::Table(TableIndex::new(place))));
             for op in &self.ops {
                 if let Op::Call { call, .. } = op
                     && !words.contains(&Word::Callee(call.callee()))

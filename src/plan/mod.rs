@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 
 use crate::column::Column;
 use crate::kind::{Direction, Kind};
-use crate::micro::{Call, Table};
+use crate::micro::{Call, Table, TableIndex};
 pub use crate::nest::{Body, Offsets, Quantity};
 use crate::target::Target;
 pub use context::{Field, Operand, Operands, Template, Word};
@@ -72,8 +72,8 @@ pub enum Op {
     Table {
         /// Offset added to every iteration.
         at: Offsets,
-        /// The column, by the index of its table.
-        table: u32,
+        /// The table that is the column.
+        table: TableIndex,
         /// Packed stride in bytes.
         packed: i64,
         /// What one iteration does.
@@ -185,8 +185,8 @@ impl<P: Phase> Plan<P> {
     }
 
     /// The column of a table loop.
-    pub fn column(&self, table: u32) -> Option<&Column> {
-        self.tables.get(table as usize)?.column()
+    pub fn column(&self, table: TableIndex) -> Option<&Column> {
+        table.of(&self.tables)?.column()
     }
 
     /// What it does.

@@ -14,7 +14,9 @@ use crate::column::Column;
 use crate::error::Error;
 use crate::kind::{Direction, Kind};
 use crate::micro::permute::{Part, Permutation};
-use crate::micro::{Call, Repeated, Table, Width, blocks, pairs, permute, rows, strided, transpose};
+use crate::micro::{
+    Call, Repeated, Table, TableIndex, Width, blocks, pairs, permute, rows, strided, transpose,
+};
 use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Side, Stream};
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
@@ -109,15 +111,15 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     /// The index of `table`; equal ones are kept once.
-    fn table(&mut self, table: Table) -> u32 {
+    fn table(&mut self, table: Table) -> TableIndex {
         if let Some(i) = self.tables.iter().position(|t| *t == table) {
-            return i as u32;
+            return TableIndex::new(i);
         }
         self.tables.push(table);
-        self.tables.len() as u32 - 1
+        TableIndex::new(self.tables.len() - 1)
     }
 
-    fn column(&mut self, column: &Column) -> u32 {
+    fn column(&mut self, column: &Column) -> TableIndex {
         self.table(Table::Column(column.clone()))
     }
 

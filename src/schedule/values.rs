@@ -9,7 +9,7 @@ use super::{MAX_DEPTH, MAX_OPS, Planned, Refusal};
 use crate::column::Column;
 use crate::kind::{Direction, Kind, Op as Reduction, Operation};
 use crate::micro::permute::{self, Part, Permutation};
-use crate::micro::{Call, Table, reduce, strided, swap};
+use crate::micro::{Call, Table, TableIndex, reduce, strided, swap};
 use crate::nest::{
     Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Side, Stream, Value,
 };
@@ -77,16 +77,16 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(())
     }
 
-    fn column(&mut self, column: &Column) -> u32 {
+    fn column(&mut self, column: &Column) -> TableIndex {
         self.table(Table::Column(column.clone()))
     }
 
-    fn table(&mut self, table: Table) -> u32 {
+    fn table(&mut self, table: Table) -> TableIndex {
         let known = self.tables.iter().position(|t| *t == table);
-        known.unwrap_or_else(|| {
+        TableIndex::new(known.unwrap_or_else(|| {
             self.tables.push(table);
             self.tables.len() - 1
-        }) as u32
+        }))
     }
 
     /// The call for a run in every one of `trip` iterations.

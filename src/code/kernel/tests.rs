@@ -15,7 +15,7 @@ use crate::code::arena::Arena;
 use crate::code::load::load;
 use crate::column::Column;
 use crate::error::ErrorClass;
-use crate::micro::Table;
+use crate::micro::{Table, TableIndex};
 use crate::plan::{Template, Word};
 
 /// The host, as cheap as it compiles.
@@ -105,7 +105,7 @@ fn no_code_is_an_error() {
 #[test]
 fn a_context_keeps_its_tables() {
     let column: Column = vec![1, 2, 3].into();
-    let words = vec![Word::Table(0), Word::Constant(7)];
+    let words = vec![Word::Table(TableIndex::new(0)), Word::Constant(7)];
     let context = Context::of(Template { words, tables: vec![Table::Column(column)] });
     assert_eq!(context.bytes(), 64 + 12);
     assert_eq!((context.len(), context.word(1)), (2, 7));
@@ -119,7 +119,7 @@ fn a_context_keeps_its_tables() {
 fn equal_columns_are_kept_once() {
     let columns: [Column; 2] = [vec![1, 2, 3].into(), vec![4, 5].into()];
     let tables = columns.iter().map(|column| Table::Column(column.clone())).collect();
-    let (isa, words) = (host(), vec![Word::Table(0), Word::Table(1)]);
+    let (isa, words) = (host(), (0..2).map(|place| Word::Table(TableIndex::new(place))).collect());
     let template = Template { words, tables };
     let compiled = CompiledCode { context: template, ..code(strided_pack(&isa), &[]) };
     let kernel = load(compiled, &Arena::new(1 << 20), Some(&isa)).unwrap();

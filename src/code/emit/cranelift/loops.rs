@@ -8,6 +8,7 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, types};
 
 use super::{Builder, Pointers};
 use crate::error::{Error, Result};
+use crate::micro::TableIndex;
 use crate::plan::{Body, Field, Moving, Offsets, Quantity};
 
 impl Pointers {
@@ -185,7 +186,13 @@ impl Builder<'_, '_> {
     }
 
     /// `body` once per row of column `table`.
-    pub(super) fn table_loop(&mut self, i: usize, start: Pointers, table: u32, body: Body) -> Result<()> {
+    pub(super) fn table_loop(
+        &mut self,
+        i: usize,
+        start: Pointers,
+        table: TableIndex,
+        body: Body,
+    ) -> Result<()> {
         let column = self.plan.column(table).ok_or_else(|| Error::internal("emit", "no such column"))?;
         let (rows, width) = (column.len() as i64, column.width() as i64);
         let table = self.value(i, Field::Rows)?;

@@ -6,6 +6,7 @@
 use super::inst::{Inst, Math, Mem, Operand, Reg, When};
 use super::{Function, Location, Pointers};
 use crate::error::{Error, Result};
+use crate::micro::TableIndex;
 use crate::plan::{Body, Field, Moving, Offsets, Op, Operand as Constant, Quantity};
 
 impl Function<'_> {
@@ -211,7 +212,7 @@ impl Function<'_> {
         base: Pointers,
         at: Offsets,
         spent: bool,
-        (table, packed_step, body): (u32, i64, Body),
+        (table, packed_step, body): (TableIndex, i64, Body),
     ) -> Result<()> {
         let column = self.plan.column(table).ok_or_else(|| Error::internal("emit", "no such column"))?;
         let (rows, width) = (column.len() as i64, column.width() as i64);
