@@ -78,23 +78,33 @@ pub(crate) fn first(level: Level) -> ddtc::Result<Duration> {
     Ok(time)
 }
 
+/// The record of cases, printed as they are done.
+struct Record(String);
+
+impl Record {
+    /// Adds a case, of which the samples took `times` in microseconds.
+    fn add(&mut self, case: &str, mut times: Vec<f64>) {
+        times.sort_by(f64::total_cmp);
+        let quantile = |q: usize| times.get(times.len() * q / 100).copied().unwrap_or(f64::NAN);
+        let (low, high, n) = (quantile(10), quantile(90), times.len());
+        let middle = median(&mut times);
+        println!("{case:44} {n:>7} {middle:>9.2} {low:>9.2} {high:>9.2}");
+        let _ = writeln!(self.0, "{case},{n},{middle:.3},{low:.3},{high:.3}");
+    }
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
 /// Measures all cases, prints a table and returns the record.
 ///
 /// # Errors
 /// Those of commits; if this program cannot be started again.
 pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let samples = if quick { 25 } else { 200 };
-    let mut csv = String::from("case,samples,median_us,p10_us,p90_us\n");
+    let mut record = Record(String::from("case,samples,median_us,p10_us,p90_us\n"));
     println!("{:44} {:>7} {:>9} {:>9} {:>9}", "commit", "samples", "median us", "10 %", "90 %");
-    let mut report = |case: &str, mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        let quantile = |q: usize| times.get(times.len() * q / 100).copied().unwrap_or(f64::NAN);
-        let (low, high, n) = (quantile(10), quantile(90), times.len());
-        let middle = median(&mut times);
-        println!("{case:44} {n:>7} {middle:>9.2} {low:>9.2} {high:>9.2}");
-        let _ = writeln!(csv, "{case},{n},{middle:.3},{low:.3},{high:.3}");
-    };
-    let micros = |d: Duration| d.as_secs_f64() * 1e6;
 
     let program = std::env::current_exe()?;
     let mut times = Vec::new();
@@ -104,7 +114,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let nanos: f64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
         times.push(nanos / 1e3);
     }
-    report("first in a process: 2 loops, pack", times);
+    record.add("first in a process: 2 loops, pack", times);
 
     for (loops, both, case) in [
         (2, false, "new code: 2 loops, pack"),
@@ -112,65 +122,78 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         (3, false, "new code: 3 loops, pack"),
         (3, true, "new code: 3 loops, pack and unpack"),
     ] {
-        // Each of these lengths has its own inner loop, so no two share code; after them another engine starts.
-        let lengths = [4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 72, 80, 88, 96];
-        let mut times = Vec::new();
-        for round in 0..samples / lengths.len() as i64 {
-            let engine = engine(level, both, true)?;
-            let compiles = |i: usize| {
-                let t = layout_of(&format!("contiguous({}, char)", lengths[i]), loops, round)?;
-                let start = Instant::now();
-                Ok((engine.commit(&t)?, micros(start.elapsed())))
-            };
-            // Kept: code that nobody holds may be evicted.
-            let done: Vec<_> = (0..lengths.len()).map(compiles).collect::<ddtc::Result<_>>()?;
-            times.extend(done.iter().map(|(_, time)| *time));
-        }
-        report(case, times);
+        record.add(case, new_code(level, loops, both, samples)?);
     }
-
     for (loops, both, case) in [
         (2, false, "new layout: 2 loops, pack"),
         (2, true, "new layout: 2 loops, pack and unpack"),
         (3, false, "new layout: 3 loops, pack"),
         (3, true, "new layout: 3 loops, pack and unpack"),
     ] {
-        let engine = engine(level, both, false)?;
-        let types: Vec<Datatype> = (0..samples).map(|i| layout(loops, i)).collect::<Result<_, _>>()?;
-        let mut times = Vec::new();
-        let mut kept = Vec::new();
-        for t in &types {
-            let start = Instant::now();
-            let committed = engine.commit(t)?;
-            times.push(micros(start.elapsed()));
-            kept.push(committed);
-        }
-        report(case, times);
-        // The same layouts once more, built again: equal types, other objects.
-        let types: Vec<Datatype> = (0..samples).map(|i| layout(loops, i)).collect::<Result<_, _>>()?;
-        let again = types.iter().map(|t| time(&engine, t).map(micros)).collect::<Result<_, _>>()?;
+        let [new, again] = new_layouts(level, loops, both, samples)?;
+        record.add(case, new);
         if both {
-            report(&format!("equal layout again: {loops} loops"), again);
+            record.add(&format!("equal layout again: {loops} loops"), again);
         }
     }
+    let [building, new, again] = a_million_blocks(level, if quick { 3 } else { 11 })?;
+    record.add("constructor: a million blocks", building);
+    record.add("new layout: a million blocks, pack", new);
+    record.add("equal layout again: a million blocks", again);
+    Ok(record.0)
+}
 
+/// Times of commits that make new code.
+fn new_code(level: Level, loops: u32, both: bool, samples: i64) -> Result<Vec<f64>, Box<dyn Error>> {
+    // Each of these lengths has its own inner loop, so no two share code; after them another engine starts.
+    let lengths = [4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 72, 80, 88, 96];
+    let mut times = Vec::new();
+    for round in 0..samples / lengths.len() as i64 {
+        let engine = engine(level, both, true)?;
+        let compiles = |i: usize| {
+            let t = layout_of(&format!("contiguous({}, char)", lengths[i]), loops, round)?;
+            let start = Instant::now();
+            Ok((engine.commit(&t)?, micros(start.elapsed())))
+        };
+        // Kept: code that nobody holds may be evicted.
+        let done: Vec<_> = (0..lengths.len()).map(compiles).collect::<ddtc::Result<_>>()?;
+        times.extend(done.iter().map(|(_, time)| *time));
+    }
+    Ok(times)
+}
+
+/// Times of commits of new layouts whose code there is, and of the same layouts once more, built again: equal types, other objects.
+fn new_layouts(level: Level, loops: u32, both: bool, samples: i64) -> Result<[Vec<f64>; 2], Box<dyn Error>> {
+    let engine = engine(level, both, false)?;
+    let types = || (0..samples).map(|i| layout(loops, i)).collect::<Result<Vec<Datatype>, _>>();
+    let mut times = Vec::new();
+    let mut kept = Vec::new();
+    for t in &types()? {
+        let start = Instant::now();
+        let committed = engine.commit(t)?;
+        times.push(micros(start.elapsed()));
+        kept.push(committed);
+    }
+    let again = types()?.iter().map(|t| time(&engine, t).map(micros)).collect::<Result<_, _>>()?;
+    Ok([times, again])
+}
+
+/// Times of a constructor of a million blocks, of the first commit of what it makes, and of another one.
+fn a_million_blocks(level: Level, times: usize) -> Result<[Vec<f64>; 3], Box<dyn Error>> {
     let lengths = vec![1i64; 1_000_000];
     let places = ddtc::corpus::list("@sum(@uniform(1000000, 2, 6, 91))")?;
     let int: Datatype = "int".parse()?;
     let blocks = || Datatype::indexed(&lengths, &places, &int);
-    let (mut building, mut times) = (Vec::new(), Vec::new());
-    for _ in 0..if quick { 3 } else { 11 } {
+    let (mut building, mut new) = (Vec::new(), Vec::new());
+    for _ in 0..times {
         let start = Instant::now();
         let t = blocks()?;
         building.push(micros(start.elapsed()));
-        times.push(micros(time(&engine(level, false, false)?, &t)?));
+        new.push(micros(time(&engine(level, false, false)?, &t)?));
     }
-    report("constructor: a million blocks", building);
-    report("new layout: a million blocks, pack", times);
     let engine = engine(level, false, false)?;
     let kept = engine.commit(&blocks()?)?;
     let again = (0..11).map(|_| time(&engine, &blocks()?).map(micros)).collect::<Result<_, _>>()?;
-    report("equal layout again: a million blocks", again);
     drop(kept);
-    Ok(csv)
+    Ok([building, new, again])
 }

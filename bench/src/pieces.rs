@@ -62,6 +62,82 @@ fn starts(len: usize, piece: usize, shuffled: bool) -> Vec<usize> {
     starts
 }
 
+/// The bytes of a piece, and whether pieces come in another order than that of the stream.
+type Way = (usize, bool);
+
+/// Moves all pieces of both sides again and again, often enough for what is compiled on demand, and compares the bytes.
+fn verify(
+    b: &mut Buffers,
+    direction: Direction,
+    (piece, starts): (usize, &[usize]),
+    expected: &[u8],
+) -> Result<(), Box<dyn Error>> {
+    for _ in 0..(1 << 20 >> expected.len().ilog2().min(20)) + 2 {
+        match direction {
+            Direction::Pack => b.packed.fill(0),
+            Direction::Unpack => b.user.fill(0),
+        }
+        b.pieces(direction, piece, starts)?;
+        if direction == Direction::Unpack {
+            b.packed.fill(0);
+            b.whole(Direction::Pack)?;
+        }
+        if b.packed != expected {
+            return Err(format!("{direction} by pieces of {piece}: bytes differ").into());
+        }
+    }
+    Ok(())
+}
+
+/// Nanoseconds of the whole message, and of each way.
+fn measure(
+    b: &mut Buffers,
+    direction: Direction,
+    (ways, orders): (&[Way], &[Vec<usize>]),
+    effort: Effort,
+) -> ddtc::Result<Vec<f64>> {
+    let mut failed = None;
+    let times = interleaved(ways.len() + 1, effort, |v, times| {
+        for _ in 0..times {
+            let done = match v.checked_sub(1) {
+                None => b.whole(direction),
+                Some(way) => b.pieces(direction, ways[way].0, &orders[way]),
+            };
+            failed = done.err().or(failed.take());
+        }
+    });
+    failed.map_or(Ok(times), Err)
+}
+
+/// Buffers for all instances of an entry of `payload` bytes in all, of which the user's lie from `low` to `high`.
+fn buffers(
+    engine: &Engine,
+    entry: &CorpusEntry,
+    (low, high): (i64, i64),
+    payload: usize,
+) -> ddtc::Result<Buffers> {
+    let low = low.min(0);
+    Ok(Buffers {
+        committed: engine.commit(&entry.datatype)?,
+        count: entry.count,
+        origin: -low as usize,
+        user: (0..(high.max(0) - low) as usize).map(|i| (i / 61 * 7) as u8).collect(),
+        packed: vec![0; payload],
+    })
+}
+
+fn print_header(ways: &[Way]) {
+    println!("bandwidth of pieces over that of the whole message (nanoseconds that a piece adds)");
+    println!(
+        "of a transpose [the part of it that the lines which the pieces touch leave, if none stays cached]"
+    );
+    print!("{:22} {:>6} {:>9}", "layout", "", "payload");
+    ways.iter().for_each(|(p, s)| {
+        print!(" {:>16}", format!("{} KiB{}", p >> 10, if *s { ", shuffled" } else { "" }))
+    });
+    println!();
+}
+
 /// Measures `entries` of at least two pieces, prints a table and returns the record: bandwidth of pieces over that of the whole.
 ///
 /// # Errors
@@ -73,37 +149,21 @@ pub(crate) fn run<'e>(
 ) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
-    let ways: Vec<(usize, bool)> = PIECES.iter().flat_map(|&p| [(p, false), (p, true)]).collect();
+    let ways: Vec<Way> = PIECES.iter().flat_map(|&p| [(p, false), (p, true)]).collect();
     let mut csv = String::from(
         "layout,direction,payload_bytes,piece_bytes,order,of_whole,added_ns_per_piece,of_lines\n",
     );
-    println!("bandwidth of pieces over that of the whole message (nanoseconds that a piece adds)");
-    println!(
-        "of a transpose [the part of it that the lines which the pieces touch leave, if none stays cached]"
-    );
-    print!("{:22} {:>6} {:>9}", "layout", "", "payload");
-    ways.iter().for_each(|(p, s)| {
-        print!(" {:>16}", format!("{} KiB{}", p >> 10, if *s { ", shuffled" } else { "" }))
-    });
-    println!();
+    print_header(&ways);
     let mut all: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
     let mut bounded = all.clone();
     for entry in entries {
-        let Ok(((low, high), payload)) = Subject::fits(entry) else { continue };
+        let Ok((span, payload)) = Subject::fits(entry) else { continue };
         if payload < 2 * PIECES[1] {
             continue;
         }
-        let low = low.min(0);
-        let mut b = Buffers {
-            committed: engine.commit(&entry.datatype)?,
-            count: entry.count,
-            origin: -low as usize,
-            user: (0..(high.max(0) - low) as usize).map(|i| (i / 61 * 7) as u8).collect(),
-            packed: vec![0; payload],
-        };
+        let mut b = buffers(&engine, entry, span, payload)?;
         b.whole(Direction::Pack)?;
-        let expected = b.packed.clone();
-        let before = b.user.clone();
+        let (expected, before) = (b.packed.clone(), b.user.clone());
         // The user side's lines, and the payload on the packed side.
         let travels = |piece| Ok::<_, ddtc::Error>((lines_by_pieces(entry, piece)? + payload as u64) as f64);
         let whole = travels(payload)?;
@@ -111,42 +171,13 @@ pub(crate) fn run<'e>(
             ways.iter().map(|&(piece, _)| Ok(whole / travels(piece)?)).collect::<ddtc::Result<_>>()?;
         for direction in Direction::BOTH {
             let transposed = b.committed.schedule(direction).contains("transpose");
-            let mut failed = None;
             let orders: Vec<Vec<usize>> = ways.iter().map(|&(p, s)| starts(payload, p, s)).collect();
             for (&(piece, _), starts) in ways.iter().zip(&orders) {
-                // Often enough for what is compiled on demand.
-                for _ in 0..(1 << 20 >> payload.ilog2().min(20)) + 2 {
-                    match direction {
-                        Direction::Pack => b.packed.fill(0),
-                        Direction::Unpack => b.user.fill(0),
-                    }
-                    b.pieces(direction, piece, starts)?;
-                    if direction == Direction::Unpack {
-                        b.packed.fill(0);
-                        b.whole(Direction::Pack)?;
-                    }
-                    if b.packed != expected {
-                        return Err(format!(
-                            "{}: {direction} by pieces of {piece}: bytes differ",
-                            entry.name
-                        )
-                        .into());
-                    }
-                }
+                verify(&mut b, direction, (piece, starts), &expected)
+                    .map_err(|error| format!("{}: {error}", entry.name))?;
             }
             b.user.clone_from(&before);
-            let times = interleaved(ways.len() + 1, effort, |v, times| {
-                for _ in 0..times {
-                    let done = match v.checked_sub(1) {
-                        None => b.whole(direction),
-                        Some(way) => b.pieces(direction, ways[way].0, &orders[way]),
-                    };
-                    failed = done.err().or(failed.take());
-                }
-            });
-            if let Some(error) = failed {
-                return Err(error.into());
-            }
+            let times = measure(&mut b, direction, (&ways, &orders), effort)?;
             print!("{:22} {:>6} {payload:>9}", entry.name, direction.name());
             for (way, &(piece, shuffled)) in ways.iter().enumerate() {
                 let (ratio, n) = (times[0] / times[way + 1], orders[way].len());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ddtc::engine::Mode;
+use ddtc::engine::{Counters, Mode};
 use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
@@ -178,9 +178,19 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     if moment != Moment::End {
         let _ = writeln!(out, "{UNFINISHED}");
     }
+    totals(&mut out, [packs, unpacks], &c);
+    for refusal in REFUSALS.lock().iter() {
+        let _ = writeln!(out, "note left to the host: {refusal}");
+    }
+    types_of(&mut out, host, &rows);
+    out
+}
+
+/// Lines `name value`: totals of the process, of which so many calls were converted.
+fn totals(out: &mut String, converted: [u64; 2], c: &Counters) {
     let totals = [
-        ("pack_calls", packs),
-        ("unpack_calls", unpacks),
+        ("pack_calls", converted[0]),
+        ("unpack_calls", converted[1]),
         ("messages_packed", counted::SENT.get()),
         ("messages_unpacked", counted::RECEIVED.get()),
         ("messages_past_the_cap", counted::PAST_THE_CAP.get()),
@@ -216,9 +226,10 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
             }
         }
     }
-    for refusal in REFUSALS.lock().iter() {
-        let _ = writeln!(out, "note left to the host: {refusal}");
-    }
+}
+
+/// One line per type, those of most bytes first.
+fn types_of(out: &mut String, host: &'static Host, rows: &Rows) {
     let _ = writeln!(
         out,
         "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  type",
@@ -252,7 +263,6 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
             out.push_str(&evidence.lines(policy(host).set(r.class)));
         }
     }
-    out
 }
 
 /// What the row of all types is called that have none of their own.

@@ -11,7 +11,6 @@ use super::definition::Call;
 use crate::calls;
 use crate::code::kernel::Kernel;
 use crate::datatype::Datatype;
-use crate::engine::Mode;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval;
 use crate::kind::{Direction, Kind, Operation};

@@ -201,24 +201,13 @@ pub(super) fn check(
     c: &mut Choices<'_>,
 ) -> Check {
     let (t, op) = chosen(case.datatype(), case.count(), c);
-    one(&t, op, case.count(), c.chance(128), engines, levels, emitters, rig, c).map_err(|m| named(m, &t, op))
-}
-
-#[allow(clippy::too_many_arguments)] // The parts of an oracle, once.
-fn one(
-    t: &Datatype,
-    op: Op,
-    count: u64,
-    tame: bool,
-    engines: &[(&'static str, &Engine)],
-    levels: &[Level],
-    emitters: Emitters<'_>,
-    rig: &mut Rig,
-    c: &mut Choices<'_>,
-) -> Check {
-    let reduction = Reduction::new(t, op, count, tame)?;
-    for target in Target::available().filter(|t| levels.contains(&t.level())) {
-        reduction.plans(target, emitters)?;
-    }
-    engines.iter().try_for_each(|(stage, engine)| reduction.engine(stage, engine, rig, c))
+    let tame = c.chance(128);
+    let mut all = || {
+        let reduction = Reduction::new(&t, op, case.count(), tame)?;
+        for target in Target::available().filter(|t| levels.contains(&t.level())) {
+            reduction.plans(target, emitters)?;
+        }
+        engines.iter().try_for_each(|(stage, engine)| reduction.engine(stage, engine, rig, c))
+    };
+    all().map_err(|m| named(m, &t, op))
 }

@@ -19,92 +19,81 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// # Errors
     /// The first broken invariant, with the node's index.
     pub fn verify(&self) -> Result<()> {
-        let fail = |i: usize, what: &str| Err(Error::internal("verify nest", format!("node {i}: {what}")));
-        if self.root().range().end > self.nodes().len() {
-            return fail(self.nodes().len(), "root body lies outside the nest");
+        let (root, end) = (self.root(), self.nodes().len());
+        if root.range().end > end {
+            return broken(end, "root body lies outside the nest");
         }
-        if self.root().len > 1 {
-            return fail(self.root().start as usize, "the root body has more than one node");
+        if root.len > 1 {
+            return broken(root.start as usize, "the root body has more than one node");
         }
-        let normal = P::NAME == Normal::NAME;
         // Packed bytes of each node for one iteration of what contains it (and one instance).
-        let mut sizes: Vec<i128> = try_with_capacity("verify nest", self.nodes().len())?;
-        let moved = |column: &Column| column.iter().next().is_some_and(|first| first != 0);
-        let body_size = |sizes: &[i128], b: Body| sizes[b.range()].iter().sum::<i128>();
+        let mut sizes: Vec<i128> = try_with_capacity("verify nest", end)?;
         for (i, node) in self.nodes().iter().enumerate() {
-            let is_root = self.root().range().contains(&i);
-            if node.carries_count() != is_root {
-                return fail(i, "the root node alone carries the instance count");
+            if node.carries_count() != root.range().contains(&i) {
+                return broken(i, "the root node alone carries the instance count");
             }
-            if let Some(b) = node.body() {
-                if b.range().end > i {
-                    return fail(i, "its body does not lie before it");
-                }
-                if normal && b.len == 0 {
-                    return fail(i, "empty body in a normal nest");
-                }
-                if normal && self.body(b)[0].at() != Offsets::ZERO {
-                    return fail(i, "its body does not start at offset 0");
-                }
-                if normal && matches!(self.body(b), [Node::Loop { trip, .. }] if trip.is(1)) {
-                    return fail(i, "its body is a unit loop");
-                }
+            if let Some(body) = node.body() {
+                self.verify_body(i, body)?;
             }
-            let size = match node {
-                Node::Loop { trip, step, body, .. } => {
-                    let inner = body_size(&sizes, *body);
-                    if normal && trip.k == 0 {
-                        return fail(i, "loop of trip 0");
-                    }
-                    if normal && S::NAME == Stream::NAME && trip.is(1) && i128::from(step.packed) != inner {
-                        return fail(i, "unit loop that does not cover its body");
-                    }
-                    if normal && self.foldable(*step, *body) {
-                        return fail(i, "dense copy not folded");
-                    }
-                    i128::from(trip.k) * inner
-                }
-                Node::Table { displacements, body, .. } => {
-                    if normal && moved(displacements) {
-                        return fail(i, "its rows do not start at offset 0");
-                    }
-                    if normal && displacements.len() < 2 {
-                        return fail(i, "table of fewer than two rows");
-                    }
-                    displacements.len() as i128 * body_size(&sizes, *body)
-                }
-                Node::Blocks { user, packed, len, unit, .. } => {
-                    if user.len() != len.len() || packed.len() != len.len() {
-                        return fail(i, "columns of different length");
-                    }
-                    if len.iter().any(|l| l <= 0) {
-                        return fail(i, "row that is not positive");
-                    }
-                    if normal && (moved(user) || moved(packed)) {
-                        return fail(i, "its rows do not start at offset 0");
-                    }
-                    if normal && len.len() < 2 {
-                        return fail(i, "blocks of fewer than two rows");
-                    }
-                    len.iter().map(i128::from).sum::<i128>() * i128::from(unit.packed())
-                }
-                Node::Copy { n, unit, .. } => {
-                    if normal && n.k == 0 {
-                        return fail(i, "copy of nothing");
-                    }
-                    i128::from(n.k) * i128::from(unit.packed())
-                }
-            };
+            let size = verified_size(i, node, &sizes)?;
+            if P::NAME == Normal::NAME {
+                self.verify_normal(i, node, &sizes)?;
+            }
             sizes.push(size);
         }
-        let total = body_size(&sizes, self.root());
+        let total = sizes[root.range()].iter().sum::<i128>();
         if total != i128::from(self.size()) {
-            return fail(
-                self.nodes().len(),
-                &format!("one instance moves {total} bytes, its size is {}", self.size()),
-            );
+            return broken(end, &format!("one instance moves {total} bytes, its size is {}", self.size()));
         }
         Ok(())
+    }
+
+    /// The body of node `i`.
+    fn verify_body(&self, i: usize, body: Body) -> Result<()> {
+        let normal = P::NAME == Normal::NAME;
+        if body.range().end > i {
+            return broken(i, "its body does not lie before it");
+        }
+        if normal && body.len == 0 {
+            return broken(i, "empty body in a normal nest");
+        }
+        if normal && self.body(body)[0].at() != Offsets::ZERO {
+            return broken(i, "its body does not start at offset 0");
+        }
+        if normal && matches!(self.body(body), [Node::Loop { trip, .. }] if trip.is(1)) {
+            return broken(i, "its body is a unit loop");
+        }
+        Ok(())
+    }
+
+    /// What phase `Normal` asks of node `i`, of whose body the nodes have `sizes`.
+    fn verify_normal(&self, i: usize, node: &Node<L>, sizes: &[i128]) -> Result<()> {
+        let moved = |column: &Column| column.iter().next().is_some_and(|first| first != 0);
+        match node {
+            Node::Loop { trip, .. } if trip.k == 0 => broken(i, "loop of trip 0"),
+            Node::Loop { trip, step, body, .. }
+                if S::NAME == Stream::NAME
+                    && trip.is(1)
+                    && i128::from(step.packed) != sizes[body.range()].iter().sum::<i128>() =>
+            {
+                broken(i, "unit loop that does not cover its body")
+            }
+            Node::Loop { step, body, .. } if self.foldable(*step, *body) => {
+                broken(i, "dense copy not folded")
+            }
+            Node::Table { displacements, .. } if moved(displacements) => {
+                broken(i, "its rows do not start at offset 0")
+            }
+            Node::Table { displacements, .. } if displacements.len() < 2 => {
+                broken(i, "table of fewer than two rows")
+            }
+            Node::Blocks { user, packed, .. } if moved(user) || moved(packed) => {
+                broken(i, "its rows do not start at offset 0")
+            }
+            Node::Blocks { len, .. } if len.len() < 2 => broken(i, "blocks of fewer than two rows"),
+            Node::Copy { n, .. } if n.k == 0 => broken(i, "copy of nothing"),
+            _ => Ok(()),
+        }
     }
 
     fn foldable(&self, step: Offsets, body: Body) -> bool {
@@ -113,4 +102,28 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
             _ => false,
         }
     }
+}
+
+/// The error for node `i`.
+fn broken<T>(i: usize, what: &str) -> Result<T> {
+    Err(Error::internal("verify nest", format!("node {i}: {what}")))
+}
+
+/// Packed bytes of node `i` for one iteration of what contains it, its columns checked; the nodes before it have `sizes`.
+fn verified_size<L: Leaf>(i: usize, node: &Node<L>, sizes: &[i128]) -> Result<i128> {
+    let inner = |body: &Body| sizes[body.range()].iter().sum::<i128>();
+    Ok(match node {
+        Node::Loop { trip, body, .. } => i128::from(trip.k) * inner(body),
+        Node::Table { displacements, body, .. } => displacements.len() as i128 * inner(body),
+        Node::Blocks { user, packed, len, .. } if user.len() != len.len() || packed.len() != len.len() => {
+            return broken(i, "columns of different length");
+        }
+        Node::Blocks { len, .. } if len.iter().any(|l| l <= 0) => {
+            return broken(i, "row that is not positive");
+        }
+        Node::Blocks { len, unit, .. } => {
+            len.iter().map(i128::from).sum::<i128>() * i128::from(unit.packed())
+        }
+        Node::Copy { n, unit, .. } => i128::from(n.k) * i128::from(unit.packed()),
+    })
 }

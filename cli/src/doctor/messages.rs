@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use ddtc::files;
-use ddtc_hosts::policy::Policy;
+use ddtc_hosts::policy::{Class, Policy};
 
 use super::{Args, Findings, TYPE, rank, sent};
 
@@ -258,15 +258,27 @@ fn with_reports(
     {
         return;
     }
-    // Why not: from the nearest reason to the farthest.
-    let mode = std::env::var("DDTC_MODE").unwrap_or_default();
     let (why, remedy) = if sums.is_empty() {
         let said = last_lines(&errors, 2);
         (
             format!("the ranks wrote no report: the preload library was not loaded there ({said})"),
             "does the launcher pass LD_PRELOAD on? see \"Limits\" in docs/PRELOAD.md",
         )
-    } else if mode == "off" {
+    } else {
+        why_not(policy, (class, bytes), &errors, [packed, unpacked])
+    };
+    findings.wrong(&format!("messages are not converted: {why}"), remedy);
+}
+
+/// Why messages of `bytes` bytes were not converted where the library was loaded, and a remedy: from the nearest reason to the farthest.
+fn why_not(
+    policy: Policy,
+    (class, bytes): (Class, u64),
+    errors: &str,
+    [packed, unpacked]: [u64; 2],
+) -> (String, &'static str) {
+    let mode = std::env::var("DDTC_MODE").unwrap_or_default();
+    if mode == "off" {
         ("DDTC_MODE=off".to_owned(), "unset DDTC_MODE")
     } else if !Policy::has(policy.set(class), bytes) {
         (
@@ -280,6 +292,5 @@ fn with_reports(
         (format!("{packed} packed, {unpacked} unpacked"), "report this output")
     } else {
         ("this MPI library is not one whose messages were tried (MPICH from 5.0, Intel MPI from 2021.18, Open MPI from 5.0)".to_owned(), "MPI_Pack and MPI_Unpack are converted; messages need a newer library")
-    };
-    findings.wrong(&format!("messages are not converted: {why}"), remedy);
+    }
 }

@@ -20,7 +20,7 @@ use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::exec::interp;
 use ddtc::target::{Level, Target};
-use ddtc_hosts::policy::{Call, Class, Library, Policy, file, payloads};
+use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file, payloads};
 
 use ddtc_bench::machine::Machine;
 use ddtc_hosts::library;
@@ -285,30 +285,75 @@ fn load(library: &Path, preload: Option<&Path>, seconds: u64) -> Result<Loaded, 
     Ok(loaded)
 }
 
-/// The launcher and the MPI library that goes with it, with what it calls itself.
-fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(PathBuf, String)> {
+/// The launcher, if there is one, and whose it is.
+fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     let path = std::env::var_os("PATH");
     let command = args.launch.first().cloned().unwrap_or_else(|| "mpiexec".into());
     let launchers = programs(&command, path.as_ref());
-    let mut family = ddtc_hosts::policy::Family::Other;
-    match launchers.first() {
-        None if args.launch.is_empty() => findings.says("launcher", "no mpiexec in PATH"),
-        None => findings.wrong(
-            &format!("{}: no such program in PATH", command.to_string_lossy()),
-            "install an MPI (Debian: apt-get install mpich; Python: pip install mpich), or name its launcher with its path",
-        ),
-        Some(launcher) => {
-            let says = messages::ended(std::process::Command::new(launcher).arg("--version"), args.seconds);
-            let says = says.map(|(_, out, err)| out + &err).unwrap_or_default();
-            family = launcher_family(&says);
-            findings.says("launcher", &format!("{}, of {}", launcher.display(), name(family)));
-            for other in &launchers[1..] {
-                findings.says("", &format!("also in PATH, later: {}", other.display()));
-            }
+    let Some((launcher, others)) = launchers.split_first() else {
+        if args.launch.is_empty() {
+            findings.says("launcher", "no mpiexec in PATH");
+        } else {
+            findings.wrong(
+                &format!("{}: no such program in PATH", command.to_string_lossy()),
+                "install an MPI (Debian: apt-get install mpich; Python: pip install mpich), or name its launcher with its path",
+            );
         }
+        return (None, Family::Other);
+    };
+    let says = messages::ended(std::process::Command::new(launcher).arg("--version"), args.seconds);
+    let says = says.map(|(_, out, err)| out + &err).unwrap_or_default();
+    let family = launcher_family(&says);
+    findings.says("launcher", &format!("{}, of {}", launcher.display(), name(family)));
+    for other in others {
+        findings.says("", &format!("also in PATH, later: {}", other.display()));
     }
-    let mut found =
-        libraries(launchers.first().map(PathBuf::as_path), std::env::var_os("LD_LIBRARY_PATH").as_ref());
+    (Some(launcher.clone()), family)
+}
+
+/// What the libraries are that were loaded, in order.
+type Families = Vec<(Family, PathBuf)>;
+
+/// Says so where libraries of two MPIs are found.
+fn mixed(findings: &mut Findings, families: &Families) {
+    if let Some((first, path)) = families.first()
+        && let Some((other, second)) = families.iter().find(|(other, _)| !fit(*first, *other))
+    {
+        let what = format!(
+            "two MPIs are mixed here: {} is of {}, {} of {}",
+            path.display(),
+            name(*first),
+            second.display(),
+            name(*other)
+        );
+        let remedy = "use one environment (module, virtual environment, prefix) for each: which one a program gets is an accident";
+        findings.wrong(&what, remedy);
+    }
+}
+
+/// Says why no library goes with a launcher of `family`.
+fn none_fits(
+    findings: &mut Findings,
+    family: Family,
+    families: &Families,
+    failures: Vec<(String, &'static str)>,
+) {
+    for (what, remedy) in failures {
+        findings.wrong(&what, remedy);
+    }
+    if let Some((own, path)) = families.first() {
+        let what = format!("the launcher is of {}, {} is of {}", name(family), path.display(), name(*own));
+        findings.wrong(&what, "put the launcher of the same MPI first in PATH, or name it with its path");
+    } else {
+        let remedy = "install one (Debian: apt-get install mpich; Python: pip install mpich), load its module, or name its file with --mpi";
+        findings.wrong("no MPI library was found that can be loaded", remedy);
+    }
+}
+
+/// The launcher and the MPI library that goes with it, with what it calls itself.
+fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(PathBuf, String)> {
+    let (launcher, family) = launcher(findings, args);
+    let mut found = libraries(launcher.as_deref(), std::env::var_os("LD_LIBRARY_PATH").as_ref());
     if let Some(given) = &args.mpi {
         found = vec![find::Library { path: given.clone(), how: "named with --mpi" }];
     }
@@ -316,7 +361,7 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
     let mut failures = Vec::new();
     let system = by_the_loader().filter(|_| args.mpi.is_none());
     let files = found.len();
-    let mut families: Vec<(ddtc_hosts::policy::Family, PathBuf)> = Vec::new();
+    let mut families = Families::new();
     for (i, library) in found.into_iter().chain(system).enumerate() {
         // The loader's own are asked for only where there is no file.
         if i >= files && chosen.is_some() {
@@ -346,31 +391,9 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
             Err(_) => {}
         }
     }
-    if let Some((first, path)) = families.first()
-        && let Some((other, second)) = families.iter().find(|(other, _)| !fit(*first, *other))
-    {
-        let what = format!(
-            "two MPIs are mixed here: {} is of {}, {} of {}",
-            path.display(),
-            name(*first),
-            second.display(),
-            name(*other)
-        );
-        let remedy = "use one environment (module, virtual environment, prefix) for each: which one a program gets is an accident";
-        findings.wrong(&what, remedy);
-    }
+    mixed(findings, &families);
     let Some((path, loaded)) = chosen else {
-        for (what, remedy) in failures {
-            findings.wrong(&what, remedy);
-        }
-        if let Some((own, path)) = families.first() {
-            let what =
-                format!("the launcher is of {}, {} is of {}", name(family), path.display(), name(*own));
-            findings.wrong(&what, "put the launcher of the same MPI first in PATH, or name it with its path");
-        } else {
-            let remedy = "install one (Debian: apt-get install mpich; Python: pip install mpich), load its module, or name its file with --mpi";
-            findings.wrong("no MPI library was found that can be loaded", remedy);
-        }
+        none_fits(findings, family, &families, failures);
         return None;
     };
     if preload.is_some() {

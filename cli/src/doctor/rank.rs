@@ -69,6 +69,21 @@ fn byte(at: usize, round: usize) -> u8 {
     (at * 7 + round * 13 + at / 251) as u8
 }
 
+/// Whether a call went well.
+fn good(name: &str, code: c_int) -> Result<(), String> {
+    if code == 0 { Ok(()) } else { Err(format!("{name} returned {code}")) }
+}
+
+/// A function of the library by its name, of a type that is its declaration in mpi.h.
+macro_rules! function {
+    ($mpi:expr, $name:expr, $type:ty) => {{
+        let address = address($mpi, $name)?;
+        // SAFETY: the address of the function of that name; the type is its declaration in mpi.h of the three ABIs, with handles
+        // and counts in registers as they are passed there (a handle of 32 bits is the lower half of its word).
+        unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
+    }};
+}
+
 /// The program: two ranks send a derived type to and fro; rank 0 says how long a message takes and whether every byte came.
 pub(super) fn run(library: &Path) -> Result<(), String> {
     let mpi = Loaded::open(library)?;
@@ -76,23 +91,15 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
     let world = mpi.handle(abi.world, abi.world_symbol);
     let int = mpi.named(abi).into_iter().find(|&(named, _)| named == Named::Int).map(|(_, handle)| handle);
     let int = int.ok_or("the library has no MPI_INT")?;
-    macro_rules! function {
-        ($name:expr, $type:ty) => {{
-            let address = address(&mpi, $name)?;
-            // SAFETY: the address of the function of that name; the type is its declaration in mpi.h of the three ABIs, with handles
-            // and counts in registers as they are passed there (a handle of 32 bits is the lower half of its word).
-            unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
-        }};
-    }
-    let good =
-        |name: &str, code: c_int| if code == 0 { Ok(()) } else { Err(format!("{name} returned {code}")) };
-    let init = function!(c"MPI_Init", Init);
-    let finalize = function!(c"MPI_Finalize", Nothing);
-    let (comm_rank, comm_size) = (function!(c"MPI_Comm_rank", Ask), function!(c"MPI_Comm_size", Ask));
-    let indexed = function!(c"MPI_Type_indexed", Indexed);
-    let resized = function!(c"MPI_Type_create_resized", Resized);
-    let (commit, free) = (function!(c"MPI_Type_commit", OfType), function!(c"MPI_Type_free", OfType));
-    let (send, recv) = (function!(c"MPI_Send", Send), function!(c"MPI_Recv", Recv));
+    let init = function!(&mpi, c"MPI_Init", Init);
+    let finalize = function!(&mpi, c"MPI_Finalize", Nothing);
+    let (comm_rank, comm_size) =
+        (function!(&mpi, c"MPI_Comm_rank", Ask), function!(&mpi, c"MPI_Comm_size", Ask));
+    let indexed = function!(&mpi, c"MPI_Type_indexed", Indexed);
+    let resized = function!(&mpi, c"MPI_Type_create_resized", Resized);
+    let (commit, free) =
+        (function!(&mpi, c"MPI_Type_commit", OfType), function!(&mpi, c"MPI_Type_free", OfType));
+    let (send, recv) = (function!(&mpi, c"MPI_Send", Send), function!(&mpi, c"MPI_Recv", Recv));
 
     // SAFETY: MPI_Init takes null for both (MPI 5.0, 11.2.1); this is the first call of MPI in the process.
     good("MPI_Init", unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) })?;
@@ -115,11 +122,8 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
             good("MPI_Type_create_resized", resized(blocks, 0, EXTENT as isize, &raw mut t))?;
             good("MPI_Type_commit", commit(&raw mut t))?;
         }
-        let mut user = vec![0u8; COUNT * EXTENT];
-        let count = COUNT as c_int;
-        let peer = 1 - rank;
-        let mut wrong = 0usize;
-        let turn = |sending: bool, user: &mut Vec<u8>| -> Result<(), String> {
+        let (count, peer) = (COUNT as c_int, 1 - rank);
+        to_and_fro(rank, |sending, user| {
             // SAFETY: the buffer holds COUNT instances of the type, whose extent and runs lie in EXTENT bytes; the status is
             // the address that means none; the peer makes the call that matches.
             let code = unsafe {
@@ -130,34 +134,7 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
                 }
             };
             good(if sending { "MPI_Send" } else { "MPI_Recv" }, code)
-        };
-        // Rank 1 sends back what it got; in the first rounds rank 0 compares, then it measures.
-        let moved = |at: usize| {
-            RUNS.iter().any(|&(p, n)| (p as usize * 4..(p + n) as usize * 4).contains(&(at % EXTENT)))
-        };
-        for round in 0..WARM {
-            if rank == 0 {
-                user.iter_mut().enumerate().for_each(|(at, b)| *b = byte(at, round));
-                turn(true, &mut user)?;
-                user.fill(0xa5);
-                turn(false, &mut user)?;
-                let right = |at: usize| if moved(at) { byte(at, round) } else { 0xa5 };
-                wrong += user.iter().enumerate().filter(|&(at, &b)| b != right(at)).count();
-            } else {
-                turn(false, &mut user)?;
-                turn(true, &mut user)?;
-            }
-        }
-        let start = Instant::now();
-        for _ in 0..ROUNDS {
-            turn(rank == 0, &mut user)?;
-            turn(rank != 0, &mut user)?;
-        }
-        let us = start.elapsed().as_secs_f64() * 1e6 / (2 * ROUNDS) as f64;
-        if rank == 0 {
-            println!("{MARK}us {us:.2}");
-            println!("{MARK}wrong {wrong}");
-        }
+        })?;
         // SAFETY: types of this process that nothing uses any more.
         unsafe {
             good("MPI_Type_free", free(&raw mut t))?;
@@ -166,4 +143,40 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
     }
     // SAFETY: initialized, and nothing is pending.
     good("MPI_Finalize", unsafe { finalize() })
+}
+
+/// Sends and receives in turn by `turn`, of all instances: rank 1 sends back what it got; in the first rounds rank 0 compares, then it measures.
+fn to_and_fro(
+    rank: c_int,
+    mut turn: impl FnMut(bool, &mut [u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut user = vec![0u8; COUNT * EXTENT];
+    let mut wrong = 0usize;
+    let moved = |at: usize| {
+        RUNS.iter().any(|&(p, n)| (p as usize * 4..(p + n) as usize * 4).contains(&(at % EXTENT)))
+    };
+    for round in 0..WARM {
+        if rank == 0 {
+            user.iter_mut().enumerate().for_each(|(at, b)| *b = byte(at, round));
+            turn(true, &mut user)?;
+            user.fill(0xa5);
+            turn(false, &mut user)?;
+            let right = |at: usize| if moved(at) { byte(at, round) } else { 0xa5 };
+            wrong += user.iter().enumerate().filter(|&(at, &b)| b != right(at)).count();
+        } else {
+            turn(false, &mut user)?;
+            turn(true, &mut user)?;
+        }
+    }
+    let start = Instant::now();
+    for _ in 0..ROUNDS {
+        turn(rank == 0, &mut user)?;
+        turn(rank != 0, &mut user)?;
+    }
+    let us = start.elapsed().as_secs_f64() * 1e6 / (2 * ROUNDS) as f64;
+    if rank == 0 {
+        println!("{MARK}us {us:.2}");
+        println!("{MARK}wrong {wrong}");
+    }
+    Ok(())
 }

@@ -63,17 +63,18 @@ macro_rules! made {
     }};
 }
 
+fn ints(values: &[i64]) -> Vec<c_int> {
+    values.iter().map(|&v| v as c_int).collect()
+}
+
+fn sizes(values: &[i64]) -> Vec<isize> {
+    values.iter().map(|&v| v as isize).collect()
+}
+
 impl Library {
     /// Calls the constructor of `combiner` over `children`, in its large-count form if `large`.
     pub(crate) fn construct(&self, combiner: &Combiner, large: bool, children: &[Handle]) -> Answer<Handle> {
-        let ints = |values: &[i64]| values.iter().map(|&v| v as c_int).collect::<Vec<c_int>>();
-        let sizes = |values: &[i64]| values.iter().map(|&v| v as isize).collect::<Vec<isize>>();
         let old = children.first().map_or(0, |h| h.0);
-        let c = &self.abi.constants;
-        let order = |order: &Order| match order {
-            Order::C => c.order_c,
-            Order::Fortran => c.order_fortran,
-        };
         match combiner {
             Combiner::Named(n) => self.named(*n).ok_or(absent("a named type")),
             Combiner::Dup { .. } => made!(self, "MPI_Type_dup", dup(old)),
@@ -105,6 +106,40 @@ impl Library {
                 "MPI_Type_create_hvector",
                 hvector(*count as c_int, *blocklength as c_int, *stride as isize, old)
             ),
+            Combiner::Indexed { .. } | Combiner::Hindexed { .. } => self.lists(combiner, large, old),
+            Combiner::IndexedBlock { .. } | Combiner::HindexedBlock { .. } => {
+                self.blocks(combiner, large, old)
+            }
+            Combiner::Struct { blocklengths, displacements, .. } => {
+                let n = displacements.len();
+                let types = self.array(children);
+                let types = types.as_ptr().cast::<c_void>();
+                if large {
+                    let (lengths, at) = (blocklengths.as_ptr(), displacements.as_ptr());
+                    return made!(
+                        self,
+                        "MPI_Type_create_struct_c",
+                        structure_c(n as i64, lengths, at, types)
+                    );
+                }
+                let (lengths, at) = (ints(blocklengths), sizes(displacements));
+                let (lengths, at) = (lengths.as_ptr(), at.as_ptr());
+                made!(self, "MPI_Type_create_struct", structure(n as c_int, lengths, at, types))
+            }
+            Combiner::Subarray { .. } | Combiner::Darray { .. } => self.array_part(combiner, large, old),
+            Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => {
+                // Which kinds there are is the Fortran compiler's affair: what is refused is absent.
+                self.kind(combiner).map_err(|refusal| absent(refusal.call))
+            }
+            Combiner::ValueIndex { .. } => {
+                made!(self, "MPI_Type_get_value_index", value_index(old, children[1].0))
+            }
+        }
+    }
+
+    /// Blocks of their own lengths.
+    fn lists(&self, combiner: &Combiner, large: bool, old: u64) -> Answer<Handle> {
+        match combiner {
             Combiner::Indexed { blocklengths, displacements, .. } => {
                 let n = displacements.len();
                 if large {
@@ -124,6 +159,13 @@ impl Library {
                 let (lengths, at) = (lengths.as_ptr(), at.as_ptr());
                 made!(self, "MPI_Type_create_hindexed", hindexed(n as c_int, lengths, at, old))
             }
+            _ => Err(absent("a constructor of lists")),
+        }
+    }
+
+    /// Blocks of one length.
+    fn blocks(&self, combiner: &Combiner, large: bool, old: u64) -> Answer<Handle> {
+        match combiner {
             Combiner::IndexedBlock { blocklength, displacements, .. } => {
                 let n = displacements.len();
                 if large {
@@ -152,22 +194,18 @@ impl Library {
                     hindexed_block(n as c_int, *blocklength as c_int, at.as_ptr(), old)
                 )
             }
-            Combiner::Struct { blocklengths, displacements, .. } => {
-                let n = displacements.len();
-                let types = self.array(children);
-                let types = types.as_ptr().cast::<c_void>();
-                if large {
-                    let (lengths, at) = (blocklengths.as_ptr(), displacements.as_ptr());
-                    return made!(
-                        self,
-                        "MPI_Type_create_struct_c",
-                        structure_c(n as i64, lengths, at, types)
-                    );
-                }
-                let (lengths, at) = (ints(blocklengths), sizes(displacements));
-                let (lengths, at) = (lengths.as_ptr(), at.as_ptr());
-                made!(self, "MPI_Type_create_struct", structure(n as c_int, lengths, at, types))
-            }
+            _ => Err(absent("a constructor of blocks")),
+        }
+    }
+
+    /// A part of an array, or of a distributed one.
+    fn array_part(&self, combiner: &Combiner, large: bool, old: u64) -> Answer<Handle> {
+        let c = &self.abi.constants;
+        let order = |order: &Order| match order {
+            Order::C => c.order_c,
+            Order::Fortran => c.order_fortran,
+        };
+        match combiner {
             Combiner::Subarray { sizes, subsizes, starts, order: o, .. } => {
                 let n = sizes.len() as c_int;
                 if large {
@@ -206,13 +244,7 @@ impl Library {
                 let g = g.as_ptr();
                 made!(self, "MPI_Type_create_darray", darray(size, rank, n, g, kinds, args, grid, o, old))
             }
-            Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => {
-                // Which kinds there are is the Fortran compiler's affair: what is refused is absent.
-                self.kind(combiner).map_err(|refusal| absent(refusal.call))
-            }
-            Combiner::ValueIndex { .. } => {
-                made!(self, "MPI_Type_get_value_index", value_index(old, children[1].0))
-            }
+            _ => Err(absent("a constructor of arrays")),
         }
     }
 

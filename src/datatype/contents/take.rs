@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{CombinerKind, Constants};
+use super::{CombinerKind as K, Constants};
 use crate::datatype::{Combiner, Datatype, Distribution, Order};
 use crate::error::{Error, ErrorClass, Result};
 
 /// The arrays that are left to read.
 pub(super) struct Take<'a> {
-    pub(super) kind: CombinerKind,
+    pub(super) kind: K,
     pub(super) constants: &'a Constants,
     pub(super) large: bool,
     pub(super) integers: &'a [i32],
@@ -112,7 +112,6 @@ impl Take<'_> {
 
     /// The combiner of the arrays.
     pub(super) fn combiner(&mut self) -> Result<Combiner> {
-        use CombinerKind as K;
         Ok(match self.kind {
             K::Named => return Err(self.wrong("combiner", "named", "a named type has no contents")),
             K::Dup => Combiner::Dup { oldtype: self.datatype()? },
@@ -149,57 +148,10 @@ impl Take<'_> {
                     legacy: self.kind == K::HindexedInteger,
                 }
             }
-            K::IndexedBlock | K::HindexedBlock => {
-                let (count, blocklength) = (self.count()?, self.count()?);
-                let n = self.length(count)?;
-                if self.kind == K::IndexedBlock {
-                    let displacements = self.counts(n)?;
-                    Combiner::IndexedBlock { blocklength, displacements, oldtype: self.datatype()? }
-                } else {
-                    let displacements = self.addresses(n)?;
-                    Combiner::HindexedBlock { blocklength, displacements, oldtype: self.datatype()? }
-                }
-            }
-            K::Struct | K::StructInteger => {
-                let count = self.count()?;
-                let n = self.length(count)?;
-                Combiner::Struct {
-                    blocklengths: self.counts(n)?,
-                    displacements: self.addresses(n)?,
-                    types: std::mem::take(&mut self.datatypes).into(),
-                    legacy: self.kind == K::StructInteger,
-                }
-            }
-            K::Subarray => {
-                let ndims = self.integer()?;
-                let n = self.length(ndims)?;
-                Combiner::Subarray {
-                    sizes: self.counts(n)?,
-                    subsizes: self.counts(n)?,
-                    starts: self.counts(n)?,
-                    order: self.order()?,
-                    oldtype: self.datatype()?,
-                }
-            }
-            K::Darray => {
-                let (size, rank, ndims) = (self.integer()?, self.integer()?, self.integer()?);
-                let n = self.length(ndims)?;
-                let gsizes = self.counts(n)?;
-                if self.integers.len() < n {
-                    return Err(self.short("array_of_integers"));
-                }
-                let default = self.constants.distribute_dflt_darg;
-                Combiner::Darray {
-                    size,
-                    rank,
-                    gsizes,
-                    distribs: (0..n).map(|_| self.distribution()).collect::<Result<_>>()?,
-                    dargs: (0..n).map(|_| self.optional(default)).collect::<Result<_>>()?,
-                    psizes: self.integers(n)?,
-                    order: self.order()?,
-                    oldtype: self.datatype()?,
-                }
-            }
+            K::IndexedBlock | K::HindexedBlock => self.equal_blocks()?,
+            K::Struct | K::StructInteger => self.structure()?,
+            K::Subarray => self.subarray()?,
+            K::Darray => self.darray()?,
             K::F90Real | K::F90Complex => {
                 let undefined = self.constants.undefined;
                 let (p, r) = (self.optional(undefined)?, self.optional(undefined)?);
@@ -214,6 +166,65 @@ impl Take<'_> {
                 Combiner::Resized { lb: self.address()?, extent: self.address()?, oldtype: self.datatype()? }
             }
             K::ValueIndex => Combiner::ValueIndex { value: self.datatype()?, index: self.datatype()? },
+        })
+    }
+
+    /// Blocks of one length.
+    fn equal_blocks(&mut self) -> Result<Combiner> {
+        let (count, blocklength) = (self.count()?, self.count()?);
+        let n = self.length(count)?;
+        Ok(if self.kind == K::IndexedBlock {
+            let displacements = self.counts(n)?;
+            Combiner::IndexedBlock { blocklength, displacements, oldtype: self.datatype()? }
+        } else {
+            let displacements = self.addresses(n)?;
+            Combiner::HindexedBlock { blocklength, displacements, oldtype: self.datatype()? }
+        })
+    }
+
+    /// Blocks of types of their own.
+    fn structure(&mut self) -> Result<Combiner> {
+        let count = self.count()?;
+        let n = self.length(count)?;
+        Ok(Combiner::Struct {
+            blocklengths: self.counts(n)?,
+            displacements: self.addresses(n)?,
+            types: std::mem::take(&mut self.datatypes).into(),
+            legacy: self.kind == K::StructInteger,
+        })
+    }
+
+    /// A part of an array.
+    fn subarray(&mut self) -> Result<Combiner> {
+        let ndims = self.integer()?;
+        let n = self.length(ndims)?;
+        Ok(Combiner::Subarray {
+            sizes: self.counts(n)?,
+            subsizes: self.counts(n)?,
+            starts: self.counts(n)?,
+            order: self.order()?,
+            oldtype: self.datatype()?,
+        })
+    }
+
+    /// A part of a distributed array.
+    fn darray(&mut self) -> Result<Combiner> {
+        let (size, rank, ndims) = (self.integer()?, self.integer()?, self.integer()?);
+        let n = self.length(ndims)?;
+        let gsizes = self.counts(n)?;
+        if self.integers.len() < n {
+            return Err(self.short("array_of_integers"));
+        }
+        let default = self.constants.distribute_dflt_darg;
+        Ok(Combiner::Darray {
+            size,
+            rank,
+            gsizes,
+            distribs: (0..n).map(|_| self.distribution()).collect::<Result<_>>()?,
+            dargs: (0..n).map(|_| self.optional(default)).collect::<Result<_>>()?,
+            psizes: self.integers(n)?,
+            order: self.order()?,
+            oldtype: self.datatype()?,
         })
     }
 

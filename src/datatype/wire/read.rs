@@ -233,6 +233,15 @@ impl<'a> Reader<'a> {
         Ok((shared(n, distribs)?, shared(n, dargs)?))
     }
 
+    /// A part of a distributed array.
+    fn darray(&mut self) -> Result<Combiner> {
+        let (oldtype, order) = (self.child()?, self.order()?);
+        let (size, rank, n) = (self.number()?, self.number()?, self.length()?);
+        let (gsizes, psizes) = (self.column(n)?, self.column(n)?);
+        let (distribs, dargs) = self.distributions(n)?;
+        Ok(Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order, oldtype })
+    }
+
     /// The constructor call of a node; for an f90 type with the named type that it stood for.
     fn combiner(&mut self, tag: u8) -> Result<(Combiner, Option<Datatype>)> {
         let plain = |combiner| Ok((combiner, None));
@@ -282,13 +291,7 @@ impl<'a> Reader<'a> {
                 let [sizes, subsizes, starts] = [self.column(n)?, self.column(n)?, self.column(n)?];
                 plain(Combiner::Subarray { sizes, subsizes, starts, order, oldtype })
             }
-            tag::DARRAY => {
-                let (oldtype, order) = (self.child()?, self.order()?);
-                let (size, rank, n) = (self.number()?, self.number()?, self.length()?);
-                let (gsizes, psizes) = (self.column(n)?, self.column(n)?);
-                let (distribs, dargs) = self.distributions(n)?;
-                plain(Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order, oldtype })
-            }
+            tag::DARRAY => plain(self.darray()?),
             tag::F90_REAL | tag::F90_COMPLEX => {
                 let stood_for = self.child()?;
                 let (p, r) = self.f90()?;

@@ -211,29 +211,7 @@ impl<S: Sink> Writer<'_, '_, S> {
 
     fn node(&mut self, t: &Datatype) -> Result<()> {
         let combiner = t.combiner();
-        let tag = match combiner {
-            Combiner::Named(_) => tag::NAMED,
-            Combiner::Dup { .. } => tag::DUP,
-            Combiner::Contiguous { .. } => tag::CONTIGUOUS,
-            Combiner::Vector { .. } => tag::VECTOR,
-            Combiner::Hvector { legacy: false, .. } => tag::HVECTOR,
-            Combiner::Hvector { legacy: true, .. } => tag::HVECTOR_INTEGER,
-            Combiner::Indexed { .. } => tag::INDEXED,
-            Combiner::Hindexed { legacy: false, .. } => tag::HINDEXED,
-            Combiner::Hindexed { legacy: true, .. } => tag::HINDEXED_INTEGER,
-            Combiner::IndexedBlock { .. } => tag::INDEXED_BLOCK,
-            Combiner::HindexedBlock { .. } => tag::HINDEXED_BLOCK,
-            Combiner::Struct { legacy: false, .. } => tag::STRUCT,
-            Combiner::Struct { legacy: true, .. } => tag::STRUCT_INTEGER,
-            Combiner::Subarray { .. } => tag::SUBARRAY,
-            Combiner::Darray { .. } => tag::DARRAY,
-            Combiner::F90Real { .. } => tag::F90_REAL,
-            Combiner::F90Complex { .. } => tag::F90_COMPLEX,
-            Combiner::F90Integer { .. } => tag::F90_INTEGER,
-            Combiner::Resized { .. } => tag::RESIZED,
-            Combiner::Bounds { .. } => tag::BOUNDS,
-            Combiner::ValueIndex { .. } => tag::VALUE_INDEX,
-        };
+        let tag = tag_of(combiner);
         self.sink.bytes(&[tag | if t.is_large_count() { LARGE } else { 0 }]);
         if !matches!(combiner, Combiner::Struct { .. }) {
             for child in combiner.children().chain(stands_for(t)) {
@@ -268,17 +246,7 @@ impl<S: Sink> Writer<'_, '_, S> {
                 self.unsigned(types.len() as u64);
                 self.column(blocklengths);
                 self.column(displacements);
-                let mut back = try_with_capacity(CALL, types.len())?;
-                let mut last = None;
-                for t in types.iter() {
-                    let distance = match last {
-                        Some((id, distance)) if id == t.id() => distance,
-                        _ => self.back(t) as i64,
-                    };
-                    last = Some((t.id(), distance));
-                    back.push(distance);
-                }
-                self.column(&back);
+                self.children(types)?;
             }
             Combiner::Subarray { sizes, subsizes, starts, order, .. } => {
                 self.order(*order);
@@ -292,17 +260,7 @@ impl<S: Sink> Writer<'_, '_, S> {
                 self.unsigned(gsizes.len() as u64);
                 self.column(gsizes);
                 self.column(psizes);
-                let mut given = try_with_capacity(CALL, dargs.len())?;
-                for (distribution, darg) in distribs.iter().zip(dargs.iter()) {
-                    let distribution = match distribution {
-                        Distribution::Block => 0,
-                        Distribution::Cyclic => 1,
-                        Distribution::None => 2,
-                    };
-                    self.sink.bytes(&[distribution | u8::from(darg.is_some()) << 2]);
-                    given.push(darg.unwrap_or(0));
-                }
-                self.column(&given);
+                self.distributions(distribs, dargs)?;
             }
             Combiner::F90Real { p, r } | Combiner::F90Complex { p, r } => self.f90(*p, *r),
             Combiner::F90Integer { r } => self.number(*r),
@@ -312,6 +270,64 @@ impl<S: Sink> Writer<'_, '_, S> {
             }
         }
         Ok(())
+    }
+    /// Where each member of a struct stands, as the distance back to it.
+    fn children(&mut self, types: &[Datatype]) -> Result<()> {
+        let mut back = try_with_capacity(CALL, types.len())?;
+        let mut last = None;
+        for t in types {
+            let distance = match last {
+                Some((id, distance)) if id == t.id() => distance,
+                _ => self.back(t) as i64,
+            };
+            last = Some((t.id(), distance));
+            back.push(distance);
+        }
+        self.column(&back);
+        Ok(())
+    }
+
+    /// Distributions with their arguments.
+    fn distributions(&mut self, distribs: &[Distribution], dargs: &[Option<i64>]) -> Result<()> {
+        let mut given = try_with_capacity(CALL, dargs.len())?;
+        for (distribution, darg) in distribs.iter().zip(dargs) {
+            let distribution = match distribution {
+                Distribution::Block => 0,
+                Distribution::Cyclic => 1,
+                Distribution::None => 2,
+            };
+            self.sink.bytes(&[distribution | u8::from(darg.is_some()) << 2]);
+            given.push(darg.unwrap_or(0));
+        }
+        self.column(&given);
+        Ok(())
+    }
+}
+
+/// The tag of a constructor.
+fn tag_of(combiner: &Combiner) -> u8 {
+    match combiner {
+        Combiner::Named(_) => tag::NAMED,
+        Combiner::Dup { .. } => tag::DUP,
+        Combiner::Contiguous { .. } => tag::CONTIGUOUS,
+        Combiner::Vector { .. } => tag::VECTOR,
+        Combiner::Hvector { legacy: false, .. } => tag::HVECTOR,
+        Combiner::Hvector { legacy: true, .. } => tag::HVECTOR_INTEGER,
+        Combiner::Indexed { .. } => tag::INDEXED,
+        Combiner::Hindexed { legacy: false, .. } => tag::HINDEXED,
+        Combiner::Hindexed { legacy: true, .. } => tag::HINDEXED_INTEGER,
+        Combiner::IndexedBlock { .. } => tag::INDEXED_BLOCK,
+        Combiner::HindexedBlock { .. } => tag::HINDEXED_BLOCK,
+        Combiner::Struct { legacy: false, .. } => tag::STRUCT,
+        Combiner::Struct { legacy: true, .. } => tag::STRUCT_INTEGER,
+        Combiner::Subarray { .. } => tag::SUBARRAY,
+        Combiner::Darray { .. } => tag::DARRAY,
+        Combiner::F90Real { .. } => tag::F90_REAL,
+        Combiner::F90Complex { .. } => tag::F90_COMPLEX,
+        Combiner::F90Integer { .. } => tag::F90_INTEGER,
+        Combiner::Resized { .. } => tag::RESIZED,
+        Combiner::Bounds { .. } => tag::BOUNDS,
+        Combiner::ValueIndex { .. } => tag::VALUE_INDEX,
     }
 }
 
