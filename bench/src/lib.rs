@@ -7,6 +7,7 @@
 mod bound;
 mod break_even;
 mod bytes;
+mod charts;
 mod commit;
 mod compare;
 mod compile;
@@ -29,7 +30,7 @@ mod pieces;
 mod reductions;
 mod result;
 mod segments;
-mod svg;
+pub mod svg;
 mod table;
 mod tables;
 mod wire;
@@ -188,54 +189,71 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if cfg!(debug_assertions) {
         eprintln!("note: this is a debug build, its figures mean nothing; bytes are checked all the same");
     }
+    match alone(args, &machine, level)? {
+        Some((suffix, text)) => write(args, &machine, suffix, &text, None),
+        None => corpus(args, &machine, level),
+    }
+}
+
+/// What is measured without entries of the corpus, if that is asked for: the end of its record's name, and the record.
+fn alone(
+    args: &Args,
+    machine: &Machine,
+    level: Level,
+) -> Result<Option<(&'static str, String)>, Box<dyn Error>> {
     if args.commit {
         let text = commit::run(level, args.quick)?;
-        return write(args, &machine, "-commit", &text, None);
+        return Ok(Some(("-commit", text)));
     }
     if args.tables {
         let text = tables::run(level, args.quick, &args.names)?;
-        return write(args, &machine, "-tables", &text, None);
+        return Ok(Some(("-tables", text)));
     }
     if args.growth {
         let text = growth::run()?;
-        return write(args, &machine, "-growth", &text, None);
+        return Ok(Some(("-growth", text)));
     }
     if args.wire {
         let text = wire::run(args.quick)?;
-        return write(args, &machine, "-wire", &text, None);
+        return Ok(Some(("-wire", text)));
     }
     if args.segments {
         let text = segments::run(args.mpicc.as_deref(), args.quick)?;
         let text = format!("# {machine}\n# {} {}\n{text}", machine::today(), machine::commit());
-        return write(args, &machine, "-segments", &text, None);
+        return Ok(Some(("-segments", text)));
     }
     if args.huge {
         let text = huge::run(level, args.quick)?;
-        return write(args, &machine, "-huge", &text, None);
+        return Ok(Some(("-huge", text)));
     }
     if args.instructions {
         let text = instructions::run(level)?;
-        return write(args, &machine, "-instructions", &text, None);
+        return Ok(Some(("-instructions", text)));
     }
+    Ok(None)
+}
+
+/// Measures entries of the corpus.
+fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Error>> {
     let tasks = select(args)?;
     if args.kinds {
         if let Some(mpicc) = &args.mpicc {
             let text = external::run(level, args.quick, mpicc)?;
-            return write(args, &machine, "-external32", &text, None);
+            return write(args, machine, "-external32", &text, None);
         }
         let text = kinds::run(level, args.quick)?;
-        write(args, &machine, "-kinds", &text, None)?;
+        write(args, machine, "-kinds", &text, None)?;
         let text = direct::run(level, args.quick)?;
-        write(args, &machine, "-direct", &text, None)?;
+        write(args, machine, "-direct", &text, None)?;
         let text = reductions::run(level, args.quick)?;
-        return write(args, &machine, "-reductions", &text, None);
+        return write(args, machine, "-reductions", &text, None);
     }
     if args.pieces {
         let text = pieces::run(tasks.iter().map(|t| &t.entry), level, args.quick)?;
-        return write(args, &machine, "-pieces", &text, None);
+        return write(args, machine, "-pieces", &text, None);
     }
     if args.break_even {
-        return even(args, &machine, level, &tasks);
+        return even(args, machine, level, &tasks);
     }
     let bench = Bench::new(&tasks, args, level);
     let mut runs = Vec::new();
@@ -246,8 +264,8 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     print!("{}{}", table::table(&rows), table::summary(&rows));
     let what = format!("{} run(s){}; level {level}", args.runs, if args.quick { ", quick" } else { "" });
     let comments = [machine.to_string(), what, format!("{} {}", machine::today(), machine::commit())];
-    let picture = (args.svg.is_some() || args.record).then(|| svg::picture(&machine.to_string(), &rows));
-    write(args, &machine, "", &table::csv(&comments, &rows), picture.as_deref())
+    let picture = (args.svg.is_some() || args.record).then(|| charts::picture(&machine.to_string(), &rows));
+    write(args, machine, "", &table::csv(&comments, &rows), picture.as_deref())
 }
 
 /// `--break-even`.

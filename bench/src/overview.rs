@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt::Write as _;
 use std::fs;
 
-use crate::{svg, table};
+use crate::svg::Document;
+use crate::{charts, table};
 
 /// Layouts of the bench, in the order of the picture, and what each is in words.
 const LAYOUTS: [(&str, &str); 10] = [
@@ -69,10 +69,9 @@ pub(crate) fn picture(stem: &str) -> Result<String, Box<dyn Error>> {
     }
     let bottom = TOP + ROW * LAYOUTS.len() as f64;
     let height = bottom + 46.0;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
-         font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\">\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#ffffff\"/>\n"
-    );
+    let mut out =
+        Document::new(WIDTH, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\"");
+    out.element("rect", "width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#ffffff\"");
     words(&mut out, (16.0, 28.0), "start", "#222222", "Time to pack with ddtc, over that of");
     for (i, (name, _, _, colour, shape)) in OVER.into_iter().enumerate() {
         let x = 268.0 + 140.0 * i as f64;
@@ -89,11 +88,10 @@ pub(crate) fn picture(stem: &str) -> Result<String, Box<dyn Error>> {
     for power in ENDS.0..=ENDS.1 {
         let (x, dark) = (at(f64::from(power).exp2()), power == 0);
         let colour = if dark { "#222222" } else { "#dddddd" };
-        let _ = writeln!(
-            out,
-            "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"{colour}\"/>",
-            TOP - 8.0
-        );
+        let top = TOP - 8.0;
+        let line =
+            format!("x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"{colour}\"");
+        out.element("line", line);
         let text = if power < 0 { format!("1/{}", 1 << -power) } else { (1 << power).to_string() };
         words(&mut out, (x, TOP - 16.0), "middle", "#222222", &text);
     }
@@ -115,8 +113,7 @@ pub(crate) fn picture(stem: &str) -> Result<String, Box<dyn Error>> {
         );
     }
     words(&mut out, (at(0.5), bottom + 22.0), "middle", "#222222", "left of 1: ddtc is faster");
-    out.push_str("</svg>\n");
-    Ok(out)
+    Ok(out.finish())
 }
 
 /// Payload in bytes and ratio of each layout of a record, packing.
@@ -157,25 +154,25 @@ fn at(ratio: f64) -> f64 {
     NAMES + place * (RIGHT - NAMES)
 }
 
-fn mark(out: &mut String, (x, y): (f64, f64), colour: &str, shape: Shape) {
-    let _ = match shape {
-        Shape::Circle => writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"),
-        Shape::Square => writeln!(
-            out,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"9\" height=\"9\" fill=\"{colour}\"/>",
-            x - 4.5,
-            y - 4.5
-        ),
-        Shape::Diamond => {
-            writeln!(out, "<path d=\"M{x:.1} {:.1} l6 6 l-6 6 l-6 -6 z\" fill=\"{colour}\"/>", y - 6.0)
+fn mark(out: &mut Document, (x, y): (f64, f64), colour: &str, shape: Shape) {
+    match shape {
+        Shape::Circle => {
+            out.element("circle", format_args!("cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\""));
         }
-    };
+        Shape::Square => {
+            let (x, y) = (x - 4.5, y - 4.5);
+            let place = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"9\" height=\"9\" fill=\"{colour}\"");
+            out.element("rect", place);
+        }
+        Shape::Diamond => {
+            let y = y - 6.0;
+            out.element("path", format_args!("d=\"M{x:.1} {y:.1} l6 6 l-6 6 l-6 -6 z\" fill=\"{colour}\""));
+        }
+    }
 }
 
-fn words(out: &mut String, at: (f64, f64), anchor: &str, colour: &str, text: &str) {
-    let _ = write!(out, "<g fill=\"{colour}\">");
-    svg::words(out, at, anchor, 13.0, text);
-    out.push_str("</g>\n");
+fn words(out: &mut Document, at: (f64, f64), anchor: &str, colour: &str, text: &str) {
+    out.group(format_args!("fill=\"{colour}\""), |out| charts::words(out, at, anchor, 13.0, text));
 }
 
 #[cfg(test)]

@@ -1,267 +1,85 @@
-//! Results as one SVG picture: bandwidth over payload (one panel per layout, logarithmic axes, all variants) and a heat
-//! map of ratios.
-//!
-//! Written out by hand: two charts of rectangles, lines and words need no plotting library.
+//! SVG, written out: elements one after the other, later ones on earlier ones. Charts and pictures of layouts are rectangles, lines and words, which need
+//! no library for drawing.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
-use ddtc::kind::Direction;
+/// A document that is being written.
+#[derive(Debug)]
+pub struct Document(String);
 
-use crate::result::{Column, Measured};
-use crate::table;
-
-const PANEL: (f64, f64) = (220.0, 150.0);
-const GAP: (f64, f64) = (46.0, 44.0);
-const ACROSS: usize = 5;
-const MARGIN: f64 = 50.0;
-const CELL: (f64, f64) = (82.0, 16.0);
-const NAMES: f64 = 170.0;
-// The heat map is no wider than the panels: all columns but one, in both directions.
-const _: () = assert!(
-    NAMES + 2.0 * (Column::ALL.len() - 1) as f64 * CELL.0 < ACROSS as f64 * (PANEL.0 + GAP.0) + MARGIN
-);
-
-/// Colours that are told apart with impaired colour vision (Okabe and Ito, 2008), width, dashes.
-fn style(column: Column) -> (&'static str, f64, &'static str) {
-    match column {
-        Column::Compiled => ("#d55e00", 2.6, ""),
-        Column::Walk => ("#e69f00", 1.4, ""),
-        Column::Interp => ("#999999", 1.4, ""),
-        Column::Constant => ("#0072b2", 1.8, ""),
-        Column::Runtime => ("#56b4e9", 1.4, ""),
-        Column::Blocks => ("#009e73", 1.4, ""),
-        Column::Memcpy => ("#000000", 1.2, "4 3"),
-        Column::Bound => ("#cc79a7", 1.2, "1 3"),
+impl Document {
+    /// Begins a document of `width` by `height` units, with more `attributes` of its root.
+    pub fn new(width: impl Display, height: impl Display, attributes: impl Display) -> Document {
+        Document(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" {attributes}>\n"
+        ))
     }
-}
 
-/// The whole picture.
-pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
-    let mut families: Vec<&str> = rows.iter().map(Measured::family).collect();
-    families.dedup();
-    let lines = families.len().div_ceil(ACROSS).max(1) as f64;
-    let chart_height = 40.0 + lines * (PANEL.1 + GAP.1);
-    let heat_height = 90.0 + rows.len() as f64 * CELL.1;
-    let width = 2.0 * MARGIN + ACROSS as f64 * (PANEL.0 + GAP.0);
-    let height = 120.0 + 2.0 * chart_height + heat_height;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-    );
-    words(&mut out, (MARGIN, 24.0), "start", 15.0, "ddtc bench");
-    for (i, line) in wrapped(machine, 240).iter().enumerate() {
-        words(&mut out, (MARGIN, 42.0 + 12.0 * i as f64), "start", 9.0, line);
+    /// Adds an element that holds nothing.
+    pub fn element(&mut self, name: &str, attributes: impl Display) {
+        let _ = writeln!(self.0, "<{name} {attributes}/>");
     }
-    legend(&mut out, (MARGIN, 82.0));
-    let mut top = 100.0;
-    for direction in Direction::BOTH {
-        let title = format!("{}: GB/s over payload, both logarithmic", direction.name());
-        words(&mut out, (MARGIN, top + 14.0), "start", 13.0, &title);
-        for (i, family) in families.iter().enumerate() {
-            let x = MARGIN + (i % ACROSS) as f64 * (PANEL.0 + GAP.0);
-            let y = top + 40.0 + (i / ACROSS) as f64 * (PANEL.1 + GAP.1);
-            let of_family: Vec<&Measured> = rows.iter().filter(|m| m.family() == *family).collect();
-            panel(&mut out, (x, y), family, &of_family, direction);
+
+    /// Adds an element that holds `text`.
+    pub fn text(&mut self, name: &str, attributes: impl Display, text: &str) {
+        let _ = writeln!(self.0, "<{name} {attributes}>{}</{name}>", escaped(text));
+    }
+
+    /// Adds an element that says `title` where the pointer rests on it; nothing if that is empty.
+    pub fn titled(&mut self, name: &str, attributes: impl Display, title: &str) {
+        if title.is_empty() {
+            return self.element(name, attributes);
         }
-        top += chart_height;
+        let _ = writeln!(self.0, "<{name} {attributes}><title>{}</title></{name}>", escaped(title));
     }
-    heat_map(&mut out, top + 14.0, rows);
-    out.push_str("</svg>\n");
-    out
-}
 
-/// `text` in lines of about `width` characters, broken at spaces.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        if let Some(line) = lines.last_mut().filter(|l| l.is_empty() || l.len() + word.len() < width) {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
+    /// Says what the document shows, and its facts, for those who do not see it.
+    pub fn describe(&mut self, title: &str, description: &str) {
+        let (title, description) = (escaped(title), escaped(description));
+        let _ = writeln!(self.0, "<title>{title}</title>\n<desc>{description}</desc>");
     }
-    lines
-}
 
-pub(crate) fn words(out: &mut String, (x, y): (f64, f64), anchor: &str, size: f64, text: &str) {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let _ = writeln!(
-        out,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\">{text}</text>"
-    );
-}
+    /// Adds rules of CSS, a line each.
+    pub fn styles(&mut self, rules: &str) {
+        let _ = writeln!(self.0, "<style>\n{rules}</style>");
+    }
 
-fn legend(out: &mut String, (mut x, y): (f64, f64)) {
-    for column in Column::ALL {
-        let (colour, width, dashes) = style(column);
-        let _ = writeln!(
-            out,
-            "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"{width}\" \
-             stroke-dasharray=\"{dashes}\"/>",
-            x + 24.0
-        );
-        words(out, (x + 30.0, y + 4.0), "start", 11.0, column.title());
-        x += 44.0 + 6.4 * column.title().len() as f64;
+    /// Adds what `inside` does, all of it with `attributes`.
+    pub fn group(&mut self, attributes: impl Display, inside: impl FnOnce(&mut Document)) {
+        let _ = write!(self.0, "<g {attributes}>");
+        inside(self);
+        self.0.push_str("</g>\n");
+    }
+
+    /// Returns the text of the document.
+    pub fn finish(mut self) -> String {
+        self.0.push_str("</svg>\n");
+        self.0
     }
 }
 
-/// A logarithmic axis from `low` to `high`, both positive.
-#[derive(Clone, Copy)]
-struct Axis {
-    low: f64,
-    high: f64,
-}
-
-impl Axis {
-    /// The axis over `values` in whole powers of `base`; one power wide at least.
-    fn over(values: impl Iterator<Item = f64>, base: f64) -> Axis {
-        let (low, high) = values.fold((f64::MAX, f64::MIN_POSITIVE), |(l, h), v| (l.min(v), h.max(v)));
-        let power = |v: f64, round: fn(f64) -> f64| base.powf(round(v.max(1e-9).log(base)));
-        let low = power(low.min(high), f64::floor);
-        Axis { low, high: power(high, f64::ceil).max(low * base) }
-    }
-
-    /// Where `value` lies, from 0 to 1.
-    fn place(self, value: f64) -> f64 {
-        (value / self.low).ln() / (self.high / self.low).ln()
-    }
-
-    /// The powers of `base` on the axis.
-    fn ticks(self, base: f64) -> impl Iterator<Item = f64> {
-        let n = ((self.high / self.low).ln() / base.ln()).round() as i32;
-        (0..=n).map(move |i| self.low * base.powi(i))
-    }
-}
-
-fn panel(out: &mut String, (x, y): (f64, f64), family: &str, rows: &[&Measured], direction: Direction) {
-    let across = Axis::over(rows.iter().map(|m| m.payload.max(1) as f64), 4.0);
-    let rates = rows.iter().flat_map(|m| Column::ALL.iter().filter_map(|&c| m.bandwidth(direction, c)));
-    let up = Axis::over(rates.filter(|r| *r > 0.0), 4.0);
-    let _ = writeln!(
-        out,
-        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#bbbbbb\"/>",
-        PANEL.0, PANEL.1
-    );
-    words(out, (x, y - 5.0), "start", 11.0, family);
-    for tick in across.ticks(4.0) {
-        let at = x + PANEL.0 * across.place(tick);
-        let (top, bottom) = (y, y + PANEL.1);
-        let _ = writeln!(out, "<path d=\"M{at:.1} {top:.1}V{bottom:.1}\" stroke=\"#eeeeee\"/>");
-    }
-    let (first, last) = (table::bytes(across.low as u64), table::bytes(across.high as u64));
-    words(out, (x, y + PANEL.1 + 12.0), "start", 9.0, &first);
-    words(out, (x + PANEL.0, y + PANEL.1 + 12.0), "end", 9.0, &last);
-    for tick in up.ticks(4.0) {
-        let at = y + PANEL.1 * (1.0 - up.place(tick));
-        let (left, right) = (x, x + PANEL.0);
-        let _ = writeln!(out, "<path d=\"M{left:.1} {at:.1}H{right:.1}\" stroke=\"#eeeeee\"/>");
-        words(out, (x - 4.0, at + 3.0), "end", 9.0, &format!("{tick}"));
-    }
-    for column in Column::ALL.into_iter().rev() {
-        let (colour, width, dashes) = style(column);
-        let points: Vec<(f64, f64)> = rows
-            .iter()
-            .filter_map(|m| {
-                let rate = m.bandwidth(direction, column).filter(|r| *r > 0.0)?;
-                let (right, above) = (across.place(m.payload.max(1) as f64), up.place(rate));
-                Some((x + PANEL.0 * right, y + PANEL.1 * (1.0 - above)))
-            })
-            .collect();
-        let line: Vec<String> = points.iter().map(|(px, py)| format!("{px:.1},{py:.1}")).collect();
-        let _ = writeln!(
-            out,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
-             stroke-dasharray=\"{dashes}\"/>",
-            line.join(" ")
-        );
-        for (px, py) in points {
-            let _ = writeln!(out, "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"{width}\" fill=\"{colour}\"/>");
-        }
-    }
-}
-
-/// Blue where compiled code is faster, red where it is slower; white at equal time, full at a factor of 4.
-fn shade(ratio: f64) -> String {
-    let strength = (ratio.ln().abs() / 4f64.ln()).min(1.0);
-    let fade = |to: f64| (255.0 + (to - 255.0) * strength) as u8;
-    let (r, g, b) = if ratio >= 1.0 { (33.0, 102.0, 172.0) } else { (178.0, 24.0, 43.0) };
-    format!("#{:02x}{:02x}{:02x}", fade(r), fade(g), fade(b))
-}
-
-fn heat_map(out: &mut String, top: f64, rows: &[Measured]) {
-    words(
-        out,
-        (MARGIN, top),
-        "start",
-        13.0,
-        "time of the other variants over that of compiled code (blue: compiled is faster)",
-    );
-    let columns: Vec<(Direction, Column)> = Direction::BOTH
-        .into_iter()
-        .flat_map(|d| Column::ALL.into_iter().filter(|c| *c != Column::Compiled).map(move |c| (d, c)))
-        .collect();
-    for (i, (direction, column)) in columns.iter().enumerate() {
-        let x = MARGIN + NAMES + (i as f64 + 0.5) * CELL.0;
-        words(out, (x, top + 24.0), "middle", 9.0, direction.name());
-        words(out, (x, top + 36.0), "middle", 9.0, column.name());
-    }
-    for (j, m) in rows.iter().enumerate() {
-        let y = top + 44.0 + j as f64 * CELL.1;
-        words(out, (MARGIN, y + 12.0), "start", 10.0, &m.name);
-        for (i, &(direction, column)) in columns.iter().enumerate() {
-            let Some(ratio) = m.of(direction).over_compiled(column) else { continue };
-            let x = MARGIN + NAMES + i as f64 * CELL.0;
-            let _ = writeln!(
-                out,
-                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>",
-                CELL.0 - 1.0,
-                CELL.1 - 1.0,
-                shade(ratio)
-            );
-            // Pale words on full colours.
-            let pale = if ratio.ln().abs() > 3f64.ln() { "white" } else { "black" };
-            let _ = write!(out, "<g fill=\"{pale}\">");
-            words(out, (x + CELL.0 / 2.0, y + 12.0), "middle", 9.0, &format!("{ratio:.2}"));
-            out.push_str("</g>\n");
-        }
-    }
+/// `text` without what XML reads as its own.
+fn escaped(text: &str) -> String {
+    // XML has no control characters.
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::sample;
 
     #[test]
-    fn shades_by_hand() {
-        assert_eq!(shade(1.0), "#ffffff");
-        assert_eq!(shade(4.0), "#2166ac");
-        assert_eq!(shade(0.1), "#b2182b");
-    }
-
-    #[test]
-    fn axes_hold_their_values() {
-        let axis = Axis::over([3.0, 100.0].into_iter(), 4.0);
-        assert_eq!((axis.low, axis.high), (1.0, 256.0));
-        assert_eq!(axis.ticks(4.0).count(), 5);
-        let one = Axis::over([4.0].into_iter(), 4.0);
-        assert!(one.high > one.low && one.place(4.0) == 0.0);
-    }
-
-    #[test]
-    fn every_element_is_closed_and_every_row_shown() {
-        let text = picture("a < b & c", &[sample("vec_8B.S"), sample("vec_8B.L"), sample("face_x.S")]);
-        for tag in ["svg", "text"] {
-            let (open, close) =
-                (text.matches(&format!("<{tag} ")).count(), text.matches(&format!("</{tag}>")).count());
-            assert_eq!(open, close, "{tag}");
-        }
-        assert!(text.contains("a &lt; b &amp; c"));
-        assert_eq!(text.matches(">face_x<").count(), 2);
-        assert_eq!(text.matches(">vec_8B.L<").count(), 1);
-        assert!(!text.contains("NaN") && !text.contains("inf"));
+    fn a_document_by_hand() {
+        let mut document = Document::new(20, 10, "role=\"img\"");
+        document.describe("a < b", "c & \"d\"");
+        document.group("fill=\"red\"", |inside| inside.titled("rect", "width=\"1\"", "x > y"));
+        document.titled("rect", "width=\"2\"", "");
+        document.text("text", "x=\"1\"", "1\t2");
+        let want = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"20\" height=\"10\" viewBox=\"0 0 20 10\" role=\"img\">\n\
+                    <title>a &lt; b</title>\n<desc>c &amp; &quot;d&quot;</desc>\n\
+                    <g fill=\"red\"><rect width=\"1\"><title>x &gt; y</title></rect>\n</g>\n\
+                    <rect width=\"2\"/>\n<text x=\"1\">1 2</text>\n</svg>\n";
+        assert_eq!(document.finish(), want);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Emit through Cranelift, as on other machines, and print its IR too
     #[arg(long)]
     clif: bool,
-    /// Write the picture of the instances that `ddtc draw` makes into this file: .svg or .png
+    /// Write the picture of the instances that `ddtc draw` makes into this file: .svg
     #[arg(long, value_name = "FILE")]
     svg: Option<std::path::PathBuf>,
 }

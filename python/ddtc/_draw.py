@@ -50,7 +50,7 @@ class Drawing:
         return f'<img alt="{html.escape(self._words)}" style="max-width: 100%; height: auto" src="data:image/svg+xml;base64,{data}">'
 
     def save(self, path: str) -> None:
-        """Writes the picture to a file whose name ends in .svg or .png."""
+        """Writes the picture to a file whose name ends in .svg."""
         self._run("--output", str(path))
 
 

@@ -1,17 +1,15 @@
-//! `ddtc draw`: pictures of layouts, as SVG, PNG or characters.
+//! `ddtc draw`: pictures of layouts, as SVG or characters.
 //!
-//! A [`map::Map`] has the pieces, a [`fold::Fold`] lays memory out in rows, [`mod@picture`] makes a [`scene::Scene`] of both, and `svg` and `png`
-//! write it. Characters are written from map and fold.
+//! A [`map::Map`] has the pieces, a [`fold::Fold`] lays memory out in rows, [`mod@picture`] makes a [`scene::Scene`] of both, and `svg`
+//! writes it. Characters are written from map and fold.
 
 mod bins;
 mod chars;
 mod fold;
 mod frame;
-mod letters;
 mod map;
 mod marks;
 mod picture;
-mod png;
 mod scene;
 mod svg;
 #[cfg(test)]
@@ -32,7 +30,7 @@ use map::Map;
 #[command(after_help = "Examples:\n  \
     ddtc draw 'vector(8, 2, 8, double)'                       in the terminal\n  \
     ddtc draw 'subarray([8,16], [4,6], [2,3], C, int)' --count 3 -o rows.svg\n  \
-    ddtc draw FFT2D_scatter.L -o scatter.png --dark\n  \
+    ddtc draw FFT2D_scatter.L -o scatter.svg --dark\n  \
     ddtc draw 'vector(100, 1, 3, int)' --width 48             rows of 48 bytes")]
 pub(crate) struct Args {
     /// A datatype in text notation, or the name of an entry of the corpus
@@ -41,7 +39,7 @@ pub(crate) struct Args {
     /// Instances [default: 1, or what the corpus gives the entry]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Write the picture into this file: .svg or .png
+    /// Write the picture into this file: .svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Bytes of memory in a row [default: what shows the structure of the type]
@@ -65,37 +63,26 @@ enum When {
     Never,
 }
 
-/// What a file's name says it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Svg,
-    Png,
-}
-
-impl Format {
-    fn of(path: &Path) -> Result<Format, String> {
-        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
-        match ending.as_str() {
-            "svg" => Ok(Format::Svg),
-            "png" => Ok(Format::Png),
-            _ => Err(format!("{}: a picture's name must end in .svg or .png", path.display())),
-        }
+/// Whether a file's name says that it is an SVG.
+fn is_svg(path: &Path) -> Result<(), String> {
+    match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
+        true => Ok(()),
+        false => Err(format!("{}: a picture's name must end in .svg", path.display())),
     }
 }
 
 /// Runs the verb.
 ///
 /// # Errors
-/// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; a name that ends in no known format; a
+/// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; a name that does not end in .svg; a
 /// file that cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let format = args.output.as_deref().map(Format::of).transpose()?;
+    args.output.as_deref().map(is_svg).transpose()?;
     let (t, count) = corpus::asked(&args.datatype)?;
     let count = args.count.unwrap_or(count);
-    if let (Some(path), Some(format)) = (&args.output, format) {
+    if let Some(path) = &args.output {
         let ground = args.dark.then_some(true);
-        let bytes = file(&t, count, &args.datatype, args.width, format, ground)?;
-        return Ok(files::save(path, bytes)?);
+        return Ok(files::save(path, document(&t, count, &args.datatype, args.width, ground)?)?);
     }
     let map = Map::new(&t, count)?;
     let screen = console::Term::stdout();
@@ -122,8 +109,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 /// # Errors
 /// As [`run`].
 pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Result<(), Box<dyn Error>> {
-    let format = Format::of(path)?;
-    Ok(files::save(path, file(t, count, name, None, format, None)?)?)
+    is_svg(path)?;
+    Ok(files::save(path, svg(t, count, name)?)?)
 }
 
 /// The picture as the text of an SVG, for a page that it stands in: its classes have one or two letters.
@@ -131,27 +118,20 @@ pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Resu
 /// # Errors
 /// Counts whose bytes or displacements do not fit.
 pub(crate) fn svg(t: &Datatype, count: u64, name: &str) -> Result<String, Box<dyn Error>> {
-    let map = Map::new(t, count)?;
-    let fold = Fold::new(&map, None, picture::LINES);
-    Ok(svg::write(&picture::scene(&map, &fold, name), None))
+    document(t, count, name, None, None)
 }
 
-fn file(
+fn document(
     t: &Datatype,
     count: u64,
     name: &str,
     width: Option<u64>,
-    format: Format,
     dark: Option<bool>,
-) -> Result<Vec<u8>, Box<dyn Error>> {
+) -> Result<String, Box<dyn Error>> {
     let map = Map::new(t, count)?;
     let fold = Fold::new(&map, width, picture::LINES);
     // The corpus gives its entries' instances, and the reader sees how many they are.
-    let scene = picture::scene(&map, &fold, name);
-    Ok(match format {
-        Format::Svg => svg::write(&scene, dark).into_bytes(),
-        Format::Png => png::write(&scene, dark.unwrap_or(false))?,
-    })
+    Ok(svg::write(&picture::scene(&map, &fold, name), dark))
 }
 
 /// Whether the locale of characters is one of UTF-8: the first of POSIX's three variables that is set.

@@ -1,6 +1,6 @@
 //! A scene as SVG. Colours follow the viewer's preference for light or dark.
 
-use std::fmt::Write as _;
+use ddtc_bench::svg::Document;
 
 use super::scene::{Anchor, Colour, Paint, Scene, Shape};
 
@@ -16,22 +16,16 @@ const ROLES: [(Paint, &str); 6] = [
 
 /// `scene` as a document. `ground` fixes light (`false`) or dark colours.
 pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
-    let mut out = String::new();
     let (w, h) = (number(scene.width), number(scene.height));
-    let _ = writeln!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" role=\"img\" \
-         font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">"
-    );
-    let (title, description) = (escaped(&scene.title), escaped(&scene.description));
-    let _ = writeln!(out, "<title>{title}</title>\n<desc>{description}</desc>\n<style>");
-    styles(&mut out, ground.unwrap_or(false));
+    let font = "role=\"img\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\"";
+    let mut out = Document::new(&w, &h, font);
+    out.describe(&scene.title, &scene.description);
+    let mut rules = styles(ground.unwrap_or(false));
     if ground.is_none() {
-        out.push_str("@media (prefers-color-scheme: dark) {\n");
-        styles(&mut out, true);
-        out.push_str("}\n");
+        rules += &format!("@media (prefers-color-scheme: dark) {{\n{}}}\n", styles(true));
     }
-    let _ = writeln!(out, "</style>\n<rect class=\"g\" width=\"{w}\" height=\"{h}\"/>");
+    out.styles(&rules);
+    out.element("rect", format_args!("class=\"g\" width=\"{w}\" height=\"{h}\""));
     for shape in &scene.shapes {
         match shape {
             Shape::Rect { x, y, w, h, fill, outline, hover } => {
@@ -39,33 +33,27 @@ pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
                 let (x, y, w, h) = (x + inset, y + inset, w - 2.0 * inset, h - 2.0 * inset);
                 let place = [x, y, w.max(0.1), h.max(0.1)].map(number);
                 let [x, y, w, h] = &place;
-                let _ = write!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" ");
-                match outline {
-                    None => out.push_str(&fill_of(*fill)),
+                let looks = match outline {
+                    None => fill_of(*fill),
                     Some(line) => {
                         let fill = hex(fill.colour(false));
-                        let _ = write!(out, "fill=\"{fill}\" {} stroke-width=\"1.2\"", stroke_of(*line));
+                        format!("fill=\"{fill}\" {} stroke-width=\"1.2\"", stroke_of(*line))
                     }
-                }
-                match hover.is_empty() {
-                    true => out.push_str("/>\n"),
-                    false => {
-                        let _ = writeln!(out, "><title>{}</title></rect>", escaped(hover));
-                    }
-                }
+                };
+                let place = format!("x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" {looks}");
+                out.titled("rect", place, hover);
             }
             Shape::Line { points, paint, width, dashed } => {
                 let points: Vec<String> =
                     points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
                 let dashes = if *dashed { " stroke-dasharray=\"3 2.5\"" } else { "" };
-                let _ = writeln!(
-                    out,
-                    "<polyline points=\"{}\" fill=\"none\" {} stroke-width=\"{}\" stroke-linejoin=\"round\"{dashes} \
-                     pointer-events=\"none\"/>",
+                let line = format!(
+                    "points=\"{}\" fill=\"none\" {} stroke-width=\"{}\" stroke-linejoin=\"round\"{dashes} pointer-events=\"none\"",
                     points.join(" "),
                     stroke_of(*paint),
                     number(*width)
                 );
+                out.element("polyline", line);
             }
             Shape::Words { x, y, anchor, size, paint, text } => {
                 let anchor = match anchor {
@@ -73,28 +61,27 @@ pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
                     Anchor::Middle => " text-anchor=\"middle\"",
                     Anchor::End => " text-anchor=\"end\"",
                 };
-                let _ = writeln!(
-                    out,
-                    "<text x=\"{}\" y=\"{}\"{anchor} font-size=\"{}\" {} pointer-events=\"none\">{}</text>",
+                let place = format!(
+                    "x=\"{}\" y=\"{}\"{anchor} font-size=\"{}\" {} pointer-events=\"none\"",
                     number(*x),
                     number(*y),
                     number(*size),
-                    fill_of(*paint),
-                    escaped(text)
+                    fill_of(*paint)
                 );
+                out.text("text", place, text);
             }
         }
     }
-    out.push_str("</svg>\n");
-    out
+    out.finish()
 }
 
 /// One class for what is filled and one for what is drawn with a line: viewers without variables understand it too.
-fn styles(out: &mut String, dark: bool) {
-    for (paint, class) in ROLES {
+fn styles(dark: bool) -> String {
+    let rule = |(paint, class): (Paint, &str)| {
         let colour = hex(paint.colour(dark));
-        let _ = writeln!(out, ".{class} {{ fill: {colour} }} .{class}l {{ stroke: {colour} }}");
-    }
+        format!(".{class} {{ fill: {colour} }} .{class}l {{ stroke: {colour} }}\n")
+    };
+    ROLES.into_iter().map(rule).collect()
 }
 
 fn class(paint: Paint) -> Option<&'static str> {
@@ -123,12 +110,6 @@ fn hex([r, g, b]: Colour) -> String {
 fn number(x: f64) -> String {
     let text = format!("{x:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn escaped(text: &str) -> String {
-    // XML has no control characters.
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
