@@ -1,8 +1,12 @@
 //! load: compiled code becomes a kernel. New code goes into a slot; the template of the context gets its addresses.
 //!
-//! Code of a target of Cranelift's goes through a fresh `JITModule` over the arena: a long-lived one grows with every function and
-//! frees nothing, a fresh one costs 0.7 us (AMD Zen 4, prototype) and leaves only the slot behind. The module sees the writable
-//! address of the slot; the kernel gets the executable one. Code of our own needs nothing of a module and is written to its slot.
+//! Bytes that Cranelift has finished are copied by way of a `JITModule`, for three reasons. Emitting and loading are two stages, so that code for any target
+//! is emitted, listed and compared on any machine, and what arrives here is bytes. The module is cranelift-jit's own way to place such bytes: it asks the
+//! memory behind it for the alignment, permissions and branch protection of its target, which the arena then need not know. It costs 0.7 us (AMD Zen 4,
+//! prototype) and only where Cranelift serves, since code of templates is written to its slot as it is.
+//!
+//! The module is a fresh one: a long-lived one grows with every function and frees nothing, a fresh one leaves only the slot behind. It sees the writable
+//! address of the slot; the kernel gets the executable one.
 //!
 //! cranelift-jit reads one environment variable, `PERF_BUILDID_DIR`: when it is set, names and addresses of functions are
 //! appended to `/tmp/perf-PID.map` (by the writable address, which is of no use to perf here).
