@@ -59,125 +59,291 @@ unsafe fn types(call: &'static str, n: i64, array: *const Type) -> Result<Arc<[D
     Ok(trees?.into())
 }
 
-macro_rules! contiguous {
-    ($($name:ident $n:ty;)*) => {export! {$(
-        fn $name(count: $n, oldtype: Type, newtype: *mut Type) {
-            const CALL: &str = "type_contiguous";
-            let newtype = place(CALL, newtype)?;
-            let oldtype = tree(CALL, oldtype)?;
-            make::<$n>(&newtype, Combiner::Contiguous { count: count.wide(), oldtype })
-        }
-    )*}};
-}
-contiguous! { ddtc_type_contiguous c_int; ddtc_type_contiguous_c i64; }
-
-macro_rules! vector {
-    ($($name:ident $n:ty;)*) => {export! {$(
-        fn $name(count: $n, blocklength: $n, stride: $n, oldtype: Type, newtype: *mut Type) {
-            const CALL: &str = "type_vector";
-            let newtype = place(CALL, newtype)?;
-            let oldtype = tree(CALL, oldtype)?;
-            let (count, blocklength, stride) = (count.wide(), blocklength.wide(), stride.wide());
-            make::<$n>(&newtype, Combiner::Vector { count, blocklength, stride, oldtype })
-        }
-    )*}};
-}
-vector! { ddtc_type_vector c_int; ddtc_type_vector_c i64; }
-
-// The third of each: `legacy` marks what MPI-1 constructed from Fortran, with INTEGER addresses.
-macro_rules! hvector {
-    ($($name:ident $n:ty, $a:ty, $legacy:expr;)*) => {export! {$(
-        fn $name(count: $n, blocklength: $n, stride: $a, oldtype: Type, newtype: *mut Type) {
-            const CALL: &str = "type_create_hvector";
-            let newtype = place(CALL, newtype)?;
-            let oldtype = tree(CALL, oldtype)?;
-            let (count, blocklength, stride) = (count.wide(), blocklength.wide(), stride.wide());
-            make::<$n>(&newtype, Combiner::Hvector { count, blocklength, stride, oldtype, legacy: $legacy })
-        }
-    )*}};
-}
-hvector! {
-    ddtc_type_create_hvector c_int, i64, false;
-    ddtc_type_create_hvector_c i64, i64, false;
-    ddtc_type_hvector_integer c_int, c_int, true;
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn contiguous<N: Number>(count: N, oldtype: Type, newtype: *mut Type) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_contiguous";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        make::<N>(&newtype, Combiner::Contiguous { count: count.wide(), oldtype })
+    }
 }
 
-macro_rules! indexed {
-    ($($name:ident $n:ty;)*) => {export! {$(
-        fn $name(
-            count: $n, blocklengths: *const $n, displacements: *const $n, oldtype: Type, newtype: *mut Type,
-        ) {
-            const CALL: &str = "type_indexed";
-            let newtype = place(CALL, newtype)?;
-            let oldtype = tree(CALL, oldtype)?;
-            let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
-            make::<$n>(&newtype, Combiner::Indexed { blocklengths, displacements, oldtype })
-        }
-    )*}};
-}
-indexed! { ddtc_type_indexed c_int; ddtc_type_indexed_c i64; }
+export! {
+    fn ddtc_type_contiguous(count: c_int, oldtype: Type, newtype: *mut Type) {
+        contiguous::<c_int>(count, oldtype, newtype)
+    }
 
-macro_rules! hindexed {
-    ($($name:ident $n:ty, $a:ty, $legacy:expr;)*) => {export! {$(
-        fn $name(
-            count: $n, blocklengths: *const $n, displacements: *const $a, oldtype: Type, newtype: *mut Type,
-        ) {
-            const CALL: &str = "type_create_hindexed";
-            let newtype = place(CALL, newtype)?;
-            let oldtype = tree(CALL, oldtype)?;
-            let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
-            make::<$n>(
-                &newtype, Combiner::Hindexed { blocklengths, displacements, oldtype, legacy: $legacy },
-            )
-        }
-    )*}};
-}
-hindexed! {
-    ddtc_type_create_hindexed c_int, i64, false;
-    ddtc_type_create_hindexed_c i64, i64, false;
-    ddtc_type_hindexed_integer c_int, c_int, true;
+    fn ddtc_type_contiguous_c(count: i64, oldtype: Type, newtype: *mut Type) {
+        contiguous::<i64>(count, oldtype, newtype)
+    }
 }
 
-macro_rules! indexed_block {
-    ($($name:ident $n:ty, $a:ty, $call:literal, $variant:ident;)*) => {export! {$(
-        fn $name(
-            count: $n, blocklength: $n, displacements: *const $a, oldtype: Type, newtype: *mut Type,
-        ) {
-            let newtype = place($call, newtype)?;
-            let oldtype = tree($call, oldtype)?;
-            let displacements = numbers($call, "array_of_displacements", displacements, count.wide())?;
-            let blocklength = blocklength.wide();
-            make::<$n>(&newtype, Combiner::$variant { blocklength, displacements, oldtype })
-        }
-    )*}};
-}
-indexed_block! {
-    ddtc_type_create_indexed_block c_int, c_int, "type_create_indexed_block", IndexedBlock;
-    ddtc_type_create_indexed_block_c i64, i64, "type_create_indexed_block", IndexedBlock;
-    ddtc_type_create_hindexed_block c_int, i64, "type_create_hindexed_block", HindexedBlock;
-    ddtc_type_create_hindexed_block_c i64, i64, "type_create_hindexed_block", HindexedBlock;
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn vector<N: Number>(
+    count: N,
+    blocklength: N,
+    stride: N,
+    oldtype: Type,
+    newtype: *mut Type,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_vector";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        let (count, blocklength, stride) = (count.wide(), blocklength.wide(), stride.wide());
+        make::<N>(&newtype, Combiner::Vector { count, blocklength, stride, oldtype })
+    }
 }
 
-macro_rules! structure {
-    ($($name:ident $n:ty, $a:ty, $legacy:expr;)*) => {export! {$(
-        fn $name(
-            count: $n, blocklengths: *const $n, displacements: *const $a, array_of_types: *const Type,
-            newtype: *mut Type,
-        ) {
-            const CALL: &str = "type_create_struct";
-            let newtype = place(CALL, newtype)?;
-            let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
-            let types = types(CALL, count.wide(), array_of_types)?;
-            make::<$n>(
-                &newtype, Combiner::Struct { blocklengths, displacements, types, legacy: $legacy },
-            )
-        }
-    )*}};
+export! {
+    fn ddtc_type_vector(count: c_int, blocklength: c_int, stride: c_int, oldtype: Type, newtype: *mut Type) {
+        vector::<c_int>(count, blocklength, stride, oldtype, newtype)
+    }
+
+    fn ddtc_type_vector_c(count: i64, blocklength: i64, stride: i64, oldtype: Type, newtype: *mut Type) {
+        vector::<i64>(count, blocklength, stride, oldtype, newtype)
+    }
 }
-structure! {
-    ddtc_type_create_struct c_int, i64, false;
-    ddtc_type_create_struct_c i64, i64, false;
-    ddtc_type_struct_integer c_int, c_int, true;
+
+// `legacy` marks what MPI-1 constructed from Fortran, with INTEGER addresses.
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn hvector<N: Number, A: Number>(
+    count: N,
+    blocklength: N,
+    stride: A,
+    oldtype: Type,
+    newtype: *mut Type,
+    legacy: bool,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_create_hvector";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        let (count, blocklength, stride) = (count.wide(), blocklength.wide(), stride.wide());
+        make::<N>(&newtype, Combiner::Hvector { count, blocklength, stride, oldtype, legacy })
+    }
+}
+
+export! {
+    fn ddtc_type_create_hvector(
+        count: c_int, blocklength: c_int, stride: i64, oldtype: Type, newtype: *mut Type,
+    ) {
+        hvector::<c_int, i64>(count, blocklength, stride, oldtype, newtype, false)
+    }
+
+    fn ddtc_type_create_hvector_c(
+        count: i64, blocklength: i64, stride: i64, oldtype: Type, newtype: *mut Type,
+    ) {
+        hvector::<i64, i64>(count, blocklength, stride, oldtype, newtype, false)
+    }
+
+    fn ddtc_type_hvector_integer(
+        count: c_int, blocklength: c_int, stride: c_int, oldtype: Type, newtype: *mut Type,
+    ) {
+        hvector::<c_int, c_int>(count, blocklength, stride, oldtype, newtype, true)
+    }
+}
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn indexed<N: Number>(
+    count: N,
+    blocklengths: *const N,
+    displacements: *const N,
+    oldtype: Type,
+    newtype: *mut Type,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_indexed";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
+        make::<N>(&newtype, Combiner::Indexed { blocklengths, displacements, oldtype })
+    }
+}
+
+export! {
+    fn ddtc_type_indexed(
+        count: c_int, blocklengths: *const c_int, displacements: *const c_int, oldtype: Type,
+        newtype: *mut Type,
+    ) {
+        indexed::<c_int>(count, blocklengths, displacements, oldtype, newtype)
+    }
+
+    fn ddtc_type_indexed_c(
+        count: i64, blocklengths: *const i64, displacements: *const i64, oldtype: Type, newtype: *mut Type,
+    ) {
+        indexed::<i64>(count, blocklengths, displacements, oldtype, newtype)
+    }
+}
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn hindexed<N: Number, A: Number>(
+    count: N,
+    blocklengths: *const N,
+    displacements: *const A,
+    oldtype: Type,
+    newtype: *mut Type,
+    legacy: bool,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_create_hindexed";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
+        make::<N>(&newtype, Combiner::Hindexed { blocklengths, displacements, oldtype, legacy })
+    }
+}
+
+export! {
+    fn ddtc_type_create_hindexed(
+        count: c_int, blocklengths: *const c_int, displacements: *const i64, oldtype: Type, newtype: *mut Type,
+    ) {
+        hindexed::<c_int, i64>(count, blocklengths, displacements, oldtype, newtype, false)
+    }
+
+    fn ddtc_type_create_hindexed_c(
+        count: i64, blocklengths: *const i64, displacements: *const i64, oldtype: Type, newtype: *mut Type,
+    ) {
+        hindexed::<i64, i64>(count, blocklengths, displacements, oldtype, newtype, false)
+    }
+
+    fn ddtc_type_hindexed_integer(
+        count: c_int, blocklengths: *const c_int, displacements: *const c_int, oldtype: Type,
+        newtype: *mut Type,
+    ) {
+        hindexed::<c_int, c_int>(count, blocklengths, displacements, oldtype, newtype, true)
+    }
+}
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn indexed_block<N: Number, A: Number>(
+    count: N,
+    blocklength: N,
+    displacements: *const A,
+    oldtype: Type,
+    newtype: *mut Type,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_create_indexed_block";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        let displacements = numbers(CALL, "array_of_displacements", displacements, count.wide())?;
+        let blocklength = blocklength.wide();
+        make::<N>(&newtype, Combiner::IndexedBlock { blocklength, displacements, oldtype })
+    }
+}
+
+export! {
+    fn ddtc_type_create_indexed_block(
+        count: c_int, blocklength: c_int, displacements: *const c_int, oldtype: Type, newtype: *mut Type,
+    ) {
+        indexed_block::<c_int, c_int>(count, blocklength, displacements, oldtype, newtype)
+    }
+
+    fn ddtc_type_create_indexed_block_c(
+        count: i64, blocklength: i64, displacements: *const i64, oldtype: Type, newtype: *mut Type,
+    ) {
+        indexed_block::<i64, i64>(count, blocklength, displacements, oldtype, newtype)
+    }
+}
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn hindexed_block<N: Number, A: Number>(
+    count: N,
+    blocklength: N,
+    displacements: *const A,
+    oldtype: Type,
+    newtype: *mut Type,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_create_hindexed_block";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        let displacements = numbers(CALL, "array_of_displacements", displacements, count.wide())?;
+        let blocklength = blocklength.wide();
+        make::<N>(&newtype, Combiner::HindexedBlock { blocklength, displacements, oldtype })
+    }
+}
+
+export! {
+    fn ddtc_type_create_hindexed_block(
+        count: c_int, blocklength: c_int, displacements: *const i64, oldtype: Type, newtype: *mut Type,
+    ) {
+        hindexed_block::<c_int, i64>(count, blocklength, displacements, oldtype, newtype)
+    }
+
+    fn ddtc_type_create_hindexed_block_c(
+        count: i64, blocklength: i64, displacements: *const i64, oldtype: Type, newtype: *mut Type,
+    ) {
+        hindexed_block::<i64, i64>(count, blocklength, displacements, oldtype, newtype)
+    }
+}
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn structure<N: Number, A: Number>(
+    count: N,
+    blocklengths: *const N,
+    displacements: *const A,
+    array_of_types: *const Type,
+    newtype: *mut Type,
+    legacy: bool,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_create_struct";
+        let newtype = place(CALL, newtype)?;
+        let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
+        let types = types(CALL, count.wide(), array_of_types)?;
+        make::<N>(&newtype, Combiner::Struct { blocklengths, displacements, types, legacy })
+    }
+}
+
+export! {
+    fn ddtc_type_create_struct(
+        count: c_int, blocklengths: *const c_int, displacements: *const i64, array_of_types: *const Type,
+        newtype: *mut Type,
+    ) {
+        structure::<c_int, i64>(count, blocklengths, displacements, array_of_types, newtype, false)
+    }
+
+    fn ddtc_type_create_struct_c(
+        count: i64, blocklengths: *const i64, displacements: *const i64, array_of_types: *const Type,
+        newtype: *mut Type,
+    ) {
+        structure::<i64, i64>(count, blocklengths, displacements, array_of_types, newtype, false)
+    }
+
+    fn ddtc_type_struct_integer(
+        count: c_int, blocklengths: *const c_int, displacements: *const c_int, array_of_types: *const Type,
+        newtype: *mut Type,
+    ) {
+        structure::<c_int, c_int>(count, blocklengths, displacements, array_of_types, newtype, true)
+    }
 }
 
 /// A number of dimensions: arrays of it are read at once, so it is checked before.
@@ -188,25 +354,47 @@ fn dimensions(call: &'static str, ndims: c_int) -> Result<i64> {
     Ok(i64::from(ndims))
 }
 
-macro_rules! subarray {
-    ($($name:ident $n:ty;)*) => {export! {$(
-        fn $name(
-            ndims: c_int, sizes: *const $n, subsizes: *const $n, starts: *const $n, order_value: c_int,
-            oldtype: Type, newtype: *mut Type,
-        ) {
-            const CALL: &str = "type_create_subarray";
-            let newtype = place(CALL, newtype)?;
-            let oldtype = tree(CALL, oldtype)?;
-            let n = dimensions(CALL, ndims)?;
-            let sizes = numbers(CALL, "array_of_sizes", sizes, n)?;
-            let subsizes = numbers(CALL, "array_of_subsizes", subsizes, n)?;
-            let starts = numbers(CALL, "array_of_starts", starts, n)?;
-            let order = order(CALL, order_value)?;
-            make::<$n>(&newtype, Combiner::Subarray { sizes, subsizes, starts, order, oldtype })
-        }
-    )*}};
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn subarray<N: Number>(
+    ndims: c_int,
+    sizes: *const N,
+    subsizes: *const N,
+    starts: *const N,
+    order_value: c_int,
+    oldtype: Type,
+    newtype: *mut Type,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_create_subarray";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        let n = dimensions(CALL, ndims)?;
+        let sizes = numbers(CALL, "array_of_sizes", sizes, n)?;
+        let subsizes = numbers(CALL, "array_of_subsizes", subsizes, n)?;
+        let starts = numbers(CALL, "array_of_starts", starts, n)?;
+        let order = order(CALL, order_value)?;
+        make::<N>(&newtype, Combiner::Subarray { sizes, subsizes, starts, order, oldtype })
+    }
 }
-subarray! { ddtc_type_create_subarray c_int; ddtc_type_create_subarray_c i64; }
+
+export! {
+    fn ddtc_type_create_subarray(
+        ndims: c_int, sizes: *const c_int, subsizes: *const c_int, starts: *const c_int, order_value: c_int,
+        oldtype: Type, newtype: *mut Type,
+    ) {
+        subarray::<c_int>(ndims, sizes, subsizes, starts, order_value, oldtype, newtype)
+    }
+
+    fn ddtc_type_create_subarray_c(
+        ndims: c_int, sizes: *const i64, subsizes: *const i64, starts: *const i64, order_value: c_int,
+        oldtype: Type, newtype: *mut Type,
+    ) {
+        subarray::<i64>(ndims, sizes, subsizes, starts, order_value, oldtype, newtype)
+    }
+}
 
 fn distribution(call: &'static str, i: usize, value: c_int) -> Result<Distribution> {
     let abi = Constants::ABI;
@@ -221,48 +409,86 @@ fn distribution(call: &'static str, i: usize, value: c_int) -> Result<Distributi
     }
 }
 
-macro_rules! darray {
-    ($($name:ident $n:ty;)*) => {export! {$(
-        fn $name(
-            size: c_int, rank: c_int, ndims: c_int, gsizes: *const $n, distribs: *const c_int,
-            dargs: *const c_int, psizes: *const c_int, order_value: c_int, oldtype: Type, newtype: *mut Type,
-        ) {
-            const CALL: &str = "type_create_darray";
-            let newtype = place(CALL, newtype)?;
-            let oldtype = tree(CALL, oldtype)?;
-            let n = dimensions(CALL, ndims)?;
-            let gsizes = numbers(CALL, "array_of_gsizes", gsizes, n)?;
-            let distribs = input(CALL, "array_of_distribs", distribs, n)?;
-            let distribs: Result<Vec<_>> =
-                distribs.iter().enumerate().map(|(i, &d)| distribution(CALL, i, d)).collect();
-            let default = Constants::ABI.distribute_dflt_darg;
-            let dargs = input(CALL, "array_of_dargs", dargs, n)?;
-            let dargs = dargs.iter().map(|&d| (d != default).then_some(i64::from(d))).collect();
-            let psizes = numbers(CALL, "array_of_psizes", psizes, n)?;
-            let order = order(CALL, order_value)?;
-            make::<$n>(
-                &newtype,
-                Combiner::Darray {
-                    size: size.wide(), rank: rank.wide(), gsizes, distribs: distribs?.into(), dargs, psizes,
-                    order, oldtype,
-                },
-            )
-        }
-    )*}};
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn darray<N: Number>(
+    (size, rank, ndims): (c_int, c_int, c_int),
+    gsizes: *const N,
+    (distribs, dargs, psizes): (*const c_int, *const c_int, *const c_int),
+    order_value: c_int,
+    oldtype: Type,
+    newtype: *mut Type,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_create_darray";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        let n = dimensions(CALL, ndims)?;
+        let gsizes = numbers(CALL, "array_of_gsizes", gsizes, n)?;
+        let distribs = input(CALL, "array_of_distribs", distribs, n)?;
+        let distribs: Result<Vec<_>> =
+            distribs.iter().enumerate().map(|(i, &d)| distribution(CALL, i, d)).collect();
+        let default = Constants::ABI.distribute_dflt_darg;
+        let dargs = input(CALL, "array_of_dargs", dargs, n)?;
+        let dargs = dargs.iter().map(|&d| (d != default).then_some(i64::from(d))).collect();
+        let psizes = numbers(CALL, "array_of_psizes", psizes, n)?;
+        let order = order(CALL, order_value)?;
+        make::<N>(
+            &newtype,
+            Combiner::Darray {
+                size: size.wide(),
+                rank: rank.wide(),
+                gsizes,
+                distribs: distribs?.into(),
+                dargs,
+                psizes,
+                order,
+                oldtype,
+            },
+        )
+    }
 }
-darray! { ddtc_type_create_darray c_int; ddtc_type_create_darray_c i64; }
 
-macro_rules! resized {
-    ($($name:ident $n:ty;)*) => {export! {$(
-        fn $name(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) {
-            const CALL: &str = "type_create_resized";
-            let newtype = place(CALL, newtype)?;
-            let oldtype = tree(CALL, oldtype)?;
-            make::<$n>(&newtype, Combiner::Resized { lb, extent, oldtype })
-        }
-    )*}};
+export! {
+    fn ddtc_type_create_darray(
+        size: c_int, rank: c_int, ndims: c_int, gsizes: *const c_int, distribs: *const c_int,
+        dargs: *const c_int, psizes: *const c_int, order_value: c_int, oldtype: Type, newtype: *mut Type,
+    ) {
+        darray::<c_int>((size, rank, ndims), gsizes, (distribs, dargs, psizes), order_value, oldtype, newtype)
+    }
+
+    fn ddtc_type_create_darray_c(
+        size: c_int, rank: c_int, ndims: c_int, gsizes: *const i64, distribs: *const c_int, dargs: *const c_int,
+        psizes: *const c_int, order_value: c_int, oldtype: Type, newtype: *mut Type,
+    ) {
+        darray::<i64>((size, rank, ndims), gsizes, (distribs, dargs, psizes), order_value, oldtype, newtype)
+    }
 }
-resized! { ddtc_type_create_resized c_int; ddtc_type_create_resized_c i64; }
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn resized<N: Number>(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_create_resized";
+        let newtype = place(CALL, newtype)?;
+        let oldtype = tree(CALL, oldtype)?;
+        make::<N>(&newtype, Combiner::Resized { lb, extent, oldtype })
+    }
+}
+
+export! {
+    fn ddtc_type_create_resized(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) {
+        resized::<c_int>(oldtype, lb, extent, newtype)
+    }
+
+    fn ddtc_type_create_resized_c(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) {
+        resized::<i64>(oldtype, lb, extent, newtype)
+    }
+}
 
 fn defined(value: c_int) -> Option<i64> {
     (value != UNDEFINED).then_some(i64::from(value))

@@ -10,6 +10,7 @@ use ddtc::object::{self, Object};
 
 use crate::arguments::{Number, Type, UNDEFINED, export, handle, natural, out};
 use crate::embed::{committed, direction};
+use crate::guard::Outcome;
 use crate::pack::{bad_position, check_span, null, uncommitted};
 use crate::reduce::predefined;
 
@@ -76,16 +77,26 @@ unsafe fn moved(datatype: Type, call: Call) -> Result<i64> {
     })?
 }
 
-macro_rules! external {
-    ($($pack:ident $unpack:ident $size:ident $n:ty;)*) => {export! {$(
-        fn $pack(
-            datarep: *const c_char, inbuf: *const c_void, incount: $n, datatype: Type, outbuf: *mut c_void,
-            outsize: i64, position: *mut i64,
-        ) {
-            const CALL: &str = "pack_external";
-            check_representation(CALL, datarep)?;
-            let position = out(CALL, "position", position)?;
-            let end = moved(datatype, Call {
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn pack_external<N: Number>(
+    datarep: *const c_char,
+    inbuf: *const c_void,
+    incount: N,
+    datatype: Type,
+    outbuf: *mut c_void,
+    outsize: i64,
+    position: *mut i64,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "pack_external";
+        check_representation(CALL, datarep)?;
+        let position = out(CALL, "position", position)?;
+        let end = moved(
+            datatype,
+            Call {
                 name: CALL,
                 direction: Direction::Pack,
                 user: inbuf.cast_mut(),
@@ -94,19 +105,33 @@ macro_rules! external {
                 names: ("outbuf", "outsize"),
                 size: outsize,
                 position: position.get(),
-            })?;
-            position.set(end);
-            Ok(())
-        }
+            },
+        )?;
+        position.set(end);
+        Ok(())
+    }
+}
 
-        fn $unpack(
-            datarep: *const c_char, inbuf: *const c_void, insize: i64, position: *mut i64, outbuf: *mut c_void,
-            outcount: $n, datatype: Type,
-        ) {
-            const CALL: &str = "unpack_external";
-            check_representation(CALL, datarep)?;
-            let position = out(CALL, "position", position)?;
-            let end = moved(datatype, Call {
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn unpack_external<N: Number>(
+    datarep: *const c_char,
+    inbuf: *const c_void,
+    insize: i64,
+    position: *mut i64,
+    outbuf: *mut c_void,
+    outcount: N,
+    datatype: Type,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "unpack_external";
+        check_representation(CALL, datarep)?;
+        let position = out(CALL, "position", position)?;
+        let end = moved(
+            datatype,
+            Call {
                 name: CALL,
                 direction: Direction::Unpack,
                 user: outbuf,
@@ -115,25 +140,70 @@ macro_rules! external {
                 names: ("inbuf", "insize"),
                 size: insize,
                 position: position.get(),
-            })?;
-            position.set(end);
-            Ok(())
-        }
-
-        fn $size(datarep: *const c_char, incount: $n, datatype: Type, size: *mut i64) {
-            const CALL: &str = "pack_external_size";
-            check_representation(CALL, datarep)?;
-            let size = out(CALL, "size", size)?;
-            let count = natural(CALL, "incount", incount.wide())?;
-            let one = object::with(CALL, handle(datatype), Object::external32_size)??;
-            size.set((count as i64).checked_mul(one).unwrap_or(i64::from(UNDEFINED)));
-            Ok(())
-        }
-    )*}};
+            },
+        )?;
+        position.set(end);
+        Ok(())
+    }
 }
-external! {
-    ddtc_pack_external ddtc_unpack_external ddtc_pack_external_size c_int;
-    ddtc_pack_external_c ddtc_unpack_external_c ddtc_pack_external_size_c i64;
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn external_size<N: Number>(
+    datarep: *const c_char,
+    incount: N,
+    datatype: Type,
+    size: *mut i64,
+) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "pack_external_size";
+        check_representation(CALL, datarep)?;
+        let size = out(CALL, "size", size)?;
+        let count = natural(CALL, "incount", incount.wide())?;
+        let one = object::with(CALL, handle(datatype), Object::external32_size)??;
+        size.set((count as i64).checked_mul(one).unwrap_or(i64::from(UNDEFINED)));
+        Ok(())
+    }
+}
+
+export! {
+    fn ddtc_pack_external(
+        datarep: *const c_char, inbuf: *const c_void, incount: c_int, datatype: Type, outbuf: *mut c_void,
+        outsize: i64, position: *mut i64,
+    ) {
+        pack_external::<c_int>(datarep, inbuf, incount, datatype, outbuf, outsize, position)
+    }
+
+    fn ddtc_unpack_external(
+        datarep: *const c_char, inbuf: *const c_void, insize: i64, position: *mut i64, outbuf: *mut c_void,
+        outcount: c_int, datatype: Type,
+    ) {
+        unpack_external::<c_int>(datarep, inbuf, insize, position, outbuf, outcount, datatype)
+    }
+
+    fn ddtc_pack_external_size(datarep: *const c_char, incount: c_int, datatype: Type, size: *mut i64) {
+        external_size::<c_int>(datarep, incount, datatype, size)
+    }
+
+    fn ddtc_pack_external_c(
+        datarep: *const c_char, inbuf: *const c_void, incount: i64, datatype: Type, outbuf: *mut c_void,
+        outsize: i64, position: *mut i64,
+    ) {
+        pack_external::<i64>(datarep, inbuf, incount, datatype, outbuf, outsize, position)
+    }
+
+    fn ddtc_unpack_external_c(
+        datarep: *const c_char, inbuf: *const c_void, insize: i64, position: *mut i64, outbuf: *mut c_void,
+        outcount: i64, datatype: Type,
+    ) {
+        unpack_external::<i64>(datarep, inbuf, insize, position, outbuf, outcount, datatype)
+    }
+
+    fn ddtc_pack_external_size_c(datarep: *const c_char, incount: i64, datatype: Type, size: *mut i64) {
+        external_size::<i64>(datarep, incount, datatype, size)
+    }
 }
 
 /// What `ddtc_committed_external32` gave.

@@ -204,39 +204,61 @@ pub(crate) unsafe fn range(
     Ok(bytes)
 }
 
-macro_rules! packing {
-    ($($pack:ident $unpack:ident $size:ident $n:ty;)*) => {export! {$(
-        fn $pack(
-            inbuf: *const c_void, incount: $n, datatype: Type, outbuf: *mut c_void, outsize: $n,
-            position: *mut $n,
-        ) {
-            pack(inbuf, incount, datatype, outbuf, outsize, position)
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn pack_size<N: Number>(incount: N, datatype: Type, size: *mut N) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "pack_size";
+        let size = out(CALL, "size", size)?;
+        let count = natural(CALL, "incount", incount.wide())?;
+        let one = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
+        let bytes = (count as i64).checked_mul(one);
+        match bytes {
+            Some(bytes) => size.set(N::narrow(bytes)),
+            None => size.set(N::narrow(i64::from(UNDEFINED))),
         }
-
-        fn $unpack(
-            inbuf: *const c_void, insize: $n, position: *mut $n, outbuf: *mut c_void, outcount: $n,
-            datatype: Type,
-        ) {
-            unpack(inbuf, insize, position, outbuf, outcount, datatype)
-        }
-
-        fn $size(incount: $n, datatype: Type, size: *mut $n) {
-            const CALL: &str = "pack_size";
-            let size = out(CALL, "size", size)?;
-            let count = natural(CALL, "incount", incount.wide())?;
-            let one = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
-            let bytes = (count as i64).checked_mul(one);
-            match bytes {
-                Some(bytes) => size.set(<$n>::narrow(bytes)),
-                None => size.set(<$n>::narrow(i64::from(UNDEFINED))),
-            }
-            Ok(())
-        }
-    )*}};
+        Ok(())
+    }
 }
-packing! {
-    ddtc_pack ddtc_unpack ddtc_pack_size c_int;
-    ddtc_pack_c ddtc_unpack_c ddtc_pack_size_c i64;
+
+export! {
+    fn ddtc_pack(
+        inbuf: *const c_void, incount: c_int, datatype: Type, outbuf: *mut c_void, outsize: c_int,
+        position: *mut c_int,
+    ) {
+        pack::<c_int>(inbuf, incount, datatype, outbuf, outsize, position)
+    }
+
+    fn ddtc_unpack(
+        inbuf: *const c_void, insize: c_int, position: *mut c_int, outbuf: *mut c_void, outcount: c_int,
+        datatype: Type,
+    ) {
+        unpack::<c_int>(inbuf, insize, position, outbuf, outcount, datatype)
+    }
+
+    fn ddtc_pack_size(incount: c_int, datatype: Type, size: *mut c_int) {
+        pack_size::<c_int>(incount, datatype, size)
+    }
+
+    fn ddtc_pack_c(
+        inbuf: *const c_void, incount: i64, datatype: Type, outbuf: *mut c_void, outsize: i64,
+        position: *mut i64,
+    ) {
+        pack::<i64>(inbuf, incount, datatype, outbuf, outsize, position)
+    }
+
+    fn ddtc_unpack_c(
+        inbuf: *const c_void, insize: i64, position: *mut i64, outbuf: *mut c_void, outcount: i64,
+        datatype: Type,
+    ) {
+        unpack::<i64>(inbuf, insize, position, outbuf, outcount, datatype)
+    }
+
+    fn ddtc_pack_size_c(incount: i64, datatype: Type, size: *mut i64) {
+        pack_size::<i64>(incount, datatype, size)
+    }
 }
 
 export! {

@@ -5,66 +5,147 @@ use std::ffi::{c_char, c_int, c_void};
 use ddtc::object::{self, MAX_NAME};
 
 use crate::arguments::{Number, Type, UNDEFINED, bytes, export, handle, natural, out};
+use crate::guard::Outcome;
 
-macro_rules! queries {
-    ($($size:ident $extent:ident $true_extent:ident $elements:ident $count:ident $n:ty, $a:ty;)*) => {export! {$(
-        fn $size(datatype: Type, size: *mut $n) {
-            const CALL: &str = "type_size";
-            let size = out(CALL, "size", size)?;
-            let value = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
-            size.set(<$n>::narrow(value));
-            Ok(())
-        }
-
-        fn $extent(datatype: Type, lb: *mut $a, extent: *mut $a) {
-            const CALL: &str = "type_get_extent";
-            let (lb, extent) = (out(CALL, "lb", lb)?, out(CALL, "extent", extent)?);
-            let (l, e) = object::with(CALL, handle(datatype), |o| {
-                (o.datatype().lb(), o.datatype().extent())
-            })?;
-            lb.set(<$a>::narrow(l));
-            extent.set(<$a>::narrow(e));
-            Ok(())
-        }
-
-        fn $true_extent(datatype: Type, lb: *mut $a, extent: *mut $a) {
-            const CALL: &str = "type_get_true_extent";
-            let (lb, extent) = (out(CALL, "true_lb", lb)?, out(CALL, "true_extent", extent)?);
-            let (l, e) = object::with(CALL, handle(datatype), |o| {
-                (o.datatype().true_lb(), o.datatype().true_extent())
-            })?;
-            lb.set(<$a>::narrow(l));
-            extent.set(<$a>::narrow(e));
-            Ok(())
-        }
-
-        fn $elements(datatype: Type, bytes: i64, count: *mut $n) {
-            const CALL: &str = "get_elements";
-            let count = out(CALL, "count", count)?;
-            let bytes = natural(CALL, "bytes", bytes)?;
-            let found = object::with(CALL, handle(datatype), |o| object::elements(o.datatype(), bytes))?;
-            count.set(<$n>::narrow(found.unwrap_or(i64::from(UNDEFINED))));
-            Ok(())
-        }
-
-        fn $count(datatype: Type, bytes: i64, count: *mut $n) {
-            const CALL: &str = "get_count";
-            let count = out(CALL, "count", count)?;
-            let bytes = natural(CALL, "bytes", bytes)? as i64;
-            let size = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
-            let whole = match size {
-                0 => (bytes == 0).then_some(0),
-                _ => (bytes % size == 0).then_some(bytes / size),
-            };
-            count.set(<$n>::narrow(whole.unwrap_or(i64::from(UNDEFINED))));
-            Ok(())
-        }
-    )*}};
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn type_size<N: Number>(datatype: Type, size: *mut N) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_size";
+        let size = out(CALL, "size", size)?;
+        let value = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
+        size.set(N::narrow(value));
+        Ok(())
+    }
 }
-queries! {
-    ddtc_type_size ddtc_type_get_extent ddtc_type_get_true_extent ddtc_get_elements ddtc_get_count c_int, i64;
-    ddtc_type_size_c ddtc_type_get_extent_c ddtc_type_get_true_extent_c ddtc_get_elements_c ddtc_get_count_c i64, i64;
-    ddtc_type_size_x ddtc_type_get_extent_x ddtc_type_get_true_extent_x ddtc_get_elements_x ddtc_get_count_x i64, i64;
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn extent<A: Number>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_get_extent";
+        let (lb, extent) = (out(CALL, "lb", lb)?, out(CALL, "extent", extent)?);
+        let (l, e) = object::with(CALL, handle(datatype), |o| (o.datatype().lb(), o.datatype().extent()))?;
+        lb.set(A::narrow(l));
+        extent.set(A::narrow(e));
+        Ok(())
+    }
+}
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn true_extent<A: Number>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "type_get_true_extent";
+        let (lb, extent) = (out(CALL, "true_lb", lb)?, out(CALL, "true_extent", extent)?);
+        let (l, e) =
+            object::with(CALL, handle(datatype), |o| (o.datatype().true_lb(), o.datatype().true_extent()))?;
+        lb.set(A::narrow(l));
+        extent.set(A::narrow(e));
+        Ok(())
+    }
+}
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn elements<N: Number>(datatype: Type, bytes: i64, count: *mut N) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "get_elements";
+        let count = out(CALL, "count", count)?;
+        let bytes = natural(CALL, "bytes", bytes)?;
+        let found = object::with(CALL, handle(datatype), |o| object::elements(o.datatype(), bytes))?;
+        count.set(N::narrow(found.unwrap_or(i64::from(UNDEFINED))));
+        Ok(())
+    }
+}
+
+/// # Safety
+/// As of the exports below.
+#[inline]
+unsafe fn count_of<N: Number>(datatype: Type, bytes: i64, count: *mut N) -> Outcome {
+    // SAFETY: the exports hand on what they were promised.
+    unsafe {
+        const CALL: &str = "get_count";
+        let count = out(CALL, "count", count)?;
+        let bytes = natural(CALL, "bytes", bytes)? as i64;
+        let size = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
+        let whole = match size {
+            0 => (bytes == 0).then_some(0),
+            _ => (bytes % size == 0).then_some(bytes / size),
+        };
+        count.set(N::narrow(whole.unwrap_or(i64::from(UNDEFINED))));
+        Ok(())
+    }
+}
+
+export! {
+    fn ddtc_type_size(datatype: Type, size: *mut c_int) {
+        type_size::<c_int>(datatype, size)
+    }
+
+    fn ddtc_type_get_extent(datatype: Type, lb: *mut i64, extent: *mut i64) {
+        extent::<i64>(datatype, lb, extent)
+    }
+
+    fn ddtc_type_get_true_extent(datatype: Type, lb: *mut i64, extent: *mut i64) {
+        true_extent::<i64>(datatype, lb, extent)
+    }
+
+    fn ddtc_get_elements(datatype: Type, bytes: i64, count: *mut c_int) {
+        elements::<c_int>(datatype, bytes, count)
+    }
+
+    fn ddtc_get_count(datatype: Type, bytes: i64, count: *mut c_int) {
+        count_of::<c_int>(datatype, bytes, count)
+    }
+
+    fn ddtc_type_size_c(datatype: Type, size: *mut i64) {
+        type_size::<i64>(datatype, size)
+    }
+
+    fn ddtc_type_get_extent_c(datatype: Type, lb: *mut i64, extent: *mut i64) {
+        extent::<i64>(datatype, lb, extent)
+    }
+
+    fn ddtc_type_get_true_extent_c(datatype: Type, lb: *mut i64, extent: *mut i64) {
+        true_extent::<i64>(datatype, lb, extent)
+    }
+
+    fn ddtc_get_elements_c(datatype: Type, bytes: i64, count: *mut i64) {
+        elements::<i64>(datatype, bytes, count)
+    }
+
+    fn ddtc_get_count_c(datatype: Type, bytes: i64, count: *mut i64) {
+        count_of::<i64>(datatype, bytes, count)
+    }
+
+    fn ddtc_type_size_x(datatype: Type, size: *mut i64) {
+        type_size::<i64>(datatype, size)
+    }
+
+    fn ddtc_type_get_extent_x(datatype: Type, lb: *mut i64, extent: *mut i64) {
+        extent::<i64>(datatype, lb, extent)
+    }
+
+    fn ddtc_type_get_true_extent_x(datatype: Type, lb: *mut i64, extent: *mut i64) {
+        true_extent::<i64>(datatype, lb, extent)
+    }
+
+    fn ddtc_get_elements_x(datatype: Type, bytes: i64, count: *mut i64) {
+        elements::<i64>(datatype, bytes, count)
+    }
+
+    fn ddtc_get_count_x(datatype: Type, bytes: i64, count: *mut i64) {
+        count_of::<i64>(datatype, bytes, count)
+    }
 }
 
 export! {

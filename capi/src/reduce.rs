@@ -8,7 +8,7 @@ use ddtc::kind::{Direction, Op};
 use ddtc::object::{self, Object};
 use ddtc::process::{Guard, Mutex};
 
-use crate::arguments::{Number, Type, export, handle, natural, out, to_c};
+use crate::arguments::{Number, Out, Type, export, handle, natural, out, to_c};
 use crate::guard::Outcome;
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
 use crate::pack::{bad_position, check_span, null, uncommitted};
@@ -181,36 +181,61 @@ unsafe fn unpack_reduce<N: Number>(
     Ok(())
 }
 
-macro_rules! reductions {
-    ($($local:ident $unpack:ident $create:ident $n:ty, $variant:ident $function:ty;)*) => {export! {$(
-        fn $local(inbuf: *const c_void, inoutbuf: *mut c_void, count: $n, datatype: Type, op: Type) {
-            reduce_local(inbuf, inoutbuf, count, datatype, op)
-        }
-
-        fn $unpack(
-            inbuf: *const c_void, insize: $n, position: *mut $n, outbuf: *mut c_void, outcount: $n,
-            datatype: Type, op: Type,
-        ) {
-            unpack_reduce(inbuf, insize, position, (outbuf, outcount), datatype, op)
-        }
-
-        fn $create(function: *mut c_void, commute: c_int, op: *mut Type) {
-            const CALL: &str = "op_create";
-            let op = out(CALL, "op", op)?;
-            if function.is_null() {
-                return Err(Error::new(ErrorClass::Arg, CALL, "function", "NULL", "must be a function").into());
-            }
-            // SAFETY: the caller passes a function of this type.
-            let function = Function::$variant(unsafe { transmute::<*mut c_void, $function>(function) });
-            let made = ops().insert(CALL, Own { function, commute: commute != 0 })?;
-            op.set(pointer(made));
-            Ok(())
-        }
-    )*}};
+/// Makes an operation of a function.
+fn create_op(function: Function, commute: c_int, op: &Out<Type>) -> Outcome {
+    let made = ops().insert("op_create", Own { function, commute: commute != 0 })?;
+    op.set(pointer(made));
+    Ok(())
 }
-reductions! {
-    ddtc_reduce_local ddtc_unpack_reduce ddtc_op_create c_int, Small Small;
-    ddtc_reduce_local_c ddtc_unpack_reduce_c ddtc_op_create_c i64, Large Large;
+
+/// Whether there is a function.
+fn given(function: *mut c_void) -> Result<()> {
+    match function.is_null() {
+        true => Err(Error::new(ErrorClass::Arg, "op_create", "function", "NULL", "must be a function")),
+        false => Ok(()),
+    }
+}
+
+export! {
+    fn ddtc_reduce_local(
+        inbuf: *const c_void, inoutbuf: *mut c_void, count: c_int, datatype: Type, op: Type,
+    ) {
+        reduce_local(inbuf, inoutbuf, count, datatype, op)
+    }
+
+    fn ddtc_reduce_local_c(
+        inbuf: *const c_void, inoutbuf: *mut c_void, count: i64, datatype: Type, op: Type,
+    ) {
+        reduce_local(inbuf, inoutbuf, count, datatype, op)
+    }
+
+    fn ddtc_unpack_reduce(
+        inbuf: *const c_void, insize: c_int, position: *mut c_int, outbuf: *mut c_void, outcount: c_int,
+        datatype: Type, op: Type,
+    ) {
+        unpack_reduce(inbuf, insize, position, (outbuf, outcount), datatype, op)
+    }
+
+    fn ddtc_unpack_reduce_c(
+        inbuf: *const c_void, insize: i64, position: *mut i64, outbuf: *mut c_void, outcount: i64,
+        datatype: Type, op: Type,
+    ) {
+        unpack_reduce(inbuf, insize, position, (outbuf, outcount), datatype, op)
+    }
+
+    fn ddtc_op_create(function: *mut c_void, commute: c_int, op: *mut Type) {
+        let op = out("op_create", "op", op)?;
+        given(function)?;
+        // SAFETY: the caller passes a function of this type.
+        create_op(Function::Small(unsafe { transmute::<*mut c_void, Small>(function) }), commute, &op)
+    }
+
+    fn ddtc_op_create_c(function: *mut c_void, commute: c_int, op: *mut Type) {
+        let op = out("op_create", "op", op)?;
+        given(function)?;
+        // SAFETY: the caller passes a function of this type.
+        create_op(Function::Large(unsafe { transmute::<*mut c_void, Large>(function) }), commute, &op)
+    }
 }
 
 export! {
