@@ -15,11 +15,11 @@ use crate::candidates::{self, Use};
 use crate::forms::Length;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::inside::Inside;
+use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::table::{self, Found, TypeEntry};
 use crate::warn::warn;
-use crate::watch::{
+use crate::slow_path::{
     CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PACKING, PERF, UNPROVEN, proven, reasons, watch, watched_for,
 };
 use crate::{check, comms, gpu, left, perf, types};

@@ -11,7 +11,7 @@ use ddtc_hosts::policy::Class;
 
 use crate::relative::relative;
 use crate::settings::settings;
-use crate::watch::{COUNT, watched_for};
+use crate::slow_path::{COUNT, watched_for};
 
 /// A number of events of this process.
 pub(crate) struct Counter(AtomicU64);

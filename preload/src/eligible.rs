@@ -7,7 +7,7 @@ use ddtc_hosts::policy::{Family, Library};
 use crate::convert::packs_raw;
 use crate::guard::guard;
 use crate::host::Host;
-use crate::inside::Inside;
+use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
 

@@ -2,8 +2,8 @@
 
 use crate::guard::guard;
 use crate::host::Host;
-use crate::inside::Inside;
-use crate::{comms, eligible, evidence, files, remembered, report, requests, twins, types};
+use crate::reentrancy::Inside;
+use crate::{comms, eligible, evidence, files, remembered, report, requests, own_types, types};
 
 /// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
 /// another session or the world goes on, its types are met again.
@@ -14,7 +14,7 @@ pub(crate) fn end_epoch(host: &'static Host) {
         guard(|| {
             requests::finish(host);
             types::end_epoch(host);
-            twins::end_epoch(host);
+            own_types::end_epoch(host);
             comms::end_epoch(host);
             files::end_epoch();
             eligible::end_epoch();

@@ -15,7 +15,7 @@ use ddtc_hosts::policy::Call;
 
 use crate::host::{HandleWord, Host, ours};
 use crate::policy::policy;
-use crate::watch::{BYPASS, FORTRAN, watched_for};
+use crate::slow_path::{BYPASS, FORTRAN, watched_for};
 
 /// Of a view: bytes of its elementary type, where that has no gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,7 +13,7 @@ use ddtc::datatype::{Combiner, Datatype};
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::twins;
+use crate::own_types;
 
 /// Bytes between the two runs: no fewer than the second one has, so that its two places do not overlap.
 const HOLE: usize = 32;
@@ -129,17 +129,17 @@ pub(crate) fn stand_in(
     }
     let gap = Gap { size: usize::try_from(size).ok()?, tail: (behind * width) as usize };
     let key = size as u128 | u128::from(basic) << 64;
-    if let Some(known) = twins::near(key) {
+    if let Some(known) = own_types::near(key) {
         return Some(StandIn { count, datatype: known, gap });
     }
-    let made = twins::known(key).or_else(|| {
+    let made = own_types::known(key).or_else(|| {
         let runs = [(basic, (n - behind).try_into().ok()?), (basic, behind.try_into().ok()?)];
         let made = guard(|| {
-            twins::structure(host, &runs, &[0, (n - behind) as isize * width as isize + HOLE as isize])
+            own_types::structure(host, &runs, &[0, (n - behind) as isize * width as isize + HOLE as isize])
         });
-        twins::keep(host, key, twins::commit(host, made??)?)
+        own_types::keep(host, key, own_types::commit(host, made??)?)
     })?;
-    twins::keep_near(key, made.handle());
+    own_types::keep_near(key, made.handle());
     Some(StandIn { count, datatype: made.handle(), gap })
 }
 

@@ -13,7 +13,7 @@ use ddtc::datatype::{Combiner, Datatype};
 
 use crate::host::{Opened, loaded_objects, loads};
 use crate::objects;
-use crate::watch::{GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
+use crate::slow_path::{GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
 
 /// `cuPointerGetAttribute` and `hipPointerGetAttribute`: (result, attribute, address).
 type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;

@@ -12,9 +12,9 @@ use crate::comms::{self, Comm};
 use crate::gpu;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::inside::Inside;
+use crate::reentrancy::Inside;
 use crate::policy::policy;
-use crate::watch::{TYPED_COLLECTIVES, watched_for};
+use crate::slow_path::{TYPED_COLLECTIVES, watched_for};
 
 /// A communicator in a collective call.
 #[derive(Clone, Copy)]

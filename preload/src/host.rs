@@ -18,7 +18,7 @@ pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
 use crate::spending;
 use crate::warn::warn;
-use crate::watch::{COUNT, watch};
+use crate::slow_path::{COUNT, watch};
 
 pub(crate) type CopyFn =
     unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;

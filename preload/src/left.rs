@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc_hosts::left::Left;
 
-use crate::watch::{COUNT, watched_for};
+use crate::slow_path::{COUNT, watched_for};
 
 static CALLS: [AtomicU64; Left::ALL.len()] = [const { AtomicU64::new(0) }; Left::ALL.len()];
 

@@ -6,7 +6,7 @@
 //! not clearly right is the host's. docs/PRELOAD.md says what is wrapped and what is not.
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
-mod basic;
+mod element_type;
 mod bindings;
 mod candidates;
 mod check;
@@ -15,7 +15,7 @@ mod convert;
 mod counted;
 mod counting;
 mod cuts;
-mod dense;
+mod wire_type;
 mod door;
 mod eligible;
 mod epoch;
@@ -32,7 +32,7 @@ mod group;
 mod guard;
 mod handles;
 mod host;
-mod inside;
+mod reentrancy;
 mod introspect;
 mod keyval;
 mod left;
@@ -61,10 +61,10 @@ mod table;
 mod timed;
 mod times;
 mod tool;
-mod twins;
+mod own_types;
 mod types;
 mod version;
 mod warn;
-mod watch;
+mod slow_path;
 mod windows;
 mod wrap;

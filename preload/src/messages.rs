@@ -19,7 +19,7 @@ use crate::evidence::Evidence;
 use crate::gapped::{self, Gap, StandIn};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::inside::Inside;
+use crate::reentrancy::Inside;
 use crate::left::{converted, left, outside};
 use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::policy::policy;
@@ -27,8 +27,8 @@ use crate::pool::Buffer;
 use crate::settings::settings;
 use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
-use crate::watch::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
-use crate::{candidates, check, counted, eligible, gpu, perf, spending, timed, twins};
+use crate::slow_path::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
+use crate::{candidates, check, counted, eligible, gpu, perf, spending, timed, own_types};
 
 /// A buffer of a call: an address, a number of elements, their type.
 #[derive(Clone, Copy)]
@@ -558,7 +558,7 @@ impl Use {
             Use::Receive | Use::Get => (bytes, host.packed),
             Use::Elements { count, .. } => (count, entry.dense.element(host, t)?),
             // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
-            Use::File(_) => (count, twins::of_bytes(host, t.size())?),
+            Use::File(_) => (count, own_types::of_bytes(host, t.size())?),
         };
         Some(StandIn::contiguous(contiguous))
     }

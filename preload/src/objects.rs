@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_int, c_void};
 use ddtc::process::{Lazy, Mutex};
 
 use crate::host::{Opened, object_of};
-use crate::watch::{BINDING, BYPASS, EPOCHS, FORTRAN, unwatch, watch};
+use crate::slow_path::{BINDING, BYPASS, EPOCHS, FORTRAN, unwatch, watch};
 
 /// What follows `PMPI_` in the names of functions that start, complete or free requests which live.
 const COMPLETING: [&str; 15] = [

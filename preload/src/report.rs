@@ -21,7 +21,7 @@ use crate::door::ready::shut;
 use crate::evidence;
 use crate::guard::{PANICS, guard};
 use crate::host::Host;
-use crate::inside::Inside;
+use crate::reentrancy::Inside;
 use crate::policy::policy;
 use crate::settings::settings;
 use crate::warn::warn;

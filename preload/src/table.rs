@@ -8,9 +8,9 @@ use ddtc::committed::Committed;
 use ddtc::kind::Direction;
 use ddtc_hosts::policy::{Call, Class};
 
-use crate::basic::Basic;
+use crate::element_type::Basic;
 use crate::counted::Uses;
-use crate::dense::Dense;
+use crate::wire_type::Dense;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
 use crate::policy::Rules;

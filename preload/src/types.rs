@@ -21,7 +21,7 @@ use crate::counted;
 use crate::door::ready;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::inside::Inside;
+use crate::reentrancy::Inside;
 use crate::introspect::Types;
 use crate::keyval::Keyval;
 use crate::left::left;

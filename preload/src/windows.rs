@@ -20,7 +20,7 @@ use crate::messages::{Given, Staging};
 use crate::policy::policy;
 use crate::pool::Buffer;
 use crate::table::{self, Found};
-use crate::watch::{BYPASS, EPOCHS, FORTRAN, watched_for};
+use crate::slow_path::{BYPASS, EPOCHS, FORTRAN, watched_for};
 
 /// What a get brings: unpacked once, by whoever learns first that it has come.
 pub(crate) struct Fetched {

@@ -13,9 +13,9 @@ use super::mover::{direction_of, leave, ours, placed};
 use super::ready::ENOUGH;
 use crate::counted;
 use crate::guard::guard;
-use crate::inside::is_inside;
+use crate::reentrancy::is_inside;
 use crate::table::{self, Found};
-use crate::watch::{FOREIGN, GPU, OPAQUE_GPU, SHADOW, watched_for};
+use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, SHADOW, watched_for};
 
 /// Buffers, how many of them, bytes.
 type Raw = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;

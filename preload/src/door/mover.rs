@@ -19,7 +19,7 @@ use crate::guard::guard;
 use crate::host::host;
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
-use crate::watch::{SHADOW, watched_for};
+use crate::slow_path::{SHADOW, watched_for};
 
 /// How a type is moved.
 #[derive(Clone, Copy)]

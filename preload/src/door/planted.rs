@@ -10,7 +10,7 @@ use super::mover::Way;
 use super::proof;
 use crate::guard::guard;
 use crate::host::host;
-use crate::inside::Inside;
+use crate::reentrancy::Inside;
 
 /// Why the door would not open by a layout of these offsets, null if it would.
 ///

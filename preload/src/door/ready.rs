@@ -19,11 +19,11 @@ use super::layout::LAYOUT;
 use super::proof::prove;
 use crate::guard::guard;
 use crate::host::Host;
-use crate::inside::Inside;
+use crate::reentrancy::Inside;
 use crate::settings::{Inner, settings};
 use crate::spending;
 use crate::table::TypeEntry;
-use crate::watch::{SHADOW, watch};
+use crate::slow_path::{SHADOW, watch};
 
 /// Bytes of requests that are the host's before a type is asked for.
 pub(crate) const ENOUGH: u64 = 4096;

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ddtc::datatype::signature::Signature;
 use ddtc::datatype::{Datatype, Named};
 
-use crate::basic::Basic;
+use crate::element_type::Basic;
 use crate::gapped::has_wide_elements;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::twins::{self, Twin};
+use crate::own_types::{self, Twin};
 
 /// Bytes of a message that is never cut.
 const WHOLE: i64 = 4096;
@@ -119,7 +119,7 @@ impl Dense {
     /// A type that one instance is sent as in a collective call.
     pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
         match self.form(host, t) {
-            Form::Bytes => twins::of_bytes(host, t.size()),
+            Form::Bytes => own_types::of_bytes(host, t.size()),
             Form::Twin(twin) if twin.instances() == 1 => Some(twin.handle()),
             Form::Twin(_) | Form::Host => None,
         }
@@ -168,7 +168,7 @@ impl Elements {
 /// for the host.
 fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Twin> {
     let key = t.signature().hash();
-    if let Some(known) = twins::known(key) {
+    if let Some(known) = own_types::known(key) {
         return Some(known);
     }
     let mut instances = 1u16;
@@ -178,10 +178,10 @@ fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Twin> 
         // SAFETY: a type that we made, numbers to write to.
         let code = unsafe { host.f.type_extent?(made, &raw mut lb, &raw mut extent) };
         if code == 0 && extent as i64 == i64::from(instances) * t.size() {
-            let committed = twins::commit(host, made)?;
-            return twins::keep(host, key, Twin::new(committed.handle(), instances));
+            let committed = own_types::commit(host, made)?;
+            return own_types::keep(host, key, Twin::new(committed.handle(), instances));
         }
-        twins::free(host, made);
+        own_types::free(host, made);
         instances *= 2;
     }
     None
@@ -195,5 +195,5 @@ fn dense(host: &Host, runs: &[(Named, c_int)]) -> Option<HandleWord> {
         places.push(at);
         at += n as isize * named.pieces().iter().map(|&(_, bytes)| bytes as isize).sum::<isize>();
     }
-    twins::structure(host, &of, &places)
+    own_types::structure(host, &of, &places)
 }
