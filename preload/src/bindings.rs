@@ -13,12 +13,12 @@ use crate::gpu;
 use crate::guard::guard;
 use crate::handles::handle_at;
 use crate::host::{HandleWord, Host, Opened, loaded_objects, ours};
-use crate::reentrancy::Inside;
 use crate::objects;
+use crate::reentrancy::Inside;
 use crate::requests::{self, Operation};
+use crate::slow_path::{BINDING, BYPASS, reasons, watch};
 use crate::staged::Staged;
 use crate::status::Status;
-use crate::slow_path::{BINDING, BYPASS, reasons, watch};
 
 /// Names that start or complete requests which this library converts.
 const CALLS: [&CStr; 17] = [

@@ -32,7 +32,7 @@ pub(crate) const CONSTRUCTOR: u64 = 50;
 
 /// What a use costs the host beside its bytes, at least.
 #[derive(Clone, Copy)]
-pub(crate) enum Use {
+pub(crate) enum UseKind {
     /// A pack or unpack.
     Pack,
     /// A message, or more.
@@ -41,9 +41,9 @@ pub(crate) enum Use {
     Persistent,
 }
 
-impl Use {
+impl UseKind {
     /// Of a function of MPI.
-    pub(crate) const fn of(name: &str) -> Use {
+    pub(crate) const fn of(name: &str) -> UseKind {
         let (name, end) = (name.as_bytes(), *b"_init");
         let mut at = 0;
         while at + end.len() <= name.len() {
@@ -55,11 +55,11 @@ impl Use {
                 && rest[3] == end[3]
                 && rest[4] == end[4]
             {
-                return Use::Persistent;
+                return UseKind::Persistent;
             }
             at += 1;
         }
-        Use::Call
+        UseKind::Call
     }
 
     /// Nanoseconds of a use of so many bytes.
@@ -67,9 +67,9 @@ impl Use {
         // Short blocks cost hosts 0.2 to 3 ns a byte, long ones are copied at 0.1; MPICH's rendezvous costs more.
         let moved = if family == Family::Mpich && bytes >= RENDEZVOUS { bytes } else { bytes / 4 };
         match self {
-            Use::Pack => 30 + moved,
-            Use::Call => 200 + moved,
-            Use::Persistent => (200 + moved).saturating_mul(1000),
+            UseKind::Pack => 30 + moved,
+            UseKind::Call => 200 + moved,
+            UseKind::Persistent => (200 + moved).saturating_mul(1000),
         }
     }
 }
@@ -183,7 +183,13 @@ pub(crate) fn has(handle: u64) -> bool {
 }
 
 /// Adds a use of `count` instances of a type that has a slot. How many arguments of its constructors may be decoded now, each constructor as [`CONSTRUCTOR`] more; `None`: none yet.
-pub(crate) fn used(host: &Host, datatype: HandleWord, count: i64, used: Use, at_once: bool) -> Option<u64> {
+pub(crate) fn used(
+    host: &Host,
+    datatype: HandleWord,
+    count: i64,
+    used: UseKind,
+    at_once: bool,
+) -> Option<u64> {
     let slot = slot(datatype & host.mask);
     let mut size = slot.size.load(Relaxed);
     if size == 0 {
@@ -260,8 +266,8 @@ mod tests {
     fn decoding_is_paid_for() {
         // A vector has 4 arguments.
         let vector = (DECODE + (CONSTRUCTOR + 4) * DECODE_ARGUMENT) * PART;
-        let cost = |used: Use, bytes| used.cost(Family::Intel, bytes);
-        assert!(cost(Use::Call, 64 << 10) > vector && cost(Use::Call, 64) * 20 < vector);
-        assert!(cost(Use::Persistent, 8) > vector);
+        let cost = |used: UseKind, bytes| used.cost(Family::Intel, bytes);
+        assert!(cost(UseKind::Call, 64 << 10) > vector && cost(UseKind::Call, 64) * 20 < vector);
+        assert!(cost(UseKind::Persistent, 8) > vector);
     }
 }

@@ -17,11 +17,11 @@ use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::reentrancy::Inside;
 use crate::settings::settings;
-use crate::table::{self, Found, TypeEntry};
-use crate::warn::warn;
 use crate::slow_path::{
     CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PACKING, PERF, UNPROVEN, proven, reasons, watch, watched_for,
 };
+use crate::table::{self, Found, TypeEntry};
+use crate::warn::warn;
 use crate::{check, comms, gpu, left, perf, types};
 
 /// Arguments of `MPI_Pack` or `MPI_Unpack`, by their roles.
@@ -53,7 +53,7 @@ pub(crate) enum Outcome {
     /// The host's business.
     Pass,
     /// The host's business, and if it succeeds the type or communicator is worth knowing.
-    Meet,
+    PassAndLearn,
 }
 
 /// Converts a call if it can.
@@ -198,7 +198,7 @@ pub(crate) fn passed<P: Length>(
     code: c_int,
     before: Option<i64>,
 ) {
-    if outcome == Outcome::Meet && code == 0 && before.is_some() && call.at() > before {
+    if outcome == Outcome::PassAndLearn && code == 0 && before.is_some() && call.at() > before {
         learn(host, call.datatype, call.comm);
     }
 }
@@ -214,7 +214,7 @@ fn passed_for(why: Left) -> Outcome {
 #[cold]
 fn to_be_met() -> Outcome {
     let _: Option<()> = left::left(Left::FirstUse);
-    Outcome::Meet
+    Outcome::PassAndLearn
 }
 
 /// A call with a type that is not decoded: it is, if its uses have paid for that.

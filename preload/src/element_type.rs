@@ -16,11 +16,11 @@ const NONE: u64 = 1;
 const HANDLE: u64 = (1 << 48) - 1;
 
 /// What stands for a type in elements: found out when it is first asked for.
-pub(crate) struct Basic(AtomicU64);
+pub(crate) struct ElementType(AtomicU64);
 
-impl Basic {
-    pub(crate) const fn new() -> Basic {
-        Basic(AtomicU64::new(UNKNOWN))
+impl ElementType {
+    pub(crate) const fn new() -> ElementType {
+        ElementType(AtomicU64::new(UNKNOWN))
     }
 
     pub(crate) fn reset(&self) {

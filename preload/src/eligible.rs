@@ -44,14 +44,15 @@ fn decide(host: &'static Host) -> bool {
         return false;
     }
     let Some(_inside) = Inside::enter() else { return false };
-    let on = guard(|| tried(host) && packs_raw(host, host.myself) && size_is_enough(host)).unwrap_or(false);
+    let on =
+        guard(|| supported(host) && packs_raw(host, host.myself) && size_is_enough(host)).unwrap_or(false);
     STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
     on
 }
 
 /// Whether messages were tried on this library. Older ones fail: MPICH 4.0.2 reports truncation for packed messages into derived
 /// types; and Open MPI before 5 can be built for jobs of mixed architectures.
-fn tried(host: &Host) -> bool {
+fn supported(host: &Host) -> bool {
     let library = Library::of(&host.version);
     let least = match library.family {
         Family::Mpich => [5, 0, 0],

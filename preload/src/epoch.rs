@@ -3,7 +3,7 @@
 use crate::guard::guard;
 use crate::host::Host;
 use crate::reentrancy::Inside;
-use crate::{comms, eligible, evidence, files, remembered, report, requests, own_types, types};
+use crate::{comms, eligible, evidence, files, own_types, remembered, report, requests, types};
 
 /// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
 /// another session or the world goes on, its types are met again.

@@ -23,7 +23,7 @@ pub(crate) struct Forms<S, L> {
 
 impl<S: Copy, L: Copy> Forms<S, L> {
     /// Most bytes of a message of a call whose counts are `N`.
-    pub(crate) fn most<N: Length>(&self) -> i64 {
+    pub(crate) fn max_bytes<N: Length>(&self) -> i64 {
         if N::LARGE && self.large.is_some() { i64::MAX } else { INT }
     }
 

@@ -66,10 +66,10 @@ impl Gap {
         (element * if self.is_none() { size } else { size + HOLE as i64 }) as usize
     }
 
-    /// The last bytes in memory of `size` packed bytes that end with an element: how far from their first they begin, and how many, at most `most`.
-    pub(crate) fn end(self, elements: i64, size: i64, most: usize) -> (usize, usize) {
+    /// The last bytes in memory of `size` packed bytes that end with an element: how far from their first they begin, and how many, at most `max_bytes`.
+    pub(crate) fn end(self, elements: i64, size: i64, max_bytes: usize) -> (usize, usize) {
         let end = self.place(elements, size);
-        let bytes = if self.is_none() { most.min(end) } else { most.min(self.tail) };
+        let bytes = if self.is_none() { max_bytes.min(end) } else { max_bytes.min(self.tail) };
         (end - bytes, bytes)
     }
 

@@ -1,7 +1,7 @@
 //! Who takes part in a collective call, and whether this rank may convert its side of it.
 //!
-//! A rank decides for itself: the others may convert or not, or have no library. Its side goes as the same count of a twin of its type
-//! (`twins`), so all ranks choose one algorithm. Where a host was seen to choose by the local type itself, the call is its own.
+//! A rank decides for itself: the others may convert or not, or have no library. Its side goes as the same count of a stand-in of its type
+//! (`own_types`), so all ranks choose one algorithm. Where a host was seen to choose by the local type itself, the call is its own.
 
 use std::ffi::c_int;
 
@@ -12,8 +12,8 @@ use crate::comms::{self, Comm};
 use crate::gpu;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::reentrancy::Inside;
 use crate::policy::policy;
+use crate::reentrancy::Inside;
 use crate::slow_path::{TYPED_COLLECTIVES, watched_for};
 
 /// A communicator in a collective call.

@@ -16,9 +16,9 @@ use ddtc_hosts::policy::{Family, Library};
 use crate::settings::settings;
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
+use crate::slow_path::{COUNT, watch};
 use crate::spending;
 use crate::warn::warn;
-use crate::slow_path::{COUNT, watch};
 
 pub(crate) type CopyFn =
     unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
@@ -66,7 +66,8 @@ macro_rules! functions {
 }
 
 macro_rules! counted {
-    ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $call:ident $file:ident::$by:ident ($($argument:ident: $kind:ident),*);)*) => {
+    ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident, $file:ident::$by:ident
+     ($($argument:ident: $kind:ident),*);)*) => {
         functions! {
             /// Functions of the host that take counts, in both forms, `None` where it has no such symbol.
             CountedFunctions

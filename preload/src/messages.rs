@@ -19,20 +19,20 @@ use crate::evidence::Evidence;
 use crate::gapped::{self, Gap, StandIn};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::reentrancy::Inside;
 use crate::left::{converted, left, outside};
 use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::policy::policy;
 use crate::pool::Buffer;
+use crate::reentrancy::Inside;
 use crate::settings::settings;
+use crate::slow_path::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
 use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
-use crate::slow_path::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
-use crate::{candidates, check, counted, eligible, gpu, perf, spending, timed, own_types};
+use crate::{candidates, check, counted, eligible, gpu, own_types, perf, spending, timed};
 
 /// A buffer of a call: an address, a number of elements, their type.
 #[derive(Clone, Copy)]
-pub(crate) struct Given {
+pub(crate) struct UserBuffer {
     pub(crate) buf: *mut c_void,
     pub(crate) count: i64,
     pub(crate) datatype: HandleWord,
@@ -40,14 +40,14 @@ pub(crate) struct Given {
 
 /// The type of a message that is to be converted, and the bytes of the message; `None` leaves it to the host.
 ///
-/// `most`: bytes that the host's call can carry. `direction`: the first that its bytes are moved in.
+/// `max_bytes`: bytes that the host's call can carry. `direction`: the first that its bytes are moved in.
 #[inline]
-fn chosen(
+fn eligible_type(
     host: &'static Host,
-    given: Given,
+    given: UserBuffer,
     peer: Option<c_int>,
-    most: i64,
-    used: Use,
+    max_bytes: i64,
+    used: Purpose,
     direction: Direction,
 ) -> Option<(&'static TypeEntry, i64)> {
     let Found::Convert(entry) = table::find(given.datatype & host.mask) else { return None };
@@ -56,8 +56,8 @@ fn chosen(
         let moves = given.count > 0 && !there;
         return left(if moves { Left::NullBuffer } else { Left::NothingToMove });
     }
-    let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= most)?;
-    if let Use::Send | Use::Receive = used
+    let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= max_bytes)?;
+    if let Purpose::Send | Purpose::Receive = used
         && let Some(evidence) = entry.evidence()
         && evidence.due(bytes as u64, settings().config.lazy_threshold)
         && spending::allows(0)
@@ -67,7 +67,7 @@ fn chosen(
     if !used.wants(host, entry, bytes) {
         return None;
     }
-    if let Use::Send | Use::Receive = used
+    if let Purpose::Send | Purpose::Receive = used
         && entry.converts(Call::Inside)
         && moves_inside(host, entry, bytes as u64, direction)
     {
@@ -112,7 +112,7 @@ fn time(
     host: &'static Host,
     entry: &'static TypeEntry,
     evidence: &Evidence,
-    Given { buf, count, datatype }: Given,
+    UserBuffer { buf, count, datatype }: UserBuffer,
     bytes: u64,
     direction: Direction,
 ) {
@@ -151,7 +151,7 @@ fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
 /// A packed message.
 pub(crate) struct Packed {
     /// What the host is given.
-    pub(crate) instead: Given,
+    pub(crate) replacement: UserBuffer,
     /// What must live until the host has sent it.
     pub(crate) buffer: Buffer,
 }
@@ -163,17 +163,17 @@ pub(crate) struct Packed {
 #[inline]
 pub(crate) unsafe fn pack(
     host: &'static Host,
-    given: Given,
+    given: UserBuffer,
     peer: c_int,
-    most: i64,
-    used: Use,
+    max_bytes: i64,
+    used: Purpose,
 ) -> Option<Packed> {
-    let (entry, bytes) = chosen(host, given, Some(peer), most, used, Direction::Pack)?;
+    let (entry, bytes) = eligible_type(host, given, Some(peer), max_bytes, used, Direction::Pack)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
         let StandIn { count, datatype, gap } =
-            used.instead(host, entry, committed.datatype(), given.count, bytes)?;
+            used.replacement(host, entry, committed.datatype(), given.count, bytes)?;
         let buffer = Buffer::get(gap.memory(bytes as u64))?;
         let packed: *mut u8 = buffer.at().cast();
         let buffers = PackBuffers { user: given.buf.cast(), count: given.count as u64, packed };
@@ -183,7 +183,7 @@ pub(crate) unsafe fn pack(
             gap.open(packed);
         }
         converted();
-        Some(Packed { instead: Given { buf: buffer.at(), count, datatype }, buffer })
+        Some(Packed { replacement: UserBuffer { buf: buffer.at(), count, datatype }, buffer })
     })?
 }
 
@@ -282,7 +282,7 @@ pub(crate) struct Staging {
     bytes: i64,
     datatype: HandleWord,
     /// What the host is given.
-    instead: StandIn,
+    replacement: StandIn,
     origin: Origin,
 }
 
@@ -291,9 +291,9 @@ unsafe impl Send for Staging {}
 
 impl Staging {
     /// What the host is given instead of the user's buffer.
-    pub(crate) fn instead(&self) -> Given {
-        let StandIn { count, datatype, .. } = self.instead;
-        Given { buf: self.buffer.at(), count, datatype }
+    pub(crate) fn replacement(&self) -> UserBuffer {
+        let StandIn { count, datatype, .. } = self.replacement;
+        UserBuffer { buf: self.buffer.at(), count, datatype }
     }
 
     /// Its memory.
@@ -325,14 +325,14 @@ impl Staging {
         // SAFETY: as the caller promises; the buffer has room.
         let filled = guard(|| unsafe {
             self.moved(host, &buffers, Direction::Pack);
-            self.instead.gap.open(buffers.packed);
+            self.replacement.gap.open(buffers.packed);
         });
         filled.is_some()
     }
 
     /// Where the last bytes of `elements` elements from `at` on stand, each of the message as a whole or of an instance of the type.
     fn end(&self, at: *mut u8, elements: i64, size: i64) -> (*mut u8, usize) {
-        let (place, bytes) = self.instead.gap.end(elements, size, size_of_val(&UNTOUCHED));
+        let (place, bytes) = self.replacement.gap.end(elements, size, size_of_val(&UNTOUCHED));
         (at.wrapping_add(place), bytes)
     }
 
@@ -386,14 +386,14 @@ impl Staging {
         let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
         // SAFETY: as the caller promises.
         let _ = guard(|| unsafe {
-            self.instead.gap.close(buffers.packed);
+            self.replacement.gap.close(buffers.packed);
             self.moved(host, &buffers, Direction::Unpack);
         });
     }
 
     /// Where the packed bytes stand.
     pub(crate) fn gap(&self) -> Gap {
-        self.instead.gap
+        self.replacement.gap
     }
 
     /// Packed bytes of one instance.
@@ -450,7 +450,7 @@ impl Staging {
             }
             let packed = self.buffer.at().cast::<u8>();
             // SAFETY: the buffer has room for the message and its gap.
-            unsafe { self.instead.gap.close(packed) };
+            unsafe { self.replacement.gap.close(packed) };
             let watch = reasons() & (COUNT | CHECK | PERF);
             let start = (watch != 0).then(Instant::now);
             // SAFETY: the host has written that many bytes; they are of the instances that the receive named.
@@ -489,7 +489,7 @@ impl Staging {
 
 /// What a staged buffer is for, which says what the host is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum Purpose {
     /// Sent from, to a rank that may not convert.
     Send,
     /// Received into.
@@ -508,35 +508,35 @@ pub(crate) enum Use {
     Get,
 }
 
-impl Use {
+impl Purpose {
     /// Whether the policy has a type and a number of bytes.
     #[inline]
     fn wants(self, host: &Host, entry: &TypeEntry, bytes: i64) -> bool {
         let in_set = |set, bytes| Policy::has(set, bytes) || outside(set, bytes);
         let has = |call, bytes| in_set(policy(host).of(call, entry.rules().class), bytes);
         match self {
-            Use::Send | Use::Receive => match entry.evidence() {
+            Purpose::Send | Purpose::Receive => match entry.evidence() {
                 None => in_set(entry.payloads(), bytes as u64),
                 Some(evidence) => {
                     let (bytes, table) = (bytes as u64, entry.payloads());
                     evidence.wants(bytes, Policy::has(table, bytes)) || left(Left::Policy).unwrap_or(false)
                 }
             },
-            Use::Elements { call, part, .. } => {
+            Purpose::Elements { call, part, .. } => {
                 // Where every instance has a gap of its own, each must be long enough for itself.
                 let apart = !host.overruns() || has(call, entry.size() as u64);
                 let bytes = entry.size().saturating_mul(part).max(0) as u64;
                 apart && has(call, bytes) && entry.evidence().is_none_or(|e| e.allows(bytes))
             }
-            Use::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
-            Use::Put => has(Call::Put, bytes as u64),
-            Use::Get => has(Call::Get, bytes as u64),
+            Purpose::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
+            Purpose::Put => has(Call::Put, bytes as u64),
+            Purpose::Get => has(Call::Get, bytes as u64),
         }
     }
 
     /// What the host is given for `count` instances of a type, elements and type; `None`: the call is the host's.
     #[inline]
-    fn instead(
+    fn replacement(
         self,
         host: &Host,
         entry: &TypeEntry,
@@ -544,49 +544,49 @@ impl Use {
         count: i64,
         bytes: i64,
     ) -> Option<StandIn> {
-        let pieces = || entry.dense.pieces(host, t, &entry.basic);
+        let pieces = || entry.wire_type.pieces(host, t, &entry.element_type);
         let contiguous = match self {
-            Use::Send if host.overruns() => return gapped::stand_in(host, 1, bytes, pieces()?),
-            Use::Receive if host.overruns() => {
+            Purpose::Send if host.overruns() => return gapped::stand_in(host, 1, bytes, pieces()?),
+            Purpose::Receive if host.overruns() => {
                 // Nobody minds where what is received is cut.
                 return gapped::stand_in(host, 1, bytes, (host.handle(Named::Byte)?, 1));
             }
-            Use::Elements { count, .. } if host.overruns() => {
+            Purpose::Elements { count, .. } if host.overruns() => {
                 return gapped::stand_in(host, count, t.size(), pieces()?);
             }
-            Use::Send | Use::Put => entry.dense.message(host, t, count)?,
-            Use::Receive | Use::Get => (bytes, host.packed),
-            Use::Elements { count, .. } => (count, entry.dense.element(host, t)?),
+            Purpose::Send | Purpose::Put => entry.wire_type.message(host, t, count)?,
+            Purpose::Receive | Purpose::Get => (bytes, host.packed),
+            Purpose::Elements { count, .. } => (count, entry.wire_type.element(host, t)?),
             // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
-            Use::File(_) => (count, own_types::of_bytes(host, t.size())?),
+            Purpose::File(_) => (count, own_types::of_bytes(host, t.size())?),
         };
         Some(StandIn::contiguous(contiguous))
     }
 }
 
-/// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `most`: bytes that the host's call can carry.
+/// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `max_bytes`: bytes that the host's call can carry.
 ///
 /// # Safety
 /// As `MPI_Recv`.
 #[inline]
 pub(crate) unsafe fn stage(
     host: &'static Host,
-    given: Given,
+    given: UserBuffer,
     peer: Option<c_int>,
-    most: i64,
+    max_bytes: i64,
     origin: Origin,
-    used: Use,
+    used: Purpose,
 ) -> Option<Staging> {
-    let direction = if used == Use::Send { Direction::Pack } else { Direction::Unpack };
-    let (entry, bytes) = chosen(host, given, peer, most, used, direction)?;
+    let direction = if used == Purpose::Send { Direction::Pack } else { Direction::Unpack };
+    let (entry, bytes) = eligible_type(host, given, peer, max_bytes, used, direction)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();
-        let Given { buf, count, datatype } = given;
-        let instead = used.instead(host, entry, committed.datatype(), count, bytes)?;
-        let buffer = Buffer::get(instead.gap.memory(bytes as u64))?;
+        let UserBuffer { buf, count, datatype } = given;
+        let replacement = used.replacement(host, entry, committed.datatype(), count, bytes)?;
+        let buffer = Buffer::get(replacement.gap.memory(bytes as u64))?;
         let (user, count) = (buf.cast(), count as u64);
         converted();
-        Some(Staging { buffer, committed, user, count, bytes, datatype, instead, origin })
+        Some(Staging { buffer, committed, user, count, bytes, datatype, replacement, origin })
     })?
 }

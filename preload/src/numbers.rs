@@ -10,7 +10,7 @@ use crate::staged::{Kept, Staged};
 /// An array for the host.
 pub(crate) enum Numbers<N> {
     /// The program's, of the form that the host is asked in.
-    Given(*const N),
+    UserBuffer(*const N),
     Small(Vec<c_int>),
     Large(Vec<i64>),
 }
@@ -19,7 +19,7 @@ impl<N: Length> Numbers<N> {
     /// For the small form of a call.
     pub(crate) fn small(&self) -> *const c_int {
         match self {
-            Numbers::Given(at) => at.cast(),
+            Numbers::UserBuffer(at) => at.cast(),
             Numbers::Small(own) => own.as_ptr(),
             Numbers::Large(_) => std::ptr::null(),
         }
@@ -28,7 +28,7 @@ impl<N: Length> Numbers<N> {
     /// For its large form.
     pub(crate) fn large(&self) -> *const i64 {
         match self {
-            Numbers::Given(at) => at.cast(),
+            Numbers::UserBuffer(at) => at.cast(),
             Numbers::Large(own) => own.as_ptr(),
             Numbers::Small(_) => std::ptr::null(),
         }
@@ -37,16 +37,16 @@ impl<N: Length> Numbers<N> {
     /// The same with an array that is not the program's in `staged`, where it lives as long as the operation.
     pub(crate) fn kept_by(self, staged: &mut Staged) -> Numbers<N> {
         match self {
-            Numbers::Given(at) => Numbers::Given(at),
+            Numbers::UserBuffer(at) => Numbers::UserBuffer(at),
             Numbers::Small(own) => {
                 let at = own.as_ptr().cast();
                 staged.keep(Kept::Ints(own));
-                Numbers::Given(at)
+                Numbers::UserBuffer(at)
             }
             Numbers::Large(own) => {
                 let at = own.as_ptr().cast();
                 staged.keep(Kept::Longs(own));
-                Numbers::Given(at)
+                Numbers::UserBuffer(at)
             }
         }
     }
@@ -63,7 +63,7 @@ impl<N: Length> Numbers<N> {
         parts: i64,
     ) -> Option<Numbers<N>> {
         if !forms.narrows::<N>() || parts <= 0 || given.is_null() {
-            return Some(Numbers::Given(given));
+            return Some(Numbers::UserBuffer(given));
         }
         // SAFETY: as the caller promises.
         let number = |i| unsafe { *given.add(i) }.wide();

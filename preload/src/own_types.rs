@@ -20,14 +20,14 @@ const MOST: usize = 4096;
 /// A committed type of ours, of some instances of the one that it stands for. In one word: a handle is 32 bits wide, a small number, or an address
 /// below 2^48, and none is 0.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Twin(u64);
+pub(crate) struct OwnType(u64);
 
 /// The bits of a handle in a word.
 const HANDLE: u64 = (1 << 48) - 1;
 
-impl Twin {
-    pub(crate) fn new(handle: HandleWord, instances: u16) -> Twin {
-        Twin(handle & HANDLE | u64::from(instances) << 48)
+impl OwnType {
+    pub(crate) fn new(handle: HandleWord, instances: u16) -> OwnType {
+        OwnType(handle & HANDLE | u64::from(instances) << 48)
     }
 
     pub(crate) fn handle(self) -> HandleWord {
@@ -42,32 +42,32 @@ impl Twin {
         self.0
     }
 
-    /// What [`Twin::word`] gave.
-    pub(crate) fn from_word(word: u64) -> Twin {
-        Twin(word)
+    /// What [`OwnType::word`] gave.
+    pub(crate) fn from_word(word: u64) -> OwnType {
+        OwnType(word)
     }
 }
 
-/// Twins by what they stand for: runs of bytes by their length, others by the hash of a signature.
-static TWINS: Lazy<Mutex<HashMap<u128, Twin>>> = Lazy::new(Mutex::default);
+/// They, by what they stand for: runs of bytes by their length, others by the hash of a signature.
+static OWN_TYPES: Lazy<Mutex<HashMap<u128, OwnType>>> = Lazy::new(Mutex::default);
 
 /// The type of a key.
-pub(crate) fn known(key: u128) -> Option<Twin> {
-    TWINS.lock().get(&key).copied()
+pub(crate) fn known(key: u128) -> Option<OwnType> {
+    OWN_TYPES.lock().get(&key).copied()
 }
 
 /// Keeps a type that was just made under its key; the one that another thread kept meanwhile, which may be in use, stays.
-pub(crate) fn keep(host: &Host, key: u128, made: Twin) -> Option<Twin> {
-    let mut twins = TWINS.lock();
-    let kept = match twins.get(&key) {
+pub(crate) fn keep(host: &Host, key: u128, made: OwnType) -> Option<OwnType> {
+    let mut own_types = OWN_TYPES.lock();
+    let kept = match own_types.get(&key) {
         Some(&kept) => Some(kept),
-        None if twins.len() >= MOST => None,
+        None if own_types.len() >= MOST => None,
         None => {
-            twins.insert(key, made);
+            own_types.insert(key, made);
             return Some(made);
         }
     };
-    drop(twins);
+    drop(own_types);
     free(host, made.handle());
     kept
 }
@@ -87,7 +87,7 @@ pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
             return None;
         }
     }
-    keep(host, key, Twin::new(handle & host.mask, 1)).map(Twin::handle)
+    keep(host, key, OwnType::new(handle & host.mask, 1)).map(OwnType::handle)
 }
 
 /// A structure of runs of the host's types at these places.
@@ -116,13 +116,13 @@ pub(crate) fn structure(host: &Host, runs: &[(HandleWord, c_int)], places: &[isi
 }
 
 /// Commits a type that was just made; gives it back where that fails.
-pub(crate) fn commit(host: &Host, mut made: HandleWord) -> Option<Twin> {
+pub(crate) fn commit(host: &Host, mut made: HandleWord) -> Option<OwnType> {
     // SAFETY: a type that we made; a word has room for any handle.
     if unsafe { host.f.type_commit?((&raw mut made).cast()) } != 0 {
         free(host, made);
         return None;
     }
-    Some(Twin::new(made & host.mask, 1))
+    Some(OwnType::new(made & host.mask, 1))
 }
 
 /// Twins that a thread remembers, by the end of their key.
@@ -163,6 +163,6 @@ pub(crate) fn free(host: &Host, mut handle: HandleWord) {
 /// Ends the epoch.
 pub(crate) fn end_epoch(host: &Host) {
     EPOCH.fetch_add(1, Ordering::Relaxed);
-    let twins = std::mem::take(&mut *TWINS.lock());
-    twins.into_values().for_each(|twin| free(host, twin.handle()));
+    let own_types = std::mem::take(&mut *OWN_TYPES.lock());
+    own_types.into_values().for_each(|own| free(host, own.handle()));
 }

@@ -7,7 +7,7 @@ use ddtc_hosts::policy::Call;
 
 use crate::guard::guard;
 use crate::host::Host;
-use crate::messages::{Given, PackBuffers, Staging, Use, stage};
+use crate::messages::{PackBuffers, Purpose, Staging, UserBuffer, stage};
 use crate::partial_element::Origin;
 
 /// Where the parts of a buffer are, in elements of its type.
@@ -129,11 +129,11 @@ pub(crate) enum Own {
 pub(crate) unsafe fn stage_parts(
     host: &'static Host,
     call: Call,
-    given: Given,
+    given: UserBuffer,
     parts: &Parts,
 ) -> Option<Staging> {
-    let all = Given { count: parts.total()?, ..given };
-    let used = Use::Elements { call, count: given.count, part: parts.average() };
+    let all = UserBuffer { count: parts.total()?, ..given };
+    let used = Purpose::Elements { call, count: given.count, part: parts.average() };
     // SAFETY: as the caller promises; an origin is for what is received by message.
     unsafe { stage(host, all, None, i64::MAX, Origin::Matched, used) }
 }

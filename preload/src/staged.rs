@@ -11,7 +11,7 @@ use ddtc::kind::Direction;
 use ddtc_hosts::policy::Call;
 
 use crate::host::Host;
-use crate::messages::{Given, Staging, Use, pack, stage};
+use crate::messages::{Purpose, Staging, UserBuffer, pack, stage};
 use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
@@ -59,17 +59,17 @@ pub(crate) enum Moment {
 pub(crate) struct Staged {
     host: &'static Host,
     /// Most bytes of a message.
-    most: i64,
+    max_bytes: i64,
     sends: Vec<Outgoing>,
     receives: Vec<Incoming>,
     kept: Vec<Kept>,
 }
 
 impl Staged {
-    /// Nothing staged yet. `most`: bytes that the host's call can carry in one message.
+    /// Nothing staged yet. `max_bytes`: bytes that the host's call can carry in one message.
     #[inline]
-    pub(crate) fn new(host: &'static Host, most: i64) -> Staged {
-        Staged { host, most, sends: Vec::new(), receives: Vec::new(), kept: Vec::new() }
+    pub(crate) fn new(host: &'static Host, max_bytes: i64) -> Staged {
+        Staged { host, max_bytes, sends: Vec::new(), receives: Vec::new(), kept: Vec::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -101,12 +101,12 @@ impl Staged {
     /// # Safety
     /// As `MPI_Send`: if the host would succeed, the buffer is what is given.
     #[inline]
-    pub(crate) unsafe fn send(&mut self, given: Given, peer: c_int) -> Given {
+    pub(crate) unsafe fn send(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let packed = unsafe { pack(self.host, given, peer, self.most, Use::Send) };
+        let packed = unsafe { pack(self.host, given, peer, self.max_bytes, Purpose::Send) };
         let Some(packed) = packed else { return given };
         self.sends.push(Outgoing::Packed(packed.buffer));
-        packed.instead
+        packed.replacement
     }
 
     /// Before a put: packs its origin if it is to be converted. What the host is given.
@@ -114,25 +114,26 @@ impl Staged {
     /// # Safety
     /// As the call: if the host would succeed, the origin is what is given.
     #[inline]
-    pub(crate) unsafe fn origin(&mut self, given: Given, target: c_int) -> Given {
+    pub(crate) unsafe fn origin(&mut self, given: UserBuffer, target: c_int) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let packed = unsafe { pack(self.host, given, target, self.most, Use::Put) };
+        let packed = unsafe { pack(self.host, given, target, self.max_bytes, Purpose::Put) };
         let Some(packed) = packed else { return given };
         self.sends.push(Outgoing::Packed(packed.buffer));
-        packed.instead
+        packed.replacement
     }
 
     /// Before a get that makes a request: a buffer for what it brings.
     ///
     /// # Safety
     /// As `MPI_Rget`.
-    pub(crate) unsafe fn fetch(&mut self, given: Given, target: c_int) -> Given {
+    pub(crate) unsafe fn fetch(&mut self, given: UserBuffer, target: c_int) -> UserBuffer {
         // SAFETY: as the caller promises; an origin is for what comes by message.
-        let staging = unsafe { stage(self.host, given, Some(target), self.most, Origin::Matched, Use::Get) };
+        let staging =
+            unsafe { stage(self.host, given, Some(target), self.max_bytes, Origin::Matched, Purpose::Get) };
         let Some(staging) = staging else { return given };
-        let instead = staging.instead();
+        let replacement = staging.replacement();
         self.receives.push(Incoming::Fetched(Arc::new(Fetched::new(staging))));
-        instead
+        replacement
     }
 
     /// The packed origin, for a call that is complete later than it returns and makes no request.
@@ -156,16 +157,16 @@ impl Staged {
     /// # Safety
     /// As `MPI_Send_init`.
     #[inline]
-    pub(crate) unsafe fn send_later(&mut self, given: Given, peer: c_int) -> Given {
+    pub(crate) unsafe fn send_later(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
         // SAFETY: as the caller promises; an origin is for what is received.
         let Some(staging) =
-            (unsafe { stage(self.host, given, Some(peer), self.most, Origin::Matched, Use::Send) })
+            (unsafe { stage(self.host, given, Some(peer), self.max_bytes, Origin::Matched, Purpose::Send) })
         else {
             return given;
         };
-        let instead = staging.instead();
+        let replacement = staging.replacement();
         self.sends.push(Outgoing::Message(staging));
-        instead
+        replacement
     }
 
     /// Before a receive. `peer`: none where no one rank is named.
@@ -173,29 +174,40 @@ impl Staged {
     /// # Safety
     /// As `MPI_Recv`.
     #[inline]
-    pub(crate) unsafe fn receive(&mut self, given: Given, peer: Option<c_int>, origin: Origin) -> Given {
+    pub(crate) unsafe fn receive(
+        &mut self,
+        given: UserBuffer,
+        peer: Option<c_int>,
+        origin: Origin,
+    ) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let instead = unsafe { self.received(given, peer, origin, Use::Receive) };
+        let replacement = unsafe { self.received(given, peer, origin, Purpose::Receive) };
         for incoming in &self.receives {
             if let Incoming::Message(staging) = incoming {
                 // SAFETY: the host is called later.
                 unsafe { staging.expect() };
             }
         }
-        instead
+        replacement
     }
 
     /// # Safety
     /// As `MPI_Recv`.
     #[inline]
-    unsafe fn received(&mut self, given: Given, peer: Option<c_int>, origin: Origin, used: Use) -> Given {
+    unsafe fn received(
+        &mut self,
+        given: UserBuffer,
+        peer: Option<c_int>,
+        origin: Origin,
+        used: Purpose,
+    ) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let Some(staging) = (unsafe { stage(self.host, given, peer, self.most, origin, used) }) else {
+        let Some(staging) = (unsafe { stage(self.host, given, peer, self.max_bytes, origin, used) }) else {
             return given;
         };
-        let instead = staging.instead();
+        let replacement = staging.replacement();
         self.receives.push(Incoming::Message(staging));
-        instead
+        replacement
     }
 
     /// Before an exchange in place: what is sent stands where the answer is received.
@@ -203,40 +215,40 @@ impl Staged {
     /// # Safety
     /// As `MPI_Sendrecv_replace`.
     #[inline]
-    pub(crate) unsafe fn replace(&mut self, given: Given, origin: Origin) -> Given {
+    pub(crate) unsafe fn replace(&mut self, given: UserBuffer, origin: Origin) -> UserBuffer {
         // SAFETY: as the caller promises.
         unsafe {
-            let instead = self.received(given, None, origin, Use::Send);
+            let replacement = self.received(given, None, origin, Purpose::Send);
             for incoming in &self.receives {
                 if let Incoming::Message(staging) = incoming {
                     let _ = staging.fill(self.host);
                 }
             }
-            instead
+            replacement
         }
     }
 
     /// Before a collective call: packs what this rank sends, `parts` of its buffer one after the other. What the host is given, as
-    /// elements of the type's twin.
+    /// elements of the type's stand-in.
     ///
     /// # Safety
     /// As the call: if the host would succeed, the buffer is what is given.
     pub(crate) unsafe fn send_parts(
         &mut self,
         call: Call,
-        given: Given,
+        given: UserBuffer,
         parts: Parts,
         moment: Moment,
-    ) -> Option<Given> {
+    ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
         let staging = unsafe { stage_parts(self.host, call, given, &parts)? };
-        let instead = staging.instead();
+        let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as above; the buffer has room for all parts.
             unsafe { staging.move_parts(self.host, &parts, Direction::Pack) };
         }
         self.sends.push(Outgoing::Parts(staging, parts));
-        Some(instead)
+        Some(replacement)
     }
 
     /// Before a collective call: a buffer for what this rank receives in `parts` of its own. `own`: what
@@ -247,51 +259,53 @@ impl Staged {
     pub(crate) unsafe fn receive_parts(
         &mut self,
         call: Call,
-        given: Given,
+        given: UserBuffer,
         parts: Parts,
         own: Own,
         moment: Moment,
-    ) -> Option<Given> {
+    ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
         let staging = unsafe { stage_parts(self.host, call, given, &parts)? };
-        let instead = staging.instead();
+        let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as above; what is in place is the program's to be read.
             unsafe { staging.expect_parts(self.host, &parts, own) };
         }
         self.receives.push(Incoming::Parts(staging, parts, own));
-        Some(instead)
+        Some(replacement)
     }
 
     /// Before a write to a file: packs the buffer if it is to be converted. What the host is given.
     ///
     /// # Safety
     /// As `MPI_File_write`: if the host would succeed, the buffer is what is given.
-    pub(crate) unsafe fn write(&mut self, given: Given) -> Given {
+    pub(crate) unsafe fn write(&mut self, given: UserBuffer) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let staging =
-            unsafe { stage(self.host, given, None, self.most, Origin::File, Use::File(Call::FileWrite)) };
+        let staging = unsafe {
+            stage(self.host, given, None, self.max_bytes, Origin::File, Purpose::File(Call::FileWrite))
+        };
         // SAFETY: as above.
         let Some(staging) = staging.filter(|staging| unsafe { staging.fill(self.host) }) else {
             return given;
         };
-        let instead = staging.instead();
+        let replacement = staging.replacement();
         self.sends.push(Outgoing::Message(staging));
-        instead
+        replacement
     }
 
     /// Before a read from a file, if `there` says that so many bytes are before its end.
     ///
     /// # Safety
     /// As `MPI_File_read`.
-    pub(crate) unsafe fn read(&mut self, given: Given, there: impl FnOnce(i64) -> bool) -> Given {
+    pub(crate) unsafe fn read(&mut self, given: UserBuffer, there: impl FnOnce(i64) -> bool) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let staging =
-            unsafe { stage(self.host, given, None, self.most, Origin::File, Use::File(Call::FileRead)) };
+        let staging = unsafe {
+            stage(self.host, given, None, self.max_bytes, Origin::File, Purpose::File(Call::FileRead))
+        };
         let Some(staging) = staging.filter(|staging| there(staging.bytes())) else { return given };
-        let instead = staging.instead();
+        let replacement = staging.replacement();
         self.receives.push(Incoming::Message(staging));
-        instead
+        replacement
     }
 
     /// From now on the types' handles may be freed.

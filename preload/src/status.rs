@@ -44,9 +44,9 @@ pub(crate) struct Marked {
 }
 
 impl Mark {
-    /// For a read of at most `most` bytes from a file.
-    pub(crate) fn past(most: i64) -> Mark {
-        Mark::Bytes(most.saturating_add(1))
+    /// For a read of at most `max_bytes` bytes from a file.
+    pub(crate) fn past(max_bytes: i64) -> Mark {
+        Mark::Bytes(max_bytes.saturating_add(1))
     }
 
     /// Marks a status.
@@ -170,17 +170,17 @@ pub(crate) unsafe fn cancelled(host: &Host, status: *const c_void) -> bool {
     host.f.test_cancelled.is_some_and(|f| unsafe { f(status, &raw mut flag) } == 0 && flag != 0)
 }
 
-/// Bytes that were received, at most `most`.
+/// Bytes that were received, at most `max_bytes`.
 ///
 /// # Safety
 /// As [`error`].
-pub(crate) unsafe fn bytes(host: &Host, status: *const c_void, most: i64) -> i64 {
+pub(crate) unsafe fn bytes(host: &Host, status: *const c_void, max_bytes: i64) -> i64 {
     let (mut small, mut large): (c_int, i64) = (0, 0);
     // SAFETY: a status, a named type, a number to write to.
     let code = unsafe {
         match (host.f.get_count_c.or(host.f.get_elements_x), host.f.get_count) {
             (Some(get_count), None) => get_count(status, host.packed, &raw mut large),
-            (Some(get_count), _) if most > i64::from(c_int::MAX) => {
+            (Some(get_count), _) if max_bytes > i64::from(c_int::MAX) => {
                 get_count(status, host.packed, &raw mut large)
             }
             (_, Some(get_count)) => {
@@ -192,5 +192,5 @@ pub(crate) unsafe fn bytes(host: &Host, status: *const c_void, most: i64) -> i64
         }
     };
     // An undefined count is negative.
-    if code == 0 { large.clamp(0, most) } else { 0 }
+    if code == 0 { large.clamp(0, max_bytes) } else { 0 }
 }

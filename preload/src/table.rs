@@ -8,15 +8,15 @@ use ddtc::committed::Committed;
 use ddtc::kind::Direction;
 use ddtc_hosts::policy::{Call, Class};
 
-use crate::element_type::Basic;
 use crate::counted::Uses;
-use crate::wire_type::Dense;
+use crate::element_type::ElementType;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
 use crate::policy::Rules;
 use crate::served::Served;
 use crate::slots::{Entry, Table};
 use crate::spending;
+use crate::wire_type::WireType;
 
 /// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
 const PASSED: i64 = -1;
@@ -50,9 +50,9 @@ pub(crate) struct TypeEntry {
     /// Written before the handle is bound, taken after it is unbound.
     committed: UnsafeCell<Option<Committed>>,
     /// What stands for it in messages.
-    pub(crate) dense: Dense,
+    pub(crate) wire_type: WireType,
     /// What stands for it where an element of one named type must.
-    pub(crate) basic: Basic,
+    pub(crate) element_type: ElementType,
     /// Whether requests inside the host are served.
     pub(crate) served: Served,
     /// Uses of the type, while they are counted.
@@ -86,8 +86,8 @@ impl Entry for TypeEntry {
             absolute: AtomicBool::new(false),
             ready: AtomicU8::new(0),
             committed: UnsafeCell::new(None),
-            dense: Dense::new(),
-            basic: Basic::new(),
+            wire_type: WireType::new(),
+            element_type: ElementType::new(),
             served: Served::new(),
             uses: Uses::new(),
         }
@@ -236,8 +236,8 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     let evidence = rules.evidence.map_or(std::ptr::null_mut(), |e| std::ptr::from_ref(e).cast_mut());
     entry.evidence.store(evidence, Ordering::Relaxed);
     entry.ready.store(0, Ordering::Relaxed);
-    entry.dense.reset();
-    entry.basic.reset();
+    entry.wire_type.reset();
+    entry.element_type.reset();
     entry.served.reset();
     entry.uses.reset();
     // SAFETY: the entry came from the free list, so this thread owns it.

@@ -16,16 +16,16 @@ use ddtc::process::{Lazy, Mutex, Once};
 use ddtc_hosts::left::Left;
 use ddtc_hosts::policy;
 
-use crate::candidates::{self, Use};
+use crate::candidates::{self, UseKind};
 use crate::counted;
 use crate::door::ready;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::reentrancy::Inside;
 use crate::introspect::Types;
 use crate::keyval::Keyval;
 use crate::left::left;
 use crate::policy::{Rules, policy};
+use crate::reentrancy::Inside;
 use crate::settings::{Choice, settings};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
@@ -78,7 +78,7 @@ pub(crate) fn wanted(
     datatype: HandleWord,
     count: i64,
     call: policy::Call,
-    used: Use,
+    used: UseKind,
 ) -> bool {
     let known = table::known(host, datatype).or_else(|| {
         let met = candidates::has(datatype & host.mask)
@@ -92,7 +92,7 @@ pub(crate) fn wanted(
     if entry.served.is_asked() {
         ready::attend(host, entry, datatype & host.mask);
     }
-    if matches!(used, Use::Persistent) && !entry.served.is_settled() {
+    if matches!(used, UseKind::Persistent) && !entry.served.is_settled() {
         ready::persists(host, entry, datatype & host.mask);
     }
     entry.converts(call)
@@ -100,7 +100,7 @@ pub(crate) fn wanted(
 
 /// A use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
 #[cold]
-pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: Use) -> bool {
+pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
     if count <= 0 {
         return left(Left::NothingToMove).unwrap_or(false);
     }

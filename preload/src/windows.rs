@@ -16,11 +16,11 @@ use ddtc_hosts::policy::Call;
 use crate::candidates;
 use crate::gpu;
 use crate::host::{HandleWord, Host, ours};
-use crate::messages::{Given, Staging};
+use crate::messages::{Staging, UserBuffer};
 use crate::policy::policy;
 use crate::pool::Buffer;
-use crate::table::{self, Found};
 use crate::slow_path::{BYPASS, EPOCHS, FORTRAN, watched_for};
+use crate::table::{self, Found};
 
 /// What a get brings: unpacked once, by whoever learns first that it has come.
 pub(crate) struct Fetched {
@@ -273,7 +273,7 @@ pub(crate) fn covered() -> bool {
 
 /// Whether a call on a window may be converted, as far as is known without its origin's type: the policy has any, its completion is seen, and as many bytes are
 /// meant at the target as at the origin. Nothing is asked that the host would refuse.
-pub(crate) fn may_convert(host: &Host, call: Call, origin: Given, target: Given) -> bool {
+pub(crate) fn may_convert(host: &Host, call: Call, origin: UserBuffer, target: UserBuffer) -> bool {
     if host.abi.is_none() || !policy(host).any(call) {
         return false;
     }
@@ -282,7 +282,7 @@ pub(crate) fn may_convert(host: &Host, call: Call, origin: Given, target: Given)
 }
 
 /// Bytes of a buffer of a type that we convert.
-fn bytes(host: &Host, given: Given) -> Option<i64> {
+fn bytes(host: &Host, given: UserBuffer) -> Option<i64> {
     match table::find(given.datatype & host.mask) {
         Found::Convert(entry) => entry.size().checked_mul(given.count),
         Found::Pass | Found::Unknown => None,
@@ -290,7 +290,7 @@ fn bytes(host: &Host, given: Given) -> Option<i64> {
 }
 
 /// The same of one that may be of a named type too.
-fn bytes_at(host: &Host, given: Given) -> Option<i64> {
+fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
     let handle = given.datatype & host.mask;
     if host.named(handle).is_none() {
         let noted = || candidates::bytes(host, given.datatype)?.checked_mul(given.count);

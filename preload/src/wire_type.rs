@@ -3,7 +3,7 @@
 //! As `MPI_PACKED`, which matches any type, wherever that holds. MPICH and its relatives cut a long message into segments where single
 //! copy cannot be used (between two groups, between processes that may not read each other's memory), and refuse one that ends
 //! inside an element of the receiver's type: "a datatype whose signature does not match" (MPICH 5.0.2). Segments of a type end with its
-//! elements, and segments of bytes at multiples of 16. So there a type whose elements may lie across such a place goes as its dense twin: the same
+//! elements, and segments of bytes at multiples of 16. So there a type whose elements may lie across such a place goes as its dense stand-in: the same
 //! elements one after the other, which the host knows to be contiguous.
 
 use std::ffi::c_int;
@@ -12,19 +12,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ddtc::datatype::signature::Signature;
 use ddtc::datatype::{Datatype, Named};
 
-use crate::element_type::Basic;
+use crate::element_type::ElementType;
 use crate::gapped::has_wide_elements;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::own_types::{self, Twin};
+use crate::own_types::{self, OwnType};
 
 /// Bytes of a message that is never cut.
 const WHOLE: i64 = 4096;
 /// Segments of bytes end at multiples of it.
 const CUT: i64 = 16;
-/// Elements of a type up to which a twin is made.
+/// Elements of a type up to which a stand-in is made.
 const MOST: usize = 4096;
-/// Instances that a twin has at most: so many that its end is aligned as its elements are.
+/// Instances that a stand-in has at most: so many that its end is aligned as its elements are.
 const INSTANCES: u16 = 16;
 
 const UNKNOWN: u64 = 0;
@@ -32,22 +32,22 @@ const BYTES: u64 = 1;
 const HOST: u64 = 2;
 
 /// What stands for a type when its packed bytes are sent: found out at the first send.
-pub(crate) struct Dense(AtomicU64);
+pub(crate) struct WireType(AtomicU64);
 
 /// The same, read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Bytes.
     Bytes,
-    /// A twin, perhaps of several instances.
-    Twin(Twin),
+    /// A stand-in, perhaps of several instances.
+    Own(OwnType),
     /// Nothing: the message is the host's.
     Host,
 }
 
-impl Dense {
-    pub(crate) const fn new() -> Dense {
-        Dense(AtomicU64::new(UNKNOWN))
+impl WireType {
+    pub(crate) const fn new() -> WireType {
+        WireType(AtomicU64::new(UNKNOWN))
     }
 
     pub(crate) fn reset(&self) {
@@ -63,7 +63,7 @@ impl Dense {
         match known {
             BYTES => Form::Bytes,
             HOST => Form::Host,
-            twin => Form::Twin(Twin::from_word(twin)),
+            own => Form::Own(OwnType::from_word(own)),
         }
     }
 
@@ -73,7 +73,7 @@ impl Dense {
             Elements::Aligned => BYTES,
             Elements::Many => HOST,
             Elements::Ragged(elements) => {
-                guard(|| twin(host, t, &elements)).flatten().map_or(HOST, Twin::word)
+                guard(|| own_type(host, t, &elements)).flatten().map_or(HOST, OwnType::word)
             }
         };
         self.0.store(found, Ordering::Release);
@@ -88,16 +88,14 @@ impl Dense {
         }
         match self.form(host, t) {
             Form::Bytes => Some((bytes, host.packed)),
-            Form::Twin(twin) if count % twin.instances() == 0 => {
-                Some((count / twin.instances(), twin.handle()))
-            }
-            Form::Twin(_) | Form::Host => None,
+            Form::Own(own) if count % own.instances() == 0 => Some((count / own.instances(), own.handle())),
+            Form::Own(_) | Form::Host => None,
         }
     }
 
     /// What a stand-in with a gap is made of, for it to be cut only where a receiver that does not convert can join what it gets: a type and its bytes;
-    /// `None`: the message is the host's. The word of the type keeps both, as that of a twin keeps its instances.
-    pub(crate) fn pieces(&self, host: &Host, t: &Datatype, basic: &Basic) -> Option<(HandleWord, i64)> {
+    /// `None`: the message is the host's. The word of the type keeps both, as that of a stand-in keeps its instances.
+    pub(crate) fn pieces(&self, host: &Host, t: &Datatype, basic: &ElementType) -> Option<(HandleWord, i64)> {
         let known = match self.0.load(Ordering::Acquire) {
             UNKNOWN => {
                 let wide = || basic.elements(host, t, t.size()).map(|(n, named)| (named, t.size() / n));
@@ -106,13 +104,13 @@ impl Dense {
                 } else {
                     host.handle(Named::Byte).map(|byte| (byte, 1))
                 };
-                let found = found.map_or(HOST, |(named, bytes)| Twin::new(named, bytes as u16).word());
+                let found = found.map_or(HOST, |(named, bytes)| OwnType::new(named, bytes as u16).word());
                 self.0.store(found, Ordering::Release);
                 found
             }
             known => known,
         };
-        let element = Twin::from_word(known);
+        let element = OwnType::from_word(known);
         (known != HOST).then(|| (element.handle(), element.instances()))
     }
 
@@ -120,8 +118,8 @@ impl Dense {
     pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
         match self.form(host, t) {
             Form::Bytes => own_types::of_bytes(host, t.size()),
-            Form::Twin(twin) if twin.instances() == 1 => Some(twin.handle()),
-            Form::Twin(_) | Form::Host => None,
+            Form::Own(own) if own.instances() == 1 => Some(own.handle()),
+            Form::Own(_) | Form::Host => None,
         }
     }
 }
@@ -166,7 +164,7 @@ impl Elements {
 
 /// A committed type of these elements one after the other, of as many instances as make its extent their size: only then is it contiguous
 /// for the host.
-fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Twin> {
+fn own_type(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<OwnType> {
     let key = t.signature().hash();
     if let Some(known) = own_types::known(key) {
         return Some(known);
@@ -179,7 +177,7 @@ fn twin(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Twin> 
         let code = unsafe { host.f.type_extent?(made, &raw mut lb, &raw mut extent) };
         if code == 0 && extent as i64 == i64::from(instances) * t.size() {
             let committed = own_types::commit(host, made)?;
-            return own_types::keep(host, key, Twin::new(committed.handle(), instances));
+            return own_types::keep(host, key, OwnType::new(committed.handle(), instances));
         }
         own_types::free(host, made);
         instances *= 2;

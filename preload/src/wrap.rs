@@ -20,7 +20,7 @@ use std::ffi::{c_int, c_void};
 
 use ddtc_hosts::policy::Call;
 
-use crate::candidates::{self, Use};
+use crate::candidates::{self, UseKind};
 use crate::epoch::end_epoch;
 use crate::forms::{Forms, Length};
 use crate::handles::{NO_HOST, handle_at, missing};
@@ -37,7 +37,7 @@ macro_rules! wanted {
      $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
      $($rest:tt)*) => {
         // SAFETY: the caller's arguments.
-        unsafe { each::wanted($host, Call::$call, const { Use::of(stringify!($name)) }, $sendbuf, $sendtypes, $recvtypes, $comm) }
+        unsafe { each::wanted($host, Call::$call, const { UseKind::of(stringify!($name)) }, $sendbuf, $sendtypes, $recvtypes, $comm) }
     };
     ($host:ident $call:ident $name:ident $($argument:ident: $kind:ident),*) => {
         wanted!(@next $host $call $name 1; $($argument: $kind,)*)
@@ -54,7 +54,7 @@ macro_rules! wanted {
     };
     (@next $host:ident $call:ident $name:ident $count:expr; $datatype:ident: Type, $($rest:tt)*) => {{
         // Both sides are counted.
-        let this = types::wanted($host, $datatype, $count, Call::$call, const { Use::of(stringify!($name)) });
+        let this = types::wanted($host, $datatype, $count, Call::$call, const { UseKind::of(stringify!($name)) });
         wanted!(@next $host $call $name $count; $($rest)*) || this
     }};
     (@next $host:ident $call:ident $name:ident $count:expr; $met:ident: Met, $($rest:tt)*) => {
@@ -98,7 +98,7 @@ macro_rules! looked_at {
 }
 
 macro_rules! exported {
-    ($($small:ident $large:ident $name:ident $name_c:ident $section:literal $call:ident $file:ident::$by:ident
+    ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident, $file:ident::$by:ident
        ($($argument:ident: $kind:ident),*);)*) => {$(
         exported! { @form $small $large $small $name $section $call $file::$by c_int ($($argument: $kind),*) }
         exported! { @form $small $large $large $name_c $section $call $file::$by i64 ($($argument: $kind),*) }

@@ -14,8 +14,8 @@ use super::ready::ENOUGH;
 use crate::counted;
 use crate::guard::guard;
 use crate::reentrancy::is_inside;
-use crate::table::{self, Found};
 use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, SHADOW, watched_for};
+use crate::table::{self, Found};
 
 /// Buffers, how many of them, bytes.
 type Raw = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;

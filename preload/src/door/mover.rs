@@ -17,9 +17,9 @@ use crate::counted;
 use crate::cuts::Cuts;
 use crate::guard::guard;
 use crate::host::host;
+use crate::slow_path::{SHADOW, watched_for};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
-use crate::slow_path::{SHADOW, watched_for};
 
 /// How a type is moved.
 #[derive(Clone, Copy)]

@@ -21,9 +21,9 @@ use crate::guard::guard;
 use crate::host::Host;
 use crate::reentrancy::Inside;
 use crate::settings::{Inner, settings};
+use crate::slow_path::{SHADOW, watch};
 use crate::spending;
 use crate::table::TypeEntry;
-use crate::slow_path::{SHADOW, watch};
 
 /// Bytes of requests that are the host's before a type is asked for.
 pub(crate) const ENOUGH: u64 = 4096;

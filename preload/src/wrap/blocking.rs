@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use crate::forms::{Form, Forms, Length, forward};
 use crate::host::Host;
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::partial_element::Origin;
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
@@ -29,10 +29,10 @@ pub(super) unsafe fn send<N: Length>(
     tag: Int,
     comm: Handle,
 ) -> c_int {
-    let mut staged = Staged::new(host, forms.most::<N>());
+    let mut staged = Staged::new(host, forms.max_bytes::<N>());
     // SAFETY: the caller's arguments.
     unsafe {
-        let s = staged.send(Given { buf: buf.cast_mut(), count: count.wide(), datatype }, dest);
+        let s = staged.send(UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype }, dest);
         forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(dest)(tag)(comm))
     }
 }
@@ -51,8 +51,8 @@ pub(super) unsafe fn recv<N: Length>(
     comm: Handle,
     status: Out,
 ) -> c_int {
-    let given = Given { buf, count: count.wide(), datatype };
-    let mut staged = Staged::new(host, forms.most::<N>());
+    let given = UserBuffer { buf, count: count.wide(), datatype };
+    let mut staged = Staged::new(host, forms.max_bytes::<N>());
     // SAFETY: the caller's arguments.
     unsafe {
         let r = staged.receive(given, Some(source), Origin::Named(comm));
@@ -74,10 +74,10 @@ pub(super) unsafe fn mrecv<N: Length>(
     message: Out,
     status: Out,
 ) -> c_int {
-    let mut staged = Staged::new(host, forms.most::<N>());
+    let mut staged = Staged::new(host, forms.max_bytes::<N>());
     // SAFETY: the caller's arguments.
     unsafe {
-        let r = staged.receive(Given { buf, count: count.wide(), datatype }, None, Origin::Matched);
+        let r = staged.receive(UserBuffer { buf, count: count.wide(), datatype }, None, Origin::Matched);
         // No communicator is named.
         staged.receiving(status, |s| {
             forward!(N, forms, host, host.world, (r.buf)[r.count](r.datatype)(message)(s))
@@ -104,9 +104,9 @@ pub(super) unsafe fn sendrecv<N: Length>(
     comm: Handle,
     status: Out,
 ) -> c_int {
-    let mut staged = Staged::new(host, forms.most::<N>());
-    let sent = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let received = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    let mut staged = Staged::new(host, forms.max_bytes::<N>());
+    let sent = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+    let received = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
     // SAFETY: the caller's arguments.
     unsafe {
         let s = staged.send(sent, dest);
@@ -141,8 +141,8 @@ pub(super) unsafe fn sendrecv_replace<N: Length>(
     comm: Handle,
     status: Out,
 ) -> c_int {
-    let mut staged = Staged::new(host, forms.most::<N>());
-    let given = Given { buf, count: count.wide(), datatype };
+    let mut staged = Staged::new(host, forms.max_bytes::<N>());
+    let given = UserBuffer { buf, count: count.wide(), datatype };
     // Neither side is the null process.
     let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
     // SAFETY: the caller's arguments.

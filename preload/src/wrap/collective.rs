@@ -18,7 +18,7 @@ use crate::bindings::covered;
 use crate::forms::{Forms, Length};
 use crate::group::{Group, Role, learn};
 use crate::host::{HandleWord, Host};
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::numbers::Vector;
 use crate::parts::{Own, Parts, in_place};
 use crate::requests::{self, Operation};
@@ -102,7 +102,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn send(&mut self, given: Given, parts: Parts) -> Option<Given> {
+    unsafe fn send(&mut self, given: UserBuffer, parts: Parts) -> Option<UserBuffer> {
         if in_place(self.host, given.buf) {
             return None;
         }
@@ -115,7 +115,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn receive(&mut self, given: Given, parts: Parts, own: Own) -> Option<Given> {
+    unsafe fn receive(&mut self, given: UserBuffer, parts: Parts, own: Own) -> Option<UserBuffer> {
         if in_place(self.host, given.buf) {
             return None;
         }
@@ -128,7 +128,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn send_equal(&mut self, given: Given, blocks: i64) -> Given {
+    unsafe fn send_equal(&mut self, given: UserBuffer, blocks: i64) -> UserBuffer {
         let parts = Parts::Equal { blocks, count: given.count };
         // SAFETY: as the caller promises.
         unsafe { self.send(given, parts) }.unwrap_or(given)
@@ -138,7 +138,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn receive_equal(&mut self, given: Given, blocks: i64, own: Own) -> Given {
+    unsafe fn receive_equal(&mut self, given: UserBuffer, blocks: i64, own: Own) -> UserBuffer {
         let parts = Parts::Equal { blocks, count: given.count };
         // SAFETY: as the caller promises.
         unsafe { self.receive(given, parts, own) }.unwrap_or(given)
@@ -151,17 +151,17 @@ impl Collective {
     /// As the call.
     unsafe fn send_vector<N: Length>(
         &mut self,
-        given: Given,
+        given: UserBuffer,
         vector: &mut Vector<N>,
         there: impl Fn(usize) -> bool,
-    ) -> Given {
+    ) -> UserBuffer {
         // SAFETY: as the caller promises.
         let Some(parts) = (unsafe { vector.parts() }) else { return given };
         let places = vector.closed_up(&parts);
         // SAFETY: as above.
-        let Some(instead) = (unsafe { self.send(given, parts.only(there)) }) else { return given };
+        let Some(replacement) = (unsafe { self.send(given, parts.only(there)) }) else { return given };
         vector.displs = places;
-        instead
+        replacement
     }
 
     /// Before a call that receives such parts, of which the host writes those that `there` says.
@@ -170,18 +170,20 @@ impl Collective {
     /// As the call.
     unsafe fn receive_vector<N: Length>(
         &mut self,
-        given: Given,
+        given: UserBuffer,
         vector: &mut Vector<N>,
         own: Own,
         there: impl Fn(usize) -> bool,
-    ) -> Given {
+    ) -> UserBuffer {
         // SAFETY: as the caller promises.
         let Some(parts) = (unsafe { vector.parts() }) else { return given };
         let places = vector.closed_up(&parts);
         // SAFETY: as above.
-        let Some(instead) = (unsafe { self.receive(given, parts.only(there), own) }) else { return given };
+        let Some(replacement) = (unsafe { self.receive(given, parts.only(there), own) }) else {
+            return given;
+        };
         vector.displs = places;
-        instead
+        replacement
     }
 
     /// Arrays for the host, where they live as long as the operation.

@@ -12,7 +12,7 @@ use crate::forms::{Form, Forms, Length, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, On, missing};
 use crate::host::{HandleWord, Host, host};
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::signatures::{Handle, In, Offset, Out};
 use crate::staged::Staged;
 
@@ -28,38 +28,48 @@ const MOST: i64 = c_int::MAX as i64;
 ///
 /// # Safety
 /// As the call: if the host would succeed, the buffer is what is given.
-unsafe fn written(host: &'static Host, file: HandleWord, given: Given) -> (Staged, Given) {
+unsafe fn written(host: &'static Host, file: HandleWord, given: UserBuffer) -> (Staged, UserBuffer) {
     let mut staged = Staged::new(host, MOST);
-    let mut instead = given;
+    let mut replacement = given;
     if files::view(host, Call::FileWrite, file).is_some() {
         // SAFETY: as the caller promises.
-        instead = unsafe { staged.write(given) };
+        replacement = unsafe { staged.write(given) };
     }
-    kept(host, staged, given, instead)
+    kept(host, staged, given, replacement)
 }
 
 /// Before a read.
 ///
 /// # Safety
 /// As the call.
-unsafe fn read_into(host: &'static Host, file: HandleWord, at: At, given: Given) -> (Staged, Given) {
+unsafe fn read_into(
+    host: &'static Host,
+    file: HandleWord,
+    at: At,
+    given: UserBuffer,
+) -> (Staged, UserBuffer) {
     let mut staged = Staged::new(host, MOST);
-    let mut instead = given;
+    let mut replacement = given;
     if let Some(view) = files::view(host, Call::FileRead, file) {
         let there = |view: View, bytes| view.holds(host, file, at, bytes);
         // SAFETY: as the caller promises.
-        instead = unsafe { staged.read(given, |bytes| there(view, bytes)) };
+        replacement = unsafe { staged.read(given, |bytes| there(view, bytes)) };
     }
-    kept(host, staged, given, instead)
+    kept(host, staged, given, replacement)
 }
 
 /// What was staged, or nothing where a binding that was loaded meanwhile may have changed the view.
-fn kept(host: &'static Host, staged: Staged, given: Given, instead: Given) -> (Staged, Given) {
+fn kept(
+    host: &'static Host,
+    staged: Staged,
+    given: UserBuffer,
+    replacement: UserBuffer,
+) -> (Staged, UserBuffer) {
     if staged.is_empty() {
         return (staged, given);
     }
     gpu::refresh_now();
-    if files::covered() { (staged, instead) } else { (Staged::new(host, MOST), given) }
+    if files::covered() { (staged, replacement) } else { (Staged::new(host, MOST), given) }
 }
 
 /// # Safety
@@ -75,7 +85,7 @@ pub(super) unsafe fn write<N: Length>(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let given = Given { buf: buf.cast_mut(), count: count.wide(), datatype };
+        let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
         let (_staged, w) = written(host, fh, given);
         forward!(N, forms, host, On::File(fh), (fh)(w.buf)[w.count](w.datatype)(status))
     }
@@ -95,7 +105,7 @@ pub(super) unsafe fn write_at<N: Length>(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let given = Given { buf: buf.cast_mut(), count: count.wide(), datatype };
+        let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
         let (_staged, w) = written(host, fh, given);
         forward!(N, forms, host, On::File(fh), (fh)(offset)(w.buf)[w.count](w.datatype)(status))
     }
@@ -114,7 +124,7 @@ pub(super) unsafe fn read<N: Length>(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let given = Given { buf, count: count.wide(), datatype };
+        let given = UserBuffer { buf, count: count.wide(), datatype };
         let (staged, r) = read_into(host, fh, At::Pointer, given);
         staged.receiving(status, |s| {
             forward!(N, forms, host, On::File(fh), (fh)(r.buf)[r.count](r.datatype)(s))
@@ -136,7 +146,7 @@ pub(super) unsafe fn read_at<N: Length>(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let given = Given { buf, count: count.wide(), datatype };
+        let given = UserBuffer { buf, count: count.wide(), datatype };
         let (staged, r) = read_into(host, fh, At::Offset(offset), given);
         staged.receiving(status, |s| {
             forward!(N, forms, host, On::File(fh), (fh)(offset)(r.buf)[r.count](r.datatype)(s))

@@ -6,7 +6,7 @@ use crate::bindings::{covered, may_be_covered};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::host::{Host, host};
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::partial_element::Origin;
 use crate::requests::{self, Operation};
 use crate::signatures::{Handle, In, Int, Out};
@@ -61,16 +61,16 @@ pub(super) unsafe fn start(
 pub(super) fn before<G: Copy>(
     host: &'static Host,
     request: *mut c_void,
-    most: i64,
+    max_bytes: i64,
     given: G,
     stage: impl FnOnce(&mut Staged) -> G,
 ) -> (Staged, G) {
-    let nothing = || (Staged::new(host, most), given);
+    let nothing = || (Staged::new(host, max_bytes), given);
     if request.is_null() || !may_be_covered(host) {
         return nothing();
     }
-    let mut staged = Staged::new(host, most);
-    let instead = stage(&mut staged);
+    let mut staged = Staged::new(host, max_bytes);
+    let replacement = stage(&mut staged);
     if staged.is_empty() {
         return nothing();
     }
@@ -78,7 +78,7 @@ pub(super) fn before<G: Copy>(
         requests::drain(host);
     }
     // Bindings that were loaded meanwhile are known now.
-    if covered(host) { (staged, instead) } else { nothing() }
+    if covered(host) { (staged, replacement) } else { nothing() }
 }
 
 /// # Safety
@@ -95,11 +95,11 @@ pub(super) unsafe fn isend<N: Length>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = Given { buf: buf.cast_mut(), count: count.wide(), datatype };
+    let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
     // SAFETY: the caller's arguments.
     unsafe {
-        let made = before(host, request, forms.most::<N>(), given, |staged| staged.send(given, dest));
-        sent::<N>(host, forms, made, dest, tag, comm, request, Operation::once)
+        let made = before(host, request, forms.max_bytes::<N>(), given, |staged| staged.send(given, dest));
+        sent::<N>(host, forms, made, (dest, tag, comm), request, Operation::once)
     }
 }
 
@@ -117,11 +117,12 @@ pub(super) unsafe fn send_init<N: Length>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = Given { buf: buf.cast_mut(), count: count.wide(), datatype };
+    let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
     // SAFETY: the caller's arguments.
     unsafe {
-        let made = before(host, request, forms.most::<N>(), given, |staged| staged.send_later(given, dest));
-        sent::<N>(host, forms, made, dest, tag, comm, request, Operation::persistent)
+        let made =
+            before(host, request, forms.max_bytes::<N>(), given, |staged| staged.send_later(given, dest));
+        sent::<N>(host, forms, made, (dest, tag, comm), request, Operation::persistent)
     }
 }
 
@@ -133,10 +134,8 @@ pub(super) unsafe fn send_init<N: Length>(
 unsafe fn sent<N: Length>(
     host: &'static Host,
     forms: Forms<StartFn<In, c_int>, StartFn<In, i64>>,
-    (staged, s): (Staged, Given),
-    dest: Int,
-    tag: Int,
-    comm: Handle,
+    (staged, s): (Staged, UserBuffer),
+    (dest, tag, comm): (Int, Int, Handle),
     request: Out,
     make: impl FnOnce(Staged) -> Operation,
 ) -> c_int {
@@ -162,9 +161,9 @@ pub(super) unsafe fn irecv<N: Length>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = Given { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype };
     // SAFETY: the caller's arguments.
-    unsafe { receive::<N>(host, forms, given, source, tag, comm, request, Operation::once) }
+    unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::once) }
 }
 
 /// # Safety
@@ -181,9 +180,9 @@ pub(super) unsafe fn recv_init<N: Length>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = Given { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype };
     // SAFETY: the caller's arguments.
-    unsafe { receive::<N>(host, forms, given, source, tag, comm, request, Operation::persistent) }
+    unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::persistent) }
 }
 
 /// A receive whose operation `make` makes.
@@ -194,16 +193,14 @@ pub(super) unsafe fn recv_init<N: Length>(
 unsafe fn receive<N: Length>(
     host: &'static Host,
     forms: Forms<StartFn<Out, c_int>, StartFn<Out, i64>>,
-    given: Given,
-    source: Int,
-    tag: Int,
-    comm: Handle,
+    given: UserBuffer,
+    (source, tag, comm): (Int, Int, Handle),
     request: Out,
     make: impl FnOnce(Staged) -> Operation,
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, r) = before(host, request, forms.most::<N>(), given, |staged| {
+        let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
             staged.receive(given, Some(source), Origin::Named(comm))
         });
         start(host, request, make(staged), || {
@@ -231,11 +228,11 @@ pub(super) unsafe fn isendrecv<N: Length>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let sent = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let received = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    let sent = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+    let received = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, (s, r)) = before(host, request, forms.most::<N>(), (sent, received), |staged| {
+        let (staged, (s, r)) = before(host, request, forms.max_bytes::<N>(), (sent, received), |staged| {
             let s = staged.send(sent, dest);
             // What nobody tells the length of is left to the host.
             let told = host.tells_exchanges();
@@ -271,12 +268,12 @@ pub(super) unsafe fn isendrecv_replace<N: Length>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = Given { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype };
     // Neither side is the null process.
     let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, g) = before(host, request, forms.most::<N>(), given, |staged| match both {
+        let (staged, g) = before(host, request, forms.max_bytes::<N>(), given, |staged| match both {
             false => given,
             true if host.tells_exchanges() => staged.replace(given, Origin::Named(comm)),
             true => staged.send(given, dest),
@@ -327,10 +324,10 @@ pub(super) unsafe fn imrecv<N: Length>(
     message: Out,
     request: Out,
 ) -> c_int {
-    let given = Given { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype };
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, r) = before(host, request, forms.most::<N>(), given, |staged| {
+        let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
             staged.receive(given, None, Origin::Matched)
         });
         // No communicator is named.

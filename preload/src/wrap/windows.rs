@@ -12,7 +12,7 @@ use crate::forms::{Form, Forms, Length, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, On, handle_at, missing};
 use crate::host::{HandleWord, Host, host};
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::requests::{self, Operation};
 use crate::signatures::{Aint, Handle, In, Int, Out};
 use crate::staged::Staged;
@@ -25,9 +25,9 @@ type RgetFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Aint, N, Handle, Hand
 /// An operation: what the program says of its origin and of its target, which has no address here.
 #[derive(Clone, Copy)]
 struct Operands {
-    origin: Given,
+    origin: UserBuffer,
     target: Int,
-    there: Given,
+    there: UserBuffer,
 }
 
 impl Operands {
@@ -40,8 +40,13 @@ impl Operands {
         target_count: N,
         target_type: Handle,
     ) -> Operands {
-        let there = Given { buf: std::ptr::null_mut(), count: target_count.wide(), datatype: target_type };
-        Operands { origin: Given { buf: origin.cast_mut(), count: count.wide(), datatype }, target, there }
+        let there =
+            UserBuffer { buf: std::ptr::null_mut(), count: target_count.wide(), datatype: target_type };
+        Operands {
+            origin: UserBuffer { buf: origin.cast_mut(), count: count.wide(), datatype },
+            target,
+            there,
+        }
     }
 
     /// Packs the origin of a call that makes no request. What is staged, and what the host is given.
@@ -49,19 +54,19 @@ impl Operands {
     /// # Safety
     /// As the call: if the host would succeed, the origin is what is given.
     #[inline]
-    unsafe fn staged(&self, host: &'static Host, most: i64) -> (Staged, Given) {
-        let mut staged = Staged::new(host, most);
+    unsafe fn staged(&self, host: &'static Host, max_bytes: i64) -> (Staged, UserBuffer) {
+        let mut staged = Staged::new(host, max_bytes);
         if !may_convert(host, Call::Put, self.origin, self.there) {
             return (staged, self.origin);
         }
         // SAFETY: as the caller promises.
-        let instead = unsafe { staged.origin(self.origin, self.target) };
+        let replacement = unsafe { staged.origin(self.origin, self.target) };
         if staged.is_empty() {
             return (staged, self.origin);
         }
         gpu::refresh_now();
         // An object that was loaded meanwhile is known now.
-        if covered() { (staged, instead) } else { (Staged::new(host, most), self.origin) }
+        if covered() { (staged, replacement) } else { (Staged::new(host, max_bytes), self.origin) }
     }
 
     /// The same for a call that makes one.
@@ -73,22 +78,22 @@ impl Operands {
         &self,
         host: &'static Host,
         call: Call,
-        most: i64,
+        max_bytes: i64,
         request: *mut c_void,
-    ) -> (Staged, Given) {
+    ) -> (Staged, UserBuffer) {
         if !may_convert(host, call, self.origin, self.there) {
-            return (Staged::new(host, most), self.origin);
+            return (Staged::new(host, max_bytes), self.origin);
         }
-        let (staged, instead) = before(host, request, most, self.origin, |staged| match call {
+        let (staged, replacement) = before(host, request, max_bytes, self.origin, |staged| match call {
             // SAFETY: as the caller promises.
             Call::Get => unsafe { staged.fetch(self.origin, self.target) },
             // SAFETY: as the caller promises.
             _ => unsafe { staged.origin(self.origin, self.target) },
         });
         if staged.is_empty() || covered() {
-            (staged, instead)
+            (staged, replacement)
         } else {
-            (Staged::new(host, most), self.origin)
+            (Staged::new(host, max_bytes), self.origin)
         }
     }
 
@@ -122,7 +127,7 @@ pub(super) unsafe fn put<N: Length>(
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, o) = operands.staged(host, forms.most::<N>());
+        let (staged, o) = operands.staged(host, forms.max_bytes::<N>());
         let code = forward!(
             N,
             forms,
@@ -154,7 +159,7 @@ pub(super) unsafe fn rput<N: Length>(
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, o) = operands.requested(host, Call::Put, forms.most::<N>(), request);
+        let (staged, o) = operands.requested(host, Call::Put, forms.max_bytes::<N>(), request);
         start(host, request, Operation::once(staged), || {
             forward!(
                 N,
@@ -187,7 +192,7 @@ pub(super) unsafe fn rget<N: Length>(
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
-        let (staged, o) = operands.requested(host, Call::Get, forms.most::<N>(), request);
+        let (staged, o) = operands.requested(host, Call::Get, forms.max_bytes::<N>(), request);
         let fetched = staged.fetched();
         let code = start(host, request, Operation::once(staged), || {
             forward!(

@@ -7,7 +7,7 @@ use crate::forms::{Form, Forms, Length, forward};
 use crate::group::Group;
 use crate::handles::too_large;
 use crate::host::Host;
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::numbers::Vector;
 use crate::parts::{Own, in_place};
 use crate::signatures::{Handle, Out, argument};
@@ -18,8 +18,8 @@ collective! {
     allgather iallgather allgather_init
     (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         if let Some(group) = call.apart(s, r) {
             let own = call.own_part(sendbuf);
             s = call.send_equal(s, 1);
@@ -34,8 +34,8 @@ collective! {
     alltoall ialltoall alltoall_init
     (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         if let Some(group) = call.apart(s, r) {
             let own = if in_place(host, s.buf) { Own::All } else { Own::Nothing };
             s = call.send_equal(s, group.blocks);
@@ -50,8 +50,8 @@ collective! {
     alltoallv ialltoallv alltoallv_init
     (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Type, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
         let blocks = call.known::<N, _, _>(&forms).map_or(0, |g| g.blocks);
         // What is sent in place has neither counts nor displacements.
         let sent = if in_place(host, sendbuf) { 0 } else { blocks };
@@ -69,7 +69,7 @@ collective! {
 
 impl Collective {
     /// The group of a call that this rank may convert: not one that sends from the buffer that it receives into, which is the host's to refuse.
-    pub(super) fn apart(&self, s: Given, r: Given) -> Option<Group> {
+    pub(super) fn apart(&self, s: UserBuffer, r: UserBuffer) -> Option<Group> {
         self.group.filter(|_| s.buf != r.buf)
     }
 }

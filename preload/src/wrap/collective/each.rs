@@ -8,13 +8,13 @@ use std::ffi::{c_int, c_void};
 use ddtc_hosts::policy::Call;
 
 use super::{Collective, When, collective};
-use crate::candidates::Use;
+use crate::candidates::UseKind;
 use crate::comms;
 use crate::forms::{Form, Forms, Length, forward};
 use crate::group::Group;
 use crate::handles::{handle_at, set_handle, too_large};
 use crate::host::Host;
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::neighbours::Neighbours;
 use crate::numbers::{Numbers, Vector};
 use crate::parts::{Own, Parts, in_place};
@@ -45,7 +45,7 @@ collective! {
             let mut r = call.receive_each(&r, |i| (*rdispls.add(i)).wide(), |_| true);
             if s.is_some() || r.is_some() {
                 call.widened = true;
-                (s_base, r_base) = (Instead::base(&s, sendbuf), Instead::base(&r, recvbuf).cast_mut());
+                (s_base, r_base) = (Replacement::base(&s, sendbuf), Replacement::base(&r, recvbuf).cast_mut());
                 (s_types, r_types) = (call.types(&mut s, sendtypes), call.types(&mut r, recvtypes));
                 out.widen(s.map(|s| s.displs));
                 into.widen(r.map(|r| r.displs));
@@ -72,7 +72,7 @@ collective! {
             let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: sources };
             let mut s = call.send_each(&s, |i| *sdispls.add(i) as i64, |i| near.there(i));
             let mut r = call.receive_each(&r, |i| *rdispls.add(i) as i64, |i| near.there(i));
-            (s_base, r_base) = (Instead::base(&s, sendbuf), Instead::base(&r, recvbuf).cast_mut());
+            (s_base, r_base) = (Replacement::base(&s, sendbuf), Replacement::base(&r, recvbuf).cast_mut());
             (s_types, r_types) = (call.types(&mut s, sendtypes), call.types(&mut r, recvtypes));
             (s_places, r_places) = (call.places(s, sdispls), call.places(r, rdispls));
         }
@@ -88,7 +88,7 @@ collective! {
 pub(in super::super) unsafe fn wanted(
     host: &'static Host,
     call: Call,
-    used: Use,
+    used: UseKind,
     sendbuf: In,
     sendtypes: Types,
     recvtypes: Types,
@@ -155,7 +155,7 @@ struct Peers<N> {
 }
 
 /// What the host is given for a side of which something is converted.
-struct Instead {
+struct Replacement {
     /// The program's, or where that is null a buffer of ours: with bytes at their start the host would refuse a null buffer.
     base: *const c_void,
     /// Bytes from the base.
@@ -164,10 +164,10 @@ struct Instead {
     types: Vec<u64>,
 }
 
-impl Instead {
+impl Replacement {
     /// The base of a side.
-    fn base(side: &Option<Instead>, given: *const c_void) -> *const c_void {
-        side.as_ref().map_or(given, |instead| instead.base)
+    fn base(side: &Option<Replacement>, given: *const c_void) -> *const c_void {
+        side.as_ref().map_or(given, |replacement| replacement.base)
     }
 }
 
@@ -181,7 +181,7 @@ impl Collective {
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,
         there: impl Fn(usize) -> bool,
-    ) -> Option<Instead> {
+    ) -> Option<Replacement> {
         // SAFETY: as the caller promises.
         unsafe {
             self.each(side, place, |call, i, given| {
@@ -200,7 +200,7 @@ impl Collective {
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,
         there: impl Fn(usize) -> bool,
-    ) -> Option<Instead> {
+    ) -> Option<Replacement> {
         // SAFETY: as the caller promises.
         unsafe {
             self.each(side, place, |call, i, given| {
@@ -214,48 +214,50 @@ impl Collective {
         &mut self,
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,
-        mut stage: impl FnMut(&mut Collective, usize, Given) -> Option<Given>,
-    ) -> Option<Instead> {
+        mut stage: impl FnMut(&mut Collective, usize, UserBuffer) -> Option<UserBuffer>,
+    ) -> Option<Replacement> {
         let (host, n) = (self.host, usize::try_from(side.peers).ok()?);
         let bytes = host.abi?.handle_bytes;
-        let mut instead: Option<Instead> = None;
+        let mut replacement: Option<Replacement> = None;
         for i in 0..n {
             // SAFETY: arrays of as many elements, as the caller promises.
             let (count, datatype) =
                 unsafe { ((*side.counts.add(i)).wide(), handle_at(host, side.types.byte_add(i * bytes))) };
             // Who the peers are may have been asked only now.
-            let _ = types::wanted(host, datatype, count, self.call, Use::Call);
+            let _ = types::wanted(host, datatype, count, self.call, UseKind::Call);
             let buf = side.base.wrapping_byte_offset(place(i) as isize).cast_mut();
-            let Some(g) = stage(self, i, Given { buf, count, datatype }) else { continue };
-            let instead = instead.get_or_insert_with(|| {
+            let Some(g) = stage(self, i, UserBuffer { buf, count, datatype }) else { continue };
+            let replacement = replacement.get_or_insert_with(|| {
                 let mut types = vec![0u64; (n * bytes).div_ceil(8)];
                 // SAFETY: that many bytes of handles, and room for them.
                 unsafe { types.as_mut_ptr().cast::<u8>().copy_from(side.types.cast(), n * bytes) };
                 let base = if side.base.is_null() { g.buf.cast_const() } else { side.base };
                 let moved = (base.addr() as i64).wrapping_sub(side.base.addr() as i64);
-                Instead { base, displs: (0..n).map(|i| place(i).wrapping_sub(moved)).collect(), types }
+                Replacement { base, displs: (0..n).map(|i| place(i).wrapping_sub(moved)).collect(), types }
             });
-            instead.displs[i] = (g.buf.addr() as i64).wrapping_sub(instead.base.addr() as i64);
+            replacement.displs[i] = (g.buf.addr() as i64).wrapping_sub(replacement.base.addr() as i64);
             // SAFETY: a place of the array.
-            unsafe { set_handle(host, instead.types.as_mut_ptr().byte_add(i * bytes).cast(), g.datatype) };
+            unsafe {
+                set_handle(host, replacement.types.as_mut_ptr().byte_add(i * bytes).cast(), g.datatype)
+            };
         }
-        instead
+        replacement
     }
 
     /// Types for the host, which live as long as the operation.
-    fn types(&mut self, instead: &mut Option<Instead>, given: Types) -> Types {
-        let Some(instead) = instead else { return given };
-        let types = std::mem::take(&mut instead.types);
+    fn types(&mut self, replacement: &mut Option<Replacement>, given: Types) -> Types {
+        let Some(replacement) = replacement else { return given };
+        let types = std::mem::take(&mut replacement.types);
         let at = types.as_ptr().cast();
         self.staged.keep(Kept::Words(types));
         at
     }
 
     /// Places for the host, the same.
-    fn places(&mut self, instead: Option<Instead>, given: *const isize) -> *const isize {
-        let Some(instead) = instead else { return given };
-        let at = instead.displs.as_ptr().cast();
-        self.staged.keep(Kept::Longs(instead.displs));
+    fn places(&mut self, replacement: Option<Replacement>, given: *const isize) -> *const isize {
+        let Some(replacement) = replacement else { return given };
+        let at = replacement.displs.as_ptr().cast();
+        self.staged.keep(Kept::Longs(replacement.displs));
         at
     }
 }

@@ -6,7 +6,7 @@ use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, Length, forward};
 use crate::handles::too_large;
 use crate::host::Host;
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::neighbours::Neighbours;
 use crate::numbers::Vector;
 use crate::parts::Own;
@@ -18,8 +18,8 @@ collective! {
     neighbor_allgather ineighbor_allgather neighbor_allgather_init
     (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         if let Some(near) = call.neighbours(s, r) {
             s = call.send_equal(s, 1);
             r = call.receive_near(r, &near);
@@ -33,8 +33,8 @@ collective! {
     neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
     (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         if let Some(near) = call.neighbours(s, r) {
             s = call.send_near(s, &near);
             r = call.receive_near(r, &near);
@@ -48,8 +48,8 @@ collective! {
     neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init
     (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
         let all = call.near(forms.narrows::<N>());
         let sources = all.as_ref().map_or(0, |near| near.sources);
         let Some(mut vector) = Vector::of(&forms, recvcounts, displs, sources) else {
@@ -69,8 +69,8 @@ collective! {
     neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
     (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Type, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
         let all = call.near(forms.narrows::<N>());
         let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
         let vectors = (
@@ -97,7 +97,7 @@ impl Collective {
     }
 
     /// The neighbours in a call that this rank may convert.
-    fn neighbours(&self, s: Given, r: Given) -> Option<Neighbours> {
+    fn neighbours(&self, s: UserBuffer, r: UserBuffer) -> Option<Neighbours> {
         self.apart(s, r)?;
         self.near(false).filter(Neighbours::told_apart)
     }
@@ -106,7 +106,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn receive_near(&mut self, given: Given, near: &Neighbours) -> Given {
+    unsafe fn receive_near(&mut self, given: UserBuffer, near: &Neighbours) -> UserBuffer {
         let parts = near.those_there(near.sources, given.count);
         // SAFETY: as the caller promises.
         unsafe { self.receive(given, parts, Own::Nothing) }.unwrap_or(given)
@@ -116,7 +116,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn send_near(&mut self, given: Given, near: &Neighbours) -> Given {
+    unsafe fn send_near(&mut self, given: UserBuffer, near: &Neighbours) -> UserBuffer {
         let parts = near.those_there(near.destinations, given.count);
         // SAFETY: as the caller promises.
         unsafe { self.send(given, parts) }.unwrap_or(given)

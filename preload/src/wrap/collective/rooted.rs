@@ -9,7 +9,7 @@ use crate::forms::{Form, Forms, Length, forward};
 use crate::group::{Group, Role};
 use crate::handles::too_large;
 use crate::host::Host;
-use crate::messages::Given;
+use crate::messages::UserBuffer;
 use crate::numbers::Vector;
 use crate::parts::Own;
 use crate::signatures::{Handle, Out, argument};
@@ -19,7 +19,7 @@ collective! {
     /// As `MPI_Bcast` (MPI 5.0, 6.4) and its kin.
     bcast ibcast bcast_init (buffer: Out, count: N, datatype: Type, root: Int)
     |host, forms, call, comm| {
-        let g = Given { buf: buffer, count: count.wide(), datatype };
+        let g = UserBuffer { buf: buffer, count: count.wide(), datatype };
         let g = match call.role(root) {
             // Those of MPICH that cut a broadcast in a tree do so by the type.
             _ if call.pipelined() => g,
@@ -36,8 +36,8 @@ collective! {
     gather igather gather_init
     (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         if let Some((group, role)) = call.part(root, s, r) {
             if group.takes_part(role) {
                 s = call.send_equal(s, 1);
@@ -56,8 +56,8 @@ collective! {
     scatter iscatter scatter_init
     (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         if let Some((group, role)) = call.part(root, s, r) {
             if role == Role::Root {
                 s = call.send_equal(s, group.blocks);
@@ -75,8 +75,8 @@ collective! {
     gatherv igatherv gatherv_init
     (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Type, root: Int)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: 0, datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
         let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
         let Some(mut vector) = Vector::of(&forms, recvcounts, displs, blocks) else {
             return too_large(host, comm);
@@ -100,8 +100,8 @@ collective! {
     scatterv iscatterv scatterv_init
     (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
     |host, forms, call, comm| {
-        let mut s = Given { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
-        let mut r = Given { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
         let Some(mut vector) = Vector::of(&forms, sendcounts, displs, blocks) else {
             return too_large(host, comm);
@@ -121,7 +121,7 @@ collective! {
 impl Collective {
     /// What this rank is in a call with this root, if it may convert its side: the root not where it sends from the buffer that it receives
     /// into, which is the host's to refuse.
-    fn part(&self, root: c_int, s: Given, r: Given) -> Option<(Group, Role)> {
+    fn part(&self, root: c_int, s: UserBuffer, r: UserBuffer) -> Option<(Group, Role)> {
         let (group, role) = (self.group?, self.role(root)?);
         (role != Role::Root || s.buf != r.buf).then_some((group, role))
     }
