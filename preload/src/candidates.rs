@@ -24,7 +24,7 @@ const SLOTS: usize = 2048;
 
 /// What a decoding costs at most, as a part of what the type's uses have cost the host: what was used twice may be used again.
 const PART: u64 = 2;
-/// Nanoseconds that a type costs beside its constructors, and for each of their arguments (docs/PERFORMANCE.md, "A type used once").
+/// Nanoseconds that a type costs beside its constructors, and for each of their arguments (docs/records/performance.md, "A type used once").
 const DECODE: u64 = 1500;
 const DECODE_ARGUMENT: u64 = 15;
 /// Arguments that a constructor costs as much as, beside its own.

@@ -1,7 +1,7 @@
 //! Evidence for a layout: how long the host takes to pack it, and our kernel, on the program's own buffer.
 //!
 //! A table that must gain on every machine leaves most of what there is to gain. What a message of this layout gains here shows when the host's `MPI_Pack` and
-//! our kernel pack the same elements: the host moves bytes by the same loops in both, and what its protocols add is known (docs/PERFORMANCE.md,
+//! our kernel pack the same elements: the host moves bytes by the same loops in both, and what its protocols add is known (docs/records/performance.md,
 //! "Evidence"). So once the messages of a layout and size class have moved enough to pay for it, both are timed, and the class is converted where ours gains
 //! beyond the cost of staging. Until then the table decides.
 

@@ -5,7 +5,7 @@ use ddtc_hosts::policy::Family;
 /// Most bytes of a buffer that are packed to time it, if that is an instance or more.
 pub(crate) const PART: u64 = 64 << 10;
 /// Bytes from which MPICH moves derived types by its rendezvous, which takes some 15 ns for a run of a few bytes and 400 for a longer one (MPICH 5.0.2, Zen 4:
-/// 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us, packed by MPICH itself 9; docs/PERFORMANCE.md, "Evidence").
+/// 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us, packed by MPICH itself 9; docs/records/performance.md, "Evidence").
 pub(crate) const RENDEZVOUS: u64 = 9 << 10;
 /// Bytes from which Open MPI's single copy between processes beats what packing tells of it (5.0.11, Zen 4: 43 KB in runs of 68 B take 12 us, packed 15).
 const SINGLE_COPY: u64 = 16 << 10;
