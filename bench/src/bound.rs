@@ -29,7 +29,7 @@ const PAGE: i64 = 4096;
 /// Pages that the processor remembers (second-level TLB: 1536 to 3072 on current x86-64 and aarch64 server cores).
 const PAGES_KNOWN: u64 = 1536;
 
-/// What a layout touches on the user side, over all instances.
+/// Memory that a layout touches on the user side, over all instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     /// Bytes moved.

@@ -34,7 +34,7 @@ fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
     Ok(t)
 }
 
-/// What precompiled code and code shared by shape save is part of an ordinary commit; `emitted` leaves precompiled code out.
+/// Makes an engine whose commits use precompiled code and code shared by shape, as ordinary ones do; `emitted` leaves precompiled code out.
 pub(crate) fn engine(level: Level, both_directions: bool, emitted: bool) -> ddtc::Result<Engine> {
     let config = Config { level, both_directions, ..Config::default() };
     let engine = Engine::new(Config { precompiled: config.precompiled && !emitted, ..config });

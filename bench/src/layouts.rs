@@ -14,13 +14,13 @@ use Elem::{Double, Float};
 pub(crate) struct Row {
     /// Name with the suffix of its size.
     pub(crate) name: String,
-    /// What it is, with its parameters.
+    /// Describes the layout, with its parameters.
     pub(crate) comment: String,
     /// Instances.
     pub(crate) count: i64,
     /// The datatype in the notation of the corpus.
     pub(crate) text: String,
-    /// The same bytes in the same order as loops.
+    /// Loops that move the same bytes in the same order.
     pub(crate) loops: Loops,
 }
 
@@ -60,7 +60,7 @@ struct Rows {
     rows: Vec<Row>,
 }
 
-/// What a layout's function makes of its parameters.
+/// Result of a layout's function for its parameters.
 struct Made {
     comment: String,
     count: i64,

@@ -363,7 +363,7 @@ fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
     })
 }
 
-/// What all measurements share.
+/// State that all measurements share.
 struct Bench {
     effort: Effort,
     level: Level,

@@ -1,4 +1,4 @@
-//! What a programmer would write instead of a datatype: the loops of a layout, from which the C sources are made.
+//! Loops that a programmer would write instead of a datatype, from which the C sources are made.
 //!
 //! Invariant: a description shares nothing with the datatype of its layout but the parameters, so that equal bytes mean
 //! that both are right.

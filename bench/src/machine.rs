@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::compile;
 
-/// What figures depend on, in words.
+/// Machine that figures depend on, in words.
 #[derive(Clone, Debug)]
 pub struct Machine {
     cpu: String,

@@ -26,7 +26,7 @@ impl Effort {
     pub(crate) const QUICK: Effort =
         Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3, places: 5 };
 
-    /// The same for one of `places` places: together they take about as many rounds.
+    /// Returns the effort for one of `places` places: together they take about as many rounds.
     pub(crate) fn of_a_place(self, places: usize) -> Effort {
         Effort { rounds: if places > 1 { self.rounds.div_ceil(places).max(3) } else { self.rounds }, ..self }
     }

@@ -112,7 +112,7 @@ impl Symbol {
 #[derive(Debug)]
 pub(crate) struct Tables {
     pointers: Vec<*const c_int>,
-    /// What `pointers` point to; never changed.
+    /// Memory that `pointers` point to; never changed.
     #[expect(dead_code, reason = "owns what the pointers point to")]
     data: Vec<Box<[c_int]>>,
 }

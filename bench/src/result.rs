@@ -4,7 +4,7 @@ use ddtc::kind::Direction;
 
 use crate::measure::{Spread, geometric_mean, median};
 
-/// What is timed, in the order of the records.
+/// A time of the record, in the order of its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Column {
     /// The compiled kernel.
@@ -156,7 +156,7 @@ pub(crate) struct Measured {
     pub(crate) name: String,
     /// Bytes of all instances.
     pub(crate) payload: u64,
-    /// What schedule was chosen, in the engine's words.
+    /// Schedule that was chosen, in the engine's words.
     pub(crate) schedule: String,
     /// Microseconds of a commit that compiles both directions; `None` if not measured.
     pub(crate) commit: Option<f64>,

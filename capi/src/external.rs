@@ -136,7 +136,7 @@ external! {
     ddtc_pack_external_c ddtc_unpack_external_c ddtc_pack_external_size_c i64;
 }
 
-/// What `ddtc_committed_external32` gave.
+/// Borrows the result of `ddtc_committed_external32`.
 ///
 /// # Safety
 /// `pointer` must be null or such a pointer that was not released as often as retained.

@@ -182,7 +182,7 @@ fn mpi_h() -> String {
     format!("-I{}", installed().join("include/ddtc").display())
 }
 
-/// What reproducers are made of: the C statements that `datatype::c` prints build the datatype that they were printed from.
+/// Reproducers hold: the C statements that `datatype::c` prints build the datatype that they were printed from.
 #[test]
 fn printed_constructors_build_the_type() {
     // Combiners that differ from MPI's constructors in a mark only; host bounds are printed as resized.
@@ -359,7 +359,7 @@ fn written(name: &str, code: &str) -> String {
     path.display().to_string()
 }
 
-/// What is in the tables is in the header, and the other way round: each name by itself.
+/// The tables and the header have the same names, each by itself.
 #[test]
 fn the_names_that_a_program_may_mention_are_there() {
     let constants: Vec<String> = table::constants().map(str::to_owned).collect();
@@ -395,7 +395,7 @@ fn the_header_is_quiet() {
     }
 }
 
-/// What is in the tables is in the module.
+/// The module has every name of the tables.
 #[cfg(e2e)]
 #[test]
 fn the_names_that_a_fortran_program_may_mention_are_there() {

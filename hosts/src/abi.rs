@@ -23,12 +23,12 @@ pub enum Flavour {
     Standard,
 }
 
-/// What is asked of a loaded library to tell its ABI.
+/// Facts about a loaded library that tell its ABI.
 #[derive(Clone, Copy, Debug)]
 pub struct Signs<'a> {
     /// The object `ompi_mpi_int` exists.
     pub has_ompi_int: bool,
-    /// What `MPI_Abi_get_version` says, if it is there and succeeds.
+    /// The answer of `MPI_Abi_get_version`, if it is there and succeeds.
     pub abi_version: Option<(c_int, c_int)>,
     /// The file that `MPI_Pack` comes from.
     pub file: &'a str,

@@ -59,7 +59,7 @@ impl Loaded {
         if global.is_null() { self.symbol(name) } else { global }
     }
 
-    /// What the library calls itself, in one line.
+    /// Returns the library's version in one line.
     ///
     /// # Errors
     /// If it says nothing.

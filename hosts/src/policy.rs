@@ -25,7 +25,7 @@ pub enum Class {
     BlocksLong,
     /// Displacements that follow no stride, short runs: indexed types.
     TableShort,
-    /// The same with longer runs.
+    /// Displacements without a stride, with runs of 64 bytes and more.
     TableLong,
 }
 
@@ -180,7 +180,7 @@ const SHIPPED: &str = include_str!("policy.txt");
 /// Rows up to which irregular blocks count as the members of a structure.
 const FEW: usize = 16;
 
-/// What to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file or a window, is all of it, that of a
+/// Says what to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file or a window, is all of it, that of a
 /// collective call what one rank sends to another, on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -214,13 +214,13 @@ impl Policy {
         self.sets[call as usize] != [0; Class::ALL.len()]
     }
 
-    /// The same policy with other payloads for a class in messages.
+    /// Returns this policy with other payloads for a class in messages.
     #[must_use]
     pub fn with(self, class: Class, set: u64) -> Policy {
         self.with_call(Call::Message, class, set)
     }
 
-    /// The same policy with other payloads for a class in a call.
+    /// Returns this policy with other payloads for a class in a call.
     #[must_use]
     pub fn with_call(mut self, call: Call, class: Class, set: u64) -> Policy {
         if let Some(i) = Class::ALL.iter().position(|&c| c == class) {
@@ -240,7 +240,7 @@ impl Policy {
         u64::MAX << bytes.ilog2()
     }
 
-    /// What is converted without a table of the user's: what gains clearly, beyond the noise, on every machine of the
+    /// Returns what is converted without a table of the user's: what gains clearly, beyond the noise, on every machine of the
     /// records (benches/record/POLICY.md has them side by side, with the rule; `policy.txt` is made from them by a test).
     pub fn shipped(library: &Library) -> Policy {
         // It parses, as a test says.

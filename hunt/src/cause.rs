@@ -59,7 +59,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What a shrunk difference stands for.
+    /// Makes the known cause for which a shrunk difference stands.
     fn of(shrunk: &Difference, name: String) -> Known {
         let shape: BTreeSet<String> =
             shrunk.datatype.parse().map(|t| owned(&self::shape(&t))).unwrap_or_default();
@@ -248,7 +248,7 @@ const TELLING: [&str; 20] = [
     "nothing",
 ];
 
-/// What tells beside constructors.
+/// Shapes that tell causes apart beside constructors.
 const SHAPES: [&str; 5] = ["zero blocklength", "stride -1", "stride 0", "backwards", "misaligned"];
 
 /// Ends of families whose effects are causes of their own.
@@ -257,7 +257,7 @@ const APART: [&str; 2] = [".dies", ".hangs"];
 /// Shapes that are a matter of single elements, all of one size.
 const ELEMENTS: [&str; 7] = ["32-byte", "16-byte", "8-byte", "4-byte", "2-byte", "1-byte", "long double"];
 
-/// What of a shrunk datatype tells its cause: the most telling shape, or else the constructors.
+/// Returns the parts of a shrunk datatype that tell its cause: the most telling shape, or else the constructors.
 pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
     let found = features(t);
     if let Some(first) = TELLING.into_iter().find(|f| found.contains(f)) {

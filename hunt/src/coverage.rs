@@ -173,7 +173,7 @@ fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
     }
 }
 
-/// What the numbers of one constructor show.
+/// Adds the features that the numbers of one constructor show.
 fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
     let mut stride = |elements: i64, extent: i64, count: i64| {
         if count < 2 {

@@ -1,4 +1,4 @@
-//! What the library does otherwise than the definition: which check saw it, what was expected, which rule decides.
+//! Differences between a library and the definition: which check saw it, what was expected, which rule decides.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -116,10 +116,10 @@ pub(crate) struct Rule {
     pub(crate) text: String,
 }
 
-/// What tells a difference from another of its kind.
+/// Tells a difference from another of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// What became of bytes, which numbers differ, or how a process ended.
+    /// Effects on bytes, numbers that differ, or how a process ended.
     pub(crate) effects: BTreeSet<String>,
     /// Places of wrong bytes in their basic elements.
     pub(crate) lanes: BTreeSet<i64>,
@@ -133,13 +133,13 @@ pub(crate) struct Mark {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Difference {
     pub(crate) check: Check,
-    /// What differs, in a word or two that stand in the fingerprint.
+    /// Names what differs, in a word or two that stand in the fingerprint.
     pub(crate) kind: String,
     pub(crate) class: Class,
     pub(crate) rule: Rule,
     /// The datatype to blame: that of the case, or a node of it.
     pub(crate) datatype: String,
-    /// The same with the library's bounds, which is what was compared with.
+    /// The datatype with the library's bounds, by which the check compared.
     pub(crate) judged: String,
     pub(crate) count: u64,
     /// Whether all constructors are those of large counts.

@@ -36,7 +36,7 @@ pub(crate) struct Finding {
     pub(crate) constructors: u32,
     pub(crate) expected: String,
     pub(crate) got: String,
-    /// What became of bytes, which numbers differ, or how a process ended: see [`super::cause`].
+    /// Effects on bytes, numbers that differ, or how a process ended: see [`super::cause`].
     pub(crate) effects: BTreeSet<String>,
     /// Name of the C program in the folder.
     pub(crate) program: String,

@@ -8,7 +8,7 @@ use ddtc::fuzzing::{Budget, Choices, datatype, instances, rebuilt};
 
 use crate::library::Library;
 
-/// What a library can build.
+/// Constructors and sizes that a library can build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Means<'l> {
     pub(crate) library: &'l Library,

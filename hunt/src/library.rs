@@ -45,7 +45,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What a call returns.
+/// Result of a call of the library.
 pub(crate) type Answer<T> = Result<T, Refusal>;
 
 /// The class of a call that the library does not have.

@@ -22,7 +22,7 @@ pub(crate) fn kept_waiting(process: u32) -> Duration {
     stalled(&format!("/proc/{process}/schedstat"))
 }
 
-/// The same of the calling thread.
+/// Returns how long the calling thread was kept waiting.
 pub(crate) fn kept_waiting_here() -> Duration {
     stalled("/proc/thread-self/schedstat")
 }
@@ -58,7 +58,7 @@ pub(crate) struct Death {
     pub(crate) how: How,
     /// Where it was; none before its first case.
     pub(crate) at: Option<At>,
-    /// What it printed last.
+    /// Text that it printed last.
     pub(crate) said: String,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Start {
     pub(crate) folder: PathBuf,
 }
 
-/// What the library said when it was initialized.
+/// Facts that the library tells when it is initialized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) version: String,

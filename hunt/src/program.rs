@@ -53,7 +53,7 @@ pub(crate) fn of_misuse(which: usize, title: &str) -> String {
     alone(&out, FINDING_H)
 }
 
-/// What a program begins with.
+/// Writes the beginning of a program.
 fn head(title: &str, check: &str) -> String {
     let check = check.to_uppercase();
     format!(

@@ -1,4 +1,4 @@
-//! What the jobs of a run share: numbers of cases, sums, and what becomes of a finding.
+//! State of a run that its jobs share: numbers of cases, sums, and findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::protocol::{Avoid, Done};
 use crate::record::{Run, Workers};
 use crate::{Hunt, program};
 
-/// What jobs share.
+/// State that jobs share.
 pub(crate) struct Shared<'h> {
     pub(crate) hunt: &'h Hunt,
     pub(crate) start: Start,

@@ -15,7 +15,7 @@ pub(crate) struct Node {
     pub(crate) plain: Datatype,
     /// By the definitions, over children with the library's bounds.
     pub(crate) defined: Datatype,
-    /// The same with the library's own bounds, where they differ.
+    /// The datatype with the library's own bounds, where they differ.
     pub(crate) judged: Datatype,
     pub(crate) handle: Handle,
     pub(crate) bounds: Bounds,
@@ -153,7 +153,7 @@ impl Map {
         Some(Map { entries, low, high, size: size as usize, overlaps, mapped })
     }
 
-    /// The same elements one after the other.
+    /// Returns the map of the elements one after the other.
     pub(crate) fn flat(&self) -> Map {
         let mut next = 0;
         let entries = self.entries.iter().map(|&(_, len, named)| {

@@ -40,7 +40,7 @@ struct Stretch {
     start: u64,
     /// Bytes of an element, or of an iteration.
     each: u64,
-    /// What an iteration consists of; `None`: elements.
+    /// Stretches of an iteration; `None`: elements.
     body: Option<Box<[Stretch]>>,
 }
 

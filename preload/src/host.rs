@@ -227,7 +227,7 @@ pub(crate) struct Host {
     pub(crate) f: Functions,
     /// Those with counts, in both forms.
     pub(crate) counted: CountedFunctions,
-    /// The same for calls without a type to convert: none while calls are counted, so that each goes where it is.
+    /// Functions for calls without a type to convert: none while calls are counted, so that each goes where it is.
     pub(crate) direct: CountedFunctions,
     /// The ABI; `None` if the host is not known, and then nothing is converted.
     pub(crate) abi: Option<&'static Abi>,

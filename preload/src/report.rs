@@ -1,4 +1,4 @@
-//! What was done for the program, written at the end of each epoch, before an abort, and every few seconds.
+//! Writes what was done for the program, at the end of each epoch, before an abort, and every few seconds.
 //!
 //! `DDTC_REPORT` is a table per process, `DDTC_RECORD` a corpus of the program's types. Nothing is communicated: a preload
 //! library in one rank of many must not wait for the others, so every rank writes its own file.
@@ -255,7 +255,7 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     out
 }
 
-/// What the row of all types is called that have none of their own.
+/// Name of the row of all types that have none of their own.
 const REST: &str = "other types: more than have rows";
 
 /// A type's text, and what tells it from others that begin as it does.

@@ -39,7 +39,7 @@ impl Times {
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// What the host takes for the part, and what a conversion takes, on one side.
+    /// Returns the time of the host for the part, and that of a conversion, on one side.
     fn sides(self, family: Family, bytes: u64, run: u64) -> (u64, u64) {
         let Times { bytes: part, host, ours, copy } = self;
         let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);

@@ -42,7 +42,7 @@ impl Twin {
         self.0
     }
 
-    /// What [`Twin::word`] gave.
+    /// Reads the result of [`Twin::word`].
     pub(crate) fn from_word(word: u64) -> Twin {
         Twin(word)
     }

@@ -1,4 +1,4 @@
-//! What ties our compiled types to the host's: an attribute on the type.
+//! Ties our compiled types to the host's, by an attribute on the type.
 //!
 //! This is the caching design of the 1996 thread on `MPI_Type_dup`: the attribute's copy callback shares the compiled type with a
 //! duplicate, its delete callback ends it with the type, however the program or the host lets go of it. The callbacks make

@@ -66,7 +66,7 @@ macro_rules! wanted {
     };
 }
 
-/// What of a call its count looks at.
+/// Expands to the arguments of a call that its count looks at.
 macro_rules! looked_at {
     (@types $host:ident $call:ident $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
      $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle

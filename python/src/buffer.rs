@@ -54,7 +54,7 @@ impl Memory {
         if write { memory.writable() } else { Ok(memory) }
     }
 
-    /// The same, if it may be written to.
+    /// Returns the memory if it may be written to.
     ///
     /// # Errors
     /// If it is read-only.

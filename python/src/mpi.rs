@@ -15,7 +15,7 @@ struct Host<'py> {
     named: HashMap<usize, Named>,
     combiners: HashMap<i32, CombinerKind>,
     constants: Constants,
-    /// What Python said, to be said again as it was.
+    /// Error of Python, to be raised again as it was.
     error: Option<PyErr>,
     py: Python<'py>,
 }

@@ -69,7 +69,7 @@ fn made(node: &Node) -> Result<Datatype> {
     Ok(Datatype::bounds(node.facts.lb, node.facts.extent, &Datatype::new(combiner)?)?)
 }
 
-/// What a tree is read by: its equivalent tree where it has one, else its children.
+/// Lists the trees that a tree is read by: its equivalent tree where it has one, else its children.
 pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
     let expansion = t.expansion();
     let own = expansion.is_none().then(|| t.combiner().children());

@@ -1,5 +1,5 @@
-//! What a type has once calls move bytes by it: what packs and unpacks it, made by the first such call, and a handle for each operation that it was
-//! reduced by. It hangs on the node, so that all numbers of a node share it.
+//! The engine's part of a type that calls move bytes by: the committed type that packs and unpacks it, made by the first such call, and a handle for each
+//! operation that it was reduced by. It hangs on the node, so that all numbers of a node share it.
 //!
 //! The engine compiles a layout once enough bytes went through it in one direction, whichever types they came by: an interface without a commit gives types
 //! that are never used, used once, or made anew for every message, and what they share is the layout.
@@ -19,14 +19,14 @@ fn engine() -> &'static Engine {
     ENGINE.get_or_init(|| Engine::new(Config { mode: Mode::Lazy, ..Config::default() }))
 }
 
-/// What the calls of one type have made.
+/// Results of the calls of one type.
 #[derive(Debug)]
 pub(crate) struct Used {
     committed: Once<Committed>,
     applied: Mutex<Vec<Reduction>>,
 }
 
-/// What combines by an operation: a stream with instances, or with another stream.
+/// Combines by an operation: a stream with instances, or with another stream.
 #[derive(Debug)]
 struct Reduction {
     op: Op,
@@ -40,7 +40,7 @@ impl Used {
     }
 }
 
-/// What packs and unpacks a type.
+/// Returns the committed type that packs and unpacks a node.
 #[inline]
 pub(crate) fn committed(node: &Node) -> Result<&Committed> {
     let known = &node.extra().used.committed;
@@ -52,7 +52,7 @@ pub(crate) fn committed(node: &Node) -> Result<&Committed> {
     Ok(known.get_or_init(|| made))
 }
 
-/// What combines a packed stream with instances of a type, or with another stream if `streams`.
+/// Returns the handle that combines a packed stream with instances of a type, or with another stream if `streams`.
 pub(crate) fn applied(node: &Node, op: Op, streams: bool) -> Result<Applied> {
     let known = |list: &[Reduction]| {
         let found = list.iter().find(|r| (r.op, r.streams) == (op, streams));

@@ -1,11 +1,11 @@
-//! What the file of a program or library says of itself, read without running it. Files are not trusted.
+//! Reads the file of a program or library without running it. Files are not trusted.
 
 use std::fs::File;
 use std::path::Path;
 
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
 
-/// What decides whether a library can be loaded into a program.
+/// Facts that decide whether a library can be loaded into a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Elf {
     pub(super) bits: u32,

@@ -64,7 +64,7 @@ pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>
     found
 }
 
-/// What the loader finds by itself, by name, after all that was found as a file.
+/// Lists the libraries that the loader finds by itself, by name, after all that was found as a file.
 pub(super) fn by_the_loader() -> impl Iterator<Item = Library> {
     NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "where the loader looks" })
 }

@@ -64,7 +64,7 @@ enum When {
     Never,
 }
 
-/// What a file's name says it is.
+/// Format that a file's name asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Svg,

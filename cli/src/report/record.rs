@@ -23,7 +23,7 @@ pub(super) struct Library {
     pub(super) flavour: String,
 }
 
-/// What the standard says.
+/// Rule of the standard.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Rule {

@@ -1,4 +1,4 @@
-//! What became of wrong bytes. A check that shows some runs again with other patterns: a byte that is as it was before every time was kept, one that
+//! Effects on wrong bytes. A check that shows some runs again with other patterns: a byte that is as it was before every time was kept, one that
 //! differs by the same bits was flipped, one that is another byte of what was moved came from there. By chance a byte looks so once, not four times.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

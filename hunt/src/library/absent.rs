@@ -9,7 +9,7 @@ use ddtc::datatype::{Combiner, Named};
 
 use super::{Handle, Library};
 
-/// What a size is where the library has none.
+/// Size of a type that the library does not have.
 const NONE: i64 = -1;
 /// Decimal digits that no integer has.
 const DIGITS: i64 = 1000;
@@ -66,7 +66,7 @@ impl Library {
     }
 }
 
-/// What another process makes of `values`, as far as it comes; none where the system gives no process.
+/// Returns `values` as another process computes them, as far as it comes; none where the system gives no process.
 fn elsewhere(values: &mut dyn Iterator<Item = i64>) -> Option<Vec<i64>> {
     let mut ends = [-1; 2];
     // SAFETY: room for two descriptors.

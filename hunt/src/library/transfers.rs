@@ -31,8 +31,8 @@ impl Area {
         Area { bytes, start, low, span }
     }
 
-    /// The same between inaccessible pages, with so many accessible bytes at least before and after; `behind` says at which of the two sides
-    /// there are no more than the multiple of 16 asks for. On the heap where the system gives no pages.
+    /// Makes an area between inaccessible pages, with so many accessible bytes at least before and after; `behind` says at which of the two
+    /// sides there are no more than the multiple of 16 asks for. On the heap where the system gives no pages.
     pub(crate) fn fenced(low: i64, high: i64, fill: u8, slack: [usize; 2], behind: bool) -> Area {
         let span = usize::try_from(high - low).unwrap_or(0);
         let [before, after] = slack;
@@ -74,7 +74,7 @@ impl Area {
     }
 }
 
-/// What a receive says of its message.
+/// Answer of a receive about its message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     /// `MPI_Get_count` of the datatype received; none is `MPI_UNDEFINED`.
@@ -203,7 +203,7 @@ impl Library {
         self.received(status, into)
     }
 
-    /// The same by `MPI_Isend`, `MPI_Recv` and `MPI_Wait`.
+    /// Sends and receives by `MPI_Isend`, `MPI_Recv` and `MPI_Wait`.
     pub(crate) fn send_and_receive(
         &self,
         (from, sent, out): (&Area, u64, Handle),

@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-/// What programs share.
+/// Text that programs share.
 pub(super) const FINDING_H: &str = include_str!("../../../docs/findings/finding.h");
 
 /// The line by which a program of docs/findings has it.

@@ -92,7 +92,7 @@ impl Batch {
         refused
     }
 
-    /// The same for a call that completes one request, with its code.
+    /// Settles a call that completes one request, with its code.
     ///
     /// # Safety
     /// As [`settle`].
@@ -126,7 +126,7 @@ impl Batch {
         refused
     }
 
-    /// The same for a call that tells about one request, with its code.
+    /// Notes a call that tells about one request, with its code.
     ///
     /// # Safety
     /// As [`settle`].

@@ -53,7 +53,7 @@ unsafe fn read_into(host: &'static Host, file: HandleWord, at: At, given: Given)
     kept(host, staged, given, instead)
 }
 
-/// What was staged, or nothing where a binding that was loaded meanwhile may have changed the view.
+/// Returns what was staged, or nothing where a binding that was loaded meanwhile may have changed the view.
 fn kept(host: &'static Host, staged: Staged, given: Given, instead: Given) -> (Staged, Given) {
     if staged.is_empty() {
         return (staged, given);

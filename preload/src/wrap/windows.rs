@@ -64,7 +64,7 @@ impl Operands {
         if covered() { (staged, instead) } else { (Staged::new(host, most), self.origin) }
     }
 
-    /// The same for a call that makes one.
+    /// Stages a call that makes a request.
     ///
     /// # Safety
     /// As [`Operands::staged`].

@@ -368,7 +368,7 @@ pub(crate) fn same(what: &str, text: &str, bare: &str) {
     assert_eq!(text.lines().count(), bare.lines().count(), "{what}");
 }
 
-/// What each rank reported.
+/// Returns the report of each rank.
 pub(crate) fn reports(folder: &Path, ranks: u32) -> Vec<HashMap<String, u64>> {
     let read = |rank| fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
     (0..ranks).map(|rank| report(&read(rank))).collect()
