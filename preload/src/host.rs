@@ -124,6 +124,7 @@ functions! {
     type_free MPI_Type_free (*mut c_void);
     type_dup MPI_Type_dup (HandleWord, *mut c_void);
     type_contiguous MPI_Type_contiguous (c_int, HandleWord, *mut c_void);
+    type_create_resized MPI_Type_create_resized (HandleWord, isize, isize, *mut c_void);
     type_create_struct MPI_Type_create_struct (c_int, *const c_int, *const isize, *const c_void, *mut c_void);
     type_vector MPI_Type_vector (c_int, c_int, c_int, HandleWord, *mut c_void);
     type_size MPI_Type_size (HandleWord, *mut c_int);

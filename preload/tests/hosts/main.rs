@@ -27,5 +27,6 @@ mod scalapack;
 mod setup;
 mod suite;
 mod truncation;
+mod unseen;
 mod wheel;
 mod windows;
