@@ -441,11 +441,15 @@ fn find_scope(name: &CStr) -> Option<*mut c_void> {
     loaded_objects().iter().filter(|object| **object != ours).find_map(|object| has(object))
 }
 
-/// A function of some other loaded object that has the name of a wrapper.
+/// A function of another loaded object that has the name of a wrapper: of one that is behind this library in the order in which names are looked for, where there
+/// is one. Those before it may be tools whose functions call ours.
 pub(crate) fn behind(name: &str) -> *mut c_void {
     let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
     let ours = object_of(find_scope as *const c_void);
-    let mut others = loaded_objects().into_iter().filter(|object| *object != ours);
+    let mut all = loaded_objects();
+    let before = all.iter().position(|object| *object == ours).unwrap_or(0);
+    all.rotate_left(before);
+    let mut others = all.into_iter().filter(|object| *object != ours);
     let found = others.find_map(|object| {
         let scope = Opened::loaded(&object)?;
         let found = scope.symbol(&name);

@@ -10,6 +10,7 @@ use super::host::{
     called, generic, is_open,
 };
 use super::layout::{Convertor, LAYOUT, OF_TYPE, fresh};
+use super::lists;
 use super::mover::{Ours, leave, placed};
 use super::ready::ENOUGH;
 use super::unseen;
@@ -152,9 +153,12 @@ pub unsafe extern "C" fn opal_convertor_raw(
     let Some(theirs) = called!(RAW, Raw) else { return FAILED };
     // SAFETY: as the caller promises.
     unsafe {
-        // It lists by the stack.
-        if let Some(direction) = served(convertor) {
-            leave(convertor, direction);
+        if let Some(ours) = served(convertor) {
+            // The host lists by the stack, where ours has not moved.
+            if let Some(Some(done)) = guard(|| lists::list(convertor, ours, list, n, bytes)) {
+                return done;
+            }
+            leave(convertor, ours);
         }
         theirs(convertor, list, n, bytes)
     }

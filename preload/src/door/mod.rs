@@ -15,6 +15,7 @@ mod first;
 pub(crate) mod functions;
 pub(crate) mod host;
 pub(crate) mod layout;
+mod lists;
 pub(crate) mod mover;
 mod nearness;
 #[cfg(debug_assertions)]

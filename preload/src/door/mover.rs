@@ -151,7 +151,7 @@ impl Ours {
 
 /// What serves a convertor of ours, and whose uses these are.
 #[derive(Clone, Copy)]
-enum Owner {
+pub(crate) enum Owner {
     Entry(&'static TypeEntry),
     Described(&'static Described),
 }
@@ -178,7 +178,7 @@ impl Owner {
 /// # Safety
 /// `convertor` must be one whose mover is `ours`: its type lives while it does.
 #[inline]
-unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way<'static>)> {
+pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way<'static>)> {
     match ours {
         Ours::Known(direction) => {
             // SAFETY: as the caller promises.

@@ -144,7 +144,7 @@ static size_t cut(void *sender, size_t at) {
   return end;
 }
 
-static long served, judged;
+static long served, judged, listed;
 
 /* Copies from buffer to buffer by either function, apart and overlapping. */
 static void copies(MPI_Datatype t, int size, int count, const char *memory, size_t span, size_t base) {
@@ -294,6 +294,23 @@ static void one(int receives) {
       }
       if (done[0]) break;
       for (int all = 0; all < 2; all++) { at = skipped = 0; place(all, c[all], &at); }
+    } else if (event == 5 && below(4) == 0 && !receives && word(c[0], MOVER) != word(c[1], MOVER) && at < total) {
+      /* In the middle: what is listed is what comes next, and both go on behind it. */
+      struct iovec list[40];
+      uint32_t n = 1 + below(40), some = 1;
+      size_t bytes = 0, to = at, moved = 0;
+      int done = raw[1](c[1], list, &n, &bytes);
+      for (uint32_t i = 0; i < n; to += list[i++].iov_len)
+        if (!alike(list[i].iov_base, stream + to, list[i].iov_len, 0x5a)) { printf("%s: other memory is listed for %zu\n", what, to); wrong++; break; }
+      struct iovec behind = {packed[0] + at, bytes};
+      int theirs = move[0](c[0], &behind, &some, &moved);
+      if (moved != bytes || to != at + bytes || theirs != done || flags(c[0]) != flags(c[1]) || word(c[0], MOVED) != word(c[1], MOVED)) {
+        printf("%s: %zu bytes are listed from %zu, the host moves %zu\n", what, bytes, at, moved);
+        wrong++;
+      }
+      at = word(c[0], MOVED);
+      listed++;
+      if (done) break;
     } else if (event == 4 && below(8) == 0) {
       /* The host's own function, which nobody stood before: bytes are right all the same. */
       size_t to = 0;
@@ -341,6 +358,14 @@ static void planted(void) {
       planted[field] += by[k];
       tried++;
       shut += is_shut(planted, "field by", field, by[k]);
+    }
+  /* As where objects begin with more, in builds for debugging: all of them, and all but the type's. */
+  for (int more = 8; more <= 40; more += 8)
+    for (int some = 8; some <= 9; some++) {
+      uint32_t planted[9];
+      for (int field = 0; field < 9; field++) planted[field] = offsets[field] + (field < some ? more : 0);
+      tried++;
+      shut += is_shut(planted, "all by", more, some);
     }
   for (int a = 0; a < 8; a++)
     for (int b = 0; b < a; b++) {
@@ -540,7 +565,7 @@ int main(int argc, char **argv) {
       int rounds = atoi(argv[2]);
       state ^= strtoull(argv[3], 0, 10) * 0x9e3779b97f4a7c15ull;
       for (int i = 0; i < rounds && wrong < 5; i++) one(i % 2);
-      printf("served %ld of %ld\n", served, judged);
+      printf("served %ld of %ld, listed %ld\n", served, judged, listed);
     }
   }
   int sum = 0;

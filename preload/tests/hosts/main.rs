@@ -25,6 +25,7 @@ mod published;
 mod reduce;
 mod scalapack;
 mod setup;
+mod strangers;
 mod suite;
 mod truncation;
 mod unseen;
