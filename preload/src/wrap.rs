@@ -22,6 +22,7 @@ use std::ffi::{c_int, c_void};
 use ddtc_hosts::policy::Call;
 
 use crate::candidates::{self, Use};
+use crate::door::commits;
 use crate::epoch::end_epoch;
 use crate::forms::{Forms, Length};
 use crate::handles::{NO_HOST, handle_at, missing};
@@ -137,7 +138,7 @@ pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_commit) = host.f.type_commit else { return missing(host) };
     // SAFETY: the caller's arguments.
-    let code = unsafe { type_commit(datatype) };
+    let code = commits::seen(|| unsafe { type_commit(datatype) });
     if code == 0 && !datatype.is_null() && host.abi.is_some() {
         // SAFETY: the host has accepted the handle there.
         types::committed(host, unsafe { handle_at(host, datatype) });

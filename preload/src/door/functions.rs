@@ -80,9 +80,23 @@ impl Functions {
         })
     }
 
-    /// The file that has the functions.
-    pub(crate) fn object(&self) -> String {
-        object_of(self.prepare[0] as *const c_void)
+    /// Bytes of the basic types, by their kinds.
+    pub(crate) fn sizes(&self) -> &[u64; KINDS] {
+        &self.sizes
+    }
+
+    /// Whether a file has all the functions: no tool stands before one of them.
+    pub(crate) fn are_of(&self, object: &str) -> bool {
+        let functions = [
+            self.create as *const c_void,
+            self.prepare[0] as *const c_void,
+            self.prepare[1] as *const c_void,
+            self.set_position as *const c_void,
+            self.by[0] as *const c_void,
+            self.by[1] as *const c_void,
+            self.clone as *const c_void,
+        ];
+        functions.into_iter().all(|function| object_of(function) == object)
     }
 
     /// Prepares a convertor by the host's own function.
