@@ -52,7 +52,7 @@ fn time(engine: &Engine, t: &Datatype) -> ddtc::Result<Duration> {
     Ok(time)
 }
 
-/// The median time of committing `t` in both directions to an engine that has not seen it.
+/// Returns the median time of committing `t` in both directions to an engine that has not seen it.
 ///
 /// # Errors
 /// Those of the commit.
@@ -64,7 +64,7 @@ pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Du
     Ok(Duration::from_secs_f64(median(&mut times)))
 }
 
-/// The time of the first commit, the making of its engine included. Only meaningful once in a process.
+/// Returns the time of the first commit, the making of its engine included. Only meaningful once in a process.
 ///
 /// # Errors
 /// Those of the commit.

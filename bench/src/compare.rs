@@ -26,7 +26,7 @@ struct Ratio {
 /// Rows by name and direction.
 type Rows = BTreeMap<(String, String), Ratio>;
 
-/// The comparison of the records in two files, in words.
+/// Returns the comparison of the records in two files, in words.
 ///
 /// # Errors
 /// A file that cannot be read, or is no record of layouts.

@@ -31,7 +31,7 @@ impl Row {
         format!("# {}\n{} = {count}{}\n", self.comment, self.name, self.text)
     }
 
-    /// The row as an entry.
+    /// Returns the row as an entry.
     ///
     /// # Errors
     /// If the text is wrong, which a test excludes.
@@ -102,7 +102,7 @@ fn structure(members: &[(i64, String)]) -> String {
     format!("struct(\n    [{ones}],\n    [{places}],\n    [{types}])")
 }
 
-/// All rows, in the order of the corpus.
+/// Returns all rows, in the order of the corpus.
 pub(crate) fn rows(sizes: Sizes) -> Vec<Row> {
     let mut rows = Rows { sizes, rows: Vec::new() };
     wrf(&mut rows);

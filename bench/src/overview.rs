@@ -58,7 +58,7 @@ const ROW: f64 = 26.0;
 /// Ratios at the ends of the axis: powers of two.
 const ENDS: (i32, i32) = (-6, 1);
 
-/// The picture.
+/// Returns the picture.
 ///
 /// # Errors
 /// A record that cannot be read, or lacks a layout.

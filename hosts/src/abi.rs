@@ -336,7 +336,7 @@ pub static STANDARD: Abi = Abi {
 };
 
 impl Abi {
-    /// The ABI of a library that gives these signs.
+    /// Returns the ABI of a library that gives these signs.
     ///
     /// # Errors
     /// What is unknown about the library.
@@ -358,7 +358,7 @@ impl Abi {
         Err(format!("unknown MPI library '{}'", signs.version))
     }
 
-    /// The combiner of a value.
+    /// Returns the combiner of a value.
     pub fn combiner(&self, value: c_int) -> Option<CombinerKind> {
         let at = self.combiners.iter().position(|&c| c == value && c != NONE)?;
         Some(COMBINERS[at])

@@ -54,7 +54,7 @@ impl Left {
         Left::Other,
     ];
 
-    /// The name of its line in a report.
+    /// Returns the name of its line in a report.
     pub fn name(self) -> &'static str {
         match self {
             Left::Policy => "left_by_policy",
@@ -104,7 +104,7 @@ pub const OFF: &str = "nothing was converted: DDTC_MODE is off";
 /// Line of a report that was written before the end of its program.
 pub const UNFINISHED: &str = "note MPI was not finalized when this was written: it is what was so far";
 
-/// Why nothing was converted, by the numbers of calls that were left, in one sentence.
+/// Returns why nothing was converted, by the numbers of calls that were left, in one sentence.
 pub fn sentence(left: impl Fn(Left) -> u64) -> String {
     let mut why: Vec<(u64, Left)> = Left::ALL.iter().map(|&l| (left(l), l)).filter(|&(n, _)| n > 0).collect();
     why.sort_by_key(|&(n, _)| std::cmp::Reverse(n));

@@ -50,7 +50,7 @@ impl Check {
         Check::Truncation,
     ];
 
-    /// The name of `--only`.
+    /// Returns the name of `--only`.
     pub fn name(self) -> &'static str {
         match self {
             Check::Bounds => "bounds",
@@ -98,7 +98,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// The name in records.
+    /// Returns the name in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Class::Bug => "bug",
@@ -150,7 +150,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Whether it ended a process.
+    /// Says whether it ended a process.
     pub(crate) fn is_deadly(&self) -> bool {
         matches!(self.kind.as_str(), "dies" | "hangs" | "aborts")
     }
@@ -214,7 +214,7 @@ const RULES: [(&str, &str, &str); 22] = [
     ("legal", "5.1", "the arguments are legal, so the call succeeds"),
 ];
 
-/// The rule of that name.
+/// Returns the rule of that name.
 pub(crate) fn rule(name: &str) -> Rule {
     let (_, section, text) = RULES.iter().find(|r| r.0 == name).copied().unwrap_or(RULES[RULES.len() - 1]);
     Rule { section: section.to_owned(), text: text.to_owned() }

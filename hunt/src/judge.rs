@@ -41,7 +41,7 @@ impl<'s> Judge<'s> {
         Judge { shared, prober, later: VecDeque::new(), spent: Duration::ZERO }
     }
 
-    /// A worker's end is a difference of the case that it was at. Returns where to go on.
+    /// Takes a worker's end as a difference of the case that it was at. Returns where to go on.
     pub(super) fn died(&mut self, death: &Death, from: u64, found: Vec<Found>) -> u64 {
         self.shared.ended(death.how == How::Hang);
         let at = death.at.filter(|at| at.case >= from);

@@ -49,7 +49,7 @@ const TIMES: u32 = 20;
 /// Cases before one that ended a worker which may be to blame, and most that are asked.
 pub(crate) const BEFORE: u64 = 6;
 
-/// The difference of a worker that ended.
+/// Returns the difference of a worker that ended.
 pub(crate) fn of_death(
     how: How,
     said: &str,
@@ -188,7 +188,7 @@ impl<'s> Prober<'s> {
         None
     }
 
-    /// The least datatype and count that show what `found` is: the same call with the same effect on bytes that no known cause predicts, and no
+    /// Returns the least datatype and count that show what `found` is: the same call with the same effect on bytes that no known cause predicts, and no
     /// shape that may be a cause and was not there before.
     pub(crate) fn shrunk(&mut self, found: &Difference, whole: (&str, u64)) -> Shrunk {
         // What other cases left behind must not decide.

@@ -16,7 +16,7 @@ const HANGS: Duration = Duration::from_secs(10);
 /// Starting takes longer, more so where many start at once.
 const STARTS: Duration = Duration::from_secs(60);
 
-/// How long a process (its first thread) was ready to run while the machine ran something else, as Linux says; zero where it does not. Limits leave it
+/// Returns how long a process (its first thread) was ready to run while the machine ran something else, as Linux says; zero where it does not. Limits leave it
 /// out: a machine that is busy for minutes must not make a library look as if it hung.
 pub(crate) fn kept_waiting(process: u32) -> Duration {
     stalled(&format!("/proc/{process}/schedstat"))
@@ -218,7 +218,7 @@ impl Worker {
         }
     }
 
-    /// The next reply to a question about one datatype.
+    /// Returns the next reply to a question about one datatype.
     ///
     /// # Errors
     /// As [`Worker::reply`], sooner.
@@ -226,7 +226,7 @@ impl Worker {
         self.next(HANGS / 2)
     }
 
-    /// The next reply.
+    /// Returns the next reply.
     ///
     /// # Errors
     /// A worker that died, or was ended because it hung.

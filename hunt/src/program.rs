@@ -41,12 +41,12 @@ const NAMES: [&str; 7] = [
     "MPI_UNDEFINED",
 ];
 
-/// The program of a shrunk difference, standing alone; `title` are lines for its head.
+/// Returns the program of a shrunk difference, standing alone; `title` are lines for its head.
 pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
     Some(alone(&case(d, title)?, FINDING_H))
 }
 
-/// The program of a misuse that was taken, standing alone.
+/// Returns the program of a misuse that was taken, standing alone.
 pub(crate) fn of_misuse(which: usize, title: &str) -> String {
     let mut out = head(title, "misuse");
     checks(&mut out, &format!("check_refused({});", MISUSES[which].call));

@@ -20,7 +20,7 @@ struct Host<'py> {
     py: Python<'py>,
 }
 
-/// The datatype of a handle.
+/// Returns the datatype of a handle.
 ///
 /// # Errors
 /// If the object is no datatype of mpi4py, MPI is not initialized, or the type cannot be decoded.

@@ -48,7 +48,7 @@ impl Elf {
         })
     }
 
-    /// Why the preload library cannot go under it, and what to do; none if it can.
+    /// Returns why the preload library cannot go under it, and what to do; none if it can.
     pub(super) fn unfit(&self) -> Option<(String, &'static str)> {
         let ours = if cfg!(target_arch = "x86_64") { Architecture::X86_64 } else { Architecture::Aarch64 };
         let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
@@ -67,7 +67,7 @@ impl Elf {
         None
     }
 
-    /// Whether it takes no libraries at all.
+    /// Says whether it takes no libraries at all.
     pub(super) fn is_static(&self) -> bool {
         self.loader.is_none() && self.needed.is_empty()
     }

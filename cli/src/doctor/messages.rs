@@ -57,7 +57,7 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
     outcome
 }
 
-/// The last lines of a text that say something.
+/// Returns the last lines of a text that say something.
 pub(super) fn last_lines(text: &str, n: usize) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     if lines.is_empty() { "nothing".into() } else { lines[lines.len().saturating_sub(n)..].join(" / ") }

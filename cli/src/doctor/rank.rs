@@ -69,7 +69,7 @@ fn byte(at: usize, round: usize) -> u8 {
     (at * 7 + round * 13 + at / 251) as u8
 }
 
-/// The program: two ranks send a derived type to and fro; rank 0 says how long a message takes and whether every byte came.
+/// Runs the program: two ranks send a derived type to and fro; rank 0 says how long a message takes and whether every byte came.
 pub(super) fn run(library: &Path) -> Result<(), String> {
     let mpi = Loaded::open(library)?;
     let abi = mpi.abi()?;

@@ -28,7 +28,7 @@ const CLASSES: [(&str, &str); 3] = [
 /// Most pictures of a page; a thousand causes are no longer looked at one by one.
 const PICTURES: usize = 400;
 
-/// The page of `record`.
+/// Returns the page of `record`.
 pub(super) fn write(record: &Record) -> String {
     let library = record.library();
     let name = match format!("{} {}", library.name, library.version).trim() {

@@ -63,7 +63,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// The envelope of a datatype.
+    /// Returns the envelope of a datatype.
     ///
     /// # Errors
     /// A code other than success, or a combiner unknown to the ABI.
@@ -101,7 +101,7 @@ impl Queries {
         Ok(Envelope { combiner, integers: ints, addresses, large_counts: large, datatypes: types })
     }
 
-    /// The contents of a derived datatype, whose datatypes are handles that the caller has to free where they are derived.
+    /// Returns the contents of a derived datatype, whose datatypes are handles that the caller has to free where they are derived.
     ///
     /// # Errors
     /// A code other than success, or negative lengths in the envelope.

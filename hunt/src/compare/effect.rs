@@ -111,7 +111,7 @@ fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static s
     }
 }
 
-/// The mark of a difference whose comparison was seen in `runs`, without the bytes that known causes predict.
+/// Returns the mark of a difference whose comparison was seen in `runs`, without the bytes that known causes predict.
 pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[Known]) -> Option<Mark> {
     let len = runs.iter().map(|run| run.want.len()).min()?;
     let sources = runs.iter().map(|run| run.source.len()).min()?;

@@ -33,7 +33,7 @@ impl Library {
         }
     }
 
-    /// Whether the library lives on when it is asked for a kind that it lacks: which these are is not known, and asking is erroneous (MPI 5.0,
+    /// Says whether the library lives on when it is asked for a kind that it lacks: which these are is not known, and asking is erroneous (MPI 5.0,
     /// 19.1.5), so a library that ends its process is asked for none.
     pub(super) fn survives_kinds(&self) -> bool {
         let ask = || self.construct(&Combiner::F90Integer { r: DIGITS }, false, &[]).map_or(NONE, |_| 0);

@@ -45,7 +45,7 @@ impl Area {
         Area { bytes, start, low, span }
     }
 
-    /// The bytes from the lowest displacement to the highest.
+    /// Returns the bytes from the lowest displacement to the highest.
     pub(crate) fn data(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.span]
     }
@@ -55,12 +55,12 @@ impl Area {
         &mut self.bytes[self.start..self.start + self.span]
     }
 
-    /// All bytes, guards too.
+    /// Returns all bytes, guards too.
     pub(crate) fn all(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The guards, before and after.
+    /// Returns the guards, before and after.
     pub(crate) fn guards(&self) -> [&[u8]; 2] {
         [&self.bytes[..self.start], &self.bytes[self.start + self.span..]]
     }
@@ -167,7 +167,7 @@ impl Library {
         Ok(at as i64)
     }
 
-    /// The reverse of [`Library::pack_external`].
+    /// Unpacks from external32: the reverse of [`Library::pack_external`].
     pub(crate) fn unpack_external(
         &self,
         stream: &[u8],
@@ -226,7 +226,7 @@ impl Library {
         self.received(status, into)
     }
 
-    /// A message to oneself that is longer than the receive, which was posted before it or comes behind it: the error class of the receive, and
+    /// Sends a message to oneself that is longer than the receive, which was posted before it or comes behind it: the error class of the receive, and
     /// what the status says of it.
     pub(crate) fn truncated(
         &self,
