@@ -1,4 +1,4 @@
-//! The identities of docs/IR.md: one map built by every constructor that can, one normal form, one layout in the cache.
+//! The identities of docs/records/identities.md: one map built by every constructor that can, one normal form, one layout in the cache.
 
 use ddtc::datatype::{Datatype, Order};
 use ddtc::engine::{Config, Engine, Mode};

@@ -29,7 +29,7 @@ const PAGE: i64 = 4096;
 /// Pages that the processor remembers (second-level TLB: 1536 to 3072 on current x86-64 and aarch64 server cores).
 const PAGES_KNOWN: u64 = 1536;
 
-/// What a layout touches on the user side, over all instances.
+/// Memory that a layout touches on the user side, over all instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     /// Bytes moved.
@@ -60,7 +60,7 @@ impl Bits {
 }
 
 impl Footprint {
-    /// The footprint of `entry` in a buffer that starts a page; the span is what [`CorpusEntry::span`] says.
+    /// Returns the footprint of `entry` in a buffer that starts a page; the span is what [`CorpusEntry::span`] says.
     ///
     /// # Errors
     /// Those of the interpreter.
@@ -98,7 +98,7 @@ impl Footprint {
     }
 }
 
-/// Bytes that travel to the user side when the stream of `entry` is moved in pieces of `piece` bytes, each as if nothing were cached: the lines
+/// Returns the bytes that travel to the user side when the stream of `entry` is moved in pieces of `piece` bytes, each as if nothing were cached: the lines
 /// that every piece touches. An element belongs to the piece that its first byte lies in.
 ///
 /// # Errors
@@ -171,7 +171,7 @@ impl Roof {
         fitting.or(self.memory.first()).map_or(0.0, |m| m.1)
     }
 
-    /// Nanoseconds that moving the layout of `footprint` takes by the model, at best.
+    /// Returns the nanoseconds that moving the layout of `footprint` takes by the model, at best.
     pub(crate) fn bound(&self, footprint: &Footprint, direction: Direction) -> f64 {
         let user = (footprint.lines * LINE as u64) as f64;
         let packed = footprint.payload as f64;

@@ -34,7 +34,7 @@ pub(crate) struct Setting {
     pub(crate) mpicc: OsString,
     /// The preload library.
     pub(crate) library: PathBuf,
-    /// What launches one process; nothing is needed where the host runs processes without a launcher.
+    /// Command that launches one process; empty where the host runs processes without a launcher.
     pub(crate) launch: Vec<OsString>,
     /// CPU level of compiled code.
     pub(crate) level: Level,
@@ -46,7 +46,7 @@ pub(crate) struct Setting {
 
 /// The record of one host.
 pub(crate) struct Record {
-    /// What the host calls itself.
+    /// Version line of the host.
     pub(crate) version: String,
     /// Its name in names of files.
     pub(crate) host: &'static str,
@@ -234,7 +234,7 @@ impl Program<'_> {
         format!("{}: {what}", self.layouts[i].entry.name).into()
     }
 
-    /// What one process prints.
+    /// Runs one process and returns what it prints.
     fn output(&self, kind: &str, i: usize) -> Result<String, Box<dyn Error>> {
         let mut words = self.setting.launch.iter().cloned();
         let mut command = Command::new(words.next().unwrap_or_else(|| "env".into()));
@@ -270,7 +270,7 @@ impl Program<'_> {
     }
 }
 
-/// What the processes of one layout printed.
+/// Figures that the processes of one layout printed.
 #[derive(Default)]
 struct Samples {
     /// Nanoseconds by kind; `known` beside them.

@@ -6,7 +6,7 @@ use ddtc::kind::Direction;
 use crate::native::{Region, Subject};
 use crate::result::Column;
 
-/// What unmapped bytes hold before an unpack.
+/// Value of unmapped bytes before an unpack.
 const GAP: u8 = 0xa5;
 
 /// Checks that every variant of `subject` packs and unpacks the same bytes as `reference`, which must be among them, that

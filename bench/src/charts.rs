@@ -101,9 +101,9 @@ fn legend(out: &mut Document, (mut x, y): (f64, f64)) {
 
 /// A logarithmic axis from `low` to `high`, both positive.
 #[derive(Clone, Copy)]
-struct Axis {
-    low: f64,
-    high: f64,
+pub(crate) struct Axis {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 impl Axis {
@@ -116,7 +116,7 @@ impl Axis {
     }
 
     /// Where `value` lies, from 0 to 1.
-    fn place(self, value: f64) -> f64 {
+    pub(crate) fn place(self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
 

@@ -34,7 +34,7 @@ fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
     Ok(t)
 }
 
-/// What precompiled code and code shared by shape save is part of an ordinary commit; `emitted` leaves precompiled code out.
+/// Makes an engine whose commits use precompiled code and code shared by shape, as ordinary ones do; `emitted` leaves precompiled code out.
 pub(crate) fn engine(level: Level, both_directions: bool, emitted: bool) -> ddtc::Result<Engine> {
     let config = Config { level, both_directions, ..Config::default() };
     let engine = Engine::new(Config { precompiled: config.precompiled && !emitted, ..config });
@@ -52,7 +52,7 @@ fn time(engine: &Engine, t: &Datatype) -> ddtc::Result<Duration> {
     Ok(time)
 }
 
-/// The median time of committing `t` in both directions to an engine that has not seen it.
+/// Returns the median time of committing `t` in both directions to an engine that has not seen it.
 ///
 /// # Errors
 /// Those of the commit.
@@ -64,7 +64,7 @@ pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Du
     Ok(Duration::from_secs_f64(median(&mut times)))
 }
 
-/// The time of the first commit, the making of its engine included. Only meaningful once in a process.
+/// Returns the time of the first commit, the making of its engine included. Only meaningful once in a process.
 ///
 /// # Errors
 /// Those of the commit.

@@ -13,7 +13,7 @@ use std::path::Path;
 use crate::measure::geometric_mean;
 use crate::table;
 
-/// What rows of equal programs differ by (docs/PERFORMANCE.md, "What equal programs differ by").
+/// Relative difference below which two rows count as equal (docs/PERFORMANCE.md, "Method").
 const NOISE: f64 = 0.05;
 
 /// A row of a record: its ratio, and from where to where that goes over the places of the buffers.
@@ -26,7 +26,7 @@ struct Ratio {
 /// Rows by name and direction.
 type Rows = BTreeMap<(String, String), Ratio>;
 
-/// The comparison of the records in two files, in words.
+/// Returns the comparison of the records in two files, in words.
 ///
 /// # Errors
 /// A file that cannot be read, or is no record of layouts.

@@ -14,7 +14,7 @@ use ddtc::datatype::c::{HostBounds, constructors};
 /// Flags of the C compiler: what a user who wants speed would pass.
 pub(crate) const C_FLAGS: &[&str] = &["-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC"];
 
-/// The C compiler: `$CC` or `cc`.
+/// Returns the C compiler: `$CC` or `cc`.
 pub(crate) fn compiler() -> String {
     env::var("CC").unwrap_or_else(|_| "cc".into())
 }
@@ -38,7 +38,7 @@ fn missing(error: std::io::Error) -> Box<dyn Error> {
     .into()
 }
 
-/// The directory for built libraries: below the target directory of cargo that the running program lies in, otherwise
+/// Returns the directory for built libraries: below the target directory of cargo that the running program lies in, otherwise
 /// the system's temporary directory.
 pub(crate) fn build_directory() -> Result<PathBuf, Box<dyn Error>> {
     let program = env::current_exe()?;

@@ -37,7 +37,7 @@ impl Style {
         }
     }
 
-    /// The column of the results that the style's times are in.
+    /// Returns the column of the results that the style's times are in.
     pub(crate) fn column(self) -> Column {
         match self {
             Style::Constant => Column::Constant,

@@ -125,7 +125,7 @@ fn span(t: &Datatype, count: u64) -> usize {
 /// Bytes of a cache line, at which all memories begin: a transpose that begins elsewhere takes twice the time.
 const LINE: usize = 64;
 
-/// What lies in `room` from the first line on.
+/// Returns the part of `room` from the first line on.
 fn aligned(room: &mut [u8]) -> &mut [u8] {
     let skipped = room.as_ptr().align_offset(LINE);
     let end = room.len() - LINE + skipped;

@@ -1,4 +1,4 @@
-//! What a commit takes as a datatype grows: chains, DAGs, wide structs, deep nests. Linear in the constructor arguments, or a fault.
+//! Cost of a commit as a datatype grows: chains, DAGs, wide structs, deep nests. Linear in the constructor arguments, or a fault.
 
 use std::error::Error;
 use std::fmt::Write as _;

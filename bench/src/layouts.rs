@@ -2,7 +2,7 @@
 //!
 //! Facts of the access patterns of DDTBench (Schneider, Gerstenberger, Hoefler: "Micro-applications for communication
 //! data access patterns and MPI datatypes", EuroMPI 2012) and of common synthetic layouts. `corpus/application.ddt` is
-//! the rendering of [`rows`]; a test compares them. Size M lies between S and L and is measured on request only.
+//! the rendering of [`rows`] at sizes S and L; a test compares them. A sweep has every layout at the payloads of [`PAYLOADS`] that it can have.
 
 use ddtc::corpus::CorpusEntry;
 
@@ -14,13 +14,13 @@ use Elem::{Double, Float};
 pub(crate) struct Row {
     /// Name with the suffix of its size.
     pub(crate) name: String,
-    /// What it is, with its parameters.
+    /// Describes the layout, with its parameters.
     pub(crate) comment: String,
     /// Instances.
     pub(crate) count: i64,
     /// The datatype in the notation of the corpus.
     pub(crate) text: String,
-    /// The same bytes in the same order as loops.
+    /// Loops that move the same bytes in the same order.
     pub(crate) loops: Loops,
 }
 
@@ -31,7 +31,16 @@ impl Row {
         format!("# {}\n{} = {count}{}\n", self.comment, self.name, self.text)
     }
 
-    /// The row as an entry.
+    /// Says whether a row of a sweep has about this payload in bytes, in memory that a bench can have.
+    fn is_about(&self, payload: i64) -> bool {
+        let Ok(entry) = self.entry() else { return false };
+        let (t, count) = (&entry.datatype, entry.count as i64);
+        let bytes = t.size().saturating_mul(count);
+        let span = t.true_extent().saturating_add(t.extent().saturating_mul(count - 1));
+        (payload / 2..=2 * payload).contains(&bytes) && span <= MAX_SPAN
+    }
+
+    /// Returns the row as an entry.
     ///
     /// # Errors
     /// If the text is wrong, which a test excludes.
@@ -47,12 +56,33 @@ impl Row {
 pub(crate) enum Sizes {
     /// S and L: the rows of the corpus.
     Corpus,
-    /// S, M and L.
+    /// The payloads of [`PAYLOADS`].
     Sweep,
 }
 
-/// A layout's parameters at S, M and L.
-struct Sized3<P>(P, P, P);
+/// Payloads of a sweep in bytes, with the suffixes of their names: from 256 B to 16 MiB, each four times the one before.
+pub(crate) const PAYLOADS: [(i64, &str); 9] = [
+    (256, "256B"),
+    (1 << 10, "1KiB"),
+    (4 << 10, "4KiB"),
+    (16 << 10, "16KiB"),
+    (64 << 10, "64KiB"),
+    (256 << 10, "256KiB"),
+    (1 << 20, "1MiB"),
+    (4 << 20, "4MiB"),
+    (16 << 20, "16MiB"),
+];
+
+/// Most bytes of user memory that a row of a sweep spans.
+const MAX_SPAN: i64 = 256 << 20;
+
+/// A layout's parameters at S and L, and at about a payload in bytes. A payload that is less than half or more than twice what was asked for, or
+/// more than [`MAX_SPAN`] of memory, is no row.
+struct Parameters<P> {
+    s: P,
+    l: P,
+    at: fn(i64) -> P,
+}
 
 /// Collects rows; knows the sizes that are wanted.
 struct Rows {
@@ -60,7 +90,7 @@ struct Rows {
     rows: Vec<Row>,
 }
 
-/// What a layout's function makes of its parameters.
+/// Result of a layout's function for its parameters.
 struct Made {
     comment: String,
     count: i64,
@@ -69,11 +99,17 @@ struct Made {
 }
 
 impl Rows {
-    fn add<P: Copy>(&mut self, name: &str, Sized3(s, m, l): Sized3<P>, make: impl Fn(P) -> Made) {
-        for (suffix, parameters) in [("S", s), ("M", m), ("L", l)] {
-            if suffix != "M" || self.sizes == Sizes::Sweep {
-                let Made { comment, count, text, loops } = make(parameters);
-                self.rows.push(Row { name: format!("{name}.{suffix}"), comment, count, text, loops });
+    fn add<P>(&mut self, name: &str, parameters: Parameters<P>, make: impl Fn(P) -> Made) {
+        let row = |suffix: &str, parameters: P| {
+            let Made { comment, count, text, loops } = make(parameters);
+            Row { name: format!("{name}.{suffix}"), comment, count, text, loops }
+        };
+        let Parameters { s, l, at } = parameters;
+        match self.sizes {
+            Sizes::Corpus => self.rows.extend([row("S", s), row("L", l)]),
+            Sizes::Sweep => {
+                let rows = PAYLOADS.into_iter().map(|(payload, suffix)| (payload, row(suffix, at(payload))));
+                self.rows.extend(rows.filter(|(payload, row)| row.is_about(*payload)).map(|(_, row)| row));
             }
         }
     }
@@ -102,7 +138,7 @@ fn structure(members: &[(i64, String)]) -> String {
     format!("struct(\n    [{ones}],\n    [{places}],\n    [{types}])")
 }
 
-/// All rows, in the order of the corpus.
+/// Returns all rows, in the order of the corpus.
 pub(crate) fn rows(sizes: Sizes) -> Vec<Row> {
     let mut rows = Rows { sizes, rows: Vec::new() };
     wrf(&mut rows);
@@ -132,21 +168,41 @@ type Patch = [i64; 8];
 
 /// WRF halo exchange: four 2-D, three 3-D and two 4-D float arrays in one struct.
 fn wrf(rows: &mut Rows) {
-    let y: Sized3<Patch> = Sized3(
-        [4, 22, 4, 27, 8, 18, 11, 13],
-        [0, 25, 19, 56, 5, 20, 26, 28],
-        [-4, 27, 34, 85, 1, 23, 41, 43],
-    );
-    let x: Sized3<Patch> = Sized3(
-        [4, 22, 4, 27, 13, 15, 8, 23],
-        [0, 25, 19, 56, 15, 17, 23, 52],
-        [-4, 27, 34, 85, 18, 20, 38, 81],
-    );
-    let copy = |s: &Sized3<Patch>| Sized3(s.0, s.1, s.2);
-    rows.add("WRF_x_vec", copy(&x), |p| halo(p, false));
-    rows.add("WRF_x_sa", x, |p| halo(p, true));
-    rows.add("WRF_y_vec", copy(&y), |p| halo(p, false));
-    rows.add("WRF_y_sa", y, |p| halo(p, true));
+    let y = || Parameters {
+        s: [4, 22, 4, 27, 8, 18, 11, 13],
+        l: [-4, 27, 34, 85, 1, 23, 41, 43],
+        at: |payload| {
+            let n = halo_columns(payload);
+            [0, n + 8, 0, n + 8, 4, n + 3, 4, 6]
+        },
+    };
+    let x = || Parameters {
+        s: [4, 22, 4, 27, 13, 15, 8, 23],
+        l: [-4, 27, 34, 85, 18, 20, 38, 81],
+        at: |payload| {
+            let n = halo_columns(payload);
+            [0, n + 8, 0, n + 8, 4, 6, 4, n + 3]
+        },
+    };
+    rows.add("WRF_x_vec", x(), |p| halo(p, false));
+    rows.add("WRF_x_sa", x(), |p| halo(p, true));
+    rows.add("WRF_y_vec", y(), |p| halo(p, false));
+    rows.add("WRF_y_sa", y(), |p| halo(p, true));
+}
+
+/// Points along the patch of a halo of three: four planes and five cubes of 65 levels, of floats.
+fn halo_columns(payload: i64) -> i64 {
+    (payload / (4 * 3 * (4 + 5 * 65))).max(1)
+}
+
+/// The whole number next to a root of `x`.
+fn root(x: i64, degree: f64) -> i64 {
+    (x as f64).powf(1.0 / degree).round().max(1.0) as i64
+}
+
+/// How many elements of `bytes` a payload has, at least one.
+fn number(payload: i64, bytes: i64) -> i64 {
+    (payload / bytes).max(1)
 }
 
 fn halo(patch: Patch, subarrays: bool) -> Made {
@@ -198,42 +254,46 @@ fn halo(patch: Patch, subarrays: bool) -> Made {
 
 /// Lattices and grids of fixed stride: MILC, NAS LU, NAS MG.
 fn grids(rows: &mut Rows) {
-    rows.add("MILC_su3_zd", Sized3([8; 4], [12; 4], [16; 4]), |[x, y, z, t]| {
-        let (block, stride, half) = (x * y / 2, x * y * z / 2, 24 * x * y * z * t / 2);
-        let site = "contiguous(6, float)";
-        Made {
-            comment: format!("MILC su3, z down: lattice (X,Y,Z,T) = ({x},{y},{z},{t}), both parities"),
-            count: 1,
-            text: format!("hvector(2, 1, {half}, vector({t}, {block}, {stride}, {site}))"),
-            loops: Loops::one(0, &[(2, half), (t, 24 * stride)], Float, 6 * block),
-        }
-    });
-    rows.add("NAS_LU_x", Sized3(12, 128, 1020), |nx| Made {
+    rows.add(
+        "MILC_su3_zd",
+        Parameters { s: [8; 4], l: [16; 4], at: |payload| [2 * root(payload / 192, 3.0); 4] },
+        |[x, y, z, t]| {
+            let (block, stride, half) = (x * y / 2, x * y * z / 2, 24 * x * y * z * t / 2);
+            let site = "contiguous(6, float)";
+            Made {
+                comment: format!("MILC su3, z down: lattice (X,Y,Z,T) = ({x},{y},{z},{t}), both parities"),
+                count: 1,
+                text: format!("hvector(2, 1, {half}, vector({t}, {block}, {stride}, {site}))"),
+                loops: Loops::one(0, &[(2, half), (t, 24 * stride)], Float, 6 * block),
+            }
+        },
+    );
+    rows.add("NAS_LU_x", Parameters { s: 12, l: 1020, at: |payload| number(payload, 40) }, |nx| Made {
         comment: format!("NAS LU, x face: nx = {nx}"),
         count: 1,
         text: format!("contiguous({}, double)", 5 * nx),
         loops: Loops::one(0, &[], Double, 5 * nx),
     });
-    rows.add("NAS_LU_y", Sized3(12, 128, 1020), |nx| Made {
+    rows.add("NAS_LU_y", Parameters { s: 12, l: 1020, at: |payload| number(payload, 40) }, |nx| Made {
         comment: format!("NAS LU, y face: nx = ny = {nx}"),
         count: 1,
         text: format!("vector({nx}, 1, {}, contiguous(5, double))", nx + 2),
         loops: Loops::one(0, &[(nx, 40 * (nx + 2))], Double, 5),
     });
-    let grid = || Sized3([34, 18, 18], [130, 66, 66], [514, 258, 258]);
-    rows.add("NAS_MG_x", grid(), |[d1, d2, d3]| Made {
+    let grid = |at| Parameters { s: [34, 18, 18], l: [514, 258, 258], at };
+    rows.add("NAS_MG_x", grid(|payload| box_of(root(payload / 8, 2.0))), |[d1, d2, d3]| Made {
         comment: format!("NAS MG, x face of a {d1} x {d2} x {d3} grid"),
         count: 1,
         text: format!("hvector({}, 1, {}, vector({}, 1, {d1}, double))", d3 - 2, 8 * d1 * d2, d2 - 2),
         loops: Loops::one(0, &[(d3 - 2, 8 * d1 * d2), (d2 - 2, 8 * d1)], Double, 1),
     });
-    rows.add("NAS_MG_y", grid(), |[d1, d2, d3]| Made {
+    rows.add("NAS_MG_y", grid(|payload| box_of(root(payload / 16, 2.0))), |[d1, d2, d3]| Made {
         comment: format!("NAS MG, y face of a {d1} x {d2} x {d3} grid"),
         count: 1,
         text: format!("vector({}, {}, {}, double)", d3 - 2, d1 - 2, d1 * d2),
         loops: Loops::one(0, &[(d3 - 2, 8 * d1 * d2)], Double, d1 - 2),
     });
-    rows.add("NAS_MG_z", grid(), |[d1, d2, d3]| Made {
+    rows.add("NAS_MG_z", grid(|payload| box_of(root(payload / 16, 2.0))), |[d1, d2, d3]| Made {
         comment: format!("NAS MG, z face of a {d1} x {d2} x {d3} grid"),
         count: 1,
         text: format!("vector({}, {}, {d1}, double)", d2 - 2, d1 - 2),
@@ -241,10 +301,15 @@ fn grids(rows: &mut Rows) {
     });
 }
 
+/// The grid of NAS MG whose faces have `n` by `n`, or twice as many, points inside.
+fn box_of(n: i64) -> [i64; 3] {
+    [2 * n + 2, n + 2, n + 2]
+}
+
 /// The two sides of the FFT's transpose, and a column type.
 fn fft(rows: &mut Rows) {
     let complex = "contiguous(2, double)";
-    let sizes = || Sized3((256, 4), (512, 4), (1536, 4));
+    let sizes = || Parameters { s: (256, 4), l: (1536, 4), at: |payload| (4 * root(payload / 64, 2.0), 4) };
     rows.add("FFT2D_gather", sizes(), |(n, p)| {
         let q = n / p;
         Made {
@@ -263,7 +328,8 @@ fn fft(rows: &mut Rows) {
             loops: Loops::one(0, &[(p, 16 * q), (q, 16), (q, 16 * n)], Double, 2),
         }
     });
-    rows.add("transpose_1024x16B", Sized3(64, 256, 1024), |columns| Made {
+    let columns = Parameters { s: 64, l: 1024, at: |payload| number(payload, 16 << 10) };
+    rows.add("transpose_1024x16B", columns, |columns| Made {
         comment: format!("{columns} columns of a matrix of 1024 rows by {columns} columns of 16 B"),
         count: columns,
         text: format!("resized(0, 16, vector(1024, 1, {columns}, {complex}))"),
@@ -273,9 +339,18 @@ fn fft(rows: &mut Rows) {
 
 /// Index lists: LAMMPS, SPECFEM3D.
 fn particles(rows: &mut Rows) {
-    let full = || Sized3((1907, 1662, 11), (2700, 2340, 12), (3534, 3062, 13));
+    let full = || Parameters {
+        s: (1907, 1662, 11),
+        l: (3534, 3062, 13),
+        at: |payload| (number(payload, 64) * 8 / 7 + 1, number(payload, 64), 14),
+    };
     rows.add("LAMMPS_full", full(), |p| atoms(p, 5));
-    rows.add("LAMMPS_atomic", Sized3((1217, 114, 21), (2400, 180, 22), (4084, 243, 23)), |p| atoms(p, 3));
+    let atomic = Parameters {
+        s: (1217, 114, 21),
+        l: (4084, 243, 23),
+        at: |payload| (12 * number(payload, 48), number(payload, 48), 24),
+    };
+    rows.add("LAMMPS_atomic", atomic, |p| atoms(p, 3));
     rows.add("LAMMPS_full_rx", full(), |(m, n, _)| {
         let mut arrays = Arrays::default();
         let mut members = Vec::new();
@@ -292,24 +367,28 @@ fn particles(rows: &mut Rows) {
             loops: Loops { parts, tables: Vec::new() },
         }
     });
-    rows.add(
-        "SPECFEM3D_oc",
-        Sized3((493, 3697, 31), (1500, 20_000, 32), (3225, 88_881, 33)),
-        |(n, m, seed)| {
-            let list = format!("@sample({n}, {m}, {seed})");
-            Made {
-                comment: format!("SPECFEM3D outer core: {n} of {m} points"),
-                count: 1,
-                text: format!("indexed_block(1, {list}, float)"),
-                loops: Loops { parts: vec![Part::listed(0, 0, Float, 1)], tables: vec![list] },
-            }
+    let outer = Parameters {
+        s: (493, 3697, 31),
+        l: (3225, 88_881, 33),
+        at: |payload| (number(payload, 4), 12 * number(payload, 4), 34),
+    };
+    rows.add("SPECFEM3D_oc", outer, |(n, m, seed)| {
+        let list = format!("@sample({n}, {m}, {seed})");
+        Made {
+            comment: format!("SPECFEM3D outer core: {n} of {m} points"),
+            count: 1,
+            text: format!("indexed_block(1, {list}, float)"),
+            loops: Loops { parts: vec![Part::listed(0, 0, Float, 1)], tables: vec![list] },
+        }
+    });
+    let points = Parameters {
+        s: [1957, 39_929, 245, 1225, 41],
+        l: [11_797, 834_917, 3009, 51_153, 45],
+        at: |payload| {
+            let n = number(payload, 15);
+            [n, 40 * n, n / 4 + 1, 4 * n + 16, 47]
         },
-    );
-    let points = Sized3(
-        [1957, 39_929, 245, 1225, 41],
-        [5000, 200_000, 1000, 10_000, 43],
-        [11_797, 834_917, 3009, 51_153, 45],
-    );
+    };
     rows.add("SPECFEM3D_cm", points, |[n, m, n2, m2, seed]| {
         let lists = [format!("@sample({n}, {m}, {seed})"), format!("@sample({n2}, {m2}, {})", seed + 1)];
         let mut arrays = Arrays::default();
@@ -325,7 +404,8 @@ fn particles(rows: &mut Rows) {
             },
         }
     });
-    rows.add("SPECFEM3D_mt", Sized3(5600, 6600, 7600), |d3| Made {
+    let blocks = Parameters { s: 5600, l: 7600, at: |payload| number(payload, 12) };
+    rows.add("SPECFEM3D_mt", blocks, |d3| Made {
         comment: format!("SPECFEM3D material: {d3} blocks of 3 floats at twice their distance"),
         count: 1,
         text: format!("vector({d3}, 1, 2, contiguous(3, float))"),
@@ -356,17 +436,19 @@ fn atoms((m, n, seed): (i64, i64, i64), scalars: usize) -> Made {
 /// Common synthetic layouts.
 fn synthetic(rows: &mut Rows) {
     for bytes in [8, 16, 64, 256, 4096] {
-        rows.add(&format!("vec_{bytes}B"), Sized3(16, 256, 4096), |kib| {
-            let n = kib * 1024 / bytes;
+        let payloads = Parameters { s: 16 << 10, l: 4096 << 10, at: |payload| payload };
+        rows.add(&format!("vec_{bytes}B"), payloads, |payload| {
+            let n = number(payload, bytes);
             Made {
-                comment: format!("{n} blocks of {bytes} B at twice their distance, {kib} KiB"),
+                comment: format!("{n} blocks of {bytes} B at twice their distance, {} KiB", payload / 1024),
                 count: 1,
                 text: format!("vector({n}, {}, {}, double)", bytes / 8, bytes / 4),
                 loops: Loops::one(0, &[(n, 2 * bytes)], Double, bytes / 8),
             }
         });
     }
-    rows.add("idxblk_8B", Sized3((1000, 51), (10_000, 52), (100_000, 53)), |(n, seed)| {
+    let places = Parameters { s: (1000, 51), l: (100_000, 53), at: |payload| (number(payload, 8), 54) };
+    rows.add("idxblk_8B", places, |(n, seed)| {
         let list = format!("@sum(@uniform({n}, 2, 6, {seed}))");
         Made {
             comment: format!("{n} doubles at increasing places, 2 to 6 apart"),
@@ -375,7 +457,8 @@ fn synthetic(rows: &mut Rows) {
             loops: Loops { parts: vec![Part::listed(0, 0, Double, 1)], tables: vec![list] },
         }
     });
-    rows.add("indexed_1to8", Sized3((1000, 61), (10_000, 63), (100_000, 65)), |(n, seed)| {
+    let ragged = Parameters { s: (1000, 61), l: (100_000, 65), at: |payload| (number(payload, 36), 67) };
+    rows.add("indexed_1to8", ragged, |(n, seed)| {
         let lengths = format!("@uniform({n}, 1, 8, {seed})");
         let displacements = format!("@sum({lengths}, @uniform({n}, 1, 8, {}))", seed + 1);
         let block = Block::Ragged { elem: Double, lengths: 0, displacements: 1 };
@@ -389,11 +472,12 @@ fn synthetic(rows: &mut Rows) {
             },
         }
     });
-    let cube = || Sized3(64, 128, 256);
+    let cube = || Parameters { s: 64, l: 256, at: |payload| root(payload / 8, 2.0).max(2) };
     rows.add("face_x", cube(), |n| face(n, [n, n, 1]));
     rows.add("face_y", cube(), |n| face(n, [n, 1, n]));
     rows.add("face_z", cube(), |n| face(n, [1, n, n]));
-    rows.add("struct_i_d_f3", Sized3(128, 8192, 262_144), |n| {
+    let structs = Parameters { s: 128, l: 262_144, at: |payload| number(payload, 24) };
+    rows.add("struct_i_d_f3", structs, |n| {
         let fields = vec![(0, Elem::Int, 1), (8, Double, 1), (16, Float, 3)];
         let part =
             Part { base: 0, dims: vec![Dim::Stride { trip: n, stride: 32 }], block: Block::Fields(fields) };
@@ -404,7 +488,15 @@ fn synthetic(rows: &mut Rows) {
             loops: Loops { parts: vec![part], tables: Vec::new() },
         }
     });
-    rows.add("darray_cyc", Sized3((128, 8), (512, 16), (2048, 64)), |(n, b)| {
+    let cyclic = Parameters {
+        s: (128, 8),
+        l: (2048, 64),
+        at: |payload| {
+            let b = if payload < 64 << 10 { 4 } else { 32 };
+            (2 * b * (root(payload / 2, 2.0) / (2 * b)).max(1), b)
+        },
+    };
+    rows.add("darray_cyc", cyclic, |(n, b)| {
         let pairs = n / b / 2;
         let (row, band) = (8 * n, 16 * b);
         Made {
@@ -457,12 +549,20 @@ mod tests {
     }
 
     #[test]
-    fn there_are_31_layouts_at_each_size() {
-        let names: HashSet<String> = rows(Sizes::Sweep).into_iter().map(|r| r.name).collect();
-        assert_eq!(names.len(), 93);
-        for size in [".S", ".M", ".L"] {
-            assert_eq!(names.iter().filter(|n| n.ends_with(size)).count(), 31);
+    fn there_are_31_layouts_at_both_sizes_and_over_payloads() {
+        let corpus = rows(Sizes::Corpus);
+        assert_eq!(corpus.len(), 62);
+        let families = |rows: &[Row]| -> HashSet<String> {
+            rows.iter().filter_map(|r| Some(r.name.rsplit_once('.')?.0.to_owned())).collect()
+        };
+        let sweep = rows(Sizes::Sweep);
+        assert_eq!(families(&sweep), families(&corpus));
+        // Each of the payloads has rows, and no name is there twice.
+        for (_, suffix) in PAYLOADS {
+            let of =
+                sweep.iter().filter(|r| r.name.rsplit_once('.').is_some_and(|(_, s)| s == suffix)).count();
+            assert!((17..=31).contains(&of), "{of} rows of {suffix}");
         }
-        assert_eq!(rows(Sizes::Corpus).len(), 62);
+        assert_eq!(sweep.iter().map(|r| &r.name).collect::<HashSet<_>>().len(), sweep.len());
     }
 }

@@ -31,6 +31,7 @@ mod reductions;
 mod result;
 mod segments;
 pub mod svg;
+mod sweep;
 mod table;
 mod tables;
 mod wire;
@@ -62,6 +63,7 @@ pub use table::bytes as bytes_in_words;
 #[command(after_help = "Examples:\n  \
     ddtc bench --quick                    all layouts, a look\n  \
     ddtc bench WRF_x_vec vec_8B.L         some layouts\n  \
+    ddtc bench --sweep --svg sweep.svg    every layout from 256 B to 16 MiB, as one picture\n  \
     ddtc bench 'vector(100, 3, 7, int)'   a type of your own (no hand-written loop)\n  \
     ddtc bench --runs 5 --record          medians of five runs, recorded below benches/record\n  \
     ddtc bench --compare A.csv B.csv      rows of two records that differ by more than noise\n  \
@@ -74,7 +76,7 @@ pub struct Args {
     /// Few and short batches: checks the bytes of everything and gives rough figures in less than a minute
     #[arg(long)]
     quick: bool,
-    /// Also measure a size between S and L of each layout
+    /// Measure every layout from 256 B to 16 MiB, and draw ratios to the best loop over the payload
     #[arg(long, conflicts_with = "corpus")]
     sweep: bool,
     /// Repeat everything and take medians of the figures
@@ -264,8 +266,10 @@ fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Er
     print!("{}{}", table::table(&rows), table::summary(&rows));
     let what = format!("{} run(s){}; level {level}", args.runs, if args.quick { ", quick" } else { "" });
     let comments = [machine.to_string(), what, format!("{} {}", machine::today(), machine::commit())];
-    let picture = (args.svg.is_some() || args.record).then(|| charts::picture(&machine.to_string(), &rows));
-    write(args, machine, "", &table::csv(&comments, &rows), picture.as_deref())
+    let draw = if args.sweep { sweep::picture } else { charts::picture };
+    let picture = (args.svg.is_some() || args.record).then(|| draw(&machine.to_string(), &rows));
+    let suffix = if args.sweep { "-sweep" } else { "" };
+    write(args, machine, suffix, &table::csv(&comments, &rows), picture.as_deref())
 }
 
 /// `--break-even`.
@@ -381,9 +385,13 @@ fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
     })
 }
 
-/// What all measurements share.
+/// Bytes up to which a row of a sweep is measured in several places of its buffers: what the first-level cache holds, and some more.
+const SMALL: usize = 64 << 10;
+
+/// State that all measurements share.
 struct Bench {
     effort: Effort,
+    sweep: bool,
     level: Level,
     roof: Roof,
 }
@@ -395,7 +403,7 @@ impl Bench {
             Subject::fits(&t.entry).map_or(0, |((low, high), payload)| (high - low) as u64 + payload as u64)
         };
         let largest = tasks.iter().map(footprint).max().unwrap_or(0);
-        Bench { effort, level, roof: Roof::measure(effort, largest) }
+        Bench { effort, sweep: args.sweep, level, roof: Roof::measure(effort, largest) }
     }
 
     /// Measures all tasks once; checks bytes in the first run.
@@ -449,7 +457,8 @@ impl Bench {
         let columns = subject.columns();
         let timed: Vec<usize> =
             (0..columns.len()).filter(|&v| columns[v] != Column::Interp || entry.size == Size::S).collect();
-        let mut times = self.times(&mut subject, &timed, entry.size == Size::S);
+        let small = entry.size == Size::S || self.sweep && subject.payload() <= SMALL;
+        let mut times = self.times(&mut subject, &timed, small);
         let footprint = Footprint::of(entry, Subject::fits(entry)?.0)?;
         for direction in Direction::BOTH {
             times[direction as usize].set(Column::Bound, self.roof.bound(&footprint, direction));

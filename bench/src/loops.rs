@@ -1,4 +1,4 @@
-//! What a programmer would write instead of a datatype: the loops of a layout, from which the C sources are made.
+//! Loops that a programmer would write instead of a datatype, from which the C sources are made.
 //!
 //! Invariant: a description shares nothing with the datatype of its layout but the parameters, so that equal bytes mean
 //! that both are right.
@@ -12,7 +12,7 @@ pub(crate) enum Elem {
 }
 
 impl Elem {
-    /// Name in C.
+    /// Returns the name in C.
     pub(crate) fn c_name(self) -> &'static str {
         match self {
             Elem::Int => "int",
@@ -67,7 +67,7 @@ pub(crate) struct Loops {
 }
 
 impl Block {
-    /// Bytes per block; `None` if the blocks differ.
+    /// Returns the bytes per block; `None` if the blocks differ.
     pub(crate) fn size(&self) -> Option<i64> {
         match self {
             Block::Elements { elem, n } => Some(elem.size() * n),
@@ -76,7 +76,7 @@ impl Block {
         }
     }
 
-    /// The element whose pointer walks over the user buffer.
+    /// Returns the element whose pointer walks over the user buffer.
     pub(crate) fn elem(&self) -> Option<Elem> {
         match self {
             Block::Elements { elem, .. } | Block::Ragged { elem, .. } => Some(*elem),
@@ -114,7 +114,7 @@ impl Part {
         Some((low + first, high + end))
     }
 
-    /// Bytes that this part packs, given the tables of its layout.
+    /// Returns the bytes that this part packs, given the tables of its layout.
     pub(crate) fn payload(&self, tables: &[Vec<i64>]) -> i64 {
         let trips: i64 = self
             .dims
@@ -138,7 +138,7 @@ impl Loops {
         spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 
-    /// Bytes that all parts pack.
+    /// Returns the bytes that all parts pack.
     pub(crate) fn payload(&self, tables: &[Vec<i64>]) -> i64 {
         self.parts.iter().map(|part| part.payload(tables)).sum()
     }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::compile;
 
-/// What figures depend on, in words.
+/// Machine that figures depend on, in words.
 #[derive(Clone, Debug)]
 pub struct Machine {
     cpu: String,
@@ -86,7 +86,7 @@ impl Machine {
         }
     }
 
-    /// A short name for the directory of records: model, family, model number, stepping.
+    /// Returns a short name for the directory of records: model, family, model number, stepping.
     pub fn slug(&self) -> String {
         let words = self.cpu.replace("(R)", " ").replace("(TM)", " ");
         let words =
@@ -142,7 +142,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// The commit of the source tree in the current directory, with `+` if there are changes; `unknown` outside of one.
+/// Returns the commit of the source tree in the current directory, with `+` if there are changes; `unknown` outside of one.
 pub fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok().filter(|o| o.status.success())?;

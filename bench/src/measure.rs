@@ -26,13 +26,13 @@ impl Effort {
     pub(crate) const QUICK: Effort =
         Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3, places: 5 };
 
-    /// The same for one of `places` places: together they take about as many rounds.
+    /// Returns the effort for one of `places` places: together they take about as many rounds.
     pub(crate) fn of_a_place(self, places: usize) -> Effort {
         Effort { rounds: if places > 1 { self.rounds.div_ceil(places).max(3) } else { self.rounds }, ..self }
     }
 }
 
-/// Nanoseconds of one call of each of the variants `0..n`, as the median of their batches. `run(v, times)` calls variant v
+/// Returns the nanoseconds of one call of each of the variants `0..n`, as the median of their batches. `run(v, times)` calls variant v
 /// so many times.
 pub(crate) fn interleaved(n: usize, effort: Effort, mut run: impl FnMut(usize, u32)) -> Vec<f64> {
     let mut repeats = vec![1u32; n];
@@ -67,7 +67,7 @@ fn timed(run: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// The median of `samples`, which are sorted by it; NaN if there are none.
+/// Returns the median of `samples`, which are sorted by it; NaN if there are none.
 pub(crate) fn median(samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
     match samples.len() {
@@ -96,7 +96,7 @@ impl Spread {
     }
 }
 
-/// The geometric mean of the positive numbers of `values`; NaN if there are none.
+/// Returns the geometric mean of the positive numbers of `values`; NaN if there are none.
 pub(crate) fn geometric_mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut n) = (0.0, 0u32);
     for value in values.into_iter().filter(|v| v.is_finite() && *v > 0.0) {

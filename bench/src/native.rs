@@ -36,7 +36,7 @@ impl Library {
         if handle.is_null() { Err(loader_error().into()) } else { Ok(Rc::new(Library { handle })) }
     }
 
-    /// The loop function `function` of this library.
+    /// Returns the loop function `function` of this library.
     ///
     /// # Errors
     /// If there is no such symbol.
@@ -112,7 +112,7 @@ impl Symbol {
 #[derive(Debug)]
 pub(crate) struct Tables {
     pointers: Vec<*const c_int>,
-    /// What `pointers` point to; never changed.
+    /// Memory that `pointers` point to; never changed.
     #[expect(dead_code, reason = "owns what the pointers point to")]
     data: Vec<Box<[c_int]>>,
 }
@@ -167,7 +167,7 @@ const GUARD_BYTE: u8 = 0x6b;
 const FRESH_BYTE: u8 = 0x17;
 
 impl Region {
-    /// Bytes of which the first lies `phase` bytes behind a page boundary (modulo the page). All of them are written, so that each page is
+    /// Returns the bytes of which the first lies `phase` bytes behind a page boundary (modulo the page). All of them are written, so that each page is
     /// memory of its own: pages that nobody has written are one page of zeros, which any cache holds.
     pub(crate) fn new(len: usize, phase: i64) -> Region {
         let mut memory = vec![FRESH_BYTE; len + 2 * (PAGE + GUARD)];
@@ -179,17 +179,17 @@ impl Region {
         Region { memory, start, len }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.len]
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }
 
-    /// Whether no guard byte was changed.
+    /// Says whether no guard byte was changed.
     pub(crate) fn intact(&self) -> bool {
         let end = self.start + self.len;
         let guards = self.memory[self.start - GUARD..self.start].iter().chain(&self.memory[end..end + GUARD]);
@@ -293,12 +293,12 @@ impl Subject {
         self.variants.push((Column::Memcpy, Variant::Memcpy));
     }
 
-    /// The columns of the variants, in order.
+    /// Returns the columns of the variants, in order.
     pub(crate) fn columns(&self) -> Vec<Column> {
         self.variants.iter().map(|(column, _)| *column).collect()
     }
 
-    /// Bytes of the payload.
+    /// Returns the bytes of the payload.
     pub(crate) fn payload(&self) -> usize {
         self.payload
     }

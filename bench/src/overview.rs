@@ -22,7 +22,7 @@ const LAYOUTS: [(&str, &str); 10] = [
     ("vec_8B.L", "every other double"),
     ("NAS_LU_x.S", "contiguous bytes of NAS LU"),
 ];
-/// What the times are over: name, record beside the stem, columns of ours and theirs, colour (Okabe and Ito, 2008), shape.
+/// Rivals of the times: name, record beside the stem, columns of ours and theirs, colour (Okabe and Ito, 2008), shape.
 const OVER: [(&str, &str, Figures, &str, Shape); 3] = [
     ("best hand loop", ".csv", Figures::Ratio("ratio_to_best_loop"), "#d55e00", Shape::Circle),
     ("MPICH", "-break-even-mpich.csv", Figures::Pair("pack_ns", "host_pack_ns"), "#0072b2", Shape::Square),
@@ -58,7 +58,7 @@ const ROW: f64 = 26.0;
 /// Ratios at the ends of the axis: powers of two.
 const ENDS: (i32, i32) = (-6, 1);
 
-/// The picture.
+/// Returns the picture.
 ///
 /// # Errors
 /// A record that cannot be read, or lacks a layout.

@@ -4,7 +4,7 @@ use ddtc::kind::Direction;
 
 use crate::measure::{Spread, geometric_mean, median};
 
-/// What is timed, in the order of the records.
+/// A time of the record, in the order of its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Column {
     /// The compiled kernel.
@@ -38,7 +38,7 @@ impl Column {
         Column::Bound,
     ];
 
-    /// Name in records.
+    /// Returns the name in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Column::Compiled => "compiled",
@@ -52,7 +52,7 @@ impl Column {
         }
     }
 
-    /// Name for readers.
+    /// Returns the name for readers.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Column::Compiled => "compiled",
@@ -83,7 +83,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// Name in records.
+    /// Returns the name in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Verdict::Ahead => "ahead",
@@ -104,33 +104,33 @@ impl Times {
         self.0[column as usize] = Some(spread);
     }
 
-    /// A column.
+    /// Returns a column.
     pub(crate) fn get(&self, column: Column) -> Option<f64> {
         self.0[column as usize].map(|spread| spread.middle)
     }
 
-    /// A column over the places of the buffers.
+    /// Returns a column over the places of the buffers.
     pub(crate) fn over_places(&self, column: Column) -> Option<Spread> {
         self.0[column as usize]
     }
 
-    /// The better column of C loops of constant extents.
+    /// Returns the better column of C loops of constant extents.
     pub(crate) fn best_column(&self) -> Option<Column> {
         let times = [Column::Constant, Column::Blocks].into_iter().filter_map(|c| Some((c, self.get(c)?)));
         times.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(column, _)| column)
     }
 
-    /// The best C loop of constant extents.
+    /// Returns the best C loop of constant extents.
     pub(crate) fn best_loop(&self) -> Option<f64> {
         self.get(self.best_column()?)
     }
 
-    /// Time of compiled code over that of the best C loop of constant extents: below 1, compiled code wins.
+    /// Returns the time of compiled code over that of the best C loop of constant extents: below 1, compiled code wins.
     pub(crate) fn ratio(&self) -> Option<f64> {
         Some(self.get(Column::Compiled)? / self.best_loop()?)
     }
 
-    /// Whether one of the two wins wherever the buffers lie. `None` unless both were measured in several places.
+    /// Says whether one of the two wins wherever the buffers lie. `None` unless both were measured in several places.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let (ours, best) = (self.over_places(Column::Compiled)?, self.over_places(self.best_column()?)?);
         if ours.low == ours.high || best.low == best.high {
@@ -143,7 +143,7 @@ impl Times {
         })
     }
 
-    /// Time of `column` over that of compiled code.
+    /// Returns the time of `column` over that of compiled code.
     pub(crate) fn over_compiled(&self, column: Column) -> Option<f64> {
         Some(self.get(column)? / self.get(Column::Compiled)?)
     }
@@ -156,7 +156,7 @@ pub(crate) struct Measured {
     pub(crate) name: String,
     /// Bytes of all instances.
     pub(crate) payload: u64,
-    /// What schedule was chosen, in the engine's words.
+    /// Schedule that was chosen, in the engine's words.
     pub(crate) schedule: String,
     /// Microseconds of a commit that compiles both directions; `None` if not measured.
     pub(crate) commit: Option<f64>,
@@ -183,18 +183,18 @@ impl Measured {
         if saved > 0.0 { Some((self.commit? * 1e3 / saved).ceil()) } else { None }
     }
 
-    /// The name without its size.
+    /// Returns the name without its size.
     pub(crate) fn family(&self) -> &str {
         self.name.rsplit_once('.').map_or(&self.name, |(family, _)| family)
     }
 }
 
-/// The geometric mean over `rows` of the ratio to the best C loop.
+/// Returns the geometric mean over `rows` of the ratio to the best C loop.
 pub(crate) fn mean_ratio<'a>(rows: impl IntoIterator<Item = &'a Measured>, direction: Direction) -> f64 {
     geometric_mean(rows.into_iter().filter_map(|m| m.of(direction).ratio()))
 }
 
-/// The rows of `runs` (equal rows in equal order) with the median of each figure.
+/// Returns the rows of `runs` (equal rows in equal order) with the median of each figure.
 pub(crate) fn median_of_runs(mut runs: Vec<Vec<Measured>>) -> Vec<Measured> {
     let Some(mut rows) = runs.pop() else { return Vec::new() };
     for (i, row) in rows.iter_mut().enumerate() {
@@ -227,7 +227,7 @@ pub(crate) fn median_of_runs(mut runs: Vec<Vec<Measured>>) -> Vec<Measured> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A row with round figures: 1000 B; pack 100 ns compiled, 200 walk, 125 and 150 C loops; 10 us commit.
+    /// Returns a row with round figures: 1000 B; pack 100 ns compiled, 200 walk, 125 and 150 C loops; 10 us commit.
     pub(crate) fn sample(name: &str) -> Measured {
         let mut pack = Times::default();
         pack.set(Column::Compiled, 100.0);

@@ -56,7 +56,7 @@ const LAYOUTS: [(&str, &str); 12] = [
     ("2^40 leaves", "@dag(40)"),
 ];
 
-/// What is measured of a layout, in nanoseconds.
+/// Times of a layout, in nanoseconds.
 struct Row {
     segments: u64,
     /// The first count after a commit, and a later one.
@@ -70,7 +70,7 @@ struct Row {
     find: f64,
 }
 
-/// The same of the MPI library: count, a segment of a list, one segment in the middle.
+/// Times of the MPI library, in nanoseconds: count, a segment of a list, one segment in the middle.
 #[derive(Clone, Copy, Debug)]
 struct Host {
     segments: u64,
@@ -274,7 +274,7 @@ fn count(committed: &Committed) -> ddtc::Result<u64> {
     })
 }
 
-/// What the program says about layout `i`.
+/// Runs the program on layout `i` and returns its times.
 fn run_host(program: &Path, i: usize) -> Result<Host, Box<dyn Error>> {
     // A library that goes through 2^40 segments is not waited for.
     let out = Command::new("timeout").arg("60").arg(program).arg(i.to_string()).output()?;

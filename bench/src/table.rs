@@ -6,7 +6,7 @@ use ddtc::kind::Direction;
 
 use crate::result::{Column, Measured, Verdict, mean_ratio};
 
-/// A number of bytes with a binary unit.
+/// Returns a number of bytes with a binary unit.
 pub fn bytes(n: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = n as f64;
@@ -23,7 +23,7 @@ fn figure(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".into(), |v| format!("{v:.digits$}"))
 }
 
-/// The table: one line per layout, GB/s and ratios of both directions.
+/// Returns the table: one line per layout, GB/s and ratios of both directions.
 pub(crate) fn table(rows: &[Measured]) -> String {
     let width = rows.iter().map(|m| m.name.len()).max().unwrap_or(0).max(6);
     let mut out = String::new();
@@ -62,7 +62,7 @@ pub(crate) fn table(rows: &[Measured]) -> String {
     out
 }
 
-/// The closing lines: geometric means and the rows furthest behind.
+/// Returns the closing lines: geometric means and the rows furthest behind.
 pub(crate) fn summary(rows: &[Measured]) -> String {
     let mut out = String::from(
         "\ntime of compiled code over that of the best C loop of constant extents (below 1: compiled code is faster)\n",
@@ -120,7 +120,7 @@ fn quoted(field: &str) -> String {
     }
 }
 
-/// The fields of a line that was written with [`quoted`].
+/// Returns the fields of a line that was written with [`quoted`].
 pub(crate) fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     // A quote inside quotes is written twice: the first ends them, the second begins them anew and is meant.
@@ -144,7 +144,7 @@ pub(crate) fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// The record: comment lines, then one line per layout and direction with nanoseconds by column.
+/// Returns the record: comment lines, then one line per layout and direction with nanoseconds by column.
 pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
     let mut out = String::new();
     for comment in comments {

@@ -1,4 +1,4 @@
-//! What a runtime does with types beside moving bytes: wire forms out and in, signatures, elements of messages cut short.
+//! Times a runtime's work with types beside moving bytes: wire forms out and in, signatures, elements of messages cut short.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-/// What the classes of MPI 5.0 mean (9.4), by number.
+/// Meanings of the classes of MPI 5.0 (9.4), by number.
 const CLASSES: [&str; 63] = [
     "no error",
     "invalid buffer pointer",
@@ -92,7 +92,7 @@ const TOOL_CLASSES: [&str; 18] = [
     "the performance variable cannot be read and reset at once",
 ];
 
-/// What a predefined class means when no call of this thread failed with it.
+/// Returns the meaning of a predefined class, for a thread of which no call failed with it.
 pub(crate) fn meaning(code: c_int) -> Option<&'static str> {
     let code = usize::try_from(code).ok()?;
     CLASSES.get(code).or_else(|| TOOL_CLASSES.get(code.checked_sub(FIRST_TOOL)?)).copied()

@@ -36,7 +36,7 @@ pub(crate) struct CConfig {
     stream_bytes: u64,
 }
 
-/// What the headers of earlier versions and of this one have: up to the first field that a version added, and all.
+/// Sizes of the structure in the headers of earlier versions and of this one: up to the first field that a version added, and all.
 const SIZES: [usize; 2] = [offset_of!(CConfig, stream_bytes), size_of::<CConfig>()];
 
 fn index<T: PartialEq>(all: &[T], one: &T) -> c_int {

@@ -20,7 +20,7 @@ fn ready(call: &'static str, name: &'static str, datatype: Type) -> Result<Commi
     known.and_then(|known| known).map_err(|error| error.about(name))
 }
 
-/// What `ddtc_committed_direct` gave.
+/// Borrows the result of `ddtc_committed_direct`.
 ///
 /// # Safety
 /// `pointer` must be null or such a pointer that was not released as often as retained.

@@ -1,4 +1,4 @@
-//! What a program asks of an error code: its text, its class; and what MPI's names over this library leave as the text.
+//! Texts and classes of error codes, and the text that MPI's names over this library leave.
 
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int};

@@ -1,4 +1,4 @@
-//! What two processes tell each other about a datatype: its wire form, and whether signatures fit.
+//! Datatypes between two processes: wire forms, and whether signatures fit.
 
 use std::ffi::{c_int, c_void};
 

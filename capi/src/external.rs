@@ -206,7 +206,7 @@ export! {
     }
 }
 
-/// What `ddtc_committed_external32` gave.
+/// Borrows the result of `ddtc_committed_external32`.
 ///
 /// # Safety
 /// `pointer` must be null or such a pointer that was not released as often as retained.

@@ -17,7 +17,7 @@ pub(crate) fn logical(value: bool) -> c_int {
     if value { TRUE.load(Relaxed) } else { FALSE.load(Relaxed) }
 }
 
-/// What a LOGICAL of the runtime's Fortran compiler means: everything that is not `.FALSE.` is true.
+/// Says whether a LOGICAL of the runtime's Fortran compiler is true: everything that is not `.FALSE.` is.
 pub(crate) fn truth(value: c_int) -> bool {
     value != FALSE.load(Relaxed)
 }

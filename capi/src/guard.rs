@@ -1,4 +1,4 @@
-//! What every export runs in: faults and panics become MPI error classes, and each thread keeps the message of its last one.
+//! Runs the body of every export: faults and panics become MPI error classes, and each thread keeps the message of its last one.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ddtc::error::Error;
 use ddtc::object::Fault;
 
-/// What the body of an export returns.
+/// Result of the body of an export.
 pub(crate) type Outcome = Result<(), Fault>;
 
 thread_local! {

@@ -21,7 +21,7 @@ const FORTRAN: c_int = 8;
 
 /// `MPI_Comm_errhandler_function` and its kin: a handle and a code by reference, and nothing more from here.
 type InC = unsafe extern "C" fn(*mut Type, *mut c_int, ...);
-/// The same with a Fortran handle.
+/// An error handler's function that takes a Fortran handle.
 type InFortran = unsafe extern "C" fn(*mut c_int, *mut c_int);
 
 struct Handler {

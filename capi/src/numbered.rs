@@ -9,7 +9,7 @@ use ddtc::error::{Error, ErrorClass, Result};
 
 use crate::arguments::Type;
 
-/// What the ABI reserves for predefined handles ends here.
+/// First handle past those that the ABI reserves for predefined ones.
 pub(crate) const FIRST_HANDLE: i32 = 4096;
 
 pub(crate) struct Numbered<T> {

@@ -11,7 +11,7 @@ use ddtc::object::{self, Object};
 use crate::arguments::{Number, Type, UNDEFINED, export, handle, natural, out};
 use crate::guard::Outcome;
 
-/// What packs the type of a call.
+/// Returns the committed type of a call's object.
 #[inline]
 fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o Committed> {
     object.committed()?.ok_or_else(|| uncommitted(call, object.datatype()))
@@ -52,7 +52,7 @@ struct CheckedCall {
     spans: bool,
 }
 
-/// What is bad about a position and the room behind it.
+/// Describes the fault of a position and the room behind it.
 #[cold]
 pub(crate) fn bad_position(
     call: &'static str,

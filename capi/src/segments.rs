@@ -43,7 +43,7 @@ unsafe fn placed<'a>(
     Ok(committed.segments(count)?.based(user.addr() as i64))
 }
 
-/// What asks for no address.
+/// Returns the segments of questions that need no address.
 ///
 /// # Safety
 /// As [`committed`].

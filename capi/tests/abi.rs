@@ -9,7 +9,7 @@ use std::process::Command;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What the ABI has no value for: the proposal of 1996, MPI-1's markers, and combiners that only MPI-1's Fortran made.
+/// Names without a value in the ABI: the proposal of 1996, MPI-1's markers, and combiners that only MPI-1's Fortran made.
 const OURS: [&str; 12] = [
     "MPI_BASIC",
     "MPI_CONTIG",
@@ -55,7 +55,7 @@ fn constants(header: &str, prefix: &str) -> Vec<String> {
     found
 }
 
-/// What a C program that includes `header` sees as the values of `names`.
+/// Returns the values of `names` that a C program sees which includes `header`.
 fn values(header: &str, names: &[String]) -> BTreeMap<String, i64> {
     let mut source =
         format!("#include <stdint.h>\n#include <stdio.h>\n#include <{header}>\nint main(void)\n{{\n");

@@ -182,7 +182,7 @@ fn mpi_h() -> String {
     format!("-I{}", installed().join("include/ddtc").display())
 }
 
-/// What reproducers are made of: the C statements that `datatype::c` prints build the datatype that they were printed from.
+/// Reproducers hold: the C statements that `datatype::c` prints build the datatype that they were printed from.
 #[test]
 fn printed_constructors_build_the_type() {
     // Combiners that differ from MPI's constructors in a mark only; host bounds are printed as resized.
@@ -359,7 +359,7 @@ fn written(name: &str, code: &str) -> String {
     path.display().to_string()
 }
 
-/// What is in the tables is in the header, and the other way round: each name by itself.
+/// The tables and the header have the same names, each by itself.
 #[test]
 fn the_names_that_a_program_may_mention_are_there() {
     let constants: Vec<String> = table::constants().map(str::to_owned).collect();
@@ -395,7 +395,7 @@ fn the_header_is_quiet() {
     }
 }
 
-/// What is in the tables is in the module.
+/// The module has every name of the tables.
 #[cfg(e2e)]
 #[test]
 fn the_names_that_a_fortran_program_may_mention_are_there() {
@@ -518,7 +518,7 @@ fn the_embedding_guide_runs() {
     runs(&compile("cc", source.to_str().expect("a path"), link, &["-std=gnu11", &headers]));
 }
 
-/// Whether a name in docs/SEMANTICS.md leads to a test: a program, a file, a function of an integration or unit test, of this member,
+/// Whether a name in docs/SEMANTICS.md or docs/records/requirements.md leads to a test: a program, a file, a function of an integration or unit test, of this member,
 /// of the preload library or of the drop-in for yaksa.
 fn is_test(name: &str) -> bool {
     let root = Path::new(HERE).parent().expect("workspace");
@@ -554,11 +554,12 @@ fn is_test(name: &str) -> bool {
     }
 }
 
-/// docs/SEMANTICS.md names a test for every decision and requirement, and all that it names are there.
+/// docs/SEMANTICS.md and docs/records/requirements.md name a test for every decision and requirement, and all that they name are there.
 #[test]
 fn the_tests_named_in_the_semantics_exist() {
     let root = Path::new(HERE).parent().expect("workspace");
-    let semantics = std::fs::read_to_string(root.join("docs/SEMANTICS.md")).expect("SEMANTICS.md");
+    let read = |name: &str| std::fs::read_to_string(root.join("docs").join(name)).expect(name);
+    let semantics = read("SEMANTICS.md") + &read("records/requirements.md");
     let ticked =
         |text: &str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
     let (mut rows, mut tests, mut in_table) = (0, 0, false);

@@ -47,17 +47,17 @@ pub(crate) struct StageArgs {
     /// The stages of unpack, not of pack
     #[arg(long)]
     unpack: bool,
-    /// What happens to a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc,
+    /// Operation on a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc,
     /// maxloc, replace or no_op; with a colon the basic type that all elements must have, as sum:double. copy:TYPE copies to another datatype
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
     kind: Asked,
-    /// What to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
+    /// Target to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
     /// machine, at the CPU level of DDTC_TARGET if that is set]
     #[arg(long, visible_alias = "level")]
     target: Option<Target>,
 }
 
-/// What becomes of the datatype.
+/// Kind of transfer that is asked for.
 #[derive(Clone, Debug)]
 enum Asked {
     /// It is packed or unpacked under an operation; all elements must have the basic type, if there is one.
@@ -90,7 +90,7 @@ impl FromStr for Asked {
 }
 
 impl StageArgs {
-    /// What is explained, in words.
+    /// Describes in words what is explained.
     fn shown(&self) -> String {
         match &self.kind {
             Asked::Transfer(operation, _) => self.transfer(*operation).to_string(),

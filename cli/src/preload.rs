@@ -20,7 +20,7 @@ use ddtc_hosts::library;
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// What a commit does: off, interpret, lazy or commit
+    /// Mode of commits: off, interpret, lazy or commit
     #[arg(long)]
     mode: Option<Mode>,
     /// CPU level of the compiled code: baseline, avx2, avx512 or neon

@@ -12,7 +12,7 @@ const MAX_ELEMENTS: usize = 8;
 /// Depth past which indentation no longer grows.
 const MAX_INDENT: usize = 24;
 
-/// The tree of `t`, one line per node; a node that is used again is only referred to.
+/// Returns the tree of `t`, one line per node; a node that is used again is only referred to.
 pub(crate) fn tree(t: &Datatype) -> String {
     let mut out = String::new();
     let mut seen: HashMap<usize, usize> = HashMap::new();

@@ -19,13 +19,13 @@ use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file};
 use ddtc_bench::machine::{self, Machine};
 use ddtc_hosts::library;
 
-/// What is compiled, and what the programs share.
+/// Programs that are compiled, and text that they share.
 const PROGRAMS: [(&str, &str); 3] = [
     ("pingpong", include_str!("tune/pingpong.c")),
     ("collectives", include_str!("tune/collectives.c")),
     ("files", include_str!("tune/files.c")),
 ];
-/// What is compiled where it is asked for.
+/// Program that is compiled where it is asked for.
 const WINDOWS: (&str, &str) = ("windows", include_str!("tune/windows.c"));
 const LAYOUTS: &str = include_str!("tune/layouts.h");
 
@@ -122,7 +122,7 @@ fn compile(args: &Args, name: &str, text: &str, folder: &Path) -> Result<(), Box
     Ok(())
 }
 
-/// What moves the bytes of calls that are not converted.
+/// Mover of the bytes of calls that are not converted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bare {
     /// The host.

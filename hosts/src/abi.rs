@@ -23,12 +23,12 @@ pub enum Flavour {
     Standard,
 }
 
-/// What is asked of a loaded library to tell its ABI.
+/// Facts about a loaded library that tell its ABI.
 #[derive(Clone, Copy, Debug)]
 pub struct Signs<'a> {
     /// The object `ompi_mpi_int` exists.
     pub has_ompi_int: bool,
-    /// What `MPI_Abi_get_version` says, if it is there and succeeds.
+    /// The answer of `MPI_Abi_get_version`, if it is there and succeeds.
     pub abi_version: Option<(c_int, c_int)>,
     /// The file that `MPI_Pack` comes from.
     pub file: &'a str,
@@ -336,7 +336,7 @@ pub static STANDARD: Abi = Abi {
 };
 
 impl Abi {
-    /// The ABI of a library that gives these signs.
+    /// Returns the ABI of a library that gives these signs.
     ///
     /// # Errors
     /// What is unknown about the library.
@@ -358,7 +358,7 @@ impl Abi {
         Err(format!("unknown MPI library '{}'", signs.version))
     }
 
-    /// The combiner of a value.
+    /// Returns the combiner of a value.
     pub fn combiner(&self, value: c_int) -> Option<CombinerKind> {
         let at = self.combiners.iter().position(|&c| c == value && c != NONE)?;
         Some(COMBINERS[at])

@@ -2,7 +2,7 @@
 //!
 //! The report of a rank and the sum that `ddtc preload --report` makes of all ranks have the same words.
 
-/// What decided that nothing of a call was converted.
+/// Reasons why nothing of a call was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// The policy has no payload of its types' layout class in such calls.
@@ -54,7 +54,7 @@ impl Left {
         Left::Other,
     ];
 
-    /// The name of its line in a report.
+    /// Returns the name of its line in a report.
     pub fn name(self) -> &'static str {
         match self {
             Left::Policy => "left_by_policy",
@@ -74,7 +74,7 @@ impl Left {
         }
     }
 
-    /// What is said of calls that were left for it.
+    /// Returns the sentence about calls that were left for this reason.
     pub fn phrase(self) -> &'static str {
         match self {
             Left::Policy => "had types that the policy leaves to this host",
@@ -97,14 +97,14 @@ impl Left {
     }
 }
 
-/// What every such sentence begins with.
+/// Begins every such sentence.
 pub const NOTHING: &str = "nothing was converted: ";
 /// Why nothing was converted where nothing is compiled.
 pub const OFF: &str = "nothing was converted: DDTC_MODE is off";
-/// What the report of a program says that was not at its end.
+/// Line of a report that was written before the end of its program.
 pub const UNFINISHED: &str = "note MPI was not finalized when this was written: it is what was so far";
 
-/// Why nothing was converted, by the numbers of calls that were left, in one sentence.
+/// Returns why nothing was converted, by the numbers of calls that were left, in one sentence.
 pub fn sentence(left: impl Fn(Left) -> u64) -> String {
     let mut why: Vec<(u64, Left)> = Left::ALL.iter().map(|&l| (left(l), l)).filter(|&(n, _)| n > 0).collect();
     why.sort_by_key(|&(n, _)| std::cmp::Reverse(n));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The preload library's file name.
 pub const NAME: &str = "libddtc_preload.so";
 
-/// The library: as given, next to this program, or in the library folder beside its folder.
+/// Returns the library: as given, next to this program, or in the library folder beside its folder.
 ///
 /// # Errors
 /// Where it was looked for, and how it comes there; a path that the loader cannot be told.

@@ -46,20 +46,20 @@ impl Loaded {
         Ok(library)
     }
 
-    /// The address of a symbol of the library or of what it depends on, or null.
+    /// Returns the address of a symbol of the library or of what it depends on, or null.
     pub fn symbol(&self, name: &CStr) -> *mut c_void {
         // SAFETY: a scope from dlopen that is never closed, and a C string.
         unsafe { libc::dlsym(self.scope, name.as_ptr()) }
     }
 
-    /// The address that a program which is linked with the library would get: what is preloaded comes first.
+    /// Returns the address that a program which is linked with the library would get: what is preloaded comes first.
     pub fn interposed(&self, name: &CStr) -> *mut c_void {
         // SAFETY: the global scope, and a C string.
         let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         if global.is_null() { self.symbol(name) } else { global }
     }
 
-    /// What the library calls itself, in one line.
+    /// Returns the library's version in one line.
     ///
     /// # Errors
     /// If it says nothing.
@@ -67,7 +67,7 @@ impl Loaded {
         self.version.as_deref().ok_or_else(|| "MPI_Get_library_version is missing or fails".to_owned())
     }
 
-    /// Its ABI.
+    /// Returns its ABI.
     ///
     /// # Errors
     /// What is unknown about the library.
@@ -84,7 +84,7 @@ impl Loaded {
         })
     }
 
-    /// A predefined handle: the constant of the ABI, or the address of its object where the ABI has a symbol for it. 0 if that is missing.
+    /// Returns a predefined handle: the constant of the ABI, or the address of its object where the ABI has a symbol for it. 0 if that is missing.
     pub fn handle(&self, constant: u64, symbol: &str) -> u64 {
         if symbol.is_empty() {
             return constant;
@@ -92,7 +92,7 @@ impl Loaded {
         CString::new(symbol).map_or(0, |name| self.symbol(&name).addr() as u64)
     }
 
-    /// The named types that the library has a handle for, and their handles.
+    /// Returns the named types that the library has a handle for, and their handles.
     pub fn named(&self, abi: &Abi) -> Vec<(Named, u64)> {
         let constants = abi.named().map(|(handle, named)| (named, handle));
         let symbols =

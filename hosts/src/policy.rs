@@ -25,7 +25,7 @@ pub enum Class {
     BlocksLong,
     /// Displacements that follow no stride, short runs: indexed types.
     TableShort,
-    /// The same with longer runs.
+    /// Displacements without a stride, with runs of 64 bytes and more.
     TableLong,
 }
 
@@ -43,7 +43,7 @@ impl Class {
         Class::TableLong,
     ];
 
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Class::Dense => "dense",
@@ -56,12 +56,12 @@ impl Class {
         }
     }
 
-    /// The class of a layout.
+    /// Returns the class of a layout.
     pub fn of(nest: &LoopNest<Normal>) -> Class {
         Class::and_run(nest).0
     }
 
-    /// The class of a layout, and the bytes of its runs on average; 0 for a dense one.
+    /// Returns the class of a layout, and the bytes of its runs on average; 0 for a dense one.
     pub fn and_run(nest: &LoopNest<Normal>) -> (Class, u64) {
         let (mut bytes, mut runs, mut leaves, mut table) = (0i128, 0i128, 0usize, false);
         for node in nest.nodes() {
@@ -150,7 +150,7 @@ impl Call {
         Call::Inside,
     ];
 
-    /// Its name in tables, where rows of messages have none.
+    /// Returns its name in tables, where rows of messages have none.
     pub fn name(self) -> &'static str {
         match self {
             Call::Message => "message",
@@ -180,7 +180,7 @@ const SHIPPED: &str = include_str!("policy.txt");
 /// Rows up to which irregular blocks count as the members of a structure.
 const FEW: usize = 16;
 
-/// What to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file or a window, is all of it, that of a
+/// Says what to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file or a window, is all of it, that of a
 /// collective call what one rank sends to another, on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -197,30 +197,30 @@ impl Policy {
         Policy { sets }
     };
 
-    /// The payloads of a class in messages.
+    /// Returns the payloads of a class in messages.
     pub fn set(&self, class: Class) -> u64 {
         self.of(Call::Message, class)
     }
 
-    /// The payloads of a class in a call.
+    /// Returns the payloads of a class in a call.
     #[inline]
     pub fn of(&self, call: Call, class: Class) -> u64 {
         Class::ALL.iter().position(|&c| c == class).map_or(0, |i| self.sets[call as usize][i])
     }
 
-    /// Whether any payload of any class is converted in a call.
+    /// Says whether any payload of any class is converted in a call.
     #[inline]
     pub fn any(&self, call: Call) -> bool {
         self.sets[call as usize] != [0; Class::ALL.len()]
     }
 
-    /// The same policy with other payloads for a class in messages.
+    /// Returns this policy with other payloads for a class in messages.
     #[must_use]
     pub fn with(self, class: Class, set: u64) -> Policy {
         self.with_call(Call::Message, class, set)
     }
 
-    /// The same policy with other payloads for a class in a call.
+    /// Returns this policy with other payloads for a class in a call.
     #[must_use]
     pub fn with_call(mut self, call: Call, class: Class, set: u64) -> Policy {
         if let Some(i) = Class::ALL.iter().position(|&c| c == class) {
@@ -229,25 +229,25 @@ impl Policy {
         self
     }
 
-    /// Whether a set of payloads has one.
+    /// Says whether a set of payloads has one.
     #[inline]
     pub fn has(set: u64, bytes: u64) -> bool {
         bytes > 0 && set >> bytes.ilog2() & 1 != 0
     }
 
-    /// All payloads from `bytes` up, to the power of two.
+    /// Returns all payloads from `bytes` up, to the power of two.
     pub const fn from(bytes: u64) -> u64 {
         u64::MAX << bytes.ilog2()
     }
 
-    /// What is converted without a table of the user's: what gains clearly, beyond the noise, on every machine of the
+    /// Returns what is converted without a table of the user's: what gains clearly, beyond the noise, on every machine of the
     /// records (benches/record/POLICY.md has them side by side, with the rule; `policy.txt` is made from them by a test).
     pub fn shipped(library: &Library) -> Policy {
         // It parses, as a test says.
         Policy::parse(SHIPPED, library.family.name()).ok().flatten().unwrap_or(Policy::NONE)
     }
 
-    /// The table of `library` in a file, if it is there.
+    /// Returns the table of `library` in a file, if it is there.
     ///
     /// A file is lines: `library NAME` begins a table, `CLASS none` or `CLASS FROM-TO ...` (bytes, powers of two, `TO` the last set
     /// or empty for no end) is a row about messages, the same after the name of another call ([`Call::name`]) one about that; what has no row
@@ -296,7 +296,7 @@ impl Policy {
     }
 }
 
-/// A set of payloads in words, as documents and `ddtc doctor` say it: `from 16 KiB`, `256 B to 512 KiB`, `none`. What stands after "to" is the first
+/// Returns a set of payloads in words, as documents and `ddtc doctor` say it: `from 16 KiB`, `256 B to 512 KiB`, `none`. What stands after "to" is the first
 /// payload that is not in it.
 pub fn payloads(set: u64) -> String {
     let bytes = |k: u32| match k {
@@ -381,7 +381,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Family::Mpich => "mpich",
@@ -423,7 +423,7 @@ impl Library {
         Library { family, version }
     }
 
-    /// The release as `MPI_Get_library_version` writes it: the first word that begins with a digit, but for a `v` before and punctuation behind it.
+    /// Returns the release as `MPI_Get_library_version` writes it: the first word that begins with a digit, but for a `v` before and punctuation behind it.
     pub fn release(text: &str) -> Option<&str> {
         let mut words = text.split([' ', '\t', '\n', ',', ':']).map(|word| word.trim_start_matches('v'));
         words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
@@ -438,7 +438,7 @@ impl fmt::Display for Library {
     }
 }
 
-/// Where the user's table is: `ddtc/policy` in the configuration folder, by the values of `XDG_CONFIG_HOME` and `HOME`.
+/// Returns where the user's table is: `ddtc/policy` in the configuration folder, by the values of `XDG_CONFIG_HOME` and `HOME`.
 pub fn file(config: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
     let there = |v: Option<&str>| v.filter(|v| v.starts_with('/')).map(PathBuf::from);
     let folder = there(config).or_else(|| there(home).map(|home| home.join(".config")))?;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::{CONSTRUCTORS, features};
 use crate::difference::{Check, Class, Difference};
 
-/// Which numbers of two texts differ, by their places; the words of `got` where the texts are not alike.
+/// Returns which numbers of two texts differ, by their places; the words of `got` where the texts are not alike.
 pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
     let parts = |text: &str| {
         let is_number = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -31,7 +31,7 @@ pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
     pairs.filter(|(_, (e, g))| e != g).map(|(i, _)| format!("number {i}")).collect()
 }
 
-/// The end of a process: a message of the allocator and a bad access are both memory that was spoiled, which shows here or there.
+/// Returns the end of a process: a message of the allocator and a bad access are both memory that was spoiled, which shows here or there.
 pub(crate) fn of_end(how: &str, said: &str) -> BTreeSet<String> {
     const MEMORY: [&str; 8] =
         ["SIGSEGV", "SIGBUS", "malloc", "free()", "realloc", "corrupted", "munmap_chunk", "double free"];
@@ -59,7 +59,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What a shrunk difference stands for.
+    /// Makes the known cause for which a shrunk difference stands.
     fn of(shrunk: &Difference, name: String) -> Known {
         let shape: BTreeSet<String> =
             shrunk.datatype.parse().map(|t| owned(&self::shape(&t))).unwrap_or_default();
@@ -77,7 +77,7 @@ impl Known {
         }
     }
 
-    /// Whether it predicts a wrong byte: what became of it, the features above it, and its place in its element.
+    /// Says whether it predicts a wrong byte: what became of it, the features above it, and its place in its element.
     pub(crate) fn predicts(&self, family: &str, effect: &str, below: &BTreeSet<&str>, lane: i64) -> bool {
         self.family == family
             && (self.open
@@ -121,7 +121,7 @@ impl Causes {
         self.known.iter().map(|(known, _)| known.clone()).collect()
     }
 
-    /// Whether a difference shows nothing but causes that are known. Now and then one is looked at all the same, since a cause may hide
+    /// Says whether a difference shows nothing but causes that are known. Now and then one is looked at all the same, since a cause may hide
     /// behind another.
     pub(crate) fn explain(&mut self, found: &Difference) -> bool {
         let explains =
@@ -162,7 +162,7 @@ impl Causes {
         Some(name)
     }
 
-    /// How often each was seen.
+    /// Returns how often each was seen.
     pub(crate) fn hits(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (known, hits) in &self.known {
@@ -177,7 +177,7 @@ fn is_open(d: &Difference) -> bool {
     d.class != Class::Bug || SHAPELESS.contains(&d.kind.as_str())
 }
 
-/// The name of the cause behind a difference that was shrunk. Wrong bytes are one cause whichever call moves them.
+/// Returns the name of the cause behind a difference that was shrunk. Wrong bytes are one cause whichever call moves them.
 pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     let family = family(shrunk.check, &shrunk.kind);
     // What does not show alone is no matter of its datatype.
@@ -248,7 +248,7 @@ const TELLING: [&str; 20] = [
     "nothing",
 ];
 
-/// What tells beside constructors.
+/// Shapes that tell causes apart beside constructors.
 const SHAPES: [&str; 5] = ["zero blocklength", "stride -1", "stride 0", "backwards", "misaligned"];
 
 /// Ends of families whose effects are causes of their own.
@@ -257,7 +257,7 @@ const APART: [&str; 2] = [".dies", ".hangs"];
 /// Shapes that are a matter of single elements, all of one size.
 const ELEMENTS: [&str; 7] = ["32-byte", "16-byte", "8-byte", "4-byte", "2-byte", "1-byte", "long double"];
 
-/// What of a shrunk datatype tells its cause: the most telling shape, or else the constructors.
+/// Returns the parts of a shrunk datatype that tell its cause: the most telling shape, or else the constructors.
 pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
     let found = features(t);
     if let Some(first) = TELLING.into_iter().find(|f| found.contains(f)) {
@@ -269,7 +269,7 @@ pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
     if constructors.is_empty() { found } else { constructors }
 }
 
-/// The features of a datatype that may be a cause of its own: shrinking brings in none of them.
+/// Returns the features of a datatype that may be a cause of its own: shrinking brings in none of them.
 pub(crate) fn suspicious(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = features(t);
     found.retain(|f| TELLING.contains(f) || SHAPES.contains(f));

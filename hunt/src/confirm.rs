@@ -23,7 +23,7 @@ pub(crate) struct Compiler {
 const HANGS: Duration = Duration::from_secs(30);
 
 impl Compiler {
-    /// The compiler for programs of a library: `cc`, and the folder that `include` names or that is found near the library.
+    /// Returns the compiler for programs of a library: `cc`, and the folder that `include` names or that is found near the library.
     ///
     /// # Errors
     /// What is missing, and which option says where it is.
@@ -96,7 +96,7 @@ impl Compiler {
             .to_owned())
     }
 
-    /// Whether a program shows its finding: it ends with status 1, is ended by a signal, or hangs.
+    /// Says whether a program shows its finding: it ends with status 1, is ended by a signal, or hangs.
     ///
     /// # Errors
     /// A program that does not compile or start.

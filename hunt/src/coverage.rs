@@ -57,7 +57,7 @@ pub(crate) const CONSTRUCTORS: [&str; 16] = [
     "value_index",
 ];
 
-/// The features of a datatype: constructors and shapes.
+/// Returns the features of a datatype: constructors and shapes.
 pub(crate) fn features(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = of_whole(t);
     t.nodes().for_each(|node| of_node(node, &mut found));
@@ -125,7 +125,7 @@ pub(crate) struct Way {
     pub(crate) element: i64,
 }
 
-/// The way to byte `at` of the stream of one instance; none behind its end.
+/// Returns the way to byte `at` of the stream of one instance; none behind its end.
 pub(crate) fn way(t: &Datatype, mut at: i64) -> Option<Way> {
     if !(0..t.size()).contains(&at) {
         return None;
@@ -173,7 +173,7 @@ fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
     }
 }
 
-/// What the numbers of one constructor show.
+/// Adds the features that the numbers of one constructor show.
 fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
     let mut stride = |elements: i64, extent: i64, count: i64| {
         if count < 2 {

@@ -1,4 +1,4 @@
-//! What the library does otherwise than the definition: which check saw it, what was expected, which rule decides.
+//! Differences between a library and the definition: which check saw it, what was expected, which rule decides.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -50,7 +50,7 @@ impl Check {
         Check::Truncation,
     ];
 
-    /// The name of `--only`.
+    /// Returns the name of `--only`.
     pub fn name(self) -> &'static str {
         match self {
             Check::Bounds => "bounds",
@@ -98,7 +98,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// The name in records.
+    /// Returns the name in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Class::Bug => "bug",
@@ -116,10 +116,10 @@ pub(crate) struct Rule {
     pub(crate) text: String,
 }
 
-/// What tells a difference from another of its kind.
+/// Tells a difference from another of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// What became of bytes, which numbers differ, or how a process ended.
+    /// Effects on bytes, numbers that differ, or how a process ended.
     pub(crate) effects: BTreeSet<String>,
     /// Places of wrong bytes in their basic elements.
     pub(crate) lanes: BTreeSet<i64>,
@@ -133,13 +133,13 @@ pub(crate) struct Mark {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Difference {
     pub(crate) check: Check,
-    /// What differs, in a word or two that stand in the fingerprint.
+    /// Names what differs, in a word or two that stand in the fingerprint.
     pub(crate) kind: String,
     pub(crate) class: Class,
     pub(crate) rule: Rule,
     /// The datatype to blame: that of the case, or a node of it.
     pub(crate) datatype: String,
-    /// The same with the library's bounds, which is what was compared with.
+    /// The datatype with the library's bounds, by which the check compared.
     pub(crate) judged: String,
     pub(crate) count: u64,
     /// Whether all constructors are those of large counts.
@@ -150,7 +150,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Whether it ended a process.
+    /// Says whether it ended a process.
     pub(crate) fn is_deadly(&self) -> bool {
         matches!(self.kind.as_str(), "dies" | "hangs" | "aborts")
     }
@@ -214,7 +214,7 @@ const RULES: [(&str, &str, &str); 22] = [
     ("legal", "5.1", "the arguments are legal, so the call succeeds"),
 ];
 
-/// The rule of that name.
+/// Returns the rule of that name.
 pub(crate) fn rule(name: &str) -> Rule {
     let (_, section, text) = RULES.iter().find(|r| r.0 == name).copied().unwrap_or(RULES[RULES.len() - 1]);
     Rule { section: section.to_owned(), text: text.to_owned() }

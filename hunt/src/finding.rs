@@ -36,7 +36,7 @@ pub(crate) struct Finding {
     pub(crate) constructors: u32,
     pub(crate) expected: String,
     pub(crate) got: String,
-    /// What became of bytes, which numbers differ, or how a process ended: see [`super::cause`].
+    /// Effects on bytes, numbers that differ, or how a process ended: see [`super::cause`].
     pub(crate) effects: BTreeSet<String>,
     /// Name of the C program in the folder.
     pub(crate) program: String,
@@ -49,7 +49,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Whether it is a bug that a program has shown, or that no program could be asked about.
+    /// Says whether it is a bug that a program has shown, or that no program could be asked about.
     pub(crate) fn is_bug(&self) -> bool {
         self.class == Class::Bug && self.confirmed != Some(false)
     }
@@ -69,7 +69,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger in a folder, locked until it is dropped.
+    /// Returns an empty ledger in a folder, locked until it is dropped.
     ///
     /// # Errors
     /// A folder with the findings of another hunt, which are nobody's to lose; what the system says of the file.
@@ -134,7 +134,7 @@ impl Ledger {
         self.left.len()
     }
 
-    /// How often each cause was seen.
+    /// Returns how often each cause was seen.
     pub(crate) fn hits(&self) -> BTreeMap<String, u64> {
         self.causes.hits()
     }

@@ -8,13 +8,13 @@ use ddtc::fuzzing::{Budget, Choices, datatype, instances, rebuilt};
 
 use crate::library::Library;
 
-/// What a library can build.
+/// Constructors and sizes that a library can build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Means<'l> {
     pub(crate) library: &'l Library,
 }
 
-/// The case of a number: a datatype that `means` can build, and instances. None where the library cannot build it.
+/// Returns the case of a number: a datatype that `means` can build, and instances. None where the library cannot build it.
 pub(crate) fn case(means: Means<'_>, seed: u64, case: u64) -> Option<(Datatype, u64)> {
     let mut c = Choices::from_seed(
         seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ case.wrapping_mul(0x9e6c_63d0_876a_68ed) ^ 0x6875_6e74,

@@ -1,4 +1,4 @@
-//! What becomes of differences: each is shrunk to what shows its cause, and causes that are new are written down.
+//! Judges differences: each is shrunk to what shows its cause, and causes that are new are written down.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ const ALWAYS: Duration = Duration::from_secs(4);
 pub(super) struct Judge<'s> {
     shared: &'s Shared<'s>,
     pub(super) prober: Prober<'s>,
-    /// What ends processes, and is looked at when there is time.
+    /// Differences that end processes, for when there is time.
     later: VecDeque<Found>,
     /// Time that went into it.
     spent: Duration,
@@ -41,7 +41,7 @@ impl<'s> Judge<'s> {
         Judge { shared, prober, later: VecDeque::new(), spent: Duration::ZERO }
     }
 
-    /// A worker's end is a difference of the case that it was at. Returns where to go on.
+    /// Takes a worker's end as a difference of the case that it was at. Returns where to go on.
     pub(super) fn died(&mut self, death: &Death, from: u64, found: Vec<Found>) -> u64 {
         self.shared.ended(death.how == How::Hang);
         let at = death.at.filter(|at| at.case >= from);
@@ -157,7 +157,7 @@ impl<'s> Judge<'s> {
     }
 }
 
-/// What a shrunk difference asks to be avoided.
+/// Returns what a shrunk difference asks to be avoided.
 fn exactly(d: &Difference) -> Option<Avoid> {
     if SHAPELESS.contains(&d.kind.as_str()) {
         return Some(Avoid { check: d.check, features: Vec::new() });
@@ -166,14 +166,14 @@ fn exactly(d: &Difference) -> Option<Avoid> {
     Some(Avoid { check: d.check, features: shape(&t).into_iter().map(str::to_owned).collect() })
 }
 
-/// The same as long as it is not shrunk: of a nest it is not known how deep it has to be.
+/// Returns what a difference asks to be avoided before it is shrunk: of a nest it is not known how deep it has to be.
 fn provisional(d: &Difference) -> Option<Avoid> {
     let t: Datatype = d.datatype.parse().ok()?;
     let deep = features(&t).contains("depth 8") && !SHAPELESS.contains(&d.kind.as_str());
     if deep { Some(Avoid { check: d.check, features: vec!["depth 8".to_owned()] }) } else { exactly(d) }
 }
 
-/// What takes other cases before it.
+/// Returns a difference that takes other cases before it.
 fn after_others(d: &Difference) -> Difference {
     let mut d = d.clone();
     d.kind += AFTER_OTHERS;

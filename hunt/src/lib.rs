@@ -30,7 +30,7 @@ pub use difference::Check;
 pub use program::{alone, shared};
 pub use run::run;
 
-/// What a hunt is told.
+/// Settings of a hunt.
 #[derive(Clone, Debug)]
 pub struct Hunt {
     /// The MPI library.
@@ -39,7 +39,7 @@ pub struct Hunt {
     pub cases: Option<u64>,
     /// Most seconds; none: until the cases are through.
     pub seconds: Option<f64>,
-    /// What the random datatypes follow from.
+    /// Seed of the random datatypes.
     pub seed: u64,
     /// The checks that are made.
     pub only: Vec<Check>,
@@ -53,5 +53,5 @@ pub struct Hunt {
     pub page: fn(&Path) -> Result<PathBuf, Box<dyn Error>>,
 }
 
-/// What a hunt came to, for the exit status: bugs that programs have shown, or that no program could be asked about.
+/// Result of a hunt, for the exit status: number of bugs that programs have shown, or that no program could be asked about.
 pub type Outcome = Result<u64, Box<dyn Error>>;

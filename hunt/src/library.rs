@@ -45,7 +45,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What a call returns.
+/// Result of a call of the library.
 pub(crate) type Answer<T> = Result<T, Refusal>;
 
 /// The class of a call that the library does not have.
@@ -130,7 +130,7 @@ impl Library {
         }
     }
 
-    /// The ABI.
+    /// Returns the ABI.
     pub(crate) fn abi(&self) -> &'static Abi {
         self.abi
     }
@@ -140,22 +140,22 @@ impl Library {
         &self.version
     }
 
-    /// The handle of a named type; none where the library has no such type.
+    /// Returns the handle of a named type; none where the library has no such type.
     pub(crate) fn named(&self, named: Named) -> Option<Handle> {
         self.named[named as usize]
     }
 
-    /// Whether the library has the large-count constructors.
+    /// Says whether the library has the large-count constructors.
     pub(crate) fn has_large_counts(&self) -> bool {
         self.f.contiguous_c.is_some() && self.f.envelope_c.is_some() && self.f.contents_c.is_some()
     }
 
-    /// Whether the library has `MPI_Type_get_value_index`.
+    /// Says whether the library has `MPI_Type_get_value_index`.
     pub(crate) fn has_value_index(&self) -> bool {
         self.f.value_index.is_some()
     }
 
-    /// Whether the library can be asked for kinds of Fortran.
+    /// Says whether the library can be asked for kinds of Fortran.
     pub(crate) fn has_kinds(&self) -> bool {
         self.has_kinds
     }

@@ -21,13 +21,13 @@ pub(crate) struct Prober<'s> {
     pub(crate) hangs: u64,
     /// When the question under way has to be answered.
     until: Instant,
-    /// What known causes predict is no part of an answer.
+    /// Known causes, whose predictions are no part of an answer.
     pub(crate) known: Vec<Known>,
     /// The end of the run, after which nothing is shrunk.
     end: Option<Instant>,
 }
 
-/// What shrinking comes to.
+/// Result of shrinking.
 pub(crate) enum Shrunk {
     Alone(Box<Difference>),
     /// Known causes explain all of it.
@@ -49,7 +49,7 @@ const TIMES: u32 = 20;
 /// Cases before one that ended a worker which may be to blame, and most that are asked.
 pub(crate) const BEFORE: u64 = 6;
 
-/// The difference of a worker that ended.
+/// Returns the difference of a worker that ended.
 pub(crate) fn of_death(
     how: How,
     said: &str,
@@ -116,7 +116,7 @@ impl<'s> Prober<'s> {
         Ok(reply)
     }
 
-    /// What a check shows for `count` instances of a datatype.
+    /// Runs a check on `count` instances of a datatype and returns what it shows.
     ///
     /// # Errors
     /// A library that does not start any more.
@@ -153,7 +153,7 @@ impl<'s> Prober<'s> {
         }
     }
 
-    /// The same difference as `like` in what the check shows, if it is there.
+    /// Returns the difference that shows the same as `like`, if it is there.
     fn again(&mut self, like: &Difference, t: &Datatype, large: bool, count: u64) -> Option<Difference> {
         let times = if like.is_deadly() { TIMES } else { 1 };
         let found = self.ask((&t.to_string(), large), count, like.check, times).ok()?;
@@ -166,7 +166,7 @@ impl<'s> Prober<'s> {
         })
     }
 
-    /// What ends a process among some cases, each by each of the checks: one that spoiled the heap for another.
+    /// Finds the case among some that ends a process, each by each of the checks: one that spoiled the heap for another.
     pub(crate) fn culprit(
         &mut self,
         cases: std::ops::RangeInclusive<u64>,
@@ -188,7 +188,7 @@ impl<'s> Prober<'s> {
         None
     }
 
-    /// The least datatype and count that show what `found` is: the same call with the same effect on bytes that no known cause predicts, and no
+    /// Returns the least datatype and count that show what `found` is: the same call with the same effect on bytes that no known cause predicts, and no
     /// shape that may be a cause and was not there before.
     pub(crate) fn shrunk(&mut self, found: &Difference, whole: (&str, u64)) -> Shrunk {
         // What other cases left behind must not decide.
@@ -307,7 +307,7 @@ const LEAVES: [Named; 9] = [
     Named::LongDouble,
 ];
 
-/// What may stand for a node.
+/// Lists the simpler datatypes that may stand for a node.
 fn simpler(t: &Datatype) -> Vec<Datatype> {
     let own = rank(t);
     if let Combiner::Named(_) = t.combiner() {

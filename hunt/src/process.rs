@@ -16,13 +16,13 @@ const HANGS: Duration = Duration::from_secs(10);
 /// Starting takes longer, more so where many start at once.
 const STARTS: Duration = Duration::from_secs(60);
 
-/// How long a process (its first thread) was ready to run while the machine ran something else, as Linux says; zero where it does not. Limits leave it
+/// Returns how long a process (its first thread) was ready to run while the machine ran something else, as Linux says; zero where it does not. Limits leave it
 /// out: a machine that is busy for minutes must not make a library look as if it hung.
 pub(crate) fn kept_waiting(process: u32) -> Duration {
     stalled(&format!("/proc/{process}/schedstat"))
 }
 
-/// The same of the calling thread.
+/// Returns how long the calling thread was kept waiting.
 pub(crate) fn kept_waiting_here() -> Duration {
     stalled("/proc/thread-self/schedstat")
 }
@@ -58,7 +58,7 @@ pub(crate) struct Death {
     pub(crate) how: How,
     /// Where it was; none before its first case.
     pub(crate) at: Option<At>,
-    /// What it printed last.
+    /// Text that it printed last.
     pub(crate) said: String,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Start {
     pub(crate) folder: PathBuf,
 }
 
-/// What the library said when it was initialized.
+/// Facts that the library tells when it is initialized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) version: String,
@@ -218,7 +218,7 @@ impl Worker {
         }
     }
 
-    /// The next reply to a question about one datatype.
+    /// Returns the next reply to a question about one datatype.
     ///
     /// # Errors
     /// As [`Worker::reply`], sooner.
@@ -226,7 +226,7 @@ impl Worker {
         self.next(HANGS / 2)
     }
 
-    /// The next reply.
+    /// Returns the next reply.
     ///
     /// # Errors
     /// A worker that died, or was ended because it hung.

@@ -41,19 +41,19 @@ const NAMES: [&str; 7] = [
     "MPI_UNDEFINED",
 ];
 
-/// The program of a shrunk difference, standing alone; `title` are lines for its head.
+/// Returns the program of a shrunk difference, standing alone; `title` are lines for its head.
 pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
     Some(alone(&case(d, title)?, FINDING_H))
 }
 
-/// The program of a misuse that was taken, standing alone.
+/// Returns the program of a misuse that was taken, standing alone.
 pub(crate) fn of_misuse(which: usize, title: &str) -> String {
     let mut out = head(title, "misuse");
     checks(&mut out, &format!("check_refused({});", MISUSES[which].call));
     alone(&out, FINDING_H)
 }
 
-/// What a program begins with.
+/// Writes the beginning of a program.
 fn head(title: &str, check: &str) -> String {
     let check = check.to_uppercase();
     format!(

@@ -1,4 +1,4 @@
-//! What the hunter and its workers say to each other: a line of JSON each. A worker that dies has left the number of its case in a file.
+//! Messages between the hunter and its workers: a line of JSON each. A worker that dies has left the number of its case in a file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub(crate) enum Reply {
     Some(Box<Done>),
     /// All cases are done.
     Done(Box<Done>),
-    /// What the check showed. The datatype, as this library can build it; none where it cannot.
+    /// Answer to a trial. The datatype, as this library can build it; none where it cannot.
     Tried { datatype: Option<String>, differences: Vec<Difference> },
     /// A case; none that the library cannot build.
     Shown { case: Option<(String, u64, bool)> },
@@ -53,7 +53,7 @@ pub(crate) enum Reply {
     Taken { which: Vec<usize> },
 }
 
-/// What some cases came to.
+/// Results of some cases.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Done {
     /// The number after the last case.
@@ -72,7 +72,7 @@ pub(crate) struct Done {
 #[derive(Debug)]
 pub(crate) struct Place(pub(crate) File);
 
-/// What a [`Place`] says.
+/// Contents of a [`Place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) case: u64,

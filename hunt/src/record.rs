@@ -11,7 +11,7 @@ use crate::difference::Class;
 use crate::finding::{About, Finding};
 use crate::protocol::Avoid;
 
-/// What run.json holds.
+/// Contents of run.json.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Run {
     pub(crate) library: About,

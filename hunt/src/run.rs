@@ -184,7 +184,7 @@ impl Shared<'_> {
         Err(last.unwrap_or_default().into())
     }
 
-    /// What a request for cases comes to. `from` moves on with what is counted.
+    /// Asks a worker for cases and returns what they show. `from` moves on with what is counted.
     fn batch(&self, worker: &mut Worker, from: &mut u64) -> Result<Vec<Found>, (Death, Vec<Found>)> {
         let mut found = Vec::new();
         loop {

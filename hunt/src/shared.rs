@@ -1,4 +1,4 @@
-//! What the jobs of a run share: numbers of cases, sums, and what becomes of a finding.
+//! State of a run that its jobs share: numbers of cases, sums, and findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::protocol::{Avoid, Done};
 use crate::record::{Run, Workers};
 use crate::{Hunt, program};
 
-/// What jobs share.
+/// State that jobs share.
 pub(crate) struct Shared<'h> {
     pub(crate) hunt: &'h Hunt,
     pub(crate) start: Start,
@@ -47,13 +47,13 @@ pub(crate) struct Totals {
     pub(crate) workers: Workers,
 }
 
-/// A lock whose holder panicked still holds sums that are right.
+/// Locks a mutex: one whose holder panicked still holds sums that are right.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Shared<'_> {
-    /// Whether no case and no shrinking is to begin any more.
+    /// Says whether no case and no shrinking is to begin any more.
     pub(crate) fn is_over(&self) -> bool {
         let time = self.hunt.seconds.is_some_and(|s| self.began.elapsed().as_secs_f64() >= s);
         time || self.stop.load(Ordering::Relaxed)
@@ -64,7 +64,7 @@ impl Shared<'_> {
         self.began.elapsed()
     }
 
-    /// The checks of every case.
+    /// Returns the checks of every case.
     pub(crate) fn checks(&self) -> &[Check] {
         &self.hunt.only
     }
@@ -85,7 +85,7 @@ impl Shared<'_> {
         locked(&self.totals).unseen += differences;
     }
 
-    /// The next `n` numbers, or fewer; none when all were handed out.
+    /// Returns the next `n` numbers, or fewer; none when all were handed out.
     pub(crate) fn take(&self, n: u64) -> Option<std::ops::Range<u64>> {
         let most = self.hunt.cases.unwrap_or(u64::MAX);
         let from = self.next.fetch_add(n, Ordering::Relaxed);

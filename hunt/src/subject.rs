@@ -15,7 +15,7 @@ pub(crate) struct Node {
     pub(crate) plain: Datatype,
     /// By the definitions, over children with the library's bounds.
     pub(crate) defined: Datatype,
-    /// The same with the library's own bounds, where they differ.
+    /// The datatype with the library's own bounds, where they differ.
     pub(crate) judged: Datatype,
     pub(crate) handle: Handle,
     pub(crate) bounds: Bounds,
@@ -94,12 +94,12 @@ impl Subject {
         }
     }
 
-    /// The datatype itself.
+    /// Returns the datatype itself.
     pub(crate) fn root(&self) -> &Node {
         &self.nodes[self.nodes.len() - 1]
     }
 
-    /// The node of an original datatype.
+    /// Returns the node of an original datatype.
     pub(crate) fn node(&self, plain: &Datatype) -> Option<&Node> {
         self.nodes.iter().find(|n| n.plain.id() == plain.id())
     }
@@ -118,19 +118,19 @@ impl Subject {
         library.commit(self.root().handle)
     }
 
-    /// The type map; none where it is too large to be touched.
+    /// Returns the type map; none where it is too large to be touched.
     pub(crate) fn map(&self) -> Option<&Map> {
         self.map.get_or_init(|| Map::new(&self.root().judged, self.count)).as_ref()
     }
 }
 
-/// Whether a datatype is predefined: never freed.
+/// Says whether a datatype is predefined: never freed.
 pub(crate) fn is_predefined(t: &Datatype) -> bool {
     t.combiner().kind().is_predefined()
 }
 
 impl Map {
-    /// The map of `count` instances of `t`; none where it is too large to be touched.
+    /// Returns the map of `count` instances of `t`; none where it is too large to be touched.
     pub(crate) fn new(t: &Datatype, count: u64) -> Option<Map> {
         let size = t.size().checked_mul(i64::try_from(count).ok()?)?;
         let reach = t.extent().checked_abs()?.checked_mul(i64::try_from(count).ok()?)?;
@@ -153,7 +153,7 @@ impl Map {
         Some(Map { entries, low, high, size: size as usize, overlaps, mapped })
     }
 
-    /// The same elements one after the other.
+    /// Returns the map of the elements one after the other.
     pub(crate) fn flat(&self) -> Map {
         let mut next = 0;
         let entries = self.entries.iter().map(|&(_, len, named)| {
@@ -165,13 +165,13 @@ impl Map {
         Map { entries, low: 0, high, size: self.size, overlaps: false, mapped }
     }
 
-    /// Whether a basic type is among the entries for which `is` holds.
+    /// Says whether a basic type is among the entries for which `is` holds.
     pub(crate) fn any(&self, is: impl Fn(Named) -> bool) -> bool {
         self.entries.iter().any(|e| is(e.2))
     }
 }
 
-/// Whether a datatype has an element of two parts.
+/// Says whether a datatype has an element of two parts.
 pub(crate) fn has_pairs(t: &Datatype) -> bool {
     t.nodes().any(|n| match n.combiner() {
         Combiner::Named(n) => n.parts().len() > 1,

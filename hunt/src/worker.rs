@@ -111,7 +111,7 @@ const RARE: u64 = 1 << 13;
 /// One in so many cases is tried with checks that are to be avoided.
 const BOLD: u64 = 4096;
 
-/// What is not said yet.
+/// Counts that are not reported yet.
 struct Sum {
     started: Instant,
     done: Done,

@@ -77,7 +77,7 @@ fn follow(host: &'static Host) -> bool {
     followed
 }
 
-/// What a Fortran function takes, always by reference.
+/// Argument of a Fortran function, always by reference.
 #[derive(Clone, Copy)]
 enum Argument {
     /// Number of requests: one.

@@ -22,22 +22,22 @@ use crate::times::RENDEZVOUS;
 /// Slots: more than programs use at a time, few enough to stay in a cache.
 const SLOTS: usize = 2048;
 
-/// What a decoding costs at most, as a part of what the type's uses have cost the host: what was used twice may be used again.
+/// Largest cost of a decoding, as a part of what the type's uses have cost the host: a type that was used twice may be used again.
 const PART: u64 = 2;
-/// Nanoseconds that a type costs beside its constructors, and for each of their arguments (docs/PERFORMANCE.md, "A type used once").
+/// Nanoseconds that a type costs beside its constructors, and for each of their arguments (docs/records/performance.md, "A type used once").
 const DECODE: u64 = 1500;
 const DECODE_ARGUMENT: u64 = 15;
 /// Arguments that a constructor costs as much as, beside its own.
 pub(crate) const CONSTRUCTOR: u64 = 50;
 
-/// What a use costs the host beside its bytes, at least.
+/// Least cost of a use for the host beside its bytes.
 #[derive(Clone, Copy)]
 pub(crate) enum UseKind {
     /// A pack or unpack.
     Pack,
     /// A message, or more.
     Call,
-    /// What makes a persistent request: many calls.
+    /// A call that makes a persistent request: many calls.
     Persistent,
 }
 
@@ -74,7 +74,7 @@ impl UseKind {
     }
 }
 
-/// What is to be expected of a type, by what became of the last one of its size and extent: it is likely to be of the same layout.
+/// Expectation of a type, by what became of the last one of its size and extent: it is likely to be of the same layout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prospect {
     /// None was decoded, and it is no run of bytes.
@@ -93,7 +93,7 @@ static PROSPECTS: [AtomicU8; 1024] = [const { AtomicU8::new(Prospect::Unknown as
 impl Prospect {
     const ALL: [Prospect; 4] = [Prospect::Unknown, Prospect::Good, Prospect::Poor, Prospect::New];
 
-    /// What uses must have cost as a multiple of what they usually must, as a fraction.
+    /// Returns the cost that uses must reach as a multiple of the usual one, as a fraction.
     fn factor(self) -> (u64, u64) {
         match self {
             Prospect::Unknown => (1, 1),
@@ -136,7 +136,7 @@ struct Slot {
     extent: AtomicI64,
     /// Nanoseconds that uses have cost the host.
     spent: AtomicU64,
-    /// What they must have cost before the type is looked at again.
+    /// Cost that uses must reach before the type is looked at again.
     needed: AtomicU64,
 }
 

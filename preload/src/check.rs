@@ -56,7 +56,7 @@ impl Scratch {
         Some(Scratch { bytes: vec![0xA5; (high - i128::from(low)) as usize], low })
     }
 
-    /// What lies there of a piece of the type map.
+    /// Returns the bytes of a piece of the type map.
     fn piece(&mut self, displacement: i64, len: usize) -> &mut [u8] {
         let at = (displacement - self.low) as usize;
         &mut self.bytes[at..at + len]

@@ -45,7 +45,7 @@ impl<P: Length> Call<P> {
     }
 }
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Packed or unpacked; the position is moved.

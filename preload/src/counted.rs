@@ -1,4 +1,4 @@
-//! What was done for the program: counted only while a report or a record asks for it. `report` writes it.
+//! Counts what was done for the program, only while a report or a record asks for it. `report` writes it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -180,7 +180,7 @@ impl Rows {
         self.of_types().chain(&self.rest)
     }
 
-    /// What uses of types without a row were.
+    /// Returns the row of the uses of types without a row.
     pub(crate) fn rest(&self) -> Option<&Row> {
         self.rest.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What became of a call, for the report: looked at after it, only while calls are counted.
+//! Counts the outcome of each call for the report: looked at after it, only while calls are counted.
 //!
 //! A call of whose buffers one has a derived type, and of which nothing was converted, was left to the host. Why, for each of its types: it is no candidate (its commit
 //! was not seen, it has no gaps, the policy does not have it), or what was noted where the conversion was decided.

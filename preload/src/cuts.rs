@@ -23,8 +23,8 @@ pub(crate) struct Entry {
 const _: () = assert!(size_of::<Entry>() == 32);
 
 /// Kinds that are no basic type, and the basic types that every version has.
-const LOOP: u16 = 0;
-const END: u16 = 1;
+pub(crate) const LOOP: u16 = 0;
+pub(crate) const END: u16 = 1;
 const BASIC: std::ops::RangeInclusive<u16> = 4..=26;
 
 /// How many sizes of basic types are read, by their kinds.
@@ -40,7 +40,7 @@ struct Stretch {
     start: u64,
     /// Bytes of an element, or of an iteration.
     each: u64,
-    /// What an iteration consists of; `None`: elements.
+    /// Stretches of an iteration; `None`: elements.
     body: Option<Box<[Stretch]>>,
 }
 

@@ -15,7 +15,7 @@ const NONE: u64 = 1;
 /// The bits of a handle in a word; above them are the bytes of an element.
 const HANDLE: u64 = (1 << 48) - 1;
 
-/// What stands for a type in elements: found out when it is first asked for.
+/// Stands for a type in elements: found out when it is first asked for.
 pub(crate) struct ElementType(AtomicU64);
 
 impl ElementType {
@@ -27,7 +27,7 @@ impl ElementType {
         self.0.store(UNKNOWN, Ordering::Relaxed);
     }
 
-    /// What `bytes` packed bytes of a type are, elements and their type.
+    /// Returns `bytes` packed bytes of a type as elements and their type.
     pub(crate) fn elements(&self, host: &Host, t: &Datatype, bytes: i64) -> Option<(i64, HandleWord)> {
         let known = match self.0.load(Ordering::Relaxed) {
             UNKNOWN => self.find(host, t),

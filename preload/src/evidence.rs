@@ -1,7 +1,7 @@
 //! Evidence for a layout: how long the host takes to pack it, and our kernel, on the program's own buffer.
 //!
 //! A table that must gain on every machine leaves most of what there is to gain. What a message of this layout gains here shows when the host's `MPI_Pack` and
-//! our kernel pack the same elements: the host moves bytes by the same loops in both, and what its protocols add is known (docs/PERFORMANCE.md,
+//! our kernel pack the same elements: the host moves bytes by the same loops in both, and what its protocols add is known (docs/records/performance.md,
 //! "Evidence"). So once the messages of a layout and size class have moved enough to pay for it, both are timed, and the class is converted where ours gains
 //! beyond the cost of staging. Until then the table decides.
 
@@ -23,7 +23,7 @@ const CLASSES: usize = 40;
 /// Layouts of which evidence is kept; the table decides for others.
 const MOST: usize = 2048;
 
-/// What is known of the messages of a size class.
+/// Times and verdict of a size class.
 struct Class {
     /// Bytes that were moved before it was timed.
     moved: AtomicU64,
@@ -35,7 +35,7 @@ struct Class {
     saves: AtomicU32,
 }
 
-/// What is known of a layout. Lives forever: one for each layout, not each type.
+/// Times and verdicts of a layout. Lives forever: one for each layout, not each type.
 pub(crate) struct Evidence {
     /// Bytes of its runs, on average.
     run: u64,
@@ -69,7 +69,7 @@ pub(crate) fn of(host: &Host, key: u64, run: u64) -> Option<&'static Evidence> {
     Some(evidence)
 }
 
-/// What is known of a layout.
+/// Returns the evidence of a layout, if there is some.
 pub(crate) fn known(layout: u64) -> Option<&'static Evidence> {
     KNOWN.lock().get(&layout).copied()
 }
@@ -129,7 +129,7 @@ impl Evidence {
         self.timed.load(Relaxed) == 0
     }
 
-    /// The same of a call whose own costs are not known: a table must have it, and the times not speak against it.
+    /// Says whether a call may be converted whose own costs are not known: a table must have it, and the times not speak against it.
     #[inline]
     pub(crate) fn allows(&self, bytes: u64) -> bool {
         self.loses.load(Relaxed) >> class(bytes) & 1 == 0

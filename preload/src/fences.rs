@@ -10,7 +10,7 @@ use ddtc::process::{Awaited, to_stderr};
 
 /// Bytes of inaccessible memory on either side, a multiple of every page.
 const FENCE: usize = 64 << 10;
-/// What stands between the first fence and the buffer.
+/// Value of the bytes between the first fence and the buffer.
 const BEFORE: u8 = 0xc5;
 
 /// Memory between two fences.

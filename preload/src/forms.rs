@@ -15,7 +15,7 @@ const INT: i64 = c_int::MAX as i64;
 pub(crate) struct Forms<S, L> {
     pub(crate) small: Option<S>,
     pub(crate) large: Option<L>,
-    /// What the policy calls it.
+    /// Name of the call in the policy.
     pub(crate) call: Call,
     /// Whether the policy converts a type of this call. If not, it is here for its counts alone: the host has only the other form.
     pub(crate) wanted: bool,

@@ -10,7 +10,7 @@ use crate::host::{HandleWord, Host};
 /// `MPI_Type_f2c` or `MPI_Comm_f2c` of a host whose handles are addresses.
 pub(crate) type FromFortran = unsafe extern "C" fn(c_int) -> HandleWord;
 
-/// What converting a Fortran call of Open MPI needs.
+/// Functions that convert a Fortran call of Open MPI.
 pub(crate) struct Bridge {
     pub(crate) type_f2c: FromFortran,
     pub(crate) comm_f2c: FromFortran,

@@ -31,7 +31,7 @@ pub(crate) struct Gap {
     tail: usize,
 }
 
-/// What the host is given in the place of a type: elements, their type, and where its gap is.
+/// Stands in the place of a type for the host: elements, their type, and where its gap is.
 #[derive(Clone, Copy)]
 pub(crate) struct StandIn {
     pub(crate) count: i64,

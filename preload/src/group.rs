@@ -27,7 +27,7 @@ pub(crate) struct Group {
     inter: bool,
 }
 
-/// What a rank is in a call with a root.
+/// Role of a rank in a call with a root.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The root, which takes part in its own call if it is not between groups.
@@ -59,7 +59,7 @@ impl Group {
         comm.group.met().map(Group::from)
     }
 
-    /// What the host says of a communicator.
+    /// Asks the host about a communicator.
     pub(crate) fn ask(host: &'static Host, comm: HandleWord) -> Option<Group> {
         let (mut rank, mut size, mut inter) = (0, 0, 0);
         // SAFETY: a communicator, which is the program's to be valid; numbers to write to.
@@ -80,7 +80,7 @@ impl Group {
         [u64::from(self.inter) << 32 | u64::from(self.rank as u32), self.blocks as u64]
     }
 
-    /// What this rank is in a call with this root; `None` if the host would refuse it.
+    /// Returns the role of this rank in a call with this root; `None` if the host would refuse it.
     pub(crate) fn role(&self, host: &Host, root: c_int) -> Option<Role> {
         let abi = host.abi?;
         let known = (0..self.blocks).contains(&i64::from(root));

@@ -125,6 +125,7 @@ functions! {
     type_free MPI_Type_free (*mut c_void);
     type_dup MPI_Type_dup (HandleWord, *mut c_void);
     type_contiguous MPI_Type_contiguous (c_int, HandleWord, *mut c_void);
+    type_create_resized MPI_Type_create_resized (HandleWord, isize, isize, *mut c_void);
     type_create_struct MPI_Type_create_struct (c_int, *const c_int, *const isize, *const c_void, *mut c_void);
     type_vector MPI_Type_vector (c_int, c_int, c_int, HandleWord, *mut c_void);
     type_size MPI_Type_size (HandleWord, *mut c_int);
@@ -228,7 +229,7 @@ pub(crate) struct Host {
     pub(crate) f: Functions,
     /// Those with counts, in both forms.
     pub(crate) counted: CountedFunctions,
-    /// The same for calls without a type to convert: none while calls are counted, so that each goes where it is.
+    /// Functions for calls without a type to convert: none while calls are counted, so that each goes where it is.
     pub(crate) direct: CountedFunctions,
     /// The ABI; `None` if the host is not known, and then nothing is converted.
     pub(crate) abi: Option<&'static Abi>,
@@ -441,11 +442,15 @@ fn find_scope(name: &CStr) -> Option<*mut c_void> {
     loaded_objects().iter().filter(|object| **object != ours).find_map(|object| has(object))
 }
 
-/// A function of some other loaded object that has the name of a wrapper.
+/// A function of another loaded object that has the name of a wrapper: of one that is behind this library in the order in which names are looked for, where there
+/// is one. Those before it may be tools whose functions call ours.
 pub(crate) fn behind(name: &str) -> *mut c_void {
     let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
     let ours = object_of(find_scope as *const c_void);
-    let mut others = loaded_objects().into_iter().filter(|object| *object != ours);
+    let mut all = loaded_objects();
+    let before = all.iter().position(|object| *object == ours).unwrap_or(0);
+    all.rotate_left(before);
+    let mut others = all.into_iter().filter(|object| *object != ours);
     let found = others.find_map(|object| {
         let scope = Opened::loaded(&object)?;
         let found = scope.symbol(&name);

@@ -28,7 +28,7 @@ pub(crate) struct Types {
     allowed: u64,
 }
 
-/// What the host's contents were found to be, once for the process: threads may both look.
+/// Kind of contents that the host gives, found once for the process: threads may both look.
 static CONTENTS: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const REFERENCES: u8 = 1;

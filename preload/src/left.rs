@@ -19,7 +19,7 @@ pub(crate) fn add(left: Left) {
     CALLS[left as usize].fetch_add(1, Relaxed);
 }
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
     /// Something of it was converted.
@@ -55,7 +55,7 @@ impl Counted {
         NOW.try_with(open).ok().flatten()
     }
 
-    /// What became of it so far.
+    /// Returns the outcome so far.
     pub(crate) fn outcome(&self) -> Outcome {
         NOW.try_with(Cell::get).ok().flatten().unwrap_or_default()
     }

@@ -150,9 +150,9 @@ fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
 
 /// A packed message.
 pub(crate) struct Packed {
-    /// What the host is given.
+    /// Arguments for the host.
     pub(crate) replacement: UserBuffer,
-    /// What must live until the host has sent it.
+    /// Memory that must live until the host has sent it.
     pub(crate) buffer: Buffer,
 }
 
@@ -269,7 +269,7 @@ impl PackBuffers {
     }
 }
 
-/// What stands at the end of a staging buffer until a message has come: 16 bytes that no message has by chance.
+/// Marks the end of a staging buffer until a message has come: 16 bytes that no message has by chance.
 const UNTOUCHED: u128 = 0x9d5c_2e71_a8f3_064b_c7e9_1d38_52fa_6b90;
 
 /// A buffer of packed bytes that stands for the user's: the host receives into it and they are unpacked to the user's, or what is there is
@@ -281,7 +281,7 @@ pub(crate) struct Staging {
     count: u64,
     bytes: i64,
     datatype: HandleWord,
-    /// What the host is given.
+    /// Elements and type for the host.
     replacement: StandIn,
     origin: Origin,
 }
@@ -290,7 +290,7 @@ pub(crate) struct Staging {
 unsafe impl Send for Staging {}
 
 impl Staging {
-    /// What the host is given instead of the user's buffer.
+    /// Returns the arguments for the host instead of the user's buffer.
     pub(crate) fn replacement(&self) -> UserBuffer {
         let StandIn { count, datatype, .. } = self.replacement;
         UserBuffer { buf: self.buffer.at(), count, datatype }
@@ -487,7 +487,7 @@ impl Staging {
     }
 }
 
-/// What a staged buffer is for, which says what the host is given.
+/// Purpose of a staged buffer, which decides the type for the host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Sent from, to a rank that may not convert.
@@ -534,7 +534,7 @@ impl Purpose {
         }
     }
 
-    /// What the host is given for `count` instances of a type, elements and type; `None`: the call is the host's.
+    /// Returns elements and type for the host in the place of `count` instances of a type; `None`: the call is the host's.
     #[inline]
     fn replacement(
         self,

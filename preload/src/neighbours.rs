@@ -42,7 +42,7 @@ impl Neighbours {
         [counts | many, self.absent.unwrap_or(0)]
     }
 
-    /// What the host says of a communicator that is its own to be valid; `None`: it has no topology.
+    /// Asks the host about a communicator that is its own to be valid; `None`: it has no topology.
     pub(crate) fn of(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let (abi, f) = (host.abi?, &host.f);
         let [graph, cart, dist_graph] = abi.topologies;

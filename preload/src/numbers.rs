@@ -34,7 +34,7 @@ impl<N: Length> Numbers<N> {
         }
     }
 
-    /// The same with an array that is not the program's in `staged`, where it lives as long as the operation.
+    /// Moves an array that is not the program's into `staged`, where it lives as long as the operation.
     pub(crate) fn kept_by(self, staged: &mut Staged) -> Numbers<N> {
         match self {
             Numbers::UserBuffer(at) => Numbers::UserBuffer(at),
@@ -139,7 +139,7 @@ impl<N: Length> Vector<N> {
         self.displs = Numbers::Large(displs.unwrap_or_else(|| all(places)));
     }
 
-    /// The same, with all arrays that are not the program's in `staged`, where they live as long as the operation.
+    /// Moves all arrays that are not the program's into `staged`, where they live as long as the operation.
     pub(crate) fn kept_by(self, staged: &mut Staged) -> Vector<N> {
         Vector { counts: self.counts.kept_by(staged), displs: self.displs.kept_by(staged), ..self }
     }

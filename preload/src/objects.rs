@@ -1,4 +1,4 @@
-//! What loaded objects can do to requests, and to epochs of windows, without this library seeing it, read from their dynamic sections.
+//! Reads from the dynamic sections of loaded objects what these can do to requests, and to epochs of windows, without this library seeing it.
 //!
 //! The program starts operations by names that lead here. Completions come here too, unless an object calls the host's functions by their
 //! `PMPI_` names, or a Fortran binding that does. Whatever an object calls of another one it names in a relocation, so
@@ -12,7 +12,7 @@ use ddtc::process::{Lazy, Mutex};
 use crate::host::{Opened, object_of};
 use crate::slow_path::{BINDING, BYPASS, EPOCHS, FORTRAN, unwatch, watch};
 
-/// What follows `PMPI_` in the names of functions that start, complete or free requests which live.
+/// Endings behind `PMPI_` of the functions that start, complete or free requests which live.
 const COMPLETING: [&str; 15] = [
     "Start",
     "Startall",
@@ -31,7 +31,7 @@ const COMPLETING: [&str; 15] = [
     "Request_free",
 ];
 
-/// What follows `PMPI_` in the names of functions that complete operations on windows.
+/// Endings behind `PMPI_` of the functions that complete operations on windows.
 const ENDING: [&str; 9] = [
     "Win_fence",
     "Win_flush",

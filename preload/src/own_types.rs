@@ -42,7 +42,7 @@ impl OwnType {
         self.0
     }
 
-    /// What [`OwnType::word`] gave.
+    /// Reads the result of [`OwnType::word`].
     pub(crate) fn from_word(word: u64) -> OwnType {
         OwnType(word)
     }

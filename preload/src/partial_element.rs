@@ -27,7 +27,7 @@ pub(crate) struct RefusedMessage {
     comm: HandleWord,
 }
 
-/// What a receive was, for its errors.
+/// Origin of a receive, for its errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// On a communicator.

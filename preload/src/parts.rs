@@ -38,7 +38,7 @@ impl Parts {
         Some(Parts::Own { parts: parts.collect::<Option<_>>()?, total })
     }
 
-    /// The same without the parts that `there` says nobody writes.
+    /// Returns the parts without those that `there` says nobody writes.
     pub(crate) fn only(self, there: impl Fn(usize) -> bool) -> Parts {
         match self {
             Parts::Equal { blocks, count } => {
@@ -113,7 +113,7 @@ impl Part {
     }
 }
 
-/// What of a receive buffer is there before the call, by `MPI_IN_PLACE`.
+/// Part of a receive buffer that is there before the call, by `MPI_IN_PLACE`.
 #[derive(Clone, Copy)]
 pub(crate) enum Own {
     Nothing,

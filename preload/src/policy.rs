@@ -20,7 +20,7 @@ pub(crate) fn policy(host: &Host) -> &'static Policy {
     POLICY.get_or_init(|| choose(&Library::of(&host.version)))
 }
 
-/// What the policy says of a type.
+/// Rules of the policy for a type.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) class: Class,
@@ -28,7 +28,7 @@ pub(crate) struct Rules {
     pub(crate) calls: u32,
     /// Payloads that are converted in messages.
     pub(crate) messages: u64,
-    /// What was timed for its layout, which decides before them.
+    /// Times of its layout, which decide before the tables.
     pub(crate) evidence: Option<&'static Evidence>,
 }
 

@@ -38,7 +38,7 @@ struct Block(NonNull<u8>);
 // SAFETY: plain memory that nobody else knows.
 unsafe impl Send for Block {}
 
-/// What waits with a thread; goes to the lists when it ends. A fork takes along what the forking thread has.
+/// Blocks that wait with a thread; they go to the lists when it ends. A fork takes along what the forking thread has.
 struct Own([[Cell<Option<Block>>; 2]; OWN]);
 
 thread_local! {

@@ -1,4 +1,4 @@
-//! What was done for the program, written at the end of each epoch, before an abort, and every few seconds.
+//! Writes what was done for the program, at the end of each epoch, before an abort, and every few seconds.
 //!
 //! `DDTC_REPORT` is a table per process, `DDTC_RECORD` a corpus of the program's types. Nothing is communicated: a preload
 //! library in one rank of many must not wait for the others, so every rank writes its own file.
@@ -17,7 +17,8 @@ use ddtc::process::{Awaited, to_stderr};
 use ddtc_hosts::left::{Left, OFF, UNFINISHED, sentence};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows};
-use crate::door::ready::shut;
+use crate::door::described;
+use crate::door::ready::{reads_descriptions, shut};
 use crate::evidence;
 use crate::guard::{PANICS, guard};
 use crate::host::Host;
@@ -87,7 +88,7 @@ pub(crate) fn so_far(host: &'static Host) {
         && let Some(_inside) = Inside::enter()
     {
         guard(|| {
-            table::fold_all();
+            fold_all();
             let _ = written(host, Moment::Abort).map_err(said);
         });
     }
@@ -112,7 +113,7 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
     }
     let well = Inside::enter().and_then(|_inside| {
         guard(|| {
-            table::fold_all();
+            fold_all();
             written(host, Moment::Between).is_ok()
         })
     });
@@ -122,6 +123,11 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
         let pause = now.min(OFTEN).max((after - now) * SHARE);
         NEXT.store((after + pause).as_nanos() as u64, Relaxed);
     }
+}
+
+fn fold_all() {
+    table::fold_all();
+    described::fold_all();
 }
 
 fn written(host: &'static Host, moment: Moment) -> Result<(), (PathBuf, io::Error)> {
@@ -175,6 +181,12 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     if let Some(why) = shut() {
         let _ = writeln!(out, "note nothing is moved inside this host: {why}");
     }
+    if !reads_descriptions() {
+        let _ = writeln!(
+            out,
+            "note types that are not seen are this host's: their descriptions are not understood"
+        );
+    }
     if moment != Moment::End {
         let _ = writeln!(out, "{UNFINISHED}");
     }
@@ -199,6 +211,8 @@ fn totals(out: &mut String, converted: [u64; 2], c: &Counters) {
         ("inside_bytes_packed", counted::INSIDE[0].get()),
         ("inside_bytes_unpacked", counted::INSIDE[1].get()),
         ("inside_bytes_copied", counted::COPIED.get()),
+        ("inside_types_unseen", described::all().count() as u64),
+        ("inside_types_different", described::different().into()),
         ("calls_left_to_host", Left::ALL.iter().map(|&why| left::calls(why)).sum()),
         ("types_left_to_host", counted::TYPES_LEFT.get()),
         ("spent_us", spending::micros()),
@@ -265,7 +279,7 @@ fn types_of(out: &mut String, host: &'static Host, rows: &Rows) {
     }
 }
 
-/// What the row of all types is called that have none of their own.
+/// Name of the row of all types that have none of their own.
 const REST: &str = "other types: more than have rows";
 
 /// A type's text, and what tells it from others that begin as it does.

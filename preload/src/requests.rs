@@ -59,7 +59,7 @@ impl Operation {
 pub(crate) enum Completion {
     /// Successfully, with this status.
     Done(*mut c_void),
-    /// The same, as the program was told without completing the request: a message that is refused is refused again then.
+    /// An operation whose end the program was told without completing the request: a message that is refused is refused again then.
     Seen(*mut c_void),
     Failed,
     Pending,
@@ -140,7 +140,7 @@ pub(crate) fn put(handle: u64, operation: Operation) {
     std::mem::forget(stale);
 }
 
-/// What follows from how an operation came out; the error if the host would have refused its message.
+/// Draws the consequences of how an operation came out; returns the error if the host would have refused its message.
 ///
 /// # Safety
 /// The operation must be that of the handle, and a status that of its completion.

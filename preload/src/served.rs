@@ -1,4 +1,4 @@
-//! What is known of a type inside the host: whether our mover serves it, and what was left to the host's.
+//! State of a type inside the host: whether our mover serves it, and what was left to the host's.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
@@ -36,7 +36,7 @@ pub(crate) struct Served {
     cuts: AtomicPtr<Cuts>,
     /// Bytes that the host copied from buffer to buffer.
     copied: AtomicU64,
-    /// What copies instances; null while there is nothing.
+    /// Copies instances; null while there is nothing.
     copies: AtomicPtr<LayoutCopy>,
 }
 
@@ -99,7 +99,7 @@ impl Served {
             && state & REFUSED == 0
     }
 
-    /// What copies its instances from buffer to buffer, once it is made. A copy of so many bytes that is the host's is counted: once these are `enough`, the
+    /// Returns the copy of its instances from buffer to buffer, once it is made. A copy of so many bytes that is the host's is counted: once these are `enough`, the
     /// type is looked at when the program next uses it.
     #[inline]
     pub(crate) fn copies(&self, bytes: u64, enough: u64) -> Option<&LayoutCopy> {

@@ -13,10 +13,10 @@ use crate::warn::warn;
 /// `DDTC_POLICY`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// What was timed for its layout and size; before that, what the user's table says, or without one the shipped one.
+    /// By the times of its layout and size; before that, by the user's table, or without one the shipped one.
     #[default]
     Measure,
-    /// What that table says.
+    /// By that table.
     Table,
     /// Every layout that is not dense, whatever its payload.
     All,
@@ -63,7 +63,7 @@ impl FromStr for Inner {
     }
 }
 
-/// What the user asked for.
+/// Settings that the user asked for.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// `DDTC_MODE`, `DDTC_LAZY_THRESHOLD`, `DDTC_TARGET`.

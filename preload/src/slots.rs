@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use ddtc::process::{Guard, Mutex};
 
-/// What is known of an object.
+/// Facts about an object.
 pub(crate) trait Entry: Sync + 'static {
     /// One of no object.
     fn new() -> Self;
@@ -29,7 +29,7 @@ struct Slots<E: Entry> {
     slots: Box<[AtomicPtr<E>]>,
 }
 
-/// What changes of the table need besides its slots; reached under the lock, which orders all changes.
+/// State that changes of the table need besides its slots; reached under the lock, which orders all changes.
 struct State<E: Entry> {
     /// Entries bound to a handle.
     bound: usize,

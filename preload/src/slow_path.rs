@@ -34,7 +34,7 @@ pub(crate) const EPOCHS: u32 = 2048;
 /// `DDTC_INSIDE=check`, once the door into the host is open.
 pub(crate) const SHADOW: u32 = 4096;
 
-/// What concerns every call that packs or unpacks; the others concern calls of some kinds.
+/// Reasons that concern every call that packs or unpacks; the others concern calls of some kinds.
 pub(crate) const PACKING: u32 = UNPROVEN | FOREIGN | GPU | OPAQUE_GPU | COUNT | CHECK | PERF;
 
 /// All that makes a call leave the short path.

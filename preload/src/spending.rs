@@ -1,4 +1,4 @@
-//! What decoding, compiling and timing have cost the program, and whether more may be spent.
+//! Sums the cost of decoding, compiling and timing for the program, and says whether more may be spent.
 //!
 //! A program's uses of a type do not say how often it will be used again. So all that this library does ahead of a gain is kept within a part of the time
 //! that the program has run, and of what its conversions have saved. What is begun is finished, so one decoding or compile may go beyond it.

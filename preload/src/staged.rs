@@ -34,7 +34,7 @@ enum Incoming {
     Message(Staging),
     /// Parts of a buffer, all of which come; some are there before.
     Parts(Staging, Parts, Own),
-    /// What a get brings, all of it; a call that completes it may come before the request's.
+    /// Bytes that a get brings, all of it; a call that completes it may come before the request's.
     Fetched(Arc<Fetched>),
 }
 
@@ -144,7 +144,7 @@ impl Staged {
         }
     }
 
-    /// What a get brings.
+    /// Returns the bytes that a get brings.
     pub(crate) fn fetched(&self) -> Option<Weak<Fetched>> {
         self.receives.iter().find_map(|incoming| match incoming {
             Incoming::Fetched(fetched) => Some(Arc::downgrade(fetched)),

@@ -27,7 +27,7 @@ impl Status {
 /// No rank, no wildcard, no null process of any ABI.
 const NOBODY: c_int = -0x0dd7_c000;
 
-/// What a status holds before a call, so that it shows whether the host has written it: where an error handler of the program has
+/// Mark in a status before a call, which shows whether the host has written it: where an error handler of the program has
 /// returned, MPICH returns success.
 #[derive(Clone, Copy)]
 pub(crate) enum Mark {
@@ -37,7 +37,7 @@ pub(crate) enum Mark {
     Bytes(i64),
 }
 
-/// What the user's status held before a call.
+/// The user's status before a call.
 pub(crate) struct Marked {
     old: Status,
     mark: Mark,

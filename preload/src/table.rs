@@ -1,4 +1,4 @@
-//! What is known of the host's datatypes, by their handles.
+//! Finds the host's datatypes by their handles.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -28,7 +28,7 @@ const ADDRESSES: i64 = 64 << 10;
 /// Nanoseconds that compiling a layout takes.
 const COMPILE: u64 = 10_000;
 
-/// What is known of a host's type. Entries live forever; one is used again for another type when its own is gone.
+/// A host's type. Entries live forever; one is used again for another type when its own is gone.
 #[repr(align(64))]
 pub(crate) struct TypeEntry {
     /// The bound handle, 0 if none.
@@ -41,7 +41,7 @@ pub(crate) struct TypeEntry {
     payloads: AtomicU64,
     /// The place of its layout class in `Class::ALL`, or past its end.
     class: AtomicU8,
-    /// What was timed for its layout; null where nothing is.
+    /// Times of its layout; null where nothing is timed.
     evidence: AtomicPtr<Evidence>,
     /// Whether its displacements are absolute addresses.
     absolute: AtomicBool,
@@ -49,9 +49,9 @@ pub(crate) struct TypeEntry {
     ready: AtomicU8,
     /// Written before the handle is bound, taken after it is unbound.
     committed: UnsafeCell<Option<Committed>>,
-    /// What stands for it in messages.
+    /// Stands for it in messages.
     pub(crate) wire_type: WireType,
-    /// What stands for it where an element of one named type must.
+    /// Stands for it where an element of one named type must.
     pub(crate) element_type: ElementType,
     /// Whether requests inside the host are served.
     pub(crate) served: Served,
@@ -64,7 +64,7 @@ pub(crate) struct TypeEntry {
 // holds during the call: freeing a type while another thread packs with it is erroneous in MPI.
 unsafe impl Sync for TypeEntry {}
 
-/// What a lookup found.
+/// Result of a lookup.
 pub(crate) enum Found {
     /// A type that we convert.
     Convert(&'static TypeEntry),
@@ -111,7 +111,7 @@ impl TypeEntry {
         self.payloads.load(Ordering::Relaxed)
     }
 
-    /// What was timed for its layout.
+    /// Returns the times of its layout.
     #[inline]
     pub(crate) fn evidence(&self) -> Option<&'static Evidence> {
         // SAFETY: null, or evidence, which lives forever.
@@ -154,7 +154,7 @@ impl TypeEntry {
         self.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0
     }
 
-    /// What the policy says of it.
+    /// Returns the policy's rules for it.
     pub(crate) fn rules(&self) -> Rules {
         let class = Class::ALL.get(usize::from(self.class.load(Ordering::Relaxed)));
         Rules {
@@ -205,7 +205,7 @@ impl TypeEntry {
 
 static TYPES: Table<TypeEntry> = Table::new();
 
-/// What is known of the type of a handle.
+/// Looks up the type of a handle.
 #[inline]
 pub(crate) fn find(handle: u64) -> Found {
     match TYPES.find(handle) {
@@ -215,7 +215,7 @@ pub(crate) fn find(handle: u64) -> Found {
     }
 }
 
-/// What is known of a type, converted or not; `None`: it is not decoded.
+/// Returns the entry of a type, converted or not; `None`: it is not decoded.
 #[inline]
 pub(crate) fn known(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
     TYPES.find(datatype & host.mask)

@@ -28,7 +28,7 @@ fn interruptions() -> i64 {
     }
 }
 
-/// What one round took: nanoseconds of the host, of ours and of a copy, and whether it was interrupted.
+/// Times of one round: nanoseconds of the host, of ours and of a copy, and whether it was interrupted.
 struct Round {
     nanos: [u64; 3],
     interrupted: bool,

@@ -5,7 +5,7 @@ use ddtc_hosts::policy::Family;
 /// Most bytes of a buffer that are packed to time it, if that is an instance or more.
 pub(crate) const PART: u64 = 64 << 10;
 /// Bytes from which MPICH moves derived types by its rendezvous, which takes some 15 ns for a run of a few bytes and 400 for a longer one (MPICH 5.0.2, Zen 4:
-/// 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us, packed by MPICH itself 9; docs/PERFORMANCE.md, "Evidence").
+/// 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us, packed by MPICH itself 9; docs/records/performance.md, "Evidence").
 pub(crate) const RENDEZVOUS: u64 = 9 << 10;
 /// Bytes from which Open MPI's single copy between processes beats what packing tells of it (5.0.11, Zen 4: 43 KB in runs of 68 B take 12 us, packed 15).
 const SINGLE_COPY: u64 = 16 << 10;
@@ -39,7 +39,7 @@ impl Times {
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// What the host takes for the part, and what a conversion takes, on one side.
+    /// Returns the time of the host for the part, and that of a conversion, on one side.
     fn sides(self, family: Family, bytes: u64, run: u64) -> (u64, u64) {
         let Times { bytes: part, host, ours, copy } = self;
         let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);

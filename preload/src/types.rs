@@ -1,4 +1,4 @@
-//! What ties our compiled types to the host's: an attribute on the type.
+//! Ties our compiled types to the host's, by an attribute on the type.
 //!
 //! This is the caching design of the 1996 thread on `MPI_Type_dup`: the attribute's copy callback shares the compiled type with a
 //! duplicate, its delete callback ends it with the type, however the program or the host lets go of it. The callbacks make
@@ -18,7 +18,7 @@ use ddtc_hosts::policy;
 
 use crate::candidates::{self, UseKind};
 use crate::counted;
-use crate::door::ready;
+use crate::door::{described, ready, unseen};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
@@ -80,6 +80,9 @@ pub(crate) fn wanted(
     call: policy::Call,
     used: UseKind,
 ) -> bool {
+    if unseen::is_pending() {
+        unseen::attend();
+    }
     let known = table::known(host, datatype).or_else(|| {
         let met = candidates::has(datatype & host.mask)
             && (policy(host).any(call)
@@ -274,6 +277,7 @@ fn commit(types: &mut Types, datatype: HandleWord) -> Option<Committed> {
 /// Ends the epoch: all handles are unbound, the keyval is given back. Before the host's own finalization.
 pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
+    described::fold_all();
     candidates::forget_all();
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);

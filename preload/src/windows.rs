@@ -22,7 +22,7 @@ use crate::pool::Buffer;
 use crate::slow_path::{BYPASS, EPOCHS, FORTRAN, watched_for};
 use crate::table::{self, Found};
 
-/// What a get brings: unpacked once, by whoever learns first that it has come.
+/// Bytes of a get: unpacked once, by whoever learns first that they have come.
 pub(crate) struct Fetched {
     staging: Mutex<Option<Staging>>,
     unpacked: AtomicBool,
@@ -107,10 +107,10 @@ impl<T> Targets<T> {
     }
 }
 
-/// What was taken out, by target.
+/// Operations that were taken out, by target.
 type Taken<T> = Vec<(c_int, Vec<T>)>;
 
-/// What is staged for one window.
+/// Operations that are staged for one window.
 struct Window {
     /// Packed origins.
     sent: Targets<Buffer>,
@@ -171,7 +171,7 @@ pub(crate) fn fetching(win: HandleWord, target: c_int, fetched: Weak<Fetched>) {
     });
 }
 
-/// What a call completes.
+/// Operations that a call completes.
 pub(crate) struct Ending {
     win: HandleWord,
     sent: Taken<Buffer>,
@@ -224,7 +224,7 @@ pub(crate) fn freeing(win: HandleWord) -> Option<Freeing> {
     Some(Freeing { win, window })
 }
 
-/// What was staged for a window that is being freed.
+/// Operations that were staged for a window that is being freed.
 pub(crate) struct Freeing {
     win: HandleWord,
     window: Window,
@@ -289,7 +289,7 @@ fn bytes(host: &Host, given: UserBuffer) -> Option<i64> {
     }
 }
 
-/// The same of one that may be of a named type too.
+/// Returns the bytes of a buffer that may be of a named type too.
 fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
     let handle = given.datatype & host.mask;
     if host.named(handle).is_none() {

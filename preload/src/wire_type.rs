@@ -31,10 +31,10 @@ const UNKNOWN: u64 = 0;
 const BYTES: u64 = 1;
 const HOST: u64 = 2;
 
-/// What stands for a type when its packed bytes are sent: found out at the first send.
+/// Stands for a type when its packed bytes are sent: found out at the first send.
 pub(crate) struct WireType(AtomicU64);
 
-/// The same, read.
+/// Decoded word of a [`WireType`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Bytes.
@@ -80,7 +80,7 @@ impl WireType {
         found
     }
 
-    /// What a message of `count` instances is sent as, elements and type; `None`: it is the host's.
+    /// Returns elements and type by which a message of `count` instances is sent; `None`: it is the host's.
     pub(crate) fn message(&self, host: &Host, t: &Datatype, count: i64) -> Option<(i64, HandleWord)> {
         let bytes = count.checked_mul(t.size())?;
         if bytes <= WHOLE {
@@ -93,7 +93,7 @@ impl WireType {
         }
     }
 
-    /// What a stand-in with a gap is made of, for it to be cut only where a receiver that does not convert can join what it gets: a type and its bytes;
+    /// Returns the parts of a stand-in with a gap, which is cut only where a receiver that does not convert can join what it gets: a type and its bytes;
     /// `None`: the message is the host's. The word of the type keeps both, as that of a stand-in keeps its instances.
     pub(crate) fn pieces(&self, host: &Host, t: &Datatype, basic: &ElementType) -> Option<(HandleWord, i64)> {
         let known = match self.0.load(Ordering::Acquire) {

@@ -21,6 +21,7 @@ use std::ffi::{c_int, c_void};
 use ddtc_hosts::policy::Call;
 
 use crate::candidates::{self, UseKind};
+use crate::door::commits;
 use crate::epoch::end_epoch;
 use crate::forms::{Forms, Length};
 use crate::handles::{NO_HOST, handle_at, missing};
@@ -65,7 +66,7 @@ macro_rules! wanted {
     };
 }
 
-/// What of a call its count looks at.
+/// Expands to the arguments of a call that its count looks at.
 macro_rules! looked_at {
     (@types $host:ident $call:ident $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
      $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
@@ -136,7 +137,7 @@ pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_commit) = host.f.type_commit else { return missing(host) };
     // SAFETY: the caller's arguments.
-    let code = unsafe { type_commit(datatype) };
+    let code = commits::seen(|| unsafe { type_commit(datatype) });
     if code == 0 && !datatype.is_null() && host.abi.is_some() {
         // SAFETY: the host has accepted the handle there.
         types::committed(host, unsafe { handle_at(host, datatype) });

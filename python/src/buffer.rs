@@ -42,7 +42,7 @@ impl Memory {
         Ok(Memory { buffer, name, low: if empty { 0 } else { low }, len })
     }
 
-    /// A buffer in one piece, as a packed stream is.
+    /// Returns a buffer in one piece, as a packed stream is.
     ///
     /// # Errors
     /// As [`Memory::strided`]; if it has gaps, or shall be written to and must not.
@@ -54,7 +54,7 @@ impl Memory {
         if write { memory.writable() } else { Ok(memory) }
     }
 
-    /// The same, if it may be written to.
+    /// Returns the memory if it may be written to.
     ///
     /// # Errors
     /// If it is read-only.
@@ -65,7 +65,7 @@ impl Memory {
         Ok(self)
     }
 
-    /// Where in the bytes an instance begins that begins `origin` bytes behind the first element.
+    /// Returns where in the bytes an instance begins that begins `origin` bytes behind the first element.
     ///
     /// # Errors
     /// If that is in front of them.
@@ -81,7 +81,7 @@ impl Memory {
         self.buffer.buf_ptr().cast::<u8>().wrapping_offset(self.low)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Safety
     /// Nobody writes to them while the slice lives.
@@ -94,7 +94,7 @@ impl Memory {
         unsafe { slice::from_raw_parts(self.start(), self.len) }
     }
 
-    /// The bytes, to write to.
+    /// Returns the bytes, to write to.
     ///
     /// # Safety
     /// The buffer is writable, and nobody else touches its bytes while the slice lives.

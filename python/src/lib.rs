@@ -220,7 +220,7 @@ struct Committed(Code);
 
 #[pymethods]
 impl Committed {
-    /// What was committed.
+    /// Returns the datatype that was committed.
     #[getter]
     fn datatype(&self) -> Datatype {
         Datatype(self.0.datatype().clone())
@@ -251,7 +251,7 @@ impl Committed {
         py.detach(|| self.0.pack(from, origin, count, to)).map_err(refused)
     }
 
-    /// The same to new bytes.
+    /// Packs into new bytes.
     #[pyo3(signature = (source, count = 1, origin = 0))]
     fn packed<'py>(
         &self,

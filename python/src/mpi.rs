@@ -15,12 +15,12 @@ struct Host<'py> {
     named: HashMap<usize, Named>,
     combiners: HashMap<i32, CombinerKind>,
     constants: Constants,
-    /// What Python said, to be said again as it was.
+    /// Error of Python, to be raised again as it was.
     error: Option<PyErr>,
     py: Python<'py>,
 }
 
-/// The datatype of a handle.
+/// Returns the datatype of a handle.
 ///
 /// # Errors
 /// If the object is no datatype of mpi4py, MPI is not initialized, or the type cannot be decoded.

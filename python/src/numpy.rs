@@ -9,7 +9,7 @@ use crate::refused;
 /// Records within records deeper than this are refused; NumPy's own limit is lower.
 const DEEPEST: usize = 64;
 
-/// The datatype of a dtype's elements.
+/// Returns the datatype of a dtype's elements.
 ///
 /// # Errors
 /// If it has Python objects, another byte order than this machine, or no MPI type.

@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn rows_are_all_moved_in_order() {
         let column = Column::from(vec![5, 0, 1]);
-        let call = rows::call(Direction::Unpack, Level::Baseline, (&column, crate::micro::TableIndex::new(0)), 3, 2);
+        let call =
+            rows::call(Direction::Unpack, Level::Baseline, (&column, crate::micro::TableIndex::new(0)), 3, 2);
         let rows = Op::Call { at: Offsets::new(1, 0), call };
         assert_eq!(unpacked(rows, vec![Table::Column(column)], 1), [99, 3, 6, 7, 99, 99, 0, 1]);
     }

@@ -1,4 +1,4 @@
-//! Constructor identities: types of one block of docs/IR.md have one meaning and one normal form, so they share a kernel.
+//! Constructor identities: types of one block of docs/records/identities.md have one meaning and one normal form, so they share a kernel.
 
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Config, Engine, Mode};
@@ -11,12 +11,12 @@ use crate::text::{blocks, read};
 
 /// The groups of the document: each a heading line and its datatypes.
 fn groups() -> Vec<(usize, Vec<String>)> {
-    let found: Vec<_> = blocks(&read("docs/IR.md"))
+    let found: Vec<_> = blocks(&read("docs/records/identities.md"))
         .into_iter()
         .filter(|b| b.tag == "identity")
         .map(|b| (b.line, b.text.lines().map(str::to_owned).collect()))
         .collect();
-    assert!(found.len() >= 8, "docs/IR.md lists the identities");
+    assert!(found.len() >= 8, "docs/records/identities.md lists the identities");
     found
 }
 
@@ -39,17 +39,30 @@ fn equal_maps_give_equal_normal_forms() {
         let types: Vec<Datatype> =
             texts.iter().map(|t| t.parse().unwrap_or_else(|e| panic!("{t}: {e}"))).collect();
         let (first, rest) = types.split_first().unwrap();
-        assert!(!rest.is_empty(), "docs/IR.md:{line}: an identity needs two sides");
+        assert!(!rest.is_empty(), "docs/records/identities.md:{line}: an identity needs two sides");
         let (map, nest) = (bytes(first), normal(first));
         // Never compiled: it is the layouts that are shared.
         let engine = Engine::new(Config { mode: Mode::Interpret, ..Config::default() });
         let committed = engine.commit(first).unwrap();
         for (t, text) in rest.iter().zip(&texts[1..]) {
-            assert_eq!(bytes(t), map, "docs/IR.md:{line}: {text} is another map than {}", texts[0]);
-            assert_eq!(normal(t), nest, "docs/IR.md:{line}: {text}\n{}\nis not\n{nest}", normal(t));
-            assert!(engine.commit(t).unwrap().shares_layout(&committed), "docs/IR.md:{line}: {text}");
+            assert_eq!(
+                bytes(t),
+                map,
+                "docs/records/identities.md:{line}: {text} is another map than {}",
+                texts[0]
+            );
+            assert_eq!(
+                normal(t),
+                nest,
+                "docs/records/identities.md:{line}: {text}\n{}\nis not\n{nest}",
+                normal(t)
+            );
+            assert!(
+                engine.commit(t).unwrap().shares_layout(&committed),
+                "docs/records/identities.md:{line}: {text}"
+            );
         }
-        assert_eq!(engine.counters().cache.misses, 1, "docs/IR.md:{line}");
+        assert_eq!(engine.counters().cache.misses, 1, "docs/records/identities.md:{line}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The worked example of docs/IR.md: range, positions, external32, reduction and direct copy are the nest of one datatype under
+//! The worked example of docs/records/kinds.md: range, positions, external32, reduction and direct copy are the nest of one datatype under
 //! another kind. Each evaluator is a few lines over `visit` or `interval`; each is compared with the type map.
 
 use ddtc::datatype::{Datatype, Named};
@@ -192,7 +192,7 @@ fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
     found
 }
 
-/// The text of a `kind` block of docs/IR.md.
+/// The text of a `kind` block of docs/records/kinds.md.
 pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
     let number = |w: &str| w.parse::<i64>().unwrap();
     let copy = |p: &Piece| format!("user {} packed {} len {}\n", p.at.user, p.at.packed, p.len);
@@ -228,8 +228,8 @@ pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
 
 /// The example's datatype and the second layout of its direct copy.
 fn example() -> (Datatype, Datatype) {
-    let document = read("docs/IR.md");
-    let (_, section) = document.split_once("\n## Other kinds").expect("the section on other kinds");
+    let document = read("docs/records/kinds.md");
+    let (_, section) = document.split_once("\n## The example\n").expect("the example");
     let blocks = blocks(section);
     let find = |tag: &str| blocks.iter().find(|b| b.tag.starts_with(tag)).unwrap_or_else(|| panic!("{tag}"));
     let t: Datatype = find("datatype").text.parse().unwrap();

@@ -15,5 +15,6 @@ mod parts;
 mod passes;
 mod readme;
 mod rooms;
+mod size;
 mod testing;
 mod text;

@@ -1,4 +1,4 @@
-//! docs/PASSES.md: every rewrite with its rule, every constructor's lowering, every cost constant with its provenance.
+//! docs/PASSES.md: every rewrite with its rule, every constructor's lowering; docs/records/constants.md: every cost constant with its provenance.
 
 use ddtc::normalize::REWRITES;
 use ddtc::target::Level;
@@ -109,9 +109,9 @@ fn cost_constants_are_listed() {
             rows += &format!("| `{name}` | {value} | {docs} |\n");
         }
     }
-    let document = read("docs/PASSES.md");
+    let document = read("docs/records/constants.md");
     let header = "| Constant | Value | What, and where it comes from |\n|---|---|---|\n";
     let (before, after) = document.split_once(header).expect("the table of constants");
     let rest: String = after.split_inclusive('\n').skip_while(|l| l.starts_with('|')).collect();
-    hold("docs/PASSES.md", &format!("{before}{header}{rows}{rest}"));
+    hold("docs/records/constants.md", &format!("{before}{header}{rows}{rest}"));
 }

@@ -98,7 +98,7 @@ pub(crate) unsafe fn input<'a, T>(array: *const T, n: isize) -> Result<&'a [T]> 
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 
-/// What is null and what is not, as an answer.
+/// Returns success if a condition on pointers holds, else the error.
 pub(crate) fn require(holds: bool) -> Result<()> {
     if holds { Ok(()) } else { Err(Code::Internal) }
 }

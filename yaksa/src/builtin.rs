@@ -116,7 +116,7 @@ pub(crate) fn of(named: Named) -> Ref {
     number.and_then(|i| ALL.get(i + 1)).map_or_else(|| Node::named(named), Ref::clone)
 }
 
-/// What the interface calls one type, whatever its sign: by these, members of a struct are of one type or of several.
+/// Says whether the interface calls two types one, whatever their sign: by these, members of a struct are of one type or of several.
 pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     let kind = |node: &Node| match node.shape() {
         Shape::Named(Named::Int8 | Named::Uint8) => 1,
@@ -128,7 +128,7 @@ pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     Ref::same(a, b) || (kind(a) > 0 && kind(a) == kind(b))
 }
 
-/// What a number of an operation says.
+/// Meaning of an operation's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// The bytes as they are.

@@ -1,4 +1,5 @@
-//! What packs, unpacks and reduces a type, made by the first call that moves bytes by it and kept on its node.
+//! The engine's part of a type that calls move bytes by: the committed type that packs and unpacks it, made by the first such call, and a handle for each
+//! operation that it was reduced by. `node/compiled.rs` holds both on the node, so that all numbers of a node share them.
 //!
 //! The engine compiles a layout once enough bytes went through it in one direction, whichever types they came by: an interface without a commit gives types
 //! that are never used, used once, or made anew for every message, and what they share is the layout.
@@ -18,7 +19,7 @@ fn engine() -> &'static Engine {
     ENGINE.get_or_init(|| Engine::new(Config { mode: Mode::Lazy, ..Config::default() }))
 }
 
-/// What packs and unpacks a type.
+/// Returns the committed type that packs and unpacks a node.
 #[inline]
 pub(crate) fn committed(node: &Node) -> Result<&Committed> {
     let known = &node.extra().compiled.committed;
@@ -30,7 +31,7 @@ pub(crate) fn committed(node: &Node) -> Result<&Committed> {
     Ok(known.get_or_init(|| made))
 }
 
-/// What combines a packed stream with instances of a type, or with another stream if `streams`.
+/// Returns the handle that combines a packed stream with instances of a type, or with another stream if `streams`.
 pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<CommittedOperation> {
     let known = |list: &[Reduction]| {
         let found = list.iter().find(|r| (r.op, r.streams) == (op, streams));

@@ -10,7 +10,7 @@ use crate::arrays::{Blocks, Places};
 use crate::builtin;
 use crate::node::{Node, Ref};
 
-/// What a tree is read by: its equivalent tree where it has one, else its children.
+/// Lists the trees that a tree is read by: its equivalent tree where it has one, else its children.
 pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
     let expansion = t.expansion();
     let own = expansion.is_none().then(|| t.combiner().children());

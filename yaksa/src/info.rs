@@ -61,7 +61,7 @@ unsafe fn text<'a>(text: *const c_char, most: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(text.cast(), length) }
 }
 
-/// What a hint says: whether it is about a GPU, if it is about that at all.
+/// Reads a hint: whether it is about a GPU, if it is about that at all.
 ///
 /// # Safety
 /// As the interface has it: a C string, and `vallen` bytes.

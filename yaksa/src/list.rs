@@ -5,7 +5,7 @@
 
 use crate::node::{Node, Shape};
 
-/// What takes the pieces of a list, in order, until it says that it wants no more.
+/// Takes the pieces of a list, in order, until it says that it wants no more.
 pub(crate) trait Pieces {
     /// `length` bytes at `at`.
     fn one(&mut self, at: i64, length: i64) -> bool;
@@ -30,7 +30,7 @@ pub(crate) trait Pieces {
     }
 }
 
-/// What is still to be listed.
+/// A part of a list that is still to be listed.
 #[derive(Clone, Copy)]
 enum Open<'n> {
     /// Copies of a type, one extent apart, from an address on.

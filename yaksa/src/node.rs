@@ -25,7 +25,7 @@ pub(crate) use compiled::Reduction;
 use shared::Count;
 pub(crate) use shared::Ref;
 
-/// What there is to know of a type without looking at its arguments. In bytes, but for the last.
+/// Facts of a type that need no look at its arguments. In bytes, but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) size: i64,
@@ -51,7 +51,7 @@ impl Listing {
     }
 }
 
-/// What else a node says of itself.
+/// Further properties of a node.
 #[derive(Debug)]
 struct Marks {
     /// Nodes below it, on the longest path; stays at its greatest value.
@@ -83,7 +83,7 @@ pub(crate) enum Shape {
     Bounded { child: Ref },
 }
 
-/// What is made of a node once it is needed.
+/// Parts of a node that are made once they are needed.
 #[derive(Debug)]
 pub(crate) struct Extra {
     pub(crate) datatype: Once<Datatype>,
@@ -229,7 +229,7 @@ impl Node {
         Node::make(facts, (depth.saturating_add(1), alignment), shape)
     }
 
-    /// What a node above takes over.
+    /// Returns the marks that a node above takes over.
     fn marks(&self) -> (u8, u8) {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
@@ -405,7 +405,7 @@ impl Node {
         Ok(Node::above(facts, marks, Shape::Struct { blocks, children }))
     }
 
-    /// The same data under other bounds.
+    /// Returns the data of `child` under other bounds.
     pub(crate) fn bounded(child: Ref, lb: i64, extent: i64) -> Result<Ref> {
         if (child.facts.lb, child.facts.extent) == (lb, extent) {
             return Ok(child);

@@ -1,4 +1,4 @@
-//! What a thread keeps for itself: the types that it used last, so that reading their numbers and packing by them takes no lock and writes nothing
+//! Memory of a thread: the types that it used last, so that reading their numbers and packing by them takes no lock and writes nothing
 //! shared, and a few vacant slots, so that a new type finds one the same way.
 //!
 //! An entry holds as long as the slot of its type is in the same life; so a number that was freed, by whomever, names nothing here either. An entry of a
@@ -14,7 +14,7 @@ use crate::table::{self, Slot, Vacant};
 /// Entries per thread; a power of two.
 const WAYS: usize = 8;
 
-/// What is known of a derived type.
+/// A derived type that the thread used.
 struct Entry {
     number: u64,
     slot: &'static Slot,
@@ -51,7 +51,7 @@ impl Entry {
     }
 }
 
-/// What `f` makes of the entry of a type, if there is one that holds.
+/// Returns the result of `f` for the entry of a type, if there is one that holds.
 #[inline]
 fn known<R>(number: u64, f: impl FnOnce(&Entry) -> Option<R>) -> Option<R> {
     let found = LOCAL.try_with(|local| {
@@ -88,7 +88,7 @@ fn look<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     Ok(result)
 }
 
-/// What `f` makes of the numbers about a type that lives.
+/// Returns the result of `f` for the numbers about a type that lives.
 #[inline]
 pub(crate) fn with_facts<R>(number: u64, f: impl FnOnce(&Facts) -> R) -> Result<R> {
     if let Some(node) = builtin::node(number) {

@@ -32,7 +32,7 @@ fn pair(named: Named, displacements: &[i64]) -> Result<Datatype> {
     Ok(Datatype::structure(&vec![1; parts.len()], displacements, &parts)?)
 }
 
-/// The same elements at the same places, the parts of a pair as two of them.
+/// Returns the same elements at the same places, with a pair as two of them.
 pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
     let has_pairs = t.nodes().any(|node| node.basic().is_some_and(|named| named.parts().len() > 1));
     if !has_pairs {
@@ -72,7 +72,7 @@ fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
     Ok(Datatype::new(combiner)?)
 }
 
-/// The same elements as a packed stream has them: one right behind the other.
+/// Returns the elements as a packed stream has them: one right behind the other.
 pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
     rebuilt(t, |t, below| {
         let made = match (t.combiner(), below.first()) {

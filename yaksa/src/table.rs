@@ -31,7 +31,7 @@ pub(crate) struct Slot {
     generation: AtomicU32,
 }
 
-/// What a slot takes is kept in sight.
+/// Holds the size of a slot.
 const _: () = assert!(size_of::<Slot>() <= 16);
 
 /// A slot that nobody has but whoever has this.

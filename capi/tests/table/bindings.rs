@@ -55,7 +55,7 @@ pub(super) fn bindings(entries: &[Entry], code: &str, ddtc: &Declarations, piece
     out + "  end interface\nend module ddtc_c\n"
 }
 
-/// What the table says of pointers: function, argument, declaration.
+/// Lists the pointers of the table: function, argument, declaration.
 fn pointers(entries: &[Entry]) -> impl Iterator<Item = (&str, &str, &str)> {
     entries.iter().filter_map(|e| match &e.what {
         What::Pointer { function, argument, declaration } => {

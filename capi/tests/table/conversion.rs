@@ -4,7 +4,7 @@
 use super::layout::grouped;
 use super::{Argument, Declarations, Function, is_word};
 
-/// What happens before the call.
+/// A step before the call.
 enum Step {
     /// A value of `code`, which ends everything if it is none of success.
     Fallible(String),
@@ -16,7 +16,7 @@ struct Conversion<'a> {
     /// Type and name of variables.
     locals: Vec<(String, String)>,
     before: Vec<Step>,
-    /// What is passed, by argument.
+    /// Expressions that are passed, by argument.
     passed: Vec<(&'a str, String)>,
     /// After the call, unless something failed: results keep their values then.
     after: Vec<String>,
@@ -63,7 +63,7 @@ pub(super) fn is_logical(a: &Argument) -> bool {
 }
 
 impl Conversion<'_> {
-    /// What is passed for an argument.
+    /// Returns the expression that is passed for an argument.
     fn convert(&mut self, a: &Argument) -> String {
         let (name, f) = (a.name.as_str(), self.function);
         // A variable that stands for it.

@@ -1,4 +1,4 @@
-//! What ddtc.h declares: its functions and its constants.
+//! Declarations of ddtc.h: its functions and its constants.
 
 use std::collections::BTreeMap;
 

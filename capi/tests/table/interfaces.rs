@@ -1,4 +1,4 @@
-//! What is made of the table is what is checked in: the header and the Fortran files.
+//! The header and the Fortran files that are checked in are what is made of the table.
 
 use std::path::Path;
 

@@ -32,7 +32,7 @@ enum What {
     Function(Function),
     /// A name of the Fortran module that is made by hand.
     Fortran(String),
-    /// What Fortran passes for a pointer: function and argument of ddtc.h, declaration.
+    /// A pointer as Fortran passes it: function and argument of ddtc.h, declaration.
     Pointer {
         function: String,
         argument: String,
@@ -42,7 +42,7 @@ enum What {
 
 struct Type {
     name: String,
-    /// What follows `typedef`; nothing for a piece.
+    /// Text after `typedef`; nothing for a piece.
     declaration: Option<String>,
 }
 

@@ -87,7 +87,7 @@ fn procedures(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) -> String
     out
 }
 
-/// What becomes of a function: a subroutine with ierror, or a function where C has a result that is no error code.
+/// Writes a function's procedure: a subroutine with ierror, or a function where C has a result that is no error code.
 fn procedure(f: &Function, ddtc: &Declarations, pieces: &Pieces) -> String {
     let mut names: Vec<&str> = f.arguments.iter().map(|a| a.name.as_str()).collect();
     let (head, end, result) = if f.result == "int" {
@@ -117,7 +117,7 @@ fn procedure(f: &Function, ddtc: &Declarations, pieces: &Pieces) -> String {
     lines.iter().map(|l| wrap(l, "      ", " &") + "\n").collect()
 }
 
-/// What becomes of ierror, where a body by hand does not say it.
+/// Returns the statement that sets ierror, where a body by hand does not have one.
 fn ending(f: &Function, piece: &str) -> Option<String> {
     let has = |name| words(piece).any(|w| w == name);
     if has("ierror") || f.result != "int" {

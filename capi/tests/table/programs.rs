@@ -77,7 +77,7 @@ pub(crate) fn fortran_mentions(constants: &[String]) -> String {
     code + "  write (*, '(I0)') k\nend program\n"
 }
 
-/// What is passed in the place of an argument: a value by its name, or memory with one.
+/// Returns what is passed in the place of an argument: a value by its name, or memory with one.
 fn passed(function: &Function, argument: &Argument) -> String {
     if let Some((_, expression)) = function.with.iter().find(|(a, _)| *a == argument.name) {
         return expression.clone();

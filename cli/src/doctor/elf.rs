@@ -1,11 +1,11 @@
-//! What the file of a program or library says of itself, read without running it. Files are not trusted.
+//! Reads the file of a program or library without running it. Files are not trusted.
 
 use std::fs::File;
 use std::path::Path;
 
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
 
-/// What decides whether a library can be loaded into a program.
+/// Facts that decide whether a library can be loaded into a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Elf {
     pub(super) bits: u32,
@@ -48,7 +48,7 @@ impl Elf {
         })
     }
 
-    /// Why the preload library cannot go under it, and what to do; none if it can.
+    /// Returns why the preload library cannot go under it, and what to do; none if it can.
     pub(super) fn unfit(&self) -> Option<(String, &'static str)> {
         let ours = if cfg!(target_arch = "x86_64") { Architecture::X86_64 } else { Architecture::Aarch64 };
         let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
@@ -67,7 +67,7 @@ impl Elf {
         None
     }
 
-    /// Whether it takes no libraries at all.
+    /// Says whether it takes no libraries at all.
     pub(super) fn is_static(&self) -> bool {
         self.loader.is_none() && self.needed.is_empty()
     }

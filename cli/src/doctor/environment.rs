@@ -52,7 +52,7 @@ fn file(value: &str) -> Result<(), String> {
     }
 }
 
-/// What is set.
+/// Examines the variables that are set.
 pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) {
     let mut seen = false;
     for (name, value) in variables {

@@ -13,7 +13,7 @@ pub(super) struct Library {
     pub(super) how: &'static str,
 }
 
-/// The files that `command` stands for: itself if it is a path, else all of that name in `path`, each once.
+/// Returns the files that `command` stands for: itself if it is a path, else all of that name in `path`, each once.
 pub(super) fn programs(command: &OsStr, path: Option<&OsString>) -> Vec<PathBuf> {
     let candidates: Vec<PathBuf> = if Path::new(command).components().count() > 1 {
         vec![PathBuf::from(command)]
@@ -64,7 +64,7 @@ pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>
     found
 }
 
-/// What the loader finds by itself, by name, after all that was found as a file.
+/// Lists the libraries that the loader finds by itself, by name, after all that was found as a file.
 pub(super) fn by_the_loader() -> impl Iterator<Item = Library> {
     NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "where the loader looks" })
 }
@@ -82,7 +82,7 @@ pub(super) fn launcher_family(says: &str) -> Family {
     }
 }
 
-/// Whether ranks of a library can be started by a launcher, as far as the names tell: MPICH's and Intel's launchers start each other's.
+/// Says whether ranks of a library can be started by a launcher, as far as the names tell: MPICH's and Intel's launchers start each other's.
 pub(super) fn fit(launcher: Family, library: Family) -> bool {
     let side = |family| match family {
         Family::Mpich | Family::Intel => Some(0),
@@ -95,7 +95,7 @@ pub(super) fn fit(launcher: Family, library: Family) -> bool {
     }
 }
 
-/// A family in words.
+/// Returns a family in words.
 pub(super) fn name(family: Family) -> &'static str {
     match family {
         Family::Mpich => "MPICH",

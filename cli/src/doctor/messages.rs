@@ -57,13 +57,13 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
     outcome
 }
 
-/// The last lines of a text that say something.
+/// Returns the last lines of a text that say something.
 pub(super) fn last_lines(text: &str, n: usize) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     if lines.is_empty() { "nothing".into() } else { lines[lines.len().saturating_sub(n)..].join(" / ") }
 }
 
-/// What the ranks said.
+/// Answers of the ranks.
 struct Said {
     size: Vec<u64>,
     us: Option<f64>,
@@ -83,7 +83,7 @@ fn said(out: &str) -> Said {
     said
 }
 
-/// What to do about a launcher that failed, by its words.
+/// Returns the remedy for a launcher that failed, by its words.
 fn refused(words: &str) -> &'static str {
     // PRRTE's and ORTE's; the lines may be broken anywhere.
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -145,13 +145,13 @@ fn launch(
     }
 }
 
-/// What the reports of all ranks say.
+/// Contents of the reports of all ranks.
 #[derive(Default)]
 struct Reports {
     /// Lines `name number`, added up.
     sums: HashMap<String, u64>,
     notes: Vec<String>,
-    /// What was timed, and what follows from it.
+    /// Lines about what was timed, and what follows from it.
     timed: Vec<String>,
 }
 

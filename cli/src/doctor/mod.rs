@@ -57,11 +57,11 @@ pub(crate) struct Args {
 /// The type that is packed here and sent by the launched ranks: three runs with gaps between them, 16 of 32 bytes.
 const TYPE: &str = "resized(0, 32, indexed([1,2,1], [0,2,5], int))";
 
-/// What was found.
+/// Findings so far.
 #[derive(Debug, Default)]
 struct Findings {
     text: String,
-    /// What is wrong, and what to do.
+    /// Problems, each with its remedy.
     problems: Vec<(String, String)>,
 }
 
@@ -253,7 +253,7 @@ fn look_at_program(findings: &mut Findings, program: &Path) {
     }
 }
 
-/// What a loaded library said.
+/// Answers of a loaded library.
 #[derive(Default)]
 struct Loaded {
     version: String,

@@ -1,4 +1,4 @@
-//! What runs under the launcher: this program as an MPI program, which takes the library by name instead of being linked with it.
+//! Runs under the launcher: this program as an MPI program, which takes the library by name instead of being linked with it.
 //!
 //! So a machine without a compiler can be examined, and whichever MPI there is. Functions are taken from the global scope, where the
 //! preload library stands first, as it does for a program that is linked with MPI. Handles are words: MPICH's are the lower half of
@@ -13,7 +13,7 @@ use ddtc::datatype::Named;
 
 use ddtc_hosts::loaded::Loaded;
 
-/// What stands before each line that is meant for the parent: launchers and libraries write too.
+/// Begins each line that is meant for the parent: launchers and libraries write too.
 pub(super) const MARK: &str = "ddtc-doctor ";
 /// Instances that go to and fro: [`super::TYPE`].
 pub(super) const COUNT: usize = 1024;
@@ -84,7 +84,7 @@ macro_rules! function {
     }};
 }
 
-/// The program: two ranks send a derived type to and fro; rank 0 says how long a message takes and whether every byte came.
+/// Runs the program: two ranks send a derived type to and fro; rank 0 says how long a message takes and whether every byte came.
 pub(super) fn run(library: &Path) -> Result<(), String> {
     let mpi = Loaded::open(library)?;
     let abi = mpi.abi()?;

@@ -6,7 +6,7 @@ use super::map::{Map, Piece};
 /// Most cells that are visited piece by piece; what is left counts where it begins.
 const VISITS: u64 = 1 << 26;
 
-/// What lies in a cell.
+/// Contents of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cell {
     /// Packed bytes.

@@ -12,10 +12,10 @@ use super::scene::Paint;
 const LINES: usize = 32;
 /// Most characters of a cell.
 const WIDEST: usize = 4;
-/// What stands for the place in the packed stream where there is neither colour nor more than ASCII.
+/// Characters for the place in the packed stream where there is neither colour nor more than ASCII.
 const ORDER: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// What a terminal can show.
+/// Abilities of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terminal {
     /// Characters of a line.

@@ -1,4 +1,4 @@
-//! What is drawn: the bytes of some instances of a datatype, in packed order.
+//! Bytes that are drawn: those of some instances of a datatype, in packed order.
 //!
 //! Up to [`LISTED`] contiguous pieces are listed. Of more, the packed stream is cut into [`SAMPLES`] ranges, and one place of each, found
 //! by a query of [`Segments`], stands for its bytes: time and memory are bounded for any type, and the bytes still add up.

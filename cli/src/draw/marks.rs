@@ -1,4 +1,4 @@
-//! What is marked on the memory of a picture: bounds with their labels, borders of instances, the path of packing.
+//! Marks on the memory of a picture: bounds with their labels, borders of instances, the path of packing.
 
 use super::fold::{Fold, Line};
 use super::frame::{Frame, Part};
@@ -52,7 +52,7 @@ fn marks(map: &Map) -> Vec<Mark> {
     all
 }
 
-/// What is said beside the lines: bounds, from high to low lines, equal ones together.
+/// Returns the labels beside the lines: bounds, from high to low lines, equal ones together.
 pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
     let mut all: Vec<(usize, i128, Label)> = Vec::new();
     for mark in marks(map) {

@@ -1,6 +1,6 @@
 //! A picture in plain units: rectangles, lines and words, with colours by role. Writers know nothing else.
 
-/// What a colour is for. Writers decide what it is on a light and on a dark ground.
+/// Purpose of a colour. Writers decide what it is on a light and on a dark ground.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Paint {
     /// The ground of the picture.
@@ -92,7 +92,7 @@ pub(crate) enum Shape {
         fill: Paint,
         /// A line around it, inside.
         outline: Option<Paint>,
-        /// What is said when the pointer rests on it.
+        /// Text that appears when the pointer rests on it.
         hover: String,
     },
     Line {
@@ -117,7 +117,7 @@ pub(crate) enum Shape {
 pub(crate) struct Scene {
     pub(crate) width: f64,
     pub(crate) height: f64,
-    /// What it shows, and its facts in a sentence, for those who do not see it.
+    /// Describes the picture and its facts in a sentence, for those who do not see it.
     pub(crate) title: String,
     pub(crate) description: String,
     pub(crate) shapes: Vec<Shape>,

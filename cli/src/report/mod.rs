@@ -63,7 +63,7 @@ fn alone(program: &Path) -> Result<String, String> {
     })
 }
 
-/// What [`write`] made.
+/// Result of [`write`].
 #[derive(Debug)]
 pub(crate) struct Written {
     /// The page.
@@ -72,7 +72,7 @@ pub(crate) struct Written {
     pub(crate) json: PathBuf,
     /// Number of findings in them.
     pub(crate) findings: usize,
-    /// What could not be read, and was left out; the page says it too.
+    /// Parts that could not be read, and were left out; the page names them too.
     pub(crate) notes: Vec<String>,
 }
 

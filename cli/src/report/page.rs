@@ -28,7 +28,7 @@ const CLASSES: [(&str, &str); 3] = [
 /// Most pictures of a page; a thousand causes are no longer looked at one by one.
 const PICTURES: usize = 400;
 
-/// The page of `record`.
+/// Returns the page of `record`.
 pub(super) fn write(record: &Record) -> String {
     let library = record.library();
     let name = match format!("{} {}", library.name, library.version).trim() {
@@ -233,7 +233,7 @@ fn picture(f: &Finding) -> Result<String, String> {
     crate::draw::svg(&t, f.count, &f.datatype).map_err(|e| e.to_string())
 }
 
-/// What was tried how often: rows with 0 are what was never tried.
+/// Writes how often each feature was tried: rows with 0 were never tried.
 fn coverage(out: &mut String, run: &Value) {
     let Some(Value::Object(features)) = run.get("coverage") else { return };
     if features.is_empty() {

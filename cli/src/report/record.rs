@@ -23,7 +23,7 @@ pub(super) struct Library {
     pub(super) flavour: String,
 }
 
-/// What the standard says.
+/// Rule of the standard.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Rule {
@@ -84,7 +84,7 @@ impl Finding {
     }
 }
 
-/// A value as people read it.
+/// Returns a value as people read it.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -154,12 +154,12 @@ impl Record {
         Ok(())
     }
 
-    /// All of it as one object, the programs' texts included.
+    /// Returns all of it as one object, the programs' texts included.
     pub(super) fn document(&self) -> Value {
         json!({ "run": self.run, "findings": self.raw, "notes": self.notes })
     }
 
-    /// The library of the run, or that of its findings.
+    /// Returns the library of the run, or that of its findings.
     pub(super) fn library(&self) -> Library {
         let own = self.run.get("library").and_then(|l| Library::deserialize(l).ok());
         own.or_else(|| self.findings.first().map(|f| f.library.clone())).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What is asked of an MPI library by its own functions: its version, and envelope and contents of its datatypes. The preload library and the
+//! Asks an MPI library by its own functions for its version, and for envelope and contents of its datatypes. The preload library and the
 //! command line tool ask the same.
 //!
 //! The large-count form is used where there is one. Handles are 64-bit words (see [`super`]). Nothing of an answer is trusted but that the
@@ -27,7 +27,7 @@ pub type ContentsFn =
 pub type LargeContentsFn =
     unsafe extern "C" fn(u64, i64, i64, i64, i64, *mut c_int, *mut isize, *mut i64, *mut c_void) -> c_int;
 
-/// What a library calls itself: the first line of its version (MPI 5.0, 9.1.1), words with one space between them. `None` if the call fails.
+/// Returns the first line of a library's version (MPI 5.0, 9.1.1), words with one space between them. `None` if the call fails.
 ///
 /// # Safety
 /// The function is the library's.
@@ -63,7 +63,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// The envelope of a datatype.
+    /// Returns the envelope of a datatype.
     ///
     /// # Errors
     /// A code other than success, or a combiner unknown to the ABI.
@@ -101,7 +101,7 @@ impl Queries {
         Ok(Envelope { combiner, integers: ints, addresses, large_counts: large, datatypes: types })
     }
 
-    /// The contents of a derived datatype, whose datatypes are handles that the caller has to free where they are derived.
+    /// Returns the contents of a derived datatype, whose datatypes are handles that the caller has to free where they are derived.
     ///
     /// # Errors
     /// A code other than success, or negative lengths in the envelope.

@@ -11,17 +11,17 @@ use crate::text::{files, hold, read};
 /// Gain of a converted call over the bare host's, beyond twice the noise, from which it is shipped as converted.
 const CLEAR: f64 = 1.3;
 
-/// The same where one machine alone was measured.
+/// Least gain where one machine alone was measured.
 const ALONE: f64 = 2.0;
 
-/// What a record of Open MPI says whose staged bytes had a gap. Without one they took a path that does not bound a receive, on which nothing is
+/// Marks a record of Open MPI whose staged bytes had a gap. Without one they took a path that does not bound a receive, on which nothing is
 /// converted any more.
 const GAPPED: &str = "\n# staged bytes have a gap\n";
 
-/// The same of one-sided operations: what a conversion takes there beside packing by hand is held too, and more is not at stake.
+/// Least gain of one-sided operations on one machine: their time beside packing by hand is held too, and more is not at stake.
 const ONE_SIDED: f64 = 1.5;
 
-/// The same of reads from files, which ask the file system for the file's size first: what that takes is the file system's to say.
+/// Least gain of reads from files on one machine: they ask for the file's size first, whose time depends on the file system.
 const READS: f64 = 4.0;
 
 /// Powers of two from which messages are moved inside Open MPI rather than packed first, where that takes no longer within the noise: it needs no memory for
@@ -112,7 +112,7 @@ fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
     (those, enough, most)
 }
 
-/// What the records say of a host: from the smallest payload measured of a class, beyond the largest as of the largest. Collective calls were measured
+/// Returns the policy that the records of a host give: from the smallest payload measured of a class, beyond the largest as of the largest. Collective calls were measured
 /// on fewer machines than messages: they are converted only where messages of that class and payload are.
 fn said(machines: &Machines) -> Policy {
     let mut policy = Policy::NONE;

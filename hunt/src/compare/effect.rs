@@ -1,4 +1,4 @@
-//! What became of wrong bytes. A check that shows some runs again with other patterns: a byte that is as it was before every time was kept, one that
+//! Effects on wrong bytes. A check that shows some runs again with other patterns: a byte that is as it was before every time was kept, one that
 //! differs by the same bits was flipped, one that is another byte of what was moved came from there. By chance a byte looks so once, not four times.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -111,7 +111,7 @@ fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static s
     }
 }
 
-/// The mark of a difference whose comparison was seen in `runs`, without the bytes that known causes predict.
+/// Returns the mark of a difference whose comparison was seen in `runs`, without the bytes that known causes predict.
 pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[Known]) -> Option<Mark> {
     let len = runs.iter().map(|run| run.want.len()).min()?;
     let sources = runs.iter().map(|run| run.source.len()).min()?;

@@ -21,7 +21,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
 
 type Partner = (crate::library::Handle, u64);
 
-/// What a stream has before it arrives: no byte of a guard.
+/// Bytes of a stream before it arrives: no byte of a guard.
 const EMPTY: u8 = 0x5a;
 
 /// Room for the stream of a map.

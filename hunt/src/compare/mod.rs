@@ -27,7 +27,7 @@ use crate::subject::{Map, Node, Subject};
 use effect::{Compared, Order, RUNS, Seen};
 pub(crate) use truncation::ROOMS;
 
-/// What the checks of a worker share.
+/// State that the checks of a worker share.
 pub(crate) struct Context<'l> {
     pub(crate) library: &'l Library,
     pub(crate) engine: Engine,
@@ -149,7 +149,7 @@ impl<'s> Report<'s> {
     }
 }
 
-/// What a case came to.
+/// Result of a case.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) found: Vec<Difference>,

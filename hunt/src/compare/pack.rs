@@ -8,7 +8,7 @@ use super::{Class, Compared, Context, Order, Report, byte, first_difference, pla
 use crate::library::Area;
 use crate::subject::Map;
 
-/// What `MPI_Pack` must give by the definition.
+/// Returns the bytes that `MPI_Pack` must give by the definition.
 pub(super) fn gathered(map: &Map, memory: &[u8]) -> Vec<u8> {
     let mut stream = Vec::with_capacity(map.size);
     for &(at, len, _) in &map.entries {
@@ -18,7 +18,7 @@ pub(super) fn gathered(map: &Map, memory: &[u8]) -> Vec<u8> {
     stream
 }
 
-/// What memory holds after `stream` is unpacked by the definition.
+/// Unpacks `stream` into `memory` by the definition.
 pub(super) fn scattered(map: &Map, stream: &[u8], memory: &mut [u8]) {
     let mut next = 0;
     for &(at, len, _) in &map.entries {
@@ -185,7 +185,7 @@ fn comes_back(
     first_difference(to.data(), &want, |i| values[i]).is_none()
 }
 
-/// The same for a datatype that must not be unpacked into: what was packed is unpacked to values one after the other.
+/// Checks a datatype that must not be unpacked into: what was packed is unpacked to values one after the other.
 fn comes_flat(context: &Context<'_>, map: &Map, stream: &[u8], from: &Area) -> bool {
     let want = gathered(map, from.data());
     let Some((flat, n, free)) = super::partner::flat(context.library, map) else { return true };

@@ -22,7 +22,7 @@ fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
 /// Most members of a partner, which is built as a structure.
 const MEMBERS: usize = 512;
 
-/// A committed datatype with the signature of the map and its values one after the other, and how many of it. The flag says that it must
+/// Returns a committed datatype with the signature of the map and its values one after the other, and how many of it. The flag says that it must
 /// be freed. None for very mixed maps: MPI_PACKED would stand for any signature only where a packing unit is sent.
 pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> {
     let runs = runs(map);
@@ -47,7 +47,7 @@ pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> 
     Some((t, 1, true))
 }
 
-/// The library's packed form of `values`, which are those of the map one after the other, packed run by run.
+/// Returns the library's packed form of `values`, which are those of the map one after the other, packed run by run.
 pub(super) fn stream(library: &Library, map: &Map, values: &[u8]) -> Option<Vec<u8>> {
     let mut stream = vec![0; 2 * values.len() + 64];
     let mut position = 0;

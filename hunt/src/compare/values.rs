@@ -47,13 +47,13 @@ pub(crate) fn patterned(seed: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Whether a basic type has bytes that belong to no value: x87's long double has ten of its sixteen.
+/// Says whether a basic type has bytes that belong to no value: x87's long double has ten of its sixteen.
 pub(crate) fn has_padding(named: Named) -> bool {
     cfg!(target_arch = "x86_64")
         && matches!(named, Named::LongDouble | Named::CLongDoubleComplex | Named::CxxLongDoubleComplex)
 }
 
-/// Whether byte `i` of a value of `named` belongs to the value.
+/// Says whether byte `i` of a value of `named` belongs to the value.
 pub(crate) fn is_value(named: Named, i: usize) -> bool {
     !has_padding(named) || i % 16 < 10
 }
@@ -73,7 +73,7 @@ pub(crate) fn memory_values(map: &Map) -> Vec<bool> {
     matters
 }
 
-/// The bytes of a value of `named`, the `i`th: one that every representation holds exactly.
+/// Returns the bytes of a value of `named`, the `i`th: one that every representation holds exactly.
 pub(crate) fn value(named: Named, i: usize) -> Vec<u8> {
     let i = i + 37 * SALT.get() as usize;
     let size = named.size() as usize;

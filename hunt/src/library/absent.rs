@@ -9,7 +9,7 @@ use ddtc::datatype::{Combiner, Named};
 
 use super::{Handle, Library};
 
-/// What a size is where the library has none.
+/// Size of a type that the library does not have.
 const NONE: i64 = -1;
 /// Decimal digits that no integer has.
 const DIGITS: i64 = 1000;
@@ -33,7 +33,7 @@ impl Library {
         }
     }
 
-    /// Whether the library lives on when it is asked for a kind that it lacks: which these are is not known, and asking is erroneous (MPI 5.0,
+    /// Says whether the library lives on when it is asked for a kind that it lacks: which these are is not known, and asking is erroneous (MPI 5.0,
     /// 19.1.5), so a library that ends its process is asked for none.
     pub(super) fn survives_kinds(&self) -> bool {
         let ask = || self.construct(&Combiner::F90Integer { r: DIGITS }, false, &[]).map_or(NONE, |_| 0);
@@ -66,7 +66,7 @@ impl Library {
     }
 }
 
-/// What another process makes of `values`, as far as it comes; none where the system gives no process.
+/// Returns `values` as another process computes them, as far as it comes; none where the system gives no process.
 fn elsewhere(values: &mut dyn Iterator<Item = i64>) -> Option<Vec<i64>> {
     let mut ends = [-1; 2];
     // SAFETY: room for two descriptors.

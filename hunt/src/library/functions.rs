@@ -128,7 +128,7 @@ functions! {
 }
 
 impl Functions {
-    /// The name of a function without which there is nothing to check.
+    /// Returns the name of a function without which there is nothing to check.
     pub(super) fn absent(&self) -> Option<&'static str> {
         let needed = [
             (self.init.is_some(), "Init"),

@@ -193,7 +193,7 @@ fn made<F>(
 }
 
 impl Misuse {
-    /// Whether the library took the call.
+    /// Says whether the library took the call.
     pub(crate) fn is_taken(&self, library: &Library) -> bool {
         (self.run)(library).is_ok()
     }

@@ -315,7 +315,7 @@ impl Library {
         made!(self, "MPI_Type_dup", dup(t.0))
     }
 
-    /// A keyval whose callbacks count: a copy callback hands on even values, plus 16.
+    /// Returns a keyval whose callbacks count: a copy callback hands on even values, plus 16.
     pub(crate) fn keyval(&self) -> Answer<c_int> {
         let create = self.f.create_keyval.ok_or(absent("MPI_Type_create_keyval"))?;
         let mut keyval: c_int = 0;
@@ -341,7 +341,7 @@ impl Library {
         self.done("MPI_Type_set_attr", unsafe { set(t.0, keyval, value) })
     }
 
-    /// The number of the attribute, if it is set.
+    /// Returns the number of the attribute, if it is set.
     pub(crate) fn attribute(&self, t: Handle, keyval: c_int) -> Answer<Option<usize>> {
         let get = self.f.get_attr.ok_or(absent("MPI_Type_get_attr"))?;
         let (mut value, mut flag) = (0usize, 0);

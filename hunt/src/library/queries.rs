@@ -1,4 +1,4 @@
-//! What the library says about a datatype: size, bounds, envelope and contents.
+//! Questions about a datatype to the library: size, bounds, envelope and contents.
 
 use std::ffi::c_int;
 

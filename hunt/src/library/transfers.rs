@@ -31,8 +31,8 @@ impl Area {
         Area { bytes, start, low, span }
     }
 
-    /// The same between inaccessible pages, with so many accessible bytes at least before and after; `behind` says at which of the two sides
-    /// there are no more than the multiple of 16 asks for. On the heap where the system gives no pages.
+    /// Makes an area between inaccessible pages, with so many accessible bytes at least before and after; `behind` says at which of the two
+    /// sides there are no more than the multiple of 16 asks for. On the heap where the system gives no pages.
     pub(crate) fn fenced(low: i64, high: i64, fill: u8, slack: [usize; 2], behind: bool) -> Area {
         let span = usize::try_from(high - low).unwrap_or(0);
         let [before, after] = slack;
@@ -45,7 +45,7 @@ impl Area {
         Area { bytes, start, low, span }
     }
 
-    /// The bytes from the lowest displacement to the highest.
+    /// Returns the bytes from the lowest displacement to the highest.
     pub(crate) fn data(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.span]
     }
@@ -55,12 +55,12 @@ impl Area {
         &mut self.bytes[self.start..self.start + self.span]
     }
 
-    /// All bytes, guards too.
+    /// Returns all bytes, guards too.
     pub(crate) fn all(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The guards, before and after.
+    /// Returns the guards, before and after.
     pub(crate) fn guards(&self) -> [&[u8]; 2] {
         [&self.bytes[..self.start], &self.bytes[self.start + self.span..]]
     }
@@ -74,7 +74,7 @@ impl Area {
     }
 }
 
-/// What a receive says of its message.
+/// Answer of a receive about its message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     /// `MPI_Get_count` of the datatype received; none is `MPI_UNDEFINED`.
@@ -167,7 +167,7 @@ impl Library {
         Ok(at as i64)
     }
 
-    /// The reverse of [`Library::pack_external`].
+    /// Unpacks from external32: the reverse of [`Library::pack_external`].
     pub(crate) fn unpack_external(
         &self,
         stream: &[u8],
@@ -203,7 +203,7 @@ impl Library {
         self.received(status, into)
     }
 
-    /// The same by `MPI_Isend`, `MPI_Recv` and `MPI_Wait`.
+    /// Sends and receives by `MPI_Isend`, `MPI_Recv` and `MPI_Wait`.
     pub(crate) fn send_and_receive(
         &self,
         (from, sent, out): (&Area, u64, Handle),
@@ -226,7 +226,7 @@ impl Library {
         self.received(status, into)
     }
 
-    /// A message to oneself that is longer than the receive, which was posted before it or comes behind it: the error class of the receive, and
+    /// Sends a message to oneself that is longer than the receive, which was posted before it or comes behind it: the error class of the receive, and
     /// what the status says of it.
     pub(crate) fn truncated(
         &self,

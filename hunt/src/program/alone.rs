@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-/// What programs share.
+/// Text that programs share.
 pub(super) const FINDING_H: &str = include_str!("../../../docs/findings/finding.h");
 
 /// The line by which a program of docs/findings has it.
@@ -12,7 +12,7 @@ pub(super) const INCLUDE: &str = "#include \"../finding.h\"";
 const BEGIN: &str = "/* From finding.h: */";
 const END: &str = "/* End of what is from finding.h. */";
 
-/// The path by which a program includes `finding.h`; none where it stands alone.
+/// Returns the path by which a program includes `finding.h`; none where it stands alone.
 pub fn shared(program: &str) -> Option<&str> {
     program.lines().find_map(included)
 }
@@ -22,7 +22,7 @@ fn included(line: &str) -> Option<&str> {
     (path.rsplit('/').next() == Some("finding.h")).then_some(path)
 }
 
-/// The program with what it needs of `header` in place of the line that includes it: one file, for whoever has nothing else.
+/// Returns the program with what it needs of `header` in place of the line that includes it: one file, for whoever has nothing else.
 #[must_use]
 pub fn alone(program: &str, header: &str) -> String {
     let checks: Vec<&str> = program.lines().filter_map(|line| line.strip_prefix("#define ")).collect();

@@ -34,7 +34,7 @@ pub(super) fn told(t: &Datatype) -> String {
     out
 }
 
-/// The function; none for a datatype that is too large to be touched.
+/// Writes the function; none for a datatype that is too large to be touched.
 pub(super) fn walk(out: &mut String, t: &Datatype, count: u64) -> Option<()> {
     Map::new(t, count)?;
     let nodes = nodes(t);

@@ -4,13 +4,16 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::kind::Direction;
 
+use super::described::LOOKED_AT;
 use super::host::{
     COPY, Copy, FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION,
     called, generic, is_open,
 };
 use super::layout::{Convertor, LAYOUT, OF_TYPE, fresh};
-use super::mover::{direction_of, leave, ours, placed};
+use super::lists;
+use super::mover::{Ours, leave, placed};
 use super::ready::ENOUGH;
+use super::unseen;
 use crate::counted;
 use crate::guard::guard;
 use crate::reentrancy::is_inside;
@@ -87,7 +90,14 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     {
         return;
     }
-    let Found::Convert(entry) = table::find(handle) else { return };
+    let entry = match table::find(handle) {
+        Found::Convert(entry) => entry,
+        Found::Unknown if size >= LOOKED_AT && !watched_for(FOREIGN | GPU | OPAQUE_GPU) && !is_inside() => {
+            // SAFETY: as the caller promises.
+            return unsafe { unseen::choose(direction, convertor, handle, size) };
+        }
+        _ => return,
+    };
     if entry.served.by(direction).is_none() {
         return entry.served.ask(direction, size, ENOUGH);
     }
@@ -98,18 +108,18 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
         && !is_inside()
     {
         // SAFETY: as the caller promises.
-        unsafe { convertor.put(LAYOUT.mover, ours(direction) as usize as u64) };
+        unsafe { convertor.put(LAYOUT.mover, Ours::Known(direction).mover() as usize as u64) };
     }
 }
 
-/// The direction of a convertor whose mover is ours.
+/// Which mover of ours a convertor has.
 ///
 /// # Safety
 /// `convertor` must be one of the host's.
 #[inline]
-unsafe fn served(convertor: Convertor) -> Option<Direction> {
+unsafe fn served(convertor: Convertor) -> Option<Ours> {
     // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
-    if is_open() { direction_of(unsafe { convertor.word(LAYOUT.mover) }) } else { None }
+    if is_open() { Ours::of(unsafe { convertor.word(LAYOUT.mover) }) } else { None }
 }
 
 /// # Safety
@@ -124,7 +134,7 @@ pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
     // SAFETY: as the caller promises.
     unsafe {
         match served(convertor) {
-            Some(direction) if placed(convertor, direction, position) => 0,
+            Some(ours) if placed(convertor, ours, position) => 0,
             _ => theirs(convertor, position),
         }
     }
@@ -143,9 +153,12 @@ pub unsafe extern "C" fn opal_convertor_raw(
     let Some(theirs) = called!(RAW, Raw) else { return FAILED };
     // SAFETY: as the caller promises.
     unsafe {
-        // It lists by the stack.
-        if let Some(direction) = served(convertor) {
-            leave(convertor, direction);
+        if let Some(ours) = served(convertor) {
+            // The host lists by the stack, where ours has not moved.
+            if let Some(Some(done)) = guard(|| lists::list(convertor, ours, list, n, bytes)) {
+                return done;
+            }
+            leave(convertor, ours);
         }
         theirs(convertor, list, n, bytes)
     }

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use ddtc::kind::Direction;
-use ddtc::process::Mutex;
+use ddtc::process::{Awaited, Mutex};
 
 use super::host::{Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, SET_POSITION, called};
 use super::layout::{Convertor, Layout, WITHIN};
@@ -44,6 +44,14 @@ macro_rules! function {
     }};
 }
 
+/// Functions of the host, if the door may open.
+pub(super) static FOUND: Awaited<Option<Functions>> = Awaited::new();
+
+/// Those of an open door.
+pub(crate) fn functions() -> Option<&'static Functions> {
+    FOUND.get().and_then(Option::as_ref)
+}
+
 impl Functions {
     /// Those of the host.
     pub(crate) fn find() -> Result<Functions, &'static str> {
@@ -80,9 +88,23 @@ impl Functions {
         })
     }
 
-    /// The file that has the functions.
-    pub(crate) fn object(&self) -> String {
-        object_of(self.prepare[0] as *const c_void)
+    /// Bytes of the basic types, by their kinds.
+    pub(crate) fn sizes(&self) -> &[u64; KINDS] {
+        &self.sizes
+    }
+
+    /// Whether a file has all the functions: no tool stands before one of them.
+    pub(crate) fn are_of(&self, object: &str) -> bool {
+        let functions = [
+            self.create as *const c_void,
+            self.prepare[0] as *const c_void,
+            self.prepare[1] as *const c_void,
+            self.set_position as *const c_void,
+            self.by[0] as *const c_void,
+            self.by[1] as *const c_void,
+            self.clone as *const c_void,
+        ];
+        functions.into_iter().all(|function| object_of(function) == object)
     }
 
     /// Prepares a convertor by the host's own function.

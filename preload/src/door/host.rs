@@ -14,6 +14,8 @@ pub(crate) type Mover = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u
 pub(crate) type Prepare = unsafe extern "C" fn(Convertor, *const c_void, usize, *const c_void) -> c_int;
 /// Type, instances, where to, where from.
 pub(crate) type Copy = unsafe extern "C" fn(*const c_void, i32, *mut c_void, *mut c_void) -> i32;
+/// A type.
+pub(crate) type Commit = unsafe extern "C" fn(*mut c_void) -> i32;
 /// Convertor, position.
 pub(crate) type Position = unsafe extern "C" fn(Convertor, *mut usize) -> c_int;
 
@@ -50,6 +52,7 @@ pub(crate) static PREPARE_FOR_SEND: Original = Original::new("opal_convertor_pre
 pub(crate) static PREPARE_FOR_RECV: Original = Original::new("opal_convertor_prepare_for_recv");
 pub(crate) static SET_POSITION: Original = Original::new("opal_convertor_set_position_nocheck");
 pub(crate) static RAW: Original = Original::new("opal_convertor_raw");
+pub(crate) static COMMIT: Original = Original::new("opal_datatype_commit");
 pub(crate) static COPY: Original = Original::new("opal_datatype_copy_content_same_ddt");
 
 /// A function of the host as one of a C type.

@@ -7,13 +7,21 @@
 //! each piece by the host's mover too ([`shadow`]).
 //! docs/SAFETY.md, "Inside Open MPI".
 
+pub(crate) mod commits;
+pub(crate) mod described;
+mod description;
 pub(crate) mod entrance;
+mod first;
 pub(crate) mod functions;
 pub(crate) mod host;
 pub(crate) mod layout;
+mod lists;
 pub(crate) mod mover;
+mod nearness;
 #[cfg(debug_assertions)]
 mod planted;
 pub(crate) mod proof;
 pub(crate) mod ready;
 pub(crate) mod shadow;
+mod standing;
+pub(crate) mod unseen;

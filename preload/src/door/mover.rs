@@ -6,28 +6,20 @@
 
 use std::ffi::c_int;
 
-use ddtc::committed::Committed;
 use ddtc::kind::Direction;
 
+use super::described::Described;
+pub(crate) use super::described::Way;
+use super::functions::functions;
 use super::host::{FAILED, Mover, Position, SET_POSITION, called, generic};
 use super::layout::{COMPLETED, Convertor, LAYOUT, Layout};
-use super::ready::functions;
 use super::shadow::{Piece, agrees};
-use crate::counted;
-use crate::cuts::Cuts;
+use crate::counted::{self, Uses};
 use crate::guard::guard;
 use crate::host::host;
 use crate::slow_path::{SHADOW, watched_for};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
-
-/// How a type is moved.
-#[derive(Clone, Copy)]
-pub(crate) struct Way<'a> {
-    pub(crate) direction: Direction,
-    pub(crate) committed: &'a Committed,
-    pub(crate) cuts: &'a Cuts,
-}
 
 /// Moves the bytes of buffers as the host's mover does: each as far as there are bytes, what is sent in whole elements. 1: all are moved; 0: there are more.
 ///
@@ -51,10 +43,7 @@ pub(crate) unsafe fn advance(
     while used < buffers_given && at < size {
         // SAFETY: one of the buffers.
         let buffer = unsafe { &mut *buffers.add(used as usize) };
-        let mut end = at.saturating_add(buffer.iov_len as u64).min(size);
-        if way.direction == Direction::Pack && end < size {
-            end = way.cuts.before(end).max(at);
-        }
+        let end = way.end(at, buffer.iov_len as u64, size);
         if end > at {
             // SAFETY: bytes of the request, and a buffer with room for as many.
             unsafe {
@@ -119,32 +108,93 @@ pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: us
     }
 }
 
-/// What serves a convertor of ours, if its type is still ready, and what is known of the type.
-///
-/// # Safety
-/// `convertor` must be one whose mover is ours: its type lives while it does.
-unsafe fn way(convertor: Convertor, direction: Direction) -> Option<(&'static TypeEntry, Way<'static>)> {
-    // SAFETY: as the caller promises.
-    let handle = unsafe { convertor.word(LAYOUT.datatype) };
-    let Found::Convert(entry) = table::find(handle) else { return None };
-    let cuts = entry.served.by(direction)?;
-    // SAFETY: the entry is bound, since the type lives.
-    let committed = unsafe { entry.committed() }?;
-    Some((entry, Way { direction, committed, cuts }))
+/// Which of our movers one is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ours {
+    /// Of a type that the table has.
+    Known(Direction),
+    /// Of one that is known by its description, which stands in the convertor.
+    Described(Direction),
 }
 
-/// Our mover of a direction, as the host stores it.
-pub(crate) fn ours(direction: Direction) -> Mover {
-    match direction {
-        Direction::Pack => pack,
-        Direction::Unpack => unpack,
+impl Ours {
+    const ALL: [Ours; 4] = [
+        Ours::Known(Direction::Pack),
+        Ours::Known(Direction::Unpack),
+        Ours::Described(Direction::Pack),
+        Ours::Described(Direction::Unpack),
+    ];
+
+    /// The mover of ours that one is.
+    #[inline]
+    pub(crate) fn of(mover: u64) -> Option<Ours> {
+        Ours::ALL.into_iter().find(|ours| mover == ours.mover() as usize as u64)
+    }
+
+    /// As the host stores it.
+    #[inline]
+    pub(crate) fn mover(self) -> Mover {
+        match self {
+            Ours::Known(Direction::Pack) => pack,
+            Ours::Known(Direction::Unpack) => unpack,
+            Ours::Described(Direction::Pack) => pack_described,
+            Ours::Described(Direction::Unpack) => unpack_described,
+        }
+    }
+
+    fn direction(self) -> Direction {
+        match self {
+            Ours::Known(direction) | Ours::Described(direction) => direction,
+        }
     }
 }
 
-/// The direction of a mover of ours.
+/// What serves a convertor of ours, and whose uses these are.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner {
+    Entry(&'static TypeEntry),
+    Described(&'static Described),
+}
+
+impl Owner {
+    fn uses(self) -> &'static Uses {
+        match self {
+            Owner::Entry(entry) => &entry.uses,
+            Owner::Described(known) => &known.uses,
+        }
+    }
+
+    /// Nanoseconds that moving so many bytes saves at least.
+    fn spares(self, bytes: u64) -> u64 {
+        match self {
+            Owner::Entry(entry) => entry.spares(bytes),
+            Owner::Described(known) => known.spares(bytes),
+        }
+    }
+}
+
+/// What serves a convertor of ours, if its type is still ready.
+///
+/// # Safety
+/// `convertor` must be one whose mover is `ours`: its type lives while it does.
 #[inline]
-pub(crate) fn direction_of(mover: u64) -> Option<Direction> {
-    Direction::BOTH.into_iter().find(|&direction| mover == ours(direction) as usize as u64)
+pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way<'static>)> {
+    match ours {
+        Ours::Known(direction) => {
+            // SAFETY: as the caller promises.
+            let handle = unsafe { convertor.word(LAYOUT.datatype) };
+            let Found::Convert(entry) = table::find(handle) else { return None };
+            let cuts = entry.served.by(direction)?;
+            // SAFETY: the entry is bound, since the type lives.
+            let committed = unsafe { entry.committed() }?;
+            Some((Owner::Entry(entry), Way { direction, committed, cuts }))
+        }
+        Ours::Described(direction) => {
+            // SAFETY: as the caller promises.
+            let known = unsafe { Described::in_convertor(convertor) }?;
+            Some((Owner::Described(known), known.way(direction)?))
+        }
+    }
 }
 
 /// # Safety
@@ -156,7 +206,7 @@ unsafe extern "C" fn pack(
     bytes: *mut usize,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { moves(Direction::Pack, convertor, buffers, n, bytes) }
+    unsafe { moves(Ours::Known(Direction::Pack), convertor, buffers, n, bytes) }
 }
 
 /// # Safety
@@ -168,33 +218,57 @@ unsafe extern "C" fn unpack(
     bytes: *mut usize,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { moves(Direction::Unpack, convertor, buffers, n, bytes) }
+    unsafe { moves(Ours::Known(Direction::Unpack), convertor, buffers, n, bytes) }
+}
+
+/// # Safety
+/// As Open MPI calls the mover of a convertor.
+unsafe extern "C" fn pack_described(
+    convertor: Convertor,
+    buffers: *mut libc::iovec,
+    n: *mut u32,
+    bytes: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { moves(Ours::Described(Direction::Pack), convertor, buffers, n, bytes) }
+}
+
+/// # Safety
+/// As Open MPI calls the mover of a convertor.
+unsafe extern "C" fn unpack_described(
+    convertor: Convertor,
+    buffers: *mut libc::iovec,
+    n: *mut u32,
+    bytes: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { moves(Ours::Described(Direction::Unpack), convertor, buffers, n, bytes) }
 }
 
 #[inline]
 unsafe fn moves(
-    direction: Direction,
+    ours: Ours,
     convertor: Convertor,
     buffers: *mut libc::iovec,
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
     // SAFETY: the host calls our mover, by a convertor that it was stored in.
-    let Some((entry, way)) = (unsafe { way(convertor, direction) }) else {
+    let Some((owner, way)) = (unsafe { way(convertor, ours) }) else {
         // SAFETY: as above.
-        return unsafe { theirs(direction, convertor, buffers, n, bytes) };
+        return unsafe { theirs(ours, convertor, buffers, n, bytes) };
     };
     // SAFETY: the host's convertor, which was proven to be like this, with buffers as its movers get them.
     let done = guard(|| unsafe {
         let done = if watched_for(SHADOW) {
-            compared(convertor, way, buffers, n, bytes)
+            compared(ours, convertor, way, buffers, n, bytes)
         } else {
             advance(&LAYOUT, convertor, way, buffers, n, bytes)
         };
         if done == 1 {
-            spending::saved(entry.spares(convertor.word(LAYOUT.size)));
+            spending::saved(owner.spares(convertor.word(LAYOUT.size)));
         }
-        counted::inside(&entry.uses, direction, *bytes as u64);
+        counted::inside(owner.uses(), ours.direction(), *bytes as u64);
         done
     });
     done.unwrap_or(FAILED)
@@ -206,6 +280,7 @@ unsafe fn moves(
 /// As [`advance`], for a convertor whose mover is ours.
 #[cold]
 unsafe fn compared(
+    ours: Ours,
     convertor: Convertor,
     way: Way<'_>,
     buffers: *mut libc::iovec,
@@ -232,53 +307,71 @@ unsafe fn compared(
         *n = all;
         convertor.put(LAYOUT.moved, first);
         convertor.remove_flags(&LAYOUT, COMPLETED);
-        theirs(direction, convertor, buffers.as_mut_ptr(), n, bytes)
+        theirs(ours, convertor, buffers.as_mut_ptr(), n, bytes)
     }
 }
 
 /// The type is not known any more: the host's mover goes on.
 #[cold]
 unsafe fn theirs(
-    direction: Direction,
+    ours: Ours,
     convertor: Convertor,
     buffers: *mut libc::iovec,
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    let mover = generic(direction);
+    let mover = generic(ours.direction());
     // SAFETY: 0 is none, another number the address of the host's mover.
     let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(mover) };
     let (Some(theirs), Some(set_position)) = (theirs, called!(SET_POSITION, Position)) else { return FAILED };
     // SAFETY: as in `moves`.
     unsafe {
+        describe(ours, convertor);
         give_back(&LAYOUT, convertor, mover, set_position);
         theirs(convertor, buffers, n, bytes)
+    }
+}
+
+/// Puts the host's own description back where another stands for it.
+///
+/// # Safety
+/// `convertor` must be one whose mover is `ours`.
+unsafe fn describe(ours: Ours, convertor: Convertor) {
+    if let Ours::Described(_) = ours {
+        // SAFETY: as the caller promises; what is written is what the host had written.
+        unsafe {
+            let own = convertor.word(LAYOUT.datatype) + u64::from(LAYOUT.optimized);
+            convertor.put(LAYOUT.description, own);
+        }
     }
 }
 
 /// Before the host reads the stack of a convertor of ours: it is the host's from now on.
 ///
 /// # Safety
-/// `convertor` must be one whose mover is ours.
+/// `convertor` must be one whose mover is `ours`.
 #[cold]
-pub(crate) unsafe fn leave(convertor: Convertor, direction: Direction) {
+pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     if let Some(set_position) = called!(SET_POSITION, Position) {
         // SAFETY: its mover is ours, so it was prepared for the generic one.
-        unsafe { give_back(&LAYOUT, convertor, generic(direction), set_position) };
+        unsafe {
+            describe(ours, convertor);
+            give_back(&LAYOUT, convertor, generic(ours.direction()), set_position);
+        }
     }
 }
 
 /// Places a convertor of ours; false: it is the host's from now on.
 ///
 /// # Safety
-/// As Open MPI's `opal_convertor_set_position_nocheck`, for a convertor whose mover is ours.
-pub(crate) unsafe fn placed(convertor: Convertor, direction: Direction, position: *mut usize) -> bool {
+/// As Open MPI's `opal_convertor_set_position_nocheck`, for a convertor whose mover is `ours`.
+pub(crate) unsafe fn placed(convertor: Convertor, ours: Ours, position: *mut usize) -> bool {
     // SAFETY: as the caller promises.
     unsafe {
-        match way(convertor, direction) {
+        match way(convertor, ours) {
             Some((_, way)) => place(&LAYOUT, convertor, way, position),
-            None => leave(convertor, direction),
+            None => leave(convertor, ours),
         }
-        direction_of(convertor.word(LAYOUT.mover)).is_some()
+        Ours::of(convertor.word(LAYOUT.mover)).is_some()
     }
 }

@@ -1,33 +1,11 @@
-//! For tests: what would be if the host's structures were others, and if our movers moved wrong bytes.
+//! For tests: what would be if our movers moved wrong bytes.
 
-use std::ffi::{CString, c_char};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::kind::Direction;
 
-use super::layout::{Convertor, FIELDS, LAYOUT};
+use super::layout::{Convertor, LAYOUT};
 use super::mover::Way;
-use super::proof;
-use crate::guard::guard;
-use crate::host::host;
-use crate::reentrancy::Inside;
-
-/// Why the door would not open by a layout of these offsets, null if it would.
-///
-/// # Safety
-/// As many offsets as a layout has; MPI must be initialized.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ddtc_door_refuses(offsets: *const [u32; FIELDS]) -> *const c_char {
-    let (Some(host), Some(_inside)) = (host(), Inside::enter()) else {
-        return c"no host".as_ptr();
-    };
-    // SAFETY: as the caller promises.
-    let proof = guard(|| proof::with(host, unsafe { *offsets }));
-    match proof.unwrap_or(Err("a panic")) {
-        Ok(()) => std::ptr::null(),
-        Err(why) => CString::new(why).unwrap_or_default().into_raw(),
-    }
-}
 
 /// One piece in so many is moved wrong; 0: none is.
 static EVERY: AtomicU64 = AtomicU64::new(0);

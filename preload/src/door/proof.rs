@@ -13,6 +13,7 @@ use ddtc::engine::Engine;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
 
+use super::description::{Order, datatype, view};
 use super::functions::{Functions, Own};
 use super::host::{COPY, Copy, called};
 use super::layout::{
@@ -23,9 +24,9 @@ use super::mover::{Way, advance, give_back, place};
 use crate::host::{HandleWord, Host, object_of};
 use crate::introspect::Types;
 
-type Proven<T = ()> = Result<T, &'static str>;
+type Holds<T = ()> = Result<T, &'static str>;
 
-fn holds(what: bool, otherwise: &'static str) -> Proven {
+fn holds(what: bool, otherwise: &'static str) -> Holds {
     if what { Ok(()) } else { Err(otherwise) }
 }
 
@@ -36,7 +37,7 @@ struct Made {
 }
 
 impl Made {
-    fn by(host: &'static Host, make: impl FnOnce(*mut HandleWord) -> Option<c_int>) -> Proven<Made> {
+    fn by(host: &'static Host, make: impl FnOnce(*mut HandleWord) -> Option<c_int>) -> Holds<Made> {
         let mut handle = 0;
         let made = make(&raw mut handle) == Some(0) && handle != 0;
         holds(made, "a type was not made")?;
@@ -47,7 +48,7 @@ impl Made {
         Ok(made)
     }
 
-    fn vector(host: &'static Host, [count, length, stride]: [c_int; 3], of: HandleWord) -> Proven<Made> {
+    fn vector(host: &'static Host, [count, length, stride]: [c_int; 3], of: HandleWord) -> Holds<Made> {
         // SAFETY: a type of the host, arguments in range, a handle to write to.
         Made::by(host, |t| host.f.type_vector.map(|f| unsafe { f(count, length, stride, of, t.cast()) }))
     }
@@ -71,7 +72,7 @@ struct Subject {
 
 impl Subject {
     /// By an engine of its own: a report counts what the program's types cost.
-    fn of(host: &'static Host, engine: &Engine, made: Made) -> Proven<Subject> {
+    fn of(host: &'static Host, engine: &Engine, made: Made) -> Holds<Subject> {
         let mut types = Types::new(host, u64::MAX).ok_or("the ABI is not known")?;
         let t = types.decode(made.handle).map_err(|_| "a type was not decoded")?;
         let committed = engine.commit(&t).map_err(|_| "a type was not compiled")?;
@@ -97,8 +98,16 @@ struct Proof<'a> {
     generic: [Option<u64>; 2],
 }
 
-/// Proves a layout. What is proven: the addresses of the host's generic movers, of both directions.
-pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) -> Proven<[usize; 2]> {
+/// What is proven.
+pub(crate) struct Proven {
+    /// The addresses of the host's generic movers, of both directions.
+    pub(crate) generic: [usize; 2],
+    /// Which number of a description is which, if types are understood by theirs.
+    pub(crate) order: Option<Order>,
+}
+
+/// Proves a layout.
+pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) -> Holds<Proven> {
     let words = [
         layout.flags,
         layout.size,
@@ -141,11 +150,38 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
             proof.goes_back(subject, way)?;
         }
     }
-    Ok([sends as usize, receives as usize])
+    let order = order(host, functions, &engine, &subjects)?;
+    Ok(Proven { generic: [sends as usize, receives as usize], order })
+}
+
+/// Which number of a description is which, so that all subjects and one with other bounds are what their descriptions say.
+fn order(
+    host: &'static Host,
+    functions: &Functions,
+    engine: &Engine,
+    subjects: &[&Subject],
+) -> Holds<Option<Order>> {
+    let Some(mixed) = subjects.get(1) else { return Ok(None) };
+    let resized = Made::by(host, |t| {
+        // SAFETY: a type of the host, a handle to write to.
+        host.f.type_create_resized.map(|f| unsafe { f(mixed.handle(), -24, 96, t.cast()) })
+    })?;
+    let resized = Subject::of(host, engine, resized)?;
+    let says = |subject: &Subject, order| {
+        let t = subject.committed.datatype();
+        // SAFETY: a committed type of the host.
+        let view = unsafe { view(subject.handle()) };
+        let view = view.filter(|v| v.bounds == [t.size(), t.true_lb(), t.true_ub(), t.lb(), t.ub()]);
+        let described = view.and_then(|view| datatype(&view, functions.sizes(), order));
+        let described = described.and_then(|t| engine.commit(&t).ok());
+        described.is_some_and(|described| described.shares_layout(&subject.committed))
+    };
+    let mut orders = Order::BOTH.into_iter();
+    Ok(orders.find(|&order| subjects.iter().chain([&&resized]).all(|subject| says(subject, order))))
 }
 
 /// An attribute is deleted with the last reference to its type, and a request has one: what hangs on it is there while a request moves bytes.
-fn retains(host: &'static Host, int: HandleWord) -> Proven {
+fn retains(host: &'static Host, int: HandleWord) -> Holds {
     static DELETED: AtomicU32 = AtomicU32::new(0);
     unsafe extern "C" fn copy(
         _: HandleWord,
@@ -191,7 +227,7 @@ fn retains(host: &'static Host, int: HandleWord) -> Proven {
 }
 
 /// The host copies from its last argument to the one before.
-fn copies(subject: &Subject) -> Proven {
+fn copies(subject: &Subject) -> Holds {
     let copy = called!(COPY, Copy).ok_or("a function that copies is missing")?;
     let (from, mut to) = (pattern(subject.span(COUNT)), vec![0x5a; subject.span(COUNT)]);
     let (mut packed, mut expected) = (vec![0; (subject.size * COUNT) as usize], to.clone());
@@ -206,7 +242,7 @@ fn copies(subject: &Subject) -> Proven {
 }
 
 /// `{int, 2 doubles, char}` with gaps, the first behind displacement 0.
-fn structure(host: &'static Host) -> Proven<Made> {
+fn structure(host: &'static Host) -> Holds<Made> {
     let named = [Named::Int, Named::Double, Named::Char].map(|named| host.handle(named));
     let [Some(int), Some(double), Some(char)] = named else { return Err("a named type is missing") };
     let (lengths, places, types) = ([1, 2, 1], [4isize, 16, 40], [int, double, char]);
@@ -226,7 +262,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 const PIECES: [usize; 7] = [5, 17, 1, 40, 2, 23, 9];
 
 impl Proof<'_> {
-    fn own(&self, direction: Direction) -> Proven<Own> {
+    fn own(&self, direction: Direction) -> Holds<Own> {
         Own::new(self.functions, direction).ok_or("a convertor was not made")
     }
 
@@ -242,7 +278,7 @@ impl Proof<'_> {
     }
 
     /// What went in stands where it is looked for, in convertors of several types, counts and buffers.
-    fn prepares(&mut self, direction: Direction, subjects: &[&Subject], dense: u64) -> Proven {
+    fn prepares(&mut self, direction: Direction, subjects: &[&Subject], dense: u64) -> Holds {
         let (own, l) = (self.own(direction)?, self.layout);
         let memory = [0u8; 64];
         for (i, subject) in subjects.iter().enumerate() {
@@ -279,7 +315,7 @@ impl Proof<'_> {
         let named = self.functions.generic[direction as usize] as u64;
         holds(named == 0 || named == mover, "the mover is not the generic one")?;
         let object = object_of(mover as *const _);
-        holds(object == self.functions.object(), "the mover is another library's")?;
+        holds(self.functions.are_of(&object), "the mover is another library's")?;
         // SAFETY: a committed type of the host.
         unsafe { self.functions.prepare(&own, direction, dense, 3, memory.as_ptr())? };
         let kind = HOMOGENEOUS | PLAIN | if direction == Direction::Pack { SENDS } else { RECEIVES };
@@ -290,7 +326,7 @@ impl Proof<'_> {
     }
 
     /// What is stored as the mover is what is called.
-    fn calls(&self, direction: Direction, subject: &Subject) -> Proven {
+    fn calls(&self, direction: Direction, subject: &Subject) -> Holds {
         const ANSWER: c_int = 0x0dd7;
         unsafe extern "C" fn witness(
             convertor: Convertor,
@@ -320,7 +356,7 @@ impl Proof<'_> {
     }
 
     /// A convertor of three instances in `memory`.
-    fn prepared(&self, subject: &Subject, way: Way<'_>, memory: &mut [u8]) -> Proven<Own> {
+    fn prepared(&self, subject: &Subject, way: Way<'_>, memory: &mut [u8]) -> Holds<Own> {
         let own = self.own(way.direction)?;
         // SAFETY: a committed type.
         unsafe {
@@ -330,14 +366,7 @@ impl Proof<'_> {
     }
 
     /// One call of the host's mover, or of ours.
-    fn step(
-        &self,
-        own: &Own,
-        way: Way<'_>,
-        ours: bool,
-        packed: &mut [u8],
-        lengths: &[usize],
-    ) -> Proven<Step> {
+    fn step(&self, own: &Own, way: Way<'_>, ours: bool, packed: &mut [u8], lengths: &[usize]) -> Holds<Step> {
         let mut at = 0;
         let mut buffers: Vec<libc::iovec> = Vec::new();
         for &length in lengths {
@@ -374,7 +403,7 @@ impl Proof<'_> {
     }
 
     /// The host's mover and ours leave the same of the same calls.
-    fn moves(&self, subject: &Subject, way: Way<'_>) -> Proven {
+    fn moves(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let total = (subject.size * COUNT) as usize;
         let places = [None, Some(1), Some(total / 2 + 3), Some(7), Some(total - 1), Some(total / 3)];
         for (round, from) in places.into_iter().enumerate() {
@@ -425,7 +454,7 @@ impl Proof<'_> {
     }
 
     /// A clone has the mover, and goes on from where it is put.
-    fn clones(&self, subject: &Subject, way: Way<'_>) -> Proven {
+    fn clones(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let (total, l) = ((subject.size * COUNT) as usize, &self.layout);
         let sends = way.direction == Direction::Pack;
         let mut memory = if sends { pattern(subject.span(COUNT)) } else { vec![0; subject.span(COUNT)] };
@@ -448,7 +477,7 @@ impl Proof<'_> {
     }
 
     /// A convertor that our mover has advanced goes on by the host's.
-    fn goes_back(&self, subject: &Subject, way: Way<'_>) -> Proven {
+    fn goes_back(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let total = (subject.size * COUNT) as usize;
         let sends = way.direction == Direction::Pack;
         for part in [total / 2 + 1, 9, total - 2] {
@@ -471,7 +500,7 @@ impl Proof<'_> {
     }
 
     /// All bytes were moved.
-    fn whole(&self, subject: &Subject, way: Way<'_>, memory: &[u8], stream: &[u8]) -> Proven {
+    fn whole(&self, subject: &Subject, way: Way<'_>, memory: &[u8], stream: &[u8]) -> Holds {
         let total = (subject.size * COUNT) as usize;
         let mut packed = vec![0; total];
         let expected = stream.get(..total).ok_or("a stream is too short")?;
@@ -494,11 +523,22 @@ struct Step {
     flags: u32,
 }
 
-/// Whether the door would open with other offsets than those that it has, for tests: in the order of [`Layout`].
+/// For tests: why the door would not open by a layout of these offsets, in the order of [`Layout`]; null if it would.
+///
+/// # Safety
+/// As many offsets as a layout has; MPI must be initialized.
 #[cfg(debug_assertions)]
-pub(crate) fn with(host: &'static Host, offsets: [u32; FIELDS]) -> Proven {
-    let [flags, size, datatype, description, count, buffer, mover, moved, optimized] = offsets;
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ddtc_door_refuses(offsets: *const [u32; FIELDS]) -> *const std::ffi::c_char {
+    let (Some(host), Some(_inside)) = (crate::host::host(), crate::reentrancy::Inside::enter()) else {
+        return c"no host".as_ptr();
+    };
+    // SAFETY: as the caller promises.
+    let [flags, size, datatype, description, count, buffer, mover, moved, optimized] = unsafe { *offsets };
     let layout = Layout { flags, size, datatype, description, count, buffer, mover, moved, optimized };
-    let functions = Functions::find()?;
-    prove(host, &functions, layout).map(|_| ())
+    let proof = crate::guard::guard(|| prove(host, &Functions::find()?, layout).map(|_| ()));
+    match proof.unwrap_or(Err("a panic")) {
+        Ok(()) => std::ptr::null(),
+        Err(why) => std::ffi::CString::new(why).unwrap_or_default().into_raw(),
+    }
 }

@@ -8,15 +8,15 @@ use std::time::Instant;
 use ddtc::committed::LayoutCopy;
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
-use ddtc::nest::{LoopNest, Node, Normal};
 use ddtc::object::runtime;
-use ddtc::process::Awaited;
 use ddtc_hosts::policy::{Class, Family, Library};
 
-use super::functions::Functions;
+use super::description::{order, understood};
+use super::functions::{FOUND, Functions};
 use super::host::{is_open, open};
 use super::layout::LAYOUT;
-use super::proof::prove;
+use super::nearness::is_near;
+use super::proof::{Proven, prove};
 use crate::guard::guard;
 use crate::host::Host;
 use crate::reentrancy::Inside;
@@ -27,9 +27,6 @@ use crate::table::TypeEntry;
 
 /// Bytes of requests that are the host's before a type is asked for.
 pub(crate) const ENOUGH: u64 = 4096;
-
-/// Bytes of a page.
-const PAGE: u64 = 4096;
 
 /// Positions at which the host is asked where an element of a type ends.
 const ASKED: u64 = 8;
@@ -43,18 +40,15 @@ pub(crate) fn shut() -> Option<&'static str> {
     unsafe { SHUT.load(Ordering::Acquire).as_ref() }.copied()
 }
 
+/// Whether types are understood by their descriptions, or the door is not open.
+pub(crate) fn reads_descriptions() -> bool {
+    !is_open() || order().is_some()
+}
+
 /// Whether there may be a door: under Open MPI of which the structures are known.
 #[inline]
 pub(crate) fn may_open(host: &Host) -> bool {
     host.family == Family::OpenMpi && settings().inside != Inner::Off
-}
-
-/// Functions of the host, if the door may open.
-static FOUND: Awaited<Option<Functions>> = Awaited::new();
-
-/// Those of an open door.
-pub(crate) fn functions() -> Option<&'static Functions> {
-    FOUND.get().and_then(Option::as_ref)
 }
 
 /// Functions of the host, once the door is open; the first who comes proves it.
@@ -71,13 +65,25 @@ fn opened(host: &'static Host) -> Option<&'static Functions> {
     FOUND.get_or_init(try_once).as_ref().filter(|_| is_open())
 }
 
+/// The program has committed a type that was not seen.
+pub(crate) fn open_for_unseen(host: &'static Host) {
+    if may_open(host) && runtime::mode() != Mode::Off {
+        by_itself(|| {
+            let _ = opened(host);
+        });
+    }
+}
+
 fn tried(host: &'static Host) -> Result<Functions, &'static str> {
     let version = Library::of(&host.version).version;
     if !matches!(version, [4, 1, _] | [5, 0, _]) {
         return Err("its structures are not known");
     }
     let functions = Functions::find()?;
-    let generic = prove(host, &functions, LAYOUT)?;
+    let Proven { generic, order } = prove(host, &functions, LAYOUT)?;
+    if let Some(order) = order {
+        understood(order);
+    }
     if settings().inside == Inner::Check {
         watch(SHADOW);
     }
@@ -123,19 +129,11 @@ pub(crate) fn persists(host: &'static Host, entry: &'static TypeEntry, handle: u
     by_itself(|| make(host, entry, handle, [Some(u64::MAX); 2]));
 }
 
-fn by_itself(what: impl FnOnce()) {
+/// Does what makes calls to the host, or takes long, unless that is being done.
+pub(crate) fn by_itself(what: impl FnOnce()) {
     if let Some(_inside) = Inside::enter() {
         guard(|| spending::on(what));
     }
-}
-
-/// Whether blocks that follow each other in the packed stream lie in one page, more or less: there the machine runs ahead of any loop. Transposes do not.
-fn is_near(nest: &LoopNest<Normal>) -> bool {
-    let steps = nest.nodes().iter().filter_map(|node| match node {
-        Node::Loop { step, .. } => Some(step),
-        _ => None,
-    });
-    steps.min_by_key(|step| step.packed.unsigned_abs()).is_some_and(|step| step.user.unsigned_abs() < PAGE)
 }
 
 /// Makes a type ready for directions in which so many bytes were the host's.

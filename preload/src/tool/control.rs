@@ -18,7 +18,7 @@ pub(super) fn controls() -> impl Iterator<Item = &'static Control> {
     ALL.iter().filter(|c| c.name != "ddtc_report")
 }
 
-/// What is shown.
+/// Lists the variables that are shown.
 pub(super) fn variables(host: &Host) -> Result<Vec<Source>, c_int> {
     static SHOWN: Shown = Shown::new();
     SHOWN.grown(host, host.f.cvar_get_num, controls().count())

@@ -23,7 +23,7 @@ enum Source {
     Ours(usize),
 }
 
-/// What is shown, in order.
+/// Variables that are shown, in order.
 struct Shown(Mutex<Vec<Source>>);
 
 impl Shown {
@@ -61,7 +61,7 @@ fn ready(host: &Host) -> Result<(), c_int> {
     number(host, host.f.cvar_get_num).map(|_| ())
 }
 
-/// What an index shows; an index that shows nothing is one that the host does not have either.
+/// Returns the variable of an index; an index that shows nothing is one that the host does not have either.
 fn at(list: &[Source], index: c_int) -> Source {
     let beyond = list.iter().filter(|s| matches!(s, Source::Host(_))).count() as c_int;
     let place = usize::try_from(index).map(|i| list.get(i).copied());

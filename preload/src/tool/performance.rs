@@ -23,7 +23,7 @@ pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> 
     ALL.iter().enumerate().filter(|(_, p)| p.of_messages)
 }
 
-/// What is shown.
+/// Lists the variables that are shown.
 pub(super) fn measured(host: &Host) -> Result<Vec<Source>, c_int> {
     static SHOWN: Shown = Shown::new();
     SHOWN.grown(host, host.f.pvar_get_num, measures().count())

@@ -90,7 +90,7 @@ impl Collective {
         if let When::Persistent(_) = self.when { Moment::Start } else { Moment::Call }
     }
 
-    /// What is in place of a receive buffer: the part of this rank, if its send buffer says so.
+    /// Returns the part of a receive buffer that is in place: that of this rank, if its send buffer says so.
     fn own_part(&self, sendbuf: In) -> Own {
         match self.group {
             Some(group) if in_place(self.host, sendbuf) => Own::Part(group.own() as usize),

@@ -93,7 +93,7 @@ impl Batch {
         refused
     }
 
-    /// The same for a call that completes one request, with its code.
+    /// Settles a call that completes one request, with its code.
     ///
     /// # Safety
     /// As [`settle`].
@@ -127,7 +127,7 @@ impl Batch {
         refused
     }
 
-    /// The same for a call that tells about one request, with its code.
+    /// Notes a call that tells about one request, with its code.
     ///
     /// # Safety
     /// As [`settle`].

@@ -58,7 +58,7 @@ unsafe fn read_into(
     kept(host, staged, given, replacement)
 }
 
-/// What was staged, or nothing where a binding that was loaded meanwhile may have changed the view.
+/// Returns what was staged, or nothing where a binding that was loaded meanwhile may have changed the view.
 fn kept(
     host: &'static Host,
     staged: Staged,

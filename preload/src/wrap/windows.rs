@@ -69,7 +69,7 @@ impl Operands {
         if covered() { (staged, replacement) } else { (Staged::new(host, max_bytes), self.origin) }
     }
 
-    /// The same for a call that makes one.
+    /// Stages a call that makes a request.
     ///
     /// # Safety
     /// As [`Operands::staged`].

@@ -9,6 +9,7 @@
  *        door pass                 nanoseconds of a prepare, by the host and through the library
  * The functions of the host are named by their headers, which are not installed. */
 #define _GNU_SOURCE
+#include "flat.h"
 #include <complex.h>
 #include <dlfcn.h>
 #include <mpi.h>
@@ -22,17 +23,6 @@
 #include <unistd.h>
 
 static int wrong;
-static uint64_t state = 88172645463325252ull;
-
-static uint64_t next(void) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return state;
-}
-
-static int below(int n) { return (int)(next() % (uint64_t)n); }
-
 /* Functions on convertors: [0] the host's, [1] what its own calls reach. */
 typedef int prepare_fn(void *, const void *, size_t, const void *);
 typedef int move_fn(void *, struct iovec *, uint32_t *, size_t *);
@@ -98,117 +88,10 @@ static void far(int all, void *c, size_t *at) {
   place(all, c, at);
 }
 
-/* Where the basic elements of a type lie, in the order of its type map. */
-struct flat { int n; int *bytes; MPI_Aint *at; };
-
-static void append(struct flat *to, const struct flat *from, MPI_Aint by) {
-  to->bytes = realloc(to->bytes, sizeof(int) * (to->n + from->n));
-  to->at = realloc(to->at, sizeof(MPI_Aint) * (to->n + from->n));
-  for (int i = 0; i < from->n; i++) {
-    to->bytes[to->n] = from->bytes[i];
-    to->at[to->n++] = from->at[i] + by;
-  }
-}
-
-static MPI_Datatype basics[9];
-static int is_padded;
-
-/* Instances do not overlap: lower bounds are reached first. */
-static MPI_Datatype basic(struct flat *f) {
-  int i = below(9);
-  is_padded |= i >= 7;
-  int size;
-  MPI_Type_size(basics[i], &size);
-  append(f, &(struct flat){1, &size, &(MPI_Aint){0}}, 0);
-  return basics[i];
-}
-
-static MPI_Datatype committed(MPI_Datatype t, MPI_Datatype used) {
-  int n, a, d, how;
-  MPI_Type_get_envelope(used, &n, &a, &d, &how);
-  if (how != MPI_COMBINER_NAMED) MPI_Type_free(&used);
-  return t;
-}
-
-static MPI_Datatype random_type(int depth, struct flat *all) {
-  if (depth == 0) return basic(all);
-  struct flat one = {0};
-  MPI_Datatype t, of = random_type(depth - 1, &one);
-  MPI_Aint lb, extent, places[12], end;
-  int lengths[12], n = 1 + below(12), at = 0;
-  MPI_Type_get_extent(of, &lb, &extent);
-  int length = 1 + below(4), stride = length + below(3);
-  switch (below(6)) {
-  case 0:
-    MPI_Type_vector(n, length, stride, of, &t);
-    for (int i = 0; i < n; i++) for (int k = 0; k < length; k++) append(all, &one, (i * stride + k) * extent);
-    break;
-  case 1:
-    end = length * extent + below(40);
-    MPI_Type_create_hvector(n, length, end, of, &t);
-    for (int i = 0; i < n; i++) for (int k = 0; k < length; k++) append(all, &one, i * end + k * extent);
-    break;
-  case 2: {
-    int begins[12];
-    for (int i = 0; i < n; i++) {
-      begins[i] = at += below(3);
-      at += lengths[i] = 1 + below(4);
-      for (int k = 0; k < lengths[i]; k++) append(all, &one, (begins[i] + k) * extent);
-    }
-    MPI_Type_indexed(n, lengths, begins, of, &t);
-    break;
-  }
-  case 3:
-    end = below(9);
-    for (int i = 0; i < n; i++) {
-      places[i] = end += below(20);
-      end += (lengths[i] = 1 + below(3)) * extent;
-      for (int k = 0; k < lengths[i]; k++) append(all, &one, places[i] + k * extent);
-    }
-    MPI_Type_create_hindexed(n, lengths, places, of, &t);
-    break;
-  case 4: {
-    MPI_Datatype members[12];
-    end = below(9);
-    n = 1 + below(5);
-    for (int i = 0; i < n; i++) {
-      struct flat other = {0};
-      int same = below(2);
-      members[i] = same ? of : basic(&other);
-      MPI_Aint l, e;
-      MPI_Type_get_extent(members[i], &l, &e);
-      places[i] = (end += below(20)) - l;
-      end += (lengths[i] = 1 + below(3)) * e;
-      for (int k = 0; k < lengths[i]; k++) append(all, same ? &one : &other, places[i] + k * e);
-      free(other.bytes);
-      free(other.at);
-    }
-    MPI_Type_create_struct(n, lengths, places, members, &t);
-    break;
-  }
-  default: {
-    MPI_Aint true_lb, true_extent;
-    MPI_Type_get_true_extent(of, &true_lb, &true_extent);
-    MPI_Type_create_resized(of, true_lb - below(9), true_extent + 9 + below(30), &t);
-    append(all, &one, 0);
-  }
-  }
-  free(one.bytes);
-  free(one.at);
-  return committed(t, of);
-}
-
 enum { PIECES = 4 };
 
 /* The packed bytes, by the type map: a judge apart from both movers. */
 static char *stream;
-
-/* The padding of long doubles is nobody's: the host leaves it as it is. */
-static int alike(const char *a, const char *expected, size_t n, char before) {
-  if (!is_padded) return !memcmp(a, expected, n);
-  for (size_t i = 0; i < n; i++) if (a[i] != expected[i] && expected[i] != before) return 0;
-  return 1;
-}
 
 static int lists_alike(const struct iovec *a, const struct iovec *b, uint32_t n, ptrdiff_t apart) {
   for (uint32_t i = 0; i < n; i++) if ((char *)a[i].iov_base + apart != b[i].iov_base || a[i].iov_len != b[i].iov_len) return 0;
@@ -261,22 +144,7 @@ static size_t cut(void *sender, size_t at) {
   return end;
 }
 
-static long served, judged;
-
-/* Whether no byte is in a type twice: bounds of types with wide elements are wrong in some versions, and what was laid out by them overlaps. */
-static int is_apart(const struct flat *map, MPI_Aint extent, int count) {
-  MPI_Aint low = map->at[0], high = low;
-  for (int i = 0; i < map->n; i++) {
-    if (map->at[i] < low) low = map->at[i];
-    if (map->at[i] + map->bytes[i] > high) high = map->at[i] + map->bytes[i];
-  }
-  char *seen = calloc(1, high - low);
-  int apart = count == 1 || extent >= high - low;
-  for (int i = 0; i < map->n && apart; i++)
-    for (int k = 0; k < map->bytes[i]; k++) apart &= !seen[map->at[i] - low + k]++;
-  free(seen);
-  return apart;
-}
+static long served, judged, listed;
 
 /* Copies from buffer to buffer by either function, apart and overlapping. */
 static void copies(MPI_Datatype t, int size, int count, const char *memory, size_t span, size_t base) {
@@ -333,17 +201,7 @@ static void one(int receives) {
   for (size_t i = 0; i < total + 4096; i++) stream[i] = (char)(receives ? 0x80 | (next() & 0x3f) : 0x5a);
   for (int all = 0; all < 3; all++) user[all] = memcpy(malloc(span), memory, span);
   size_t base = 64 + labs(true_lb);
-  char *place_of = stream;
-  for (int i = 0; i < count; i++)
-    for (int k = 0; k < map.n; k++, place_of += map.bytes[k - 1]) {
-      char *there = user[2] + base + i * extent + map.at[k];
-      /* A long double has 10 bytes, and padding, which is nobody's. */
-      int step = map.bytes[k] >= 16 && is_padded ? 16 : map.bytes[k];
-      for (int from = 0; from < map.bytes[k]; from += step) {
-        int n = step == 16 && is_padded ? 10 : step;
-        memcpy(receives ? there + from : place_of + from, receives ? place_of + from : there + from, n);
-      }
-    }
+  laid_out(&map, receives, user[2] + base, extent, stream, count);
   free(map.bytes);
   free(map.at);
   for (int all = 0; all < 2; all++) {
@@ -436,6 +294,23 @@ static void one(int receives) {
       }
       if (done[0]) break;
       for (int all = 0; all < 2; all++) { at = skipped = 0; place(all, c[all], &at); }
+    } else if (event == 5 && below(4) == 0 && !receives && word(c[0], MOVER) != word(c[1], MOVER) && at < total) {
+      /* In the middle: what is listed is what comes next, and both go on behind it. */
+      struct iovec list[40];
+      uint32_t n = 1 + below(40), some = 1;
+      size_t bytes = 0, to = at, moved = 0;
+      int done = raw[1](c[1], list, &n, &bytes);
+      for (uint32_t i = 0; i < n; to += list[i++].iov_len)
+        if (!alike(list[i].iov_base, stream + to, list[i].iov_len, 0x5a)) { printf("%s: other memory is listed for %zu\n", what, to); wrong++; break; }
+      struct iovec behind = {packed[0] + at, bytes};
+      int theirs = move[0](c[0], &behind, &some, &moved);
+      if (moved != bytes || to != at + bytes || theirs != done || flags(c[0]) != flags(c[1]) || word(c[0], MOVED) != word(c[1], MOVED)) {
+        printf("%s: %zu bytes are listed from %zu, the host moves %zu\n", what, bytes, at, moved);
+        wrong++;
+      }
+      at = word(c[0], MOVED);
+      listed++;
+      if (done) break;
     } else if (event == 4 && below(8) == 0) {
       /* The host's own function, which nobody stood before: bytes are right all the same. */
       size_t to = 0;
@@ -483,6 +358,14 @@ static void planted(void) {
       planted[field] += by[k];
       tried++;
       shut += is_shut(planted, "field by", field, by[k]);
+    }
+  /* As where objects begin with more, in builds for debugging: all of them, and all but the type's. */
+  for (int more = 8; more <= 40; more += 8)
+    for (int some = 8; some <= 9; some++) {
+      uint32_t planted[9];
+      for (int field = 0; field < 9; field++) planted[field] = offsets[field] + (field < some ? more : 0);
+      tried++;
+      shut += is_shut(planted, "all by", more, some);
     }
   for (int a = 0; a < 8; a++)
     for (int b = 0; b < a; b++) {
@@ -667,8 +550,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   peer = rank ^ 1;
-  MPI_Datatype all[9] = {MPI_CHAR, MPI_SHORT, MPI_INT, MPI_FLOAT, MPI_DOUBLE, MPI_LONG, MPI_C_DOUBLE_COMPLEX, MPI_LONG_DOUBLE, MPI_C_LONG_DOUBLE_COMPLEX};
-  memcpy(basics, all, sizeof all);
+  has_basics();
   const char *mode = argc > 1 ? argv[1] : "";
   if (!strcmp(mode, "messages") || !strcmp(mode, "spoiled")) {
     if (*mode == 's') ((void (*)(uint64_t))named(RTLD_DEFAULT, "ddtc_door_spoils"))(5);
@@ -683,7 +565,7 @@ int main(int argc, char **argv) {
       int rounds = atoi(argv[2]);
       state ^= strtoull(argv[3], 0, 10) * 0x9e3779b97f4a7c15ull;
       for (int i = 0; i < rounds && wrong < 5; i++) one(i % 2);
-      printf("served %ld of %ld\n", served, judged);
+      printf("served %ld of %ld, listed %ld\n", served, judged, listed);
     }
   }
   int sum = 0;

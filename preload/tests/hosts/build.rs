@@ -1,4 +1,4 @@
-//! What tests have cargo build beside them: libraries that it does not build for tests of their own packages, and the command.
+//! Libraries that tests have cargo build beside them, which it does not build for tests of their own packages, and the command.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

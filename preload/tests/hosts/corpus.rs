@@ -29,7 +29,7 @@ struct Case {
     large: bool,
 }
 
-/// The same as in `driver.c`.
+/// Hashes bytes as `driver.c` does.
 fn hash(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x100_0000_01b3;
     let mut h = 0xcbf2_9ce4_8422_2325_u64;
@@ -222,7 +222,7 @@ fn make_cases(small: bool) -> Cases {
     (script.text, cases, left)
 }
 
-/// What a host says of a case, or that it does not have the type.
+/// Answer of a host for a case, or that it does not have the type.
 type Answer = Option<String>;
 
 fn answers(path: &std::path::Path) -> BTreeMap<String, Answer> {
@@ -300,7 +300,7 @@ fn wrong_alone(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>) -> B
     wrong
 }
 
-/// The same by plain messages between pairs of ranks: with the library on all, and on some only.
+/// Runs the corpus by plain messages between pairs of ranks: with the library on all, and on some only.
 fn by_messages(host: Host, ranks: u32) {
     let (script, cases, _) = cases(true);
     let folder = scratch(&format!("messages-{host:?}-{ranks}"));

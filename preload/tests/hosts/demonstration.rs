@@ -10,7 +10,7 @@ fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("docs/examples/shallow")
 }
 
-/// What a run says but for its times: ranks, cells, steps, sum.
+/// Returns the output of a run without its times: ranks, cells, steps, sum.
 fn result(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     assert_eq!(words.len(), 17, "{text}");

@@ -22,7 +22,7 @@ fn doctor(path: &str) -> Command {
     command
 }
 
-/// What it prints, and whether it finds nothing wrong.
+/// Returns what it prints, and whether it finds nothing wrong.
 fn said(command: &mut Command) -> (bool, String) {
     let out = command.output().unwrap();
     let text = lossy(&out.stdout) + &lossy(&out.stderr);

@@ -1,4 +1,4 @@
-//! What is timed for a layout, on the program's own buffers: it changes no byte, is said in the report, and is kept for the next run.
+//! Layouts are timed on the program's own buffers: that changes no byte, is said in the report, and is kept for the next run.
 
 use std::fs;
 use std::path::Path;

@@ -37,7 +37,7 @@ pub(crate) fn has(entry: &str) -> bool {
 
 struct Entry {
     datatype: Datatype,
-    /// What the program is asked for, and the name in `known_faults`.
+    /// Question to the program, and the name in `known_faults`.
     asked: String,
     name: String,
     user: Vec<u8>,

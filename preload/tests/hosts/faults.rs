@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::setup::{HANGS, Host, Run, lossy};
 
-/// What a bare host does.
+/// Behaviour of a bare host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Symptom {
     Crash,
@@ -137,7 +137,7 @@ pub(crate) fn entry_of(case: &str) -> &str {
     case.rsplit_once(':').map_or(case, |(entry, _)| entry)
 }
 
-/// What the driver was at when it died: lines `CASE !SIGNAL`.
+/// Reads at what the driver was when it died: lines `CASE !SIGNAL`.
 fn marks(text: &str) -> BTreeMap<String, Symptom> {
     let mark = |line: &str| {
         let (case, signal) = line.split_once(" !")?;

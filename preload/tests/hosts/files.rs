@@ -17,7 +17,7 @@ fn arguments(run: Run, folder: &Path, seed: u32) -> Run {
     run.arg(folder.join("file")).arg(CALLS.to_string()).arg(seed.to_string()).arg("1000")
 }
 
-/// What the host says bare, by whoever converts.
+/// Compares with what the bare host says, by whoever converts.
 fn alike(host: Host, ranks: u32, seed: u32) {
     let program = compiled(host);
     let folder = scratch(&format!("files-{host:?}-{ranks}-{seed}"));
@@ -83,7 +83,7 @@ fn files_follow_the_table() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What the shipped table has of files is converted, and the program sees what it sees bare.
+/// Files of the shipped table are converted, and the program sees what it sees bare.
 #[test]
 fn files_follow_the_shipped_table() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {

@@ -43,7 +43,7 @@ impl Hunt {
 pub(crate) struct Outcome {
     output: Output,
     findings: Vec<Finding>,
-    /// What the folder held at the end.
+    /// Contents of the folder at the end.
     files: BTreeMap<String, String>,
 }
 
@@ -53,7 +53,7 @@ impl Outcome {
     }
 }
 
-/// What the tests ask of a line of findings.jsonl.
+/// Fields of a line of findings.jsonl that the tests ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) fingerprint: String,

@@ -2,7 +2,7 @@
 //! host itself.
 //!
 //! `DDTC_PLANTED=whole` goes through all faults, hosts and three seeds and prints how long each took; words behind it choose among hosts and faults.
-//! docs/TESTING.md has a record.
+//! docs/records/testing.md has a record.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

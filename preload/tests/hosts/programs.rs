@@ -102,7 +102,7 @@ fn sessions_begin_and_end() {
     }
 }
 
-/// What Open MPI 5.0 lacks: an inactive request counts as a complete one, because it does not tell the two apart.
+/// Answers for calls that Open MPI 5.0 lacks: an inactive request counts as a complete one, because it does not tell the two apart.
 const EMULATED: &str = "\
 null any: code 0 index -1 flag 1 error 0
 null all: code 0 flag 1 errors 0 0 0
@@ -188,7 +188,7 @@ fn tools_see_the_hosts_variables_and_ours() {
     );
 }
 
-/// What `program`, which is asked `lines`, answers under the bare host.
+/// Returns the answers of `program`, which is asked `lines`, under the bare host.
 pub(crate) fn answers(host: Host, program: PathBuf, lines: String) -> String {
     let mut command = host.run(program).command;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -24,7 +24,7 @@ struct Program {
     document: PathBuf,
     /// As its section links it, in the document's folder.
     link: String,
-    /// What the section says behind [`RIGHT`].
+    /// Text of the section behind [`RIGHT`].
     said: Option<String>,
 }
 
@@ -74,7 +74,7 @@ fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool
     (output.status.success(), said)
 }
 
-/// What the line of a program is to say.
+/// Returns the line that a program must have.
 fn line(source: &Path, folder: &Path) -> String {
     let mut none = NONE.to_owned();
     for (host, name) in HOSTS {
@@ -88,7 +88,7 @@ fn line(source: &Path, folder: &Path) -> String {
     format!("{}.", none.trim_end_matches(", "))
 }
 
-/// What is wrong with a program's line, or what it is to be.
+/// Returns the fault of a program's line, or the line that it must be.
 fn judged(program: &Program, folder: &Path, bless: bool) -> Result<Option<String>, String> {
     let source = documents().join(&program.link);
     if bless {

@@ -153,7 +153,7 @@ fn prepared(testers: &Path, name: &str, parts: &str) -> PathBuf {
     folder
 }
 
-/// What a tester found, without times and residuals.
+/// Returns the verdicts of a tester, without times and residuals.
 fn verdicts(text: &str) -> String {
     let telling = ["PASSED", "FAILED", "SKIPPED", "passed", "failed", "skipped", "NO FAILURES", "|  P"];
     let is_number = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();

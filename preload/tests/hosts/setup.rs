@@ -104,8 +104,8 @@ impl Host {
         let source = sources().join(format!("{name}.c"));
         let text = fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
         let mut hash = DefaultHasher::new();
-        let shared =
-            ["layouts.h", "told.h", "ddtbench.h"].map(|header| fs::read(sources().join(header)).unwrap());
+        let shared = ["layouts.h", "told.h", "ddtbench.h", "flat.h"]
+            .map(|header| fs::read(sources().join(header)).unwrap());
         (text, shared, flags, NAMED.get(), self.compiler()).hash(&mut hash);
         let out = hosts().join("bin").join(format!("{name}-{:016x}", hash.finish()));
         let _lock = Lock::take("compile");
@@ -368,7 +368,7 @@ pub(crate) fn same(what: &str, text: &str, bare: &str) {
     assert_eq!(text.lines().count(), bare.lines().count(), "{what}");
 }
 
-/// What each rank reported.
+/// Returns the report of each rank.
 pub(crate) fn reports(folder: &Path, ranks: u32) -> Vec<HashMap<String, u64>> {
     let read = |rank| fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
     (0..ranks).map(|rank| report(&read(rank))).collect()

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use setup::{Host, Run, on_some, report, reports, same, scratch};
 
-/// What these hosts do wrong on their own is left out.
+/// Compiles a program without what these hosts do wrong on their own.
 fn compiled(host: Host, name: &str) -> PathBuf {
     let own: &[&str] = match host {
         Host::OpenMpi => &["-DCONFUSES_PAIRS"],

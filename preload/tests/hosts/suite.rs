@@ -54,13 +54,13 @@ enum Way {
 /// A test on a rank.
 type Test = (u32, String);
 
-/// What became of one run of the tests.
+/// Outcome of one run of the tests.
 #[derive(Default)]
 struct Outcome {
     verdicts: BTreeMap<Test, String>,
     /// Tests that each rank says it has run, if it came to its end.
     ran: Vec<u64>,
-    /// What did not come to its end, and where.
+    /// Jobs that did not come to their end, and where.
     died: Vec<String>,
     /// Ranks that had the library.
     with: u32,
@@ -114,7 +114,7 @@ impl Outcome {
     }
 }
 
-/// What passes on the bare host and not with the library, by words: tests on their ranks, and the end of the job.
+/// Lists in words what passes on the bare host and not with the library: tests on their ranks, and the end of the job.
 fn differences(bare: &Outcome, with: &Outcome) -> BTreeSet<String> {
     let tests = bare.verdicts.keys().filter(|test| bare.passes(test) && !with.passes(test));
     let tests = tests.map(|(rank, test)| format!("rank {rank}: {test}"));
@@ -186,7 +186,7 @@ impl Job<'_> {
         );
     }
 
-    /// What differs this way, three times. `bare`: what the first run of the bare host came to.
+    /// Returns what differs this way, three times. `bare`: the outcome of the first run of the bare host.
     fn worse(&self, way: Way, bare: &Outcome) -> (BTreeSet<String>, usize) {
         let with = self.run(way);
         if way == Way::All {
@@ -230,7 +230,7 @@ fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// What is asked for.
+/// Jobs that are asked for.
 struct Asked {
     hosts: Vec<Host>,
     ranks: Vec<u32>,

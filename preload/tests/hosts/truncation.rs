@@ -47,7 +47,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// What a program may see with the library, where the bare host shows `bare`.
+    /// Says what a program may see with the library, where the bare host shows `bare`.
     ///
     /// Hosts overlook some of these errors now and then, by who comes first. MPICH and Intel MPI leave a receive empty where a long message of a derived
     /// type is too long for it, and fill it where one of bytes is.

@@ -9,7 +9,7 @@ use crate::setup::{Host, built, lossy, report, scratch};
 
 const NUMPY: &str = "numpy==2.3.5";
 const MPI4PY: &str = "mpi4py==4.1.2";
-/// What type-checks the module, and what runs a notebook.
+/// Tools that type-check the module and run a notebook.
 const TOOLS: &str = "mypy==2.4.1 nbconvert==7.17.2 ipykernel==7.4.0";
 
 fn done(command: &mut Command) -> (String, String) {

@@ -34,7 +34,7 @@ fn alike(host: Host, ranks: u32, seed: u32, most: u32) {
     alike_by(host, ranks, seed, most, |run| run);
 }
 
-/// What the host says bare, and what is right, by whoever converts. `how`: what else a run is given.
+/// Compares with what the host says bare, and what is right, by whoever converts. `how`: what else a run is given.
 fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> Run) {
     let arguments = |run: Run, seed, most| how(arguments(run, seed, most));
     let program = compiled(host, &[]);
@@ -170,7 +170,7 @@ fn windows_follow_the_table() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What the shipped table has of windows is converted, and the program sees what it sees bare.
+/// Windows of the shipped table are converted, and the program sees what it sees bare.
 #[test]
 fn windows_follow_the_shipped_table() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {

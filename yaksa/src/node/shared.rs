@@ -15,7 +15,7 @@ use super::{Extra, Node, Shape};
 const MANY: u32 = 1 << 31;
 /// From here on nothing is counted any more.
 const ALWAYS: u32 = 3 << 30;
-/// What such counts are set to: as far from both ends as steps that are under way in other threads could go.
+/// Count of nodes that stay: as far from both ends as steps that are under way in other threads could go.
 const FOREVER: u32 = 7 << 29;
 
 /// References to a node.
@@ -77,7 +77,7 @@ impl Ref {
         Ref(NonNull::from(Box::leak(Box::new(node))))
     }
 
-    /// The same, of a node that stays until the process ends and is counted no more.
+    /// Makes the node stay until the process ends; it is counted no more.
     pub(crate) fn forever(self) -> Ref {
         self.count.0.store(FOREVER, Ordering::Relaxed);
         self

@@ -154,7 +154,7 @@ struct Peers<N> {
     peers: i64,
 }
 
-/// What the host is given for a side of which something is converted.
+/// Arguments for the host for a side of which something is converted.
 struct Replacement {
     /// The program's, or where that is null a buffer of ours: with bytes at their start the host would refuse a null buffer.
     base: *const c_void,

@@ -119,7 +119,7 @@ collective! {
 }
 
 impl Collective {
-    /// What this rank is in a call with this root, if it may convert its side: the root not where it sends from the buffer that it receives
+    /// Returns the role of this rank in a call with this root, if it may convert its side: the root not where it sends from the buffer that it receives
     /// into, which is the host's to refuse.
     fn part(&self, root: c_int, s: UserBuffer, r: UserBuffer) -> Option<(Group, Role)> {
         let (group, role) = (self.group?, self.role(root)?);

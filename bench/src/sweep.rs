@@ -1,0 +1,177 @@
+//! The picture of a sweep: time of compiled code over that of the best C loop, over the payload, a line for each class of layouts.
+
+use std::collections::BTreeMap;
+
+use ddtc::kind::Direction;
+
+use crate::charts::{Axis, words};
+use crate::layouts::PAYLOADS;
+use crate::measure::{geometric_mean, median};
+use crate::result::Measured;
+use crate::svg::Document;
+use crate::table;
+
+/// Width and height of the chart of one direction.
+const CHART: (f64, f64) = (720.0, 360.0);
+const MARGIN: (f64, f64) = (70.0, 60.0);
+/// Width of the words beside a chart.
+const BESIDE: f64 = 250.0;
+/// From where to where ratios are drawn; what lies outside stands at the edge.
+const RATIOS: Axis = Axis { low: 0.125, high: 2.0 };
+/// Colours of classes, which those who do not see all colours tell apart.
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a6d3b", "#7f7f7f"];
+
+/// The class of a layout, by its name without the payload.
+fn class(family: &str) -> &'static str {
+    match family {
+        "NAS_LU_x" | "LAMMPS_full_rx" => "runs of bytes",
+        "FFT2D_scatter" | "transpose_1024x16B" => "transposes",
+        "LAMMPS_full" | "LAMMPS_atomic" | "SPECFEM3D_oc" | "SPECFEM3D_cm" | "idxblk_8B" => {
+            "lists of equal blocks"
+        }
+        "indexed_1to8" => "irregular blocks",
+        "struct_i_d_f3" => "structures",
+        _ if family.starts_with("WRF") => "halos of several arrays",
+        _ if family.starts_with("face") || family.starts_with("NAS") || family == "MILC_su3_zd" => {
+            "faces of grids"
+        }
+        _ => "vectors",
+    }
+}
+
+/// One payload of one direction.
+struct Point<'a> {
+    payload: f64,
+    ratios: Vec<(&'a str, f64)>,
+}
+
+impl Point<'_> {
+    fn median(&self) -> f64 {
+        median(&mut self.ratios.iter().map(|(_, ratio)| *ratio).collect::<Vec<_>>())
+    }
+
+    /// The layout that does worst, and its ratio.
+    fn worst(&self) -> Option<(&str, f64)> {
+        self.ratios.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// The ratios of `rows`, by payload: of those that have a loop to compare with.
+fn points(rows: &[Measured], direction: Direction) -> Vec<Point<'_>> {
+    let of = |(payload, suffix): (i64, &str)| {
+        let ratio = |m: &'_ Measured| Some(m.of(direction).ratio()?);
+        let at = |m: &&Measured| m.name.rsplit_once('.').is_some_and(|(_, s)| s == suffix);
+        let ratios = rows.iter().filter(at).filter_map(|m| Some((m.family(), ratio(m)?))).collect();
+        Point { payload: payload as f64, ratios }
+    };
+    PAYLOADS.into_iter().map(of).filter(|p| !p.ratios.is_empty()).collect()
+}
+
+/// The whole picture: packing above, unpacking below.
+pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
+    let width = MARGIN.0 + CHART.0 + BESIDE;
+    let height = 50.0 + 2.0 * (CHART.1 + 2.0 * MARGIN.1);
+    let mut out = Document::new(width, height, "font-family=\"sans-serif\" font-size=\"11\"");
+    out.element("rect", "width=\"100%\" height=\"100%\" fill=\"white\"");
+    words(&mut out, (MARGIN.0, 22.0), "start", 15.0, "ddtc bench --sweep");
+    let short: String = machine.chars().take(150).collect();
+    words(&mut out, (MARGIN.0, 38.0), "start", 9.0, &short);
+    for direction in Direction::BOTH {
+        let top = 50.0 + MARGIN.1 + direction as usize as f64 * (CHART.1 + 2.0 * MARGIN.1);
+        chart(&mut out, (MARGIN.0, top), direction, &points(rows, direction));
+    }
+    out.finish()
+}
+
+/// One direction, with its upper left corner there.
+fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &[Point<'_>]) {
+    let title =
+        format!("{}: time over that of the best C loop of constant extents, by payload", direction.name());
+    words(out, (x, y - 14.0), "start", 13.0, &title);
+    let across = Axis { low: PAYLOADS[0].0 as f64, high: PAYLOADS[PAYLOADS.len() - 1].0 as f64 };
+    let right = |payload: f64| x + CHART.0 * across.place(payload);
+    let down = |ratio: f64| y + CHART.1 * (1.0 - RATIOS.place(ratio).clamp(0.0, 1.0));
+    for (payload, _) in PAYLOADS {
+        let at = right(payload as f64);
+        let bottom = y + CHART.1;
+        out.element("path", format_args!("d=\"M{at:.1} {y:.1}V{bottom:.1}\" stroke=\"#eeeeee\""));
+        words(out, (at, y + CHART.1 + 14.0), "middle", 9.0, &table::bytes(payload as u64));
+    }
+    for ratio in [0.125, 0.25, 0.5, 0.75, 1.0, 1.05, 1.25, 1.5, 2.0] {
+        let (at, colour) = (down(ratio), if ratio == 1.0 { "#555555" } else { "#eeeeee" });
+        let end = x + CHART.0;
+        out.element("path", format_args!("d=\"M{x:.1} {at:.1}H{end:.1}\" stroke=\"{colour}\""));
+        // The aim's line stands too near to 1 for words of its own.
+        if ratio != 1.05 {
+            words(out, (x - 6.0, at + 3.0), "end", 9.0, &format!("{ratio}"));
+        }
+    }
+    let mut classes: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for point in points {
+        let mut of: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        point.ratios.iter().for_each(|(family, ratio)| of.entry(class(family)).or_default().push(*ratio));
+        for (class, ratios) in of {
+            classes.entry(class).or_default().push((point.payload, geometric_mean(ratios)));
+        }
+    }
+    let beside = x + CHART.0 + 40.0;
+    let mut key = y + 10.0;
+    let mut line = |out: &mut Document, name: &str, colour: &str, thick: f64, points: &[(f64, f64)]| {
+        let places: Vec<String> = points
+            .iter()
+            .map(|&(payload, ratio)| format!("{:.1},{:.1}", right(payload), down(ratio)))
+            .collect();
+        let looks = format!("stroke=\"{colour}\" stroke-width=\"{thick}\"");
+        out.element("polyline", format_args!("points=\"{}\" fill=\"none\" {looks}", places.join(" ")));
+        let (from, to) = (beside - 26.0, beside - 6.0);
+        out.element("path", format_args!("d=\"M{from:.1} {key:.1}H{to:.1}\" {looks}"));
+        words(out, (beside, key + 4.0), "start", 11.0, name);
+        key += 18.0;
+    };
+    for ((name, points), colour) in classes.iter().zip(COLOURS.iter().cycle()) {
+        line(out, name, colour, 1.4, points);
+    }
+    let medians: Vec<(f64, f64)> = points.iter().map(|p| (p.payload, p.median())).collect();
+    line(out, "median of all layouts", "#000000", 2.6, &medians);
+    words(out, (beside - 26.0, key + 4.0), "start", 11.0, "\u{25cf}  the worst, by name");
+    for point in points {
+        let Some((family, ratio)) = point.worst() else { continue };
+        let at = (right(point.payload), down(ratio));
+        let (cx, cy) = at;
+        out.element("circle", format_args!("cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3.2\" fill=\"#b2182b\""));
+        let end = if point.payload < across.high { ("middle", at.0) } else { ("end", at.0 + 8.0) };
+        words(out, (end.1, at.1 - 7.0), end.0, 8.5, &format!("{family} {ratio:.2}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layouts::{Sizes, rows};
+    use crate::result::tests::sample;
+
+    #[test]
+    fn medians_and_worst_rows_are_in_the_picture() {
+        let measured: Vec<Measured> = ["vec_8B.1KiB", "face_x.1KiB", "struct_i_d_f3.4KiB"].map(sample).into();
+        let of = points(&measured, Direction::Pack);
+        assert_eq!(of.iter().map(|p| p.ratios.len()).collect::<Vec<_>>(), [2, 1]);
+        let text = picture("a < b", &measured);
+        assert!(
+            text.contains("a &lt; b")
+                && text.contains(">median of all layouts<")
+                && text.contains("struct_i_d_f3 ")
+        );
+        assert_eq!(text.matches("<svg ").count(), text.matches("</svg>").count());
+        assert!(!text.contains("NaN") && !text.contains("inf"));
+    }
+
+    #[test]
+    fn every_class_has_layouts() {
+        let mut classes: Vec<&str> =
+            rows(Sizes::Corpus).iter().filter_map(|row| Some(class(row.name.rsplit_once('.')?.0))).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        assert_eq!(classes.len(), COLOURS.len());
+    }
+}

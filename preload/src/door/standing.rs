@@ -1,0 +1,54 @@
+//! Where a thread stands: in a call of the program, or in the host's progress.
+
+use std::ffi::{CStr, c_int, c_void};
+
+use ddtc::process::Awaited;
+
+use crate::host::behind;
+
+/// Frames that are looked at.
+const FRAMES: usize = 96;
+
+/// The host's function that moves requests on.
+fn progress() -> usize {
+    static AT: Awaited<usize> = Awaited::new();
+    *AT.get_or_init(|| behind("opal_progress").addr())
+}
+
+/// Whether a function of MPI is on the stack and the host's progress is not. What cannot be seen is no such place.
+pub(crate) fn in_a_call_of_the_program() -> bool {
+    is_in(|name| name.starts_with(b"PMPI_") || name.starts_with(b"MPI_"))
+}
+
+/// Whether a function of such a name is on the stack and the host's progress is not.
+pub(crate) fn is_in(is_one: impl Fn(&[u8]) -> bool) -> bool {
+    let progress = progress();
+    let mut frames = [std::ptr::null_mut(); FRAMES];
+    // SAFETY: an array with room for that many addresses.
+    let n = unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES as c_int) };
+    let Some(frames) = frames.get(..n.max(0) as usize).filter(|f| f.len() < FRAMES && progress != 0) else {
+        return false;
+    };
+    let mut called = false;
+    for &frame in frames {
+        let Some((start, name)) = function(frame) else { continue };
+        if start == progress {
+            return false;
+        }
+        called |= is_one(name);
+    }
+    called
+}
+
+/// Where the function begins that an address of a frame lies in, and its exported name.
+fn function(frame: *mut c_void) -> Option<(usize, &'static [u8])> {
+    // SAFETY: all zero is a valid Dl_info, which dladdr fills in.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: dladdr takes any address; the call lies before the address to which it returns.
+    let known = unsafe { libc::dladdr(frame.wrapping_byte_sub(1), &raw mut info) } != 0;
+    if !known || info.dli_sname.is_null() {
+        return None;
+    }
+    // SAFETY: a C string of a loaded object, which is one of those that are running now.
+    Some((info.dli_saddr.addr(), unsafe { CStr::from_ptr(info.dli_sname) }.to_bytes()))
+}

@@ -1,0 +1,101 @@
+//! Inside Open MPI: where the host is not what is known, or is not alone, all stays as it is, and the report says why in a line.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::setup::{Host, library, reports, scratch};
+
+const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
+
+/// Messages of a program that judges itself, beside libraries: what it says on standard error, the report of rank 0 and what both ranks count.
+fn beside(host: Host, name: &str, libraries: &[&Path]) -> (String, String, Vec<HashMap<String, u64>>) {
+    let program = host.compile("door", &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
+    let folder = scratch(&format!("strangers-{name}-{host:?}"));
+    let loaded: Vec<String> = libraries.iter().map(|library| library.display().to_string()).collect();
+    let run = host.ranks(2, program).arg("messages").arg("120").env("DDTC_POLICY", "none");
+    let run = run.env("LD_PRELOAD", loaded.join(":")).env("DDTC_REPORT", folder.join("report%r"));
+    let (text, errors) = run.text();
+    assert_eq!(text.trim(), "wrong 0", "{host:?} {name}\n{errors}");
+    let (report, said) = (fs::read_to_string(folder.join("report0")).unwrap(), reports(&folder, 2));
+    fs::remove_dir_all(folder).unwrap();
+    (errors, report, said)
+}
+
+fn is_shut(host: Host, name: &str, libraries: &[&Path], why: &str) {
+    let (_, report, said) = beside(host, name, libraries);
+    let note = report.lines().find(|line| line.starts_with("note nothing is moved inside this host: "));
+    assert!(note.is_some_and(|note| note.contains(why)), "{host:?} {name}\n{report}");
+    for said in said {
+        let inside =
+            [said["inside_bytes_packed"], said["inside_bytes_unpacked"], said["inside_bytes_copied"]];
+        assert_eq!((inside, said["panics"]), ([0; 3], 0), "{host:?} {name} {said:?}");
+    }
+}
+
+fn shared(host: Host, flag: &str) -> PathBuf {
+    host.compile("stranger", &["-shared", "-fPIC", flag, "-ldl"])
+}
+
+#[test]
+fn another_version_is_left_alone() {
+    for (host, version) in [(Host::OpenMpi, "6.0.0"), (Host::OpenMpi4, "4.0.7"), (Host::OpenMpi, "5.1.0a1")] {
+        let disguise = shared(host, &format!("-DDISGUISE=\"Open MPI v{version}, ident: {version}\""));
+        is_shut(host, version, &[&library(), &disguise], "its structures are not known");
+    }
+}
+
+#[test]
+fn a_tool_that_replaces_movers_keeps_its_own() {
+    for host in HOSTS {
+        let tool = shared(host, "-DTOOL");
+        // Behind this library what the host stores is not what is known.
+        is_shut(host, "tool", &[&library(), &tool], "the mover is");
+        // Before it the tool's movers call ours.
+        let (errors, _, said) = beside(host, "before", &[&tool, &library()]);
+        assert_eq!(errors.matches("the tool moved ").count(), 2, "{errors}");
+        assert!(!errors.contains("the tool moved 0 bytes"), "{errors}");
+        assert!(said.iter().all(|said| said["inside_bytes_packed"] > 1 << 20), "{host:?} {said:?}");
+    }
+}
+
+/// A copy of the host's library in which a symbol is hidden, loaded in its place.
+fn with_hidden(host: Host, symbol: &str, folder: &Path) -> PathBuf {
+    let name = if host == Host::OpenMpi { "libopen-pal.so.80" } else { "libopen-pal.so.40" };
+    let mut bytes = fs::read(host.root().join("lib").join(name)).unwrap();
+    let number = |bytes: &[u8], at: usize, n: usize| {
+        bytes[at..at + n].iter().rev().fold(0usize, |number, &byte| number << 8 | usize::from(byte))
+    };
+    let (sections, each, count) = (number(&bytes, 40, 8), number(&bytes, 58, 2), number(&bytes, 60, 2));
+    let section = |i: usize| sections + i * each;
+    // Type, offset, length and the section of names of the dynamic symbols.
+    let symbols = (0..count).map(section).find(|&s| number(&bytes, s + 4, 4) == 11).unwrap();
+    let (offset, length) = (number(&bytes, symbols + 24, 8), number(&bytes, symbols + 32, 8));
+    let names = number(&bytes, section(number(&bytes, symbols + 40, 4)) + 24, 8);
+    let is_it = |&at: &usize| {
+        let name = &bytes[names + number(&bytes, at, 4)..];
+        name.starts_with(symbol.as_bytes()) && name[symbol.len()] == 0
+    };
+    let at = (offset..offset + length).step_by(24).find(is_it).unwrap();
+    // Visibility: hidden.
+    bytes[at + 5] = 2;
+    fs::create_dir_all(folder).unwrap();
+    let file = folder.join(name);
+    fs::write(&file, bytes).unwrap();
+    file
+}
+
+#[test]
+fn hidden_symbols_are_missed_or_not_needed() {
+    for host in HOSTS {
+        let folder = scratch(&format!("strangers-hidden-{host:?}"));
+        let sizes = with_hidden(host, "opal_datatype_local_sizes", &folder.join("sizes"));
+        is_shut(host, "sizes", &[&library(), &sizes], "a fact about datatypes is hidden");
+        // Movers are known by where they stand.
+        let movers = with_hidden(host, "opal_generic_simple_pack", &folder.join("movers"));
+        let (_, report, said) = beside(host, "movers", &[&library(), &movers]);
+        assert!(!report.contains("note nothing is moved"), "{report}");
+        assert!(said.iter().all(|said| said["inside_bytes_packed"] > 1 << 20), "{host:?} {said:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

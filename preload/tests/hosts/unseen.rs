@@ -1,0 +1,88 @@
+//! Inside Open MPI: types that this library never sees committed, found by their descriptions: those of Fortran, and those that the host makes for itself.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+
+use crate::setup::{Host, Run, reports, scratch};
+
+const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
+
+fn run(host: Host, ranks: u32, arguments: &[&str]) -> Run {
+    let program = host.compile("unseen", &["-Wno-unused-function"]);
+    arguments.iter().fold(host.ranks(ranks, program), |run, word| run.arg(word))
+}
+
+/// What the program says and what ranks report, nothing staged; `set`: variables of the host.
+fn inside(
+    host: Host,
+    ranks: u32,
+    arguments: &[&str],
+    set: &[(&str, &str)],
+) -> (String, Vec<HashMap<String, u64>>) {
+    let folder = scratch(&format!("unseen-{}-{host:?}-{ranks}", arguments[0]));
+    let mut run = run(host, ranks, arguments).preload().env("DDTC_POLICY", "none");
+    run = run.env("DDTC_REPORT", folder.join("report%r"));
+    for (name, value) in set {
+        run = run.env(name, value);
+    }
+    let text = run.text().0;
+    let said = reports(&folder, ranks);
+    for said in &said {
+        assert_eq!((said["panics"], said["fallbacks"]), (0, 0), "{host:?} {said:?}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+    (text, said)
+}
+
+#[test]
+fn types_of_fortran_move_inside_by_their_descriptions() {
+    for host in HOSTS {
+        for ranks in [2, 4] {
+            let arguments = ["types", "400", "3"];
+            // Some releases lose bytes themselves: what the bare host does wrong, and nothing else, may be wrong.
+            let bare = run(host, ranks, &arguments).text().0;
+            let bare: BTreeSet<&str> = bare.lines().filter(|line| line.starts_with("rank")).collect();
+            let (text, said) = inside(host, ranks, &arguments, &[]);
+            let wrong: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("rank")).collect();
+            assert!(wrong.is_subset(&bare), "{host:?} {:?}", wrong.difference(&bare));
+            assert!(host != Host::OpenMpi4 || bare.is_empty(), "{bare:?}");
+            for said in said {
+                assert!(
+                    said["inside_types_unseen"] > 15 && said["inside_bytes_packed"] > 1 << 20,
+                    "{said:?}"
+                );
+                assert!(said["inside_bytes_unpacked"] > 1 << 20, "{said:?}");
+                assert!(said["inside_types_different"] == 0 || !bare.is_empty(), "{said:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn types_that_collective_calls_make_move_inside() {
+    let algorithms = [
+        ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+        ("OMPI_MCA_coll_tuned_alltoall_algorithm", "3"),
+        ("OMPI_MCA_coll_tuned_allgatherv_algorithm", "4"),
+    ];
+    for host in HOSTS {
+        let (text, said) = inside(host, 4, &["inner", "40"], &algorithms);
+        assert_eq!(text.trim(), "wrong 0", "{host:?}");
+        for said in said {
+            // 64 KiB are of the type that is seen.
+            assert!(said["inside_types_unseen"] >= 2 && said["inside_bytes_unpacked"] > 500_000, "{said:?}");
+            assert_eq!(said["inside_types_different"], 0, "{said:?}");
+        }
+    }
+}
+
+#[test]
+fn the_address_of_a_type_that_is_gone_is_another_type() {
+    for host in HOSTS {
+        let (text, said) = inside(host, 2, &["reused", "150"], &[]);
+        assert!(text.ends_with("wrong 0\n"), "{host:?} {text}");
+        let again: u32 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(again > 50, "{text}");
+        assert!(said.iter().all(|said| said["inside_bytes_packed"] > 1 << 20), "{said:?}");
+    }
+}
