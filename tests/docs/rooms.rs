@@ -14,6 +14,9 @@ pub(crate) const SOURCES: [&str; 9] =
 /// Most lines of a source file.
 const MAX_LINES: usize = 640;
 
+/// Most lines of a function.
+const MAX_FUNCTION: usize = 80;
+
 /// A row of the table of rooms.
 struct Row {
     room: String,
@@ -218,6 +221,47 @@ fn files_are_short() {
             assert!(lines <= MAX_LINES, "{file} has {lines} lines: split it");
         }
     }
+}
+
+/// Lines of the functions of a text, by their names.
+fn functions(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let begins = |line: &str| -> Option<usize> {
+        let at =
+            if line.trim_start().starts_with("fn ") { line.find("fn ")? } else { line.find(" fn ")? + 1 };
+        let words = ["const", "unsafe", "extern", "\"C\""];
+        let known = |word: &str| word.starts_with("pub") || words.contains(&word) || word.ends_with(')');
+        line[..at].split_whitespace().all(known).then_some(at)
+    };
+    let mut found = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let Some(at) = begins(line) else { continue };
+        let name = line[at + 3..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let end = |l: &&&str| l.strip_prefix(indent).is_some_and(|rest| rest == "}" || rest.starts_with(';'));
+        let opens = lines[i..].iter().find(|l| l.ends_with('{') || l.ends_with(';') || l.ends_with('}'));
+        if opens.is_some_and(|l| l.ends_with('{')) {
+            let length = lines[i..].iter().position(|l| end(&l)).unwrap_or(0) + 1;
+            found.push((name, length));
+        }
+    }
+    found
+}
+
+#[test]
+fn functions_are_short() {
+    let text = "pub(crate) unsafe fn a(\n    b: u8,\n) {\n    c();\n}\nfn d();\n    const fn e() {\n    }\n// fn f() {\n";
+    assert_eq!(functions(text), [("a", 5), ("e", 2)]);
+    let mut seen = 0;
+    for file in SOURCES.into_iter().flat_map(|folder| files(folder, "rs")) {
+        if !file.contains("/tests/") && !file.ends_with("tests.rs") {
+            for (name, length) in functions(&read(&file)) {
+                assert!(length <= MAX_FUNCTION, "{file}: {name} has {length} lines: take it apart");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 3000, "{seen}");
 }
 
 /// A value that `then_some` is given is made and dropped where the condition does not hold: what ends something on its drop then ends what it never began.
