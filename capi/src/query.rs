@@ -24,7 +24,7 @@ unsafe fn type_size<N: Number>(datatype: Type, size: *mut N) -> Outcome {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn extent<A: Number>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
+unsafe fn type_extent<A: Number>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "type_get_extent";
@@ -92,7 +92,7 @@ export! {
     }
 
     fn ddtc_type_get_extent(datatype: Type, lb: *mut i64, extent: *mut i64) {
-        extent::<i64>(datatype, lb, extent)
+        type_extent::<i64>(datatype, lb, extent)
     }
 
     fn ddtc_type_get_true_extent(datatype: Type, lb: *mut i64, extent: *mut i64) {
@@ -112,7 +112,7 @@ export! {
     }
 
     fn ddtc_type_get_extent_c(datatype: Type, lb: *mut i64, extent: *mut i64) {
-        extent::<i64>(datatype, lb, extent)
+        type_extent::<i64>(datatype, lb, extent)
     }
 
     fn ddtc_type_get_true_extent_c(datatype: Type, lb: *mut i64, extent: *mut i64) {
@@ -132,7 +132,7 @@ export! {
     }
 
     fn ddtc_type_get_extent_x(datatype: Type, lb: *mut i64, extent: *mut i64) {
-        extent::<i64>(datatype, lb, extent)
+        type_extent::<i64>(datatype, lb, extent)
     }
 
     fn ddtc_type_get_true_extent_x(datatype: Type, lb: *mut i64, extent: *mut i64) {

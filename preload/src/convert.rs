@@ -11,7 +11,7 @@ use ddtc::datatype::Named;
 use ddtc::kind::Direction;
 use ddtc_hosts::left::Left;
 
-use crate::candidates::{self, Use};
+use crate::candidates::{self, UseKind};
 use crate::forms::Length;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
@@ -223,7 +223,7 @@ fn first_use<P: Length>(host: &'static Host, call: &Call<P>) -> Result<&'static 
     if !candidates::has(call.datatype & host.mask) {
         return Err(to_be_met());
     }
-    if !types::met(host, call.datatype, call.count.wide(), Use::Pack) {
+    if !types::met(host, call.datatype, call.count.wide(), UseKind::Pack) {
         return Err(passed_for(Left::Rare));
     }
     match table::find(call.datatype & host.mask) {

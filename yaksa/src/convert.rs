@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::datatype::{Combiner, Datatype};
 
 use crate::abi::{Code, Result};
 use crate::arrays::{Blocks, Places};

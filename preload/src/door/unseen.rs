@@ -16,9 +16,10 @@ use ddtc::object::runtime;
 use super::described::{Described, all, find, make};
 use super::description::{MOST, View, order, view};
 use super::first;
+use super::functions::functions;
 use super::layout::{Convertor, LAYOUT};
 use super::mover::Ours;
-use super::ready::{ENOUGH, by_itself, functions};
+use super::ready::{ENOUGH, by_itself};
 use super::standing::in_a_call_of_the_program;
 use crate::cuts::Entry;
 
