@@ -111,10 +111,10 @@ unsafe fn alike(
         if way.direction == Direction::Pack && end != way.end(at, given as u64, size) || end > size {
             return false;
         }
-        // SAFETY: bytes that the host has just moved.
         let bytes: &[u8] = if buffer.iov_len == 0 {
             &[]
         } else {
+            // SAFETY: bytes that the host has just moved.
             unsafe { std::slice::from_raw_parts(buffer.iov_base.cast(), buffer.iov_len) }
         };
         for theirs in bytes.chunks(ROOM) {

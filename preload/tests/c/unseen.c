@@ -2,9 +2,17 @@
  *
  * Usage: unseen types ROUNDS SEED   pairs of ranks: random types of a pool, made anew for each message, judged by their type maps
  *        unseen inner ROUNDS        collective calls in which the host makes types
+ *        unseen starved ROUNDS      as types, while no memory is given for code
  *        unseen reused ROUNDS       types that are seen, at addresses of others that are gone */
 #include "flat.h"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 static int rank, peer, ranks, wrong;
 
@@ -86,6 +94,23 @@ static void types(int rounds, int pool) {
   }
 }
 
+/* From now on no memory is given for code. */
+static void starve(void) {
+#define AT(field) offsetof(struct seccomp_data, field)
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, AT(nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_memfd_create, 4, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mprotect, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, AT(args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) { perror("prctl"); exit(3); }
+}
+
 /* Blocks of a few KiB, so that several of them make a request. */
 static void inner(int rounds) {
   enum { EACH = 3000 };
@@ -152,7 +177,8 @@ int main(int argc, char **argv) {
   has_basics();
   int rounds = argc > 2 ? atoi(argv[2]) : 0;
   if (argc > 3) state ^= strtoull(argv[3], 0, 10) * 0x9e3779b97f4a7c15ull;
-  if (argc > 1 && !strcmp(argv[1], "types")) types(rounds, 24);
+  if (argc > 1 && !strcmp(argv[1], "starved")) starve();
+  if (argc > 1 && (!strcmp(argv[1], "types") || !strcmp(argv[1], "starved"))) types(rounds, 24);
   if (argc > 1 && !strcmp(argv[1], "inner")) inner(rounds);
   if (argc > 1 && !strcmp(argv[1], "reused")) reused(rounds);
   int sum = 0;

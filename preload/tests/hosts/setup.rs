@@ -32,15 +32,15 @@ pub(crate) const HANGS: u32 = 3600;
 const WHEELS: &str = include_str!("wheels.txt");
 
 /// A wheel: folder, package, version, and the SHA-256 of its files.
-struct Wheel {
+pub(crate) struct Wheel {
     folder: &'static str,
     package: &'static str,
-    version: &'static str,
+    pub(crate) version: &'static str,
     hashes: Vec<&'static str>,
 }
 
 impl Wheel {
-    fn of(folder: &'static str) -> Wheel {
+    pub(crate) fn of(folder: &'static str) -> Wheel {
         let mut rows = WHEELS.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let row = rows.find(|row| row[0] == folder).expect("a row of wheels.txt");
         Wheel { folder, package: row[1], version: row[2], hashes: row[3..].to_vec() }
@@ -72,16 +72,7 @@ impl Host {
 
     /// Its virtual environment, prepared when it is first asked for.
     pub(crate) fn root(self) -> PathBuf {
-        static READY: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
-        let wheel = self.wheel();
-        let root = hosts().join(wheel.folder);
-        let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
-        if !ready.contains(wheel.folder) {
-            let _lock = Lock::take("setup");
-            prepare(&root, &wheel);
-            ready.insert(wheel.folder);
-        }
-        root
+        prepared(self.wheel())
     }
 
     /// Package and version of its wheel.
@@ -153,16 +144,40 @@ impl Host {
 
     /// A command to run a program of the host as `n` ranks of one machine.
     pub(crate) fn ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
+        self.ranks_of(&self.root(), n, program)
+    }
+
+    /// The same under a release of it that lies elsewhere.
+    pub(crate) fn ranks_of(self, root: &Path, n: u32, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
-        command.arg(HANGS.to_string()).arg(self.root().join("bin/mpiexec")).args(["-n", &n.to_string()]);
+        command.arg(HANGS.to_string()).arg(root.join("bin/mpiexec")).args(["-n", &n.to_string()]);
         if matches!(self, Host::OpenMpi | Host::OpenMpi4) {
             command.args(["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
         }
         self.surroundings(&mut command);
+        command.env("LD_LIBRARY_PATH", root.join("lib"));
         // The launcher's own processes need no preload library: `env` sets it for the ranks.
         command.arg("env").arg("DDTC_RANKS=1").arg(program.as_ref());
         Run { command }
     }
+}
+
+/// Another release of a host, by its folder in the list of wheels, prepared when it is first asked for.
+pub(crate) fn release(folder: &'static str) -> PathBuf {
+    prepared(Wheel::of(folder))
+}
+
+/// The virtual environment of a wheel.
+fn prepared(wheel: Wheel) -> PathBuf {
+    static READY: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    let root = hosts().join(wheel.folder);
+    let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
+    if !ready.contains(wheel.folder) {
+        let _lock = Lock::take("setup");
+        prepare(&root, &wheel);
+        ready.insert(wheel.folder);
+    }
+    root
 }
 
 /// A program to be run.
