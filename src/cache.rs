@@ -32,7 +32,7 @@ use shelf::State;
 /// Most shapes whose code is kept for sharing (about 1 KiB each).
 const MAX_SHAPES: usize = 1024;
 
-/// What the cache did, since it was made.
+/// Counts what the cache did since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
     /// Look-ups answered by the structural hash.
@@ -55,7 +55,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache that keeps at most about `capacity` bytes beyond what committed types hold.
+    /// Returns a cache that keeps at most about `capacity` bytes beyond what committed types hold.
     pub fn new(capacity: usize) -> Cache {
         Cache { state: Mutex::default(), shapes: Mutex::default(), capacity }
     }
@@ -65,14 +65,14 @@ impl Cache {
         self.state.lock()
     }
 
-    /// The layout of an equal datatype seen before under `operation`.
+    /// Returns the layout of an equal datatype seen before under `operation`.
     pub fn by_type<L: Cached>(&self, t: &Datatype, operation: Operation) -> Option<PlacedLayout<L>> {
         let mut state = self.state();
         let (shelf, totals) = L::shelf(&mut state);
         shelf.by_type(totals, t, operation)
     }
 
-    /// The layout of an equal nest under `operation`, made if there is none; remembers that `t`, if there is one, leads to it.
+    /// Returns the layout of an equal nest under `operation`, made if there is none; remembers that `t`, if there is one, leads to it.
     pub fn by_nest<L: Cached>(
         &self,
         t: Option<&Datatype>,
@@ -103,7 +103,7 @@ impl Cache {
         state.evict(self.capacity);
     }
 
-    /// What copies from the first of `layouts` to the second, if that is known.
+    /// Returns the copy from the first of `layouts` to the second, if it is known.
     pub fn joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) -> Option<Arc<Joint<L>>> {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
@@ -154,12 +154,12 @@ impl Cache {
         self.state().totals.counters
     }
 
-    /// Bytes of the layouts held.
+    /// Returns the bytes of the layouts held.
     pub fn bytes(&self) -> usize {
         self.state().totals.bytes
     }
 
-    /// Number of layouts held.
+    /// Returns the number of layouts held.
     pub fn layouts(&self) -> usize {
         self.state().layouts()
     }

@@ -108,7 +108,7 @@ impl Drop for Counting {
     }
 }
 
-/// Whether calls are counted.
+/// Says whether calls are counted.
 #[inline]
 pub(crate) fn counting() -> bool {
     COUNTINGS.load(Relaxed) != 0

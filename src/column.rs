@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// An empty vector with a capacity of `n` entries, asked for in `stage`.
+/// Returns an empty vector with a capacity of `n` entries, asked for in `stage`.
 ///
 /// # Errors
 /// Class `NoMem` where there is no memory for them.
@@ -18,7 +18,7 @@ pub(crate) fn try_with_capacity<T>(stage: &'static str, n: usize) -> Result<Vec<
     Ok(v)
 }
 
-/// The same for `n` entries more, with the usual growth.
+/// Reserves room for `n` entries more, with the usual growth.
 pub(crate) fn try_reserve<T>(stage: &'static str, v: &mut Vec<T>, n: usize) -> Result<()> {
     // An empty vector gets exactly what is asked for.
     let asked = if v.capacity() == 0 { v.try_reserve_exact(n) } else { v.try_reserve(n) };
@@ -40,7 +40,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         match self {
             Column::I32(v) => v.len(),
@@ -48,12 +48,12 @@ impl Column {
         }
     }
 
-    /// Whether the column has no entry.
+    /// Says whether the column has no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of leading entries of an ascending column for which `before` holds.
+    /// Returns the number of leading entries of an ascending column for which `before` holds.
     pub fn partition_point(&self, before: impl Fn(i64) -> bool) -> usize {
         match self {
             Column::I32(entries) => entries.partition_point(|&entry| before(entry.into())),
@@ -72,17 +72,17 @@ impl Column {
         }
     }
 
-    /// All entries in order.
+    /// Returns all entries in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + DoubleEndedIterator + Clone + '_ {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// Bytes of storage.
+    /// Returns the bytes of storage.
     pub fn bytes(&self) -> usize {
         self.len() * self.width()
     }
 
-    /// Bytes of one entry: 4 or 8.
+    /// Returns the bytes of one entry: 4 or 8.
     pub fn width(&self) -> usize {
         match self {
             Column::I32(_) => 4,
@@ -90,7 +90,7 @@ impl Column {
         }
     }
 
-    /// Address of the first entry, for tables that compiled code reads. Stays valid while any clone lives.
+    /// Returns the address of the first entry, for tables that compiled code reads. Stays valid while any clone lives.
     pub fn as_ptr(&self) -> *const u8 {
         match self {
             Column::I32(v) => v.as_ptr().cast(),
@@ -100,7 +100,7 @@ impl Column {
 }
 
 impl Column {
-    /// The column of `values`, which is gone through twice: once for the width, once to copy. No copy is made in between: most
+    /// Returns the column of `values`, which is gone through twice: once for the width, once to copy. No copy is made in between: most
     /// of the cost of 10^6 rows is touching memory for the first time.
     ///
     /// # Errors

@@ -125,23 +125,23 @@ impl Committed {
         committed
     }
 
-    /// The datatype that was committed.
+    /// Returns the datatype that was committed.
     #[inline]
     pub fn datatype(&self) -> &Datatype {
         &self.0.datatype
     }
 
-    /// The engine that committed it.
+    /// Returns the engine that committed it.
     pub fn engine(&self) -> &Engine {
         &self.0.engine
     }
 
-    /// The canonical loop nest of the layout, at origin 0.
+    /// Returns the canonical loop nest of the layout, at origin 0.
     pub fn nest(&self) -> &LoopNest<Normal> {
         self.0.layout.nest()
     }
 
-    /// A hash of the layout: equal for equal nests, in every process of one build.
+    /// Returns a hash of the layout: equal for equal nests, in every process of one build.
     pub fn layout_hash(&self) -> u64 {
         self.0.layout.hash()
     }
@@ -151,14 +151,14 @@ impl Committed {
         self.0.origin
     }
 
-    /// The kernel of `direction`, compiled now if the mode compiles; none where the layout is walked.
+    /// Returns the kernel of `direction`, compiled now if the mode compiles; none where the layout is walked.
     ///
     /// Its entry is to be called with the buffer address moved by [`Committed::origin`].
     pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
         self.0.kernel(direction, u64::MAX)
     }
 
-    /// Whether it is settled how calls of `direction` are served. In [`Mode::Lazy`] this counts `bytes` bytes as a call of them does: once all calls have
+    /// Says whether it is settled how calls of `direction` are served. In [`Mode::Lazy`] this counts `bytes` bytes as a call of them does: once all calls have
     /// moved [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes the layout is compiled, and it is settled; a run of bytes is at once. A caller who has another way to move bytes goes it until then.
     pub fn settled(&self, direction: Direction, bytes: u64) -> bool {
         if self.0.run {
@@ -181,7 +181,7 @@ impl Committed {
         }
     }
 
-    /// Whether both use one layout, and so one set of kernels.
+    /// Says whether both use one layout, and so one set of kernels.
     pub fn shares_layout(&self, other: &Committed) -> bool {
         Arc::ptr_eq(&self.0.layout, &other.0.layout)
     }

@@ -49,7 +49,7 @@ pub trait Introspect {
     }
 }
 
-/// What one decoding may cost at most.
+/// Limits on the cost of one decoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Derived nodes, each visit counted where the host gives no identity.

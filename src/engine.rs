@@ -74,25 +74,25 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// An engine with `config`. Allocates nothing much until the first commit.
+    /// Returns an engine with `config`. Allocates nothing much until the first commit.
     pub fn new(config: Config) -> Engine {
         let arena = Arena::new(config.arena_bytes);
         let cache = Cache::new(config.cache_bytes);
         Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emission: Once::new() }))
     }
 
-    /// The engine behind [`crate::commit`]: default configuration, made on first use.
+    /// Returns the engine behind [`crate::commit`]: default configuration, made on first use.
     pub fn global() -> &'static Engine {
         static GLOBAL: Once<Engine> = Once::new();
         GLOBAL.get_or_init(Engine::default)
     }
 
-    /// What it was made with.
+    /// Returns the configuration that it was made with.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// Number of clones of this engine, those that committed types hold included.
+    /// Returns the number of clones of this engine, those that committed types hold included.
     pub fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }
@@ -116,7 +116,7 @@ impl Engine {
         Trace::silent().stage("decode", || decode::decode(host, handle))
     }
 
-    /// The layout of `t`, found or made, and compiled as the mode says: all of a commit, read downwards from here to [`Engine::load`].
+    /// Returns the layout of `t`, found or made, and compiled as the mode says: all of a commit, read downwards from here to [`Engine::load`].
     ///
     /// # Errors
     /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
@@ -160,7 +160,7 @@ impl Engine {
         Ok(normalized)
     }
 
-    /// How a call of `bytes` bytes in `direction` is served, compiling `layout` where the mode says so; none where it is walked, for good or still.
+    /// Returns how a call of `bytes` bytes in `direction` is served, compiling `layout` where the mode says so; none where it is walked, for good or still.
     pub(crate) fn serve_call<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -176,7 +176,7 @@ impl Engine {
         }
     }
 
-    /// How `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
+    /// Returns how `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
     pub(crate) fn serve<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -276,7 +276,7 @@ impl Engine {
         Ok(kernel)
     }
 
-    /// What its kernels are made for: its level on this machine.
+    /// Returns the target of its kernels: its level on this machine.
     pub fn target(&self) -> Target {
         Target::host(self.0.config.level)
     }
@@ -299,7 +299,7 @@ impl Engine {
         walk::walk(layout.nest(), memory, count, range);
     }
 
-    /// The same for a part of the stream; whole iterations inside it by kernels, where the mode compiles.
+    /// Moves a part of the stream; whole iterations inside it by kernels, where the mode compiles.
     pub(crate) fn range(
         &self,
         layout: &Arc<CompiledLayout>,
@@ -316,7 +316,7 @@ impl Engine {
         }
     }
 
-    /// The same by what is made: compiles nothing.
+    /// Moves a part of the stream by the kernels that are made: compiles nothing.
     pub(crate) fn range_made(
         &self,
         layout: &Arc<CompiledLayout>,
@@ -328,7 +328,7 @@ impl Engine {
         walk::range(layout.nest(), memory, count, range, &parts);
     }
 
-    /// Where the segments of `layout` begin, found out if nobody has.
+    /// Returns where the segments of `layout` begin, found out if nobody has.
     ///
     /// # Errors
     /// Class `NoMem`.

@@ -88,7 +88,7 @@ struct Parts {
 }
 
 impl Error {
-    /// An error of `class`: `operation` was called, `argument` had `value`, and `rule` says what must hold.
+    /// Returns an error of `class`: `operation` was called, `argument` had `value`, and `rule` says what must hold.
     pub fn new(
         class: ErrorClass,
         operation: impl Into<Cow<'static, str>>,
@@ -105,39 +105,39 @@ impl Error {
         }))
     }
 
-    /// A fault of ddtc itself, found by one of its own checks in `stage`.
+    /// Returns a fault of ddtc itself, found by one of its own checks in `stage`.
     pub fn internal(stage: &'static str, what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorClass::Intern, stage, "", "", what)
     }
 
-    /// The same about `argument`: for a call that has two of what was refused.
+    /// Names `argument` as the refused one: for a call that has two of its kind.
     #[must_use]
     pub fn about(mut self, argument: &'static str) -> Self {
         self.0.argument = Cow::Borrowed(argument);
         self
     }
 
-    /// The MPI error class.
+    /// Returns the MPI error class.
     pub fn class(&self) -> ErrorClass {
         self.0.class
     }
 
-    /// The constructor or call that refused.
+    /// Returns the constructor or call that refused.
     pub fn operation(&self) -> &str {
         &self.0.operation
     }
 
-    /// The argument that broke the rule; empty where no single argument did.
+    /// Returns the argument that broke the rule; empty where no single argument did.
     pub fn argument(&self) -> &str {
         &self.0.argument
     }
 
-    /// The offending value as text.
+    /// Returns the offending value as text.
     pub fn value(&self) -> &str {
         &self.0.value
     }
 
-    /// What must hold.
+    /// Returns the rule that must hold.
     pub fn rule(&self) -> &str {
         &self.0.rule
     }

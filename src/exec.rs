@@ -1,4 +1,4 @@
-//! What moves bytes without code of its own for a layout: nests of bytes ([`walk`]) and of values ([`apply`]), and the oracle ([`interp`]).
+//! Executors, which move bytes without code of their own for a layout: nests of bytes ([`walk`]) and of values ([`apply`]), and the oracle ([`interp`]).
 
 pub mod apply;
 pub mod interp;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::process::without_sigxfsz;
 
-/// What is done with a file.
+/// Use of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Append,
@@ -109,7 +109,7 @@ pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     written
 }
 
-/// The same; the error names the file.
+/// Writes a file as [`append`] does; the error names the file.
 ///
 /// # Errors
 /// As [`append`].
@@ -126,7 +126,7 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(own))
 }
 
-/// The text of a file of at most 16 MiB.
+/// Returns the text of a file of at most 16 MiB.
 ///
 /// # Errors
 /// As [`append`]; if it is longer or no UTF-8.
@@ -147,7 +147,7 @@ pub fn temporary_folder(name: &str) -> io::Result<PathBuf> {
     private_folder(&std::env::temp_dir(), name)
 }
 
-/// The same in another folder.
+/// Makes a folder of the user's own in another folder.
 ///
 /// # Errors
 /// Of the system.

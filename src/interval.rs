@@ -14,7 +14,7 @@ pub struct Interval {
     pub to: i64,
 }
 
-/// The greatest common divisor: the longest pieces that two lengths are made of. That of 0 and another is the other.
+/// Returns the greatest common divisor: the longest pieces that two lengths are made of. That of 0 and another is the other.
 pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -34,7 +34,7 @@ pub enum Cover {
 }
 
 impl Interval {
-    /// How the `len` bytes from packed offset `start` lie.
+    /// Returns how the `len` bytes from packed offset `start` lie.
     #[inline]
     pub fn cover(self, start: i64, len: i64) -> Cover {
         let end = start + len;
@@ -47,7 +47,7 @@ impl Interval {
         }
     }
 
-    /// The part of the `len` bytes at `at` that is inside: its offsets and length.
+    /// Returns the part of the `len` bytes at `at` that is inside: its offsets and length.
     pub fn clip(self, at: Offsets, len: i64) -> (Offsets, i64) {
         let skip = (self.from - at.packed).max(0);
         let end = (self.to - at.packed).min(len);
@@ -63,7 +63,7 @@ impl Interval {
     }
 }
 
-/// The last boundary between units of `count` instances of `nest` that is not past `position` in the packed stream: found as any position is.
+/// Returns the last boundary between units of `count` instances of `nest` that is not past `position` in the packed stream: found as any position is.
 pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) -> u64 {
     let position = i64::try_from(position).unwrap_or(i64::MAX);
     let byte = Interval { from: position, to: position.saturating_add(1) };

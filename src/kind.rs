@@ -39,7 +39,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// What happens to a leaf on its way.
+/// Operation on a leaf on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Its bytes are moved as they are.
@@ -58,7 +58,7 @@ impl Operation {
     /// How many classes of operations are counted apart: the plain ones, and all reductions together.
     const CLASSES: usize = Operation::PLAIN.len() + 1;
 
-    /// All operations, that of bytes first, the reductions last.
+    /// Returns all operations, that of bytes first, the reductions last.
     pub fn all() -> impl Iterator<Item = Operation> {
         Operation::PLAIN.into_iter().chain(Op::ALL.into_iter().map(Operation::Reduce))
     }
@@ -72,7 +72,7 @@ impl Operation {
         }
     }
 
-    /// The word of text forms and of the command line.
+    /// Returns the word of text forms and of the command line.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Bytes => "bytes",
@@ -105,7 +105,7 @@ impl FromStr for Operation {
 pub struct Kind {
     /// Which way.
     pub direction: Direction,
-    /// What happens to a leaf.
+    /// Operation on a leaf.
     pub operation: Operation,
 }
 
@@ -113,7 +113,7 @@ impl Kind {
     /// How many are counted apart.
     pub const COUNT: usize = 2 * Operation::CLASSES;
 
-    /// A number below [`Kind::COUNT`], for tables by kind: pack and unpack of bytes first; all reductions have one.
+    /// Returns a number below [`Kind::COUNT`], for tables by kind: pack and unpack of bytes first; all reductions have one.
     pub fn index(self) -> usize {
         2 * self.operation.class() + self.direction as usize
     }

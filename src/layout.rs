@@ -37,7 +37,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The kernel, if there is one.
+    /// Returns the kernel, if there is one.
     pub fn kernel(&self) -> Option<&Arc<Kernel>> {
         match self {
             Tier::Kernel { kernel, .. } => Some(kernel),
@@ -46,7 +46,7 @@ impl Tier {
     }
 }
 
-/// What serves a part of a layout: whole iterations of a loop, or whole rows, that a range of the packed stream has.
+/// Serves a part of a layout: whole iterations of a loop, or whole rows, that a range of the packed stream has.
 #[derive(Debug)]
 pub enum Part {
     /// The layout itself, an iteration as an instance.
@@ -81,7 +81,7 @@ pub struct PartSlot {
 }
 
 impl PartSlot {
-    /// The part; the call that reaches `threshold` bytes makes it by `make`, and others need not wait.
+    /// Returns the part; the call that reaches `threshold` bytes makes it by `make`, and others need not wait.
     pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
@@ -118,34 +118,34 @@ pub struct CompiledLayout<L = Byte> {
 }
 
 impl<L: Leaf> CompiledLayout<L> {
-    /// A layout that nothing serves yet; `hash` is that of its nest.
+    /// Returns a layout that nothing serves yet; `hash` is that of its nest.
     pub(crate) fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> CompiledLayout<L> {
         let bytes = nest.bytes_stored() + size_of::<CompiledLayout<L>>();
         let (served, moved, parts, runs) = Default::default();
         CompiledLayout { nest, operation, served, moved, parts, runs, hash, bytes }
     }
 
-    /// The canonical nest.
+    /// Returns the canonical nest.
     pub fn nest(&self) -> &LoopNest<Normal, L> {
         &self.nest
     }
 
-    /// The hash of its nest.
+    /// Returns the hash of its nest.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// What happens to its leaves.
+    /// Returns the operation on its leaves.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// How calls of `direction` are served, once that is decided.
+    /// Returns how calls of `direction` are served, once that is decided.
     pub fn served(&self, direction: Direction) -> Option<&Tier> {
         self.served[direction as usize].get()
     }
 
-    /// The same, deciding it with `compile` if nobody has: concurrent callers wait and get the one result. A child does not wait for a
+    /// Returns the tier, which `compile` decides if nobody has: concurrent callers wait and get the one result. A child does not wait for a
     /// compile of its parent's.
     pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Tier) -> &Tier {
         self.served[direction as usize].get_or_init(compile)
@@ -156,7 +156,7 @@ impl<L: Leaf> CompiledLayout<L> {
         reaches_threshold(&self.moved[direction as usize], bytes, threshold)
     }
 
-    /// The same for a part of a range of another layout, where that has moved enough to gain by a kernel: whether it is the first call at all, or reaches
+    /// Says whether a part of a range of another layout has moved enough to gain by a kernel: whether it is the first call at all, or reaches
     /// `threshold`. The layout's own calls count in the same number, so either may be the one that reaches it.
     pub(crate) fn begins_or_reaches_threshold(
         &self,
@@ -168,12 +168,12 @@ impl<L: Leaf> CompiledLayout<L> {
         before == 0 || (before < threshold && before.saturating_add(bytes) >= threshold)
     }
 
-    /// Its kernels, as far as there are any.
+    /// Returns its kernels, as far as there are any.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> + Clone {
         Direction::BOTH.into_iter().filter_map(|d| self.served(d)?.kernel())
     }
 
-    /// Bytes of nest, code, tables, and what serves parts. Layouts of iterations are layouts of their own.
+    /// Returns the bytes of nest, code, tables, and what serves parts. Layouts of iterations are layouts of their own.
     pub(crate) fn bytes(&self) -> usize {
         let kernels = self.kernels().map(|k| k.code().len() + k.context_bytes()).sum::<usize>();
         let slots = self.parts.get().map_or(&[][..], |slots| slots);
@@ -186,19 +186,19 @@ impl<L: Leaf> CompiledLayout<L> {
 }
 
 impl CompiledLayout {
-    /// The slot of the part that node `i` is; none in nests of very many nodes.
+    /// Returns the slot of the part that node `i` is; none in nests of very many nodes.
     pub fn part(&self, i: usize) -> Option<&PartSlot> {
         let n = self.nest.nodes().len();
         let slots = || (0..n).map(|_| PartSlot::default()).collect();
         (n <= MAX_PARTS).then(|| self.parts.get_or_init(slots))?.get(i)
     }
 
-    /// The part that node `i` is, if somebody has made it.
+    /// Returns the part that node `i` is, if somebody has made it.
     pub fn made_part(&self, i: usize) -> Option<&Part> {
         self.parts.get()?.get(i)?.part.get()
     }
 
-    /// Where its segments begin, if [`CompiledLayout::keep_runs`] was told.
+    /// Returns where its segments begin, if [`CompiledLayout::keep_runs`] was told.
     #[inline]
     pub(crate) fn runs(&self) -> Option<&Runs> {
         self.runs.get().map(Box::as_ref)
@@ -214,9 +214,9 @@ impl CompiledLayout {
 /// A layout and the user offset in bytes of its datatype.
 #[derive(Debug)]
 pub struct PlacedLayout<L = Byte> {
-    /// What is shared.
+    /// The shared layout.
     pub layout: Arc<CompiledLayout<L>>,
-    /// What is the datatype's own.
+    /// Offset in bytes that is the datatype's own.
     pub origin: i64,
 }
 

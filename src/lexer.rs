@@ -14,10 +14,10 @@ const CONTEXT: usize = 60;
 /// Characters that are tokens by themselves.
 const PUNCTUATION: &[u8] = b"()[]{}=,:;@";
 
-/// What the text forms differ in.
+/// Differences between the text forms.
 #[derive(Debug)]
 pub struct Notation {
-    /// What errors call the text.
+    /// Name of the text in errors.
     pub name: &'static str,
     /// Whether `#` starts a comment that ends with its line.
     pub comments: bool,
@@ -39,7 +39,7 @@ pub enum Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// The characters of the token; empty at the end.
+    /// Returns the characters of the token; empty at the end.
     pub fn text(self) -> &'a str {
         match self {
             Token::Word(text) | Token::Integer(text) | Token::Punctuation(text) => text,
@@ -102,22 +102,22 @@ impl<'a> Lexer<'a> {
             && digits.bytes().all(|b| b.is_ascii_digit() || group(b))
     }
 
-    /// The next token.
+    /// Returns the next token.
     pub fn token(&self) -> Token<'a> {
         self.token
     }
 
-    /// The text from the next token on.
+    /// Returns the text from the next token on.
     pub fn rest(&self) -> &'a str {
         &self.text[self.start..]
     }
 
-    /// Where the next token starts, in bytes of the text.
+    /// Returns where the next token starts, in bytes of the text.
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// Where the token before the next one ended, in bytes of the text.
+    /// Returns where the token before the next one ended, in bytes of the text.
     pub fn after(&self) -> usize {
         self.after
     }
@@ -192,7 +192,7 @@ impl<'a> Lexer<'a> {
         self.fault(self.start, "the number does not fit in 64 bits")
     }
 
-    /// The error that `what` was expected where the next token stands.
+    /// Returns the error that `what` was expected where the next token stands.
     ///
     /// # Errors
     /// Always.
@@ -200,7 +200,7 @@ impl<'a> Lexer<'a> {
         Err(self.fault(self.start, format!("expected {what}")))
     }
 
-    /// An error of class `Arg` about what stands at byte `at`.
+    /// Returns an error of class `Arg` about what stands at byte `at`.
     pub fn fault(&self, at: usize, rule: impl Display) -> Error {
         let found = Lexer::new(self.notation, self.text, at).token;
         let found = match found {
@@ -214,7 +214,7 @@ impl<'a> Lexer<'a> {
         Error::new(ErrorClass::Arg, self.notation.name, format!("line {line}, column {column}"), found, rule)
     }
 
-    /// The line around byte `at`, indented, and a line with a caret below that byte.
+    /// Returns the line around byte `at`, indented, and a line with a caret below that byte.
     pub fn caret(&self, at: usize) -> String {
         let (before, behind) = self.text.split_at(at);
         let before: Vec<char> = before.rsplit('\n').next().unwrap_or("").chars().collect();

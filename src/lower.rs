@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::kind::{Op, Operation};
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 
-/// What the leaves of a nest count, by the leaf operation that it is lowered for.
+/// Unit of a nest's leaves, by the leaf operation that it is lowered for.
 pub trait Leaves: Copy {
     /// The type of the leaves.
     type Leaf: Leaf;
@@ -42,7 +42,7 @@ pub trait Leaves: Copy {
     }
 }
 
-/// What [`Leaves::of`] gives: two leaves at most.
+/// Result of [`Leaves::of`]: two leaves at most.
 pub type BasicLeaves<L> = SmallVec<[(Offsets, u64, L); 2]>;
 
 /// Bytes, moved as they are.
@@ -220,7 +220,7 @@ struct Lowering<'t, V: Leaves> {
 }
 
 impl<V: Leaves> Lowering<'_, V> {
-    /// What an equal datatype became.
+    /// Returns the body that an equal datatype became.
     fn equal(&self, t: &Datatype) -> Option<Done<V::Leaf>> {
         let known = self.alike.get(&t.structural_hash()).filter(|&&known| known == t)?;
         self.done.get(&known.id()).copied()

@@ -1,4 +1,4 @@
-//! What the process does to a library with shared state: it forks, and it has limits.
+//! Effects of the process on a library with shared state: it forks, and it has limits.
 //!
 //! A child of `fork` has one thread and a copy of the memory of all: a lock that another thread held stays locked, a value that another
 //! thread was making is never finished. So nothing shared is ever locked or half made but inside a **section**, and a fork

@@ -78,7 +78,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// What is joined: the nest under construction, and what was made of pairs of chunks.
+/// State of a join: the nest under construction, and what was made of pairs of chunks.
 struct Join<'n, L> {
     nests: [&'n LoopNest<Normal, L>; 2],
     nodes: Vec<Node<L>>,
@@ -159,7 +159,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(body)
     }
 
-    /// What the first `common` bytes of both become, at 0 on both sides; made once of equal ones.
+    /// Joins the first `common` bytes of both, at 0 on both sides; made once of equal ones.
     fn chunk(
         &mut self,
         heads: &[Item<'n, L>; 2],
@@ -419,7 +419,7 @@ impl<L: Leaf> List<L> {
         Ok(())
     }
 
-    /// What was put last is over.
+    /// Ends the node that was put last.
     fn flush(&mut self) -> Result<()> {
         let (Some(unit), Some(first)) = (self.unit.take(), self.runs.first()) else { return Ok(()) };
         let node = if self.runs.len() == 1 {

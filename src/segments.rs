@@ -28,7 +28,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Where the byte after the last one would be.
+    /// Returns where the byte after the last one would be.
     #[inline]
     pub fn end(self) -> i64 {
         self.at.wrapping_add_unsigned(self.len)
@@ -49,7 +49,7 @@ pub struct Segments<'l> {
 }
 
 impl<'l> Segments<'l> {
-    /// Those of `count` instances of `nest`, whose `runs` they are, with offset 0 of the nest at user offset `origin`. All user offsets fit 64 bits,
+    /// Returns those of `count` instances of `nest`, whose `runs` they are, with offset 0 of the nest at user offset `origin`. All user offsets fit 64 bits,
     /// which is the caller's to know.
     ///
     /// # Errors
@@ -67,23 +67,23 @@ impl<'l> Segments<'l> {
         Ok(Segments { nest, runs, count, base: origin, len, bytes })
     }
 
-    /// The same with everything `address` bytes further: with the address of displacement 0 of instance 0, [`Segment::at`] is an address.
+    /// Returns the segments `address` bytes further: with the address of displacement 0 of instance 0, [`Segment::at`] is an address.
     pub fn based(self, address: i64) -> Segments<'l> {
         Segments { base: self.base.wrapping_add(address), ..self }
     }
 
-    /// What is known about the layout.
+    /// Returns the prepared knowledge about the layout.
     pub fn runs(&self) -> &'l Runs {
         self.runs
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is none: no instance, or a datatype of size 0.
+    /// Says whether there is none: no instance, or a datatype of size 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -109,7 +109,7 @@ impl<'l> Segments<'l> {
         Ok(n)
     }
 
-    /// The same from packed byte `offset` on: the first one without its bytes before that.
+    /// Fills `out` with the segments from packed byte `offset` on: the first one without its bytes before that.
     ///
     /// # Errors
     /// As [`Segments::fill`], for an offset past [`Segments::bytes`].
@@ -122,7 +122,7 @@ impl<'l> Segments<'l> {
         Ok(n)
     }
 
-    /// The longest sequence of whole segments from `index` on that holds at most `max_bytes` bytes: how many they are, and their bytes.
+    /// Returns the longest sequence of whole segments from `index` on that holds at most `max_bytes` bytes: how many they are, and their bytes.
     ///
     /// # Errors
     /// Class `Arg` for an index past [`Segments::len`].
@@ -137,7 +137,7 @@ impl<'l> Segments<'l> {
         Ok((end - index, self.start(end)? - start))
     }
 
-    /// The segment that packed byte `offset` lies in, and how many bytes of it lie before that. The end of the stream is byte 0 of
+    /// Returns the segment that packed byte `offset` lies in, and how many bytes of it lie before that. The end of the stream is byte 0 of
     /// the segment after the last one.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl<'l> Segments<'l> {
         Ok((index, offset - self.start(index)?))
     }
 
-    /// The first packed byte of segment `index`; for [`Segments::len`], the end of the stream.
+    /// Returns the first packed byte of segment `index`; for [`Segments::len`], the end of the stream.
     ///
     /// # Errors
     /// Class `Arg` for an index past [`Segments::len`].
@@ -215,7 +215,7 @@ impl<'l> Segments<'l> {
         }
     }
 
-    /// All segments from `index` on, one after the other, for less than starting again for each costs. An index past [`Segments::len`] has none.
+    /// Returns all segments from `index` on, one after the other, for less than starting again for each costs. An index past [`Segments::len`] has none.
     pub fn cursor(&self, index: u64) -> Cursor<'l> {
         let left = self.len.saturating_sub(index);
         Cursor {

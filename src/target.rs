@@ -51,7 +51,7 @@ impl Level {
     /// All levels, in the order of their constants in the C ABI.
     pub const ALL: [Level; 4] = [Level::Baseline, Level::Avx2, Level::Avx512, Level::Neon];
 
-    /// The architecture whose extensions it names; none for portable code.
+    /// Returns the architecture whose extensions it names; none for portable code.
     pub fn arch(self) -> Option<Arch> {
         match self {
             Level::Baseline => None,
@@ -60,7 +60,7 @@ impl Level {
         }
     }
 
-    /// Whether a machine of this level runs code of level `other`.
+    /// Says whether a machine of this level runs code of level `other`.
     pub const fn includes(self, other: Level) -> bool {
         match other {
             Level::Baseline => true,
@@ -70,7 +70,7 @@ impl Level {
         }
     }
 
-    /// The level of this machine.
+    /// Returns the level of this machine.
     pub fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
@@ -92,18 +92,18 @@ impl Level {
         if cfg!(target_arch = "aarch64") { Level::Neon } else { Level::Baseline }
     }
 
-    /// Whether this machine runs it.
+    /// Says whether this machine runs it.
     pub fn runs(self) -> bool {
         Level::detect().includes(self)
     }
 
-    /// The levels that this machine runs, in the order of [`Level::ALL`].
+    /// Returns the levels that this machine runs, in the order of [`Level::ALL`].
     pub fn available() -> impl Iterator<Item = Level> {
         let host = Level::detect();
         Level::ALL.into_iter().filter(move |&l| host.includes(l))
     }
 
-    /// The level to use: `wanted`, or the one that `DDTC_TARGET` names, or the highest of this machine.
+    /// Returns the level to use: `wanted`, or the one that `DDTC_TARGET` names, or the highest of this machine.
     ///
     /// # Errors
     /// Class `Arg` if `DDTC_TARGET` is no level, or the machine does not run the level.
@@ -125,7 +125,7 @@ impl Level {
         Ok(level)
     }
 
-    /// The widest access in bytes that code of the level has.
+    /// Returns the widest access in bytes that code of the level has.
     pub fn widest_access(self) -> u32 {
         match self {
             Level::Baseline | Level::Neon => 16,
@@ -134,7 +134,7 @@ impl Level {
         }
     }
 
-    /// The name used in `DDTC_TARGET`, logs and records.
+    /// Returns the name used in `DDTC_TARGET`, logs and records.
     pub fn name(self) -> &'static str {
         match self {
             Level::Baseline => "baseline",
@@ -165,7 +165,7 @@ impl FromStr for Level {
     }
 }
 
-/// What code is made for: an architecture, a level of its extensions, and the extensions beyond the level that a choice depends on.
+/// Machine that code is made for: an architecture, a level of its extensions, and the extensions beyond the level that a choice depends on.
 ///
 /// Prints and reads as the level's name, with `+vbmi` where it has that: `avx512+vbmi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,17 +177,17 @@ pub struct Target {
 }
 
 impl Target {
-    /// A machine of `level` without any extension beyond it; of portable code, one like this.
+    /// Returns a machine of `level` without any extension beyond it; of portable code, one like this.
     pub fn new(level: Level) -> Target {
         Target { arch: level.arch().unwrap_or(Arch::HOST), level, vbmi: false }
     }
 
-    /// The same with AVX-512 VBMI, where the level is one that has such machines.
+    /// Returns the target with AVX-512 VBMI, where the level is one that has such machines.
     pub fn with_vbmi(self) -> Target {
         Target { vbmi: self.level == Level::Avx512, ..self }
     }
 
-    /// The same for an architecture whose level is portable code.
+    /// Returns the target for an architecture whose level is portable code.
     ///
     /// # Errors
     /// Class `Arg` if the level belongs to another architecture.
@@ -209,32 +209,32 @@ impl Target {
         target
     }
 
-    /// Its architecture.
+    /// Returns its architecture.
     pub fn arch(self) -> Arch {
         self.arch
     }
 
-    /// Its level.
+    /// Returns its level.
     pub fn level(self) -> Level {
         self.level
     }
 
-    /// Whether bytes of a 64-byte vector are permuted by one instruction.
+    /// Says whether bytes of a 64-byte vector are permuted by one instruction.
     pub fn permutes_bytes(self) -> bool {
         self.vbmi || self.level == Level::Neon
     }
 
-    /// Whether it runs code of `level`.
+    /// Says whether it runs code of `level`.
     pub fn includes(self, level: Level) -> bool {
         self.level.includes(level)
     }
 
-    /// Whether this machine runs its code.
+    /// Says whether this machine runs its code.
     pub fn runs(self) -> bool {
         self.arch == Arch::HOST && self.level.runs() && (!self.vbmi || Target::host(self.level).vbmi)
     }
 
-    /// The targets whose code this machine runs.
+    /// Returns the targets whose code this machine runs.
     pub fn available() -> impl Iterator<Item = Target> {
         let plain = Level::available().map(Target::new);
         plain.chain(Level::available().map(Target::host).filter(|t| t.vbmi))
@@ -278,7 +278,7 @@ pub mod cost {
     /// Sapphire Rapids, 2026-11: 16 rows of 32 doubles at 272 B pack in 91 instead of 260 ns, of 128 in 1060 instead of 1220; setting up a
     /// call costs 4 to 25 ns.
     pub const ROW: u64 = 128;
-    /// The same for packing blocks at up to twice their length, of which micro-kernels make full vectors: 16 rows of 48 doubles 128 instead of
+    /// Longest such row for packing blocks at up to twice their length, of which micro-kernels make full vectors: 16 rows of 48 doubles 128 instead of
     /// 135 ns, of 64 171 instead of 152.
     pub const DENSE_ROW: u64 = 48;
     /// Most rows of an irregular struct that are written out: beyond it one call over three columns is as fast.
@@ -291,7 +291,7 @@ pub mod cost {
     /// Xeon (Sapphire Rapids class), 2026-11-20: 10 ns a row on LAMMPS_full.
     pub const IRREGULAR_ROW: u64 = 80;
 
-    /// Time of one row of the table micro-kernel with blocks of `len` bytes, in tenths of a nanosecond. Xeon (Sapphire Rapids
+    /// Returns the time of one row of the table micro-kernel with blocks of `len` bytes, in tenths of a nanosecond. Xeon (Sapphire Rapids
     /// class), 2026-11-20: 0.25 ns at 4 B, 0.74 ns at 12 B, 0.9 ns at 24 B, all in the second-level cache.
     pub fn table_row(len: u64) -> u64 {
         match len {

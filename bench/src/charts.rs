@@ -32,7 +32,7 @@ fn style(column: Column) -> (&'static str, f64, &'static str) {
     }
 }
 
-/// The whole picture.
+/// Returns the whole picture.
 pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
     let mut families: Vec<&str> = rows.iter().map(Measured::family).collect();
     families.dedup();
@@ -115,7 +115,7 @@ impl Axis {
         Axis { low, high: power(high, f64::ceil).max(low * base) }
     }
 
-    /// Where `value` lies, from 0 to 1.
+    /// Returns where `value` lies, from 0 to 1.
     pub(crate) fn place(self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }

@@ -197,7 +197,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// What is measured without entries of the corpus, if that is asked for: the end of its record's name, and the record.
+/// Measures what needs no entries of the corpus, if that is asked for: the end of its record's name, and the record.
 fn alone(
     args: &Args,
     machine: &Machine,

@@ -68,7 +68,7 @@ fn points(rows: &[Measured], direction: Direction) -> Vec<Point<'_>> {
     PAYLOADS.into_iter().map(of).filter(|p| !p.ratios.is_empty()).collect()
 }
 
-/// The whole picture: packing above, unpacking below.
+/// Returns the whole picture: packing above, unpacking below.
 pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
     let width = MARGIN.0 + CHART.0 + BESIDE;
     let height = 50.0 + 2.0 * (CHART.1 + 2.0 * MARGIN.1);

@@ -132,7 +132,7 @@ fn null(operation: &'static str, argument: &'static str) -> Error {
     Error::new(ErrorClass::Arg, operation, argument, "NULL", "must not be a null pointer")
 }
 
-/// A place for a result.
+/// Returns a place for a result.
 ///
 /// # Safety
 /// `place` must be null or valid for as long as the result is used.
@@ -208,7 +208,7 @@ pub(crate) unsafe fn numbers<N: Number>(
     Ok(entries.iter().map(|&x| x.wide()).collect())
 }
 
-/// The bytes of a C string argument.
+/// Returns the bytes of a C string argument.
 ///
 /// # Safety
 /// `string` must be null or a NUL-terminated string that lives as long as the result is used.
@@ -224,7 +224,7 @@ pub(crate) unsafe fn bytes<'a>(
     Ok(unsafe { CStr::from_ptr(string) }.to_bytes())
 }
 
-/// A C string argument.
+/// Returns a C string argument.
 ///
 /// # Safety
 /// As [`bytes`].
@@ -239,23 +239,23 @@ pub(crate) unsafe fn text<'a>(
         .map_err(|_| Error::new(ErrorClass::Arg, call, argument, "not UTF-8", "must be UTF-8 text"))
 }
 
-/// The handle of a C value.
+/// Returns the handle of a C value.
 #[inline]
 pub(crate) fn handle(datatype: Type) -> Handle {
     Handle::from_bits(datatype.addr() as u64)
 }
 
-/// The C value of a handle.
+/// Returns the C value of a handle.
 pub(crate) fn to_c(handle: Handle) -> Type {
     std::ptr::without_provenance_mut(handle.bits() as usize)
 }
 
-/// The datatype of an `oldtype` argument.
+/// Returns the datatype of an `oldtype` argument.
 pub(crate) fn tree(operation: &'static str, datatype: Type) -> Result<Datatype> {
     object::datatype(operation, handle(datatype))
 }
 
-/// A count that must not be negative.
+/// Returns a count that must not be negative.
 #[inline]
 pub(crate) fn natural(operation: &'static str, argument: &'static str, value: i64) -> Result<u64> {
     u64::try_from(value)

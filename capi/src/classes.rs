@@ -98,7 +98,7 @@ pub(crate) fn meaning(code: c_int) -> Option<&'static str> {
     CLASSES.get(code).or_else(|| TOOL_CLASSES.get(code.checked_sub(FIRST_TOOL)?)).copied()
 }
 
-/// Whether a code is one of MPI's classes.
+/// Says whether a code is one of MPI's classes.
 pub(crate) fn is_predefined(code: c_int) -> bool {
     meaning(code).is_some()
 }

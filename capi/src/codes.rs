@@ -33,12 +33,12 @@ fn codes() -> Guard<'static, Numbered<Code>> {
     CODES.lock()
 }
 
-/// The class of a code, or the class itself, that the program added.
+/// Returns the class of a code, or the class itself, that the program added.
 pub(crate) fn class_of(code: c_int) -> Option<c_int> {
     codes().get(code).map(|c| c.class.unwrap_or(code))
 }
 
-/// The string of a code or class that the program added: empty until it adds one.
+/// Returns the string of a code or class that the program added: empty until it adds one.
 pub(crate) fn text_of(code: c_int) -> Option<Box<[u8]>> {
     codes().get(code).map(|c| c.text.clone().unwrap_or_default())
 }

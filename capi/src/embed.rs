@@ -31,7 +31,7 @@ pub(crate) fn direction(call: &'static str, value: c_int) -> Result<Direction> {
     }
 }
 
-/// The committed type behind a pointer that `ddtc_type_get_committed` gave.
+/// Returns the committed type behind a pointer that `ddtc_type_get_committed` gave.
 ///
 /// # Safety
 /// `pointer` must be null or such a pointer that was not released as often as retained.
@@ -41,7 +41,7 @@ pub(crate) unsafe fn committed<'a>(call: &'static str, pointer: *const Committed
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "committed", "NULL", "must not be a null pointer"))
 }
 
-/// Whether there is anything to move between `user` and its packed form; checks the count and the span.
+/// Says whether there is anything to move between `user` and its packed form; checks the count and the span.
 #[inline]
 pub(crate) fn has_data(
     call: &'static str,

@@ -48,7 +48,7 @@ pub(crate) fn remember(code: c_int, text: String) {
     });
 }
 
-/// The message that this thread keeps, and its code.
+/// Returns the message that this thread keeps, and its code.
 pub(crate) fn last() -> Option<(c_int, String)> {
     LAST.try_with(|last| last.try_borrow().ok()?.clone()).ok().flatten()
 }

@@ -44,18 +44,18 @@ impl<T> Numbered<T> {
         self.live.values()
     }
 
-    /// The highest number that was given out, or the one below the first.
+    /// Returns the highest number that was given out, or the one below the first.
     pub(crate) fn last(&self) -> i32 {
         self.next - 1
     }
 }
 
-/// The number of a C handle; 0, which is none, for what cannot be one.
+/// Returns the number of a C handle; 0, which is none, for what cannot be one.
 pub(crate) fn number(handle: Type) -> i32 {
     i32::try_from(handle.addr()).unwrap_or(0)
 }
 
-/// The C handle of a number.
+/// Returns the C handle of a number.
 pub(crate) fn pointer(number: i32) -> Type {
     std::ptr::without_provenance_mut(number as usize)
 }

@@ -41,7 +41,7 @@ const CALLS: [&CStr; 17] = [
     c"MPI_Request_free",
 ];
 
-/// Whether every completion of a request that is started now may be seen, as far as is known without a call.
+/// Says whether every completion of a request that is started now may be seen, as far as is known without a call.
 pub(crate) fn may_be_covered(host: &Host) -> bool {
     if reasons() & BYPASS != 0 {
         return false;
@@ -53,7 +53,7 @@ pub(crate) fn may_be_covered(host: &Host) -> bool {
     })
 }
 
-/// Whether every completion of a request that is started now will be seen. Asked between the initialization and the finalization of the
+/// Says whether every completion of a request that is started now will be seen. Asked between the initialization and the finalization of the
 /// world.
 pub(crate) fn covered(host: &'static Host) -> bool {
     gpu::refresh_now();

@@ -176,7 +176,7 @@ pub(crate) fn forget_all() {
     CANDIDATES.iter().for_each(|slot| slot.handle.store(0, Relaxed));
 }
 
-/// Whether a handle is that of a committed type, for all that was seen, which is not decoded.
+/// Says whether a handle is that of a committed type, for all that was seen, which is not decoded.
 #[inline]
 pub(crate) fn has(handle: u64) -> bool {
     slot(handle).handle.load(Relaxed) == handle && handle != 0
@@ -231,7 +231,7 @@ fn extent(host: &Host, datatype: HandleWord) -> Option<i64> {
     (code == 0).then_some(extent as i64)
 }
 
-/// Bytes of an instance of a committed type of the program's, as the host says.
+/// Returns the bytes of an instance of a committed type of the program's, as the host says.
 pub(crate) fn bytes(host: &Host, datatype: HandleWord) -> Option<i64> {
     let mut size = 0i64;
     // SAFETY: a type that the host has accepted as committed and the program holds, a number to write to.

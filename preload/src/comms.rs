@@ -34,7 +34,7 @@ impl Fact {
         Fact { numbers: [const { AtomicU64::new(0) }; 2], known: AtomicU64::new(0) }
     }
 
-    /// The numbers; `ask` asks for them if nobody has, `None` leaves them unknown.
+    /// Returns the numbers; `ask` asks for them if nobody has, `None` leaves them unknown.
     #[inline]
     pub(crate) fn get(&self, ask: impl FnOnce() -> Option<[u64; 2]>) -> Option<[u64; 2]> {
         self.met().or_else(|| {
@@ -45,7 +45,7 @@ impl Fact {
         })
     }
 
-    /// The numbers, if somebody has asked for them.
+    /// Returns the numbers, if somebody has asked for them.
     #[inline]
     pub(crate) fn met(&self) -> Option<[u64; 2]> {
         let known = self.known.load(Ordering::Acquire) != 0;
@@ -85,7 +85,7 @@ static MYSELF: Comm = Comm::none();
 static OTHERS: Table<Comm> = Table::new();
 static KEYVAL: Keyval = Keyval::new();
 
-/// A communicator that the host has accepted.
+/// Returns a communicator that the host has accepted.
 #[inline]
 pub(crate) fn find(host: &Host, comm: HandleWord) -> Option<&'static Comm> {
     let comm = comm & host.mask;
@@ -100,7 +100,7 @@ pub(crate) fn find(host: &Host, comm: HandleWord) -> Option<&'static Comm> {
     }
 }
 
-/// Whether the host has accepted a communicator.
+/// Says whether the host has accepted a communicator.
 #[inline]
 pub(crate) fn accepted(host: &Host, comm: HandleWord) -> bool {
     find(host, comm).is_some()

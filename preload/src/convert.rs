@@ -37,7 +37,7 @@ pub(crate) struct Call<P> {
 }
 
 impl<P: Length> Call<P> {
-    /// Where the position stands.
+    /// Returns where the position stands.
     #[inline]
     pub(crate) fn at(&self) -> Option<i64> {
         // SAFETY: null, or a position by the rules of MPI.
@@ -250,7 +250,7 @@ pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord)
     }
 }
 
-/// Whether the host packs headerless raw bytes; tries it if that is not known yet.
+/// Says whether the host packs headerless raw bytes; tries it if that is not known yet.
 pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
     if watched_for(UNPROVEN) {
         prove(host, comm);

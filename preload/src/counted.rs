@@ -175,7 +175,7 @@ impl Rows {
         self.rows.entry(t.clone()).or_insert_with(|| new(t))
     }
 
-    /// All rows in the order of their first use; uses of types without a row come last.
+    /// Returns all rows in the order of their first use; uses of types without a row come last.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
         self.of_types().chain(&self.rest)
     }
@@ -185,7 +185,7 @@ impl Rows {
         self.rest.as_ref()
     }
 
-    /// Those of one type each.
+    /// Returns those of one type each.
     pub(crate) fn of_types(&self) -> impl Iterator<Item = &Row> {
         self.order.iter().filter_map(|t| self.rows.get(t))
     }

@@ -59,7 +59,7 @@ impl Cuts {
         (bytes == size && size > 0).then(|| Cuts { size, body: body.into() })
     }
 
-    /// The last end of an element at or before a position.
+    /// Returns the last end of an element at or before a position.
     #[inline]
     pub(crate) fn before(&self, position: u64) -> u64 {
         if let [Stretch { each, body: None, .. }] = &*self.body {

@@ -23,7 +23,7 @@ pub(crate) fn end_epoch() {
     STATE.store(UNKNOWN, Ordering::Relaxed);
 }
 
-/// Whether they are.
+/// Says whether they are.
 #[inline]
 pub(crate) fn messages(host: &'static Host) -> bool {
     match STATE.load(Ordering::Relaxed) {

@@ -50,7 +50,7 @@ pub(crate) struct Evidence {
 
 static KNOWN: Lazy<Mutex<HashMap<u64, &'static Evidence>>> = Lazy::new(Mutex::default);
 
-/// The evidence for the layout of that hash, of runs of so many bytes; `None`: too many layouts have some.
+/// Returns the evidence for the layout of that hash, of runs of so many bytes; `None`: too many layouts have some.
 pub(crate) fn of(host: &Host, key: u64, run: u64) -> Option<&'static Evidence> {
     if let Some(evidence) = known(key) {
         return Some(evidence);
@@ -74,7 +74,7 @@ pub(crate) fn known(layout: u64) -> Option<&'static Evidence> {
     KNOWN.lock().get(&layout).copied()
 }
 
-/// All evidence of this process: layout, size class and times.
+/// Returns all evidence of this process: layout, size class and times.
 pub(crate) fn all() -> Vec<(u64, usize, Times)> {
     let known = KNOWN.lock();
     let of = |(&key, evidence): (&u64, &&'static Evidence)| {
@@ -109,7 +109,7 @@ impl Evidence {
         }
     }
 
-    /// Whether messages of so many bytes are converted, of which a table says `table`.
+    /// Says whether messages of so many bytes are converted, of which a table says `table`.
     #[inline]
     pub(crate) fn wants(&self, bytes: u64, table: bool) -> bool {
         let bit = 1u64 << class(bytes);
@@ -119,12 +119,12 @@ impl Evidence {
         self.gains.load(Relaxed) & bit != 0 || table && self.loses.load(Relaxed) & bit == 0
     }
 
-    /// Whether messages of any size are converted, as far as is known; a table has the payloads `table`.
+    /// Says whether messages of any size are converted, as far as is known; a table has the payloads `table`.
     pub(crate) fn hopeful(&'static self, table: u64) -> bool {
         self.timed().any(|(at, _)| self.wants(1 << at, Policy::has(table, 1 << at)))
     }
 
-    /// Whether nothing of it was timed.
+    /// Says whether nothing of it was timed.
     pub(crate) fn is_new(&self) -> bool {
         self.timed.load(Relaxed) == 0
     }
@@ -170,7 +170,7 @@ impl Evidence {
         self.timed.fetch_or(bit, Relaxed);
     }
 
-    /// Nanoseconds that converting a message of so many bytes saves, if its class was found to gain.
+    /// Returns the nanoseconds that converting a message of so many bytes saves, if its class was found to gain.
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> Option<u64> {
         let at = class(bytes);
@@ -178,7 +178,7 @@ impl Evidence {
         gains.then(|| u64::from(self.classes[at].saves.load(Relaxed)))
     }
 
-    /// Nanoseconds that our kernel is faster than the host's packing for a message of so many bytes, if its class was timed: what is saved where nothing is
+    /// Returns the nanoseconds that our kernel is faster than the host's packing for a message of so many bytes, if its class was timed: what is saved where nothing is
     /// staged.
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> Option<u64> {
@@ -187,7 +187,7 @@ impl Evidence {
         host.saturating_sub(ours).saturating_mul(bytes).checked_div(part)
     }
 
-    /// Whether our kernel was found to pack messages of so many bytes in four fifths of the host's time or less.
+    /// Says whether our kernel was found to pack messages of so many bytes in four fifths of the host's time or less.
     #[inline]
     pub(crate) fn is_ahead(&self, bytes: u64) -> bool {
         let class = &self.classes[class(bytes)];
@@ -211,7 +211,7 @@ impl Evidence {
         times.filter(|(_, times)| times.bytes > 0)
     }
 
-    /// A line for each class that was timed, for the report; `table`: payloads that the table has.
+    /// Returns a line for each class that was timed, for the report; `table`: payloads that the table has.
     pub(crate) fn lines(&'static self, table: u64) -> String {
         let mut out = String::new();
         for (at, Times { bytes, host, ours, copy }) in self.timed() {

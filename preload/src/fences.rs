@@ -23,7 +23,7 @@ pub(crate) struct Fenced {
 // SAFETY: plain memory that nobody else knows.
 unsafe impl Send for Fenced {}
 
-/// Whether buffers stand between fences.
+/// Says whether buffers stand between fences.
 pub(crate) fn wanted() -> bool {
     static WANTED: Awaited<bool> = Awaited::new();
     *WANTED.get_or_init(|| std::env::var_os("DDTC_FENCES").is_some_and(|value| value == "1"))
@@ -54,7 +54,7 @@ impl Fenced {
         Some(fenced)
     }
 
-    /// The buffer.
+    /// Returns the buffer.
     pub(crate) fn at(&self) -> NonNull<u8> {
         let at = self.region.wrapping_byte_add(self.all - FENCE - self.bytes);
         NonNull::new(at.cast()).unwrap_or(NonNull::dangling())

@@ -86,7 +86,7 @@ pub(crate) fn end_epoch() {
     files().clear();
 }
 
-/// Whether every change of a view is seen: no Fortran binding that may change one by the host's own functions is loaded, and no other library
+/// Says whether every change of a view is seen: no Fortran binding that may change one by the host's own functions is loaded, and no other library
 /// stands before this one.
 pub(crate) fn covered() -> bool {
     if watched_for(BYPASS | FORTRAN) {
@@ -98,7 +98,7 @@ pub(crate) fn covered() -> bool {
     })
 }
 
-/// The view of a file that this call may convert; `None`: the call is the host's.
+/// Returns the view of a file that this call may convert; `None`: the call is the host's.
 pub(crate) fn view(host: &Host, call: Call, file: HandleWord) -> Option<View> {
     if host.abi.is_none() || !policy(host).any(call) || !covered() {
         return None;
@@ -107,7 +107,7 @@ pub(crate) fn view(host: &Host, call: Call, file: HandleWord) -> Option<View> {
 }
 
 impl View {
-    /// Whether all bytes of a read are there, as far as this rank sees. Nothing is asked that the host would refuse.
+    /// Says whether all bytes of a read are there, as far as this rank sees. Nothing is asked that the host would refuse.
     pub(crate) fn holds(self, host: &Host, file: HandleWord, at: At, bytes: i64) -> bool {
         self.end(host, file, at, bytes).is_some_and(|(end, size)| end <= size)
     }

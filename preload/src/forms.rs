@@ -27,12 +27,12 @@ impl<S: Copy, L: Copy> Forms<S, L> {
         if N::LARGE && self.large.is_some() { i64::MAX } else { INT }
     }
 
-    /// Whether counts of a call are of the large form and the host has only the small one.
+    /// Says whether counts of a call are of the large form and the host has only the small one.
     pub(crate) fn narrows<N: Length>(&self) -> bool {
         N::LARGE && self.large.is_none()
     }
 
-    /// The form to call for `counts`, the large one where `large` says so, or the code of the error: of a large count on a host that has only
+    /// Returns the form to call for `counts`, the large one where `large` says so, or the code of the error: of a large count on a host that has only
     /// the small form, raised on `on`, or of a host without the function.
     pub(crate) fn choose(
         &self,

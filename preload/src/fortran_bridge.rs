@@ -18,7 +18,7 @@ pub(crate) struct Bridge {
     pub(crate) bottoms: Vec<usize>,
 }
 
-/// The bridge; `None` where C sees the calls anyway, or Fortran integers are not C's.
+/// Returns the bridge; `None` where C sees the calls anyway, or Fortran integers are not C's.
 pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
     static BRIDGE: Awaited<Option<Bridge>> = Awaited::new();
     BRIDGE
@@ -47,7 +47,7 @@ pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
         .as_ref()
 }
 
-/// Whether the host's Fortran calls are not seen.
+/// Says whether the host's Fortran calls are not seen.
 pub(crate) fn unseen(host: &'static Host) -> bool {
     host.is_open_mpi() && bridge(host).is_none()
 }

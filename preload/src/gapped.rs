@@ -54,19 +54,19 @@ impl Gap {
         self.tail == 0
     }
 
-    /// Bytes of memory for so many packed bytes, whole elements.
+    /// Returns the bytes of memory for so many packed bytes, whole elements.
     #[inline]
     pub(crate) fn memory(self, packed: u64) -> u64 {
         if self.is_none() { packed } else { packed + packed / self.size as u64 * HOLE as u64 }
     }
 
-    /// Where an element of `size` packed bytes begins, in bytes from that of number 0.
+    /// Returns where an element of `size` packed bytes begins, in bytes from that of number 0.
     #[inline]
     pub(crate) fn place(self, element: i64, size: i64) -> usize {
         (element * if self.is_none() { size } else { size + HOLE as i64 }) as usize
     }
 
-    /// The last bytes in memory of `size` packed bytes that end with an element: how far from their first they begin, and how many, at most `max_bytes`.
+    /// Returns the last bytes in memory of `size` packed bytes that end with an element: how far from their first they begin, and how many, at most `max_bytes`.
     pub(crate) fn end(self, elements: i64, size: i64, max_bytes: usize) -> (usize, usize) {
         let end = self.place(elements, size);
         let bytes = if self.is_none() { max_bytes.min(end) } else { max_bytes.min(self.tail) };
@@ -102,7 +102,7 @@ impl Gap {
     }
 }
 
-/// Whether a type has basic elements that a receiver cannot join from two pieces.
+/// Says whether a type has basic elements that a receiver cannot join from two pieces.
 pub(crate) fn has_wide_elements(t: &Datatype) -> bool {
     let wide = |t: &Datatype| match t.combiner() {
         Combiner::Named(named) => named.pieces().iter().any(|&(_, bytes)| bytes > JOINED),
@@ -114,7 +114,7 @@ pub(crate) fn has_wide_elements(t: &Datatype) -> bool {
     t.nodes().any(wide)
 }
 
-/// A stand-in of `count` elements of `size` bytes, each in two runs of a basic type of `width` bytes; `None`: the call is the host's.
+/// Returns a stand-in of `count` elements of `size` bytes, each in two runs of a basic type of `width` bytes; `None`: the call is the host's.
 pub(crate) fn stand_in(
     host: &Host,
     count: i64,

@@ -100,7 +100,7 @@ fn ask(query: &AtomicPtr<c_void>, address: *const c_void) -> Option<u32> {
 /// Members of a type of absolute addresses that are asked about: those of a type with more are not taken for host memory.
 const MEMBERS: usize = 16;
 
-/// Whether the loaded runtimes let us touch the buffer of a type: where its first byte is, or, of a type of absolute addresses, where each of its
+/// Says whether the loaded runtimes let us touch the buffer of a type: where its first byte is, or, of a type of absolute addresses, where each of its
 /// members is, which may be in memory of several kinds.
 pub(crate) fn has_host(buf: *const c_void, t: &Datatype) -> bool {
     if !buf.is_null() {
@@ -136,7 +136,7 @@ fn members(t: &Datatype, at: i64, found: &mut Vec<i64>) -> bool {
     }
 }
 
-/// Whether the loaded runtimes let us touch the memory at an address.
+/// Says whether the loaded runtimes let us touch the memory at an address.
 pub(crate) fn is_host(address: *const c_void) -> bool {
     // CUDA knows pinned host memory as host memory, HIP's numbers changed between releases: what it knows is left to the host.
     ask(&CUDA, address).is_none_or(|kind| kind == CUDA_HOST) && ask(&HIP, address).is_none()

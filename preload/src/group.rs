@@ -39,7 +39,7 @@ pub(crate) enum Role {
 }
 
 impl Group {
-    /// The group of a call that this rank may convert; `None`: the call is the host's.
+    /// Returns the group of a call that this rank may convert; `None`: the call is the host's.
     pub(crate) fn of(host: &'static Host, comm: HandleWord, call: Call) -> Option<Group> {
         if host.abi.is_none() || !policy(host).any(call) {
             return None;
@@ -93,12 +93,12 @@ impl Group {
         }
     }
 
-    /// Whether a rank of this role sends to the root or receives from it: all of one group, all but the root between two.
+    /// Says whether a rank of this role sends to the root or receives from it: all of one group, all but the root between two.
     pub(crate) fn takes_part(&self, role: Role) -> bool {
         role == Role::Other || role == Role::Root && !self.inter
     }
 
-    /// The place of this rank's own block.
+    /// Returns the place of this rank's own block.
     pub(crate) fn own(&self) -> i64 {
         i64::from(self.rank)
     }

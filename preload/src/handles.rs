@@ -7,7 +7,7 @@ use crate::host::{HandleWord, Host};
 /// `MPI_ERR_OTHER` of MPICH, an error in every ABI: no MPI library is loaded, so nobody can be asked.
 pub(crate) const NO_HOST: c_int = 15;
 
-/// A handle in memory, as a word.
+/// Returns a handle in memory, as a word.
 ///
 /// # Safety
 /// `at` must point to a handle of the host.

@@ -254,7 +254,7 @@ pub(crate) struct Host {
 
 static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The host, found by the first call; `None` while no MPI library is loaded.
+/// Returns the host, found by the first call; `None` while no MPI library is loaded.
 #[inline]
 pub(crate) fn host() -> Option<&'static Host> {
     let known = HOST.load(Ordering::Acquire);
@@ -322,25 +322,25 @@ impl Host {
         host
     }
 
-    /// The named type of a handle.
+    /// Returns the named type of a handle.
     pub(crate) fn named(&self, handle: u64) -> Option<Named> {
         let at = self.named.binary_search_by_key(&handle, |&(h, _)| h).ok()?;
         Some(self.named[at].1)
     }
 
-    /// The functions that tell how a datatype was made.
+    /// Returns the functions that tell how a datatype was made.
     pub(crate) fn queries(&self, abi: &'static Abi) -> Queries {
         let f = &self.f;
         let (envelope, envelope_c) = (f.envelope, f.envelope_c);
         Queries { abi, envelope, envelope_c, contents: f.contents, contents_c: f.contents_c }
     }
 
-    /// The handle of a named type.
+    /// Returns the handle of a named type.
     pub(crate) fn handle(&self, named: Named) -> Option<u64> {
         self.named.iter().find(|&&(_, n)| n == named).map(|&(h, _)| h)
     }
 
-    /// Address of an object of the host that the program may have a copy of (a copy relocation), or 0: the copy is asked first.
+    /// Returns the address of an object of the host that the program may have a copy of (a copy relocation), or 0: the copy is asked first.
     pub(crate) fn data(&self, name: &str) -> u64 {
         let Ok(name) = CString::new(name) else { return 0 };
         let global = symbol(libc::RTLD_DEFAULT, &name);
@@ -348,7 +348,7 @@ impl Host {
         found.addr() as u64
     }
 
-    /// A function of the host or of its Fortran library by name, or null.
+    /// Returns a function of the host or of its Fortran library by name, or null.
     pub(crate) fn function(&self, name: &CStr) -> *mut c_void {
         let here = symbol(self.scope as *mut c_void, name);
         if !here.is_null() {
@@ -357,28 +357,28 @@ impl Host {
         find_scope(name).map_or(std::ptr::null_mut(), |scope| symbol(scope, name))
     }
 
-    /// Whether it may cut a message into segments and refuse one that ends inside an element of the receiver's type.
+    /// Says whether it may cut a message into segments and refuse one that ends inside an element of the receiver's type.
     pub(crate) fn cuts_segments(&self) -> bool {
         matches!(self.family, Family::Mpich | Family::Intel)
     }
 
-    /// Whether a message that is longer than the receive may overwrite what is behind it where both ends are contiguous: so in Open MPI's ob1, as
+    /// Says whether a message that is longer than the receive may overwrite what is behind it where both ends are contiguous: so in Open MPI's ob1, as
     /// read in 4.1.8, 5.0.10 and main, and seen in 5.0.11.
     pub(crate) fn overruns(&self) -> bool {
         self.family == Family::OpenMpi
     }
 
-    /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` says what was received: in MPICH 5.0.2 and Intel MPI 2021.18 it is empty.
+    /// Says whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` says what was received: in MPICH 5.0.2 and Intel MPI 2021.18 it is empty.
     pub(crate) fn tells_exchanges(&self) -> bool {
         !matches!(self.family, Family::Mpich | Family::Intel)
     }
 
-    /// Whether persistent collective calls of derived types are right on the host itself: Intel MPI 2021.18 brings wrong bytes or fails.
+    /// Says whether persistent collective calls of derived types are right on the host itself: Intel MPI 2021.18 brings wrong bytes or fails.
     pub(crate) fn persistent_collectives(&self) -> bool {
         self.family != Family::Intel
     }
 
-    /// Whether it takes this many bytes of contiguous memory past the system's cache: Intel MPI does so with whole pages to a place in a file that is a
+    /// Says whether it takes this many bytes of contiguous memory past the system's cache: Intel MPI does so with whole pages to a place in a file that is a
     /// multiple of a page, and then takes a hundred times as long as for types with gaps.
     pub(crate) fn passes_the_cache(&self, bytes: i64) -> bool {
         self.family == Family::Intel && bytes % PAGE == 0
@@ -414,7 +414,7 @@ fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(scope, name.as_ptr()) }
 }
 
-/// The file of the object that holds an address, or nothing.
+/// Returns the file of the object that holds an address, or nothing.
 pub(crate) fn object_of(address: *const c_void) -> String {
     // SAFETY: all zero is a valid Dl_info, which dladdr fills in.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -442,7 +442,7 @@ fn find_scope(name: &CStr) -> Option<*mut c_void> {
     loaded_objects().iter().filter(|object| **object != ours).find_map(|object| has(object))
 }
 
-/// A function of another loaded object that has the name of a wrapper: of one that is behind this library in the order in which names are looked for, where there
+/// Returns a function of another loaded object that has the name of a wrapper: of one that is behind this library in the order in which names are looked for, where there
 /// is one. Those before it may be tools whose functions call ours.
 pub(crate) fn behind(name: &str) -> *mut c_void {
     let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
@@ -459,7 +459,7 @@ pub(crate) fn behind(name: &str) -> *mut c_void {
     found.unwrap_or(std::ptr::null_mut())
 }
 
-/// Whether the program's calls of a function come here.
+/// Says whether the program's calls of a function come here.
 pub(crate) fn ours(name: &CStr) -> bool {
     object_of(symbol(libc::RTLD_DEFAULT, name)) == object_of(find_scope as *const c_void)
 }
@@ -477,7 +477,7 @@ fn caller(ours: &str) -> Option<String> {
 pub(crate) struct Opened(*mut c_void);
 
 impl Opened {
-    /// A loaded object by its file name, without loading anything.
+    /// Returns a loaded object by its file name, without loading anything.
     pub(crate) fn loaded(object: &str) -> Option<Opened> {
         let name = CString::new(object).ok()?;
         // SAFETY: a C string; RTLD_NOLOAD runs no code of the object.
@@ -485,12 +485,12 @@ impl Opened {
         (!handle.is_null()).then(|| Opened(handle))
     }
 
-    /// A function that the object or one that it needs has, or null.
+    /// Returns a function that the object or one that it needs has, or null.
     pub(crate) fn symbol(&self, name: &CStr) -> *mut c_void {
         symbol(self.0, name)
     }
 
-    /// A function that the object has itself, or null.
+    /// Returns a function that the object has itself, or null.
     pub(crate) fn function(&self, object: &str, name: &CStr) -> *mut c_void {
         let found = self.symbol(name);
         if !found.is_null() && object_of(found) == object { found } else { std::ptr::null_mut() }
@@ -528,7 +528,7 @@ pub(crate) fn loaded_objects() -> Vec<String> {
     names
 }
 
-/// How often objects were loaded and unloaded so far: cheap, to notice that one more was.
+/// Returns how often objects were loaded and unloaded so far: cheap, to notice that one more was.
 pub(crate) fn loads() -> (u64, u64) {
     unsafe extern "C" fn read(info: *mut libc::dl_phdr_info, _size: usize, counts: *mut c_void) -> c_int {
         // SAFETY: `counts` are the numbers below, and the loader's record is valid during the call.

@@ -47,7 +47,7 @@ impl Types {
         Some(types)
     }
 
-    /// Arguments that the type has at least, if it was refused because these are more than may be asked for.
+    /// Returns the arguments that the type has at least, if it was refused because these are more than may be asked for.
     pub(crate) fn exceeded(&self) -> Option<u64> {
         (self.asked > self.allowed).then_some(self.asked)
     }
@@ -80,7 +80,7 @@ impl Types {
         same.flatten()
     }
 
-    /// The tree of a type, with the host's bounds at every node.
+    /// Returns the tree of a type, with the host's bounds at every node.
     pub(crate) fn decode(&mut self, handle: HandleWord) -> Result<Datatype> {
         let t = decode(self, &handle)?;
         match self.size(handle)? {
@@ -91,7 +91,7 @@ impl Types {
         }
     }
 
-    /// Whether a type is predefined: it has no attributes of ours and is never freed.
+    /// Says whether a type is predefined: it has no attributes of ours and is never freed.
     pub(crate) fn is_predefined(&mut self, handle: HandleWord) -> Result<bool> {
         Ok(self.envelope(&handle)?.combiner.is_predefined())
     }

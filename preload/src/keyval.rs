@@ -13,7 +13,7 @@ impl Keyval {
         Keyval(AtomicI64::new(NO_KEYVAL))
     }
 
-    /// The keyval, made by `make` if there is none. No lock is held meanwhile, so two threads may both make one: the second is
+    /// Returns the keyval, made by `make` if there is none. No lock is held meanwhile, so two threads may both make one: the second is
     /// given to `free`.
     pub(crate) fn get(&self, make: impl Fn() -> Option<c_int>, free: impl Fn(c_int)) -> Option<c_int> {
         let known = self.0.load(Ordering::Acquire);

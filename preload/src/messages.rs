@@ -296,22 +296,22 @@ impl Staging {
         UserBuffer { buf: self.buffer.at(), count, datatype }
     }
 
-    /// Its memory.
+    /// Returns its memory.
     pub(crate) fn buffer(&self) -> *mut c_void {
         self.buffer.at()
     }
 
-    /// The program's buffer.
+    /// Returns the program's buffer.
     pub(crate) fn user(&self) -> *mut u8 {
         self.user
     }
 
-    /// Bytes of the message.
+    /// Returns the bytes of the message.
     pub(crate) fn bytes(&self) -> i64 {
         self.bytes
     }
 
-    /// How the status of what comes into it is marked.
+    /// Returns how the status of what comes into it is marked.
     pub(crate) fn mark(&self) -> Mark {
         if self.origin == Origin::File { Mark::past(self.bytes) } else { Mark::Source }
     }
@@ -391,7 +391,7 @@ impl Staging {
         });
     }
 
-    /// Where the packed bytes stand.
+    /// Returns where the packed bytes stand.
     pub(crate) fn gap(&self) -> Gap {
         self.replacement.gap
     }
@@ -401,7 +401,7 @@ impl Staging {
         self.committed.datatype().size()
     }
 
-    /// Bytes from an instance to the next.
+    /// Returns the bytes from an instance to the next.
     pub(crate) fn extent(&self) -> i64 {
         self.committed.datatype().extent()
     }

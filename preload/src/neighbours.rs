@@ -23,13 +23,13 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of a communicator that the host has accepted: asked of the host once. `None`: it has no topology.
+    /// Returns those of a communicator that the host has accepted: asked of the host once. `None`: it has no topology.
     pub(crate) fn known(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let near = &comms::find(host, comm)?.near;
         near.get(|| Neighbours::of(host, comm).map(Neighbours::numbers)).map(Neighbours::from)
     }
 
-    /// Those of a communicator that were asked for before.
+    /// Returns those of a communicator that were asked for before.
     #[inline]
     pub(crate) fn met(comm: &Comm) -> Option<Neighbours> {
         comm.near.met().map(Neighbours::from)
@@ -93,12 +93,12 @@ impl Neighbours {
         }
     }
 
-    /// Whether it is known of every block whether somebody is there.
+    /// Says whether it is known of every block whether somebody is there.
     pub(crate) fn told_apart(&self) -> bool {
         self.absent.is_some()
     }
 
-    /// Whether the source and the destination of a block are processes, where they are told apart.
+    /// Says whether the source and the destination of a block are processes, where they are told apart.
     pub(crate) fn there(&self, i: usize) -> bool {
         let bit = self.absent.unwrap_or(0).checked_shr(i as u32).unwrap_or(0);
         bit & 1 == 0

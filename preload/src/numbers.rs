@@ -53,7 +53,7 @@ impl<N: Length> Numbers<N> {
 }
 
 impl<N: Length> Numbers<N> {
-    /// An array of a call; `None`: it is of the large form, the host has only the small one, and a number does not fit.
+    /// Returns an array of a call; `None`: it is of the large form, the host has only the small one, and a number does not fit.
     ///
     /// # Safety
     /// The array must have `parts` elements.
@@ -84,7 +84,7 @@ pub(crate) struct Vector<N> {
 }
 
 impl<N: Length> Vector<N> {
-    /// The arrays of a call; `None`: as [`Numbers::of`].
+    /// Returns the arrays of a call; `None`: as [`Numbers::of`].
     ///
     /// # Safety
     /// The arrays must have `parts` elements.
@@ -102,7 +102,7 @@ impl<N: Length> Vector<N> {
         Some(Vector { counts, displs, given, parts: n, small })
     }
 
-    /// The parts; `None` where there are no arrays, or their packed places are no numbers of the form.
+    /// Returns the parts; `None` where there are no arrays, or their packed places are no numbers of the form.
     ///
     /// # Safety
     /// As [`Vector::of`].

@@ -51,7 +51,7 @@ impl OwnType {
 /// They, by what they stand for: runs of bytes by their length, others by the hash of a signature.
 static OWN_TYPES: Lazy<Mutex<HashMap<u128, OwnType>>> = Lazy::new(Mutex::default);
 
-/// The type of a key.
+/// Returns the type of a key.
 pub(crate) fn known(key: u128) -> Option<OwnType> {
     OWN_TYPES.lock().get(&key).copied()
 }
@@ -90,7 +90,7 @@ pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
     keep(host, key, OwnType::new(handle & host.mask, 1)).map(OwnType::handle)
 }
 
-/// A structure of runs of the host's types at these places.
+/// Returns a structure of runs of the host's types at these places.
 pub(crate) fn structure(host: &Host, runs: &[(HandleWord, c_int)], places: &[isize]) -> Option<HandleWord> {
     let bytes = host.abi?.handle_bytes;
     let mut types = vec![0u64; (runs.len() * bytes).div_ceil(8)];
@@ -140,7 +140,7 @@ fn near_place(key: u128) -> usize {
     ((key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % NEAR
 }
 
-/// The type of a key that this thread has met lately.
+/// Returns the type of a key that this thread has met lately.
 #[inline]
 pub(crate) fn near(key: u128) -> Option<HandleWord> {
     let (of, epoch, handle) = MINE.try_with(|mine| mine[near_place(key)].get()).ok()?;

@@ -113,7 +113,7 @@ pub(crate) unsafe fn examine(
 }
 
 impl RefusedMessage {
-    /// The error of a request that is no persistent one: Intel MPI has forgotten its communicator by then.
+    /// Returns the error of a request that is no persistent one: Intel MPI has forgotten its communicator by then.
     pub(crate) fn of_request(self, host: &Host) -> RefusedMessage {
         let forgotten = Library::of(&host.version).family == Family::Intel;
         RefusedMessage { comm: if forgotten { host.world } else { self.comm }, ..self }

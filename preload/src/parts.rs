@@ -122,7 +122,7 @@ pub(crate) enum Own {
     All,
 }
 
-/// A staging buffer for all parts, if they are to be converted.
+/// Returns a staging buffer for all parts, if they are to be converted.
 ///
 /// # Safety
 /// As the collective call.
@@ -233,7 +233,7 @@ impl Staging {
     }
 }
 
-/// Whether an address means `MPI_IN_PLACE`.
+/// Says whether an address means `MPI_IN_PLACE`.
 pub(crate) fn in_place(host: &Host, buf: *const c_void) -> bool {
     host.abi.is_some_and(|a| buf.addr() == a.in_place)
 }

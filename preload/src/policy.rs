@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::settings::{Choice, settings};
 use crate::warn::warn;
 
-/// The policy under this host.
+/// Returns the policy under this host.
 #[inline]
 pub(crate) fn policy(host: &Host) -> &'static Policy {
     static POLICY: Awaited<Policy> = Awaited::new();
@@ -36,7 +36,7 @@ impl Rules {
     /// For a type that is never converted.
     pub(crate) const NONE: Rules = Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None };
 
-    /// Whether anything of the type is converted, as far as is known.
+    /// Says whether anything of the type is converted, as far as is known.
     pub(crate) fn prospect(&self) -> Prospect {
         match self.evidence {
             Some(evidence) if evidence.is_new() => Prospect::New,

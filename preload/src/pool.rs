@@ -101,7 +101,7 @@ fn layout(size: usize) -> Option<Layout> {
 }
 
 impl Buffer {
-    /// A buffer of at least `bytes` bytes; `None` past the cap or out of memory.
+    /// Returns a buffer of at least `bytes` bytes; `None` past the cap or out of memory.
     pub(crate) fn get(bytes: u64) -> Option<Buffer> {
         let size = bytes.max(1).checked_next_power_of_two()?.ilog2().saturating_sub(LEAST) as usize;
         if size >= SIZES {
@@ -168,7 +168,7 @@ impl Buffer {
         }
     }
 
-    /// Its memory.
+    /// Returns its memory.
     #[inline]
     pub(crate) fn at(&self) -> *mut c_void {
         self.block.0.as_ptr().cast()

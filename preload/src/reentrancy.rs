@@ -20,7 +20,7 @@ impl Drop for Inside {
     }
 }
 
-/// Whether this thread makes calls of our own to the host.
+/// Says whether this thread makes calls of our own to the host.
 #[inline]
 pub(crate) fn is_inside() -> bool {
     INSIDE.try_with(std::cell::Cell::get).unwrap_or(true)

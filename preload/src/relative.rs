@@ -11,7 +11,7 @@ const PAGE: i64 = 4096;
 /// Constructors around the one with the addresses.
 const DEPTH: u32 = 16;
 
-/// A type of absolute addresses as one whose first byte is at 0 and whose pieces that are far apart follow each other; `None`: it is none.
+/// Returns a type of absolute addresses as one whose first byte is at 0 and whose pieces that are far apart follow each other; `None`: it is none.
 pub(crate) fn relative(t: &Datatype) -> Option<Datatype> {
     if t.true_lb() < FAR { None } else { moved(t, DEPTH) }
 }

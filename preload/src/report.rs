@@ -28,7 +28,7 @@ use crate::settings::settings;
 use crate::warn::warn;
 use crate::{check, fortran_bridge, left, spending, table, types};
 
-/// Where this process stands in the job: rank and number of ranks, as far as they can be known.
+/// Returns where this process stands in the job: rank and number of ranks, as far as they can be known.
 pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
     let (mut up, mut down) = (0, 0);
     // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).

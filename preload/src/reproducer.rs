@@ -4,7 +4,7 @@ use ddtc::datatype::Datatype;
 use ddtc::datatype::c::{HostBounds, constructors};
 use ddtc::kind::Direction;
 
-/// A C program that packs or unpacks `count` instances of `t` and prints the bytes.
+/// Returns a C program that packs or unpacks `count` instances of `t` and prints the bytes.
 pub(crate) fn reproducer(t: &Datatype, count: u64, direction: Direction) -> String {
     let mut types = String::new();
     let root = constructors(t, HostBounds::Omitted, &mut types);

@@ -44,12 +44,12 @@ impl Operation {
         Operation { exchange: true, ..Operation::once(staged) }
     }
 
-    /// Whether its completion needs a status.
+    /// Says whether its completion needs a status.
     pub(crate) fn receives(&self) -> bool {
         self.staged.receives()
     }
 
-    /// Whether anything follows from its success.
+    /// Says whether anything follows from its success.
     pub(crate) fn unpacks(&self) -> bool {
         self.staged.unpacks()
     }
@@ -97,7 +97,7 @@ fn table() -> Guard<'static, Option<RequestTable>> {
     TABLE.lock()
 }
 
-/// Whether any converted request is pending or persistent.
+/// Says whether any converted request is pending or persistent.
 #[inline]
 pub(crate) fn live() -> bool {
     LIVE.load(Ordering::Acquire) != 0
@@ -107,7 +107,7 @@ thread_local! {
     static ARRIVED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How often a call of this thread came with requests that are here.
+/// Returns how often a call of this thread came with requests that are here.
 pub(crate) fn arrived() -> u64 {
     ARRIVED.try_with(Cell::get).unwrap_or(0)
 }
@@ -183,7 +183,7 @@ pub(crate) unsafe fn settle(
     refused
 }
 
-/// Whether the host calls a request complete, asked without completing it. Not asked about pending receives: on MPICH and Intel
+/// Says whether the host calls a request complete, asked without completing it. Not asked about pending receives: on MPICH and Intel
 /// the answer raises the error of a receive that failed, in Intel on another communicator's handler.
 ///
 /// # Safety
@@ -309,7 +309,7 @@ pub(crate) fn end_epoch() {
     }
 }
 
-/// Whether a code is `MPI_ERR_IN_STATUS`.
+/// Says whether a code is `MPI_ERR_IN_STATUS`.
 pub(crate) fn in_status(host: &Host, code: c_int) -> bool {
     let Some(abi) = host.abi.filter(|_| code != 0) else { return false };
     let mut class = code;

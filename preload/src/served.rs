@@ -67,7 +67,7 @@ impl Served {
         }
     }
 
-    /// Where its elements end, if our mover serves it in this direction.
+    /// Returns where its elements end, if our mover serves it in this direction.
     #[inline]
     pub(crate) fn by(&self, direction: Direction) -> Option<&Cuts> {
         if self.state.load(Ordering::Acquire) & ready(direction) == 0 {
@@ -91,7 +91,7 @@ impl Served {
         }
     }
 
-    /// Whether it is to be looked at.
+    /// Says whether it is to be looked at.
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
@@ -137,7 +137,7 @@ impl Served {
         }
     }
 
-    /// Whether nothing is left to be found out.
+    /// Says whether nothing is left to be found out.
     pub(crate) fn is_settled(&self) -> bool {
         let (state, both) =
             (self.state.load(Ordering::Relaxed), ready(Direction::Pack) | ready(Direction::Unpack));
@@ -153,7 +153,7 @@ impl Served {
         })
     }
 
-    /// Whether a request of so many bytes gains.
+    /// Says whether a request of so many bytes gains.
     #[inline]
     pub(crate) fn gains(&self, bytes: u64) -> bool {
         bytes < LONG || self.state.load(Ordering::Relaxed) & SHORT == 0
@@ -169,7 +169,7 @@ impl Served {
         self.state.fetch_or(REFUSED, Ordering::Relaxed);
     }
 
-    /// Where its elements end, found by `find` if nobody has.
+    /// Returns where its elements end, found by `find` if nobody has.
     pub(crate) fn keep(&self, find: impl FnOnce() -> Option<Cuts>) -> Option<()> {
         if !self.cuts.load(Ordering::Acquire).is_null() {
             return Some(());

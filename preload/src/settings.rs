@@ -87,13 +87,13 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Whether anything is counted.
+    /// Says whether anything is counted.
     pub(crate) fn counting(&self) -> bool {
         self.report.is_some() || self.record.is_some()
     }
 }
 
-/// The settings.
+/// Returns the settings.
 pub(crate) fn settings() -> &'static Settings {
     static SETTINGS: Awaited<Settings> = Awaited::new();
     SETTINGS.get_or_init(|| read(&|name| std::env::var_os(name).filter(|v| !v.is_empty())))

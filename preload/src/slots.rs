@@ -39,7 +39,7 @@ struct State<E: Entry> {
     free: Vec<&'static E>,
 }
 
-/// A word's place among `1 << (64 - shift)`: Fibonacci hashing, which spreads handles that are small integers and those that are addresses.
+/// Returns a word's place among `1 << (64 - shift)`: Fibonacci hashing, which spreads handles that are small integers and those that are addresses.
 #[inline]
 pub(crate) fn spread(word: u64, shift: u32) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
@@ -133,13 +133,13 @@ impl<E: Entry> Table<E> {
         unsafe { self.slots.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The entry that is bound to a handle.
+    /// Returns the entry that is bound to a handle.
     #[inline]
     pub(crate) fn find(&self, handle: u64) -> Option<&'static E> {
         self.slots()?.get(handle)
     }
 
-    /// An entry that is bound to no handle, for its caller alone.
+    /// Returns an entry that is bound to no handle, for its caller alone.
     pub(crate) fn take(&'static self) -> &'static E {
         let mut state = self.state();
         if state.free.is_empty() {

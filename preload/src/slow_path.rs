@@ -55,13 +55,13 @@ pub(crate) fn unwatch(reason: u32) {
     WATCH.fetch_and(!reason, Ordering::Relaxed);
 }
 
-/// Whether calls are watched for a reason.
+/// Says whether calls are watched for a reason.
 #[inline]
 pub(crate) fn watched_for(reason: u32) -> bool {
     reasons() & reason != 0
 }
 
-/// Why calls leave the short path now.
+/// Returns why calls leave the short path now.
 #[inline]
 pub(crate) fn reasons() -> u32 {
     WATCH.load(Ordering::Relaxed)

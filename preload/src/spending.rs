@@ -29,7 +29,7 @@ pub(crate) fn begin() {
     let _ = began();
 }
 
-/// Whether about so many nanoseconds may be spent now.
+/// Says whether about so many nanoseconds may be spent now.
 pub(crate) fn allows(nanos: u64) -> bool {
     settings().config.lazy_threshold == 0 || {
         let saved = SAVED.load(Relaxed);

@@ -76,12 +76,12 @@ impl Staged {
         self.sends.is_empty() && self.receives.is_empty() && self.kept.is_empty()
     }
 
-    /// Whether a message is unpacked afterwards, which needs a status.
+    /// Says whether a message is unpacked afterwards, which needs a status.
     pub(crate) fn receives(&self) -> bool {
         self.mark().is_some()
     }
 
-    /// Whether anything is unpacked afterwards.
+    /// Says whether anything is unpacked afterwards.
     pub(crate) fn unpacks(&self) -> bool {
         !self.receives.is_empty()
     }
@@ -136,7 +136,7 @@ impl Staged {
         replacement
     }
 
-    /// The packed origin, for a call that is complete later than it returns and makes no request.
+    /// Returns the packed origin, for a call that is complete later than it returns and makes no request.
     pub(crate) fn into_packed(mut self) -> Option<Buffer> {
         match self.sends.pop() {
             Some(Outgoing::Packed(buffer)) => Some(buffer),

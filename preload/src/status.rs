@@ -18,7 +18,7 @@ impl Status {
         Status([0; 4])
     }
 
-    /// The user's status, or this one where the user wants none.
+    /// Returns the user's status, or this one where the user wants none.
     pub(crate) fn unless(&mut self, abi: &Abi, user: *mut c_void) -> *mut c_void {
         if user.addr() == abi.status_ignore { std::ptr::from_mut(self).cast() } else { user }
     }
@@ -74,7 +74,7 @@ impl Mark {
 }
 
 impl Marked {
-    /// Whether the host has written the status; if not, it gets its old value back.
+    /// Says whether the host has written the status; if not, it gets its old value back.
     ///
     /// # Safety
     /// As [`Mark::set`], with the same status.
@@ -127,7 +127,7 @@ pub(crate) unsafe fn error(abi: &Abi, status: *const c_void) -> c_int {
     unsafe { *status.byte_add(abi.status_error).cast::<c_int>() }
 }
 
-/// Whether a status is empty: no message came from any source (MPI 5.0, 3.7.3).
+/// Says whether a status is empty: no message came from any source (MPI 5.0, 3.7.3).
 ///
 /// # Safety
 /// As [`error`].
@@ -160,7 +160,7 @@ pub(crate) unsafe fn set_bytes(host: &Host, status: *mut c_void, bytes: u64) {
     }
 }
 
-/// Whether the operation of a status was cancelled.
+/// Says whether the operation of a status was cancelled.
 ///
 /// # Safety
 /// As [`error`].
@@ -170,7 +170,7 @@ pub(crate) unsafe fn cancelled(host: &Host, status: *const c_void) -> bool {
     host.f.test_cancelled.is_some_and(|f| unsafe { f(status, &raw mut flag) } == 0 && flag != 0)
 }
 
-/// Bytes that were received, at most `max_bytes`.
+/// Returns the bytes that were received, at most `max_bytes`.
 ///
 /// # Safety
 /// As [`error`].

@@ -118,14 +118,14 @@ impl TypeEntry {
         unsafe { self.evidence.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Nanoseconds that converting a message of so many bytes saves at least.
+    /// Returns the nanoseconds that converting a message of so many bytes saves at least.
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> u64 {
         // By a table: such messages gain 1.3 times, and take hosts a quarter of a nanosecond a byte and more.
         self.evidence().and_then(|evidence| evidence.saves(bytes)).unwrap_or(bytes / 16)
     }
 
-    /// Nanoseconds that moving a request of so many bytes inside the host saves at least.
+    /// Returns the nanoseconds that moving a request of so many bytes inside the host saves at least.
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> u64 {
         let untimed = || match self.rules().class {
@@ -136,19 +136,19 @@ impl TypeEntry {
         self.evidence().and_then(|evidence| evidence.spares(bytes)).unwrap_or_else(untimed)
     }
 
-    /// Whether a request of so many bytes gains inside the host: by its class, or by what was timed.
+    /// Says whether a request of so many bytes gains inside the host: by its class, or by what was timed.
     #[inline]
     pub(crate) fn gains_inside(&self, bytes: u64) -> bool {
         self.served.gains(bytes) || self.evidence().is_some_and(|evidence| evidence.is_ahead(bytes))
     }
 
-    /// Whether a buffer at this address is one of the type's: a null buffer only is where displacements are absolute addresses.
+    /// Says whether a buffer at this address is one of the type's: a null buffer only is where displacements are absolute addresses.
     #[inline]
     pub(crate) fn takes(&self, buf: *const c_void) -> bool {
         !buf.is_null() || self.absolute.load(Ordering::Relaxed)
     }
 
-    /// Whether some payloads of it are converted in such calls.
+    /// Says whether some payloads of it are converted in such calls.
     #[inline]
     pub(crate) fn converts(&self, call: Call) -> bool {
         self.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0
@@ -165,7 +165,7 @@ impl TypeEntry {
         }
     }
 
-    /// Whether calls of a direction that move so many bytes are converted: in mode `lazy` they compile the layout once all calls have moved enough, and
+    /// Says whether calls of a direction that move so many bytes are converted: in mode `lazy` they compile the layout once all calls have moved enough, and
     /// until then they are the host's.
     ///
     /// # Safety
@@ -192,7 +192,7 @@ impl TypeEntry {
         settled
     }
 
-    /// The committed type of an entry that converts.
+    /// Returns the committed type of an entry that converts.
     ///
     /// # Safety
     /// The entry must be bound, or owned by the caller, while the reference lives.
@@ -221,7 +221,7 @@ pub(crate) fn known(host: &Host, datatype: HandleWord) -> Option<&'static TypeEn
     TYPES.find(datatype & host.mask)
 }
 
-/// A new entry for a type, not bound to a handle yet; `None` leaves the type to the host.
+/// Returns a new entry for a type, not bound to a handle yet; `None` leaves the type to the host.
 pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static TypeEntry {
     let entry = TYPES.take();
     // An empty type has nothing to convert.

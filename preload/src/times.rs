@@ -26,13 +26,13 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Whether messages of `bytes` bytes in runs of `run` bytes gain by a conversion, beyond 10 %.
+    /// Says whether messages of `bytes` bytes in runs of `run` bytes gain by a conversion, beyond 10 %.
     pub(crate) fn gains(self, family: Family, bytes: u64, run: u64) -> bool {
         let (host, converted) = self.sides(family, bytes, run);
         converted * 10 < host * 9
     }
 
-    /// Nanoseconds that a conversion of such a message saves on one side.
+    /// Returns the nanoseconds that a conversion of such a message saves on one side.
     pub(crate) fn saves(self, family: Family, bytes: u64, run: u64) -> u32 {
         let (host, converted) = self.sides(family, bytes, run);
         let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
@@ -57,7 +57,7 @@ impl Times {
         (host, ours + staging)
     }
 
-    /// Whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more.
+    /// Says whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more.
     pub(crate) fn loses(self) -> bool {
         let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
         // Where packing is fast a host that takes long takes it elsewhere: the table knows.

@@ -30,7 +30,7 @@ use crate::settings::{Choice, settings};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
 
-/// The engine for the next commit: of the environment's configuration, until a tool changes it.
+/// Returns the engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {
     configured();
     runtime::engine()
@@ -70,7 +70,7 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     }
 }
 
-/// Whether a type is one that some payloads of a call are converted of. A use of a type that is not decoded counts, and the one that pays for decoding
+/// Says whether a type is one that some payloads of a call are converted of. A use of a type that is not decoded counts, and the one that pays for decoding
 /// decodes it.
 #[inline]
 pub(crate) fn wanted(
@@ -101,7 +101,7 @@ pub(crate) fn wanted(
     entry.converts(call)
 }
 
-/// A use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
+/// Notes a use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
 #[cold]
 pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
     if count <= 0 {

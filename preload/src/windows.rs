@@ -124,7 +124,7 @@ static WINDOWS: Mutex<BTreeMap<HandleWord, Window>> = Mutex::new(BTreeMap::new()
 /// All that is in them, read without the lock.
 static STAGED: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether anything is staged.
+/// Says whether anything is staged.
 #[inline]
 pub(crate) fn any() -> bool {
     STAGED.load(Ordering::Relaxed) != 0
@@ -248,7 +248,7 @@ pub(crate) fn end_epoch() {
     std::mem::forget(windows);
 }
 
-/// Whether every call that completes operations is seen: no object is loaded that may make one by the host's own functions, and no other
+/// Says whether every call that completes operations is seen: no object is loaded that may make one by the host's own functions, and no other
 /// library stands before this one.
 pub(crate) fn covered() -> bool {
     static FIRST: Awaited<bool> = Awaited::new();
@@ -271,7 +271,7 @@ pub(crate) fn covered() -> bool {
     ours && !watched_for(BYPASS | FORTRAN | EPOCHS)
 }
 
-/// Whether a call on a window may be converted, as far as is known without its origin's type: the policy has any, its completion is seen, and as many bytes are
+/// Says whether a call on a window may be converted, as far as is known without its origin's type: the policy has any, its completion is seen, and as many bytes are
 /// meant at the target as at the origin. Nothing is asked that the host would refuse.
 pub(crate) fn may_convert(host: &Host, call: Call, origin: UserBuffer, target: UserBuffer) -> bool {
     if host.abi.is_none() || !policy(host).any(call) {

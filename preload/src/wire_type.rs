@@ -114,7 +114,7 @@ impl WireType {
         (known != HOST).then(|| (element.handle(), element.instances()))
     }
 
-    /// A type that one instance is sent as in a collective call.
+    /// Returns a type that one instance is sent as in a collective call.
     pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
         match self.form(host, t) {
             Form::Bytes => own_types::of_bytes(host, t.size()),

@@ -28,7 +28,7 @@ struct Held<L> {
     layouts: [Weak<CompiledLayout<L>>; 2],
     joint: Arc<Joint<L>>,
     last_used: u64,
-    /// What `Totals::bytes` counts for it.
+    /// Bytes that `Totals::bytes` counts for it.
     counted: usize,
 }
 
@@ -37,7 +37,7 @@ fn key<L>(layouts: [&Arc<CompiledLayout<L>>; 2]) -> Key {
 }
 
 impl<L: Leaf> Pairs<L> {
-    /// What an entry takes beside the joint: itself, and the room of two layouts that may be gone.
+    /// Bytes of an entry beside the joint: itself, and the room of two layouts that may be gone.
     const ENTRY: usize =
         size_of::<(Key, Held<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<CompiledLayout<L>>();
 

@@ -1,4 +1,4 @@
-//! What the cache holds: layouts by datatype and by nest, for each sort of leaves, and which of them go when it is full.
+//! Holds the layouts of the cache: by datatype and by nest, for each sort of leaves; says which of them go when it is full.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -62,7 +62,7 @@ struct Held<L> {
     keys: VecDeque<Key>,
     /// Bytes of the trees kept for those keys.
     kept: usize,
-    /// What `Totals::bytes` counts for it.
+    /// Bytes that `Totals::bytes` counts for it.
     counted: usize,
 }
 
@@ -246,7 +246,7 @@ impl State {
     }
 }
 
-/// What keeping a tree for comparison costs: its arguments, its nodes, its entry. About: nodes may be shared with others.
+/// Returns the bytes that a tree kept for comparison costs: its arguments, its nodes, its entry. About: nodes may be shared with others.
 fn bytes_of(t: &Datatype) -> usize {
     usize::try_from(t.arguments().saturating_mul(8)).unwrap_or(usize::MAX).saturating_add(256)
 }

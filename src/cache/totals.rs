@@ -1,8 +1,8 @@
-//! What holds for everything in a cache: its clock, its bytes, what it did.
+//! Sums over everything in a cache: its clock, its bytes, what it did.
 
 use super::CacheCounters;
 
-/// What holds for the layouts of all leaves together.
+/// Sums over the layouts of all leaves.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub(super) clock: u64,
@@ -11,7 +11,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The next moment.
+    /// Returns the next moment.
     pub(super) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock

@@ -82,7 +82,7 @@ struct Handle {
 }
 
 impl Arena {
-    /// An arena of at most `limit_bytes` bytes of slots. Nothing is mapped before the first slot.
+    /// Returns an arena of at most `limit_bytes` bytes of slots. Nothing is mapped before the first slot.
     pub fn new(limit_bytes: usize) -> Arena {
         Arena::with_source(limit_bytes, true)
     }
@@ -100,7 +100,7 @@ impl Arena {
         Arena { handle: Arc::new(Handle { id }) }
     }
 
-    /// A slot of `len` bytes at a multiple of `alignment` bytes, to be written.
+    /// Returns a slot of `len` bytes at a multiple of `alignment` bytes, to be written.
     ///
     /// # Errors
     /// `NoMem` when the limit is reached or the system has no memory to map; `Arg` for an empty slot or an alignment that
@@ -158,7 +158,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The address to write the code to; `len` bytes are valid until the draft is sealed or dropped.
+    /// Returns the address to write the code to; `len` bytes are valid until the draft is sealed or dropped.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.slot.address.write.as_ptr()
     }
@@ -220,12 +220,12 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Address of the first instruction.
+    /// Returns the address of the first instruction.
     pub fn address(&self) -> NonNull<u8> {
         self.address.execute
     }
 
-    /// The bytes of the code, as the processor sees them.
+    /// Returns the bytes of the code, as the processor sees them.
     pub fn code(&self) -> &[u8] {
         // SAFETY: `execute` is mapped readable for `len` bytes as long as the slot lives, and sealed code is never written.
         unsafe { std::slice::from_raw_parts(self.address.execute.as_ptr(), self.len) }
@@ -267,7 +267,7 @@ fn size_class(len: usize, alignment: usize) -> usize {
     len.next_multiple_of(if len <= 1024 { unit } else { step })
 }
 
-/// What one arena owns. Reached only under the lock of the registry.
+/// Memory that one arena owns. Reached only under the lock of the registry.
 #[derive(Debug, Default)]
 struct State {
     limit: usize,

@@ -24,19 +24,19 @@ pub use provider::Provider;
 /// The target of code that a module places.
 #[cfg(feature = "cranelift")]
 pub type ModuleTarget = cranelift_codegen::isa::OwnedTargetIsa;
-/// The same without Cranelift: there is none.
+/// Target of a Cranelift module in builds without Cranelift: there is none.
 #[cfg(not(feature = "cranelift"))]
 pub type ModuleTarget = std::convert::Infallible;
 
 pub use precompiled::Form;
 
-/// What compiled code looks like to its caller: `(user, packed, count, context)`.
+/// Function type of compiled code: `(user, packed, count, context)`.
 ///
 /// `user` is the buffer address of the call as MPI means it (displacement 0 of instance 0, null with absolute
 /// displacements), `packed` the first packed byte, `count` the number of instances, `context` the words of a [`Context`].
 pub type Entry = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u64);
 
-/// What code reaches at run time: word `i` lies at `context + 8 * i`. A word is a constant or the address of a table.
+/// Words that code reads at run time: word `i` lies at `context + 8 * i`. A word is a constant or the address of a table.
 ///
 /// Stored as whole cache lines, the first word kept for the entry point of a kernel: a call that needs few words reads one line.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct Context {
 struct Line([u64; 8]);
 
 impl Context {
-    /// The context that `template` describes, with its addresses in this process.
+    /// Returns the context that `template` describes, with its addresses in this process.
     pub fn of(template: Template) -> Context {
         let Template { words, tables } = template;
         let words = words.iter().map(|word| match *word {
@@ -66,7 +66,7 @@ impl Context {
         Context { lines, len, tables }
     }
 
-    /// A context of `words`; those that are addresses of tables point into `tables`, which live as long as the context.
+    /// Returns a context of `words`; those that are addresses of tables point into `tables`, which live as long as the context.
     pub fn new(words: &[u64], tables: Vec<Table>) -> Context {
         Context { lines: Context::lines(words.iter().copied()), len: words.len(), tables }
     }
@@ -89,12 +89,12 @@ impl Context {
         self.lines[(i + 1) / 8].0[(i + 1) % 8]
     }
 
-    /// Number of words.
+    /// Returns the number of words.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Says whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -111,18 +111,18 @@ impl Default for Context {
     }
 }
 
-/// What a call needs: the entry point, and behind it the context. Points into a [`Kernel`] and is valid as long as that lives.
+/// Address for a call: the entry point, and behind it the context. Points into a [`Kernel`] and is valid as long as that lives.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct EntryPoint(NonNull<u64>);
 
 impl EntryPoint {
-    /// Its address.
+    /// Returns its address.
     pub fn as_ptr(self) -> *mut u64 {
         self.0.as_ptr()
     }
 
-    /// The one at an address that [`EntryPoint::as_ptr`] gave.
+    /// Returns the one at an address that [`EntryPoint::as_ptr`] gave.
     pub fn from_ptr(address: *mut u64) -> Option<EntryPoint> {
         NonNull::new(address).map(EntryPoint)
     }
@@ -143,14 +143,14 @@ impl EntryPoint {
     }
 }
 
-/// What emission hands to the loader: code, and the template of its context.
+/// Result of emission for the loader: code, and the template of its context.
 #[derive(Clone, Debug)]
 pub struct CompiledCode {
     /// The code.
     pub text: Text,
     /// The shape whose other plans can share it, if it is new and has one.
     pub shape: Option<Shape>,
-    /// What it will read.
+    /// Template of the context that it will read.
     pub context: Template,
 }
 
@@ -177,7 +177,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// The code in a sealed slot, which follows the convention of [`Entry`].
+    /// Returns the code in a sealed slot, which follows the convention of [`Entry`].
     pub fn new(slot: Slot) -> Code {
         // SAFETY: a function pointer must not be null, and a slot's address is not. Calling it is unsafe in its own right.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(slot.address().as_ptr().cast_const()) };
@@ -199,7 +199,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel of `code` that reads `context`.
+    /// Returns a kernel of `code` that reads `context`.
     ///
     /// Nothing is run or read here; that code and context belong together is what [`EntryPoint::call`] asks of its caller.
     pub fn new(code: Code, mut context: Context) -> Kernel {
@@ -207,17 +207,17 @@ impl Kernel {
         Kernel { code, context }
     }
 
-    /// The code, for other kernels of the same shape.
+    /// Returns the code, for other kernels of the same shape.
     pub fn shared_code(&self) -> Code {
         self.code.clone()
     }
 
-    /// Whether its code is part of this library.
+    /// Says whether its code is part of this library.
     pub fn is_precompiled(&self) -> bool {
         self.code.slot.is_none()
     }
 
-    /// What calls of this kernel need; valid while it lives.
+    /// Returns the address for calls of this kernel; valid while it lives.
     pub fn entry_point(&self) -> EntryPoint {
         EntryPoint(NonNull::from(&*self.context.lines).cast())
     }
@@ -240,28 +240,28 @@ impl Kernel {
         unsafe { self.call(user, packed, count) }
     }
 
-    /// The column among the tables of this kernel that equals `column`, so that it is kept once.
+    /// Returns the column among the tables of this kernel that equals `column`, so that it is kept once.
     pub fn shared(&self, column: &Column) -> Option<Column> {
         let mut own = self.context.tables.iter().filter_map(Table::column);
         own.find(|own| *own == column).cloned()
     }
 
-    /// The entry point, for embedders that call without this crate; valid while the kernel lives.
+    /// Returns the entry point, for embedders that call without this crate; valid while the kernel lives.
     pub fn entry(&self) -> Entry {
         self.code.entry
     }
 
-    /// The context to pass to [`Kernel::entry`]; valid while the kernel lives.
+    /// Returns the context to pass to [`Kernel::entry`]; valid while the kernel lives.
     pub fn context(&self) -> *const u64 {
         self.entry_point().as_ptr().wrapping_add(1)
     }
 
-    /// Bytes of tables and constants behind the context.
+    /// Returns the bytes of tables and constants behind the context.
     pub fn context_bytes(&self) -> usize {
         self.context.bytes()
     }
 
-    /// The machine code in the arena; empty where it is precompiled.
+    /// Returns the machine code in the arena; empty where it is precompiled.
     pub fn code(&self) -> &[u8] {
         self.code.slot.as_ref().map_or(&[], |slot| slot.code())
     }

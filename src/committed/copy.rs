@@ -20,7 +20,7 @@ use crate::nest::{Leaf, Value};
 /// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.
 const BUFFER: u64 = 16 << 10;
 
-/// What copies instances of one datatype to instances of another in one pass. Cloning shares it; it keeps both datatypes and its kernel alive.
+/// Copies instances of one datatype to instances of another in one pass. Cloning shares it; it keeps both datatypes and its kernel alive.
 #[derive(Clone)]
 pub struct LayoutCopy(Arc<Inner>);
 
@@ -32,7 +32,7 @@ struct Inner {
     alike: bool,
 }
 
-/// What happens to what gets there.
+/// Treatment of the bytes that get there.
 enum Way {
     /// It is what was there.
     Copied(Arc<Joint>),
@@ -47,7 +47,7 @@ impl fmt::Debug for LayoutCopy {
 }
 
 impl Committed {
-    /// What copies instances of this datatype to instances of `to`: the bytes end where packing and unpacking them would put them.
+    /// Returns the copy from instances of this datatype to instances of `to`: the bytes end where packing and unpacking them would put them.
     ///
     /// Known to the cache of this datatype's engine, which keeps neither layout for it. Nothing of this is paid by who does not ask.
     ///
@@ -58,7 +58,7 @@ impl Committed {
         Ok(self.direct_by(to, way))
     }
 
-    /// What combines instances of this datatype with instances of `to`, which is where the results go: `target = op(source, target)` for every value,
+    /// Returns the combination of instances of this datatype with instances of `to`, where the results go: `target = op(source, target)` for every value,
     /// in the order of the type map (MPI 5.0, 6.9.5).
     ///
     /// # Errors
@@ -95,17 +95,17 @@ fn alike(from: &Committed, to: &Committed) -> bool {
 }
 
 impl LayoutCopy {
-    /// The datatype that is read.
+    /// Returns the datatype that is read.
     pub fn from(&self) -> &Committed {
         &self.0.from
     }
 
-    /// The datatype that is written.
+    /// Returns the datatype that is written.
     pub fn to(&self) -> &Committed {
         &self.0.to
     }
 
-    /// The operation that combines; none for a copy.
+    /// Returns the operation that combines; none for a copy.
     pub fn operation(&self) -> Option<Op> {
         match &self.0.way {
             Way::Copied(_) => None,
@@ -113,7 +113,7 @@ impl LayoutCopy {
         }
     }
 
-    /// Bytes of the stream in a joint period: so many at a time go by the kernel, and what is left through a buffer. None where all does.
+    /// Returns the bytes of the stream in a joint period: so many at a time go by the kernel, and what is left through a buffer. None where all does.
     pub fn period(&self) -> Option<u64> {
         match &self.0.way {
             Way::Copied(joint) => joint.nest().ok().map(|joint| joint.period),
@@ -201,7 +201,7 @@ impl LayoutCopy {
         Ok(())
     }
 
-    /// Bytes of the stream in a joint period, once the kernel is made; none where bytes go through a buffer.
+    /// Returns the bytes of the stream in a joint period, once the kernel is made; none where bytes go through a buffer.
     pub(super) fn kernel_made(&self) -> Option<u64> {
         let Way::Copied(joint) = &self.0.way else { return None };
         let layouts = [&self.0.from.0.layout, &self.0.to.0.layout];
@@ -310,7 +310,7 @@ impl LayoutCopy {
         }
     }
 
-    /// The same for one sort of leaves, from where both nests begin.
+    /// Moves whole periods of one sort of leaves, from where both nests begin.
     ///
     /// # Safety
     /// As [`LayoutCopy::joint`].

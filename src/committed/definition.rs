@@ -128,7 +128,7 @@ impl Inner {
 }
 
 impl Call {
-    /// The part that byte `at` of the range is in.
+    /// Returns the part that byte `at` of the range is in.
     pub(super) fn part(&self, at: usize) -> usize {
         let len = u128::from(self.range.end - self.range.start);
         (at as u128 * PARTS as u128 / len) as usize

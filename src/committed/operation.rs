@@ -18,7 +18,7 @@ use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
 
-/// What packs and unpacks the values of a datatype under one operation. Cloning shares it; it keeps its kernels alive.
+/// Packs and unpacks the values of a datatype under one operation. Cloning shares it; it keeps its kernels alive.
 #[derive(Clone)]
 pub struct CommittedOperation(Arc<Inner>);
 
@@ -38,7 +38,7 @@ impl fmt::Debug for CommittedOperation {
 }
 
 impl Committed {
-    /// What packs and unpacks under `operation`; that of bytes is what this already does, and has no such handle.
+    /// Returns the handle that packs and unpacks under `operation`. The operation of bytes is this type's own and has no such handle.
     ///
     /// # Errors
     /// A packed size beyond 63 bits; class `Arg` for the operation of bytes.
@@ -53,17 +53,17 @@ impl Committed {
 }
 
 impl CommittedOperation {
-    /// The committed datatype.
+    /// Returns the committed datatype.
     pub fn committed(&self) -> &Committed {
         &self.0.committed
     }
 
-    /// What serves it.
+    /// Returns the layout that serves it.
     pub(super) fn layout(&self) -> &Arc<CompiledLayout<Value>> {
         &self.0.layout
     }
 
-    /// Bytes between the buffer address and where the nest begins.
+    /// Returns the bytes between the buffer address and where the nest begins.
     pub(super) fn origin(&self) -> isize {
         self.0.origin
     }
@@ -72,17 +72,17 @@ impl CommittedOperation {
         self.0.committed.datatype()
     }
 
-    /// What happens to a value.
+    /// Returns the operation on its values.
     pub fn operation(&self) -> Operation {
         self.0.layout.operation()
     }
 
-    /// The canonical loop nest of values, at origin 0.
+    /// Returns the canonical loop nest of values, at origin 0.
     pub fn nest(&self) -> &LoopNest<Normal, Value> {
         self.0.layout.nest()
     }
 
-    /// The kernel of `direction`, compiled now if the mode compiles; none where values are converted one by one.
+    /// Returns the kernel of `direction`, compiled now if the mode compiles; none where values are converted one by one.
     pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
         self.kernel_for(direction, u64::MAX)
     }
@@ -298,7 +298,7 @@ impl CommittedOperation {
         self.whole_values(count, offset, max_bytes as u64)
     }
 
-    /// The whole values among at most `max_bytes` bytes from packed byte `offset` of `count` instances on: a range for [`CommittedOperation::range_raw`].
+    /// Returns the whole values among at most `max_bytes` bytes from packed byte `offset` of `count` instances on: a range for [`CommittedOperation::range_raw`].
     ///
     /// # Errors
     /// As [`CommittedOperation::pack_range`] for `offset`.

@@ -39,7 +39,7 @@ impl CommittedOperation {
     }
 }
 
-/// What hands the elements of a datatype to a function of the caller's: all of one basic type.
+/// Hands the elements of a datatype to a function of the caller's: all of one basic type.
 #[derive(Clone, Debug)]
 pub struct ByFunction {
     applied: CommittedOperation,
@@ -47,7 +47,7 @@ pub struct ByFunction {
 }
 
 impl Committed {
-    /// What hands the elements to a function; none for a type without elements.
+    /// Returns the handle that hands the elements to a function; none for a type without elements.
     ///
     /// # Errors
     /// Class `Op`, naming the first element that is of another basic type than the first (MPI 5.0, 12.3.4 asks this of accumulate, whose elements
@@ -61,7 +61,7 @@ impl Committed {
 }
 
 impl ByFunction {
-    /// The basic type of the elements.
+    /// Returns the basic type of the elements.
     pub fn element(&self) -> Named {
         self.element
     }

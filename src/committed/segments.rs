@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::segments::Segments;
 
 impl Committed {
-    /// The contiguous pieces of user memory that `count` instances consist of, in the order in which they are packed; nothing is listed yet.
+    /// Returns the contiguous pieces of user memory that `count` instances consist of, in the order in which they are packed; nothing is listed yet.
     ///
     /// Offsets are from displacement 0 of instance 0, or addresses with [`Segments::based`]. The first question about a layout costs O(nodes + rows), any
     /// other O(depth + log rows).

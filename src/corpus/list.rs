@@ -32,12 +32,12 @@ const MAX_DEPTH: u32 = 16;
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator that starts from `seed`.
+    /// Returns a generator that starts from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -46,13 +46,13 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A random number of `0..bound`; `bound` must not be 0. By multiply and shift (biased by less than bound / 2^64).
+    /// Returns a random number of `0..bound`; `bound` must not be 0. By multiply and shift (biased by less than bound / 2^64).
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }
 }
 
-/// The elements of the list `text`: a form or a literal list.
+/// Returns the elements of the list `text`: a form or a literal list.
 ///
 /// # Errors
 /// Class `Arg` if `text` is not a list, a number is out of range, or the list would be longer than 2^24.
@@ -89,7 +89,7 @@ pub fn expand(text: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(out))
 }
 
-/// The name and integer arguments of a form that stands for a whole type, e.g. `@dag(40)`; `None` if `text` is no such form.
+/// Returns the name and integer arguments of a form that stands for a whole type, e.g. `@dag(40)`; `None` if `text` is no such form.
 pub(super) fn whole_form(text: &str) -> Option<(&str, Vec<i64>)> {
     let (name, rest) = text.trim().strip_prefix('@')?.split_once('(')?;
     let arguments = rest.strip_suffix(')')?;

@@ -41,7 +41,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// What an entry says about the bounds of one instance, in bytes.
+/// Bounds of one instance that an entry states, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Lower bound.
@@ -76,12 +76,12 @@ pub struct CorpusEntry {
 }
 
 impl CorpusEntry {
-    /// The name without the suffix of its size: `WRF_x_vec`.
+    /// Returns the name without the suffix of its size: `WRF_x_vec`.
     pub fn family(&self) -> &str {
         self.name.strip_suffix(".S").or_else(|| self.name.strip_suffix(".L")).unwrap_or(&self.name)
     }
 
-    /// Bytes that packing `count` instances gives; `None` if they do not fit 64 bits.
+    /// Returns the bytes that packing `count` instances gives; `None` if they do not fit 64 bits.
     pub fn payload(&self) -> Option<u64> {
         u64::try_from(self.datatype.size()).ok()?.checked_mul(self.count)
     }
@@ -99,18 +99,18 @@ impl CorpusEntry {
     }
 }
 
-/// The byte that [`CorpusEntry::expected`] presumes at distance `i` from the origin of the user buffer: `i mod 251`.
+/// Returns the byte that [`CorpusEntry::expected`] presumes at distance `i` from the origin of the user buffer: `i mod 251`.
 pub fn pattern(i: i64) -> u8 {
     i.rem_euclid(251) as u8
 }
 
-/// All application layouts, S before L of each name.
+/// Returns all application layouts, S before L of each name.
 pub fn application() -> Vec<CorpusEntry> {
     static ENTRIES: Once<Vec<CorpusEntry>> = Once::new();
     ENTRIES.get_or_init(|| embedded("application.ddt", include_str!("../../corpus/application.ddt"))).clone()
 }
 
-/// All corner cases.
+/// Returns all corner cases.
 pub fn corner() -> Vec<CorpusEntry> {
     static ENTRIES: Once<Vec<CorpusEntry>> = Once::new();
     ENTRIES.get_or_init(|| embedded("corner.ddt", include_str!("../../corpus/corner.ddt"))).clone()
@@ -121,7 +121,7 @@ fn embedded(file: &str, text: &str) -> Vec<CorpusEntry> {
     parse(text).unwrap_or_else(|e| panic!("{file}: {e}"))
 }
 
-/// The entries of a corpus file.
+/// Returns the entries of a corpus file.
 ///
 /// # Errors
 /// Class `Arg` with the line for a breach of the syntax or a name used twice; what the constructors refuse, with the
@@ -139,7 +139,7 @@ pub fn parse(text: &str) -> Result<Vec<CorpusEntry>> {
         .collect()
 }
 
-/// The type that `text` writes: the text notation of datatypes, in which lists may be generated, or one generated type.
+/// Returns the type that `text` writes: the text notation of datatypes, in which lists may be generated, or one generated type.
 ///
 /// # Errors
 /// What the notation, the forms or the constructors refuse.
@@ -150,7 +150,7 @@ pub fn datatype(text: &str) -> Result<Datatype> {
     }
 }
 
-/// The datatype that `text` names, as an entry of the embedded files, or writes, and the instances that the entry has (otherwise 1).
+/// Returns the datatype that `text` names, as an entry of the embedded files, or writes, and the instances that the entry has (otherwise 1).
 ///
 /// # Errors
 /// Class `Arg` for a name that no entry has; as [`datatype`].

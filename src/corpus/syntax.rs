@@ -30,7 +30,7 @@ pub(super) struct RawEntry {
     pub(super) packed: Option<Vec<u8>>,
 }
 
-/// All entries of a corpus file.
+/// Returns all entries of a corpus file.
 pub(super) fn parse(text: &str) -> Result<Vec<RawEntry>> {
     let mut entries: Vec<RawEntry> = Vec::new();
     let mut comment = String::new();
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<RawEntry>> {
     Ok(entries)
 }
 
-/// What an indented line without a key of its own continues.
+/// Key that an indented line without one of its own continues.
 #[derive(Clone, Copy)]
 enum Key {
     Type,

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorClass, Result};
 /// Largest argument of a form that says how many nodes to build.
 const MAX_NODES: i64 = 1 << 20;
 
-/// The type that the form `name(arguments)` stands for.
+/// Returns the type that the form `name(arguments)` stands for.
 pub(super) fn build(name: &str, arguments: &[i64]) -> Result<Datatype> {
     let bad =
         |rule: &'static str| Error::new(ErrorClass::Arg, "corpus type", "form", format!("@{name}"), rule);

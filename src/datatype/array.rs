@@ -94,7 +94,7 @@ impl Slab<'_> {
     }
 }
 
-/// The tree of a subarray.
+/// Returns the tree of a subarray.
 pub(crate) fn subarray(
     call: &Call,
     sizes: &[i64],
@@ -221,7 +221,7 @@ fn reduce(call: &Call, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
         .collect()
 }
 
-/// The tree of a darray.
+/// Returns the tree of a darray.
 pub(crate) fn darray(call: &Call, grid: &Grid<'_>, oldtype: &Datatype) -> Result<Datatype> {
     let dimensions = reduce(call, grid)?;
     let empty = dimensions.iter().any(|c| c.count() == 0);

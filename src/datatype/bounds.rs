@@ -74,7 +74,7 @@ impl Bounds {
         self.ub - self.lb
     }
 
-    /// The same entries with both markers replaced (resized, subarray, darray, host bounds).
+    /// Returns the bounds of the same entries with both markers replaced (resized, subarray, darray, host bounds).
     pub(crate) fn resized(&self, lb: i64, extent: i64) -> Result<Bounds, Overflow> {
         let ub = lb.checked_add(extent).ok_or(Overflow)?;
         Ok(Bounds { lb, ub, lb_marked: true, ub_marked: true, ..*self })
@@ -125,7 +125,7 @@ impl Placing {
         Ok(())
     }
 
-    /// The finished map.
+    /// Returns the finished map.
     pub(crate) fn finish(self) -> Result<Bounds, Overflow> {
         let (low, high) = self.entries.unwrap_or((0, 0));
         // A map of one kind of marker only has that marker for both bounds.

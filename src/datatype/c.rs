@@ -9,7 +9,7 @@ use std::fmt::{Display, Write};
 use super::combiner::{Argument, Combiner, Distribution, Order};
 use super::{Datatype, postorder};
 
-/// What becomes of the bounds that a host MPI library decided, which are no constructor of MPI.
+/// Treatment of the bounds that a host MPI library decided, which are no constructor of MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostBounds {
     /// The program runs on that host, which decides them again.
@@ -104,14 +104,14 @@ fn arguments(combiner: &Combiner, large: bool, names: &HashMap<usize, String>) -
     list
 }
 
-/// An array of values as a compound literal; of one zero if there are none, since C has no empty array.
+/// Returns an array of values as a compound literal; of one zero if there are none, since C has no empty array.
 pub fn array<T: Display>(element: &str, values: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
     let items = if items.is_empty() { "0".to_owned() } else { items.join(", ") };
     format!("({element}[]){{{items}}}")
 }
 
-/// A 64-bit number as an expression. C gives a decimal constant the first type that it fits; but what follows the minus of the least
+/// Returns a 64-bit number as an expression. C gives a decimal constant the first type that it fits; but what follows the minus of the least
 /// number fits none.
 pub fn literal(n: i64) -> String {
     if n == i64::MIN { format!("({} - 1)", n + 1) } else { n.to_string() }

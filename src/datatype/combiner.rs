@@ -106,7 +106,7 @@ pub enum Argument<'a> {
 }
 
 impl Combiner {
-    /// The arguments by the standard's names, in its order but with datatypes last, and without lengths of arrays: what every
+    /// Returns the arguments by the standard's names, in its order but with datatypes last, and without lengths of arrays: what every
     /// printed form is made of. A named datatype has none.
     pub fn parameters(&self) -> Vec<(&'static str, Argument<'_>)> {
         use Argument as A;
@@ -168,7 +168,7 @@ impl Combiner {
         list
     }
 
-    /// Name in the text notation.
+    /// Returns the name in the text notation.
     pub fn text_name(&self) -> &'static str {
         match self {
             Combiner::Named(n) => n.text_name(),
@@ -225,7 +225,7 @@ impl Combiner {
         })
     }
 
-    /// Number of arguments: every number and every datatype once (integers + addresses + datatypes of the envelope).
+    /// Returns the number of arguments: every number and every datatype once (integers + addresses + datatypes of the envelope).
     pub fn arguments(&self) -> u64 {
         let n = match self {
             Combiner::Named(_) => 0,

@@ -100,7 +100,7 @@ impl Alike {
     }
 }
 
-/// Whether both are the same combiner tree.
+/// Says whether both are the same combiner tree.
 pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
     let mut alike = Alike::default();
     let mut open = vec![(a, b)];

@@ -13,7 +13,7 @@ use super::{Datatype, Extra, array};
 use crate::column::try_with_capacity;
 use crate::error::{Error, ErrorClass, Result};
 
-/// What a new node derives from its arguments.
+/// Properties that a new node derives from its arguments.
 pub(crate) struct Derived {
     pub(crate) layout: Bounds,
     pub(crate) signature: Signature,

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorClass, Result};
 /// How the signature of one message stands to that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// The same elements.
+    /// Both have the same elements.
     Equal,
     /// The first has fewer elements, and they are the first ones of the second.
     FirstIsPrefix,
@@ -75,12 +75,12 @@ pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> 
     })
 }
 
-/// The basic type of element `index`, from 0, of instances of `t`, in O(depth + log members); none of a type without elements.
+/// Returns the basic type of element `index`, from 0, of instances of `t`, in O(depth + log members); none of a type without elements.
 pub(crate) fn element(t: &Datatype, index: i64) -> Option<Named> {
     prefix::descend(t, Unit::Elements, index, |_| ()).map(|(named, _)| named)
 }
 
-/// A hash in 64 bits of the first `elements` basic elements of `count` instances of `t`, the same for equal sequences in every process and
+/// Returns a hash in 64 bits of the first `elements` basic elements of `count` instances of `t`, the same for equal sequences in every process and
 /// version: with the number of elements it lets a receiver see that the sender's signature is another. 0 where an element is `MPI_BYTE` or
 /// `MPI_PACKED`: that says nothing, and compares with everything.
 ///

@@ -56,11 +56,11 @@ struct Node {
     arguments: AtomicU32,
 }
 
-/// What few nodes have.
+/// Properties that few nodes have.
 enum Extra {
     /// The equivalent tree of simpler constructors.
     Expansion(Datatype),
-    /// What comes before every so many members of a long struct.
+    /// Sums before every so many members of a long struct.
     Members(Vec<prefix::Totals>),
 }
 
@@ -106,12 +106,12 @@ static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
 });
 
 impl Datatype {
-    /// A named predefined datatype; every call gives the same node.
+    /// Returns a named predefined datatype; every call gives the same node.
     pub fn named(named: Named) -> Datatype {
         NAMED[named as usize].clone()
     }
 
-    /// The datatype of a combiner. A value_index with a named pair type gives that type; host bounds that `oldtype` has anyway
+    /// Returns the datatype of a combiner. A value_index with a named pair type gives that type; host bounds that `oldtype` has anyway
     /// give `oldtype`, and replace host bounds on top of it.
     ///
     /// # Errors
@@ -279,7 +279,7 @@ impl Datatype {
         Datatype::new(Combiner::Resized { lb, extent, oldtype: oldtype.clone() })
     }
 
-    /// The same map with the bounds that a host MPI library decided, in bytes; they stick as resized's do. Gives `t` itself if
+    /// Makes the datatype of the same map with the bounds that a host MPI library decided, in bytes; they stick as resized's do. Gives `t` itself if
     /// it has these bounds, and replaces host bounds that `t` carries on top.
     pub fn bounds(lb: i64, extent: i64, t: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Bounds { lb, extent, oldtype: t.clone() })
@@ -340,17 +340,17 @@ impl Datatype {
         }))
     }
 
-    /// Whether a large-count constructor built the node, or only one could have: a count does not fit 32 bits.
+    /// Says whether a large-count constructor built the node, or only one could have: a count does not fit 32 bits.
     pub fn is_large_count(&self) -> bool {
         self.0.large
     }
 
-    /// The constructor and its arguments.
+    /// Returns the constructor and its arguments.
     pub fn combiner(&self) -> &Combiner {
         &self.0.combiner
     }
 
-    /// An equivalent tree of dup, contiguous, vector, indexed, struct and resized kinds over named types and `oldtype`, for the
+    /// Returns an equivalent tree of dup, contiguous, vector, indexed, struct and resized kinds over named types and `oldtype`, for the
     /// constructors that have one: subarray, darray, f90 types and value_index. Same type map and bounds.
     pub fn expansion(&self) -> Option<&Datatype> {
         match self.0.extra.as_deref() {
@@ -367,7 +367,7 @@ impl Datatype {
         }
     }
 
-    /// Bytes of data in the type map.
+    /// Returns the bytes of data in the type map.
     #[inline]
     pub fn size(&self) -> i64 {
         self.0.layout.size
@@ -403,7 +403,7 @@ impl Datatype {
         self.0.layout.true_ub
     }
 
-    /// Bytes from the first to after the last byte of data.
+    /// Returns the bytes from the first to after the last byte of data.
     pub fn true_extent(&self) -> i64 {
         self.true_ub() - self.true_lb()
     }
@@ -413,7 +413,7 @@ impl Datatype {
         i64::from(self.0.layout.alignment)
     }
 
-    /// The sequence of basic types, as length and hash.
+    /// Returns the sequence of basic types, as length and hash.
     pub fn signature(&self) -> Signature {
         self.0.signature
     }
@@ -423,12 +423,12 @@ impl Datatype {
         self.0.hash.whole()
     }
 
-    /// Address of the shared node: a key for memoization while this `Datatype` lives.
+    /// Returns the address of the shared node: a key for memoization while this `Datatype` lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// Number of constructor arguments over the DAG, each node once: the measure of how large a type is written down.
+    /// Returns the number of constructor arguments over the DAG, each node once: the measure of how large a type is written down.
     /// Walks the DAG at the first call.
     pub fn arguments(&self) -> u64 {
         let known = self.0.arguments.load(Ordering::Relaxed);
@@ -521,7 +521,7 @@ pub(crate) fn postorder(root: &Datatype) -> Vec<&Datatype> {
     order
 }
 
-/// What a dying node hands over instead of dropping it in place.
+/// Moves the children of a dying node to `into` instead of dropping them in place.
 fn unlink(node: &mut Node, into: &mut Vec<Datatype>) {
     if let Some(Extra::Expansion(tree)) = node.extra.take().and_then(Arc::into_inner) {
         into.push(tree);

@@ -9,7 +9,7 @@ use std::fmt;
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::Once;
 
-/// What kind of value a basic type holds (MPI 5.0 section 6.9.2 groups them for reductions).
+/// Kind of value that a basic type holds (MPI 5.0 section 6.9.2 groups them for reductions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Class {
@@ -45,7 +45,7 @@ pub enum Language {
     Cxx,
     /// Fortran.
     Fortran,
-    /// The same in every language.
+    /// A type that is one in every language.
     Any,
 }
 
@@ -236,7 +236,7 @@ impl FortranKinds {
         Ok(())
     }
 
-    /// What is in force; from now on for good.
+    /// Returns the kinds in force; from now on for good.
     pub fn get() -> FortranKinds {
         *KINDS.get_or_init(|| FortranKinds::DEFAULT)
     }
@@ -299,7 +299,7 @@ impl Named {
         }
     }
 
-    /// Name in the text notation: MPI's, or its synonym, in lower case without `MPI_`.
+    /// Returns the name in the text notation: MPI's, or its synonym, in lower case without `MPI_`.
     pub fn text_name(self) -> &'static str {
         self.row().text
     }
@@ -309,7 +309,7 @@ impl Named {
         self.row().c
     }
 
-    /// Bytes of data: the sum of the pieces (a pair's padding does not count). Zero only for the markers.
+    /// Returns the bytes of data: the sum of the pieces (a pair's padding does not count). Zero only for the markers.
     pub fn size(self) -> i64 {
         i64::from(self.row().size)
     }
@@ -319,18 +319,18 @@ impl Named {
         i64::from(self.row().align)
     }
 
-    /// Bytes from the first byte to the first byte of the next one in an array, trailing padding of pairs included.
+    /// Returns the bytes from the first byte to the first byte of the next one in an array, trailing padding of pairs included.
     pub fn extent(self) -> i64 {
         let end = self.pieces().last().map_or(0, |&(offset, size)| offset + size);
         (end + self.alignment() - 1) / self.alignment() * self.alignment()
     }
 
-    /// Bytes in external32 representation (MPI 5.0 table 14.2).
+    /// Returns the bytes in external32 representation (MPI 5.0 table 14.2).
     pub fn external32_size(self) -> i64 {
         i64::from(self.row().external32)
     }
 
-    /// What kind of value it is.
+    /// Returns the kind of value that it holds.
     pub fn class(self) -> Class {
         self.row().class
     }
@@ -345,17 +345,17 @@ impl Named {
         self.row().pieces
     }
 
-    /// The type map: basic types with displacements in bytes. A pair lists its two parts, a marker nothing, others themselves.
+    /// Returns the type map: basic types with displacements in bytes. A pair lists its two parts, a marker nothing, others themselves.
     pub fn parts(self) -> &'static [(Named, i64)] {
         self.row().parts
     }
 
-    /// Whether it is `MPI_LB` or `MPI_UB`.
+    /// Says whether it is `MPI_LB` or `MPI_UB`.
     pub fn is_marker(self) -> bool {
         self.class() == Class::Marker
     }
 
-    /// The type of that name: in text notation (`int`, aliases `long_long_int` and `c_complex`) or MPI's (`MPI_INT`).
+    /// Returns the type of that name: in text notation (`int`, aliases `long_long_int` and `c_complex`) or MPI's (`MPI_INT`).
     pub fn from_name(name: &str) -> Option<Named> {
         let lower;
         let text = match name.strip_prefix("MPI_") {
@@ -373,7 +373,7 @@ impl Named {
             .or_else(|| ALIASES.iter().find(|(alias, _)| *alias == text).map(|&(_, n)| n))
     }
 
-    /// The named pair type of a value and an index type, where MPI has one (MPI 5.0 section 6.9.4).
+    /// Returns the named pair type of a value and an index type, where MPI has one (MPI 5.0 section 6.9.4).
     pub fn pair_of(value: Named, index: Named) -> Option<Named> {
         let offset = pair_offset(value.row().size, index.row().align);
         let pair = [(value, 0), (index, offset)];

@@ -12,7 +12,7 @@ use super::{Combiner, Datatype, Named};
 /// Members of a struct between two sums that it keeps: half a byte a member, and a search that ends in as many steps.
 pub(crate) const STEP: usize = 64;
 
-/// What lies before a member of a struct.
+/// Sums over the members before one of a struct.
 #[derive(Clone, Copy)]
 pub(crate) struct Totals {
     bytes: i64,
@@ -52,7 +52,7 @@ impl<'a> Recent<'a> {
     }
 }
 
-/// What a position in a packed stream counts.
+/// Unit of a position in a packed stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Bytes.
@@ -62,7 +62,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// Those of one instance.
+    /// Returns those of one instance.
     pub(crate) fn of(self, t: &Datatype) -> i64 {
         match self {
             Unit::Bytes => t.size(),
@@ -97,7 +97,7 @@ pub(crate) enum Part<'a> {
 }
 
 impl Part<'_> {
-    /// What the part has; none where that does not fit in 64 bits.
+    /// Returns how much of `unit` the part has; none where that does not fit in 64 bits.
     pub(crate) fn count(&self, unit: Unit) -> Option<i64> {
         match self {
             Part::Instances(t, n) => unit.of(t).checked_mul(*n),
@@ -182,14 +182,14 @@ pub(crate) fn descend<'a>(
     }
 }
 
-/// The signature of the first `elements` basic elements of instances of `t`, which must have data where that is not 0.
+/// Returns the signature of the first `elements` basic elements of instances of `t`, which must have data where that is not 0.
 pub(crate) fn signature(t: &Datatype, elements: i64) -> Signature {
     let mut signature = Signature::EMPTY;
     descend(t, Unit::Elements, elements, |part| signature = signature.then(&part.signature()));
     signature
 }
 
-/// What lies before `position` of one unit, in the other; none where that is inside a basic element, past what a type without data has, or does not
+/// Returns the amount before `position` of one unit, in the other; none where that is inside a basic element, past what a type without data has, or does not
 /// fit in 64 bits.
 fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
     if position == 0 {
@@ -209,7 +209,7 @@ impl Datatype {
         convert(self, bytes, Unit::Bytes, Unit::Elements)
     }
 
-    /// How many of the first `bytes` packed bytes of instances of the type are whole elements, a pair being one: all up to where the element
+    /// Returns how many of the first `bytes` packed bytes of instances of the type are whole elements, a pair being one: all up to where the element
     /// begins that byte `bytes` lies in. Of a type without data none. O(depth + log members).
     pub fn whole_elements(&self, bytes: i64) -> i64 {
         let mut pair = 0;

@@ -18,7 +18,7 @@ enum Element {
 }
 
 impl Op {
-    /// Whether it is defined for the named type (MPI 5.0, 6.9.2 and 6.9.4; 12.3.4 for the last two operations).
+    /// Says whether it is defined for the named type (MPI 5.0, 6.9.2 and 6.9.4; 12.3.4 for the last two operations).
     pub fn takes(self, named: Named) -> bool {
         let (class, language) = (named.class(), named.language());
         let integer = matches!(class, Class::Integer | Class::Unsigned);
@@ -52,7 +52,7 @@ struct Found {
 }
 
 impl Datatype {
-    /// The parts of an unnamed pair type: the value, and the index with its displacement in bytes.
+    /// Returns the parts of an unnamed pair type: the value, and the index with its displacement in bytes.
     pub fn value_index_parts(&self) -> Option<(Named, (Named, i64))> {
         let Combiner::ValueIndex { value, index } = self.combiner() else { return None };
         let (value, index) = (value.basic()?, index.basic()?);
@@ -95,7 +95,7 @@ impl Datatype {
         Err(Error::new(ErrorClass::Op, operation, "element", value, rule()))
     }
 
-    /// The only basic type of the elements, if there is one: a named pair counts as such.
+    /// Returns the only basic type of the elements, if there is one: a named pair counts as such.
     ///
     /// # Errors
     /// As [`Datatype::check_basic`], for the first element of another type than the first; of none, where there is no element.

@@ -83,7 +83,7 @@ impl Signature {
         Signature { length, hash: [hash as u64, (hash >> 64) as u64] }
     }
 
-    /// The one-element sequence of a basic type, the two elements of a pair, nothing for a marker.
+    /// Returns the one-element sequence of a basic type, the two elements of a pair, nothing for a marker.
     pub fn of(named: Named) -> Signature {
         if let [(part, 0)] = named.parts()
             && *part == named
@@ -95,7 +95,7 @@ impl Signature {
         named.parts().iter().fold(Signature::EMPTY, |s, &(part, _)| s.then(&Signature::of(part)))
     }
 
-    /// Number of basic elements.
+    /// Returns the number of basic elements.
     pub fn length(&self) -> i64 {
         self.length
     }
@@ -105,7 +105,7 @@ impl Signature {
         u128::from(self.hash[1] & !UNTYPED) << 64 | u128::from(self.hash[0])
     }
 
-    /// Whether an element is `MPI_BYTE` or `MPI_PACKED`, of which a signature does not say what it holds.
+    /// Says whether an element is `MPI_BYTE` or `MPI_PACKED`, of which a signature does not say what it holds.
     pub fn has_untyped(&self) -> bool {
         self.hash[1] & UNTYPED != 0
     }
@@ -125,7 +125,7 @@ impl Signature {
         }
     }
 
-    /// The same for a sequence that is put behind others often.
+    /// Appends a sequence that is put behind others often.
     pub(crate) fn then_known(&self, Known { signature: next, power }: &Known) -> Signature {
         let hash = add(multiply(self.hash(), *power), next.hash());
         Signature::new(self.length.saturating_add(next.length), hash)

@@ -257,12 +257,12 @@ pub struct TypeMap<'a> {
 }
 
 impl<'a> TypeMap<'a> {
-    /// The map of one instance.
+    /// Returns the map of one instance.
     pub fn new(datatype: &'a Datatype) -> TypeMap<'a> {
         TypeMap::instances(datatype, 1)
     }
 
-    /// The map of `count` instances, one extent apart. Displacements are exact where they fit in 64 bits and wrap where an
+    /// Returns the map of `count` instances, one extent apart. Displacements are exact where they fit in 64 bits and wrap where an
     /// instance lies beyond.
     pub fn instances(datatype: &'a Datatype, count: u64) -> TypeMap<'a> {
         let instances = if datatype.size() == 0 { 0 } else { count };
@@ -343,12 +343,12 @@ impl Iterator for TypeMap<'_> {
 }
 
 impl Datatype {
-    /// The type map of one instance, lazily, in packing order.
+    /// Returns the type map of one instance, lazily, in packing order.
     pub fn type_map(&self) -> TypeMap<'_> {
         TypeMap::new(self)
     }
 
-    /// The named type that a leaf is: itself, or the one that an f90 type stands for. `None` for nodes with children.
+    /// Returns the named type that a leaf is: itself, or the one that an f90 type stands for. `None` for nodes with children.
     pub fn basic(&self) -> Option<Named> {
         match self.combiner() {
             Combiner::Named(n) => Some(*n),

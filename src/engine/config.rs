@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::{Error, ErrorClass, Result};
 use crate::target::Level;
 
-/// What a commit does.
+/// Mode of commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Nothing: calls, ranges too, go by the definition of the type map. For embedders that switch ddtc off, and for hunting bugs.
@@ -23,7 +23,7 @@ impl Mode {
     /// All modes, in the order of their integer values in control variables.
     pub const ALL: [Mode; 4] = [Mode::Off, Mode::Interpret, Mode::Lazy, Mode::Commit];
 
-    /// The name used in `DDTC_MODE`, control variables and the CLI.
+    /// Returns the name used in `DDTC_MODE`, control variables and the CLI.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Off => "off",
@@ -50,10 +50,10 @@ impl FromStr for Mode {
     }
 }
 
-/// What an [`Engine`](super::Engine) is made with.
+/// Configuration of an [`Engine`](super::Engine).
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What a commit does.
+    /// Mode of commits.
     pub mode: Mode,
     /// CPU level of kernels and micro-kernels; must be one that this machine runs.
     pub level: Level,

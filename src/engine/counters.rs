@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::cache::CacheCounters;
 
-/// What an engine did since it was made.
+/// Counts what an engine did since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Calls of commit.
@@ -74,7 +74,7 @@ impl Counters {
         }
     }
 
-    /// The same without what an engine holds now: what remains of it after its end.
+    /// Returns the counters without what an engine holds now: those that remain after its end.
     #[must_use]
     pub fn history(self) -> Counters {
         Counters { code_bytes: 0, cached_bytes: 0, cached_layouts: 0, ..self }

@@ -1,4 +1,4 @@
-//! What the pipeline did to one datatype, for people: the text of every stage with its time.
+//! Explains to people what the pipeline did to one datatype: the text of every stage with its time.
 
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,7 @@ impl Trace {
     }
 }
 
-/// What a stage makes, as text for people; empty for machine code.
+/// Text of a stage's result for people; empty for machine code.
 pub(super) trait Shown {
     /// The text.
     fn shown(&self) -> String {
@@ -137,7 +137,7 @@ impl Engine {
         }
     }
 
-    /// The same for a copy from `from` to `to`: the stages of both, and what joins them.
+    /// Explains a copy from `from` to `to`: the stages of both, and what joins them.
     ///
     /// # Errors
     /// The error of the stage that failed.
@@ -168,7 +168,7 @@ impl Engine {
         self.explain_nest(&normalized.nest, kind, target, (trace, out))
     }
 
-    /// What follows normalization.
+    /// Explains the stages after normalization.
     fn explain_nest<L: Planned<S>, S: Side>(
         &self,
         nest: &LoopNest<Normal, L, S>,

@@ -20,7 +20,7 @@ pub(crate) trait Joined: Cached + Planned<nest::MemorySide> {}
 impl<L: Cached + Planned<nest::MemorySide>> Joined for L {}
 
 impl Engine {
-    /// What copies from the first of `layouts` to the second.
+    /// Returns the copy from the first of `layouts` to the second.
     ///
     /// # Errors
     /// Class `NoMem`.
@@ -32,7 +32,7 @@ impl Engine {
         Ok(self.0.cache.keep_joint(layouts, Joint::new(nest)))
     }
 
-    /// The joint nest of two normal ones, or why there is none.
+    /// Returns the joint nest of two normal ones, or why there is none.
     pub(super) fn join<L: Leaf>(
         &self,
         [from, to]: [&LoopNest<Normal, L>; 2],
@@ -56,7 +56,7 @@ impl Engine {
         Ok(Ok(JointNest { nest, direction, origins: [of_from, of_to], period, still }))
     }
 
-    /// How `joint`, that of `layouts`, serves a call of `bytes` bytes: none where the bytes go through a buffer.
+    /// Returns how `joint`, that of `layouts`, serves a call of `bytes` bytes: none where the bytes go through a buffer.
     pub(crate) fn serve_joint<'j, L: Joined>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],

@@ -16,7 +16,7 @@ use crate::micro::buffers::Element;
 use crate::nest::{Leaf, Value};
 
 impl Engine {
-    /// The layout of `t` for the values that `operation` is about, compiled by the first call that a kernel serves.
+    /// Returns the layout of `t` for the values that `operation` is about, compiled by the first call that a kernel serves.
     ///
     /// # Errors
     /// As [`Engine::layout`]; a packed size beyond 63 bits.
@@ -43,7 +43,7 @@ impl Engine {
             .map_err(|unfit| refused(t, layout.nest().size(), kind, unfit))
     }
 
-    /// The oracle: the values of a packed range of instances of `t`, of which one has `size` bytes in external32, by the definition of the type map.
+    /// Returns the oracle: the values of a packed range of instances of `t`, of which one has `size` bytes in external32, by the definition of the type map.
     pub(crate) fn places<'t>(
         &self,
         t: &'t Datatype,
@@ -53,7 +53,7 @@ impl Engine {
         external32::places(t, size as u64, range)
     }
 
-    /// The error for a value that does not fit, as a call should return it.
+    /// Returns the error for a value that does not fit, as a call should return it.
     pub(crate) fn unfit(&self, direction: Direction, place: &Place) -> Error {
         let entry = (place.basic, i128::from(place.displacement));
         unfit(direction, place.element as i128, Some(entry), external32::UNFIT)

@@ -19,7 +19,7 @@ use crate::nest::{Body, Leaf, LoopNest, Node, Normal, Offsets, Value};
 pub struct Unfit {
     /// Where it is: in bytes from the buffer address that the nest's offsets are relative to, and in the packed stream.
     pub at: Offsets,
-    /// What about it does not fit.
+    /// Rule that the value does not meet.
     pub rule: &'static str,
 }
 
@@ -33,7 +33,7 @@ struct Run {
     value: Value,
 }
 
-/// What is on the packed side.
+/// Form of the packed side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
     /// The stream.
@@ -48,7 +48,7 @@ impl Run {
         if side == Packed::Memory { self.value.user() } else { self.value.packed() }
     }
 
-    /// The same run where the packed side is as `side` says.
+    /// Returns the run with a packed side as `side` says.
     fn on(self, side: Packed) -> Run {
         let moved = |o: Offsets| Offsets::new(o.user, if side == Packed::Memory { o.user } else { o.packed });
         Run { at: moved(self.at), step: moved(self.step), ..self }

@@ -24,7 +24,7 @@ pub fn for_each(t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize, Named)) 
     Ok(())
 }
 
-/// The segments of packed bytes `range` of `count` instances, as displacement and length: every basic value, joined with those before it that
+/// Returns the segments of packed bytes `range` of `count` instances, as displacement and length: every basic value, joined with those before it that
 /// it lies just behind of. Those that the range begins or ends in are cut.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ enum Pending<'a> {
     Nodes { nodes: &'a [Node], at: Offsets },
     /// Iterations `[next, end)` of a loop or table, at the offset of its iteration 0.
     Iterate { node: &'a Node, next: u64, end: u64, at: Offsets },
-    /// The same iterations, all inside the range, not begun: still free to be one call.
+    /// Iterations that are all inside the range and not begun: still free to be one call.
     Whole { node: &'a Node, from: u64, to: u64, at: Offsets },
 }
 

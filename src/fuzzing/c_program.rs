@@ -68,7 +68,7 @@ const TAIL: &str = r#"    MPI_Type_commit(&t);
 }
 "#;
 
-/// The program for `count` instances of `t`.
+/// Returns the program for `count` instances of `t`.
 pub fn c_program(t: &Datatype, count: u64) -> String {
     let mut out = format!("/* {count} of {t} */\n{HEAD}");
     // Entries that follow each other in both memories are one.

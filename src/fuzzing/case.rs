@@ -17,7 +17,7 @@ use crate::nest::{self, LoopNest};
 use crate::plan::{self, Plan};
 use crate::target::Level;
 
-/// What did not hold.
+/// A check that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The stage or engine that is wrong, by its one name, or the property that does not hold.
@@ -26,7 +26,7 @@ pub struct Mismatch {
     pub direction: Option<Direction>,
     /// CPU level, if it matters.
     pub level: Option<Level>,
-    /// What was seen and what was expected, with the text of the stage.
+    /// Result and expectation, with the text of the stage.
     pub detail: String,
 }
 
@@ -128,7 +128,7 @@ pub struct Case {
 const MAX_SPAN: i64 = 256 << 20;
 
 impl Case {
-    /// The case of `count` instances of `t`, by the type map.
+    /// Returns the case of `count` instances of `t`, by the type map.
     ///
     /// # Errors
     /// When the type map contradicts the size, the true bounds or the signature of `t`, and for spans above 256 MiB.
@@ -172,17 +172,17 @@ impl Case {
         Ok(Case { datatype, count, low, mapped, overlaps, source, packed, stream, before, after })
     }
 
-    /// The datatype.
+    /// Returns the datatype.
     pub fn datatype(&self) -> &Datatype {
         &self.datatype
     }
 
-    /// The number of instances.
+    /// Returns the number of instances.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether some user byte is mapped twice.
+    /// Says whether some user byte is mapped twice.
     pub fn overlaps(&self) -> bool {
         self.overlaps
     }
@@ -288,7 +288,7 @@ impl Case {
         Edge::BOTH.into_iter().try_for_each(|edge| self.whole(stage, committed, rig, edge))
     }
 
-    /// The same with buffers between guards at one edge.
+    /// Checks a committed type with buffers between guards at one edge.
     ///
     /// # Errors
     /// As [`Case::committed`].
@@ -432,7 +432,7 @@ impl Case {
     }
 }
 
-/// What a subject runs, for a report.
+/// Describes for a report what a subject runs.
 struct Shown<'a>(Subject<'a>, Direction, Option<&'a [Range<usize>]>);
 
 impl fmt::Display for Shown<'_> {

@@ -28,12 +28,12 @@ impl<'a> Choices<'a> {
         Choices { source: Source::Seed(seed) }
     }
 
-    /// Whether a finite stream has run dry.
+    /// Says whether a finite stream has run dry.
     pub fn exhausted(&self) -> bool {
         matches!(self.source, Source::Bytes([]))
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> u8 {
         match &mut self.source {
             Source::Bytes(bytes) => match bytes.split_first() {
@@ -47,7 +47,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn word(&mut self) -> u64 {
         match &mut self.source {
             Source::Bytes(_) => {
@@ -65,7 +65,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// A number below `n`; 0 for `n` = 0. Takes as few bytes as hold `n - 1`.
+    /// Returns a number below `n`; 0 for `n` = 0. Takes as few bytes as hold `n - 1`.
     pub fn below(&mut self, n: u64) -> u64 {
         let Some(top) = n.checked_sub(1) else { return 0 };
         let bytes = (64 - top.leading_zeros()).div_ceil(8);
@@ -76,7 +76,7 @@ impl<'a> Choices<'a> {
         value % n
     }
 
-    /// A number of `[lo, hi]`; `lo` if the interval is empty.
+    /// Returns a number of `[lo, hi]`; `lo` if the interval is empty.
     pub fn within(&mut self, lo: i64, hi: i64) -> i64 {
         let width = hi.checked_sub(lo).filter(|w| *w > 0 && *w < i64::MAX).unwrap_or(0);
         lo + self.below(width as u64 + 1) as i64

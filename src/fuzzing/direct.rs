@@ -1,4 +1,4 @@
-//! What copies from layout to layout must satisfy: the joint nest, its plans and its kernels do what packing and unpacking by the type map does.
+//! Oracle of copies from layout to layout: the joint nest, its plans and its kernels do what packing and unpacking by the type map does.
 
 use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
@@ -204,7 +204,7 @@ impl Joint<'_> {
         self.judge(stage, &target, shown)
     }
 
-    /// What a nest says about overlap where it writes is true.
+    /// Checks what a nest says about overlap where it writes.
     fn disjoint(&self, visits: &[Visit], known: Disjoint, count: u64) -> Check {
         let mut written: Vec<i64> = visits
             .iter()

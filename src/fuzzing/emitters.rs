@@ -12,7 +12,7 @@ pub(super) enum Emitters<'a> {
 }
 
 impl<'a> Emitters<'a> {
-    /// Those for a target whose templates these are.
+    /// Returns those for a target whose templates these are.
     pub(super) fn of(self, templates: Option<&'a dyn Emitter>) -> impl Iterator<Item = &'a dyn Emitter> {
         let (templates, general) = match self {
             Emitters::None => (None, None),

@@ -65,7 +65,7 @@ const COMMON: [Named; 14] = [
 /// Lengths on both sides of every access width, unrolling and inline limit.
 const EDGES: [i64; 22] = [4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 97, 100, 257];
 
-/// A datatype within `budget`.
+/// Returns a datatype within `budget`.
 pub fn datatype(c: &mut Choices<'_>, budget: &Budget) -> Datatype {
     let mut g = Generator { budget, pool: Vec::new() };
     let steps = c.below(budget.steps + 1);
@@ -81,7 +81,7 @@ pub fn datatype(c: &mut Choices<'_>, budget: &Budget) -> Datatype {
     g.pool.pop().unwrap_or_else(|| Datatype::named(Named::Byte))
 }
 
-/// A number of instances: the corpus's counts, now and then another one.
+/// Returns a number of instances: the corpus's counts, now and then another one.
 pub fn instances(c: &mut Choices<'_>) -> u64 {
     match c.below(8) {
         0..=5 => c.pick(&[1, 2, 3, 17, 0]),

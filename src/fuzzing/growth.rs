@@ -15,7 +15,7 @@ use crate::engine::{Config, Engine};
 use crate::error::Result;
 use crate::target::Level;
 
-/// What a commit took.
+/// Cost of a commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Constructor arguments of the datatype, over its DAG.
@@ -29,18 +29,18 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Bytes that the nest of a type of so many arguments may have.
+    /// Returns the bytes that the nest of a type of so many arguments may have.
     pub fn nest_bound(arguments: u64) -> u64 {
         48 * arguments + (64 << 10)
     }
 
-    /// Bytes by which committing may make the process grow: lowered, half-normalized and normal nests, and tables, beside
+    /// Returns the bytes by which committing may make the process grow: lowered, half-normalized and normal nests, and tables, beside
     /// each other.
     pub fn peak_bound(arguments: u64) -> u64 {
         1024 * arguments + (32 << 20)
     }
 
-    /// Time of a commit. Tens of microseconds an argument are for debug builds on machines that do much else; what is not
+    /// Returns the time of a commit. Tens of microseconds an argument are for debug builds on machines that do much else; what is not
     /// linear is out by orders of magnitude.
     pub fn time_bound(arguments: u64) -> Duration {
         Duration::from_secs(20)
@@ -48,7 +48,7 @@ impl Cost {
     }
 }
 
-/// A datatype of up to `levels` levels, each around the one before: by any constructor, beside an irregular member, once (a chain) or
+/// Returns a datatype of up to `levels` levels, each around the one before: by any constructor, beside an irregular member, once (a chain) or
 /// twice (a DAG of two to the power of the levels).
 pub fn growing(c: &mut Choices<'_>, levels: u64) -> Datatype {
     let (levels, twice) = (1 + c.below(levels), c.chance(128));

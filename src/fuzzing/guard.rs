@@ -18,7 +18,7 @@ use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::target::Level;
 
-/// Bytes of a page of this system.
+/// Returns the bytes of a page of this system.
 pub(super) fn page() -> usize {
     static PAGE: OnceLock<usize> = OnceLock::new();
     *PAGE.get_or_init(|| {
@@ -49,7 +49,7 @@ impl Pages {
         }
     }
 
-    /// The same, at least `len` bytes long.
+    /// Returns the pages, at least `len` bytes long.
     fn grown(&mut self, len: usize) -> &mut Pages {
         if len > self.len {
             *self = Pages::new(len);
@@ -113,7 +113,7 @@ impl Default for Rig {
     }
 }
 
-/// What moves bytes.
+/// Mover of bytes under test.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// A committed datatype, in both directions and by ranges.
@@ -127,7 +127,7 @@ pub enum Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// The CPU level that it was made for, if it says.
+    /// Returns the CPU level that it was made for, if it says.
     pub fn level(self) -> Option<Level> {
         match self {
             Subject::Committed(c) => Some(c.engine().config().level),
@@ -171,7 +171,7 @@ impl Subject<'_> {
     }
 }
 
-/// What one run works on.
+/// Buffers and numbers of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// Pack or unpack.

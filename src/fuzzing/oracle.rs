@@ -24,7 +24,7 @@ use crate::plan::Word;
 use crate::target::{Arch, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
-/// What came of a check that found nothing wrong.
+/// Result of a check that found nothing wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Kernels compiled and compared, over levels and directions.
@@ -42,9 +42,9 @@ const PIECE: u64 = 100_003;
 pub struct Oracle {
     walker: Engine,
     compilers: Vec<Engine>,
-    /// The same levels with code by Cranelift, where it is compiled in.
+    /// Engines of these levels with code by Cranelift, where it is compiled in.
     general: Vec<Engine>,
-    /// The same levels with precompiled code, where code is not generated for every plan.
+    /// Engines of these levels with precompiled code, where code is not generated for every plan.
     shortcut: Vec<Engine>,
     rig: Rig,
     /// Cranelift with its verifier; none where it is not compiled in.
@@ -377,7 +377,7 @@ fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
     ensure(bounds && same && visits(&back) == visits(nest), "text", || format!("{text}reads back as\n{back}"))
 }
 
-/// What a nest says about overlap is true.
+/// Checks what a nest says about overlap.
 pub(super) fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
     let known = nest.disjoint();
     let wrong = match known {

@@ -13,11 +13,11 @@ pub struct Progress<'a> {
     pub done: u64,
     /// Cases to check.
     pub cases: u64,
-    /// What was found so far.
+    /// Summary so far.
     pub summary: &'a Summary,
 }
 
-/// What a run without failures saw.
+/// Counts of a run without failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Datatypes checked.
@@ -39,7 +39,7 @@ pub struct Failure {
     pub datatype: Datatype,
     /// The number of instances that shows it.
     pub count: u64,
-    /// What does not hold for it.
+    /// Check that does not hold for it.
     pub mismatch: Mismatch,
     /// The datatype as it was generated.
     pub generated: Datatype,
@@ -77,12 +77,12 @@ impl Failure {
         failure
     }
 
-    /// The text of a filetest that fails as long as this does: for `tests/filetests/engines/`.
+    /// Returns the text of a filetest that fails as long as this does: for `tests/filetests/engines/`.
     pub fn filetest(&self) -> String {
         format!("; test engines\n; counts {}\n{}\n", self.count, self.datatype)
     }
 
-    /// A C program that asks an MPI library the same question.
+    /// Returns a C program that asks an MPI library the same question.
     pub fn c_program(&self) -> String {
         c_program(&self.datatype, self.count)
     }

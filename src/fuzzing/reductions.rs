@@ -1,4 +1,4 @@
-//! What reductions must satisfy: compiled, applied and evaluated as by the interpreter's own version, overlapping entries included.
+//! Oracle of reductions: compiled, applied and evaluated as by the interpreter's own version, overlapping entries included.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ struct Reduction {
     loose: Loose,
 }
 
-/// A type of the shape of `t` and an operation that is defined for it; `t` itself under one that is defined for anything, where none is found.
+/// Returns a type of the shape of `t` and an operation that is defined for it; `t` itself under one that is defined for anything, where none is found.
 pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype, Op) {
     let anything = c.pick(&[Op::Replace, Op::NoOp]);
     let op = c.pick(&Op::ALL);

@@ -80,7 +80,7 @@ pub struct RangeCase {
 }
 
 impl RangeCase {
-    /// The case of `range` for `count` instances of `t`, by the type map. `None` where the system has not that much address space.
+    /// Returns the case of `range` for `count` instances of `t`, by the type map. `None` where the system has not that much address space.
     ///
     /// # Errors
     /// A range past the end of the stream.

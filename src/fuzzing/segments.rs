@@ -11,7 +11,7 @@ use crate::segments::{Segment, Segments};
 
 const STAGE: &str = "segments";
 
-/// What an array holds where nothing was written.
+/// Value of an array's entry where nothing was written.
 const UNWRITTEN: Segment = Segment { at: i64::MIN, len: u64::MAX };
 
 /// The segments of a packed range by the definition, the last one cut where the range ends.
@@ -20,7 +20,7 @@ fn defined(t: &Datatype, count: u64, range: Range<u64>) -> Check<Vec<Segment>> {
     Ok(listed.into_iter().map(|(at, len)| Segment { at, len }).collect())
 }
 
-/// What `fill` writes into an array with room for `room`, behind which nothing may be written.
+/// Returns the segments that `fill` writes into an array with room for `room`, behind which nothing may be written.
 fn filled(room: usize, fill: impl FnOnce(&mut [Segment]) -> Result<usize>) -> Check<Vec<Segment>> {
     let mut list = vec![UNWRITTEN; room + 1];
     let n = fill(&mut list[..room]).map_err(Mismatch::error(STAGE))?;
@@ -79,7 +79,7 @@ pub(super) fn place(s: &Segments<'_>, t: &Datatype, count: u64, offset: u64, win
     Ok(())
 }
 
-/// What lies past the end is refused, and nothing is written.
+/// Checks that places past the end are refused, and nothing is written.
 pub(super) fn ends(s: &Segments<'_>) -> Check {
     let (len, bytes) = (s.len(), s.bytes());
     same((s.find(bytes), s.start(len), s.within(len, 9)), (Ok((len, 0)), Ok(bytes), Ok((0, 0))), || {

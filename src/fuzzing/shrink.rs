@@ -79,7 +79,7 @@ fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype
     done.remove(&root.id())
 }
 
-/// The same constructors over other named types; none where one refuses them. Value-index types and markers stay.
+/// Returns the tree with other named types; none where a constructor refuses them. Value-index types and markers stay.
 pub(super) fn retyped(root: &Datatype, new: &dyn Fn(Named) -> Named) -> Option<Datatype> {
     rebuilt(root, &mut |t, combiner| match t.basic() {
         Some(named) if !named.is_marker() => Some(Datatype::named(new(named))),
@@ -104,7 +104,7 @@ pub fn rebuilt(
     done.remove(&root.id())
 }
 
-/// The same constructor over other children.
+/// Applies a constructor to other children.
 fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype> {
     Datatype::new(over(combiner, children))
 }

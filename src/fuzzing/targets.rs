@@ -8,7 +8,7 @@ use super::{
 };
 use crate::target::Level;
 
-/// What a target does with one input: panics on a finding.
+/// Runs one input of a target: panics on a finding.
 pub type Target = fn(&[u8]);
 
 /// Name and function of every target.

@@ -1,4 +1,4 @@
-//! What leaf operations on values must satisfy: compiled, applied and evaluated as by the interpreter's own version of each.
+//! Oracle of leaf operations on values: compiled, applied and evaluated as by the interpreter's own version of each.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The case of the same instances, by the definition.
+    /// Returns the case of the same instances, by the definition.
     pub(super) fn new(case: &'a Case) -> Check<Values<'a>> {
         let (t, count) = (case.datatype(), case.count());
         let lowered = lower::lower(t, External32).map_err(Mismatch::error("lower"))?;
@@ -176,7 +176,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The stream of `case` cut between values of `nest`, in any order where that cannot show.
+/// Returns the stream of `case` cut between values of `nest`, in any order where that cannot show.
 pub(super) fn pieces(nest: &LoopNest<Normal, Value>, case: &Case, c: &mut Choices<'_>) -> Vec<Range<usize>> {
     let count = case.count();
     let n = nest.size() as u64 * count;

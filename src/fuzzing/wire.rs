@@ -15,7 +15,7 @@ const HASH: usize = 16;
 const NODES: usize = 32;
 const CHECKSUM: usize = 8;
 
-/// What a datatype is beside its combiners, over its nodes.
+/// Lists the properties of a datatype beside its combiners, over its nodes.
 fn facts(t: &Datatype) -> Vec<(bool, [i64; 6], u64)> {
     let facts = |t: &Datatype| {
         let numbers = [t.size(), t.lb(), t.ub(), t.true_lb(), t.true_ub(), t.alignment()];

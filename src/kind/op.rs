@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What becomes of an element that is met by one from elsewhere: `user = op(packed, user)`, as `inoutvec[i] = invec[i] op inoutvec[i]` (6.9.5).
+/// Combines an element with one from elsewhere: `user = op(packed, user)`, as `inoutvec[i] = invec[i] op inoutvec[i]` (6.9.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -55,7 +55,7 @@ impl Op {
         Op::NoOp,
     ];
 
-    /// The word of text forms and of the command line: MPI's, in lower case.
+    /// Returns the word of text forms and of the command line: MPI's, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Op::Sum => "sum",
@@ -80,7 +80,7 @@ impl Op {
         format!("MPI_{}", self.name().to_uppercase())
     }
 
-    /// Its handle in the ABI of MPI 5.0 (section 20.4).
+    /// Returns its handle in the ABI of MPI 5.0 (section 20.4).
     pub fn abi_value(self) -> u32 {
         match self {
             Op::Sum => 0x21,
@@ -100,12 +100,12 @@ impl Op {
         }
     }
 
-    /// The one of that handle.
+    /// Returns the one of that handle.
     pub fn from_abi(value: u64) -> Option<Op> {
         Op::ALL.into_iter().find(|op| u64::from(op.abi_value()) == value)
     }
 
-    /// Whether it is about pairs of a value and an index.
+    /// Says whether it is about pairs of a value and an index.
     pub fn is_location(self) -> bool {
         matches!(self, Op::Minloc | Op::Maxloc)
     }

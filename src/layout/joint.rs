@@ -31,22 +31,22 @@ pub struct Joint<L = Byte> {
 }
 
 impl<L: Leaf> Joint<L> {
-    /// A pair whose joint nest is `nest`, or that goes through a buffer for a reason.
+    /// Returns a pair whose joint nest is `nest`, or that goes through a buffer for a reason.
     pub fn new(nest: Result<JointNest<L>, &'static str>) -> Joint<L> {
         Joint { nest, served: Awaited::default(), moved: AtomicU64::new(0) }
     }
 
-    /// The joint nest, or why there is none.
+    /// Returns the joint nest, or why there is none.
     pub fn nest(&self) -> Result<&JointNest<L>, &'static str> {
         self.nest.as_ref().map_err(|reason| *reason)
     }
 
-    /// How it is served, once that is decided.
+    /// Returns how it is served, once that is decided.
     pub fn served(&self) -> Option<&Tier> {
         self.served.get()
     }
 
-    /// The same, deciding it with `compile` if nobody has.
+    /// Returns the tier, which `compile` decides if nobody has.
     pub fn serve(&self, compile: impl FnOnce() -> Tier) -> &Tier {
         self.served.get_or_init(compile)
     }
@@ -56,7 +56,7 @@ impl<L: Leaf> Joint<L> {
         reaches_threshold(&self.moved, bytes, threshold)
     }
 
-    /// Bytes of nest, code and tables.
+    /// Returns the bytes of nest, code and tables.
     pub(crate) fn bytes(&self) -> usize {
         let nest = self.nest.as_ref().map_or(0, |joint| joint.nest.bytes_stored());
         let kernel = self.served().and_then(Tier::kernel);

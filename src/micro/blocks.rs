@@ -30,7 +30,7 @@ pub struct Widths {
 }
 
 impl Widths {
-    /// Those of user offsets, packed offsets and lengths.
+    /// Returns those of user offsets, packed offsets and lengths.
     pub fn of([user, packed, len]: [&Column; 3]) -> Widths {
         Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) }
     }
@@ -49,7 +49,7 @@ impl Widths {
 /// The columns of a call, in the order of its parameters.
 const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
 
-/// The call that moves the blocks of `columns`, which are `tables` of the plan.
+/// Returns the call that moves the blocks of `columns`, which are `tables` of the plan.
 pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [TableIndex; 3]) -> Call {
     let rows = (Role::Iterations, Argument::Number(Quantity::fixed(columns[0].len() as u64)));
     let arguments = COLUMNS.into_iter().zip(tables.map(Argument::Table));
@@ -88,7 +88,7 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// The micro-kernel for columns of `widths`.
+/// Returns the micro-kernel for columns of `widths`.
 pub fn micro(widths: Widths, direction: Direction, level: Level) -> Micro {
     Micro::new(&FAMILY, direction, level).with_variant(widths.number())
 }
@@ -243,7 +243,7 @@ fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     }
 }
 
-/// The function for columns of `widths`.
+/// Returns the function for columns of `widths`.
 pub fn function(widths: Widths, direction: Direction, level: Level) -> Function {
     with_code!(level, I => match direction {
         Direction::Pack => lookup::<I, true>(widths),

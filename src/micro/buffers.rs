@@ -95,7 +95,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// A handle on `user` and `packed`.
+    /// Returns a handle on `user` and `packed`.
     ///
     /// # Safety
     /// As long as the handle is used, every block that its methods are given must be valid: readable on the source side and
@@ -106,17 +106,17 @@ impl Buffers {
         Buffers { user, packed, direction, level, streaming: false }
     }
 
-    /// The same, packing past the caches where enough bytes go at once.
+    /// Returns buffers that pack past the caches where enough bytes go at once.
     pub fn streaming(self, on: bool) -> Buffers {
         Buffers { streaming: on && self.direction == Direction::Pack, ..self }
     }
 
-    /// Which way bytes go.
+    /// Returns which way bytes go.
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// The addresses at a user and a packed offset.
+    /// Returns the addresses at a user and a packed offset.
     pub fn at(&self, user: i64, packed: i64) -> (*mut u8, *mut u8) {
         (self.user(user), self.packed(packed))
     }

@@ -79,14 +79,14 @@ unsafe fn few<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut src: impl Curs
     }
 }
 
-/// Whether [`pack`] has something better than [`each`] on any two sides.
+/// Says whether [`pack`] has something better than [`each`] on any two sides.
 ///
 /// Up to 16 bytes a dense side is worth a loop of its own (8 B unpacked: 52 against 44 GB/s; Sapphire Rapids), beyond only groups are.
 pub(super) const fn has_pack<I: Isa>(len: usize) -> bool {
     len <= 16 || by_length(I::GATHERED, len) > 0
 }
 
-/// Whether [`unpack`] has something better than [`each`] on any two sides.
+/// Says whether [`unpack`] has something better than [`each`] on any two sides.
 pub(super) const fn has_unpack<I: Isa>(len: usize) -> bool {
     len <= 16 || has(I::MASKED, len) || by_length(I::SCATTERED, len) > 0
 }

@@ -103,7 +103,7 @@ impl Offset for i64 {
 /// Blocks at the offsets of a column.
 #[derive(Clone, Copy)]
 pub(super) struct Listed<O> {
-    /// What the offsets are relative to.
+    /// Address to which the offsets are relative.
     pub(super) base: *mut u8,
     /// The offset of the next block.
     pub(super) next: *const O,

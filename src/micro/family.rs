@@ -15,7 +15,7 @@ use crate::kind::{Direction, Op, Operation};
 use crate::nest::{Offsets, Quantity, Value};
 use crate::target::Level;
 
-/// What an argument of a micro-kernel says. Steps, lengths and the entries of tables are in bytes.
+/// Role of an argument of a micro-kernel. Steps, lengths and the entries of tables are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
     /// Address of the call in the user's buffer.
@@ -47,7 +47,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word of the text form.
+    /// Returns the word of the text form.
     pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -66,7 +66,7 @@ impl Role {
         }
     }
 
-    /// Whether it is one of the two addresses, which every call has.
+    /// Says whether it is one of the two addresses, which every call has.
     pub fn is_address(self) -> bool {
         matches!(self, Role::User | Role::Packed)
     }
@@ -119,12 +119,12 @@ impl TableIndex {
         TableIndex(place as u32)
     }
 
-    /// Its place, from 0.
+    /// Returns its place, from 0.
     pub fn place(self) -> usize {
         self.0 as usize
     }
 
-    /// The table there, if there is one.
+    /// Returns the table there, if there is one.
     pub fn of(self, tables: &[Table]) -> Option<&Table> {
         tables.get(self.place())
     }
@@ -146,7 +146,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// Address of its first byte; valid while a clone lives.
+    /// Returns the address of its first byte; valid while a clone lives.
     pub fn as_ptr(&self) -> *const u8 {
         match self {
             Table::Column(column) => column.as_ptr(),
@@ -154,7 +154,7 @@ impl Table {
         }
     }
 
-    /// Bytes of storage.
+    /// Returns the bytes of storage.
     pub fn bytes(&self) -> usize {
         match self {
             Table::Column(column) => column.bytes(),
@@ -162,7 +162,7 @@ impl Table {
         }
     }
 
-    /// The column, unless it is a permutation.
+    /// Returns the column, unless it is a permutation.
     pub fn column(&self) -> Option<&Column> {
         match self {
             Table::Column(column) => Some(column),
@@ -189,34 +189,34 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call of `callee` with `arguments` in any order. Check it with [`Call::verify`].
+    /// Returns a call of `callee` with `arguments` in any order. Check it with [`Call::verify`].
     pub fn new(callee: Micro, arguments: impl IntoIterator<Item = (Role, Argument)>) -> Call {
         let mut arguments: SmallVec<[_; 8]> = arguments.into_iter().collect();
         arguments.sort_unstable_by_key(|a| a.0);
         Call { callee, arguments: Arc::from(&arguments[..]) }
     }
 
-    /// What is called.
+    /// Returns the micro-kernel that is called.
     pub fn callee(&self) -> Micro {
         self.callee
     }
 
-    /// The arguments, ascending by role.
+    /// Returns the arguments, ascending by role.
     pub fn arguments(&self) -> &[(Role, Argument)] {
         &self.arguments
     }
 
-    /// The argument of `role`.
+    /// Returns the argument of `role`.
     pub fn argument(&self, role: Role) -> Option<Argument> {
         self.arguments.iter().find(|a| a.0 == role).map(|a| a.1)
     }
 
-    /// Whether the argument of `role` is a multiple of the instance count.
+    /// Says whether the argument of `role` is a multiple of the instance count.
     pub fn carries_count(&self, role: Role) -> bool {
         matches!(self.argument(role), Some(Argument::Number(n)) if n.per_count)
     }
 
-    /// The column that `role` names in `tables`.
+    /// Returns the column that `role` names in `tables`.
     pub fn column<'t>(&self, tables: &'t [Table], role: Role) -> Option<&'t Column> {
         let Argument::Table(i) = self.argument(role)? else { return None };
         i.of(tables)?.column()
@@ -278,7 +278,7 @@ pub struct Actual<'a> {
 }
 
 impl Actual<'_> {
-    /// What is called.
+    /// Returns the micro-kernel that is called.
     pub fn callee(&self) -> Micro {
         self.call.callee
     }
@@ -287,7 +287,7 @@ impl Actual<'_> {
         self.call.argument(role).unwrap_or_else(|| panic!("call without {}", role.name()))
     }
 
-    /// A number of iterations or bytes.
+    /// Returns a number of iterations or bytes.
     ///
     /// # Panics
     /// If the call has no such number; the same for the other arguments.
@@ -296,12 +296,12 @@ impl Actual<'_> {
         n.at(self.count)
     }
 
-    /// Whether a number is a multiple of the instance count.
+    /// Says whether a number is a multiple of the instance count.
     pub fn carries_count(&self, role: Role) -> bool {
         self.call.carries_count(role)
     }
 
-    /// A distance in bytes.
+    /// Returns a distance in bytes.
     pub fn step(&self, role: Role) -> i64 {
         let Argument::Step(k) = self.argument(role) else { panic!("{} is no step", role.name()) };
         k
@@ -312,12 +312,12 @@ impl Actual<'_> {
         Offsets::new(self.step(user), self.step(packed))
     }
 
-    /// A column.
+    /// Returns a column.
     pub fn column(&self, role: Role) -> &Column {
         self.call.column(self.tables, role).unwrap_or_else(|| panic!("{} is no column", role.name()))
     }
 
-    /// The permutation.
+    /// Returns the permutation.
     pub fn permutation(&self) -> &Permutation {
         let Argument::Table(i) = self.argument(Role::Permutation) else { panic!("no table") };
         let Some(Table::Permutation(permutation)) = i.of(self.tables) else { panic!("no permutation") };
@@ -333,13 +333,13 @@ pub struct Family {
     pub directed: bool,
     /// The parameters of its C functions, in order.
     pub parameters: fn(Direction) -> &'static [Role],
-    /// What the number of a variant says: a part of the name, with its dot.
+    /// Writes the meaning of a variant's number: a part of the name, with its dot.
     pub variant: fn(u8, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// What becomes of a block's bytes on their way, by the number of the variant.
+    /// Returns the transform of a block's bytes on their way, by the number of the variant.
     pub transform: fn(u8) -> Transform,
     /// Address of the code; 0 where the machine that this was built for has none.
     pub address: fn(Micro) -> usize,
-    /// What must hold for a call beyond the kinds of its arguments.
+    /// Checks a call beyond the kinds of its arguments.
     pub check: fn(&Actual<'_>) -> Result<(), &'static str>,
     /// The blocks that a call moves ([`Call::blocks`]).
     pub blocks: fn(&Actual<'_>, &mut dyn FnMut(Offsets, u64)),
@@ -347,7 +347,7 @@ pub struct Family {
     pub takes: fn(&Repeated) -> Option<Call>,
 }
 
-/// What becomes of a block's bytes on their way.
+/// Transform of a block's bytes on their way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transform {
     /// Nothing.
@@ -361,7 +361,7 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// Whether it may stand in a plan for `operation`: a copy only where values end as they were.
+    /// Says whether it may stand in a plan for `operation`: a copy only where values end as they were.
     pub fn serves(self, operation: Operation) -> bool {
         match (self, operation) {
             (Transform::Copied, Operation::Reduce(op)) => op == Op::Replace,

@@ -48,7 +48,7 @@ macro_rules! with_isa {
     };
 }
 
-/// The same with the instruction sets that this architecture has code for; the baseline serves the levels of others.
+/// Expands a body with the instruction sets that this architecture has code for; the baseline serves the levels of others.
 macro_rules! with_code {
     ($level:expr, $isa:ident => $then:expr) => {
         match $level {
@@ -90,7 +90,7 @@ pub(super) struct MadeFor {
     pub(super) transposed: Lengths,
 }
 
-/// The level whose code serves blocks of `len` bytes where `level` is asked for.
+/// Returns the level whose code serves blocks of `len` bytes where `level` is asked for.
 pub(super) fn serving(level: Level, len: u16, lengths: fn(&MadeFor) -> Lengths) -> Level {
     let (made_for, below) = with_isa!(level, I => (I::MADE_FOR, <<I as Isa>::Below as Isa>::LEVEL));
     if has(lengths(&made_for), len as usize) { level } else { serving(below, len, lengths) }
@@ -105,7 +105,7 @@ pub(super) struct Permuting {
     pub(super) masked: bool,
 }
 
-/// What an instruction set has.
+/// Abilities of an instruction set.
 pub(super) trait Isa: Registers {
     /// Its level.
     const LEVEL: Level;

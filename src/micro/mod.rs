@@ -56,12 +56,12 @@ pub enum Width {
 }
 
 impl Width {
-    /// The width of a number that `as u8` gave.
+    /// Returns the width of a number that `as u8` gave.
     pub(crate) fn of_number(number: u8) -> Width {
         if number & 1 == 0 { Width::I32 } else { Width::I64 }
     }
 
-    /// The width that `column` is stored in.
+    /// Returns the width that `column` is stored in.
     pub fn of(column: &Column) -> Width {
         match column {
             Column::I32(_) => Width::I32,
@@ -100,7 +100,7 @@ pub struct Micro {
     family: &'static Family,
     /// Block length in bytes that the code is made for; 0 where it is an argument.
     len: u16,
-    /// What the code is made for beyond that, in the numbers of its family.
+    /// Variant that the code is made for beyond that, in the numbers of its family.
     variant: u8,
     direction: Direction,
     /// The level that the code is made for, which may be lower than the one asked for.
@@ -108,27 +108,27 @@ pub struct Micro {
 }
 
 impl Micro {
-    /// The micro-kernel of `family`, made for any length. Each family has a function of its own that says which there is.
+    /// Returns the micro-kernel of `family`, made for any length. Each family has a function of its own that says which there is.
     pub(super) fn new(family: &'static Family, direction: Direction, level: Level) -> Micro {
         Micro { family, len: 0, variant: 0, direction, level }
     }
 
-    /// The same, made for blocks of `len` bytes; of any length if that is 0.
+    /// Returns the micro-kernel for blocks of `len` bytes; of any length if that is 0.
     pub(super) fn with_length(self, len: u16) -> Micro {
         Micro { len, ..self }
     }
 
-    /// The same, made for what `variant` says in the numbers of its family.
+    /// Returns the micro-kernel for `variant`, in the numbers of its family.
     pub(super) fn with_variant(self, variant: u8) -> Micro {
         Micro { variant, ..self }
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     pub fn family(self) -> &'static Family {
         self.family
     }
 
-    /// The parameters of its C function, in order.
+    /// Returns the parameters of its C function, in order.
     pub fn parameters(self) -> &'static [Role] {
         (self.family.parameters)(self.direction)
     }
@@ -138,27 +138,27 @@ impl Micro {
         (self.len > 0).then_some(u64::from(self.len))
     }
 
-    /// What the code is made for beyond its length, in the numbers of its family.
+    /// Returns the variant that the code is made for beyond its length, in the numbers of its family.
     pub(crate) fn variant(self) -> u8 {
         self.variant
     }
 
-    /// What becomes of a block's bytes on their way.
+    /// Transform of a block's bytes on their way.
     pub fn transform(self) -> Transform {
         (self.family.transform)(self.variant)
     }
 
-    /// Which way it goes.
+    /// Returns which way it goes.
     pub fn direction(self) -> Direction {
         self.direction
     }
 
-    /// The level that the code is made for.
+    /// Returns the level that the code is made for.
     pub fn level(self) -> Level {
         self.level
     }
 
-    /// Address of the code, of the C signature of its family; the same for the life of the process.
+    /// Returns the address of the code, of the C signature of its family; the same for the life of the process.
     pub fn address(self) -> usize {
         (self.family.address)(self)
     }

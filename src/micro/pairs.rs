@@ -49,7 +49,7 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// The call that moves a block of `len` bytes for every one of the `n` rows of two columns of 4-byte offsets, user and packed, which are `tables` of
+/// Returns the call that moves a block of `len` bytes for every one of the `n` rows of two columns of 4-byte offsets, user and packed, which are `tables` of
 /// the plan.
 pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2], len: u64) -> Call {
     let (made_for, level) = choose(len, level);

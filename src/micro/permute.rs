@@ -63,7 +63,7 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// The micro-kernel for instances of `permute`.
+/// Returns the micro-kernel for instances of `permute`.
 ///
 /// # Panics
 /// To unpack, if the permutation has overlapping parts.
@@ -75,7 +75,7 @@ pub fn micro(permutation: &Permutation, direction: Direction) -> Micro {
     Micro::new(&FAMILY, direction, permutation.level()).with_variant(permutation.number())
 }
 
-/// The call that moves `n` instances of `permute`, which is table `table` of the plan.
+/// Returns the call that moves `n` instances of `permute`, which is table `table` of the plan.
 ///
 /// # Panics
 /// As [`micro`].
@@ -101,7 +101,7 @@ pub struct Part {
     pub unit: u8,
 }
 
-/// What is permuted, and whether units are reversed, of the number of a variant.
+/// Reads from the number of a variant what is permuted, and whether units are reversed.
 fn of_number(number: u8) -> (Granule, bool) {
     (if number & 1 == 0 { Granule::Byte } else { Granule::Word }, number & 2 != 0)
 }
@@ -120,7 +120,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of instances made of `parts`, `stride` bytes apart; none where it has no code for `target`:
+    /// Returns the permutation of instances made of `parts`, `stride` bytes apart; none where it has no code for `target`:
     /// a span of more than one vector, packed bytes that are not `0..size` in some order, or words that are not whole words of the user's
     /// vector; without masks also less than two instances in a vector.
     pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Permutation> {
@@ -190,27 +190,27 @@ impl Permutation {
         Some(Permutation { table, parts: parts.into(), stride, granule, swaps, level, unpacks })
     }
 
-    /// Bytes of one instance, packed.
+    /// Returns the bytes of one instance, packed.
     pub fn size(&self) -> u64 {
         self.table.size
     }
 
-    /// Instances that one vector moves.
+    /// Returns the instances that one vector moves.
     pub fn instances(&self) -> u64 {
         self.table.instances
     }
 
-    /// Whether it may be unpacked: a mask cannot write one byte twice, so overlapping parts have no order, and without masks there is none.
+    /// Says whether it may be unpacked: a mask cannot write one byte twice, so overlapping parts have no order, and without masks there is none.
     pub fn unpacks(&self) -> bool {
         self.unpacks
     }
 
-    /// What is permuted.
+    /// Returns the unit that is permuted.
     pub fn granule(&self) -> Granule {
         self.granule
     }
 
-    /// Whether units are reversed.
+    /// Says whether units are reversed.
     pub fn swaps(&self) -> bool {
         self.swaps
     }
@@ -220,12 +220,12 @@ impl Permutation {
         self.granule as u8 | u8::from(self.swaps) << 1
     }
 
-    /// The level of the code.
+    /// Returns the level of the code.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Address of the table that the code is called with; valid while this does not move.
+    /// Returns the address of the table that the code is called with; valid while this does not move.
     pub fn as_ptr(&self) -> *const u8 {
         std::ptr::from_ref(&self.table).cast()
     }
@@ -303,7 +303,7 @@ pub unsafe fn twin(
 #[cfg(target_arch = "x86_64")]
 pub(super) mod masked;
 
-/// The function for permutations of a granule, and whether units are reversed, at `level`; none where there is none.
+/// Returns the function for permutations of a granule, and whether units are reversed, at `level`; none where there is none.
 pub fn function((granule, swaps): (Granule, bool), direction: Direction, level: Level) -> Option<Function> {
     with_code!(level, I => I::permute(granule, swaps, direction))
 }

@@ -62,12 +62,12 @@ fn check(call: &Actual<'_>) -> Result<(), &'static str> {
     }
 }
 
-/// Whether it is a value with an index.
+/// Says whether it is a value with an index.
 pub(super) fn is_pair(value: Value) -> bool {
     matches!(value.class(), crate::nest::Class::Pair(_))
 }
 
-/// The call that combines `n` blocks of `units` values, the one `step` from the other; none if there is no such code, or a block that has none.
+/// Returns the call that combines `n` blocks of `units` values, the one `step` from the other; none if there is no such code, or a block that has none.
 pub fn call(op: Op, level: Level, n: Quantity, step: Offsets, units: Quantity, value: Value) -> Option<Call> {
     let cell = Cell::of(value)?;
     let variant = LIST.iter().position(|&known| known == (op, cell))?;
@@ -266,7 +266,7 @@ macro_rules! hot {
     };
 }
 
-/// The same with those that are combined one after the other, by code of the baseline.
+/// Expands a body with the operations that are combined one after the other, by code of the baseline.
 macro_rules! cold {
     ($with:ident $($arguments:tt)*) => {
         $with! { ($($arguments)*)
@@ -374,7 +374,7 @@ fn get(op: Op, cell: Cell, level: Level) -> Option<Function> {
     cold!(chosen alone op cell with_code!(level, I => <I as Functions>::of(op, cell)))
 }
 
-/// The function for an operation on a value, if there is one.
+/// Returns the function for an operation on a value, if there is one.
 pub fn function(op: Op, value: Value, level: Level) -> Option<Function> {
     get(op, Cell::of(value)?, level)
 }

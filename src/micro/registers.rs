@@ -18,7 +18,7 @@ pub(super) type Lengths = &'static [RangeInclusive<u16>];
 /// Every length.
 pub(super) const ALL: Lengths = &[0..=u16::MAX];
 
-/// Whether `len` is among `lengths`.
+/// Says whether `len` is among `lengths`.
 pub(super) const fn has(lengths: Lengths, len: usize) -> bool {
     let mut i = 0;
     while i < lengths.len() {
@@ -33,7 +33,7 @@ pub(super) const fn has(lengths: Lengths, len: usize) -> bool {
 /// A number for each of some lengths of blocks in bytes.
 pub(super) type ByLength = &'static [(usize, usize)];
 
-/// The number for `len`; 0 where there is none.
+/// Returns the number for `len`; 0 where there is none.
 pub(super) const fn by_length(list: ByLength, len: usize) -> usize {
     let mut i = 0;
     while i < list.len() {

@@ -22,7 +22,7 @@ macro_rules! bits {
 }
 bits! { u16 u32 u64 u128 }
 
-/// What becomes of one value.
+/// Converts one value.
 pub trait Conversion {
     /// Its bits at the source.
     type From: Bits;
@@ -35,7 +35,7 @@ pub trait Conversion {
     /// Whether the other side can hold it.
     fn fits(value: Self::From) -> bool;
 
-    /// What it is there, if it fits; anything if it does not.
+    /// Returns the value there, if it fits; anything if it does not.
     fn converted(value: Self::From) -> Self::To;
 }
 
@@ -50,7 +50,7 @@ pub struct Blocks {
     pub n: u64,
     /// From one block to the next in the destination.
     pub dst_stride: i64,
-    /// The same in the source.
+    /// Bytes between values in the source.
     pub src_stride: i64,
     /// Values of a block.
     pub units: u64,
@@ -162,7 +162,7 @@ macro_rules! functions {
 
 for_each_code!(functions);
 
-/// The function for a conversion.
+/// Returns the function for a conversion.
 #[inline]
 pub fn function<C: Conversion>(level: Level) -> Function {
     with_code!(level, I => <I as Functions>::of::<C>())

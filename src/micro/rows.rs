@@ -49,13 +49,13 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// The micro-kernel for blocks of `len` bytes at offsets in a column of `width`.
+/// Returns the micro-kernel for blocks of `len` bytes at offsets in a column of `width`.
 pub fn micro(len: u64, width: Width, direction: Direction, level: Level) -> Micro {
     let (len, level) = choose(len, level);
     Micro::new(&FAMILY, direction, level).with_length(len).with_variant(width as u8)
 }
 
-/// The call that moves a block of `len` bytes for every row of `column`, which is table `table` of the plan.
+/// Returns the call that moves a block of `len` bytes for every row of `column`, which is table `table` of the plan.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -273,7 +273,7 @@ macro_rules! lengths {
 
 lengths! { 1 2 4 8 12 16 20 24 32 40 48 64 }
 
-/// The function made for `len` (0: for any length) at `level`, or below it where that is as good.
+/// Returns the function made for `len` (0: for any length) at `level`, or below it where that is as good.
 pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) -> Function {
     with_code!(level, I => match (direction, width) {
         (Direction::Pack, Width::I32) => lookup::<I, true, i32>(len),
@@ -289,7 +289,7 @@ fn choose(len: u64, level: Level) -> (u16, Level) {
     (made_for, serving(level, made_for, |isa| isa.rows))
 }
 
-/// The function for blocks of `len` bytes.
+/// Returns the function for blocks of `len` bytes.
 #[inline]
 pub fn function(len: u64, width: Width, direction: Direction, level: Level) -> Function {
     // By the tables of `get` alone: callers with many short runs ask every time.

@@ -124,7 +124,7 @@ macro_rules! functions {
 
 for_each_code!(functions);
 
-/// The function for blocks of any length.
+/// Returns the function for blocks of any length.
 pub fn function(level: Level) -> Function {
     with_code!(level, I => <I as Functions>::any())
 }

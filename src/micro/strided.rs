@@ -31,31 +31,31 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// The micro-kernel for blocks of `len` bytes: made for that length where there is one.
+/// Returns the micro-kernel for blocks of `len` bytes: made for that length where there is one.
 pub fn micro(len: u64, direction: Direction, level: Level) -> Micro {
     let (len, level) = choose(len, level);
     Micro::new(&FAMILY, direction, level).with_length(len)
 }
 
-/// The call that moves a loop over equal blocks: of the first family that takes it, else of this one.
+/// Returns the call that moves a loop over equal blocks: of the first family that takes it, else of this one.
 pub fn repeated(blocks: &Repeated) -> Call {
     let Repeated { direction, level, n, step, len } = *blocks;
     let taken = FAMILIES.iter().find_map(|family| (family.takes)(blocks));
     taken.unwrap_or_else(|| call(direction, level, n, step, len))
 }
 
-/// The call that moves `n` blocks of `len` bytes, the one `step` from the other.
+/// Returns the call that moves `n` blocks of `len` bytes, the one `step` from the other.
 pub fn call(direction: Direction, level: Level, n: Quantity, step: Offsets, len: Quantity) -> Call {
     let made_for = if len.per_count { u64::MAX } else { len.k };
     with(micro(made_for, direction, level), n, step, len)
 }
 
-/// The call that moves one long block of `len` bytes, by the code for any length.
+/// Returns the call that moves one long block of `len` bytes, by the code for any length.
 pub fn any_length(direction: Direction, level: Level, len: Quantity) -> Call {
     with(micro(u64::MAX, direction, level), Quantity::fixed(1), Offsets::ZERO, len)
 }
 
-/// A call of `callee`, which takes what this family takes.
+/// Returns a call of `callee`, which takes what this family takes.
 pub(super) fn with(callee: Micro, n: Quantity, step: Offsets, len: Quantity) -> Call {
     let arguments = [
         (Role::Iterations, Argument::Number(n)),
@@ -228,7 +228,7 @@ lengths! {
     1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 20 24 28 32 36 40 44 48 52 56 60 64 72 80 88 96 104 112 120 128 160 192 224 256
 }
 
-/// The function made for `len` (0: for any length) at `level`, or below it where that is as good.
+/// Returns the function made for `len` (0: for any length) at `level`, or below it where that is as good.
 #[inline]
 pub(super) fn get(len: u16, level: Level) -> Function {
     with_code!(level, I => lookup::<I>(len))
@@ -240,7 +240,7 @@ fn choose(len: u64, level: Level) -> (u16, Level) {
     (made_for, serving(level, made_for, |isa| isa.strided))
 }
 
-/// The function for blocks of `len` bytes.
+/// Returns the function for blocks of `len` bytes.
 #[inline]
 pub fn function(len: u64, level: Level) -> Function {
     // By the tables of `get` alone: callers with many short runs ask every time.

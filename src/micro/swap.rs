@@ -40,7 +40,7 @@ fn check(call: &Actual<'_>) -> Result<(), &'static str> {
     }
 }
 
-/// The call that moves `n` blocks of `len` bytes, the one `step` from the other, in units of `unit` bytes; none if there is no such unit.
+/// Returns the call that moves `n` blocks of `len` bytes, the one `step` from the other, in units of `unit` bytes; none if there is no such unit.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -259,7 +259,7 @@ macro_rules! functions {
 
 for_each_code!(functions);
 
-/// The function for units of `unit` bytes, if there is one.
+/// Returns the function for units of `unit` bytes, if there is one.
 pub fn function(unit: u64, level: Level) -> Option<Function> {
     with_code!(level, I => <I as Functions>::of(unit))
 }

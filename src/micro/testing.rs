@@ -32,14 +32,14 @@ impl Guarded {
         Guarded { start, len }
     }
 
-    /// The first `len` bytes, which begin at the edge.
+    /// Returns the first `len` bytes, which begin at the edge.
     pub(super) fn front(&mut self, len: usize) -> &mut [u8] {
         assert!(len <= self.len);
         // SAFETY: `len` accessible bytes that nobody else holds.
         unsafe { std::slice::from_raw_parts_mut(self.start, len) }
     }
 
-    /// The last `len` bytes, which end at the edge.
+    /// Returns the last `len` bytes, which end at the edge.
     pub(super) fn back(&mut self, len: usize) -> &mut [u8] {
         assert!(len <= self.len);
         // SAFETY: as above.
@@ -66,7 +66,7 @@ pub(super) fn fill(bytes: &mut [u8], seed: u8) {
     }
 }
 
-/// Bytes from the lowest to the highest block, and the offset of block 0 in them.
+/// Returns the bytes from the lowest to the highest block, and the offset of block 0 in them.
 pub(super) fn span(n: u64, stride: i64, len: u64) -> (usize, usize) {
     let reach = (n.max(1) - 1) as usize * stride.unsigned_abs() as usize;
     (if n == 0 { 0 } else { reach + len as usize }, if stride < 0 { reach } else { 0 })

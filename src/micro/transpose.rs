@@ -36,13 +36,13 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// The micro-kernel for elements of `len` bytes, if one is made for that length. Only for destinations whose elements do not overlap.
+/// Returns the micro-kernel for elements of `len` bytes, if one is made for that length. Only for destinations whose elements do not overlap.
 pub fn micro(len: u64, direction: Direction, level: Level) -> Option<Micro> {
     let (len, level) = choose(len, level)?;
     Some(Micro::new(&FAMILY, direction, level).with_length(len))
 }
 
-/// The call that moves `trips` elements of `len` bytes of an outer and an inner loop, if there is code for that length.
+/// Returns the call that moves `trips` elements of `len` bytes of an outer and an inner loop, if there is code for that length.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -262,7 +262,7 @@ macro_rules! lengths {
 
 lengths! { 1 2 4 8 12 16 24 32 64 }
 
-/// The function made for elements of `len` bytes at `level`, or below it where that is as good; of those of another length, none.
+/// Returns the function made for elements of `len` bytes at `level`, or below it where that is as good; of those of another length, none.
 pub(super) fn get(len: u16, level: Level) -> Option<Function> {
     with_code!(level, I => lookup::<I>(len))
 }
@@ -273,7 +273,7 @@ fn choose(len: u64, level: Level) -> Option<(u16, Level)> {
     Some((made_for, serving(level, made_for, |isa| isa.transposed)))
 }
 
-/// The function for elements of `len` bytes, if there is one.
+/// Returns the function for elements of `len` bytes, if there is one.
 pub fn function(len: u64, level: Level) -> Option<Function> {
     get(u16::try_from(len).ok()?, level)
 }

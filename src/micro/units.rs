@@ -50,7 +50,7 @@ pub(super) unsafe fn by_units<const UNIT: usize, const LEN: usize>(dst: *mut u8,
     }
 }
 
-/// The places in a register of 16 bytes that its bytes come from.
+/// Returns the places in a register of 16 bytes that its bytes come from.
 pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
     let mut places = [0; 16];
     let mut i = 0;
@@ -74,7 +74,7 @@ pub(super) trait Reverse {
     }
 }
 
-/// What every machine does.
+/// Permutation of units one by one, on every machine.
 struct OneByOne;
 
 impl Reverse for OneByOne {}

@@ -8,7 +8,7 @@ use crate::column::try_with_capacity;
 use crate::error::Result;
 use crate::kind::Direction;
 
-/// What is known about overlap of the bytes of a nest on one side.
+/// Knowledge about overlap of the bytes of a nest on one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disjoint {
     /// No two entries share a byte, for every instance count up to this one.
@@ -20,13 +20,13 @@ pub enum Disjoint {
 }
 
 impl Disjoint {
-    /// Whether disjointness holds for `count` instances.
+    /// Says whether disjointness holds for `count` instances.
     pub fn holds(self, count: u64) -> bool {
         matches!(self, Disjoint::UpTo(max) if count <= max)
     }
 }
 
-/// What one iteration of a node or body touches: bytes `[lo, hi)`, at least one, and the loops above it whose order is still free.
+/// Bytes that one iteration of a node or body touches: `[lo, hi)`, at least one, and the loops above it whose order is still free.
 #[derive(Clone, Debug)]
 struct Shape {
     lo: i128,
@@ -65,14 +65,14 @@ impl Face {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Whether the user bytes of `count` instances are pairwise disjoint, and up to which count.
+    /// Says whether the user bytes of `count` instances are pairwise disjoint, and up to which count.
     ///
     /// Cost: O(nodes), O(rows log rows) for tables. Unknown where there is no memory for sorting rows.
     pub fn disjoint(&self) -> Disjoint {
         self.disjoint_on(Face::User)
     }
 
-    /// The same of the bytes that a transfer in `direction` writes. A stream has every byte once.
+    /// Says whether the bytes that a transfer in `direction` writes are disjoint. A stream has every byte once.
     pub fn disjoint_when(&self, direction: Direction) -> Disjoint {
         match direction {
             Direction::Unpack => self.disjoint(),
@@ -95,7 +95,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(shapes)
     }
 
-    /// What the shapes of all nodes say.
+    /// Judges by the shapes of all nodes.
     fn judged(&self, shapes: &[Option<Shape>]) -> Disjoint {
         let Some(shape) = body_shape(&shapes[self.root().range()]) else { return Disjoint::UpTo(u64::MAX) };
         match (close(&shape), self.body(self.root())) {

@@ -12,7 +12,7 @@ pub struct Visit<L = Byte> {
     pub at: Offsets,
     /// Number of units.
     pub n: u64,
-    /// What is counted.
+    /// Unit that is counted.
     pub unit: L,
 }
 

@@ -1,4 +1,4 @@
-//! What the leaves of a nest move: bytes, or values of a class; and what its packed side is.
+//! Leaves of a nest, which move bytes or values of a class, and its packed side.
 //!
 //! Both are types. Whoever takes a `LoopNest<P>` takes bytes and a stream, and cannot be given anything else. A value carries a class rather than a
 //! basic type: `int` and `float` have one class where they behave alike, so their runs merge.
@@ -14,12 +14,12 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What a leaf counts.
+/// Unit that a leaf counts.
 pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 'static {
     /// Whether moving a unit twice is moving it once.
     const IDEMPOTENT: bool;
 
-    /// The same unit where the packed side is memory too.
+    /// Returns the unit where the packed side is memory too.
     fn in_memory(self) -> Self;
 
     /// Bytes of one unit in user memory.
@@ -37,7 +37,7 @@ pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 
         Some(Offsets { user: self.user().checked_mul(k)?, packed: self.packed().checked_mul(k)? })
     }
 
-    /// The same where it is known to fit: of a length that a nest holds.
+    /// Returns the span of `k` units where it is known to fit: of a length that a nest holds.
     fn span(self, k: i64) -> Offsets {
         Offsets { user: self.user().wrapping_mul(k), packed: self.packed().wrapping_mul(k) }
     }
@@ -117,7 +117,7 @@ impl Number {
         Number::ALL.iter().find(|n| n.0 == self).map_or("", |n| n.1)
     }
 
-    /// What a basic type that is no pair holds.
+    /// Returns the kind of number that a basic type holds, which is no pair.
     fn of(named: Named) -> Number {
         // x87 has 80 bits of its 16 bytes; elsewhere C's long double is binary64 or binary128.
         let x87 = cfg!(target_arch = "x86_64") && cfg!(not(windows));
@@ -137,7 +137,7 @@ impl Number {
     }
 }
 
-/// What an operation needs to know of a value.
+/// Facts of a value that an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// The value itself: for operations that combine values.
@@ -159,7 +159,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// The value that a basic type is natively; a pair is one value, its padding inside included.
+    /// Returns the value that a basic type is natively; a pair is one value, its padding inside included.
     pub fn native(named: Named) -> Value {
         match *named.parts() {
             [(value, _), (index, at)] => Value::pair(value, index, at),
@@ -167,19 +167,19 @@ impl Value {
         }
     }
 
-    /// A number of so many bytes on both sides.
+    /// Returns a number of so many bytes on both sides.
     pub fn number(number: Number, bytes: u8) -> Value {
         Value { class: Class::Native(number), user: bytes, packed: bytes }
     }
 
-    /// A value with an index `at` bytes behind its first byte; gapless on the packed side.
+    /// Returns a value with an index `at` bytes behind its first byte; gapless on the packed side.
     pub fn pair(value: Named, index: Named, at: i64) -> Value {
         let number = |n: Named| (Number::of(n), n.size() as u8);
         let class = Class::Pair([number(value), number(index)]);
         Value { class, user: (at + index.size()) as u8, packed: (value.size() + index.size()) as u8 }
     }
 
-    /// What a basic type that is no pair is to `op`, and how many of them: types that `op` treats alike are one class, so their runs merge. The sum
+    /// Returns the class of a basic type that is no pair to `op`, and how many of them: types that `op` treats alike are one class, so their runs merge. The sum
     /// of complex numbers is that of their parts.
     pub fn reduced(op: Op, named: Named) -> (Value, u64) {
         let number = Number::of(named);
@@ -195,7 +195,7 @@ impl Value {
         (Value::number(number, (named.size() / n) as u8), n as u64)
     }
 
-    /// What a basic type that is no pair is in external32, and how many of them: a complex number is two.
+    /// Returns the class of a basic type that is no pair in external32, and how many of them: a complex number is two.
     pub fn external32(named: Named) -> (Value, u64) {
         let number = Number::of(named);
         let (number, n) = match number {
@@ -209,7 +209,7 @@ impl Value {
         (Value { class, user, packed }, n as u64)
     }
 
-    /// What an operation needs to know of it.
+    /// Returns the facts of it that an operation needs.
     pub fn class(self) -> Class {
         self.class
     }
@@ -270,7 +270,7 @@ impl Leaf for Value {
     }
 }
 
-/// What the packed offsets of a nest are relative to.
+/// Space of the packed offsets of a nest.
 pub trait Side: sealed::Sealed + Copy + fmt::Debug + 'static {
     /// The word of the text form; empty for a stream.
     const NAME: &'static str;

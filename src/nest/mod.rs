@@ -104,7 +104,7 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// The constant `k`.
+    /// Returns the constant `k`.
     pub const fn fixed(k: u64) -> Quantity {
         Quantity { k, per_count: false }
     }
@@ -114,7 +114,7 @@ impl Quantity {
         Quantity { k, per_count: true }
     }
 
-    /// The value for `count` instances (saturating: a stream that long has no memory to live in).
+    /// Returns the value for `count` instances (saturating: a stream that long has no memory to live in).
     pub fn at(self, count: u64) -> u64 {
         if self.per_count { self.k.saturating_mul(count) } else { self.k }
     }
@@ -128,7 +128,7 @@ impl Quantity {
         Some(Quantity { k, per_count: self.per_count || factor.per_count })
     }
 
-    /// Whether this is the constant `k`.
+    /// Says whether this is the constant `k`.
     pub fn is(self, k: u64) -> bool {
         self == Quantity::fixed(k)
     }
@@ -154,7 +154,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// The index range of the body's nodes.
+    /// Returns the index range of the body's nodes.
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.len as usize
     }
@@ -171,7 +171,7 @@ pub enum Node<L = Byte> {
         trip: Quantity,
         /// Strides in bytes.
         step: Offsets,
-        /// What one iteration does.
+        /// Body of one iteration.
         body: Body,
     },
     /// `body` once per displacement: iteration `i` at user offset `at.user + displacements[i]` and packed offset
@@ -183,7 +183,7 @@ pub enum Node<L = Byte> {
         displacements: Column,
         /// Packed stride in bytes.
         packed: i64,
-        /// What one iteration does.
+        /// Body of one iteration.
         body: Body,
     },
     /// Irregular copies, in order: row `i` moves `len[i]` units between `at.user + user[i]` and `at.packed + packed[i]`.
@@ -196,7 +196,7 @@ pub enum Node<L = Byte> {
         packed: Column,
         /// Lengths in units, all positive.
         len: Column,
-        /// What is counted.
+        /// Unit that is counted.
         unit: L,
     },
     /// `n` units that are adjacent on both sides.
@@ -205,25 +205,25 @@ pub enum Node<L = Byte> {
         at: Offsets,
         /// Number of units.
         n: Quantity,
-        /// What is counted.
+        /// Unit that is counted.
         unit: L,
     },
 }
 
 impl Node {
-    /// A byte copy of constant length.
+    /// Returns a byte copy of constant length.
     pub fn bytes(at: Offsets, n: u64) -> Node {
         Node::units(at, n, Byte)
     }
 }
 
 impl<L: Leaf> Node<L> {
-    /// A copy of a constant number of units.
+    /// Returns a copy of a constant number of units.
     pub fn units(at: Offsets, n: u64, unit: L) -> Node<L> {
         Node::Copy { at, n: Quantity::fixed(n), unit }
     }
 
-    /// The offset of the node's first iteration.
+    /// Returns the offset of the node's first iteration.
     pub fn at(&self) -> Offsets {
         match self {
             Node::Loop { at, .. }
@@ -243,14 +243,14 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// The same node with its offset replaced.
+    /// Returns the node with its offset replaced.
     pub fn placed(&self, at: Offsets) -> Node<L> {
         let mut node = self.clone();
         *node.at_mut() = at;
         node
     }
 
-    /// Whether this is the same node but for its offset.
+    /// Says whether this is the same node but for its offset.
     pub fn alike(&self, other: &Node<L>) -> bool {
         match (self, other) {
             (
@@ -270,7 +270,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// The offset of iteration `i`, where that of iteration 0 of a loop, or that which the rows of a table are relative to, is `at`.
+    /// Returns the offset of iteration `i`, where that of iteration 0 of a loop, or that which the rows of a table are relative to, is `at`.
     #[inline]
     pub fn iteration(&self, at: Offsets, i: u64) -> Offsets {
         match self {
@@ -305,7 +305,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// The body of a loop or table.
+    /// Returns the body of a loop or table.
     pub fn body(&self) -> Option<Body> {
         match self {
             Node::Loop { body, .. } | Node::Table { body, .. } => Some(*body),
@@ -313,7 +313,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Whether the node's trip or length is a multiple of the instance count.
+    /// Says whether the node's trip or length is a multiple of the instance count.
     pub fn carries_count(&self) -> bool {
         match self {
             Node::Loop { trip, .. } => trip.per_count,
@@ -322,7 +322,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Bytes that the node occupies in the nest, its columns included.
+    /// Returns the bytes that the node occupies in the nest, its columns included.
     pub fn bytes_stored(&self) -> usize {
         size_of::<Node<L>>()
             + match self {
@@ -344,22 +344,22 @@ pub struct LoopNest<P, L = Byte, S = Stream> {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// A nest from its parts: `size` packed bytes and `extent` user bytes per instance. Check it with [`LoopNest::verify`].
+    /// Returns a nest from its parts: `size` packed bytes and `extent` user bytes per instance. Check it with [`LoopNest::verify`].
     pub fn new(nodes: Vec<Node<L>>, root: Body, size: i64, extent: i64) -> Self {
         Self { nodes, root, size, extent, phase: PhantomData }
     }
 
-    /// All nodes, bodies before the nodes that use them.
+    /// Returns all nodes, bodies before the nodes that use them.
     pub fn nodes(&self) -> &[Node<L>] {
         &self.nodes
     }
 
-    /// The outermost body: empty, or one node that carries the instance count.
+    /// Returns the outermost body: empty, or one node that carries the instance count.
     pub fn root(&self) -> Body {
         self.root
     }
 
-    /// The nodes of `body`.
+    /// Returns the nodes of `body`.
     pub fn body(&self, body: Body) -> &[Node<L>] {
         &self.nodes[body.range()]
     }
@@ -374,7 +374,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         self.extent
     }
 
-    /// Bytes that the nest occupies, columns included (a shared column counts once per node).
+    /// Returns the bytes that the nest occupies, columns included (a shared column counts once per node).
     pub fn bytes_stored(&self) -> usize {
         self.nodes.iter().map(Node::bytes_stored).sum()
     }
@@ -384,7 +384,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 mod tests {
     use super::*;
 
-    /// What a layout is charged with: every node, and the rows of its own.
+    /// A layout is charged with every node, and with the rows of its own.
     #[test]
     fn rows_are_stored_bytes() {
         let stored = |text: &str| text.parse::<LoopNest<Normal>>().unwrap().bytes_stored();

@@ -102,7 +102,7 @@ impl<L: Leaf> fmt::Display for Head<'_, L> {
     }
 }
 
-/// What a leaf counts, unless it is bytes.
+/// Writes the unit of a leaf, unless it is bytes.
 fn counted(f: &mut fmt::Formatter<'_>, unit: impl Leaf) -> fmt::Result {
     let unit = unit.to_string();
     if unit.is_empty() { Ok(()) } else { write!(f, " of {unit}") }
@@ -224,7 +224,7 @@ impl<L: Leaf> Parser<'_, L> {
         }
     }
 
-    /// What a leaf counts.
+    /// Reads the unit of a leaf.
     fn unit(&mut self) -> Result<L> {
         let of = self.lexer.eat("of");
         match L::from_text(if of { self.lexer.token().text() } else { "" }) {

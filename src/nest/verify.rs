@@ -66,7 +66,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(())
     }
 
-    /// What phase `Normal` asks of node `i`, of whose body the nodes have `sizes`.
+    /// Verifies node `i` for phase `Normal`; the nodes of its body have `sizes`.
     fn verify_normal(&self, i: usize, node: &Node<L>, sizes: &[i128]) -> Result<()> {
         let moved = |column: &Column| column.iter().next().is_some_and(|first| first != 0);
         match node {

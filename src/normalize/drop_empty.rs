@@ -4,7 +4,7 @@
 
 use crate::nest::{Leaf, Node};
 
-/// Whether the node moves nothing whatever the count is.
+/// Says whether the node moves nothing whatever the count is.
 pub(super) fn applies<L: Leaf>(node: &Node<L>) -> bool {
     match node {
         Node::Loop { trip, body, .. } => trip.k == 0 || body.len == 0,

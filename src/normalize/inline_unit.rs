@@ -19,7 +19,7 @@ use crate::column::try_reserve;
 use crate::error::Result;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Side};
 
-/// The body that `node` runs once: where, its packed stride, and the body.
+/// Returns the body that `node` runs once: where, its packed stride, and the body.
 pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
     match node {
         Node::Loop { at, trip, step, body } if trip.is(1) => Some((*at, step.packed, *body)),
@@ -30,14 +30,14 @@ pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
     }
 }
 
-/// What one more copy of `node` costs in bytes: rows of blocks are merged with those beside them, those of a table stay where they
+/// Returns the cost of one more copy of `node` in bytes: rows of blocks are merged with those beside them, those of a table stay where they
 /// are and are gone through again.
 pub(super) fn weight<L: Leaf>(node: &Node<L>) -> u64 {
     let row = if matches!(node, Node::Blocks { .. }) { size_of::<Row>() } else { size_of::<i32>() };
     (node.rows() * row) as u64
 }
 
-/// What inlining `node` costs in bytes: nothing if it is no unit loop.
+/// Returns the cost of inlining `node` in bytes: nothing if it is no unit loop.
 fn price<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
     once(node).map_or(0, |(_, _, body)| {
         let nodes = if body.len > 1 { body.len as usize * size_of::<Node>() } else { 0 };
@@ -72,7 +72,7 @@ pub(super) fn rewrite<L: Leaf>(
     Ok(out)
 }
 
-/// The bodies of `nest` that are used once, by a node that runs them once.
+/// Returns the bodies of `nest` that are used once, by a node that runs them once.
 pub(super) fn used_once<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> Bodies<()> {
     let mut uses: HashMap<Body, (u32, bool), Xxh3DefaultBuilder> = HashMap::default();
     for node in nest.nodes().iter().filter(|node| !drop_empty::applies(node)) {

@@ -181,7 +181,7 @@ impl Sequence for Mixed<'_> {
     }
 }
 
-/// What is done with the rows of a node.
+/// Visits the rows of a node.
 trait Visit {
     type Out;
     fn rows<S: Sequence>(self, rows: S) -> Self::Out;
@@ -211,7 +211,7 @@ fn each<L: Leaf, V: Visit>(node: &Node<L>, element: Option<i64>, visit: V) -> Op
     })
 }
 
-/// The length and unit of a body that is one constant copy.
+/// Returns the length and unit of a body that is one constant copy.
 pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
     match body {
         [Node::Copy { n: Quantity { k, per_count: false }, unit, .. }] => Some((*k as i64, *unit)),

@@ -53,7 +53,7 @@ pub struct Normalized<L = Byte, S = Stream> {
     pub nest: LoopNest<Normal, L, S>,
     /// User offset in bytes that every address of the nest must be moved by.
     pub origin: i64,
-    /// The same on the packed side, in bytes: zero for a stream, which starts with its first entry.
+    /// Offset that was taken out on the packed side, in bytes: zero for a stream, which starts with its first entry.
     pub packed_origin: i64,
     /// Whether the budget for inlining sufficed: if so, equal meanings have equal nests.
     pub unique: bool,
@@ -79,7 +79,7 @@ pub fn normalize<L: Leaf, S: Side>(
     Ok(Normalized { unique: false, ..with(nest, arguments, &once)? })
 }
 
-/// The same; the bodies `apart` are taken apart where they are used.
+/// Normalizes a nest; the bodies `apart` are taken apart where they are used.
 fn with<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
@@ -119,7 +119,7 @@ struct Inner {
 /// State of one normalization: the nest under construction with its interned bodies.
 pub(crate) struct Normalizer<L> {
     nodes: Vec<Node<L>>,
-    /// What copying the nodes before each costs (`inline_unit::weight`), in all.
+    /// Cost of copying the nodes before each (`inline_unit::weight`), in all.
     weights: Vec<u64>,
     interned: HashMap<Vec<Node<L>>, Body, Xxh3DefaultBuilder>,
     /// Bytes that may still be copied.
@@ -138,7 +138,7 @@ impl<L: Leaf> Normalizer<L> {
         &self.nodes[body.range()]
     }
 
-    /// What the nodes of a body cost to copy, their number apart.
+    /// Returns the cost of copying the nodes of a body, their number apart.
     fn weight(&self, body: Body) -> u64 {
         let range = body.range();
         self.weights[range.end] - self.weights[range.start]
@@ -202,7 +202,7 @@ impl<L: Leaf> Normalizer<L> {
         self.parts(parts)
     }
 
-    /// The same for nodes that do not repeat themselves.
+    /// Normalizes nodes that do not repeat themselves.
     fn parts(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
         if let [_] = &parts[..]
             && let Some(node) = parts.pop()

@@ -11,7 +11,7 @@ use super::Normalizer;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// The smallest proper period of `n` elements that divides `n`, with the constant distance; elements are given by their offset
+/// Returns the smallest proper period of `n` elements that divides `n`, with the constant distance; elements are given by their offset
 /// and by whether two of them have one shape.
 pub(super) fn of(
     n: usize,
@@ -89,7 +89,7 @@ fn by_borders(
     }
 }
 
-/// The period of a list of parts that are not simplified yet, if one of them is more than a run of bytes.
+/// Returns the period of a list of parts that are not simplified yet, if one of them is more than a run of bytes.
 ///
 /// Such parts are rolled before their leaves are merged with those of their neighbours: an array of structs is the same loop
 /// whether a contiguous or an indexed type made it.

@@ -13,7 +13,7 @@ use super::{Fault, Handle, Object, with};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{Lazy, Mutex};
 
-/// What a keyval calls. Attribute values are the bits of a pointer.
+/// Functions that a keyval calls. Attribute values are the bits of a pointer.
 pub trait Callbacks: Send + Sync {
     /// `MPI_Type_copy_attr_function`: the value for the duplicate, none to leave it out, or an error code.
     fn copy(&self, old: Handle, keyval: i32, value: usize) -> std::result::Result<Option<usize>, i32>;
@@ -69,7 +69,7 @@ struct Keyvals {
     known: HashMap<i32, Known>,
 }
 
-/// What a number stands for.
+/// Keyval that a number names.
 struct Known {
     keyval: Weak<Keyval>,
     /// The reference of the number itself, until `MPI_Type_free_keyval`.
@@ -184,7 +184,7 @@ pub fn delete_attribute(handle: Handle, number: i32) -> std::result::Result<(), 
     Ok(())
 }
 
-/// The attributes as they are, first set first.
+/// Returns the attributes as they are, first set first.
 pub(super) fn snapshot(object: &Object) -> Attributes {
     object.extras.lock().as_ref().map(|s| s.attributes.clone()).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ pub fn elements(t: &Datatype, bytes: u64) -> Option<i64> {
     t.elements_before(i64::try_from(bytes).ok()?)
 }
 
-/// The packed bytes that the first `count` basic elements of instances of `t` have: what a status must hold so that
+/// Returns the packed bytes that the first `count` basic elements of instances of `t` have: what a status must hold so that
 /// `MPI_Get_elements` returns `count`.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use crate::datatype::Named;
 
 /// Tag of datatypes.
 pub(crate) const DATATYPE_TAG: u8 = 0xd1;
-/// What the ABI reserves for predefined handles ends here; the first Fortran INTEGER of a derived type.
+/// First handle past those that the ABI reserves for predefined ones; the first Fortran INTEGER of a derived type.
 pub(crate) const FIRST_DERIVED: u64 = 4096;
 
 /// Names an object. Plain bits: whether an object of that name lives is known to its table only.
@@ -22,18 +22,18 @@ impl Handle {
     /// No handle at all.
     pub const ZERO: Handle = Handle(0);
 
-    /// The handle of these bits.
+    /// Returns the handle of these bits.
     #[inline]
     pub fn from_bits(bits: u64) -> Handle {
         Handle(bits)
     }
 
-    /// Its bits.
+    /// Returns its bits.
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// The handle of slot `index` in a table of kind `tag`, in the slot's life `generation` (24 bits).
+    /// Returns the handle of slot `index` in a table of kind `tag`, in the slot's life `generation` (24 bits).
     pub(crate) fn derived(tag: u8, generation: u32, index: u32) -> Handle {
         Handle(u64::from(tag) << 56 | u64::from(generation & 0xff_ffff) << 32 | u64::from(index))
     }
@@ -51,12 +51,12 @@ impl Handle {
         self.0 as u32
     }
 
-    /// The handle of a named type: the ABI's value.
+    /// Returns the handle of a named type: the ABI's value.
     pub fn of_named(named: Named) -> Handle {
         Handle(u64::from(VALUES[named as usize]))
     }
 
-    /// The named type, if it is the handle of one.
+    /// Returns the named type, if it is the handle of one.
     #[inline]
     pub fn named(self) -> Option<Named> {
         match self.0 {

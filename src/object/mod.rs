@@ -106,22 +106,22 @@ impl Object {
         }
     }
 
-    /// The handle that names it.
+    /// Returns the handle that names it.
     pub fn handle(&self) -> Handle {
         self.handle
     }
 
-    /// The underlying datatype.
+    /// Returns the underlying datatype.
     pub fn datatype(&self) -> &Datatype {
         &self.datatype
     }
 
-    /// Whether it is predefined, named or not: never freed and always ready for use.
+    /// Says whether it is predefined, named or not: never freed and always ready for use.
     pub fn is_predefined(&self) -> bool {
         self.predefined
     }
 
-    /// What packs and unpacks it; none before commit. Predefined types need no commit: theirs is made at first use.
+    /// Returns the committed type that packs and unpacks it; none before commit. Predefined types need no commit: theirs is made at first use.
     ///
     /// # Errors
     /// Of the engine, for a predefined type at its first use.
@@ -145,7 +145,7 @@ impl Object {
         Ok(self.committed.get_or_init(|| committed))
     }
 
-    /// What packs and unpacks it in external32; none before commit.
+    /// Returns the handle that packs and unpacks it in external32; none before commit.
     ///
     /// # Errors
     /// As [`Object::committed`]; of [`Committed::for_operation`].
@@ -196,12 +196,12 @@ pub fn with<R>(operation: &'static str, handle: Handle, f: impl FnOnce(&Object) 
     }
 }
 
-/// The underlying datatype of `handle`. Errors as [`with`].
+/// Returns the underlying datatype of `handle`. Errors as [`with`].
 pub fn datatype(operation: &'static str, handle: Handle) -> Result<Datatype> {
     with(operation, handle, |o| o.datatype.clone())
 }
 
-/// A new object for a datatype that a constructor made: one reference, no attributes, no name, not committed. f90 and
+/// Returns a new object for a datatype that a constructor made: one reference, no attributes, no name, not committed. f90 and
 /// value_index types are predefined: equal arguments give equal handles.
 ///
 /// # Errors
@@ -351,7 +351,7 @@ pub fn references<'a>(types: impl Iterator<Item = &'a Datatype>) -> Result<Vec<H
     Ok(handles)
 }
 
-/// The default INTEGER that names the type in Fortran (`MPI_Type_toint`): the ABI's value for named types, else a number that
+/// Returns the default INTEGER that names the type in Fortran (`MPI_Type_toint`): the ABI's value for named types, else a number that
 /// is given out once in the life of the process.
 ///
 /// # Errors
@@ -377,7 +377,7 @@ pub fn to_integer(handle: Handle) -> Result<i32> {
     })?
 }
 
-/// The handle of a Fortran INTEGER (`MPI_Type_fromint`). Errors as [`with`].
+/// Returns the handle of a Fortran INTEGER (`MPI_Type_fromint`). Errors as [`with`].
 pub fn from_integer(integer: i32) -> Result<Handle> {
     let direct = Handle::from_bits(integer as u32 as u64);
     if direct == Handle::NULL || direct.named().is_some() {

@@ -17,7 +17,7 @@ use super::table::{Found, Table};
 /// Entries per thread; a power of two.
 const WAYS: usize = 16;
 
-/// What a thread remembers.
+/// Handles that a thread remembers.
 struct Recent {
     objects: [Option<Arc<Object>>; WAYS],
     /// The handle that was last looked up in vain, by place.

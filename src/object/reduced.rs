@@ -5,7 +5,7 @@ use crate::committed::{ByFunction, CommittedOperation};
 use crate::error::Result;
 use crate::kind::{Op, Operation};
 
-/// What an object keeps of reductions. Most objects are never reduced.
+/// Reductions that an object keeps. Most objects are never reduced.
 #[derive(Debug, Default)]
 pub(super) struct Reductions {
     applied: Vec<(Op, CommittedOperation)>,
@@ -13,7 +13,7 @@ pub(super) struct Reductions {
 }
 
 impl Object {
-    /// What combines its elements by `op`; none before commit.
+    /// Returns the handle that combines its elements by `op`; none before commit.
     ///
     /// # Errors
     /// As [`Object::committed`]; class `Op` for the first element that `op` is not defined for.
@@ -34,7 +34,7 @@ impl Object {
         })))
     }
 
-    /// What hands its elements to a function; none before commit, and none inside for a type without elements.
+    /// Returns the handle that hands its elements to a function; none before commit, and none inside for a type without elements.
     ///
     /// # Errors
     /// As [`Object::committed`] and [`crate::Committed::by_function`].

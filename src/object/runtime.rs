@@ -31,7 +31,7 @@ fn state() -> Guard<'static, State> {
     STATE.lock()
 }
 
-/// The engine for the next commit, made at first use.
+/// Returns the engine for the next commit, made at first use.
 pub fn engine() -> Engine {
     if let Some(engine) = &*ENGINE.load() {
         return Engine::clone(engine);
@@ -47,7 +47,7 @@ pub fn engine() -> Engine {
     engine
 }
 
-/// What the next commit does; costs a few loads.
+/// Returns the mode of the next commit; costs a few loads.
 pub fn mode() -> Mode {
     match &*ENGINE.load() {
         Some(engine) => engine.config().mode,
@@ -55,7 +55,7 @@ pub fn mode() -> Mode {
     }
 }
 
-/// The configuration of later commits.
+/// Returns the configuration of later commits.
 pub fn config() -> Config {
     state().config.get_or_insert_default().clone()
 }

@@ -73,7 +73,7 @@ fn place(index: u32) -> (usize, usize) {
 }
 
 impl<T> Table<T> {
-    /// An empty table whose handles carry `tag`.
+    /// Returns an empty table whose handles carry `tag`.
     pub const fn new(tag: u8) -> Table<T> {
         Table {
             tag,
@@ -125,7 +125,7 @@ impl<T> Table<T> {
         Ok(handle)
     }
 
-    /// The object of `handle` if it lives.
+    /// Returns the object of `handle` if it lives.
     #[inline]
     pub fn get(&self, handle: Handle) -> Option<Found<T>> {
         if handle.tag() != self.tag {
@@ -153,7 +153,7 @@ impl<T> Table<T> {
         object
     }
 
-    /// Whether the handle was given out at some time.
+    /// Says whether the handle was given out at some time.
     pub fn was_given(&self, handle: Handle) -> bool {
         let slot = self.slot(handle.index());
         handle.tag() == self.tag && slot.is_some_and(|s| living(handle) <= s.state.load(Acquire))
@@ -164,7 +164,7 @@ impl<T> Table<T> {
         self.len.load(Relaxed)
     }
 
-    /// Whether none does.
+    /// Says whether none does.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -23,7 +23,7 @@ pub enum Early {
     Struct = 1507,
 }
 
-/// What `MPI_Type_contents` returns; arrays that a combiner does not name stay untouched.
+/// Result of `MPI_Type_contents`; arrays that a combiner does not name stay untouched.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'t> {
     /// The combiner.

@@ -17,7 +17,7 @@ pub enum Field {
     UserOffset,
     /// Its packed offset.
     PackedOffset,
-    /// What it calls.
+    /// Micro-kernel that it calls.
     Callee,
     /// An argument of a call.
     Argument(Role),
@@ -35,7 +35,7 @@ pub enum Field {
     Limit,
 }
 
-/// What a context word will hold.
+/// Content of a context word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// A number.
@@ -53,7 +53,7 @@ pub enum Word {
 pub struct Template {
     /// The words in order.
     pub words: Vec<Word>,
-    /// What [`Word::Table`] names.
+    /// Tables that [`Word::Table`] names.
     pub tables: Vec<Table>,
 }
 
@@ -114,12 +114,12 @@ pub struct Operands<'p> {
 }
 
 impl Plan<Legal> {
-    /// Whether the constants of the plan are context words.
+    /// Says whether the constants of the plan are context words.
     pub fn is_parametric(&self) -> bool {
         !self.ops.iter().any(|op| matches!(op, Op::Move { .. }))
     }
 
-    /// The context that its code reads.
+    /// Returns the context that its code reads.
     pub fn template(&self) -> Template {
         let mut words = Vec::with_capacity(self.ops.len() * MOST_WORDS);
         if self.is_parametric() {
@@ -137,7 +137,7 @@ impl Plan<Legal> {
         Template { words, tables: self.tables.clone() }
     }
 
-    /// Where its constants stand.
+    /// Returns where its constants stand.
     pub fn operands(&self) -> Operands<'_> {
         if !self.is_parametric() {
             return Operands { plan: self, starts: None, words: self.template().words };
@@ -152,12 +152,12 @@ impl Plan<Legal> {
 }
 
 impl Operands<'_> {
-    /// Whether constants are words.
+    /// Says whether constants are words.
     pub fn parametric(&self) -> bool {
         self.starts.is_some()
     }
 
-    /// Where constant `field` of operation `i` stands; none if it has no such constant.
+    /// Returns where constant `field` of operation `i` stands; none if it has no such constant.
     pub fn get(&self, i: usize, field: Field) -> Option<Operand> {
         let (mut next, mut found) = (0, None);
         fields(self.plan.ops.get(i)?, |own, word| {

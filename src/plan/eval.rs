@@ -76,7 +76,7 @@ impl<P: Phase> Plan<P> {
         self.eval_between(count, (user, origin as i64), (packed, 0));
     }
 
-    /// The same between two slices with the indices of user and packed offset 0, which may lie outside them.
+    /// Evaluates between two slices with the indices of user and packed offset 0, which may lie outside them.
     ///
     /// # Panics
     /// As [`Plan::eval`].

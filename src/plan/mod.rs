@@ -65,7 +65,7 @@ pub enum Op {
         step: Offsets,
         /// Iterations per trip through the emitted loop, at least 1.
         unroll: u32,
-        /// What one iteration does.
+        /// Body of one iteration.
         body: Body,
     },
     /// `body` once per row of a column: user offset `at.user + row`, packed offset `at.packed + i * packed`.
@@ -76,7 +76,7 @@ pub enum Op {
         table: TableIndex,
         /// Packed stride in bytes.
         packed: i64,
-        /// What one iteration does.
+        /// Body of one iteration.
         body: Body,
     },
     /// Copies `len` bytes (straight-line). In the legal phase `len` is a power of two of at most 64. A pack may read past the mapped
@@ -100,13 +100,13 @@ pub enum Op {
         limit: u64,
         /// The reordered operations.
         then: Body,
-        /// The same in type-map order.
+        /// Operations in type-map order.
         otherwise: Body,
     },
 }
 
 impl Op {
-    /// The body of a loop or table.
+    /// Returns the body of a loop or table.
     pub fn body(&self) -> Option<Body> {
         match self {
             Op::Loop { body, .. } | Op::Table { body, .. } => Some(*body),
@@ -114,7 +114,7 @@ impl Op {
         }
     }
 
-    /// The offset of the operation.
+    /// Returns the offset of the operation.
     pub fn at(&self) -> Offsets {
         match self {
             Op::Loop { at, .. } | Op::Table { at, .. } | Op::Move { at, .. } | Op::Call { at, .. } => *at,
@@ -138,7 +138,7 @@ impl Moving {
         if step.packed != 0 { Some(Moving::Packed) } else { (step.user != 0).then_some(Moving::User) }
     }
 
-    /// The step, or address, of that side.
+    /// Returns the step, or address, of that side.
     pub fn choose<T>(self, user: T, packed: T) -> T {
         match self {
             Moving::Packed => packed,
@@ -159,37 +159,37 @@ pub struct Plan<P> {
 }
 
 impl<P: Phase> Plan<P> {
-    /// A plan from its parts; calls and table loops name `tables` by index. Check it with [`Plan::verify`].
+    /// Returns a plan from its parts; calls and table loops name `tables` by index. Check it with [`Plan::verify`].
     pub fn new(ops: Vec<Op>, root: Body, tables: Vec<Table>, kind: impl Into<Kind>, target: Target) -> Self {
         Self { ops, root, tables, kind: kind.into(), target, phase: PhantomData }
     }
 
-    /// All operations, bodies before the operations that use them.
+    /// Returns all operations, bodies before the operations that use them.
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
-    /// The outermost body.
+    /// Returns the outermost body.
     pub fn root(&self) -> Body {
         self.root
     }
 
-    /// The operations of `body`.
+    /// Returns the operations of `body`.
     pub fn body(&self, body: Body) -> &[Op] {
         &self.ops[body.range()]
     }
 
-    /// The tables that the kernel reads through its context.
+    /// Returns the tables that the kernel reads through its context.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// The column of a table loop.
+    /// Returns the column of a table loop.
     pub fn column(&self, table: TableIndex) -> Option<&Column> {
         table.of(&self.tables)?.column()
     }
 
-    /// What it does.
+    /// Returns the kind of transfer that it does.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -199,7 +199,7 @@ impl<P: Phase> Plan<P> {
         self.kind.direction
     }
 
-    /// What it was made for.
+    /// Returns the target that it was made for.
     pub fn target(&self) -> Target {
         self.target
     }

@@ -4,7 +4,7 @@ use super::{Body, Legal, Moving, Offsets, Op, Plan};
 use crate::micro::Role;
 use crate::target::Target;
 
-/// What the code of a plan without straight-line moves depends on. Callees are context words: only what they are given matters, not which way
+/// Properties on which the code of a plan without straight-line moves depends. Callees are context words: only what they are given matters, not which way
 /// they go.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -45,7 +45,7 @@ enum ShapeKind {
 }
 
 impl Plan<Legal> {
-    /// The shape of a plan without moves; none of others.
+    /// Returns the shape of a plan without moves; none of others.
     pub fn shape(&self) -> Option<Shape> {
         let ops = self.ops.iter().map(|op| {
             let kind = match op {

@@ -61,7 +61,7 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// Whether the handlers are registered.
 static REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// What a forking thread has done before the fork.
+/// Steps of a forking thread before the fork.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fork {
     /// It does not fork.
@@ -151,7 +151,7 @@ fn take_seat(here: &Here) -> &'static Seat {
     seat
 }
 
-/// What one thread holds at a time, for a few instructions. A fork waits for it as for a seat.
+/// Lock that one thread holds at a time, for a few instructions. A fork waits for it as for a seat.
 #[derive(Debug)]
 pub(super) struct Bolt {
     taken: AtomicBool,
@@ -278,18 +278,18 @@ fn wait_for(inside: impl Fn() -> bool) {
     }
 }
 
-/// Number of forks that this process has come through, as parent or as child: where it has moved on, memory that was shared with this
+/// Returns the number of forks that this process has come through, as parent or as child: where it has moved on, memory that was shared with this
 /// process by a mapping is shared with another one too.
 pub fn forks() -> u64 {
     FORKS.load(Ordering::Acquire)
 }
 
-/// Number of forks that this process has come through as a child: what threads of another generation were doing is never finished.
+/// Returns the number of forks that this process has come through as a child: what threads of another generation were doing is never finished.
 pub(super) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// Whether this thread is in a section of its own making.
+/// Says whether this thread is in a section of its own making.
 pub(super) fn in_section() -> bool {
     HERE.with(|here| here.depth.get() > u32::from(here.fork.get() != Fork::None))
 }

@@ -1,4 +1,4 @@
-//! What is written: past the limit on the size of files (RLIMIT_FSIZE) an error and not the end of the process, and without a lock.
+//! Writes past the limit on the size of files (RLIMIT_FSIZE): an error and not the end of the process, and without a lock.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -24,7 +24,7 @@ pub const NO_TEXT: &str = "must be text in UTF-8";
 /// Most characters that are said of a value which somebody else wrote.
 const MOST: usize = 80;
 
-/// A value as messages name it: on one line, and not all of one without end.
+/// Returns a value as messages name it: on one line, and not all of one without end.
 pub fn cut(value: &OsStr) -> String {
     let shown = |text: &str| -> String {
         text.chars()
@@ -38,7 +38,7 @@ pub fn cut(value: &OsStr) -> String {
     }
 }
 
-/// What is wrong with a value, which stands in it as [`cut`] shows it.
+/// Describes the fault of a value, which stands in the text as [`cut`] shows it.
 pub fn said(value: &str, wrong: &impl Display) -> String {
     let wrong = wrong.to_string();
     if value.is_empty() { wrong } else { wrong.replace(value, &cut(value.as_ref())) }

@@ -21,7 +21,7 @@ pub struct Guard<'a, T> {
 }
 
 impl<T> Mutex<T> {
-    /// An unlocked mutex.
+    /// Returns an unlocked mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex(std::sync::Mutex::new(value))
     }
@@ -118,13 +118,13 @@ impl<T> Once<T> {
         Once(OnceLock::new())
     }
 
-    /// The value, if it is made.
+    /// Returns the value, if it is made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         self.0.get()
     }
 
-    /// The value; `make` makes it inside a section if nobody has, so it must be as short as any section.
+    /// Returns the value; `make` makes it inside a section if nobody has, so it must be as short as any section.
     #[inline]
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get().unwrap_or_else(|| self.init(make))
@@ -195,13 +195,13 @@ impl<T> Awaited<T> {
         Awaited { value: OnceLock::new(), turn: Mutex::new(None) }
     }
 
-    /// The value, if it is made.
+    /// Returns the value, if it is made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         self.value.get()
     }
 
-    /// The value; `make` makes it outside of any section if nobody has and nobody else does.
+    /// Returns the value; `make` makes it outside of any section if nobody has and nobody else does.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.value.get().unwrap_or_else(|| self.init(make))
     }

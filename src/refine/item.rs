@@ -1,4 +1,4 @@
-//! What is left of a stream: nodes and parts of nodes, each at an address of its own side.
+//! Items of the rest of a stream: nodes and parts of nodes, each at an address of its own side.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// The nodes of `body` at `base`, the last one first.
+    /// Returns the nodes of `body` at `base`, the last one first.
     pub(super) fn body(nest: &'n LoopNest<Normal, L>, body: Body, base: i64) -> Vec<Item<'n, L>> {
         let whole = |node: &Node<L>| match node {
             Node::Copy { n, .. } => n.k,
@@ -58,7 +58,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         nest.body(body).iter().rev().map(|node| Item::of(node, base, whole(node))).collect()
     }
 
-    /// Its bytes of the stream.
+    /// Returns its bytes of the stream.
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Item::Run { n, unit, .. } => n * unit.packed() as u64,
@@ -75,7 +75,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Bytes of the stream after each multiple of which it can be cut as it is; 0 where its parts differ.
+    /// Returns the bytes of the stream after each multiple of which it can be cut as it is; 0 where its parts differ.
     pub(super) fn granule(&self) -> u64 {
         match self {
             Item::Run { unit, .. } => unit.packed() as u64,
@@ -84,7 +84,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Bytes in memory from one granule to the next; none of rows.
+    /// Returns the bytes in memory from one granule to the next; none of rows.
     pub(super) fn step(&self) -> Option<i64> {
         match self {
             Item::Run { unit, .. } => Some(unit.user()),
@@ -93,7 +93,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// The first `k` granules, and what is left.
+    /// Returns the first `k` granules, and what is left.
     pub(super) fn cut(self, k: u64) -> (Item<'n, L>, Item<'n, L>) {
         let mut rest = self.clone();
         let mut head = self;
@@ -136,7 +136,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Where it begins.
+    /// Returns where it begins.
     pub(super) fn at(&self) -> i64 {
         match self {
             Item::Run { at, .. }
@@ -146,7 +146,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// The same at 0, with what tells it from others there; no key of rows.
+    /// Returns the item at 0, with the key that tells it from others there; no key of rows.
     pub(super) fn moved_to_zero(mut self) -> (Item<'n, L>, Option<Key<L>>) {
         let key = match &self {
             Item::Run { n, unit, .. } => Some(Key::Run(*n, *unit)),

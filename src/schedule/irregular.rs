@@ -14,7 +14,7 @@ use crate::target::cost;
 /// Pieces of a row that are written at once.
 const TOGETHER: usize = 8;
 
-/// The piece length in bytes that beats rows of varying length, if the packed side is dense and there is one.
+/// Returns the piece length in bytes that beats rows of varying length, if the packed side is dense and there is one.
 pub(super) fn piece(packed: &Column, len: &Column) -> Option<u64> {
     let (divisor, total) = match (packed, len) {
         (Column::I32(packed), Column::I32(len)) => {
@@ -25,7 +25,7 @@ pub(super) fn piece(packed: &Column, len: &Column) -> Option<u64> {
     pays(divisor, total, len.len()).then_some(divisor)
 }
 
-/// The same where neither side is dense: the longest piece that all lengths are multiples of.
+/// Returns the longest piece that all lengths are multiples of, for layouts of which neither side is dense.
 pub(super) fn common(len: &Column) -> Option<u64> {
     let total = len.iter().fold(0, |sum, l| sum + l as u64);
     let divisor = len.iter().fold(0, |divisor, l| gcd(divisor, l as u64));
@@ -78,7 +78,7 @@ pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Result<Column> 
     Column::build(out.into_iter())
 }
 
-/// The same where all are narrow. Written in place: most of the cost of 10^6 pieces is touching memory for the first time.
+/// Cuts narrow columns into pieces. Written in place: most of the cost of 10^6 pieces is touching memory for the first time.
 fn cut(user: &[i32], len: &[i32], piece: i32) -> Result<Vec<i32>> {
     let total: i64 = len.iter().map(|&l| i64::from(l)).sum();
     let total = (total / i64::from(piece)) as usize;

@@ -22,7 +22,7 @@ pub(super) struct Lane {
     pub(super) len: u64,
 }
 
-/// The sequences that the rows of `user`, `packed` and `len` are, fewest first; none if they are not.
+/// Returns the sequences that the rows of `user`, `packed` and `len` are, fewest first; none if they are not.
 pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<Lane>> {
     let rows = len.len();
     let place = |i: usize| Offsets::new(user.get(i), packed.get(i));
@@ -43,7 +43,7 @@ pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<
     })
 }
 
-/// The ranges of rows whose packed side is dense, where that breaks seldom enough for each to be a call; none where all of it is one.
+/// Returns the ranges of rows whose packed side is dense, where that breaks seldom enough for each to be a call; none where all of it is one.
 pub(super) fn dense(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
     let rows = len.len();
     let breaks = |i: &usize| packed.get(*i) != packed.get(i - 1) + len.get(i - 1);

@@ -288,7 +288,7 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(narrow)
     }
 
-    /// What the kernel may still write out.
+    /// Returns the weight that the kernel may still write out.
     fn left(&self) -> Weight {
         let Weight { moves, bytes } = self.written;
         Weight { moves: Weight::MOST.moves - moves, bytes: Weight::MOST.bytes - bytes }
@@ -388,7 +388,7 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(true)
     }
 
-    /// What was chosen instead of two loops, at `at`.
+    /// Makes the operation that was chosen instead of two loops, at `at`.
     fn ordered(&mut self, chosen: Reordered, at: Offsets) -> Op {
         match chosen {
             Reordered::Transpose(call) => Op::Call { at, call },
@@ -476,7 +476,7 @@ enum Reordered {
     Exchanged { outer: Repeat, row: Call },
 }
 
-/// What writing out copies takes.
+/// Weight of copies that are written out.
 #[derive(Clone, Copy, Default, Debug)]
 struct Weight {
     /// Copies.
@@ -486,7 +486,7 @@ struct Weight {
 }
 
 impl Weight {
-    /// What a kernel may have.
+    /// Largest weight of a kernel.
     const MOST: Weight = Weight { moves: MAX_MOVES, bytes: MAX_MOVED };
 
     /// One copy of `len` bytes.
@@ -519,7 +519,7 @@ fn max_inline_bytes(level: Level) -> u64 {
     cost::INLINE_MOVES * u64::from(level.widest_access())
 }
 
-/// What writing out `node` takes; `None` past `limit`, for long copies and for the instance count.
+/// Returns the weight of `node` written out; `None` past `limit`, for long copies and for the instance count.
 fn weight<S: Side>(
     nest: &LoopNest<Normal, Byte, S>,
     node: &Node,

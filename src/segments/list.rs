@@ -17,7 +17,7 @@ use crate::nest::{Body, LoopNest, Node, Normal};
 /// Steps kept without allocating.
 const INLINE_STEPS: usize = 16;
 
-/// What is still to be listed, last things first.
+/// Part that is still to be listed, last things first.
 #[derive(Clone, Copy)]
 enum Step {
     /// Runs `[lo, hi)` of one iteration of a body, which is at user offset `at`.

@@ -1,4 +1,4 @@
-//! What is kept beside a nest so that its segments can be counted and found: per node, where segments begin.
+//! Keeps beside a nest, per node, where segments begin, so that they can be counted and found.
 //!
 //! A **break** is a packed byte that does not lie just behind the one before it in user memory: there a new segment begins. Whether two
 //! neighbours of the stream touch depends on both of them alone, so breaks add up: over the nodes of a body, over the iterations of a loop,
@@ -41,7 +41,7 @@ pub(super) struct NodeRuns {
     before: u64,
     /// Breaks inside one iteration or row.
     pub(super) inner: u64,
-    /// What lies between its iterations or rows.
+    /// Joints between its iterations or rows.
     pub(super) joints: Joints,
 }
 
@@ -66,7 +66,7 @@ impl NodeRuns {
         self.before(n.wrapping_sub(1)).wrapping_add(self.inner)
     }
 
-    /// The first of `n` iterations that has a part of run `run`.
+    /// Returns the first of `n` iterations that has a part of run `run`.
     #[inline]
     pub(super) fn first_iteration(&self, n: u64, run: u64) -> u64 {
         match &self.joints {
@@ -79,7 +79,7 @@ impl NodeRuns {
         }
     }
 
-    /// The last of `n` iterations that has a part of a run before `run`, which is at least 1.
+    /// Returns the last of `n` iterations that has a part of a run before `run`, which is at least 1.
     #[inline]
     pub(super) fn last_iteration(&self, n: u64, run: u64) -> u64 {
         match &self.joints {
@@ -96,7 +96,7 @@ impl NodeRuns {
 pub struct Runs(Vec<NodeRuns>);
 
 impl Runs {
-    /// Those of `nest`, in O(nodes + rows).
+    /// Returns those of `nest`, in O(nodes + rows).
     ///
     /// # Errors
     /// Class `NoMem`.
@@ -150,7 +150,7 @@ impl Runs {
         (end.last.wrapping_sub(self.0[body.start as usize].before), end.at)
     }
 
-    /// Bytes that they take.
+    /// Returns the bytes that they take.
     pub fn bytes_stored(&self) -> usize {
         let columns = self.0.iter().map(|runs| match &runs.joints {
             Joints::Mixed(before) => before.bytes(),
@@ -159,7 +159,7 @@ impl Runs {
         size_of_val(&*self.0) + columns.sum::<usize>()
     }
 
-    /// Those of node `i`.
+    /// Returns those of node `i`.
     #[inline]
     pub(super) fn of(&self, i: usize) -> &NodeRuns {
         &self.0[i]
@@ -171,7 +171,7 @@ impl Runs {
         self.0[i].before.wrapping_sub(self.0[body.start as usize].before)
     }
 
-    /// The first node of a body of `nest` that has a part of run `run`.
+    /// Returns the first node of a body of `nest` that has a part of run `run`.
     #[inline]
     pub(super) fn first_node(&self, nest: &LoopNest<Normal>, body: Body, run: u64) -> usize {
         let start = body.start as usize;

@@ -6,7 +6,7 @@ use crate::exec::interp;
 use crate::lower::{Bytes, lower};
 use crate::normalize::normalize;
 
-/// What `ask` finds about `count` instances.
+/// Returns the answer of `ask` about `count` instances.
 fn with<T>(text: &str, count: u64, ask: impl FnOnce(&Segments<'_>) -> T) -> T {
     let t: Datatype = crate::corpus::datatype(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let normal = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap();

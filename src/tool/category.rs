@@ -7,7 +7,7 @@ use super::{CONTROLS, PERFORMANCE};
 pub struct Category {
     /// Unique among categories.
     pub name: &'static str,
-    /// What its members have in common.
+    /// Describes what its members have in common.
     pub description: &'static str,
     controls: &'static [&'static str],
     performance: &'static [&'static str],

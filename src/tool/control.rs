@@ -16,7 +16,7 @@ use crate::target::Level;
 pub struct Control {
     /// Unique among control variables.
     pub name: &'static str,
-    /// What it controls.
+    /// Describes what it controls.
     pub description: &'static str,
     /// Its type.
     pub kind: Kind,
@@ -179,7 +179,7 @@ pub(super) fn free_all() {
     }
 }
 
-/// The variable of a handle.
+/// Returns the variable of a handle.
 ///
 /// # Errors
 /// Classes `ToolNotInitialized`, `ToolInvalidHandle`.
@@ -189,7 +189,7 @@ pub fn control_of(operation: &'static str, handle: Handle) -> Result<&'static Co
     CONTROLS.get(**index).ok_or_else(|| invalid(operation, handle))
 }
 
-/// Its value now.
+/// Returns its value now.
 pub fn read_control(control: &Control) -> Value {
     let config = runtime::config();
     let index = |i: Option<usize>| Value::Int(i.map_or(-1, |i| i as i32));

@@ -121,7 +121,7 @@ fn closed(operation: &'static str) -> Error {
     Error::new(ErrorClass::ToolNotInitialized, operation, "", "", rule)
 }
 
-/// An index that must be one of `all`.
+/// Returns an index that must be one of `all`.
 ///
 /// # Errors
 /// Class `ToolInvalidIndex`.

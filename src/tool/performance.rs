@@ -33,7 +33,7 @@ pub enum Class {
 pub struct Performance {
     /// Unique in its class.
     pub name: &'static str,
-    /// What it measures.
+    /// Describes what it measures.
     pub description: &'static str,
     /// Its class.
     pub class: Class,
@@ -43,22 +43,22 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// The same, of which a library under another MPI has nothing to tell.
+    /// Returns the variable as one of which a library under another MPI has nothing to tell.
     const fn of_its_own_calls(self) -> Performance {
         Performance { of_messages: false, ..self }
     }
 
-    /// Its type: seconds are doubles, all others unsigned.
+    /// Returns its type: seconds are doubles, all others unsigned.
     pub fn kind(&self) -> Kind {
         if self.class == Class::Timer { Kind::Double } else { Kind::UnsignedLongLong }
     }
 
-    /// Whether it is always active: neither started nor stopped, neither written nor reset.
+    /// Says whether it is always active: neither started nor stopped, neither written nor reset.
     pub fn is_continuous(&self) -> bool {
         self.class == Class::Level
     }
 
-    /// Its value since the process began.
+    /// Returns its value since the process began.
     pub fn total(&self) -> Value {
         self.show((self.raw)(&Snapshot::take()))
     }
@@ -208,7 +208,7 @@ struct PvarHandle {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was counted before the last start.
+    /// Count before the last start.
     sum: u64,
     /// The raw value at the last start, while started.
     since: Option<u64>,
@@ -224,7 +224,7 @@ static SESSIONS: Table<Session> = Table::new(0xd3);
 static HANDLES: Table<PvarHandle> = Table::new(0xd4);
 static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
 
-/// What start, stop and reset apply to.
+/// Handles to which start, stop and reset apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// One handle.
@@ -278,7 +278,7 @@ fn session_of(operation: &'static str, session: Handle) -> Result<Found<Session>
     })
 }
 
-/// What stands behind a handle, which must be of the session.
+/// Finds the variable behind a handle, which must be of the session.
 fn pvar_handle(operation: &'static str, session: Handle, handle: Handle) -> Result<Found<PvarHandle>> {
     session_of(operation, session)?;
     HANDLES.get(handle).filter(|m| m.session == session).ok_or_else(|| invalid(operation, handle))
@@ -307,7 +307,7 @@ pub fn free_performance(session: Handle, handle: Handle) -> Result<()> {
     Ok(())
 }
 
-/// The variable of a handle.
+/// Returns the variable of a handle.
 ///
 /// # Errors
 /// Classes `ToolNotInitialized`, `ToolInvalidSession`, `ToolInvalidHandle`.

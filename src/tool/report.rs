@@ -25,7 +25,7 @@ pub(super) fn set_destination(to: &str) {
     drop(old);
 }
 
-/// The table: one line a variable.
+/// Returns the table: one line a variable.
 pub fn report() -> String {
     let mut table = String::from("ddtc report\n");
     for variable in &PERFORMANCE {

@@ -3,6 +3,7 @@
 //! `DDTC_BLESS=1` rewrites what is generated: the importers in docs/ARCHITECTURE.md, the blocks of nests and plans, the figures.
 
 mod circles;
+mod comments;
 mod examples;
 mod extending;
 mod figures;

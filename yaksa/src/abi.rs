@@ -73,7 +73,7 @@ impl<T> Out<T> {
     }
 }
 
-/// A place for a result.
+/// Returns a place for a result.
 ///
 /// # Safety
 /// `place` must be null or valid for as long as the result is used.

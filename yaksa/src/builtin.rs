@@ -104,13 +104,13 @@ static ALL: Lazy<Vec<Ref>> = Lazy::new(|| {
     all
 });
 
-/// The predefined type of a number.
+/// Returns the predefined type of a number.
 #[inline]
 pub(crate) fn node(number: u64) -> Option<&'static Ref> {
     if number < TYPES { ALL.get(number as usize) } else { None }
 }
 
-/// The node of a named type: that of its numbers, or one of its own.
+/// Returns the node of a named type: that of its numbers, or one of its own.
 pub(crate) fn of(named: Named) -> Ref {
     let number = NAMED.iter().position(|other| *other == named);
     number.and_then(|i| ALL.get(i + 1)).map_or_else(|| Node::named(named), Ref::clone)
@@ -137,7 +137,7 @@ pub(crate) enum Operation {
     Reduce(Op),
 }
 
-/// The operation of a number.
+/// Returns the operation of a number.
 #[inline]
 pub(crate) fn operation(number: u64) -> Option<Operation> {
     let op = match number {

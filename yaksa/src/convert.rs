@@ -17,7 +17,7 @@ pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
     expansion.into_iter().chain(own.into_iter().flatten())
 }
 
-/// The type of a tree.
+/// Returns the type of a tree.
 pub(crate) fn node(t: &Datatype) -> Result<Ref> {
     let mut known: HashMap<usize, Ref> = HashMap::new();
     let mut open = vec![(t, false)];

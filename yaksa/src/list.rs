@@ -272,7 +272,7 @@ impl<'n> Lister<'n> {
     }
 }
 
-/// The pieces that are whole in the first `bytes` packed bytes of one instance, which has more, and the bytes of those.
+/// Returns the pieces that are whole in the first `bytes` packed bytes of one instance, which has more, and the bytes of those.
 pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
     let (mut node, mut pieces, mut left) = (node, 0, bytes);
     loop {

@@ -120,25 +120,25 @@ impl Facts {
     const EMPTY: Facts =
         Facts { size: 0, lb: 0, extent: 0, true_lb: 0, true_extent: 0, listing: Listing::NONE };
 
-    /// Whether an instance is one ascending run of bytes without a gap.
+    /// Says whether an instance is one ascending run of bytes without a gap.
     #[inline]
     pub(crate) fn dense(&self) -> bool {
         self.listing.0 & Listing::DENSE != 0
     }
 
-    /// Pieces of one instance, by the rule; 0 where there is no data.
+    /// Returns the pieces of one instance, by the rule; 0 where there is no data.
     #[inline]
     pub(crate) fn pieces(&self) -> u64 {
         self.listing.0 & !Listing::DENSE
     }
 
-    /// Whether any number of instances is one run of bytes.
+    /// Says whether any number of instances is one run of bytes.
     #[inline]
     pub(crate) fn contiguous(&self) -> bool {
         self.dense() && self.extent == self.size
     }
 
-    /// Pieces of `length` copies, and whether they are one run.
+    /// Returns the pieces of `length` copies, and whether they are one run.
     #[inline]
     pub(crate) fn block(&self, length: i64) -> (u64, bool) {
         match length {
@@ -217,7 +217,7 @@ impl Node {
         if flat { FLAT } else { 0 }
     }
 
-    /// Whether each block at a displacement is one piece, or nothing.
+    /// Says whether each block at a displacement is one piece, or nothing.
     #[inline]
     pub(crate) fn is_flat(&self) -> bool {
         self.marks.alignment & FLAT != 0
@@ -234,7 +234,7 @@ impl Node {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Whether a call that moves `count` instances does so piece by piece, and counts them: while no more than `most` have been, and once where an instance is
+    /// Says whether a call that moves `count` instances does so piece by piece, and counts them: while no more than `most` have been, and once where an instance is
     /// listed blocks of one length, since to lower these takes longer than to go through them.
     #[inline]
     pub(crate) fn lists(&self, count: u64, most: u16) -> bool {
@@ -258,7 +258,7 @@ impl Node {
         Node::make(Facts::EMPTY, (0, 1), Shape::Empty)
     }
 
-    /// A predefined type.
+    /// Returns a predefined type.
     pub(crate) fn named(named: Named) -> Ref {
         let t = Datatype::named(named);
         // Only of a pair are there two parts, with a gap between them or not.
@@ -425,12 +425,12 @@ impl Node {
         })
     }
 
-    /// The tree of ddtc with the same elements and bounds.
+    /// Returns the tree of ddtc with the same elements and bounds.
     pub(crate) fn datatype(&self) -> Result<&Datatype> {
         tree::datatype(self)
     }
 
-    /// The types that it is made of.
+    /// Returns the types that it is made of.
     pub(crate) fn children(&self) -> &[Ref] {
         match &self.shape {
             Shape::Empty | Shape::Named(_) => &[],
@@ -443,7 +443,7 @@ impl Node {
         }
     }
 
-    /// Number of blocks that stand at displacements.
+    /// Returns the number of blocks that stand at displacements.
     pub(crate) fn blocks_listed(&self) -> usize {
         match &self.shape {
             Shape::Blocks { at, .. } => at.at().len(),
@@ -469,7 +469,7 @@ impl Node {
         }
     }
 
-    /// Pieces before each such block, and one more entry for all.
+    /// Returns the pieces before each such block, and one more entry for all.
     pub(crate) fn before(&self) -> &[u64] {
         let count = || {
             let mut sum = 0;

@@ -30,7 +30,7 @@ fn place(form: &[u8]) -> Option<usize> {
     form.get(HASH).map(|&byte| usize::from(byte) % PLACES)
 }
 
-/// The type of a form, if it came lately.
+/// Returns the type of a form, if it came lately.
 pub(crate) fn find(form: &[u8]) -> Option<Ref> {
     let place = place(form)?;
     let known = FORMS.lock();

@@ -116,7 +116,7 @@ fn look_facts(number: u64) -> Result<Facts> {
     Ok(facts)
 }
 
-/// A type that lives.
+/// Returns a type that lives.
 #[inline]
 pub(crate) fn get(number: u64) -> Result<Ref> {
     if let Some(node) = builtin::node(number) {

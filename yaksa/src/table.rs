@@ -63,14 +63,14 @@ fn slot(index: u32) -> Option<&'static Slot> {
     SLOTS.get(chunk)?.get()?.get(at)
 }
 
-/// The slot that a number is of, whether or not it names a type.
+/// Returns the slot that a number is of, whether or not it names a type.
 #[inline]
 pub(crate) fn find(number: u64) -> Option<&'static Slot> {
     slot((number as u32).checked_sub(FIRST)?)
 }
 
 impl Slot {
-    /// Whether a number that named a type of this slot does so still.
+    /// Says whether a number that named a type of this slot does so still.
     #[inline]
     pub(crate) fn still(&self, number: u64) -> bool {
         u64::from(self.generation.load(Ordering::Acquire)) == number >> 32
@@ -161,7 +161,7 @@ pub(crate) fn with<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     Ok(f(unsafe { node.as_ref() }))
 }
 
-/// A derived type that lives.
+/// Returns a derived type that lives.
 pub(crate) fn get(number: u64) -> Result<Ref> {
     let slot = find(number).ok_or(Code::Internal)?;
     let _table = TABLE.lock();

@@ -311,7 +311,7 @@ fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     (Some(launcher.clone()), family)
 }
 
-/// What the libraries are that were loaded, in order.
+/// Libraries that were loaded, in order.
 type Families = Vec<(Family, PathBuf)>;
 
 /// Says so where libraries of two MPIs are found.

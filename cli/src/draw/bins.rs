@@ -21,7 +21,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The mean place of its bytes in the packed stream.
+    /// Returns the mean place of its bytes in the packed stream.
     pub(crate) fn mean(&self) -> f64 {
         self.sum / (self.bytes as f64).max(1.0)
     }
@@ -73,12 +73,12 @@ impl Bins {
         bins
     }
 
-    /// The cell at `column` of `line`.
+    /// Returns the cell at `column` of `line`.
     pub(crate) fn cell(&self, line: usize, column: usize) -> Cell {
         self.cells[line * self.columns + column]
     }
 
-    /// Bytes of memory that the cell at `column` of `line` stands for.
+    /// Returns the bytes of memory that the cell at `column` of `line` stands for.
     pub(crate) fn memory(&self, fold: &Fold, line: usize, column: usize) -> i128 {
         let from = fold.from + column as i128 * self.width;
         let rows = match fold.lines[line] {

@@ -55,22 +55,22 @@ impl Fold {
         fold
     }
 
-    /// The row of memory that displacement `at` lies in.
+    /// Returns the row of memory that displacement `at` lies in.
     pub(crate) fn row(&self, at: i128) -> i128 {
         (at - self.origin).div_euclid(self.width)
     }
 
-    /// The place of displacement `at` in its row, in bytes.
+    /// Returns the place of displacement `at` in its row, in bytes.
     pub(crate) fn column(&self, at: i128) -> i128 {
         (at - self.origin).rem_euclid(self.width)
     }
 
-    /// The displacement of the first byte of `row`.
+    /// Returns the displacement of the first byte of `row`.
     pub(crate) fn start(&self, row: i128) -> i128 {
         self.origin + row * self.width
     }
 
-    /// The displacements of a line, but for a break.
+    /// Returns the displacements of a line, but for a break.
     pub(crate) fn memory(&self, line: usize) -> Option<(i128, i128)> {
         match self.lines.get(line)? {
             Line::Rows { first, rows } => Some((self.start(*first), self.start(first + rows))),
@@ -78,7 +78,7 @@ impl Fold {
         }
     }
 
-    /// The line that displacement `at` lies in, or the first one behind it.
+    /// Returns the line that displacement `at` lies in, or the first one behind it.
     pub(crate) fn line(&self, at: i128) -> usize {
         let row = self.row(at);
         let mut next = i128::MIN;

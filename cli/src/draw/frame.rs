@@ -18,7 +18,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The horizontal place of column `column`, cut to what is shown.
+    /// Returns the horizontal place of column `column`, cut to what is shown.
     pub(crate) fn x(&self, column: i128) -> f64 {
         let part =
             (column.clamp(self.from, self.to) - self.from) as f64 / (self.to - self.from).max(1) as f64;
@@ -37,7 +37,7 @@ impl Frame {
 /// Part of a range of memory in one line: line, columns from and to.
 pub(crate) type Part = (usize, i128, i128);
 
-/// The parts of `[at, end)` in the lines of `fold`, of which each has one row.
+/// Returns the parts of `[at, end)` in the lines of `fold`, of which each has one row.
 pub(crate) fn parts(fold: &Fold, at: i128, end: i128) -> Vec<Part> {
     let mut all = Vec::new();
     for line in fold.line(at)..fold.lines.len() {

@@ -79,7 +79,7 @@ impl Map {
         Ok(Map { datatype: t.clone(), count, bytes, blocks, pieces, listed, shared, range, basics })
     }
 
-    /// The basic types of packed bytes `[packed, packed + len)`: `double, 3 float`; or those of the datatype, where that would take long.
+    /// Returns the basic types of packed bytes `[packed, packed + len)`: `double, 3 float`; or those of the datatype, where that would take long.
     pub(crate) fn types(&self, packed: i128, len: i128) -> String {
         let all = &self.basics;
         let size = all.first().map_or(1, |(_, size)| *size);
@@ -108,7 +108,7 @@ impl Map {
         format!("{}{more}", runs.join(", "))
     }
 
-    /// The size of the smallest basic type, in bytes, or 1: what a column of the picture is at least.
+    /// Returns the size of the smallest basic type, in bytes, or 1: what a column of the picture is at least.
     pub(crate) fn element(&self) -> i128 {
         self.basics.iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
     }

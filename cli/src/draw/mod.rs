@@ -113,7 +113,7 @@ pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Resu
     Ok(files::save(path, svg(t, count, name)?)?)
 }
 
-/// The picture as the text of an SVG, for a page that it stands in: its classes have one or two letters.
+/// Returns the picture as the text of an SVG, for a page that it stands in: its classes have one or two letters.
 ///
 /// # Errors
 /// Counts whose bytes or displacements do not fit.

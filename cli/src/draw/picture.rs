@@ -26,7 +26,7 @@ const PLAIN: f64 = 11.5;
 /// Where the rows begin.
 const TOP: f64 = 86.0;
 
-/// The picture of `map`, called `name`.
+/// Returns the picture of `map`, called `name`.
 pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     let count = fold.lines.len();
     let few = map.listed && fold.per == 1 && map.pieces.len() <= BLOCKS.min(BLOCKS_OF_A_LINE * count);
@@ -116,7 +116,7 @@ pub(crate) fn facts(map: &Map) -> String {
     format!("{many}{size}; one: size {} B, extent {} B", t.size(), t.extent())
 }
 
-/// How memory is folded, in words.
+/// Returns how memory is folded, in words.
 pub(crate) fn how(map: &Map, fold: &Fold) -> String {
     let mut text = match fold.lines.len() {
         1 => format!("one row of {} B", fold.width),

@@ -35,7 +35,7 @@ const SCALE: [(f64, Colour); 5] = [
 ];
 
 impl Paint {
-    /// Its colour on a light or dark ground.
+    /// Returns its colour on a light or dark ground.
     pub(crate) fn colour(self, dark: bool) -> Colour {
         match (self, dark) {
             (Paint::Ground, false) => [255, 255, 255],

@@ -98,7 +98,7 @@ impl Described {
         View { bounds: self.bounds, entries: &self.entries }
     }
 
-    /// What stands for the description of the host's in a convertor.
+    /// Returns the address that stands for the description of the host's in a convertor.
     pub(crate) fn stand_in(&'static self) -> u64 {
         self.header.as_ptr().addr() as u64
     }

@@ -45,7 +45,7 @@ pub(crate) fn understood(order: Order) {
     ORDER.store(order as u8, Ordering::Relaxed);
 }
 
-/// What is read of a type of the host: all that says where its bytes lie.
+/// Parts of a type of the host that are read: all that says where its bytes lie.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     /// Size, true lower and upper bound, lower and upper bound.

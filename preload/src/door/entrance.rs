@@ -1,4 +1,4 @@
-//! What stands before Open MPI's functions of the same names. While the door is shut each is the host's, one load later.
+//! Stands before Open MPI's functions of the same names. While the door is shut each is the host's, one load later.
 
 use std::ffi::{c_int, c_void};
 

@@ -29,7 +29,7 @@ unsafe impl Sync for Room {}
 
 static PLACE: Room = Room { taken: AtomicBool::new(false), bytes: UnsafeCell::new([0; ROOM]) };
 
-/// What is stored for them: the host's mover, and the comparison after it.
+/// Returns the mover that is stored for them: the host's mover, and the comparison after it.
 pub(crate) fn mover(direction: Direction) -> Mover {
     match direction {
         Direction::Pack => pack,

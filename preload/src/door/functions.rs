@@ -1,4 +1,4 @@
-//! What the proof and what reads descriptions ask of Open MPI, and convertors of our own.
+//! Functions of Open MPI for the proof and for reading descriptions, and convertors of our own.
 
 use std::ffi::{c_int, c_void};
 

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// What it is, and how it stands: 32 bits.
+    /// Kind and state of the convertor: 32 bits.
     pub(crate) flags: u32,
     /// Packed bytes of all instances.
     pub(crate) size: u32,
@@ -46,7 +46,7 @@ pub(crate) const LAYOUT: Layout = Layout {
 
 /// Bytes of a convertor in which all of these lie.
 pub(crate) const WITHIN: u32 = 0x100;
-/// The same of a type.
+/// Bytes of a type within which all that is read lies.
 pub(crate) const TYPE_WITHIN: u32 = 320;
 
 /// Bits of the flags: the lower half is the type's.

@@ -1,4 +1,4 @@
-//! What a convertor that ours has advanced lists of the program's memory, for the host's `opal_convertor_raw`.
+//! Lists the program's memory for the host's `opal_convertor_raw`, for a convertor that ours has advanced.
 //!
 //! The host lists by its stack, which stands where it stood. No layer of the host packs and lists by one convertor: who lists does so on a fresh one, which is
 //! the host's own business. So this is for what is not known.

@@ -149,7 +149,7 @@ impl Ours {
     }
 }
 
-/// What serves a convertor of ours, and whose uses these are.
+/// Owner of a convertor of ours, whose uses these are.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
     Entry(&'static TypeEntry),
@@ -173,7 +173,7 @@ impl Owner {
     }
 }
 
-/// What serves a convertor of ours, if its type is still ready.
+/// Returns the owner of a convertor of ours, and its way, if its type is still ready.
 ///
 /// # Safety
 /// `convertor` must be one whose mover is `ours`: its type lives while it does.

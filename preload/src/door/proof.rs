@@ -98,7 +98,7 @@ struct Proof<'a> {
     generic: [Option<u64>; 2],
 }
 
-/// What is proven.
+/// Facts that are proven.
 pub(crate) struct Proven {
     /// The addresses of the host's generic movers, of both directions.
     pub(crate) generic: [usize; 2],

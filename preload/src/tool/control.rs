@@ -12,7 +12,7 @@ use crate::handles::{missing, set_handle};
 use crate::host::Host;
 use crate::types;
 
-/// Our control variables: those of the engine. Where the report goes is said by the environment.
+/// Returns our control variables: those of the engine. Where the report goes is said by the environment.
 pub(super) fn controls() -> impl Iterator<Item = &'static Control> {
     static ALL: [Control; CONTROLS.len()] = CONTROLS;
     ALL.iter().filter(|c| c.name != "ddtc_report")

@@ -9,7 +9,7 @@ use super::{constants, member, ready, set, string};
 /// Our enumerations' handles: the addresses of these bytes.
 static HANDLES: [u8; ENUMERATIONS.len()] = [0; ENUMERATIONS.len()];
 
-/// The handle of an enumeration; `MPI_T_ENUM_NULL` of every ABI without one.
+/// Returns the handle of an enumeration; `MPI_T_ENUM_NULL` of every ABI without one.
 pub(super) fn handle(index: Option<usize>) -> *const c_void {
     index.and_then(|i| HANDLES.get(i)).map_or(std::ptr::null(), |byte| std::ptr::from_ref(byte).cast())
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::handles::{missing, set_handle};
 use crate::host::Host;
 
-/// Our performance variables with their index in the engine: those that messages may change.
+/// Returns our performance variables with their index in the engine: those that messages may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {
     static ALL: [Performance; PERFORMANCE.len()] = PERFORMANCE;
     ALL.iter().enumerate().filter(|(_, p)| p.of_messages)

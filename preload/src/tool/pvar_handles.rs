@@ -87,17 +87,17 @@ fn end(session: Option<Handle>) {
     }
 }
 
-/// Whether a handle of a performance variable is ours.
+/// Says whether a handle of a performance variable is ours.
 pub(super) fn is_ours(handle: *const c_void) -> bool {
     member(&ADDRESSES, handle).is_some()
 }
 
-/// Our session behind a session of the host's, if it has one.
+/// Returns our session behind a session of the host's, if it has one.
 pub(super) fn session(host: *const c_void) -> Option<Handle> {
     registry().sessions.get(&host.addr()).copied().flatten()
 }
 
-/// A new handle of the engine's variable `index`.
+/// Returns a new handle of the engine's variable `index`.
 pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, ErrorClass> {
     static INIT: Once<()> = Once::new();
     INIT.get_or_init(ddtc::tool::init);
@@ -118,7 +118,7 @@ pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, 
     Ok((&raw const ADDRESSES[place]).cast())
 }
 
-/// The engine's session and handle.
+/// Returns the engine's session and handle.
 pub(super) fn find(host: *const c_void, handle: *const c_void) -> Result<(Handle, Handle), ErrorClass> {
     let registry = registry();
     let session = *registry.sessions.get(&host.addr()).ok_or(ErrorClass::ToolInvalidSession)?;

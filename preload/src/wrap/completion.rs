@@ -12,7 +12,7 @@ use crate::partial_element::{RefusedMessage, raise_in_status};
 use crate::requests::{self, Completion, Operation, in_status, settle};
 use crate::status::{self, Status, Statuses};
 
-/// The operations of an array of handles, taken out.
+/// Returns the operations of an array of handles, taken out.
 ///
 /// # Safety
 /// `handles` must be that many handles.

@@ -81,7 +81,7 @@ impl Segment {
         Ok(Segment { write, execute, used: 0, live: 0, forks })
     }
 
-    /// Whether it is shared with a forked process: never written, never given out again.
+    /// Says whether it is shared with a forked process: never written, never given out again.
     pub(super) fn is_sealed(&self) -> bool {
         self.forks != forks()
     }

@@ -23,7 +23,7 @@ pub use x64::X64;
 /// Largest code of one kernel in bytes; the schedule's limits keep kernels below it.
 pub const MAX_CODE: usize = 16 << 10;
 
-/// What turns plans into machine code.
+/// Turns plans into machine code.
 pub trait Emitter: Send + Sync {
     /// The widest access in bytes that moves may have.
     fn widest_access(&self) -> u32;
@@ -34,7 +34,7 @@ pub trait Emitter: Send + Sync {
     /// `Intern` when the plan breaks a rule or code cannot be made: always our fault, and the caller falls back.
     fn code(&self, plan: &Plan<Legal>) -> Result<(Vec<u8>, u32)>;
 
-    /// What [`Emitter::code`] makes, for people.
+    /// Returns the result of [`Emitter::code`] as text for people.
     ///
     /// # Errors
     /// As [`Emitter::code`].
@@ -89,12 +89,12 @@ impl Emission {
         Ok(Emission { target, emitter, precompiled: precompiled && runs, runs })
     }
 
-    /// What its code is made for.
+    /// Returns the target of its code.
     pub fn target(&self) -> Target {
         self.target
     }
 
-    /// Why there is no code for the target; none where there is.
+    /// Returns why there is no code for the target; none where there is.
     pub fn missing(&self) -> Option<&str> {
         self.emitter.as_ref().err().map(String::as_str)
     }
@@ -106,17 +106,17 @@ impl Emission {
         }
     }
 
-    /// The widest access in bytes that moves may have: of the emitter, or where there is none of the target.
+    /// Returns the widest access in bytes that moves may have: of the emitter, or where there is none of the target.
     pub fn widest_access(&self) -> u32 {
         self.emitter().map_or(self.target.level().widest_access(), Emitter::widest_access)
     }
 
-    /// The target by which a module places the code; none where code goes into its slot as it is.
+    /// Returns the target by which a module places the code; none where code goes into its slot as it is.
     pub fn module_target(&self) -> Option<&ModuleTarget> {
         self.emitter().ok()?.module_target()
     }
 
-    /// The code of `plan` with its context: precompiled, else what `of_shape` knows, else new.
+    /// Returns the code of `plan` with its context: precompiled, else what `of_shape` knows, else new.
     ///
     /// # Errors
     /// As [`Emitter::code`]; where there is no emitter.
@@ -136,7 +136,7 @@ impl Emission {
         }
     }
 
-    /// What [`Emitter::code`] makes of `plan`, and the context, for people.
+    /// Returns the result of [`Emitter::code`] for `plan`, and the context, as text for people.
     ///
     /// # Errors
     /// As [`Emission::emit`].

@@ -6,7 +6,7 @@ use crate::micro::{Argument, Role, strided};
 use crate::nest::Quantity;
 use crate::plan::{Body, Legal, Moving, Offsets, Op, Plan};
 
-/// The precompiled code for `plan`, whose target this machine runs.
+/// Returns the precompiled code for `plan`, whose target this machine runs.
 pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
     let [Op::Call { call, .. }, outer @ ..] = plan.ops() else { return None };
     let parameters = call.callee().parameters();

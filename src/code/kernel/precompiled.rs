@@ -9,10 +9,10 @@ use super::{Code, Entry};
 use crate::micro;
 use crate::target::Level;
 
-/// What all micro-kernels of up to six parameters look like to their callers.
+/// Function type of all micro-kernels of up to six parameters.
 type Callee = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 
-/// What a plan is, as far as its precompiled code depends on it. The callee has five or six parameters, the two addresses first.
+/// Form of a plan, as far as its precompiled code depends on it. The callee has five or six parameters, the two addresses first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A call of the strided family for one block whose length carries the count.
@@ -39,7 +39,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Its code.
+    /// Returns its code.
     pub fn code(self) -> Code {
         let entry: Entry = match self {
             Form::Contiguous { pack, level } => {

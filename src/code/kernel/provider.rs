@@ -19,7 +19,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider that will take one slot from `arena`.
+    /// Returns a provider that will take one slot from `arena`.
     pub fn new(arena: Arena) -> Provider {
         Provider { arena, taken: Arc::default() }
     }

@@ -188,7 +188,7 @@ fn pairs_keep_no_layout() {
     assert!(counters.cached_bytes <= 2 << 20, "{counters:?}");
 }
 
-/// What a wrong kernel does is found in check mode, and put right.
+/// Check mode finds the faults of a wrong kernel and puts them right.
 #[test]
 fn check_mode_compares() {
     let engine = Engine::new(Config { check: true, ..Config::default() });

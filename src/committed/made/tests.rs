@@ -1,4 +1,4 @@
-//! What is made ahead moves the right bytes and makes nothing more.
+//! Parts that are made ahead move the right bytes and make nothing more.
 
 use super::*;
 use crate::datatype::Datatype;

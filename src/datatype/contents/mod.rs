@@ -78,7 +78,7 @@ impl CombinerKind {
         KINDS[self as usize].2
     }
 
-    /// Whether such a type is predefined: never freed (named types, and the unnamed f90 and value_index ones).
+    /// Says whether such a type is predefined: never freed (named types, and the unnamed f90 and value_index ones).
     pub fn is_predefined(self) -> bool {
         use CombinerKind as K;
         matches!(self, K::Named | K::F90Real | K::F90Complex | K::F90Integer | K::ValueIndex)
@@ -115,7 +115,7 @@ impl Constants {
     pub const OWN: Constants = Constants { distribute_dflt_darg: i32::MIN, ..Constants::ABI };
 }
 
-/// What `MPI_Type_get_envelope_c` returns: lengths of the four arrays, and the combiner. Signed, because a host may say
+/// Result of `MPI_Type_get_envelope_c`: lengths of the four arrays, and the combiner. Signed, because a host may say
 /// anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
@@ -132,14 +132,14 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Number of arguments of all four kinds; a negative number of one kind counts as none.
+    /// Returns the number of arguments of all four kinds; a negative number of one kind counts as none.
     pub fn arguments(&self) -> u64 {
         let kinds = [self.integers, self.addresses, self.large_counts, self.datatypes];
         kinds.into_iter().map(|n| n.max(0) as u64).sum()
     }
 }
 
-/// What `MPI_Type_get_contents_c` returns.
+/// Result of `MPI_Type_get_contents_c`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the arrays of the call")]
 pub struct Contents<H> {
@@ -150,7 +150,7 @@ pub struct Contents<H> {
 }
 
 impl Combiner {
-    /// The combiner's kind; host bounds show what they stand on.
+    /// Returns the combiner's kind; host bounds show what they stand on.
     pub fn kind(&self) -> CombinerKind {
         use CombinerKind as K;
         match self {
@@ -182,7 +182,7 @@ impl Combiner {
         }
     }
 
-    /// Whether a count does not fit the integers of the small form.
+    /// Says whether a count does not fit the integers of the small form.
     pub(crate) fn needs_large_counts(&self) -> bool {
         let mut wide = put::Wide(false);
         put::put(self, false, &Constants::OWN, &mut wide);
@@ -191,7 +191,7 @@ impl Combiner {
 }
 
 impl Datatype {
-    /// The node that a constructor call of MPI made: the one below host bounds, else itself.
+    /// Returns the node that a constructor call of MPI made: the one below host bounds, else itself.
     pub fn constructed(&self) -> &Datatype {
         match self.combiner() {
             Combiner::Bounds { oldtype, .. } => oldtype,
@@ -253,7 +253,7 @@ impl Datatype {
         }
     }
 
-    /// The contents in arrays of their own. Errors as [`Datatype::contents_into`].
+    /// Returns the contents in arrays of their own. Errors as [`Datatype::contents_into`].
     pub fn contents(&self, constants: &Constants) -> Result<Contents<Datatype>> {
         let envelope = self.envelope();
         let mut contents = Contents {
@@ -293,7 +293,7 @@ impl Datatype {
     }
 }
 
-/// The named type of a node, below host bounds.
+/// Returns the named type of a node, below host bounds.
 pub fn named_of(t: &Datatype) -> Option<Named> {
     match t.constructed().combiner() {
         Combiner::Named(n) => Some(*n),

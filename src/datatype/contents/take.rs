@@ -110,7 +110,7 @@ impl Take<'_> {
         Ok((value != i64::from(absent)).then_some(value))
     }
 
-    /// The combiner of the arrays.
+    /// Returns the combiner of the arrays.
     pub(super) fn combiner(&mut self) -> Result<Combiner> {
         Ok(match self.kind {
             K::Named => return Err(self.wrong("combiner", "named", "a named type has no contents")),

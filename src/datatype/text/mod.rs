@@ -11,7 +11,7 @@
 mod parse;
 mod print;
 
-/// What an argument of the notation is.
+/// Kind of an argument of the notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A number.

@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Datatype {
-    /// The datatype of a wire form ([`Datatype::to_wire`]), whoever wrote it. Time and memory are linear in the length of `bytes`.
+    /// Returns the datatype of a wire form ([`Datatype::to_wire`]), whoever wrote it. Time and memory are linear in the length of `bytes`.
     ///
     /// # Errors
     /// Names the byte and the rule. Class `Truncate` for a form without its end; `Unsupported` for one of another version; `Type` for a named or

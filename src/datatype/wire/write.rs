@@ -331,7 +331,7 @@ fn tag_of(combiner: &Combiner) -> u8 {
     }
 }
 
-/// The first byte of `form`, the nodes of a form, that is not as the nodes of `root` are written; its length if it ends before they do.
+/// Returns the first byte of `form`, the nodes of a form, that is not as the nodes of `root` are written; its length if it ends before they do.
 pub(super) fn first_difference(root: &Datatype, form: &[u8]) -> Result<Option<usize>> {
     let mut compared = Compared { form, at: 0, differs: None };
     Nodes::of(root)?.write(&mut compared)?;
@@ -346,7 +346,7 @@ fn length(nodes: &Nodes<'_>) -> Result<usize> {
 }
 
 impl Datatype {
-    /// Bytes of [`Datatype::to_wire`].
+    /// Returns the bytes of [`Datatype::to_wire`].
     ///
     /// # Errors
     /// Class `NoMem` where there is no memory for a list of the nodes.
@@ -354,7 +354,7 @@ impl Datatype {
         length(&Nodes::of(self)?)
     }
 
-    /// The wire form: portable bytes from which [`Datatype::from_wire`] makes an equal datatype on any machine, with the same sharing
+    /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal datatype on any machine, with the same sharing
     /// and host bounds, so that it has the same contents and finds the same kernel.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ pub(super) fn run(memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     }
 }
 
-/// What is said of the value of a run that does not fit.
+/// Describes the value of a run that does not fit.
 #[cold]
 fn unfit(run: &Run, value: u64) -> Unfit {
     let (block, k) = (value / run.units, value % run.units);
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(converted(0x7fff << 112 | 1, &QUAD, &X87), 0x7fff_c000_0000_0000_0000);
     }
 
-    /// What has no loop of its own, from and to bytes: of this machine's order on the one side, big-endian on the other.
+    /// Values without a loop of their own, from and to bytes: of this machine's order on the one side, big-endian on the other.
     #[test]
     fn values_by_hand() {
         let check = |number, native: &[u8], external: &[u8]| {

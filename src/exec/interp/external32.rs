@@ -25,7 +25,7 @@ pub(super) enum Real {
     },
 }
 
-/// What a machine's bytes are, the last byte first.
+/// Format of a machine's value, read with the last byte first.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Format {
     /// Exponent bits and fraction bits.
@@ -138,7 +138,7 @@ fn values(basic: Named) -> (usize, usize, usize, bool) {
     (n, basic.size() as usize / n, basic.external32_size() as usize / n, X87 && extended)
 }
 
-/// What one value's bytes in memory are in external32; none if it does not fit.
+/// Returns one value's bytes in external32, from those in memory; none if it does not fit.
 fn outward(basic: Named, bytes: &[u8], size: usize, x87: bool) -> Option<Vec<u8>> {
     let bits = bytes.iter().rev().fold(0_u128, |bits, &byte| bits << 8 | u128::from(byte));
     let out = converted(basic, bits, (bytes.len(), x87), (size, false))?;
@@ -175,7 +175,7 @@ fn converted(
     }
 }
 
-/// What must hold for a value that does not fit.
+/// Rule that a value which does not fit breaks.
 pub const UNFIT: &str = "must fit the size that external32 has for it";
 
 /// One value of a packed stream: part of a basic element, or all of it.
@@ -199,7 +199,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// What its bytes at the source of `direction` are at the destination; none if it does not fit.
+    /// Converts its bytes at the source of `direction` to those at the destination; none if it does not fit.
     pub fn converted(&self, direction: Direction, bytes: &[u8]) -> Option<Vec<u8>> {
         match direction {
             Direction::Pack => outward(self.basic, bytes, self.packed, self.x87),
@@ -208,7 +208,7 @@ impl Place {
     }
 }
 
-/// The values that lie whole in bytes `range` of a packed stream of instances of `t`, of which one has `size` bytes there, in packing order.
+/// Returns the values that lie whole in bytes `range` of a packed stream of instances of `t`, of which one has `size` bytes there, in packing order.
 pub fn places(t: &Datatype, size: u64, range: Range<u64>) -> impl Iterator<Item = Place> {
     let instance = range.start.checked_div(size).unwrap_or(0);
     let count = range.end.div_ceil(size.max(1));
@@ -230,11 +230,11 @@ pub fn places(t: &Datatype, size: u64, range: Range<u64>) -> impl Iterator<Item 
         .take_while(move |place| place.at + place.packed as u64 <= range.end)
 }
 
-/// What packing or unpacking came to: whether all values fit, and if not the number of the first that does not among the basic
+/// Result of packing or unpacking: whether all values fit, and if not the number of the first that does not among the basic
 /// elements of all instances.
 pub type Fit = Result<(), u64>;
 
-/// The external32 bytes of `count` instances whose displacement 0 is `user[origin]`, up to the first value that does not fit.
+/// Returns the external32 bytes of `count` instances whose displacement 0 is `user[origin]`, up to the first value that does not fit.
 ///
 /// # Panics
 /// If data lie outside `user`: the caller has sized it by the true bounds. Here and below, on machines that are not little-endian.

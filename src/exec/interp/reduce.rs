@@ -9,7 +9,7 @@ use super::external32::{Format, Real, X87, format, read, write};
 use crate::datatype::{Class, Datatype, Named, TypeMap};
 use crate::kind::Op;
 
-/// What unpacking wrote whose bits are not promised: true for every byte that became no number, or was made of such a byte.
+/// Marks the unpacked bytes whose bits are not promised: true for every byte that became no number, or was made of such a byte.
 pub type Loose = Vec<bool>;
 
 /// Combines `count` instances from the start of `packed` into `user`, displacement 0 at `user[origin]`; says which bytes are loose.

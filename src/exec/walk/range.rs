@@ -12,7 +12,7 @@ use crate::interval::Interval;
 use crate::micro::Buffers;
 use crate::nest::{Body, LoopNest, Node, Normal, Offsets};
 
-/// What moves whole parts of a range faster than the walker does.
+/// Moves whole parts of a range faster than the walker does.
 pub trait Parts {
     /// Moves whole iterations `range` of node `i`, a loop or table whose iteration 0 is at `at`; false if it leaves that to the walker.
     fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool;
@@ -102,7 +102,7 @@ impl<P: Parts> Driver<'_, P> {
         }
     }
 
-    /// The same for a body of several nodes, which cover the stream one after the other.
+    /// Walks a body of several nodes, which cover the stream one after the other.
     fn members(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         let nodes = self.nest.body(body);
         let first = nodes.partition_point(|node| node.at().packed <= from) - 1;

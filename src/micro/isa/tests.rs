@@ -1,4 +1,4 @@
-//! What instruction sets say of themselves holds together, on any machine.
+//! Instruction sets are consistent in what they say of themselves, on any machine.
 
 use super::avx2::Avx2;
 use super::{Isa, MadeFor};
@@ -7,7 +7,7 @@ use crate::micro::registers::{ALL, Lengths, Registers, by_length, has};
 use crate::micro::{Direction, Micro, Width, rows, strided, transpose};
 use crate::target::Level;
 
-/// What a level says that it has, and the level below it.
+/// Abilities that a level claims, and the level below it.
 struct Says {
     made_for: MadeFor,
     below: Level,

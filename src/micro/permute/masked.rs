@@ -2,7 +2,7 @@
 
 use super::table::Table;
 
-/// What an instruction set permutes. Masks have one bit per lane.
+/// Lanes that an instruction set permutes. Masks have one bit per lane.
 pub(in crate::micro) trait Lanes {
     /// Bytes of a lane.
     const UNIT: u64;

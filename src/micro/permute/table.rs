@@ -1,4 +1,4 @@
-//! What the code of permutations has before it: their C signature, what they permute, and the table that they read.
+//! Data of the code of permutations: their C signature, what they permute, and the table that they read.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 /// dense. `table` is [`super::Permutation::as_ptr`] of a permutation made for this stride.
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
 
-/// What a permutation's code permutes.
+/// Unit that a permutation's code permutes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Granule {
     /// Bytes, by `vpermb` or `tbl`.
@@ -24,7 +24,7 @@ impl fmt::Display for Granule {
     }
 }
 
-/// What the code reads. Lanes are bytes or words; masks have one bit per lane.
+/// Table that the code reads. Lanes are bytes or words; masks have one bit per lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(in crate::micro) struct Table {
@@ -34,7 +34,7 @@ pub(in crate::micro) struct Table {
     pub(in crate::micro) unpack: [u8; 64],
     /// For every byte of the packed side, once its word is there, the place in the 16 bytes around it that it comes from: for words with units.
     pub(in crate::micro) pack_within: [u8; 64],
-    /// The same for the user's vector.
+    /// Lanes inside the user's vector.
     pub(in crate::micro) unpack_within: [u8; 64],
     /// Lanes of the user's vector that are mapped when it is full.
     pub(in crate::micro) mapped: u64,

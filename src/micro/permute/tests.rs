@@ -10,7 +10,7 @@ fn parts(list: &[(i64, u64)]) -> Vec<Part> {
     swapped(&list.iter().map(|&(user, len)| (user, len, 1)).collect::<Vec<_>>())
 }
 
-/// The same with their units.
+/// Makes parts with their units.
 fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
     let mut packed = 0;
     list.iter()
@@ -21,7 +21,7 @@ fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
         .collect()
 }
 
-/// What moves it.
+/// Returns the code that moves it.
 fn code(permutation: &Permutation) -> (Granule, bool) {
     (permutation.granule(), permutation.swaps())
 }

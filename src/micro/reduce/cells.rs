@@ -64,7 +64,7 @@ impl Cell {
         })
     }
 
-    /// The value that it is the cell of.
+    /// Returns the value that it is the cell of.
     pub(super) fn value(self) -> Value {
         let pair = |value: Named, index: Named, at| Value::pair(value, index, at);
         match self {
@@ -173,7 +173,7 @@ impl<V: Plain, I: Plain, const AT: usize> Held for Pair<V, I, AT> {
     }
 }
 
-/// What an operation makes of two values.
+/// Combines two values.
 pub(super) trait Combine<T> {
     fn combine(new: T, old: T) -> T;
 }

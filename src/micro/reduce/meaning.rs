@@ -1,4 +1,4 @@
-//! What an operation does to two values, byte by byte of each: the meaning of every micro-kernel of the family, and what serves values that have none.
+//! Combines two values, byte by byte of each: the meaning of every micro-kernel of the family, and the mover of values that have none.
 //!
 //! Integers are computed in 128 bits and cut, which is what wrapping is; binary16, binary128 and x87's format by `rustc_apfloat`.
 
@@ -29,7 +29,7 @@ pub fn combine(op: Op, value: Value, new: &[u8], old: &mut [u8]) {
     }
 }
 
-/// Which bytes of a value in user memory an operation writes: up to two runs, as start and end.
+/// Returns which bytes of a value in user memory an operation writes: up to two runs, as start and end.
 pub(in crate::micro) fn written(op: Op, value: Value) -> [(usize, usize); 2] {
     let user = value.user() as usize;
     match value.class() {

@@ -89,7 +89,7 @@ macro_rules! soft {
 }
 soft! { Half Quad X87DoubleExtended }
 
-/// The product of complex numbers as C has it (C23, Annex G.5.2): the plain formula, and where it gives no number at all though a factor or a part
+/// Returns the product of complex numbers as C has it (C23, Annex G.5.2): the plain formula, and where it gives no number at all though a factor or a part
 /// of the way is infinite, an infinity.
 #[inline(always)]
 pub(super) fn product<R: Real>(x: [R; 2], y: [R; 2]) -> [R; 2] {
@@ -99,7 +99,7 @@ pub(super) fn product<R: Real>(x: [R; 2], y: [R; 2]) -> [R; 2] {
     if plain[0].no_number() && plain[1].no_number() { recovered(x, y, plain) } else { plain }
 }
 
-/// What the product is where the plain formula gives no number.
+/// Returns the product where the plain formula gives no number.
 #[cold]
 #[inline(never)]
 fn recovered<R: Real>([mut a, mut b]: [R; 2], [mut c, mut d]: [R; 2], plain: [R; 2]) -> [R; 2] {

@@ -1,6 +1,6 @@
 //! Vectors of values: what an instruction set asks of an operation to combine several short blocks at once.
 
-/// What an operation makes of a vector of values. Only instruction sets with registers of 64 bytes ask.
+/// Combines vectors of values. Only instruction sets with registers of 64 bytes ask.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
 pub(in crate::micro) trait Vector {
     /// Bytes of a value: 4 or 8.

@@ -37,7 +37,7 @@ const ANY: Disjoint = UpTo(u64::MAX);
 /// Counts that are tried: beyond every finite limit of the tables.
 const MOST: u64 = 40;
 
-/// The same over values.
+/// Nests over values.
 const VALUES: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 4 extent 8 loop count step 8 4 { copy 1 of int8_4 }", ANY, None),
     ("size 4 extent 7 loop count step 7 4 { copy 1 of int8_4 }", Unknown, Some(2)),
@@ -534,7 +534,7 @@ impl Random<'_> {
     }
 }
 
-/// What was said of how many nests, and what could have been said.
+/// Counts of what was said of nests, and of what could have been said.
 #[derive(Default, Debug)]
 struct Shares {
     any: u64,

@@ -1,18 +1,18 @@
-//! What a type has once calls move bytes by it: what packs and unpacks it, and a handle for each operation that it was reduced by. It hangs on the node,
-//! so that all numbers of a node share it; `compile.rs` fills it.
+//! Engine's part of a type that calls move bytes by: the committed type that packs and unpacks it, and a handle for each operation that it was reduced by. It hangs on the
+//! node, so that all numbers of a node share it; `compile.rs` fills it.
 
 use ddtc::committed::{Committed, CommittedOperation};
 use ddtc::kind::Op;
 use ddtc::process::{Mutex, Once};
 
-/// What the calls of one type have made.
+/// Results of the calls of one type.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) committed: Once<Committed>,
     pub(crate) reductions: Mutex<Vec<Reduction>>,
 }
 
-/// What combines by an operation: a stream with instances, or with another stream.
+/// Combines by an operation: a stream with instances, or with another stream.
 #[derive(Debug)]
 pub(crate) struct Reduction {
     pub(crate) op: Op,

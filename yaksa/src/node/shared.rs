@@ -71,7 +71,7 @@ unsafe impl Send for Ref {}
 unsafe impl Sync for Ref {}
 
 impl Ref {
-    /// The first reference to a node.
+    /// Returns the first reference to a node.
     #[inline(always)]
     pub(crate) fn new(node: Node) -> Ref {
         Ref(NonNull::from(Box::leak(Box::new(node))))
@@ -83,13 +83,13 @@ impl Ref {
         self
     }
 
-    /// Whether both are one node.
+    /// Says whether both are one node.
     #[inline]
     pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
         a.0 == b.0
     }
 
-    /// The node to be changed, where there is no other reference.
+    /// Returns the node to be changed, where there is no other reference.
     pub(crate) fn alone(&mut self) -> Option<&mut Node> {
         if self.count.0.load(Ordering::Acquire) != 1 {
             return None;
@@ -98,13 +98,13 @@ impl Ref {
         Some(unsafe { self.0.as_mut() })
     }
 
-    /// Its address, which [`Ref::back`] takes.
+    /// Returns its address, which [`Ref::back`] takes.
     #[inline]
     pub(crate) fn away(self) -> *mut Node {
         ManuallyDrop::new(self).0.as_ptr()
     }
 
-    /// The reference that went [`Ref::away`].
+    /// Returns the reference that went [`Ref::away`].
     ///
     /// # Safety
     /// `address` must be what `away` gave, each taken back once.

@@ -5,7 +5,7 @@ use ddtc::datatype::{Combiner, Datatype, Named};
 use super::{Node, Shape};
 use crate::abi::{Code, Result};
 
-/// The tree of a type, made by the first who needs it; parts that types share are made once.
+/// Returns the tree of a type, made by the first who needs it; parts that types share are made once.
 pub(super) fn datatype(node: &Node) -> Result<&Datatype> {
     let mut open = vec![(node, false)];
     while let Some((node, children_done)) = open.pop() {

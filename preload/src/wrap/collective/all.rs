@@ -68,7 +68,7 @@ collective! {
 }
 
 impl Collective {
-    /// The group of a call that this rank may convert: not one that sends from the buffer that it receives into, which is the host's to refuse.
+    /// Returns the group of a call that this rank may convert: not one that sends from the buffer that it receives into, which is the host's to refuse.
     pub(super) fn apart(&self, s: UserBuffer, r: UserBuffer) -> Option<Group> {
         self.group.filter(|_| s.buf != r.buf)
     }

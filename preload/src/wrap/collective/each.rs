@@ -80,7 +80,7 @@ collective! {
     } => (s_base){out}(s_places)(s_types)(r_base){into}(r_places)(r_types)
 }
 
-/// Whether the policy converts a type of a call, or that is not known: then the call looks by itself.
+/// Says whether the policy converts a type of a call, or that is not known: then the call looks by itself.
 ///
 /// # Safety
 /// As the call.
@@ -117,7 +117,7 @@ pub(in super::super) unsafe fn wanted(
     !in_place(host, sendbuf) && any(sendtypes, destinations) || into
 }
 
-/// The types of a call that the host has carried out, each once in a row.
+/// Returns the types of a call that the host has carried out, each once in a row.
 ///
 /// # Safety
 /// As the call.

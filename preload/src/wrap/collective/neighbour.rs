@@ -87,7 +87,7 @@ collective! {
 }
 
 impl Collective {
-    /// The neighbours in a call that this rank may convert, or, where its arrays must be `narrowed` for the host, in any.
+    /// Returns the neighbours in a call that this rank may convert, or, where its arrays must be `narrowed` for the host, in any.
     pub(super) fn near(&self, narrowed: bool) -> Option<Neighbours> {
         match self.group {
             Some(_) => Neighbours::known(self.host, self.comm),

@@ -33,7 +33,7 @@ pub struct Cranelift {
 }
 
 impl Cranelift {
-    /// An emitter for this machine with the flags that ddtc uses; it verifies Cranelift's input if `verifier` says so. Takes 80 us.
+    /// Returns an emitter for this machine with the flags that ddtc uses; it verifies Cranelift's input if `verifier` says so. Takes 80 us.
     ///
     /// # Errors
     /// When Cranelift does not support the machine.
@@ -41,7 +41,7 @@ impl Cranelift {
         Cranelift::of(cranelift_native::builder().map_err(failed)?, verifier)
     }
 
-    /// The same for any machine of `triple`, with what every such machine has.
+    /// Makes the emitter for any machine of `triple`, with what every such machine has.
     ///
     /// # Errors
     /// Class `Unsupported` where Cranelift's back end for it is not compiled in: libraries and the command line have that of their own

@@ -51,7 +51,7 @@ impl Function<'_> {
         }
     }
 
-    /// The same, and the operation's own offset where that is a word.
+    /// Loads a side's address for an operation, and adds the operation's own offset where that is a word.
     pub(super) fn start(&mut self, i: usize, base: Location, k: i64, own: Field, to: Reg) {
         self.moved(base, k, to);
         if let Some(Operand::Word(index)) = self.operands.get(i, own) {

@@ -5,7 +5,7 @@
 use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
 use crate::error::{Error, Result};
 
-/// The machine code of `list`. Jumps backward are short where they reach, jumps forward are long.
+/// Returns the machine code of `list`. Jumps backward are short where they reach, jumps forward are long.
 ///
 /// # Errors
 /// Only faults of ddtc: a jump to a label that is nowhere, an operand that an instruction does not have.
@@ -38,7 +38,7 @@ struct Encoder {
     open: Vec<(usize, Label)>,
 }
 
-/// What the r/m field of an instruction names.
+/// Operand that the r/m field of an instruction names.
 #[derive(Clone, Copy)]
 enum Rm {
     Reg(Reg),

@@ -26,7 +26,7 @@ impl Reg {
     pub(super) const R14: Reg = Reg(14);
     pub(super) const R15: Reg = Reg(15);
 
-    /// Whether a function must give it back as it found it (System V).
+    /// Says whether a function must give it back as it found it (System V).
     pub(super) fn is_callee_saved(self) -> bool {
         matches!(self, Reg::RBX | Reg::RBP | Reg::R12 | Reg::R13 | Reg::R14 | Reg::R15)
     }

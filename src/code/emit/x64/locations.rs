@@ -12,7 +12,7 @@ pub(super) enum Location {
 }
 
 impl Function<'_> {
-    /// A place for a value: a register if that leaves `reserve` others, else a slot.
+    /// Returns a place for a value: a register if that leaves `reserve` others, else a slot.
     pub(super) fn alloc(&mut self, reserve: usize) -> Location {
         if self.taken + reserve < self.pool.len() {
             self.taken += 1;
@@ -35,7 +35,7 @@ impl Function<'_> {
         }
     }
 
-    /// The value of `place` in a register: its own, or `scratch`.
+    /// Returns the value of `place` in a register: its own, or `scratch`.
     pub(super) fn get(&mut self, place: Location, scratch: Reg) -> Reg {
         match place {
             Location::Reg(r) => r,

@@ -246,7 +246,7 @@ impl Function<'_> {
     }
 }
 
-/// What a loop does at a time: `unroll` iterations of `body`, `step` apart.
+/// One turn of a loop: `unroll` iterations of `body`, `step` apart.
 #[derive(Clone, Copy)]
 pub(super) struct LoopBody {
     step: Offsets,
@@ -264,7 +264,7 @@ impl LoopBody {
         self.moving().choose(here.user, here.packed)
     }
 
-    /// What that advances by in an iteration, in bytes.
+    /// Returns how far the counted side advances in an iteration, in bytes.
     fn counted(self) -> i64 {
         self.moving().choose(self.step.user, self.step.packed)
     }

@@ -34,13 +34,13 @@ pub struct X64 {
 }
 
 impl X64 {
-    /// An emitter for `target`, on any machine: its code runs on machines of that target that pass arguments as System V says. None for
+    /// Returns an emitter for `target`, on any machine: its code runs on machines of that target that pass arguments as System V says. None for
     /// another architecture.
     pub fn new(target: Target) -> Option<X64> {
         (target.arch() == Arch::X86_64).then_some(X64 { target })
     }
 
-    /// The same, where this process can run its code.
+    /// Makes the emitter for `target`, where this process can run its code.
     pub fn for_host(target: Target) -> Option<X64> {
         X64::new(target).filter(|_| cfg!(unix) && target.runs())
     }

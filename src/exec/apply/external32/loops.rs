@@ -14,7 +14,7 @@ use crate::nest::{Leaf, Number, Value};
 /// [`Buffers::resized`] for one conversion: how many values were converted before one that does not fit.
 pub(super) type Loop = fn(&Buffers, (i64, i64), u64, (i64, i64), u64) -> u64;
 
-/// The loop for values of a class, if there is one.
+/// Returns the loop for values of a class, if there is one.
 pub(super) fn of(number: Number, value: Value, direction: Direction) -> Option<Loop> {
     let sizes = (value.user(), value.packed());
     macro_rules! by_direction {
@@ -41,7 +41,7 @@ pub(super) fn of(number: Number, value: Value, direction: Direction) -> Option<L
 /// Integers of the stream that are shorter than those in memory, on the way there.
 struct Narrow<W, N>(PhantomData<(W, N)>);
 
-/// The same on the way back.
+/// Conversion of `Narrow` on the way back.
 struct Widen<N, W>(PhantomData<(N, W)>);
 
 macro_rules! integers {

@@ -191,7 +191,7 @@ struct Bytes;
 /// Sixteen words of 4 bytes.
 struct Words;
 
-/// The same, shuffled inside themselves.
+/// Whole vectors of words, shuffled inside themselves.
 struct SwappedWords;
 
 macro_rules! lanes {
