@@ -13,6 +13,7 @@ mod emulated;
 mod files;
 mod nonblocking;
 mod pack;
+mod partitioned;
 mod windows;
 
 use collective::{all, each, neighbour, rooted};
