@@ -12,6 +12,7 @@ mod completion;
 mod files;
 mod nonblocking;
 mod pack;
+mod partitioned;
 mod windows;
 
 use collective::{all, each, neighbour, rooted};

@@ -379,6 +379,31 @@ static void planted(void) {
   printf("shut %d of %d\nright: %s\n", shut, tried, refuses(offsets) ? refuses(offsets) : "opens");
 }
 
+/* Convertors for another architecture, and with a checksum, keep the host's movers, of a type that ours moves. */
+static void kept(void) {
+  MPI_Datatype column;
+  static double memory[64 * 3];
+  char packed[512];
+  int position = 0;
+  MPI_Type_vector(64, 1, 3, MPI_DOUBLE, &column);
+  MPI_Type_commit(&column);
+  MPI_Pack(memory, 1, column, packed, 512, &position, MPI_COMM_SELF);
+  static const int32_t other[3] = {0, 8, 0};
+  static const uint32_t with[3] = {0, 0, 0x200000};
+  for (int k = 0; k < 3; k++)
+    for (int receives = 0; receives < 2; receives++) {
+      void *c[2];
+      for (int all = 0; all < 2; all++) {
+        c[all] = create(architecture ^ other[k], 0);
+        set_flags(c[all], flags(c[all]) | with[k]);
+        prepare[all][receives](c[all], column, 7, memory);
+      }
+      int same = word(c[0], MOVER) == word(c[1], MOVER) && flags(c[0]) == flags(c[1]);
+      if (same != (k > 0)) { printf("convertor %d, %s: %s mover\n", k, receives ? "receives" : "sends", same ? "the host's" : "another"); wrong++; }
+    }
+  MPI_Type_free(&column);
+}
+
 static int rank, peer;
 
 struct wide { int i; long double complex z; };
@@ -563,6 +588,7 @@ int main(int argc, char **argv) {
     if (!strcmp(mode, "pass")) pass();
     if (!strcmp(mode, "movers")) {
       int rounds = atoi(argv[2]);
+      kept();
       state ^= strtoull(argv[3], 0, 10) * 0x9e3779b97f4a7c15ull;
       for (int i = 0; i < rounds && wrong < 5; i++) one(i % 2);
       printf("served %ld of %ld, listed %ld\n", served, judged, listed);

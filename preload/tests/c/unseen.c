@@ -3,6 +3,8 @@
  * Usage: unseen types ROUNDS SEED   pairs of ranks: random types of a pool, made anew for each message, judged by their type maps
  *        unseen inner ROUNDS        collective calls in which the host makes types
  *        unseen starved ROUNDS      as types, while no memory is given for code
+ *        unseen CALL ROUNDS         a call by its profiling name: ialltoallw, iallgatherv, allgatherv, gatherv, partitioned
+ *        unseen cancelled ROUNDS    receives that are cancelled, and begun again
  *        unseen reused ROUNDS       types that are seen, at addresses of others that are gone */
 #include "flat.h"
 #include <errno.h>
@@ -169,6 +171,86 @@ static void reused(int rounds) {
   free(in);
 }
 
+enum { ROWS = 6000 };
+
+/* Every other integer of a column, once for each peer. */
+static void call(const char *name, int rounds) {
+  MPI_Datatype half, column, types[64];
+  int counts[64], one[64], at[64];
+  PMPI_Type_vector(ROWS, 1, 2, MPI_INT, &half);
+  PMPI_Type_create_resized(half, 0, ROWS * 2 * sizeof(int), &column);
+  /* Those in parts are sent by progress alone, and so by types that are seen. */
+  if (*name == 'p') MPI_Type_commit(&column); else PMPI_Type_commit(&column);
+  int *out = malloc(sizeof(int) * ROWS * 2 * ranks), *in = malloc(sizeof(int) * ROWS * 2 * ranks);
+  for (int p = 0; p < ranks; p++) { types[p] = column; one[p] = 1; counts[p] = p; at[p] = p * ROWS * 2 * (int)sizeof(int); }
+  for (int r = 0; r < rounds && wrong < 5; r++) {
+    MPI_Request q[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int begin = 0, end = ranks, each = 0;
+    for (int i = 0; i < ROWS * 2 * ranks; i++) { out[i] = r + rank * 10000000 + i; in[i] = -1; }
+    if (!strcmp(name, "ialltoallw")) {
+      each = 1;
+      PMPI_Ialltoallw(out, one, at, types, in, one, at, types, MPI_COMM_WORLD, &q[0]);
+    } else if (!strcmp(name, "iallgatherv")) {
+      PMPI_Iallgatherv(out, 1, column, in, one, counts, column, MPI_COMM_WORLD, &q[0]);
+    } else if (!strcmp(name, "allgatherv")) {
+      PMPI_Allgatherv(out, 1, column, in, one, counts, column, MPI_COMM_WORLD);
+    } else if (!strcmp(name, "gatherv")) {
+      PMPI_Gatherv(out, 1, column, in, one, counts, column, 0, MPI_COMM_WORLD);
+      if (rank) end = 0;
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+    } else if (!strcmp(name, "partitioned")) {
+      MPI_Psend_init(out, 1, 1, column, peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &q[0]);
+      MPI_Precv_init(in, 1, 1, column, peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &q[1]);
+      PMPI_Startall(2, q);
+      PMPI_Pready(0, q[0]);
+      PMPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+      PMPI_Request_free(&q[0]);
+      PMPI_Request_free(&q[1]);
+      for (int i = 0; i < ROWS * 2; i++) wrong += in[i] != (i % 2 ? -1 : r + peer * 10000000 + i);
+      end = 0;
+#endif
+    }
+    PMPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+    for (int p = begin; p < end; p++)
+      for (int i = 0; i < ROWS * 2; i++) {
+        int expected = i % 2 ? -1 : r + p * 10000000 + i + (each ? rank * ROWS * 2 : 0);
+        wrong += in[p * ROWS * 2 + i] != expected;
+      }
+  }
+  PMPI_Type_free(&column);
+  PMPI_Type_free(&half);
+  free(out);
+  free(in);
+}
+
+/* Of two receives one is cancelled; what comes goes to the other. */
+static void cancelled(int rounds) {
+  MPI_Datatype column;
+  MPI_Type_vector(ROWS, 1, 2, MPI_INT, &column);
+  MPI_Type_commit(&column);
+  int *out = malloc(sizeof(int) * ROWS * 2), *in = malloc(sizeof(int) * ROWS * 2), *other = malloc(sizeof(int) * ROWS * 2);
+  for (int r = 0; r < rounds && wrong < 5; r++) {
+    MPI_Request q[2];
+    MPI_Status status;
+    int is_cancelled;
+    for (int i = 0; i < ROWS * 2; i++) { out[i] = r + i; in[i] = other[i] = -1; }
+    MPI_Irecv(other, 1, column, peer, r, MPI_COMM_WORLD, &q[0]);
+    MPI_Cancel(&q[0]);
+    MPI_Wait(&q[0], &status);
+    MPI_Test_cancelled(&status, &is_cancelled);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Irecv(in, 1, column, peer, r, MPI_COMM_WORLD, &q[0]);
+    MPI_Isend(out, 1, column, peer, r, MPI_COMM_WORLD, &q[1]);
+    MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+    wrong += !is_cancelled;
+    for (int i = 0; i < ROWS * 2; i++) wrong += other[i] != -1 || (in[i] != (i % 2 ? -1 : r + i));
+  }
+  MPI_Type_free(&column);
+  free(out);
+  free(in);
+  free(other);
+}
+
 int main(int argc, char **argv) {
   PMPI_Init(&argc, &argv);
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -181,6 +263,8 @@ int main(int argc, char **argv) {
   if (argc > 1 && (!strcmp(argv[1], "types") || !strcmp(argv[1], "starved"))) types(rounds, 24);
   if (argc > 1 && !strcmp(argv[1], "inner")) inner(rounds);
   if (argc > 1 && !strcmp(argv[1], "reused")) reused(rounds);
+  if (argc > 1 && !strcmp(argv[1], "cancelled")) cancelled(rounds);
+  if (argc > 1 && strstr("ialltoallw iallgatherv allgatherv gatherv partitioned", argv[1])) call(argv[1], rounds);
   int sum = 0;
   PMPI_Reduce(&wrong, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("wrong %d\n", sum);

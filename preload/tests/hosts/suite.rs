@@ -49,6 +49,8 @@ enum Way {
     Bare,
     Table,
     All,
+    /// Nothing is staged: what moves by kernels does so inside the host.
+    Inside,
 }
 
 /// A test on a rank.
@@ -148,8 +150,9 @@ impl Job<'_> {
         let run = match way {
             Way::Bare => run,
             Way::Table => run.preload(),
-            Way::All => {
-                let run = run.preload().env("DDTC_POLICY", "all");
+            Way::All | Way::Inside => {
+                let policy = if way == Way::All { "all" } else { "none" };
+                let run = run.preload().env("DDTC_POLICY", policy);
                 run.env("DDTC_REPORT", self.folder.join("report-%p-%r"))
             }
         };
@@ -189,8 +192,12 @@ impl Job<'_> {
     /// Returns what differs this way, three times. `bare`: the outcome of the first run of the bare host.
     fn worse(&self, way: Way, bare: &Outcome) -> (BTreeSet<String>, usize) {
         let with = self.run(way);
-        if way == Way::All {
-            self.converted();
+        match way {
+            Way::All => self.converted(["messages_packed", "messages_unpacked"]),
+            Way::Inside if self.host == Host::OpenMpi => {
+                self.converted(["inside_bytes_packed", "inside_bytes_unpacked"]);
+            }
+            _ => {}
         }
         let mut worse = differences(bare, &with);
         for _ in 1..3 {
@@ -205,12 +212,12 @@ impl Job<'_> {
     }
 
     /// The tests have messages and collective calls that are converted if all are; those of one rank alone receive none.
-    fn converted(&self) {
+    fn converted(&self, counts: [&str; 2]) {
         let files = fs::read_dir(self.folder).unwrap().map(|file| file.unwrap().path());
         let reports = files.filter(|file| file.to_string_lossy().contains("report-"));
         let all: Vec<_> = reports.map(|file| report(&fs::read_to_string(file).unwrap())).collect();
         let sum = |name: &str| all.iter().map(|said| said[name]).sum::<u64>();
-        let (packed, unpacked) = (sum("messages_packed"), sum("messages_unpacked"));
+        let [packed, unpacked] = counts.map(sum);
         assert!(
             packed > 0 && (unpacked > 0 || self.ranks == 1),
             "{self}: {packed} packed, {unpacked} unpacked"
@@ -244,7 +251,7 @@ impl Asked {
         const HOSTS: [(&str, Host); 3] =
             [("mpich", Host::Mpich), ("intel", Host::Intel), ("openmpi", Host::OpenMpi)];
         const RANKS: [(&str, u32); 3] = [("1", 1), ("2", 2), ("4", 4)];
-        const WAYS: [(&str, Way); 2] = [("table", Way::Table), ("all", Way::All)];
+        const WAYS: [(&str, Way); 3] = [("table", Way::Table), ("all", Way::All), ("inside", Way::Inside)];
         fn of<T: Copy>(all: &[(&str, T)], words: &[&str]) -> Vec<T> {
             let named: Vec<T> =
                 all.iter().filter(|(name, _)| words.contains(name)).map(|(_, t)| *t).collect();
@@ -267,7 +274,7 @@ impl Asked {
         let good = words[0] == "whole" && words[1..].iter().all(known);
         assert!(
             good,
-            "DDTC_MPI4PY={}: whole, perhaps with a comma before each of mpich, intel, openmpi, 1, 2, 4, table, all",
+            "DDTC_MPI4PY={}: whole, perhaps with a comma before each of mpich, intel, openmpi, 1, 2, 4, table, all, inside",
             words.join(",")
         );
         Asked { hosts: of(&HOSTS, &words), ranks: of(&RANKS, &words), ways: of(&WAYS, &words), part: &[] }

@@ -88,6 +88,32 @@ fn types_that_collective_calls_make_move_inside() {
 }
 
 #[test]
+fn calls_of_fortran_move_inside() {
+    for host in HOSTS {
+        for call in ["ialltoallw", "iallgatherv", "allgatherv", "gatherv", "partitioned"] {
+            // The release before has no partitioned calls.
+            if call == "partitioned" && host == Host::OpenMpi4 {
+                continue;
+            }
+            let (text, said) = inside(host, 2, &[call, "30"], &[]);
+            assert_eq!(text.trim(), "wrong 0", "{host:?} {call}");
+            let sum = |name: &str| said.iter().map(|said| said[name]).sum::<u64>();
+            let (packed, unpacked) = (sum("inside_bytes_packed"), sum("inside_bytes_unpacked"));
+            assert!(packed > 240_000 && unpacked > 240_000, "{host:?} {call} {said:?}");
+        }
+    }
+}
+
+#[test]
+fn receives_that_are_cancelled_move_nothing() {
+    for host in HOSTS {
+        let (text, said) = inside(host, 2, &["cancelled", "40"], &[]);
+        assert_eq!(text.trim(), "wrong 0", "{host:?}");
+        assert!(said.iter().all(|said| said["inside_bytes_unpacked"] > 500_000), "{said:?}");
+    }
+}
+
+#[test]
 fn the_address_of_a_type_that_is_gone_is_another_type() {
     for host in HOSTS {
         let (text, said) = inside(host, 2, &["reused", "150"], &[]);
