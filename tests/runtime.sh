@@ -36,6 +36,8 @@ cache=$(cd "$cache" && pwd)
 exec 9>"$cache/lock"
 flock -n 9 || fail "another run uses $cache: wait for it, or give DDTC_RUNTIME_CACHE"
 
+# shellcheck source=tests/debian.sh
+. "$here/../debian.sh"
 # shellcheck source=tests/runtime/build.sh
 . "$here/build.sh"
 

@@ -1,23 +1,10 @@
 # shellcheck shell=bash
-# What tests/runtime.sh builds, each once, below $cache. Sourced by it: needs $cache, $here (this folder), $jobs, fail and step.
+# What tests/runtime.sh builds, each once, below $cache. Sourced by it: needs $cache, $here (this folder), $jobs, fail, step and
+# what tests/debian.sh has.
 
 version=4.0.2-3
 packages=(gcc g++ make perl python3 dpkg-dev libfabric-dev libhwloc-dev libpsm-infinipath1-dev libpsm2-dev librdmacm-dev libibverbs-dev)
 orig_sha256=b27039f964afeb6b8a3e009c56b441cbe368c26d6d6476ad3bb7190996875860
-
-# A step whose stamp holds the same words is done: once WORDS COMMAND.. in the log $cache/NAME.log.
-once() {
-    local name=$1 words=$2
-    shift 2
-    [ "$(cat "$cache/$name.done" 2>/dev/null)" = "$words" ] && return
-    rm -f "$cache/$name.done"
-    step "$name: $words"
-    if ! "$@" >"$cache/$name.log" 2>&1; then
-        tail -n 20 "$cache/$name.log" >&2
-        fail "$name failed: the whole output is in $cache/$name.log"
-    fi
-    printf '%s\n' "$words" >"$cache/$name.done"
-}
 
 # Compilers, headers and Python; installed where that is ours to do.
 need_packages() {
@@ -40,22 +27,8 @@ need_packages() {
         fail "packages could not be installed (no network?): apt-get install ${still[*]}; see $cache/packages.log"
 }
 
-# Debian's source package, by a list and folders of its own: the system's configuration of apt stays as it is.
 fetch() {
-    local apt=$cache/apt key=/usr/share/keyrings/debian-archive-keyring.gpg mirror=${DDTC_RUNTIME_MIRROR:-}
-    # The mirror that the system's packages come from.
-    [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') ||
-        { echo "apt knows no mirror of Debian: say one in DDTC_RUNTIME_MIRROR"; return 1; }
-    [ -e "$key" ] || { echo "$key is missing: apt-get install debian-archive-keyring"; return 1; }
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-    echo "deb-src [signed-by=$key] $mirror bookworm main" >"$apt/sources.list"
-    local options=(-q -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
-        -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
-    # A list that cannot be fetched is only a warning to apt: the next line fails then.
-    apt-get "${options[@]}" update &&
-        (cd "$cache" && apt-get "${options[@]}" source --only-source --download-only "mpich=$version") &&
-        echo "$orig_sha256  $cache/mpich_${version%-*}.orig.tar.xz" | sha256sum --check --quiet &&
-        rm -rf "$cache/source" && dpkg-source -x "$cache/mpich_$version.dsc" "$cache/source"
+    source_package mpich "$version" "$orig_sha256" "${DDTC_RUNTIME_MIRROR:-}"
 }
 
 # yaksa's header, as its configure makes it: all that MPICH and the tests need of it besides a library.

@@ -1,0 +1,217 @@
+/* ddtc as the mover provider of an Open MPI that has mover-provider.patch: compiled code packs and unpacks non-contiguous datatypes.
+ * docs/OPENMPI.md. Built beside Open MPI's sources and linked with libddtc; preloading it registers it:
+ *
+ *     LD_PRELOAD=$PWD/libddtc_provider.so mpiexec -n 2 ./program
+ *
+ * DDTC_PROVIDER_REPORT=1 prints, when a process ends, what was called. */
+#include "opal_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "opal/constants.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/datatype/opal_datatype.h"
+#include "opal/datatype/opal_datatype_internal.h"
+
+#include "ddtc.h"
+
+/* Descriptions nested more deeply than this stay with Open MPI's own functions. */
+#define DEEPEST 32
+
+struct mover {
+    const ddtc_committed *committed;
+    size_t unit; /* bytes of every predefined element of opt_desc, 0 where they differ */
+};
+
+struct counts {
+    unsigned long commits, refused, destructs, sends, receives, bytes_packed, bytes_unpacked;
+};
+/* For tests: what this process has called. */
+__attribute__((visibility("default"))) struct counts ddtc_provider_counts;
+#define ADD(FIELD, N) __atomic_fetch_add(&ddtc_provider_counts.FIELD, (N), __ATOMIC_RELAXED)
+
+static size_t element_size(const ddt_elem_desc_t *element)
+{
+    return opal_datatype_basicDatatypes[element->common.type]->size;
+}
+
+/* The `used` entries of a description as one type; what holds them is freed by the caller. */
+static int decode(const dt_elem_desc_t *desc, size_t used, int depth, ddtc_datatype *newtype)
+{
+    ddtc_count *lengths = malloc((used + 1) * sizeof *lengths), *places = malloc((used + 1) * sizeof *places);
+    ddtc_datatype *types = malloc((used + 1) * sizeof *types);
+    size_t members = 0, made = 0;
+    int rc = lengths && places && types && depth < DEEPEST ? DDTC_SUCCESS : DDTC_ERR_NO_MEM;
+
+    for (size_t i = 0; rc == DDTC_SUCCESS && i < used; i++) {
+        const ddt_elem_desc_t *element = &desc[i].elem;
+        lengths[members] = 1;
+        places[members] = 0;
+        if (OPAL_DATATYPE_LOOP == element->common.type) {
+            const ddt_loop_desc_t *loop = &desc[i].loop;
+            ddtc_datatype body;
+            rc = decode(&desc[i + 1], loop->items - 1, depth + 1, &body);
+            if (rc != DDTC_SUCCESS) break;
+            rc = ddtc_type_create_hvector_c(loop->loops, 1, loop->extent, body, &types[members]);
+            ddtc_type_free(&body);
+            i += loop->items; /* its END_LOOP */
+        } else if (!(element->common.flags & OPAL_DATATYPE_FLAG_DATA)) {
+            continue;
+        } else {
+            ddtc_count bytes = element->blocklen * element_size(element);
+            places[members] = element->disp;
+            if (element->count == 1) {
+                lengths[members] = bytes;
+                types[members++] = DDTC_TYPE_BYTE;
+                continue;
+            }
+            rc = ddtc_type_create_hvector_c(element->count, bytes, element->extent, DDTC_TYPE_BYTE, &types[members]);
+        }
+        if (rc == DDTC_SUCCESS) members++, made++;
+    }
+    if (rc == DDTC_SUCCESS)
+        rc = made ? ddtc_type_create_struct_c(members, lengths, places, types, newtype)
+                  : ddtc_type_create_hindexed_c(members, lengths, places, DDTC_TYPE_BYTE, newtype);
+    for (size_t i = 0; made && i < members; i++)
+        if (types[i] != DDTC_TYPE_BYTE) ddtc_type_free(&types[i]);
+    free(lengths);
+    free(places);
+    free(types);
+    return rc;
+}
+
+/* Bytes of every predefined element, 0 where they differ. */
+static size_t common_unit(const dt_type_desc_t *description)
+{
+    size_t unit = 0;
+    for (size_t i = 0; i < description->used; i++) {
+        const ddt_elem_desc_t *element = &description->desc[i].elem;
+        if (!(element->common.flags & OPAL_DATATYPE_FLAG_DATA)) continue;
+        if (unit && unit != element_size(element)) return 0;
+        unit = element_size(element);
+    }
+    return unit;
+}
+
+static void *commit(const opal_datatype_t *datatype)
+{
+    ddtc_datatype content, type;
+    ddtc_count size, lb, extent, true_lb, true_extent;
+    struct mover *mover = malloc(sizeof *mover);
+
+    /* desc, as the type was built: opt_desc joins any two blocks to a vector of two, which hides what a table of blocks has in common. */
+    if (!mover || decode(datatype->desc.desc, datatype->desc.used, 0, &content) != DDTC_SUCCESS) goto refuse;
+    int rc = ddtc_type_create_resized_c(content, datatype->lb, datatype->ub - datatype->lb, &type);
+    ddtc_type_free(&content);
+    if (rc != DDTC_SUCCESS) goto refuse;
+    rc = ddtc_type_commit(&type);
+    if (rc == DDTC_SUCCESS) rc = ddtc_type_get_committed(type, &mover->committed);
+    ddtc_type_free(&type);
+    if (rc != DDTC_SUCCESS) goto refuse;
+    /* The description says what moves, the datatype how much and where: both have to agree. */
+    ddtc_committed_bounds(mover->committed, &size, &lb, &extent, &true_lb, &true_extent);
+    if ((size_t)size != datatype->size || true_lb != datatype->true_lb || true_lb + true_extent != datatype->true_ub) {
+        ddtc_committed_release(mover->committed);
+        goto refuse;
+    }
+    mover->unit = common_unit(&datatype->opt_desc);
+    ADD(commits, 1);
+    return mover;
+
+refuse:
+    free(mover);
+    ADD(refused, 1);
+    return NULL;
+}
+
+static void destruct(void *kept)
+{
+    struct mover *mover = kept;
+    ddtc_committed_release(mover->committed);
+    free(mover);
+    ADD(destructs, 1);
+}
+
+/* The end of the last whole predefined element before packed byte `end`. */
+static size_t whole_elements(const opal_convertor_t *convertor, size_t end)
+{
+    const struct mover *mover = convertor->pDesc->mover;
+    if (mover->unit && convertor->use_desc == &convertor->pDesc->opt_desc) return end - end % mover->unit;
+    return opal_convertor_whole_elements(convertor, end);
+}
+
+static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t *out_size, size_t *max_data, int direction)
+{
+    const struct mover *mover = convertor->pDesc->mover;
+    size_t start = convertor->bConverted;
+    uint32_t i;
+
+    for (i = 0; i < *out_size && convertor->bConverted < convertor->local_size; i++) {
+        size_t end = convertor->local_size;
+        ddtc_count moved = 0;
+        if (iov[i].iov_len < end - convertor->bConverted) {
+            end = convertor->bConverted + iov[i].iov_len;
+            if (direction == DDTC_PACK) end = whole_elements(convertor, end);
+        }
+        if (end > convertor->bConverted &&
+            ddtc_committed_range(mover->committed, direction, convertor->pBaseBuf, convertor->count, convertor->bConverted,
+                                 iov[i].iov_base, end - convertor->bConverted, &moved) != DDTC_SUCCESS)
+            return -1;
+        iov[i].iov_len = moved;
+        convertor->bConverted += moved;
+    }
+    *out_size = i;
+    *max_data = convertor->bConverted - start;
+    if (convertor->bConverted < convertor->local_size) return 0;
+    convertor->flags |= CONVERTOR_COMPLETED;
+    return 1;
+}
+
+static int32_t advance_pack(opal_convertor_t *convertor, struct iovec *iov, uint32_t *out_size, size_t *max_data)
+{
+    int32_t rc = advance(convertor, iov, out_size, max_data, DDTC_PACK);
+    ADD(bytes_packed, *max_data);
+    return rc;
+}
+
+static int32_t advance_unpack(opal_convertor_t *convertor, struct iovec *iov, uint32_t *out_size, size_t *max_data)
+{
+    int32_t rc = advance(convertor, iov, out_size, max_data, DDTC_UNPACK);
+    ADD(bytes_unpacked, *max_data);
+    return rc;
+}
+
+static convertor_advance_fct_t dispatch(const opal_convertor_t *convertor)
+{
+    if (convertor->flags & CONVERTOR_SEND) {
+        ADD(sends, 1);
+        return advance_pack;
+    }
+    ADD(receives, 1);
+    return advance_unpack;
+}
+
+static const opal_datatype_mover_provider_t provider = {"ddtc", commit, dispatch, destruct};
+
+/* What a preloaded library does by itself; a program that is linked with it says when. Under an Open MPI without the patch, or beside another
+ * provider, nothing happens. */
+#pragma weak opal_datatype_register_mover_provider
+#pragma weak opal_convertor_whole_elements
+#ifndef DDTC_PROVIDER_LINKED
+__attribute__((constructor))
+#endif
+__attribute__((visibility("default"))) void ddtc_provider_register(void)
+{
+    static int once;
+    if (once || !opal_datatype_register_mover_provider) return;
+    once = opal_datatype_register_mover_provider(&provider) == OPAL_SUCCESS;
+}
+
+__attribute__((destructor)) static void report(void)
+{
+    const struct counts *c = &ddtc_provider_counts;
+    if (!getenv("DDTC_PROVIDER_REPORT") || !(c->commits + c->refused + c->destructs)) return;
+    fprintf(stderr, "ddtc provider: commits %lu refused %lu destructs %lu sends %lu receives %lu packed %lu unpacked %lu\n", c->commits,
+            c->refused, c->destructs, c->sends, c->receives, c->bytes_packed, c->bytes_unpacked);
+}

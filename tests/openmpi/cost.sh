@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Instructions that requests and types cost, counted by callgrind: libopen-pal as Debian has it, with the patch and no provider, and with ddtc.
+# A part of tests/openmpi.sh --cost; $1 is its cache.
+set -euo pipefail
+cache=$1
+command -v valgrind >/dev/null || { echo "error: valgrind is missing: apt-get install valgrind" >&2; exit 1; }
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+# Instructions of a call of function $4 and what it calls, over 1000 calls, in program $2 with the library in folder $1: WHAT $3, KIND $5.
+count() {
+    LD_LIBRARY_PATH=$1:$cache/install/lib:$cache/ours valgrind -q --tool=callgrind --toggle-collect="$4" --callgrind-out-file="$out/calls" \
+        "$2" "$3" "$5" >/dev/null 2>"$out/errors" || { cat "$out/errors" >&2; exit 1; }
+    awk -v what="$3" '/^(summary|totals):/ { print ($2 - 0) / 1000; exit }' "$out/calls"
+}
+
+printf '| | as Debian has it | with the patch | with ddtc |\n|---|---|---|---|\n'
+row() {
+    local label=$1 what=$2 function=$3 kind=$4
+    printf '| %s, %s | %s | %s | %s |\n' "$label" "$kind" "$(count "$cache/stock" "$cache/programs/cost" "$what" "$function" "$kind")" \
+        "$(count "$cache/install/lib" "$cache/programs/cost" "$what" "$function" "$kind")" \
+        "$(count "$cache/install/lib" "$cache/programs/cost-provider" "$what" "$function" "$kind")"
+}
+for kind in contiguous vector structure; do
+    row "prepare for send" send opal_convertor_prepare_for_send "$kind"
+    row "prepare for receive" recv opal_convertor_prepare_for_recv "$kind"
+done
+row "position" position opal_convertor_set_position_nocheck vector

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Open MPI's own datatype tests (test/datatype), each bare, with the mover provider $2 and with the preload library $3 inside: what passes bare
+# has to pass in both, and to say the same. A part of tests/openmpi.sh; $1 is its cache, the table is $1/own.md.
+set -euo pipefail
+cache=$1 provider=$2 preload=$3
+tests=$cache/build/test/datatype
+run=("$cache/install/bin/mpiexec" --allow-run-as-root -n 1)
+out=$cache/own
+rm -rf "$out" && mkdir "$out"
+worse=0
+
+# Runs test $1 in the way $2, further arguments are settings: its exit status in $status, its output in the log.
+way() {
+    local name=$1 log=$out/$1.$2
+    shift 2
+    status=0
+    # Times, addresses and process numbers differ from run to run.
+    (cd "$out" && timeout 900 "${run[@]}" env "$@" "$tests/.libs/$name") >"$log" 2>&1 || status=$?
+    said=$(grep -v '^ddtc provider' "$log" | sed -E 's/0x[0-9a-f]+/ADDRESS/g; s/[0-9]+\.[0-9]+//g; s/[0-9]+ (ns|us|microsec)//g; s/\[[^]]*\]//g' |
+        grep -ciE 'error|wrong|fail|differ|mismatch|cannot|incorrect|unexpected|bad' || true)
+}
+
+{
+    echo '| Test | bare | provider: status, requests, MiB moved | inside: status, MiB moved |'
+    echo '|---|---|---|---|'
+} >"$cache/own.md"
+for program in "$tests"/.libs/*; do
+    name=$(basename "$program")
+    way "$name" bare
+    bare=$status bare_said=$said
+    way "$name" provider "LD_PRELOAD=$provider" DDTC_PROVIDER_REPORT=1
+    requests=$(sed -nE 's/^ddtc provider: .* sends ([0-9]+) receives ([0-9]+) packed ([0-9]+) unpacked ([0-9]+)$/\1 \2 \3 \4/p' "$out/$name.provider" |
+        awk '{ r += $1 + $2; b += $3 + $4 } END { printf "%d, %.1f", r, b / 1048576 }')
+    by_provider=$status
+    [ "$status $said" = "$bare $bare_said" ] || { [ "$bare" != 0 ] || worse=1; echo "differs with the provider: $name" >&2; }
+    way "$name" inside "LD_PRELOAD=$preload" DDTC_MODE=commit "DDTC_REPORT=$out/$name.report"
+    # The report is written in MPI_Finalize: tests that never call MPI_Init have none, and the library leaves them alone.
+    moved="no MPI_Init"
+    if [ -e "$out/$name.report" ]; then
+        moved=$(awk '$1 ~ /^inside_bytes_/ { b += $2 } END { printf "%.1f", b / 1048576 }' "$out/$name.report")
+        ! grep 'note nothing is moved inside' "$out/$name.report" >&2 || worse=1
+    fi
+    [ "$status $said" = "$bare $bare_said" ] || { [ "$bare" != 0 ] || worse=1; echo "differs inside: $name" >&2; }
+    echo "| \`$name\` | $bare | $by_provider, $requests | $status, $moved |" >>"$cache/own.md"
+done
+cat "$cache/own.md"
+exit "$worse"
