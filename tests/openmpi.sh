@@ -70,8 +70,8 @@ judge messages 'messages:|ddtc provider' "${run[@]}" -n 2 "${with[@]}" "$bin/mes
 [ "$(grep -c 'ddtc provider: .* sends [1-9].* receives [1-9].* packed [1-9].* unpacked [1-9]' "$cache/messages.log")" = 2 ] ||
     fail "not both ranks were moved by the provider: $cache/messages.log"
 awk '/^ddtc provider/ && $4 != $8 { exit 1 }' "$cache/messages.log" || fail "movers were not given back: $cache/messages.log"
-judge one-side 'messages:|ddtc provider' "${run[@]}" -n 1 "${with[@]}" "$bin/messages" : -n 1 "$bin/messages"
-judge other-side 'messages:|ddtc provider' "${run[@]}" -n 1 "$bin/messages" : -n 1 "${with[@]}" "$bin/messages"
+judge one-side 'messages:|ddtc provider' "${run[@]}" -n 1 "${with[@]}" "$bin/messages" generic : -n 1 "$bin/messages" generic
+judge other-side 'messages:|ddtc provider' "${run[@]}" -n 1 "$bin/messages" generic : -n 1 "${with[@]}" "$bin/messages" generic
 
 step "a truncated message, with truncation.patch and without"
 judge truncated 'error class' "${run[@]}" -n 2 "$bin/truncated"

@@ -17,7 +17,7 @@ count() {
 printf '| | as Debian has it | with the patch | with ddtc |\n|---|---|---|---|\n'
 row() {
     local label=$1 what=$2 function=$3 kind=$4
-    printf '| %s, %s | %s | %s | %s |\n' "$label" "$kind" "$(count "$cache/stock" "$cache/programs/cost" "$what" "$function" "$kind")" \
+    printf '| %s, %s | %.0f | %.0f | %.0f |\n' "$label" "$kind" "$(count "$cache/stock" "$cache/programs/cost" "$what" "$function" "$kind")" \
         "$(count "$cache/install/lib" "$cache/programs/cost" "$what" "$function" "$kind")" \
         "$(count "$cache/install/lib" "$cache/programs/cost-provider" "$what" "$function" "$kind")"
 }
@@ -26,3 +26,7 @@ for kind in contiguous vector structure; do
     row "prepare for receive" recv opal_convertor_prepare_for_recv "$kind"
 done
 row "position" position opal_convertor_set_position_nocheck vector
+for kind in structure indexed vector; do
+    row "pack of 64 KiB" pack opal_convertor_pack "$kind"
+    row "unpack of 64 KiB" unpack opal_convertor_unpack "$kind"
+done

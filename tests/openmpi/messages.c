@@ -1,5 +1,8 @@
 /* Two ranks: messages of types with gaps, 1 KiB to 4 MiB, received as they were sent and as bytes; persistent requests, a collective call.
- * What was received is compared byte by byte with what the layout says, gaps included. Exit status 1 where something differs. */
+ * What was received is compared byte by byte with what the layout says, gaps included. Exit status 1 where something differs.
+ *
+ *     messages [generic]      generic: some rank moves bytes by Open MPI's own functions. They join the halves of an element in 16 bytes, so that
+ *                             packed bytes, which are cut anywhere, do not get whole into elements of 32: left out then */
 #include <mpi.h>
 #include <complex.h>
 #include <stdio.h>
@@ -101,9 +104,11 @@ int main(int argc, char **argv)
             MPI_Pack(mine, count, l->type, again, count * l->bytes, &position, MPI_COMM_SELF);
             MPI_Sendrecv(mine, count, l->type, rank, 1, packed, count * l->bytes, MPI_PACKED, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             if (memcmp(packed, again, count * l->bytes)) wrong++, printf("%s: packed bytes differ\n", l->name);
-            memset(theirs, 0x77, span);
-            MPI_Sendrecv(packed, position, MPI_PACKED, peer, 2, theirs, count, l->type, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            compare(l, count, theirs, peer + 1, "a message of packed bytes");
+            if (argc == 1 || w != 0) {
+                memset(theirs, 0x77, span);
+                MPI_Sendrecv(packed, position, MPI_PACKED, peer, 2, theirs, count, l->type, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                compare(l, count, theirs, peer + 1, "a message of packed bytes");
+            }
 
             /* Prepared once, started often. */
             MPI_Request requests[2];

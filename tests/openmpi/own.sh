@@ -15,7 +15,7 @@ way() {
     shift 2
     status=0
     # Times, addresses and process numbers differ from run to run.
-    (cd "$out" && timeout 900 "${run[@]}" env "$@" "$tests/.libs/$name") >"$log" 2>&1 || status=$?
+    (cd "$out" && timeout 900 "${run[@]}" env "$@" "$program") >"$log" 2>&1 || status=$?
     said=$(grep -v '^ddtc provider' "$log" | sed -E 's/0x[0-9a-f]+/ADDRESS/g; s/[0-9]+\.[0-9]+//g; s/[0-9]+ (ns|us|microsec)//g; s/\[[^]]*\]//g' |
         grep -ciE 'error|wrong|fail|differ|mismatch|cannot|incorrect|unexpected|bad' || true)
 }
@@ -24,7 +24,7 @@ way() {
     echo '| Test | bare | provider: status, requests, MiB moved | inside: status, MiB moved |'
     echo '|---|---|---|---|'
 } >"$cache/own.md"
-for program in "$tests"/.libs/*; do
+for program in "$tests"/.libs/* "$cache/programs/to_self_all"; do
     name=$(basename "$program")
     way "$name" bare
     bare=$status bare_said=$said
