@@ -1,4 +1,4 @@
-//! tests/parts.txt: the parts of e2e. Every test of a host is in one of them, every binary too, and docs/records/parts.md has them as a table.
+//! tests/parts.txt: the parts of e2e. Every test of a host is in one of them, every binary too, and docs/TESTING.md has them as a table.
 
 use std::collections::BTreeSet;
 
@@ -111,11 +111,8 @@ fn the_table_of_parts_is_that_of_the_document() {
         let needs = if part.needs.is_empty() { "" } else { &part.needs.replace(' ', ", ") };
         table += &format!("| `{}` | {needs} | {} | {} |\n", part.name, part.seconds, part.text);
     }
-    let document = read("docs/records/parts.md");
+    let document = read("docs/TESTING.md");
     let (before, rest) = document.split_once("<!-- parts: tests/parts.txt -->\n").expect("the table");
     let (_, after) = rest.split_once("<!-- end -->").expect("its end");
-    hold(
-        "docs/records/parts.md",
-        &format!("{before}<!-- parts: tests/parts.txt -->\n{table}<!-- end -->{after}"),
-    );
+    hold("docs/TESTING.md", &format!("{before}<!-- parts: tests/parts.txt -->\n{table}<!-- end -->{after}"));
 }

@@ -3,7 +3,7 @@
 use crate::text::{files, read};
 
 /// Most bytes of the documents that a reader needs together: those directly in docs/.
-const MAX_BYTES: usize = 200_000;
+const MAX_BYTES: usize = 184_320;
 
 #[test]
 fn what_a_reader_needs_together_is_short() {
