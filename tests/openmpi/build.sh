@@ -91,7 +91,7 @@ build_programs() {
     done
     # The only one that sends messages runs one of its six types and only packs: all of it, as a program of its own.
     sed 's/int run_tests = DO_STRUCT_MERGED_WITH_GAP_RESIZED;/int run_tests = 0x3f00003f;/' "$cache/source/test/datatype/to_self.c" >"$out/to_self_all.c" &&
-        grep -q 0x3f00003f "$out/to_self_all.c" && "$cache/install/bin/mpicc" -O2 -w "${include[@]}" -o "$out/to_self_all" "$out/to_self_all.c" &&
+        grep -q 0x3f00003f "$out/to_self_all.c" && "$cache/install/bin/mpicc" -O2 -w "${include[@]}" -o "$out/to_self_all" "$out/to_self_all.c" -lm &&
         make -C "$cache/build/test/datatype" -j "$jobs" check TESTS=
 }
 
