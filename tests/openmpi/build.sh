@@ -16,8 +16,8 @@ fetch() {
 }
 
 configure_openmpi() {
-    rm -rf "$cache/build" && mkdir "$cache/build" && cd "$cache/build" &&
-        "$cache/source/configure" --prefix="$cache/install" "${openmpi_options[@]}"
+    rm -rf "$cache/build" && mkdir "$cache/build" &&
+        (cd "$cache/build" && "$cache/source/configure" --prefix="$cache/install" "${openmpi_options[@]}")
 }
 
 # libopen-pal as it is without the patch, for what the patch costs.
@@ -66,7 +66,7 @@ restore() {
     local files
     mapfile -t files < <(sed -n 's,^+++ b/,,p' "$packaging"/*.patch)
     dpkg-source --no-check -x "$cache/openmpi_$version.dsc" "$cache/fresh" &&
-        (cd "$cache/fresh" && cp --parents "${files[@]}" "$cache/source") && rm -rf "$cache/fresh" && cd "$cache/source" && touch "${files[@]}"
+        (cd "$cache/fresh" && cp --parents "${files[@]}" "$cache/source") && rm -rf "$cache/fresh" && (cd "$cache/source" && touch "${files[@]}")
 }
 
 build_programs() {
