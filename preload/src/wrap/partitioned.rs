@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc_hosts::policy::Call;
 
-use crate::candidates::Use;
+use crate::candidates::UseKind;
 use crate::door::ready;
 use crate::handles::{NO_HOST, missing};
 use crate::host::{HandleWord, Host, host};
@@ -52,7 +52,7 @@ macro_rules! partitioned {
             let Some(host) = host() else { return NO_HOST };
             let Some(theirs) = real(&REAL, host, $real) else { return missing(host) };
             if ready::may_open(host) {
-                types::wanted(host, datatype, count, Call::Message, const { Use::of(stringify!($name)) });
+                types::wanted(host, datatype, count, Call::Message, const { UseKind::of(stringify!($name)) });
             }
             // SAFETY: the caller's arguments.
             unsafe { theirs(buf, partitions, count, datatype, peer, tag, comm, info, request) }
