@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Open MPI 4.1.4 with the patches of packaging/openmpi, and its own datatype tests: docs/OPENMPI.md.
+# Open MPI 4.1.4 with the patches of packaging/openmpi, and its own datatype tests: packaging/openmpi/README.md.
 #
 #   tests/openmpi.sh            builds it, judges the mover provider with ddtc, shows the truncation fault and its end, and runs Open MPI's
 #                               datatype tests bare, with the provider, and with the preload library inside: goes on where it was interrupted

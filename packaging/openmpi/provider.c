@@ -1,5 +1,5 @@
 /* ddtc as the mover provider of an Open MPI that has mover-provider.patch: compiled code packs and unpacks non-contiguous datatypes.
- * docs/OPENMPI.md. Built beside Open MPI's sources and linked with libddtc; preloading it registers it:
+ * packaging/openmpi/README.md. Built beside Open MPI's sources and linked with libddtc; preloading it registers it:
  *
  *     LD_PRELOAD=$PWD/libddtc_provider.so mpiexec -n 2 ./program
  *

@@ -3,7 +3,7 @@
  *     mpicc truncated.c -o truncated && mpiexec -n 2 ./truncated
  *
  * MPI 5.0, 3.2.4: the receive is an error of class MPI_ERR_TRUNCATE, and nothing but its own 3000 ints is written. Exit status 1, and what
- * was written behind them, where that does not hold: docs/OPENMPI.md, "Truncation". */
+ * was written behind them, where that does not hold: packaging/openmpi/README.md, "Truncation". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

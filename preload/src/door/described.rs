@@ -70,7 +70,7 @@ impl Described {
             entries,
             bounds: view.bounds,
             committed: None,
-            class: Class::Dense,
+            class: Class::WireType,
             served: Served::new(),
             uses: Uses::new(),
             alike: [const { AtomicU64::new(0) }; 2],
@@ -88,7 +88,7 @@ impl Described {
             described.committed = Some(committed);
         }
         // Dense, or not understood.
-        if described.class == Class::Dense {
+        if described.class == Class::WireType {
             described.served.refuse();
         }
         described

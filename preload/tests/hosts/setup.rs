@@ -147,7 +147,7 @@ impl Host {
         self.ranks_of(&self.root(), n, program)
     }
 
-    /// The same under a release of it that lies elsewhere.
+    /// Runs the program on `n` ranks under a release of the host that lies elsewhere.
     pub(crate) fn ranks_of(self, root: &Path, n: u32, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
         command.arg(HANGS.to_string()).arg(root.join("bin/mpiexec")).args(["-n", &n.to_string()]);
