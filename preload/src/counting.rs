@@ -76,7 +76,7 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Left>
     let class = entry.rules().class;
     Some(match noted.unwrap_or(Left::Other) {
         noted if given.always => noted,
-        _ if class == Class::WireType => Left::Contiguous,
+        _ if class == Class::Dense => Left::Contiguous,
         _ if policy(host).of(given.call, class) == 0 => Left::Policy,
         noted => noted,
     })

@@ -34,7 +34,7 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// For a type that is never converted.
-    pub(crate) const NONE: Rules = Rules { class: Class::WireType, calls: 0, messages: 0, evidence: None };
+    pub(crate) const NONE: Rules = Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None };
 
     /// Says whether anything of the type is converted, as far as is known.
     pub(crate) fn prospect(&self) -> Prospect {
@@ -50,7 +50,7 @@ impl Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
-        let measured = settings().policy == Choice::Measure && class != Class::WireType;
+        let measured = settings().policy == Choice::Measure && class != Class::Dense;
         let evidence = if measured { evidence::of(host, committed.layout_hash(), run) } else { None };
         // Whichever messages will turn out to gain.
         let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };

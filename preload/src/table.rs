@@ -158,7 +158,7 @@ impl TypeEntry {
     pub(crate) fn rules(&self) -> Rules {
         let class = Class::ALL.get(usize::from(self.class.load(Ordering::Relaxed)));
         Rules {
-            class: class.copied().unwrap_or(Class::WireType),
+            class: class.copied().unwrap_or(Class::Dense),
             calls: self.calls.load(Ordering::Relaxed),
             messages: self.payloads(),
             evidence: self.evidence(),

@@ -70,7 +70,7 @@ impl Described {
             entries,
             bounds: view.bounds,
             committed: None,
-            class: Class::WireType,
+            class: Class::Dense,
             served: Served::new(),
             uses: Uses::new(),
             alike: [const { AtomicU64::new(0) }; 2],
@@ -88,7 +88,7 @@ impl Described {
             described.committed = Some(committed);
         }
         // Dense, or not understood.
-        if described.class == Class::WireType {
+        if described.class == Class::Dense {
             described.served.refuse();
         }
         described

@@ -98,7 +98,7 @@ fn say(why: &'static str) {
 
 /// A type was decoded: it is ready at once where that costs nothing more, or nobody asks what it costs. The caller is inside.
 pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
-    if may_open(host) && entry.rules().class != Class::WireType && opened(host).is_some() {
+    if may_open(host) && entry.rules().class != Class::Dense && opened(host).is_some() {
         make(host, entry, handle, [Some(0); 2]);
     }
 }
@@ -118,7 +118,7 @@ pub(crate) fn attend(host: &'static Host, entry: &'static TypeEntry, handle: u64
 fn copies(entry: &'static TypeEntry) -> Option<LayoutCopy> {
     // SAFETY: the entry is bound, and the program holds its type during the call.
     let committed = unsafe { entry.committed() }?;
-    let wanted = runtime::mode() != Mode::Off && entry.rules().class != Class::WireType;
+    let wanted = runtime::mode() != Mode::Off && entry.rules().class != Class::Dense;
     let copies = committed.direct(committed).ok().filter(|_| wanted)?;
     copies.make().then_some(copies)
 }
@@ -138,7 +138,7 @@ pub(crate) fn by_itself(what: impl FnOnce()) {
 
 /// Makes a type ready for directions in which so many bytes were the host's.
 fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Option<u64>; 2]) {
-    if runtime::mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == Class::WireType {
+    if runtime::mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == Class::Dense {
         return entry.served.refuse();
     }
     for (direction, moved) in Direction::BOTH.into_iter().zip(moved) {
