@@ -60,7 +60,7 @@ impl Point<'_> {
 /// The ratios of `rows`, by payload: of those that have a loop to compare with.
 fn points(rows: &[Measured], direction: Direction) -> Vec<Point<'_>> {
     let of = |(payload, suffix): (i64, &str)| {
-        let ratio = |m: &'_ Measured| Some(m.of(direction).ratio()?);
+        let ratio = |m: &Measured| m.of(direction).ratio();
         let at = |m: &&Measured| m.name.rsplit_once('.').is_some_and(|(_, s)| s == suffix);
         let ratios = rows.iter().filter(at).filter_map(|m| Some((m.family(), ratio(m)?))).collect();
         Point { payload: payload as f64, ratios }

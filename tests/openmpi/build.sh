@@ -16,8 +16,8 @@ fetch() {
 }
 
 configure_openmpi() {
-    rm -rf "$cache/build" && mkdir "$cache/build" && cd "$cache/build" &&
-        "$cache/source/configure" --prefix="$cache/install" "${openmpi_options[@]}"
+    rm -rf "$cache/build" && mkdir "$cache/build" &&
+        (cd "$cache/build" && "$cache/source/configure" --prefix="$cache/install" "${openmpi_options[@]}")
 }
 
 # libopen-pal as it is without the patch, for what the patch costs.
@@ -66,7 +66,7 @@ restore() {
     local files
     mapfile -t files < <(sed -n 's,^+++ b/,,p' "$packaging"/*.patch)
     dpkg-source --no-check -x "$cache/openmpi_$version.dsc" "$cache/fresh" &&
-        (cd "$cache/fresh" && cp --parents "${files[@]}" "$cache/source") && rm -rf "$cache/fresh" && cd "$cache/source" && touch "${files[@]}"
+        (cd "$cache/fresh" && cp --parents "${files[@]}" "$cache/source") && rm -rf "$cache/fresh" && (cd "$cache/source" && touch "${files[@]}")
 }
 
 build_programs() {
@@ -91,7 +91,7 @@ build_programs() {
     done
     # The only one that sends messages runs one of its six types and only packs: all of it, as a program of its own.
     sed 's/int run_tests = DO_STRUCT_MERGED_WITH_GAP_RESIZED;/int run_tests = 0x3f00003f;/' "$cache/source/test/datatype/to_self.c" >"$out/to_self_all.c" &&
-        grep -q 0x3f00003f "$out/to_self_all.c" && "$cache/install/bin/mpicc" -O2 -w "${include[@]}" -o "$out/to_self_all" "$out/to_self_all.c" &&
+        grep -q 0x3f00003f "$out/to_self_all.c" && "$cache/install/bin/mpicc" -O2 -w "${include[@]}" -o "$out/to_self_all" "$out/to_self_all.c" -lm &&
         make -C "$cache/build/test/datatype" -j "$jobs" check TESTS=
 }
 

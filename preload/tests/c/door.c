@@ -258,6 +258,8 @@ static void one(int receives) {
       far(1, c[1], &ends[1]);
       /* The host goes on from there by moving what lies before. Placed in loops within loops instead, bare movers went past the end (5.0.11) or crashed
          (4.1.8) here; why was not found out. */
+      /* Anew: one that was placed often may keep what was left of an element, and end behind it. */
+      prepare[0][receives](other, t, count, user[0]);
       far(0, other, &ends[0]);
       prepare[0][receives](c[0], t, count, user[0] + base);
       struct iovec before_it = {packed[0], ends[0]};
