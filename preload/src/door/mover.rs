@@ -8,8 +8,7 @@ use std::ffi::c_int;
 
 use ddtc::kind::Direction;
 
-use super::described::Described;
-pub(crate) use super::described::Way;
+use super::described::{Described, Way};
 use super::functions::functions;
 use super::host::{FAILED, Mover, Position, SET_POSITION, called, generic};
 use super::layout::{COMPLETED, Convertor, LAYOUT, Layout};

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::kind::Direction;
 
+use super::described::Way;
 use super::layout::{Convertor, LAYOUT};
-use super::mover::Way;
 
 /// One piece in so many is moved wrong; 0: none is.
 static EVERY: AtomicU64 = AtomicU64::new(0);

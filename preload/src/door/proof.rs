@@ -13,6 +13,7 @@ use ddtc::engine::Engine;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
 
+use super::described::Way;
 use super::description::{Order, datatype, view};
 use super::functions::{Functions, Own};
 use super::host::{COPY, Copy, called};
@@ -20,7 +21,7 @@ use super::layout::{
     COMPLETED, Convertor, FIELDS, HOMOGENEOUS, Layout, OF_TYPE, PLAIN, RECEIVES, SENDS, SIZED, TYPE_WITHIN,
     WITHIN, fresh,
 };
-use super::mover::{Way, advance, give_back, place};
+use super::mover::{advance, give_back, place};
 use crate::host::{HandleWord, Host, object_of};
 use crate::introspect::Types;
 
