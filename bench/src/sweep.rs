@@ -22,6 +22,9 @@ const RATIOS: Axis = Axis { low: 0.125, high: 2.0 };
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a6d3b", "#7f7f7f"];
 
+/// Colour of the layout that does worst.
+const WORST: &str = "#b2182b";
+
 /// The class of a layout, by its name without the payload.
 fn class(family: &str) -> &'static str {
     match family {
@@ -88,7 +91,7 @@ pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
 fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &[Point<'_>]) {
     let title =
         format!("{}: time over that of the best C loop of constant extents, by payload", direction.name());
-    words(out, (x, y - 14.0), "start", 13.0, &title);
+    words(out, (x, y - 28.0), "start", 13.0, &title);
     let across = Axis { low: PAYLOADS[0].0 as f64, high: PAYLOADS[PAYLOADS.len() - 1].0 as f64 };
     let right = |payload: f64| x + CHART.0 * across.place(payload);
     let down = |ratio: f64| y + CHART.1 * (1.0 - RATIOS.place(ratio).clamp(0.0, 1.0));
@@ -134,14 +137,17 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
     }
     let medians: Vec<(f64, f64)> = points.iter().map(|p| (p.payload, p.median())).collect();
     line(out, "median of all layouts", "#000000", 2.6, &medians);
-    words(out, (beside - 26.0, key + 4.0), "start", 11.0, "\u{25cf}  the worst, by name");
+    let dot = |out: &mut Document, cx: f64, cy: f64| {
+        out.element("circle", format_args!("cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3.2\" fill=\"{WORST}\""));
+    };
+    dot(out, beside - 16.0, key);
+    words(out, (beside, key + 4.0), "start", 11.0, "the worst, by name");
     for point in points {
         let Some((family, ratio)) = point.worst() else { continue };
-        let at = (right(point.payload), down(ratio));
-        let (cx, cy) = at;
-        out.element("circle", format_args!("cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3.2\" fill=\"#b2182b\""));
-        let end = if point.payload < across.high { ("middle", at.0) } else { ("end", at.0 + 8.0) };
-        words(out, (end.1, at.1 - 7.0), end.0, 8.5, &format!("{family} {ratio:.2}"));
+        let (cx, cy) = (right(point.payload), down(ratio));
+        dot(out, cx, cy);
+        let (anchor, x) = if point.payload < across.high { ("middle", cx) } else { ("end", cx + 8.0) };
+        words(out, (x, cy - 7.0), anchor, 8.5, &format!("{family} {ratio:.2}"));
     }
 }
 
