@@ -14,6 +14,7 @@ mod kinds;
 mod links;
 mod parts;
 mod passes;
+mod planted;
 mod readme;
 mod rooms;
 mod size;
