@@ -45,7 +45,7 @@
 //! | [`error`] | what was called, which argument broke which rule |
 //! | [`process`] | state: forks and limits: locks that a child never finds taken |
 //! | [`datatype`] | data: the MPI type, free of any MPI library |
-//! | [`column`](mod@column), [`kind`], [`target`] | data: integer tables; kernel kinds; CPU levels and cost constants |
+//! | [`column`](mod@column), [`count`], [`kind`], [`target`] | data: integer tables; counts in both forms of C; kernel kinds; CPU levels and cost constants |
 //! | [`nest`], [`interval`], [`segments`] | data: what moves; which part of the stream; where it lies in memory |
 //! | [`plan`] | machine: how it moves |
 //! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | machine, unsafe: precompiled inner loops; executable memory; code with its context |
@@ -77,6 +77,7 @@ pub mod code;
 pub mod column;
 pub mod committed;
 pub mod corpus;
+pub mod count;
 pub mod datatype;
 pub mod decode;
 pub mod engine;

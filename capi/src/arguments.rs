@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use ddtc::count::Count;
 use ddtc::datatype::Datatype;
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::object::{self, Handle};
@@ -31,40 +32,12 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// A count, length or displacement of the small (`int`) or large (`MPI_Count`, `MPI_Aint`) form.
-pub(crate) trait Number: Copy {
-    /// Whether it is the large form.
-    const LARGE: bool;
-    fn wide(self) -> i64;
-    /// The value in this form; `MPI_UNDEFINED` where it does not fit.
-    fn narrow(value: i64) -> Self;
-}
-
 /// `MPI_UNDEFINED` of the standard ABI.
 pub(crate) const UNDEFINED: c_int = -32766;
 
-impl Number for c_int {
-    const LARGE: bool = false;
-
-    fn wide(self) -> i64 {
-        i64::from(self)
-    }
-
-    fn narrow(value: i64) -> c_int {
-        c_int::try_from(value).unwrap_or(UNDEFINED)
-    }
-}
-
-impl Number for i64 {
-    const LARGE: bool = true;
-
-    fn wide(self) -> i64 {
-        self
-    }
-
-    fn narrow(value: i64) -> i64 {
-        value
-    }
+/// A result in the form of the call; `MPI_UNDEFINED` where there is none, or it does not fit.
+pub(crate) fn or_undefined<N: Count>(value: Option<i64>) -> N {
+    value.and_then(N::narrow).unwrap_or(UNDEFINED.into())
 }
 
 /// A place for a result: not null.
@@ -197,7 +170,7 @@ pub(crate) unsafe fn output<'a, T>(
 ///
 /// # Safety
 /// As [`input`].
-pub(crate) unsafe fn numbers<N: Number>(
+pub(crate) unsafe fn numbers<N: Count>(
     operation: &'static str,
     argument: &'static str,
     array: *const N,

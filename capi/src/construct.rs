@@ -3,15 +3,16 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use ddtc::count::Count;
 use ddtc::datatype::{Class, Combiner, Constants, Datatype, Distribution, Named, Order};
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::object::{self, Handle};
 
-use crate::arguments::{Number, Out, Type, UNDEFINED, export, handle, input, numbers, out, to_c, tree};
+use crate::arguments::{Out, Type, UNDEFINED, export, handle, input, numbers, out, to_c, tree};
 use crate::guard::Outcome;
 
 /// Makes the node and its handle, and only then writes the result.
-fn make<N: Number>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
+fn make<N: Count>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
     let datatype = Datatype::new(combiner)?;
     let datatype = if N::LARGE { datatype.with_large_count() } else { datatype };
     newtype.set(to_c(object::create(datatype)?));
@@ -37,7 +38,7 @@ fn order(call: &'static str, value: c_int) -> Result<Order> {
 type Numbers = Arc<[i64]>;
 
 /// Arrays of the indexed family and of struct; `A` is the form of the displacements.
-unsafe fn blocks<N: Number, A: Number>(
+unsafe fn blocks<N: Count, A: Count>(
     call: &'static str,
     count: N,
     blocklengths: *const N,
@@ -62,7 +63,7 @@ unsafe fn types(call: &'static str, n: i64, array: *const Type) -> Result<Arc<[D
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn contiguous<N: Number>(count: N, oldtype: Type, newtype: *mut Type) -> Outcome {
+unsafe fn contiguous<N: Count>(count: N, oldtype: Type, newtype: *mut Type) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "type_contiguous";
@@ -85,7 +86,7 @@ export! {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn vector<N: Number>(
+unsafe fn vector<N: Count>(
     count: N,
     blocklength: N,
     stride: N,
@@ -117,7 +118,7 @@ export! {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn hvector<N: Number, A: Number>(
+unsafe fn hvector<N: Count, A: Count>(
     count: N,
     blocklength: N,
     stride: A,
@@ -158,7 +159,7 @@ export! {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn indexed<N: Number>(
+unsafe fn indexed<N: Count>(
     count: N,
     blocklengths: *const N,
     displacements: *const N,
@@ -193,7 +194,7 @@ export! {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn hindexed<N: Number, A: Number>(
+unsafe fn hindexed<N: Count, A: Count>(
     count: N,
     blocklengths: *const N,
     displacements: *const A,
@@ -235,7 +236,7 @@ export! {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn indexed_block<N: Number, A: Number>(
+unsafe fn indexed_block<N: Count, A: Count>(
     count: N,
     blocklength: N,
     displacements: *const A,
@@ -270,7 +271,7 @@ export! {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn hindexed_block<N: Number, A: Number>(
+unsafe fn hindexed_block<N: Count, A: Count>(
     count: N,
     blocklength: N,
     displacements: *const A,
@@ -305,7 +306,7 @@ export! {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn structure<N: Number, A: Number>(
+unsafe fn structure<N: Count, A: Count>(
     count: N,
     blocklengths: *const N,
     displacements: *const A,
@@ -357,7 +358,7 @@ fn dimensions(call: &'static str, ndims: c_int) -> Result<i64> {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn subarray<N: Number>(
+unsafe fn subarray<N: Count>(
     ndims: c_int,
     sizes: *const N,
     subsizes: *const N,
@@ -412,7 +413,7 @@ fn distribution(call: &'static str, i: usize, value: c_int) -> Result<Distributi
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn darray<N: Number>(
+unsafe fn darray<N: Count>(
     (size, rank, ndims): (c_int, c_int, c_int),
     gsizes: *const N,
     (distribs, dargs, psizes): (*const c_int, *const c_int, *const c_int),
@@ -470,7 +471,7 @@ export! {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn resized<N: Number>(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) -> Outcome {
+unsafe fn resized<N: Count>(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "type_create_resized";

@@ -4,11 +4,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use ddtc::committed::{Committed, CommittedOperation};
+use ddtc::count::Count;
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::kind::{Direction, Operation};
 use ddtc::object::{self, Object};
 
-use crate::arguments::{Number, Type, UNDEFINED, export, handle, natural, out};
+use crate::arguments::{Type, UNDEFINED, export, handle, natural, out};
 use crate::embed::{committed, direction};
 use crate::guard::Outcome;
 use crate::pack::{bad_position, check_span, null, uncommitted};
@@ -80,7 +81,7 @@ unsafe fn moved(datatype: Type, call: Call) -> Result<i64> {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn pack_external<N: Number>(
+unsafe fn pack_external<N: Count>(
     datarep: *const c_char,
     inbuf: *const c_void,
     incount: N,
@@ -115,7 +116,7 @@ unsafe fn pack_external<N: Number>(
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn unpack_external<N: Number>(
+unsafe fn unpack_external<N: Count>(
     datarep: *const c_char,
     inbuf: *const c_void,
     insize: i64,
@@ -150,7 +151,7 @@ unsafe fn unpack_external<N: Number>(
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn external_size<N: Number>(
+unsafe fn external_size<N: Count>(
     datarep: *const c_char,
     incount: N,
     datatype: Type,

@@ -3,12 +3,13 @@
 use std::ffi::{c_int, c_void};
 
 use ddtc::committed::{Committed, FIRST_PAGE};
+use ddtc::count::Count;
 use ddtc::datatype::Datatype;
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::kind::Direction;
 use ddtc::object::{self, Object};
 
-use crate::arguments::{Number, Type, UNDEFINED, export, handle, natural, out};
+use crate::arguments::{Type, export, handle, natural, or_undefined, out};
 use crate::guard::Outcome;
 
 /// Returns the committed type of a call's object.
@@ -71,7 +72,7 @@ pub(crate) fn bad_position(
 }
 
 #[inline(always)] // Its result would go through memory: a third of the call.
-fn check_call<N: Number>(
+fn check_call<N: Count>(
     call: &'static str,
     committed: &Committed,
     (buffer, count): (*const c_void, u64),
@@ -98,7 +99,7 @@ pub(crate) fn null(call: &'static str, argument: &'static str) -> Error {
 }
 
 #[inline]
-unsafe fn pack<N: Number>(
+unsafe fn pack<N: Count>(
     buffer: *const c_void,
     count: N,
     datatype: Type,
@@ -129,13 +130,13 @@ unsafe fn pack<N: Number>(
         // SAFETY: the caller promises that all instances at `buffer` are readable and `size` bytes at `packed`
         // writable, apart from them; `bytes` fit there after the position.
         unsafe { committed.pack_raw(buffer.cast(), count, packed.cast::<u8>().wrapping_add(at as usize)) };
-        position.set(N::narrow(at + bytes as i64));
+        position.set(or_undefined(Some(at + bytes as i64)));
         Ok(())
     })??)
 }
 
 #[inline]
-unsafe fn unpack<N: Number>(
+unsafe fn unpack<N: Count>(
     packed: *const c_void,
     size: N,
     position: *mut N,
@@ -164,7 +165,7 @@ unsafe fn unpack<N: Number>(
         }
         // SAFETY: as in `pack`, with the sides exchanged.
         unsafe { committed.unpack_raw(packed.cast::<u8>().wrapping_add(at as usize), buffer.cast(), count) };
-        position.set(N::narrow(at + bytes as i64));
+        position.set(or_undefined(Some(at + bytes as i64)));
         Ok(())
     })??)
 }
@@ -207,18 +208,14 @@ pub(crate) unsafe fn range(
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn pack_size<N: Number>(incount: N, datatype: Type, size: *mut N) -> Outcome {
+unsafe fn pack_size<N: Count>(incount: N, datatype: Type, size: *mut N) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "pack_size";
         let size = out(CALL, "size", size)?;
         let count = natural(CALL, "incount", incount.wide())?;
         let one = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
-        let bytes = (count as i64).checked_mul(one);
-        match bytes {
-            Some(bytes) => size.set(N::narrow(bytes)),
-            None => size.set(N::narrow(i64::from(UNDEFINED))),
-        }
+        size.set(or_undefined((count as i64).checked_mul(one)));
         Ok(())
     }
 }

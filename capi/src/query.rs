@@ -2,21 +2,22 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use ddtc::count::Count;
 use ddtc::object::{self, MAX_NAME};
 
-use crate::arguments::{Number, Type, UNDEFINED, bytes, export, handle, natural, out};
+use crate::arguments::{Type, bytes, export, handle, natural, or_undefined, out};
 use crate::guard::Outcome;
 
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn type_size<N: Number>(datatype: Type, size: *mut N) -> Outcome {
+unsafe fn type_size<N: Count>(datatype: Type, size: *mut N) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "type_size";
         let size = out(CALL, "size", size)?;
         let value = object::with(CALL, handle(datatype), |o| o.datatype().size())?;
-        size.set(N::narrow(value));
+        size.set(or_undefined(Some(value)));
         Ok(())
     }
 }
@@ -24,14 +25,14 @@ unsafe fn type_size<N: Number>(datatype: Type, size: *mut N) -> Outcome {
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn type_extent<A: Number>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
+unsafe fn type_extent<A: Count>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "type_get_extent";
         let (lb, extent) = (out(CALL, "lb", lb)?, out(CALL, "extent", extent)?);
         let (l, e) = object::with(CALL, handle(datatype), |o| (o.datatype().lb(), o.datatype().extent()))?;
-        lb.set(A::narrow(l));
-        extent.set(A::narrow(e));
+        lb.set(or_undefined(Some(l)));
+        extent.set(or_undefined(Some(e)));
         Ok(())
     }
 }
@@ -39,15 +40,15 @@ unsafe fn type_extent<A: Number>(datatype: Type, lb: *mut A, extent: *mut A) -> 
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn true_extent<A: Number>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
+unsafe fn true_extent<A: Count>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "type_get_true_extent";
         let (lb, extent) = (out(CALL, "true_lb", lb)?, out(CALL, "true_extent", extent)?);
         let (l, e) =
             object::with(CALL, handle(datatype), |o| (o.datatype().true_lb(), o.datatype().true_extent()))?;
-        lb.set(A::narrow(l));
-        extent.set(A::narrow(e));
+        lb.set(or_undefined(Some(l)));
+        extent.set(or_undefined(Some(e)));
         Ok(())
     }
 }
@@ -55,14 +56,14 @@ unsafe fn true_extent<A: Number>(datatype: Type, lb: *mut A, extent: *mut A) -> 
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn elements<N: Number>(datatype: Type, bytes: i64, count: *mut N) -> Outcome {
+unsafe fn elements<N: Count>(datatype: Type, bytes: i64, count: *mut N) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "get_elements";
         let count = out(CALL, "count", count)?;
         let bytes = natural(CALL, "bytes", bytes)?;
         let found = object::with(CALL, handle(datatype), |o| object::elements(o.datatype(), bytes))?;
-        count.set(N::narrow(found.unwrap_or(i64::from(UNDEFINED))));
+        count.set(or_undefined(found));
         Ok(())
     }
 }
@@ -70,7 +71,7 @@ unsafe fn elements<N: Number>(datatype: Type, bytes: i64, count: *mut N) -> Outc
 /// # Safety
 /// As of the exports below.
 #[inline]
-unsafe fn count_of<N: Number>(datatype: Type, bytes: i64, count: *mut N) -> Outcome {
+unsafe fn count_of<N: Count>(datatype: Type, bytes: i64, count: *mut N) -> Outcome {
     // SAFETY: the exports hand on what they were promised.
     unsafe {
         const CALL: &str = "get_count";
@@ -81,7 +82,7 @@ unsafe fn count_of<N: Number>(datatype: Type, bytes: i64, count: *mut N) -> Outc
             0 => (bytes == 0).then_some(0),
             _ => (bytes % size == 0).then_some(bytes / size),
         };
-        count.set(N::narrow(whole.unwrap_or(i64::from(UNDEFINED))));
+        count.set(or_undefined(whole));
         Ok(())
     }
 }

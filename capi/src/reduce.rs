@@ -3,12 +3,13 @@
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 
+use ddtc::count::Count;
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::kind::{Direction, Op};
 use ddtc::object::{self, Object};
 use ddtc::process::{Guard, Mutex};
 
-use crate::arguments::{Number, Out, Type, export, handle, natural, out, to_c};
+use crate::arguments::{Out, Type, export, handle, natural, or_undefined, out, to_c};
 use crate::guard::Outcome;
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
 use crate::pack::{bad_position, check_span, null, uncommitted};
@@ -90,7 +91,7 @@ pub(crate) fn predefined(call: &'static str, op: Type) -> Result<Op> {
 
 /// # Safety
 /// As of `ddtc_reduce_local`.
-unsafe fn reduce_local<N: Number>(
+unsafe fn reduce_local<N: Count>(
     inbuf: *const c_void,
     inoutbuf: *mut c_void,
     count: N,
@@ -127,7 +128,7 @@ unsafe fn reduce_local<N: Number>(
 
 /// # Safety
 /// As of `ddtc_unpack_reduce`.
-unsafe fn unpack_reduce<N: Number>(
+unsafe fn unpack_reduce<N: Count>(
     packed: *const c_void,
     size: N,
     position: *mut N,
@@ -177,7 +178,7 @@ unsafe fn unpack_reduce<N: Number>(
         }
         Ok(at + bytes as i64)
     })??;
-    position.set(N::narrow(end));
+    position.set(or_undefined(Some(end)));
     Ok(())
 }
 

@@ -7,12 +7,12 @@ use std::ffi::{c_int, c_void};
 use std::time::Instant;
 
 use ddtc::committed::Committed;
+use ddtc::count::Count;
 use ddtc::datatype::Named;
 use ddtc::kind::Direction;
 use ddtc_hosts::left::Left;
 
 use crate::candidates::{self, UseKind};
-use crate::forms::Length;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::reentrancy::Inside;
@@ -36,7 +36,7 @@ pub(crate) struct Call<P> {
     pub(crate) comm: HandleWord,
 }
 
-impl<P: Length> Call<P> {
+impl<P: Count> Call<P> {
     /// Returns where the position stands.
     #[inline]
     pub(crate) fn at(&self) -> Option<i64> {
@@ -61,7 +61,7 @@ pub(crate) enum Outcome {
 /// # Safety
 /// As `MPI_Pack` and `MPI_Unpack`: if the host would succeed, the buffers are what the arguments say.
 #[inline]
-pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> Outcome {
+pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> Outcome {
     let entry = match table::find(call.datatype & host.mask) {
         Found::Convert(entry) => entry,
         Found::Pass => return Outcome::Pass,
@@ -105,8 +105,10 @@ pub(crate) unsafe fn convert<P: Length>(host: &'static Host, call: &Call<P>) -> 
     match outcome {
         Some(Outcome::Done) => {
             left::converted();
-            // SAFETY: as above.
-            unsafe { *call.position = P::narrow(end) };
+            if let Some(end) = P::narrow(end) {
+                // SAFETY: as above.
+                unsafe { *call.position = end };
+            }
             Outcome::Done
         }
         Some(other) => other,
@@ -138,7 +140,7 @@ pub(crate) unsafe fn run(
 /// # Safety
 /// As [`convert`].
 #[cold]
-unsafe fn watched<P: Length>(
+unsafe fn watched<P: Count>(
     host: &'static Host,
     entry: &'static TypeEntry,
     call: &Call<P>,
@@ -191,7 +193,7 @@ unsafe fn watched<P: Length>(
 /// A moved position tells that the host has accepted type and communicator. Its code does not: after an error handler of the
 /// program that returns, MPICH returns success.
 #[inline]
-pub(crate) fn passed<P: Length>(
+pub(crate) fn passed<P: Count>(
     host: &'static Host,
     call: &Call<P>,
     outcome: Outcome,
@@ -219,7 +221,7 @@ fn to_be_met() -> Outcome {
 
 /// A call with a type that is not decoded: it is, if its uses have paid for that.
 #[cold]
-fn first_use<P: Length>(host: &'static Host, call: &Call<P>) -> Result<&'static TypeEntry, Outcome> {
+fn first_use<P: Count>(host: &'static Host, call: &Call<P>) -> Result<&'static TypeEntry, Outcome> {
     if !candidates::has(call.datatype & host.mask) {
         return Err(to_be_met());
     }

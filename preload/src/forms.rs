@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
 use crate::handles::{On, missing, too_large};
@@ -23,12 +24,12 @@ pub(crate) struct Forms<S, L> {
 
 impl<S: Copy, L: Copy> Forms<S, L> {
     /// Most bytes of a message of a call whose counts are `N`.
-    pub(crate) fn max_bytes<N: Length>(&self) -> i64 {
+    pub(crate) fn max_bytes<N: Count>(&self) -> i64 {
         if N::LARGE && self.large.is_some() { i64::MAX } else { INT }
     }
 
     /// Says whether counts of a call are of the large form and the host has only the small one.
-    pub(crate) fn narrows<N: Length>(&self) -> bool {
+    pub(crate) fn narrows<N: Count>(&self) -> bool {
         N::LARGE && self.large.is_none()
     }
 
@@ -70,7 +71,7 @@ macro_rules! forward {
     (@counts {$($count:expr,)*} {$skipped:expr} $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
     (@counts {$($count:expr,)*} ($skipped:expr) $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
     ($n:ty, $forms:expr, $host:expr, $comm:expr, $($argument:tt)*) => {
-        forward!(@sized <$n as Length>::LARGE, $forms, $host, $comm, $($argument)*)
+        forward!(@sized <$n as ::ddtc::count::Count>::LARGE, $forms, $host, $comm, $($argument)*)
     };
     (@sized $large:expr, $forms:expr, $host:expr, $comm:expr, $($argument:tt)*) => {
         match $forms.choose($host, $comm, $large, forward!(@counts {} $($argument)*)) {
@@ -81,35 +82,3 @@ macro_rules! forward {
     };
 }
 pub(crate) use forward;
-
-/// Counts and positions: `int`, or `MPI_Count` in the large-count forms.
-pub(crate) trait Length: Copy {
-    /// Whether it is that of the large-count forms.
-    const LARGE: bool;
-    fn wide(self) -> i64;
-    fn narrow(n: i64) -> Self;
-}
-
-impl Length for c_int {
-    const LARGE: bool = false;
-    #[inline]
-    fn wide(self) -> i64 {
-        i64::from(self)
-    }
-    #[inline]
-    fn narrow(n: i64) -> c_int {
-        n as c_int
-    }
-}
-
-impl Length for i64 {
-    const LARGE: bool = true;
-    #[inline]
-    fn wide(self) -> i64 {
-        self
-    }
-    #[inline]
-    fn narrow(n: i64) -> i64 {
-        n
-    }
-}

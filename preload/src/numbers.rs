@@ -3,7 +3,9 @@
 
 use std::ffi::c_int;
 
-use crate::forms::{Forms, Length};
+use ddtc::count::Count;
+
+use crate::forms::Forms;
 use crate::parts::Parts;
 use crate::staged::{Kept, Staged};
 
@@ -15,7 +17,7 @@ pub(crate) enum Numbers<N> {
     Large(Vec<i64>),
 }
 
-impl<N: Length> Numbers<N> {
+impl<N: Count> Numbers<N> {
     /// For the small form of a call.
     pub(crate) fn small(&self) -> *const c_int {
         match self {
@@ -52,7 +54,7 @@ impl<N: Length> Numbers<N> {
     }
 }
 
-impl<N: Length> Numbers<N> {
+impl<N: Count> Numbers<N> {
     /// Returns an array of a call; `None`: it is of the large form, the host has only the small one, and a number does not fit.
     ///
     /// # Safety
@@ -83,7 +85,7 @@ pub(crate) struct Vector<N> {
     small: bool,
 }
 
-impl<N: Length> Vector<N> {
+impl<N: Count> Vector<N> {
     /// Returns the arrays of a call; `None`: as [`Numbers::of`].
     ///
     /// # Safety

@@ -6,6 +6,7 @@
 #![allow(non_snake_case, reason = "the names of MPI")]
 #![allow(clippy::too_many_arguments, reason = "the signatures of MPI")]
 
+mod arguments;
 mod blocking;
 mod collective;
 mod completion;
@@ -15,16 +16,18 @@ mod pack;
 mod partitioned;
 mod windows;
 
+use arguments::{looked_at, value, wanted};
 use collective::{all, each, neighbour, rooted};
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
 use crate::candidates::{self, UseKind};
 use crate::door::commits;
 use crate::epoch::end_epoch;
-use crate::forms::{Forms, Length};
+use crate::forms::Forms;
 use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, host};
 use crate::left::Counted;
@@ -32,73 +35,7 @@ use crate::signatures::{argument, counted_calls};
 use crate::table::{self, Found};
 use crate::{counting, report, requests, types, windows as one_sided};
 
-/// Whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says.
-macro_rules! wanted {
-    // Types in arrays are looked at with their peers.
-    ($host:ident $call:ident $name:ident $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
-     $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
-     $($rest:tt)*) => {
-        // SAFETY: the caller's arguments.
-        unsafe { each::wanted($host, Call::$call, const { UseKind::of(stringify!($name)) }, $sendbuf, $sendtypes, $recvtypes, $comm) }
-    };
-    ($host:ident $call:ident $name:ident $($argument:ident: $kind:ident),*) => {
-        wanted!(@next $host $call $name 1; $($argument: $kind,)*)
-    };
-    (@next $host:ident $call:ident $name:ident $count:expr;) => {
-        false
-    };
-    (@next $host:ident $call:ident $name:ident $count:expr; $number:ident: N, $($rest:tt)*) => {
-        wanted!(@next $host $call $name $number.wide(); $($rest)*)
-    };
-    // Arrays of numbers are not read here: an element is the least that is moved.
-    (@next $host:ident $call:ident $name:ident $count:expr; $numbers:ident: Ns, $($rest:tt)*) => {
-        wanted!(@next $host $call $name 1; $($rest)*)
-    };
-    (@next $host:ident $call:ident $name:ident $count:expr; $datatype:ident: Type, $($rest:tt)*) => {{
-        // Both sides are counted.
-        let this = types::wanted($host, $datatype, $count, Call::$call, const { UseKind::of(stringify!($name)) });
-        wanted!(@next $host $call $name $count; $($rest)*) || this
-    }};
-    (@next $host:ident $call:ident $name:ident $count:expr; $met:ident: Met, $($rest:tt)*) => {
-        true
-    };
-    (@next $host:ident $call:ident $name:ident $count:expr; $other:ident: $kind:ident, $($rest:tt)*) => {
-        wanted!(@next $host $call $name $count; $($rest)*)
-    };
-}
-
-/// Expands to the arguments of a call that its count looks at.
-macro_rules! looked_at {
-    (@types $host:ident $call:ident $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
-     $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
-     $($rest:tt)*) => {
-        // SAFETY: the caller's arguments, which the host has accepted.
-        unsafe { each::types($host, Call::$call, $sendbuf, $sendtypes, $recvtypes, $comm) }
-    };
-    (@types $host:ident $call:ident $($argument:ident: $kind:ident),*) => {{
-        let types = [$(looked_at!(@one $argument $kind)),*];
-        types.into_iter().flatten().collect()
-    }};
-    (@one $argument:ident Type) => { Some($argument) };
-    (@one $argument:ident Met) => { Some($argument) };
-    (@one $argument:ident $other:ident) => { None::<HandleWord> };
-    (@met Met) => { true };
-    (@met $other:ident) => { false };
-    (@root root $value:ident) => { Some($value) };
-    (@root $other:ident $value:ident) => { None::<c_int> };
-    (@comm comm $value:ident) => { Some($value) };
-    (@comm $other:ident $value:ident) => { None::<HandleWord> };
-    ($host:ident $call:ident $($argument:ident: $kind:ident),*) => {
-        counting::Arguments {
-            call: Call::$call,
-            always: false $(|| looked_at!(@met $kind))*,
-            root: None $(.or(looked_at!(@root $argument $argument)))*,
-            comm: None $(.or(looked_at!(@comm $argument $argument)))*,
-            types: looked_at!(@types $host $call $($argument: $kind),*),
-        }
-    };
-}
-
+/// Makes the two functions of every row: the host's at once if the policy converts no type of the call, else what wraps it; counted while calls are.
 macro_rules! exported {
     ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident, $file:ident::$by:ident
        ($($argument:ident: $kind:ident),*);)*) => {$(
@@ -112,7 +49,9 @@ macro_rules! exported {
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let counted = Counted::begin();
-            let wanted = wanted!(host $call $name $($argument: $kind),*);
+            let used = const { UseKind::of(stringify!($name)) };
+            // SAFETY: the caller's arguments.
+            let wanted = unsafe { wanted(host, Call::$call, used, &[$(value!($argument $argument: $kind)),*]) };
             if !wanted && let Some(theirs) = host.direct.$form {
                 // SAFETY: the caller's arguments, in the form that it has used.
                 return unsafe { theirs($($argument),*) };
@@ -122,7 +61,9 @@ macro_rules! exported {
             // SAFETY: the caller's arguments.
             let code = unsafe { $file::$by(host, forms, $($argument),*) };
             if let Some(counted) = counted {
-                counting::end(host, counted, code, || looked_at!(host $call $($argument: $kind),*));
+                // SAFETY: the caller's arguments.
+                let looked_at = || unsafe { looked_at(host, Call::$call, &[$(value!($argument $argument: $kind)),*]) };
+                counting::end(host, counted, code, looked_at);
             }
             code
         }

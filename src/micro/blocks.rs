@@ -5,18 +5,29 @@
 //! without one (1 to 8 doubles a block, GB/s; Sapphire Rapids: 1000 blocks by branches 20, by masks 10 to 18; 100,000 blocks
 //! 5 and 8).
 
+use std::marker::PhantomData;
+
 use super::cursor::Offset;
-use super::isa::{Code, Isa, for_each_code, with_code};
+use super::functions::functions;
+use super::isa::{Code, Isa, with_code};
 use super::rows::ends;
 use super::{Argument, Call, Direction, Family, Micro, Role, TableIndex, Width, block};
 use crate::column::Column;
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
-/// `(user, packed, n, user_rows, packed_rows, len_rows)`: block `i` of `len_rows[i]` bytes lies at `user + user_rows[i]` and
-/// at `packed + packed_rows[i]`; each column has `n` entries of the width that the function is made for. In order.
-/// Lengths are not negative.
-pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u8, *const u8, *const u8);
+functions! {
+    /// Copies block `i` of `lens[i]` bytes between `user + users[i]` and `packed + packeds[i]`, in order; each column has `n` entries of the width that
+    /// the function is made for. Lengths are not negative.
+    pub type Function = unsafe extern "C" fn(
+        user: *mut u8,
+        packed: *mut u8,
+        n: u64,
+        users: *const u8,
+        packeds: *const u8,
+        lens: *const u8,
+    );
+}
 
 /// Widths of the three columns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -153,47 +164,36 @@ unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
 /// Lists longer than this many blocks are copied under masks: a processor does not learn the lengths of more.
 const LEARNT: u64 = 4096;
 
-/// The C function of one instruction set.
-trait Functions: Code {
-    /// The function for columns of these entries.
-    fn any<const PACK: bool, U: Offset, P: Offset, L: Offset>() -> Function;
-}
+/// Blocks in a direction, in columns of entries of these types.
+struct Columns<const PACK: bool, U, P, L>(PhantomData<(U, P, L)>);
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn any<const PACK: bool, U: Offset, P: Offset, L: Offset>() -> Function {
-                /// # Safety
-                /// As [`twin`], on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry<const PACK: bool, U: Offset, P: Offset, L: Offset>(
-                    user: *mut u8,
-                    packed: *mut u8,
-                    n: u64,
-                    users: *const u8,
-                    packeds: *const u8,
-                    lens: *const u8,
-                ) {
-                    let columns = [users, packeds, lens];
-                    // SAFETY: as promised by the caller; every block that a closure is given is one of them.
-                    unsafe {
-                        if const { <$isa>::MASKED_UP_TO == 0 } {
-                            all::<PACK, U, P, L>(user, packed, n as usize, columns, |d, s, len| by_length::<$isa, L>(d, s, len));
-                        } else if n <= LEARNT {
-                            <<$isa as Isa>::Below as Functions>::any::<PACK, U, P, L>()(user, packed, n, users, packeds, lens);
-                        } else {
-                            all::<PACK, U, P, L>(user, packed, n as usize, columns, |d, s, len| masked::<$isa, L>(d, s, len));
-                        }
-                    }
-                }
-                entry::<PACK, U, P, L>
+impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U, P, L> {
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        user: *mut u8,
+        packed: *mut u8,
+        n: u64,
+        users: *const u8,
+        packeds: *const u8,
+        lens: *const u8,
+    ) {
+        let columns = [users, packeds, lens];
+        // SAFETY: as promised by the caller; every block that a closure is given is one of them.
+        unsafe {
+            if const { I::MASKED_UP_TO == 0 } {
+                all::<PACK, U, P, L>(user, packed, n as usize, columns, |d, s, len| {
+                    by_length::<I, L>(d, s, len)
+                });
+            } else if n <= LEARNT {
+                I::below::<Self>()(user, packed, n, users, packeds, lens);
+            } else {
+                all::<PACK, U, P, L>(user, packed, n as usize, columns, |d, s, len| {
+                    masked::<I, L>(d, s, len)
+                });
             }
         }
-    };
+    }
 }
-
-for_each_code!(functions);
 
 /// Copies a block: in line where lengths are entries of 4 bytes. Those of 8 are there for lengths of 2 GiB, which a call of the C
 /// library's `memcpy` serves best, and small code serves the others well enough.
@@ -232,14 +232,14 @@ unsafe fn masked<I: Code, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
 fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     use Width::{I32, I64};
     match (widths.user, widths.packed, widths.len) {
-        (I32, I32, I32) => I::any::<PACK, i32, i32, i32>(),
-        (I32, I32, I64) => I::any::<PACK, i32, i32, i64>(),
-        (I32, I64, I32) => I::any::<PACK, i32, i64, i32>(),
-        (I32, I64, I64) => I::any::<PACK, i32, i64, i64>(),
-        (I64, I32, I32) => I::any::<PACK, i64, i32, i32>(),
-        (I64, I32, I64) => I::any::<PACK, i64, i32, i64>(),
-        (I64, I64, I32) => I::any::<PACK, i64, i64, i32>(),
-        (I64, I64, I64) => I::any::<PACK, i64, i64, i64>(),
+        (I32, I32, I32) => I::of::<Columns<PACK, i32, i32, i32>>(),
+        (I32, I32, I64) => I::of::<Columns<PACK, i32, i32, i64>>(),
+        (I32, I64, I32) => I::of::<Columns<PACK, i32, i64, i32>>(),
+        (I32, I64, I64) => I::of::<Columns<PACK, i32, i64, i64>>(),
+        (I64, I32, I32) => I::of::<Columns<PACK, i64, i32, i32>>(),
+        (I64, I32, I64) => I::of::<Columns<PACK, i64, i32, i64>>(),
+        (I64, I64, I32) => I::of::<Columns<PACK, i64, i64, i32>>(),
+        (I64, I64, I64) => I::of::<Columns<PACK, i64, i64, i64>>(),
     }
 }
 

@@ -63,17 +63,17 @@ macro_rules! with_code {
     };
 }
 
-/// Calls a macro with the type of every instruction set that this architecture has code for, and the attribute of functions
-/// that use its instructions. A function with such an attribute cannot be generic over it, so C functions are made by macros.
+/// Calls a macro with the type of every instruction set that this architecture has code for, the attribute of functions that use its instructions,
+/// and what else it is to be given.
 macro_rules! for_each_code {
-    ($make:ident) => {
-        $make!($crate::micro::isa::Baseline,);
+    ($make:ident($($rest:tt)*)) => {
+        $make!(@of ($crate::micro::isa::Baseline) () $($rest)*);
         #[cfg(target_arch = "x86_64")]
-        $make!($crate::micro::isa::Avx2, #[target_feature(enable = "avx2,bmi1,bmi2,fma")]);
+        $make!(@of ($crate::micro::isa::Avx2) (#[target_feature(enable = "avx2,bmi1,bmi2,fma")]) $($rest)*);
         #[cfg(target_arch = "x86_64")]
-        $make!($crate::micro::isa::Avx512, #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]);
+        $make!(@of ($crate::micro::isa::Avx512) (#[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]) $($rest)*);
         #[cfg(target_arch = "aarch64")]
-        $make!($crate::micro::isa::Neon, #[target_feature(enable = "neon")]);
+        $make!(@of ($crate::micro::isa::Neon) (#[target_feature(enable = "neon")]) $($rest)*);
     };
 }
 
@@ -90,10 +90,32 @@ pub(super) struct MadeFor {
     pub(super) transposed: Lengths,
 }
 
-/// Returns the level whose code serves blocks of `len` bytes where `level` is asked for.
-pub(super) fn serving(level: Level, len: u16, lengths: fn(&MadeFor) -> Lengths) -> Level {
-    let (made_for, below) = with_isa!(level, I => (I::MADE_FOR, <<I as Isa>::Below as Isa>::LEVEL));
-    if has(lengths(&made_for), len as usize) { level } else { serving(below, len, lengths) }
+/// Blocks of one length in bytes, by how they lie; a length of 0 stands for any.
+#[derive(Clone, Copy)]
+pub(super) enum OneLength {
+    /// At constant strides.
+    Strided(usize),
+    /// At listed offsets.
+    Rows(usize),
+    /// As elements of a matrix that is transposed.
+    Transposed(usize),
+}
+
+impl OneLength {
+    /// Says whether an instruction set has code of its own for them.
+    pub(super) const fn has_code(self, made_for: &MadeFor) -> bool {
+        match self {
+            OneLength::Strided(len) => has(made_for.strided, len),
+            OneLength::Rows(len) => has(made_for.rows, len),
+            OneLength::Transposed(len) => has(made_for.transposed, len),
+        }
+    }
+
+    /// Returns the level whose code serves them where `level` is asked for.
+    pub(super) fn serving(self, level: Level) -> Level {
+        let (made_for, below) = with_isa!(level, I => (I::MADE_FOR, <<I as Isa>::Below as Isa>::LEVEL));
+        if self.has_code(&made_for) { level } else { self.serving(below) }
+    }
 }
 
 /// How an instruction set permutes the instances of a small layout: [`super::Permutation`].

@@ -18,6 +18,7 @@ pub mod buffers;
 mod constant_length;
 mod cursor;
 mod family;
+mod functions;
 mod isa;
 pub mod pairs;
 pub mod permute;

@@ -4,17 +4,26 @@
 //! loop; that all blocks have one length saves the branch that [`super::blocks`] mispredicts.
 
 use super::cursor::{Listed, Offset};
-use super::isa::{Code, Isa, for_each_code, serving, with_code};
-use super::registers::has;
+use super::functions::functions;
+use super::isa::{OneLength, with_code};
 use super::{
     Argument, Call, Direction, Family, Micro, Role, TableIndex, Width, constant_length, run_time_length,
 };
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
-/// `(dst, src, n, dst_rows, src_rows, len)`: block `i` of `len` bytes goes from `src + src_rows[i]` to `dst + dst_rows[i]`, in order; both columns have `n`
-/// entries of 4 bytes. An instance made for one length does not read the argument.
-pub type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, *const u8, *const u8, u64);
+functions! {
+    /// Copies block `i` of `len` bytes from `src + src_rows[i]` to `dst + dst_rows[i]`, in order; both columns have `n` entries of 4 bytes. An instance
+    /// made for one length does not read the argument.
+    pub type Function = unsafe extern "C" fn(
+        dst: *mut u8,
+        src: *const u8,
+        n: u64,
+        dst_rows: *const u8,
+        src_rows: *const u8,
+        len: u64,
+    );
+}
 
 /// Equal blocks at listed offsets on both sides: one per row, at `a + (user row i, packed row i)`, in order. Columns of 4-byte offsets only.
 pub static FAMILY: Family = Family {
@@ -95,64 +104,45 @@ fn sides(
     (Listed { base: dst, next: dst_rows.cast() }, Listed { base: src.cast_mut(), next: src_rows.cast() })
 }
 
-/// The C functions of one instruction set.
-trait Functions: Code {
-    /// The function made for blocks of `LEN` bytes, or that of the instruction set below where this one has no code for them.
-    fn made_for<const LEN: usize>() -> Function;
-    /// The function for blocks of any length.
-    fn any() -> Function;
+/// Blocks of `LEN` bytes.
+struct OfLength<const LEN: usize>;
+
+impl<const LEN: usize> Body for OfLength<LEN> {
+    const ONE_LENGTH: Option<OneLength> = Some(OneLength::Rows(LEN));
+
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        dst: *mut u8,
+        src: *const u8,
+        n: u64,
+        dst_rows: *const u8,
+        src_rows: *const u8,
+        _len: u64,
+    ) {
+        let (dst, src) = sides((dst, src), (dst_rows, src_rows));
+        // SAFETY: as promised by the caller.
+        unsafe { constant_length::each::<I, LEN>(dst, src, n as usize) }
+    }
 }
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn made_for<const LEN: usize>() -> Function {
-                if const { !has(<$isa>::MADE_FOR.rows, LEN) } {
-                    return <<$isa as Isa>::Below as Functions>::made_for::<LEN>();
-                }
-                /// # Safety
-                /// As [`twin`] with `len = LEN`, on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry<const LEN: usize>(
-                    dst: *mut u8,
-                    src: *const u8,
-                    n: u64,
-                    dst_rows: *const u8,
-                    src_rows: *const u8,
-                    _len: u64,
-                ) {
-                    let (dst, src) = sides((dst, src), (dst_rows, src_rows));
-                    // SAFETY: as promised by the caller.
-                    unsafe { constant_length::each::<$isa, LEN>(dst, src, n as usize) }
-                }
-                entry::<LEN>
-            }
+/// Blocks of any length.
+struct OfAnyLength;
 
-            #[inline(always)]
-            fn any() -> Function {
-                /// # Safety
-                /// As [`twin`], on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry(
-                    dst: *mut u8,
-                    src: *const u8,
-                    n: u64,
-                    dst_rows: *const u8,
-                    src_rows: *const u8,
-                    len: u64,
-                ) {
-                    let (dst, src) = sides((dst, src), (dst_rows, src_rows));
-                    // SAFETY: as promised by the caller.
-                    unsafe { run_time_length::any::<$isa>(dst, src, n as usize, len as usize) }
-                }
-                entry
-            }
-        }
-    };
+impl Body for OfAnyLength {
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        dst: *mut u8,
+        src: *const u8,
+        n: u64,
+        dst_rows: *const u8,
+        src_rows: *const u8,
+        len: u64,
+    ) {
+        let (dst, src) = sides((dst, src), (dst_rows, src_rows));
+        // SAFETY: as promised by the caller.
+        unsafe { run_time_length::any::<I>(dst, src, n as usize, len as usize) }
+    }
 }
-
-for_each_code!(functions);
 
 /// The lengths with instances of their own, and the lookup of them.
 macro_rules! lengths {
@@ -163,8 +153,8 @@ macro_rules! lengths {
         /// The function for `len` (0: for any length).
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
-                $($len => I::made_for::<$len>(),)*
-                _ => I::any(),
+                $($len => I::of::<OfLength<$len>>(),)*
+                _ => I::of::<OfAnyLength>(),
             }
         }
     };
@@ -180,7 +170,7 @@ fn get(len: u16, level: Level) -> Function {
 /// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
-    (made_for, serving(level, made_for, |isa| isa.rows))
+    (made_for, OneLength::Rows(made_for.into()).serving(level))
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ pub(super) mod vector;
 
 use std::marker::PhantomData;
 
-use super::isa::{Code, for_each_code, with_code};
+use super::functions::functions;
+use super::isa::{Code, with_code};
 use super::{Actual, Call, Direction, Family, Micro, Role, Transform, strided};
 use crate::kind::Op;
 use crate::nest::{Leaf, Offsets, Quantity, Value};
@@ -23,8 +24,12 @@ use cells::{
 };
 use vector::Vector;
 
-/// As [`strided::Function`], for blocks of `len` bytes of whole values. A pair comes alone, of as many bytes as it has on the side of the source.
-pub type Function = strided::Function;
+functions! {
+    /// Combines as [`strided::Function`] copies, blocks of `len` bytes of whole values. A pair comes alone, of as many bytes as it has on the side of
+    /// the source.
+    pub type Function =
+        unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
+}
 
 /// Equal blocks of values at a constant step on both sides, each combined with what is there.
 pub static FAMILY: Family = Family {
@@ -246,10 +251,20 @@ unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
     }
 }
 
-/// The C functions of one instruction set.
-trait Functions: Code {
-    /// That for an operation and a value, if there is one.
-    fn of(op: Op, cell: Cell) -> Option<Function>;
+impl<T: Plain, O: Combine<T>> Body for Rows<T, O> {
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        dst: *mut u8,
+        src: *const u8,
+        n: u64,
+        dst_stride: i64,
+        src_stride: i64,
+        len: u64,
+    ) {
+        let strides = (dst_stride as isize, src_stride as isize);
+        // SAFETY: as promised by the caller.
+        unsafe { rows::<I, T, O>(dst, src, n as usize, strides, len as usize) }
+    }
 }
 
 /// Calls a macro with the values that rows are made of, and the operations on them.
@@ -319,41 +334,23 @@ fn is_hot(op: Op, cell: Cell) -> bool {
 }
 
 macro_rules! chosen {
-    (($entry:ident $op:ident $cell:ident $otherwise:expr) $($known:ident = $t:ty: $($name:ident)*;)*) => {
+    (($made:ident $op:ident $cell:ident $otherwise:expr) $($known:ident = $t:ty: $($name:ident)*;)*) => {
         match ($op, $cell) {
-            $($((Op::$name, Cell::$known) => Some($entry::<$t, $name> as Function),)*)*
+            $($((Op::$name, Cell::$known) => Some($made!($t, $name)),)*)*
             _ => $otherwise,
         }
     };
 }
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn of(op: Op, cell: Cell) -> Option<Function> {
-                /// # Safety
-                /// As [`each`], on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry<T: Plain, O: Combine<T>>(
-                    dst: *mut u8,
-                    src: *const u8,
-                    n: u64,
-                    dst_stride: i64,
-                    src_stride: i64,
-                    len: u64,
-                ) {
-                    let strides = (dst_stride as isize, src_stride as isize);
-                    // SAFETY: as promised by the caller.
-                    unsafe { rows::<$isa, T, O>(dst, src, n as usize, strides, len as usize) }
-                }
-                hot!(chosen entry op cell None)
-            }
-        }
-    };
+/// The function for an operation and a value of those that every instruction set has code of its own for.
+fn hot<I: Functions>(op: Op, cell: Cell) -> Option<Function> {
+    macro_rules! made {
+        ($t:ty, $name:ident) => {
+            I::of::<Rows<$t, $name>>()
+        };
+    }
+    hot!(chosen made op cell None)
 }
-
-for_each_code!(functions);
 
 /// # Safety
 /// As [`each`].
@@ -371,7 +368,12 @@ unsafe extern "C" fn alone<T: Held, O: Combine<T>>(
 }
 
 fn get(op: Op, cell: Cell, level: Level) -> Option<Function> {
-    cold!(chosen alone op cell with_code!(level, I => <I as Functions>::of(op, cell)))
+    macro_rules! made {
+        ($t:ty, $name:ident) => {
+            alone::<$t, $name> as Function
+        };
+    }
+    cold!(chosen made op cell with_code!(level, I => hot::<I>(op, cell)))
 }
 
 /// Returns the function for an operation on a value, if there is one.

@@ -4,7 +4,10 @@
 //! instructions of their level. Dense values go in groups, which are asked together whether they fit and are then converted together: no branch
 //! depends on a value, and integers of any sign become vectors.
 
-use super::isa::{Code, for_each_code, with_code};
+use std::marker::PhantomData;
+
+use super::functions::functions;
+use super::isa::with_code;
 use crate::target::Level;
 
 mod sealed {
@@ -56,8 +59,10 @@ pub struct Blocks {
     pub units: u64,
 }
 
-/// Converts the values of some blocks in order, up to the first that does not fit; returns how many those are.
-pub type Function = unsafe fn(&Blocks) -> u64;
+functions! {
+    /// Converts the values of some blocks in order, up to the first that does not fit; returns how many those are.
+    pub type Function = unsafe fn(blocks: &Blocks) -> u64;
+}
 
 /// Values that are asked together.
 const GROUP: usize = 16;
@@ -129,43 +134,30 @@ unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -
 }
 
 /// The functions of one instruction set.
-trait Functions: Code {
-    fn of<C: Conversion>() -> Function;
-}
+/// Blocks of values under a conversion.
+struct Converted<C>(PhantomData<C>);
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn of<C: Conversion>() -> Function {
-                /// # Safety
-                /// As `twin`, on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe fn entry<C: Conversion>(blocks: &Blocks) -> u64 {
-                    let Blocks { mut dst, mut src, n, dst_stride, src_stride, units } = *blocks;
-                    for i in 0..n {
-                        // SAFETY: the values of block `i`, which the caller promises.
-                        let done = unsafe { dense::<C>(dst.cast(), src.cast(), units as usize) } as u64;
-                        if done < units {
-                            return i * units + done;
-                        }
-                        dst = dst.wrapping_offset(dst_stride as isize);
-                        src = src.wrapping_offset(src_stride as isize);
-                    }
-                    n * units
-                }
-                entry::<C>
+impl<C: Conversion> Body for Converted<C> {
+    #[inline(always)]
+    unsafe fn run<I: Functions>(blocks: &Blocks) -> u64 {
+        let Blocks { mut dst, mut src, n, dst_stride, src_stride, units } = *blocks;
+        for i in 0..n {
+            // SAFETY: the values of block `i`, which the caller promises.
+            let done = unsafe { dense::<C>(dst.cast(), src.cast(), units as usize) } as u64;
+            if done < units {
+                return i * units + done;
             }
+            dst = dst.wrapping_offset(dst_stride as isize);
+            src = src.wrapping_offset(src_stride as isize);
         }
-    };
+        n * units
+    }
 }
-
-for_each_code!(functions);
 
 /// Returns the function for a conversion.
 #[inline]
 pub fn function<C: Conversion>(level: Level) -> Function {
-    with_code!(level, I => <I as Functions>::of::<C>())
+    with_code!(level, I => I::of::<Converted<C>>())
 }
 
 #[cfg(test)]

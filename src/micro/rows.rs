@@ -3,9 +3,11 @@
 //! Packing gathers, unpacking scatters. The table is a column of 4- or 8-byte offsets; it is latency that bounds these loops
 //! (`load row; load [user + row]`), so they are plain, unrolled, and leave the overlap to the processor.
 
+use std::marker::PhantomData;
+
 use super::cursor::{Cursor, Listed, Offset, Strided};
-use super::isa::{Code, Isa, for_each_code, serving, with_code};
-use super::registers::has;
+use super::functions::functions;
+use super::isa::{Code, OneLength, with_code};
 use super::{
     Argument, Call, Direction, Family, Micro, Role, TableIndex, Width, constant_length, run_time_length,
 };
@@ -13,9 +15,18 @@ use crate::column::Column;
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
-/// `(user, packed, n, rows, packed_stride, len)`: block `i` of `len` bytes lies at `user + rows[i]` and at
-/// `packed + i * packed_stride`; `rows` has `n` entries of the width that the function is made for. In order.
-pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u8, i64, u64);
+functions! {
+    /// Copies block `i` of `len` bytes between `user + rows[i]` and `packed + i * packed_stride`, in order; `rows` has `n` entries of the width that the
+    /// function is made for.
+    pub type Function = unsafe extern "C" fn(
+        user: *mut u8,
+        packed: *mut u8,
+        n: u64,
+        rows: *const u8,
+        packed_stride: i64,
+        len: u64,
+    );
+}
 
 /// Equal blocks at listed user offsets: one per row, at `a + (row i, i * packed-step)`, in order. The variant is the width of the column.
 pub static FAMILY: Family = Family {
@@ -189,71 +200,52 @@ unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     }
 }
 
-/// The C functions of one instruction set.
-trait Functions: Code {
-    /// The function made for blocks of `LEN` bytes, or that of the instruction set below where this one has no code for them.
-    fn made_for<const PACK: bool, O: Offset, const LEN: usize>() -> Function;
-    /// The function for blocks of any length.
-    fn any<const PACK: bool, O: Offset>() -> Function;
+/// Blocks of `LEN` bytes, in a direction, at offsets of a width.
+struct OfLength<const PACK: bool, O, const LEN: usize>(PhantomData<O>);
+
+impl<const PACK: bool, O: Offset, const LEN: usize> Body for OfLength<PACK, O, LEN> {
+    const ONE_LENGTH: Option<OneLength> = Some(OneLength::Rows(LEN));
+
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        user: *mut u8,
+        packed: *mut u8,
+        n: u64,
+        rows: *const u8,
+        packed_stride: i64,
+        _len: u64,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe { made_for::<I, PACK, O, LEN>(user, packed, n as usize, rows, packed_stride as isize) }
+    }
 }
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn made_for<const PACK: bool, O: Offset, const LEN: usize>() -> Function {
-                if const { !has(<$isa>::MADE_FOR.rows, LEN) } {
-                    return <<$isa as Isa>::Below as Functions>::made_for::<PACK, O, LEN>();
-                }
-                /// # Safety
-                /// As [`twin`] with `len = LEN`, on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry<const PACK: bool, O: Offset, const LEN: usize>(
-                    user: *mut u8,
-                    packed: *mut u8,
-                    n: u64,
-                    rows: *const u8,
-                    packed_stride: i64,
-                    _len: u64,
-                ) {
-                    // SAFETY: as promised by the caller.
-                    unsafe { made_for::<$isa, PACK, O, LEN>(user, packed, n as usize, rows, packed_stride as isize) }
-                }
-                entry::<PACK, O, LEN>
-            }
+/// Blocks of any length, in a direction, at offsets of a width.
+struct OfAnyLength<const PACK: bool, O>(PhantomData<O>);
 
-            #[inline(always)]
-            fn any<const PACK: bool, O: Offset>() -> Function {
-                /// # Safety
-                /// As [`twin`], on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry<const PACK: bool, O: Offset>(
-                    user: *mut u8,
-                    packed: *mut u8,
-                    n: u64,
-                    rows: *const u8,
-                    packed_stride: i64,
-                    len: u64,
-                ) {
-                    let user = Listed::<O> { base: user, next: rows.cast() };
-                    let packed = Strided::new(packed, packed_stride as isize);
-                    let (n, len) = (n as usize, len as usize);
-                    // SAFETY: as promised by the caller.
-                    unsafe {
-                        if PACK {
-                            run_time_length::any::<$isa>(packed, user, n, len);
-                        } else {
-                            run_time_length::any::<$isa>(user, packed, n, len);
-                        }
-                    }
-                }
-                entry::<PACK, O>
+impl<const PACK: bool, O: Offset> Body for OfAnyLength<PACK, O> {
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        user: *mut u8,
+        packed: *mut u8,
+        n: u64,
+        rows: *const u8,
+        packed_stride: i64,
+        len: u64,
+    ) {
+        let user = Listed::<O> { base: user, next: rows.cast() };
+        let packed = Strided::new(packed, packed_stride as isize);
+        let (n, len) = (n as usize, len as usize);
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if PACK {
+                run_time_length::any::<I>(packed, user, n, len);
+            } else {
+                run_time_length::any::<I>(user, packed, n, len);
             }
         }
-    };
+    }
 }
-
-for_each_code!(functions);
 
 /// The lengths with instances of their own, and the lookup of them.
 macro_rules! lengths {
@@ -264,8 +256,8 @@ macro_rules! lengths {
         /// The function for `len` (0: for any length).
         fn lookup<I: Functions, const PACK: bool, O: Offset>(len: u16) -> Function {
             match len {
-                $($len => I::made_for::<PACK, O, $len>(),)*
-                _ => I::any::<PACK, O>(),
+                $($len => I::of::<OfLength<PACK, O, $len>>(),)*
+                _ => I::of::<OfAnyLength<PACK, O>>(),
             }
         }
     };
@@ -286,7 +278,7 @@ pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) ->
 /// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
-    (made_for, serving(level, made_for, |isa| isa.rows))
+    (made_for, OneLength::Rows(made_for.into()).serving(level))
 }
 
 /// Returns the function for blocks of `len` bytes.

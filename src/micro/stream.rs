@@ -4,12 +4,16 @@
 //! streaming store does not. Blocks are packed into a small buffer by the strided micro-kernel and leave it in whole lines; long
 //! blocks leave directly. In cache this is far slower than plain stores: the choice is the caller's.
 
-use super::isa::{Code, Isa, for_each_code, with_code};
+use super::functions::functions;
+use super::isa::{Code, with_code};
 use super::{block, strided};
 use crate::target::Level;
 
-/// As [`strided::Function`], with the destination dense: `dst_stride` is `len`, or the blocks are copied by plain stores.
-pub type Function = strided::Function;
+functions! {
+    /// Copies as [`strided::Function`] does, to a dense destination: `dst_stride` is `len`, or the blocks are copied by plain stores.
+    pub type Function =
+        unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
+}
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -76,57 +80,42 @@ unsafe fn buffered<I: Code>(
     unsafe { block::run_time::<16>(dst, buffer, held) }
 }
 
-/// The C function of one instruction set.
-trait Functions: Code {
-    /// The function for blocks of any length.
-    fn any() -> Function;
-}
+/// Blocks of any length.
+struct Streamed;
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn any() -> Function {
-                /// # Safety
-                /// As [`strided::twin`], on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry(
-                    mut dst: *mut u8,
-                    mut src: *const u8,
-                    n: u64,
-                    dst_stride: i64,
-                    src_stride: i64,
-                    len: u64,
-                ) {
-                    // SAFETY: the blocks are the caller's, in every case.
-                    unsafe {
-                        let pack = strided::function(len, <$isa>::LEVEL);
-                        if len == 0 || dst_stride != len as i64 {
-                            return pack(dst, src, n, dst_stride, src_stride, len);
-                        }
-                        if len < LONG as u64 {
-                            buffered::<$isa>(dst, src, n as usize, src_stride as isize, len as usize, pack);
-                        } else {
-                            for _ in 0..n {
-                                copy::<$isa>(dst, src, len as usize);
-                                dst = dst.wrapping_add(len as usize);
-                                src = src.wrapping_offset(src_stride as isize);
-                            }
-                        }
-                        <$isa>::fence();
-                    }
-                }
-                entry
+impl Body for Streamed {
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        mut dst: *mut u8,
+        mut src: *const u8,
+        n: u64,
+        dst_stride: i64,
+        src_stride: i64,
+        len: u64,
+    ) {
+        // SAFETY: the blocks are the caller's, in every case.
+        unsafe {
+            let pack = strided::function(len, I::LEVEL);
+            if len == 0 || dst_stride != len as i64 {
+                return pack(dst, src, n, dst_stride, src_stride, len);
             }
+            if len < LONG as u64 {
+                buffered::<I>(dst, src, n as usize, src_stride as isize, len as usize, pack);
+            } else {
+                for _ in 0..n {
+                    copy::<I>(dst, src, len as usize);
+                    dst = dst.wrapping_add(len as usize);
+                    src = src.wrapping_offset(src_stride as isize);
+                }
+            }
+            I::fence();
         }
-    };
+    }
 }
-
-for_each_code!(functions);
 
 /// Returns the function for blocks of any length.
 pub fn function(level: Level) -> Function {
-    with_code!(level, I => <I as Functions>::any())
+    with_code!(level, I => I::of::<Streamed>())
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! where one pointer and constant offsets serve, and a general one.
 
 use super::cursor::Strided;
-use super::isa::{Code, Isa, for_each_code, serving, with_code};
-use super::registers::has;
+use super::functions::functions;
+use super::isa::{Code, OneLength, with_code};
 use super::{
     Actual, Argument, Call, Direction, FAMILIES, Family, Micro, Repeated, Role, constant_length,
     run_time_length,
@@ -13,10 +13,12 @@ use super::{
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
-/// `(dst, src, n, dst_stride, src_stride, len)`: block `i` of `len` bytes goes from `src + i * src_stride` to
-/// `dst + i * dst_stride`, in order. Strides are in bytes and may be negative, zero or less than `len`. An instance made for
-/// one length does not read the argument.
-pub type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, i64, i64, u64);
+functions! {
+    /// Copies block `i` of `len` bytes from `src + i * src_stride` to `dst + i * dst_stride`, in order. Strides are in bytes and may be negative, zero
+    /// or less than `len`. An instance made for one length does not read the argument.
+    pub type Function =
+        unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
+}
 
 /// Equal blocks at a constant step on both sides: block `i` of `trip` at `a + i * steps`, in order.
 pub static FAMILY: Family = Family {
@@ -147,65 +149,46 @@ fn masks_pay<const LEN: usize>(dst: *mut u8, stride: isize) -> bool {
     LEN == 12 || stride.unsigned_abs() >= 1024 || (dst as usize | stride as usize).is_multiple_of(footprint)
 }
 
-/// The C functions of one instruction set.
-trait Functions: Code {
-    /// The function made for blocks of `LEN` bytes, or that of the instruction set below where this one has no code for them.
-    fn made_for<const LEN: usize>() -> Function;
-    /// The function for blocks of any length.
-    fn any() -> Function;
+/// Blocks of `LEN` bytes.
+struct OfLength<const LEN: usize>;
+
+impl<const LEN: usize> Body for OfLength<LEN> {
+    const ONE_LENGTH: Option<OneLength> = Some(OneLength::Strided(LEN));
+
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        dst: *mut u8,
+        src: *const u8,
+        n: u64,
+        dst_stride: i64,
+        src_stride: i64,
+        _len: u64,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe { made_for::<I, LEN>(dst, src, n as usize, dst_stride as isize, src_stride as isize) }
+    }
 }
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn made_for<const LEN: usize>() -> Function {
-                if const { !has(<$isa>::MADE_FOR.strided, LEN) } {
-                    return <<$isa as Isa>::Below as Functions>::made_for::<LEN>();
-                }
-                /// # Safety
-                /// As [`twin`] with `len = LEN`, on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry<const LEN: usize>(
-                    dst: *mut u8,
-                    src: *const u8,
-                    n: u64,
-                    dst_stride: i64,
-                    src_stride: i64,
-                    _len: u64,
-                ) {
-                    // SAFETY: as promised by the caller.
-                    unsafe { made_for::<$isa, LEN>(dst, src, n as usize, dst_stride as isize, src_stride as isize) }
-                }
-                entry::<LEN>
-            }
+/// Blocks of any length.
+struct OfAnyLength;
 
-            #[inline(always)]
-            fn any() -> Function {
-                /// # Safety
-                /// As [`twin`], on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry(
-                    dst: *mut u8,
-                    src: *const u8,
-                    n: u64,
-                    dst_stride: i64,
-                    src_stride: i64,
-                    len: u64,
-                ) {
-                    let dst = Strided::new(dst, dst_stride as isize);
-                    // Only read: a cursor is an address, the loops know which one they write.
-                    let src = Strided::new(src.cast_mut(), src_stride as isize);
-                    // SAFETY: as promised by the caller.
-                    unsafe { run_time_length::any::<$isa>(dst, src, n as usize, len as usize) }
-                }
-                entry
-            }
-        }
-    };
+impl Body for OfAnyLength {
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        dst: *mut u8,
+        src: *const u8,
+        n: u64,
+        dst_stride: i64,
+        src_stride: i64,
+        len: u64,
+    ) {
+        let dst = Strided::new(dst, dst_stride as isize);
+        // Only read: a cursor is an address, the loops know which one they write.
+        let src = Strided::new(src.cast_mut(), src_stride as isize);
+        // SAFETY: as promised by the caller.
+        unsafe { run_time_length::any::<I>(dst, src, n as usize, len as usize) }
+    }
 }
-
-for_each_code!(functions);
 
 /// The lengths with an instance of their own, and the lookup of it.
 macro_rules! lengths {
@@ -217,8 +200,8 @@ macro_rules! lengths {
         #[inline]
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
-                $($len => I::made_for::<$len>(),)*
-                _ => I::any(),
+                $($len => I::of::<OfLength<$len>>(),)*
+                _ => I::of::<OfAnyLength>(),
             }
         }
     };
@@ -237,7 +220,7 @@ pub(super) fn get(len: u16, level: Level) -> Function {
 /// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
-    (made_for, serving(level, made_for, |isa| isa.strided))
+    (made_for, OneLength::Strided(made_for.into()).serving(level))
 }
 
 /// Returns the function for blocks of `len` bytes.

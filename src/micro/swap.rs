@@ -3,16 +3,22 @@
 //! Long blocks go by registers of whole units. Short blocks near to each other go as `strided` moves them, by a permutation that reverses too. Other
 //! single units are gathered and scattered eight by eight, through full vectors where the instruction set does that.
 
+use std::marker::PhantomData;
+
 use super::constant_length::misaligned;
 use super::cursor::{Cursor, Dense, Strided};
-use super::isa::{Code, for_each_code, with_code};
+use super::functions::functions;
+use super::isa::{Code, with_code};
 use super::units::{Unit, dense, one};
 use super::{Actual, Call, Direction, Family, Micro, Role, Transform, strided};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
-/// As [`strided::Function`], for blocks of `len` bytes, a multiple of the unit that the function is made for.
-pub type Function = strided::Function;
+functions! {
+    /// Copies as [`strided::Function`] does, reversed, blocks of `len` bytes, a multiple of the unit that the function is made for.
+    pub type Function =
+        unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
+}
 
 /// Equal blocks at a constant step on both sides, the bytes of every unit reversed.
 pub static FAMILY: Family = Family {
@@ -219,49 +225,38 @@ unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
     }
 }
 
-/// The C functions of one instruction set.
-trait Functions: Code {
-    /// That for units of so many bytes, if there is one.
-    fn of(unit: u64) -> Option<Function>;
+/// Blocks of units of `UNIT` bytes.
+struct OfUnits<U, const UNIT: usize>(PhantomData<U>);
+
+impl<U: Unit, const UNIT: usize> Body for OfUnits<U, UNIT> {
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        dst: *mut u8,
+        src: *const u8,
+        n: u64,
+        dst_stride: i64,
+        src_stride: i64,
+        len: u64,
+    ) {
+        let strides = (dst_stride as isize, src_stride as isize);
+        // SAFETY: as promised by the caller.
+        unsafe { any::<I, U, UNIT>(dst, src, n as usize, strides, len as usize) }
+    }
 }
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn of(unit: u64) -> Option<Function> {
-                /// # Safety
-                /// As [`twin`], on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry<U: Unit, const UNIT: usize>(
-                    dst: *mut u8,
-                    src: *const u8,
-                    n: u64,
-                    dst_stride: i64,
-                    src_stride: i64,
-                    len: u64,
-                ) {
-                    let strides = (dst_stride as isize, src_stride as isize);
-                    // SAFETY: as promised by the caller.
-                    unsafe { any::<$isa, U, UNIT>(dst, src, n as usize, strides, len as usize) }
-                }
-                match unit {
-                    2 => Some(entry::<u16, 2>),
-                    4 => Some(entry::<u32, 4>),
-                    8 => Some(entry::<u64, 8>),
-                    16 => Some(entry::<u128, 16>),
-                    _ => None,
-                }
-            }
-        }
-    };
+fn of_unit<I: Functions>(unit: u64) -> Option<Function> {
+    match unit {
+        2 => Some(I::of::<OfUnits<u16, 2>>()),
+        4 => Some(I::of::<OfUnits<u32, 4>>()),
+        8 => Some(I::of::<OfUnits<u64, 8>>()),
+        16 => Some(I::of::<OfUnits<u128, 16>>()),
+        _ => None,
+    }
 }
-
-for_each_code!(functions);
 
 /// Returns the function for units of `unit` bytes, if there is one.
 pub fn function(unit: u64, level: Level) -> Option<Function> {
-    with_code!(level, I => <I as Functions>::of(unit))
+    with_code!(level, I => of_unit::<I>(unit))
 }
 
 #[cfg(test)]

@@ -8,17 +8,27 @@
 
 pub(super) mod pieces;
 
-use super::isa::{Baseline, Code, Isa, for_each_code, serving, with_code};
-use super::registers::has;
+use super::functions::functions;
+use super::isa::{Baseline, Code, OneLength, with_code};
 use super::{Actual, Argument, Call, Direction, Family, Micro, Role, block};
 use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 use pieces::shape;
 
-/// `(dst, src, rows, cols, dst_row, src_row, dst_step, src_step)`: for `r < rows` and `c < cols` the element at
-/// `src + r * src_row + c * src_step` goes to `dst + c * dst_row + r * dst_step`. Strides are in bytes, of any sign. No two
-/// destination elements overlap.
-pub type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, u64, i64, i64, i64, i64);
+functions! {
+    /// Copies for `r < rows` and `c < cols` the element at `src + r * src_row + c * src_step` to `dst + c * dst_row + r * dst_step`. Strides are in
+    /// bytes, of any sign. No two destination elements overlap.
+    pub type Function = unsafe extern "C" fn(
+        dst: *mut u8,
+        src: *const u8,
+        rows: u64,
+        cols: u64,
+        dst_row: i64,
+        src_row: i64,
+        dst_step: i64,
+        src_step: i64,
+    );
+}
 
 /// A matrix whose rows become columns: element `(i, j)`, of the length that the code is made for, at `a + i * steps + j * inner steps`, in any
 /// order.
@@ -205,44 +215,28 @@ unsafe fn made_for<I: Code, const LEN: usize>(
     }
 }
 
-/// The C functions of one instruction set.
-trait Functions: Code {
-    /// The function made for elements of `LEN` bytes, or that of the instruction set below where this one has no code for them.
-    fn made_for<const LEN: usize>() -> Function;
-}
+/// Elements of `LEN` bytes.
+struct OfLength<const LEN: usize>;
 
-macro_rules! functions {
-    ($isa:ty, $(#[$feature:meta])?) => {
-        impl Functions for $isa {
-            #[inline(always)]
-            fn made_for<const LEN: usize>() -> Function {
-                if const { !has(<$isa>::MADE_FOR.transposed, LEN) } {
-                    return <<$isa as Isa>::Below as Functions>::made_for::<LEN>();
-                }
-                /// # Safety
-                /// As [`twin`] for elements of this length, on a machine of this instruction set.
-                $(#[$feature])?
-                unsafe extern "C" fn entry<const LEN: usize>(
-                    dst: *mut u8,
-                    src: *const u8,
-                    rows: u64,
-                    cols: u64,
-                    dst_row: i64,
-                    src_row: i64,
-                    dst_step: i64,
-                    src_step: i64,
-                ) {
-                    let s = Strides { dst_row, src_row, dst_step, src_step };
-                    // SAFETY: as promised by the caller.
-                    unsafe { made_for::<$isa, LEN>(dst, src, rows as usize, cols as usize, s) }
-                }
-                entry::<LEN>
-            }
-        }
-    };
-}
+impl<const LEN: usize> Body for OfLength<LEN> {
+    const ONE_LENGTH: Option<OneLength> = Some(OneLength::Transposed(LEN));
 
-for_each_code!(functions);
+    #[inline(always)]
+    unsafe fn run<I: Functions>(
+        dst: *mut u8,
+        src: *const u8,
+        rows: u64,
+        cols: u64,
+        dst_row: i64,
+        src_row: i64,
+        dst_step: i64,
+        src_step: i64,
+    ) {
+        let s = Strides { dst_row, src_row, dst_step, src_step };
+        // SAFETY: as promised by the caller.
+        unsafe { made_for::<I, LEN>(dst, src, rows as usize, cols as usize, s) }
+    }
+}
 
 /// The lengths of elements that there is code for, and the lookup of it.
 macro_rules! lengths {
@@ -253,7 +247,7 @@ macro_rules! lengths {
         /// The function for elements of `len` bytes, if there is one.
         fn lookup<I: Functions>(len: u16) -> Option<Function> {
             Some(match len {
-                $($len => I::made_for::<$len>(),)*
+                $($len => I::of::<OfLength<$len>>(),)*
                 _ => return None,
             })
         }
@@ -270,7 +264,7 @@ pub(super) fn get(len: u16, level: Level) -> Option<Function> {
 /// The code for elements of `len` bytes: its length and level; none where no code is made for the length.
 fn choose(len: u64, level: Level) -> Option<(u16, Level)> {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok())?;
-    Some((made_for, serving(level, made_for, |isa| isa.transposed)))
+    Some((made_for, OneLength::Transposed(made_for.into()).serving(level)))
 }
 
 /// Returns the function for elements of `len` bytes, if there is one.

@@ -2,7 +2,9 @@
 
 use std::ffi::c_int;
 
-use crate::forms::{Form, Forms, Length, forward};
+use ddtc::count::Count;
+
+use crate::forms::{Form, Forms, forward};
 use crate::host::Host;
 use crate::messages::UserBuffer;
 use crate::partial_element::Origin;
@@ -19,7 +21,7 @@ type ReplaceFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Int, Int, Int, Han
 /// # Safety
 /// As `MPI_Send`, `MPI_Ssend` and `MPI_Rsend` (MPI 5.0, 3.2.1 and 3.4).
 #[inline]
-pub(super) unsafe fn send<N: Length>(
+pub(super) unsafe fn send<N: Count>(
     host: &'static Host,
     forms: Forms<SendFn<c_int>, SendFn<i64>>,
     buf: In,
@@ -40,7 +42,7 @@ pub(super) unsafe fn send<N: Length>(
 /// # Safety
 /// As `MPI_Recv` (MPI 5.0, 3.2.4).
 #[inline]
-pub(super) unsafe fn recv<N: Length>(
+pub(super) unsafe fn recv<N: Count>(
     host: &'static Host,
     forms: Forms<RecvFn<c_int>, RecvFn<i64>>,
     buf: Out,
@@ -65,7 +67,7 @@ pub(super) unsafe fn recv<N: Length>(
 /// # Safety
 /// As `MPI_Mrecv` (MPI 5.0, 3.8.3).
 #[inline]
-pub(super) unsafe fn mrecv<N: Length>(
+pub(super) unsafe fn mrecv<N: Count>(
     host: &'static Host,
     forms: Forms<MrecvFn<c_int>, MrecvFn<i64>>,
     buf: Out,
@@ -88,7 +90,7 @@ pub(super) unsafe fn mrecv<N: Length>(
 /// # Safety
 /// As `MPI_Sendrecv` (MPI 5.0, 3.10).
 #[inline]
-pub(super) unsafe fn sendrecv<N: Length>(
+pub(super) unsafe fn sendrecv<N: Count>(
     host: &'static Host,
     forms: Forms<SendrecvFn<c_int>, SendrecvFn<i64>>,
     sendbuf: In,
@@ -128,7 +130,7 @@ pub(super) unsafe fn sendrecv<N: Length>(
 /// # Safety
 /// As `MPI_Sendrecv_replace` (MPI 5.0, 3.10).
 #[inline]
-pub(super) unsafe fn sendrecv_replace<N: Length>(
+pub(super) unsafe fn sendrecv_replace<N: Count>(
     host: &'static Host,
     forms: Forms<ReplaceFn<c_int>, ReplaceFn<i64>>,
     buf: Out,

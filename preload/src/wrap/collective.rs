@@ -11,11 +11,12 @@ pub(super) mod rooted;
 
 use std::ffi::c_int;
 
+use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
 use super::nonblocking::start;
 use crate::bindings::covered;
-use crate::forms::{Forms, Length};
+use crate::forms::Forms;
 use crate::group::{Group, Role, learn};
 use crate::host::{HandleWord, Host};
 use crate::messages::UserBuffer;
@@ -75,7 +76,7 @@ impl Collective {
     }
 
     /// The group, asked also where the call is the host's but its arrays must be narrowed for it.
-    fn known<N: Length, S: Copy, L: Copy>(&self, forms: &Forms<S, L>) -> Option<Group> {
+    fn known<N: Count, S: Copy, L: Copy>(&self, forms: &Forms<S, L>) -> Option<Group> {
         match self.group {
             None if forms.narrows::<N>() => Group::ask(self.host, self.comm),
             group => group,
@@ -149,7 +150,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn send_vector<N: Length>(
+    unsafe fn send_vector<N: Count>(
         &mut self,
         given: UserBuffer,
         vector: &mut Vector<N>,
@@ -168,7 +169,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn receive_vector<N: Length>(
+    unsafe fn receive_vector<N: Count>(
         &mut self,
         given: UserBuffer,
         vector: &mut Vector<N>,
@@ -187,7 +188,7 @@ impl Collective {
     }
 
     /// Arrays for the host, where they live as long as the operation.
-    fn kept<N: Length>(&mut self, vector: Vector<N>) -> Vector<N> {
+    fn kept<N: Count>(&mut self, vector: Vector<N>) -> Vector<N> {
         vector.kept_by(&mut self.staged)
     }
 
@@ -231,7 +232,7 @@ macro_rules! collective {
     (@one $(#[$doc:meta])* $name:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
      |$host:ident, $forms:ident, $call:ident, $comm:ident| {$($body:tt)*} ($($given:tt)*)) => {
         $(#[$doc])*
-        pub(in super::super) unsafe fn $name<N: Length>(
+        pub(in super::super) unsafe fn $name<N: Count>(
             $host: &'static Host,
             $forms: Forms<
                 unsafe extern "C" fn($(argument!(c_int, $kind),)* Handle, $($after_kind),*) -> c_int,

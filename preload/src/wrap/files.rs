@@ -5,10 +5,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
 use crate::files::{self, At, View};
-use crate::forms::{Form, Forms, Length, forward};
+use crate::forms::{Form, Forms, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, On, missing};
 use crate::host::{HandleWord, Host, host};
@@ -74,7 +75,7 @@ fn kept(
 
 /// # Safety
 /// As `MPI_File_write`, `MPI_File_write_all`, `MPI_File_write_shared` and `MPI_File_write_ordered` (MPI 5.0, 14.4).
-pub(super) unsafe fn write<N: Length>(
+pub(super) unsafe fn write<N: Count>(
     host: &'static Host,
     forms: Forms<WriteFn<c_int>, WriteFn<i64>>,
     fh: Handle,
@@ -93,7 +94,7 @@ pub(super) unsafe fn write<N: Length>(
 
 /// # Safety
 /// As `MPI_File_write_at` and `MPI_File_write_at_all` (MPI 5.0, 14.4.2).
-pub(super) unsafe fn write_at<N: Length>(
+pub(super) unsafe fn write_at<N: Count>(
     host: &'static Host,
     forms: Forms<WriteAtFn<c_int>, WriteAtFn<i64>>,
     fh: Handle,
@@ -113,7 +114,7 @@ pub(super) unsafe fn write_at<N: Length>(
 
 /// # Safety
 /// As `MPI_File_read` and `MPI_File_read_all` (MPI 5.0, 14.4.3).
-pub(super) unsafe fn read<N: Length>(
+pub(super) unsafe fn read<N: Count>(
     host: &'static Host,
     forms: Forms<ReadFn<c_int>, ReadFn<i64>>,
     fh: Handle,
@@ -134,7 +135,7 @@ pub(super) unsafe fn read<N: Length>(
 
 /// # Safety
 /// As `MPI_File_read_at` and `MPI_File_read_at_all` (MPI 5.0, 14.4.2).
-pub(super) unsafe fn read_at<N: Length>(
+pub(super) unsafe fn read_at<N: Count>(
     host: &'static Host,
     forms: Forms<ReadAtFn<c_int>, ReadAtFn<i64>>,
     fh: Handle,

@@ -2,8 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::count::Count;
+
 use crate::bindings::{covered, may_be_covered};
-use crate::forms::{Form, Forms, Length, forward};
+use crate::forms::{Form, Forms, forward};
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::host::{Host, host};
 use crate::messages::UserBuffer;
@@ -84,7 +86,7 @@ pub(super) fn before<G: Copy>(
 /// # Safety
 /// As `MPI_Isend`, `MPI_Issend` and `MPI_Irsend` (MPI 5.0, 3.7.2).
 #[inline]
-pub(super) unsafe fn isend<N: Length>(
+pub(super) unsafe fn isend<N: Count>(
     host: &'static Host,
     forms: Forms<StartFn<In, c_int>, StartFn<In, i64>>,
     buf: In,
@@ -106,7 +108,7 @@ pub(super) unsafe fn isend<N: Length>(
 /// # Safety
 /// As `MPI_Send_init`, `MPI_Ssend_init` and `MPI_Rsend_init` (MPI 5.0, 3.9): nothing is read before a start.
 #[inline]
-pub(super) unsafe fn send_init<N: Length>(
+pub(super) unsafe fn send_init<N: Count>(
     host: &'static Host,
     forms: Forms<StartFn<In, c_int>, StartFn<In, i64>>,
     buf: In,
@@ -131,7 +133,7 @@ pub(super) unsafe fn send_init<N: Length>(
 /// # Safety
 /// As `MPI_Isend`.
 #[inline]
-unsafe fn sent<N: Length>(
+unsafe fn sent<N: Count>(
     host: &'static Host,
     forms: Forms<StartFn<In, c_int>, StartFn<In, i64>>,
     (staged, s): (Staged, UserBuffer),
@@ -150,7 +152,7 @@ unsafe fn sent<N: Length>(
 /// # Safety
 /// As `MPI_Irecv` (MPI 5.0, 3.7.2).
 #[inline]
-pub(super) unsafe fn irecv<N: Length>(
+pub(super) unsafe fn irecv<N: Count>(
     host: &'static Host,
     forms: Forms<StartFn<Out, c_int>, StartFn<Out, i64>>,
     buf: Out,
@@ -169,7 +171,7 @@ pub(super) unsafe fn irecv<N: Length>(
 /// # Safety
 /// As `MPI_Recv_init` (MPI 5.0, 3.9).
 #[inline]
-pub(super) unsafe fn recv_init<N: Length>(
+pub(super) unsafe fn recv_init<N: Count>(
     host: &'static Host,
     forms: Forms<StartFn<Out, c_int>, StartFn<Out, i64>>,
     buf: Out,
@@ -190,7 +192,7 @@ pub(super) unsafe fn recv_init<N: Length>(
 /// # Safety
 /// As `MPI_Irecv`.
 #[inline]
-unsafe fn receive<N: Length>(
+unsafe fn receive<N: Count>(
     host: &'static Host,
     forms: Forms<StartFn<Out, c_int>, StartFn<Out, i64>>,
     given: UserBuffer,
@@ -212,7 +214,7 @@ unsafe fn receive<N: Length>(
 /// # Safety
 /// As `MPI_Isendrecv` (MPI 5.0, 3.10).
 #[inline]
-pub(super) unsafe fn isendrecv<N: Length>(
+pub(super) unsafe fn isendrecv<N: Count>(
     host: &'static Host,
     forms: Forms<ExchangeFn<c_int>, ExchangeFn<i64>>,
     sendbuf: In,
@@ -255,7 +257,7 @@ pub(super) unsafe fn isendrecv<N: Length>(
 /// # Safety
 /// As `MPI_Isendrecv_replace` (MPI 5.0, 3.10).
 #[inline]
-pub(super) unsafe fn isendrecv_replace<N: Length>(
+pub(super) unsafe fn isendrecv_replace<N: Count>(
     host: &'static Host,
     forms: Forms<ReplaceFn<c_int>, ReplaceFn<i64>>,
     buf: Out,
@@ -315,7 +317,7 @@ fn exchange(host: &Host, staged: Staged, source: Int) -> Operation {
 /// # Safety
 /// As `MPI_Imrecv` (MPI 5.0, 3.8.3).
 #[inline]
-pub(super) unsafe fn imrecv<N: Length>(
+pub(super) unsafe fn imrecv<N: Count>(
     host: &'static Host,
     forms: Forms<ImrecvFn<c_int>, ImrecvFn<i64>>,
     buf: Out,

@@ -2,10 +2,11 @@
 
 use std::ffi::c_int;
 
+use ddtc::count::Count;
 use ddtc::kind::Direction;
 
 use crate::convert::{Call, Outcome, convert, passed};
-use crate::forms::{Forms, Length};
+use crate::forms::Forms;
 use crate::handles::{missing, too_large};
 use crate::host::Host;
 use crate::signatures::{Handle, In, Out};
@@ -16,7 +17,7 @@ type UnpackFn<N> = unsafe extern "C" fn(In, N, *mut N, Out, N, Handle, Handle) -
 /// # Safety
 /// As `MPI_Pack` (MPI 5.0, 5.2).
 #[inline]
-pub(super) unsafe fn pack<N: Length>(
+pub(super) unsafe fn pack<N: Count>(
     host: &'static Host,
     forms: Forms<PackFn<c_int>, PackFn<i64>>,
     inbuf: In,
@@ -55,7 +56,7 @@ pub(super) unsafe fn pack<N: Length>(
 /// # Safety
 /// As `MPI_Unpack` (MPI 5.0, 5.2).
 #[inline]
-pub(super) unsafe fn unpack<N: Length>(
+pub(super) unsafe fn unpack<N: Count>(
     host: &'static Host,
     forms: Forms<UnpackFn<c_int>, UnpackFn<i64>>,
     inbuf: In,
@@ -96,7 +97,7 @@ pub(super) unsafe fn unpack<N: Length>(
 /// # Safety
 /// As [`convert`].
 #[inline]
-unsafe fn wrapped<N: Length>(host: &'static Host, call: &Call<N>, theirs: impl FnOnce() -> c_int) -> c_int {
+unsafe fn wrapped<N: Count>(host: &'static Host, call: &Call<N>, theirs: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: as the caller promises.
     let outcome = unsafe { convert(host, call) };
     if outcome == Outcome::Done {
@@ -112,7 +113,7 @@ unsafe fn wrapped<N: Length>(host: &'static Host, call: &Call<N>, theirs: impl F
 ///
 /// # Safety
 /// `call.position` must be null or point to a count.
-unsafe fn narrowed<N: Length>(
+unsafe fn narrowed<N: Count>(
     host: &Host,
     call: &Call<N>,
     small: impl FnOnce(c_int, c_int, *mut c_int) -> c_int,
@@ -127,7 +128,7 @@ unsafe fn narrowed<N: Length>(
             None => small(count, size, std::ptr::null_mut()),
             Some(position) => {
                 let code = small(count, size, &raw mut at);
-                *position = N::narrow(i64::from(at));
+                *position = at.into();
                 code
             }
         },

@@ -5,10 +5,11 @@
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
 use super::nonblocking::{before, start};
-use crate::forms::{Form, Forms, Length, forward};
+use crate::forms::{Form, Forms, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, On, handle_at, missing};
 use crate::host::{HandleWord, Host, host};
@@ -32,7 +33,7 @@ struct Operands {
 
 impl Operands {
     #[inline]
-    fn new<N: Length>(
+    fn new<N: Count>(
         origin: In,
         count: N,
         datatype: Handle,
@@ -111,7 +112,7 @@ impl Operands {
 /// # Safety
 /// As `MPI_Put` (MPI 5.0, 12.3.1).
 #[inline]
-pub(super) unsafe fn put<N: Length>(
+pub(super) unsafe fn put<N: Count>(
     host: &'static Host,
     forms: Forms<PutFn<c_int>, PutFn<i64>>,
     origin: In,
@@ -142,7 +143,7 @@ pub(super) unsafe fn put<N: Length>(
 /// # Safety
 /// As `MPI_Rput` (MPI 5.0, 12.3.5).
 #[inline]
-pub(super) unsafe fn rput<N: Length>(
+pub(super) unsafe fn rput<N: Count>(
     host: &'static Host,
     forms: Forms<RputFn<c_int>, RputFn<i64>>,
     origin: In,
@@ -175,7 +176,7 @@ pub(super) unsafe fn rput<N: Length>(
 /// # Safety
 /// As `MPI_Rget` (MPI 5.0, 12.3.5).
 #[inline]
-pub(super) unsafe fn rget<N: Length>(
+pub(super) unsafe fn rget<N: Count>(
     host: &'static Host,
     forms: Forms<RgetFn<c_int>, RgetFn<i64>>,
     origin: Out,

@@ -17,7 +17,7 @@ fn every_value_has_one_cell() {
         assert_eq!(LIST.iter().position(|&known| known == (op, cell)), Some(i), "{op} {cell:?} twice");
         // Hot ones have code of their own at every level, and cold ones none.
         for level in Level::available() {
-            let own = with_code!(level, I => <I as Functions>::of(op, cell));
+            let own = with_code!(level, I => hot::<I>(op, cell));
             assert_eq!(own.is_some(), is_hot(op, cell), "{op} {cell:?} at {level}");
         }
     }

@@ -3,7 +3,9 @@
 use std::ffi::c_int;
 
 use super::{Collective, When, collective};
-use crate::forms::{Form, Forms, Length, forward};
+use ddtc::count::Count;
+
+use crate::forms::{Form, Forms, forward};
 use crate::group::Group;
 use crate::handles::too_large;
 use crate::host::Host;

@@ -5,12 +5,13 @@
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
 use super::{Collective, When, collective};
 use crate::candidates::UseKind;
 use crate::comms;
-use crate::forms::{Form, Forms, Length, forward};
+use crate::forms::{Form, Forms, forward};
 use crate::group::Group;
 use crate::handles::{handle_at, set_handle, too_large};
 use crate::host::Host;
@@ -176,7 +177,7 @@ impl Collective {
     ///
     /// # Safety
     /// As the call; the arrays have as many elements as there are peers.
-    unsafe fn send_each<N: Length>(
+    unsafe fn send_each<N: Count>(
         &mut self,
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,
@@ -195,7 +196,7 @@ impl Collective {
     ///
     /// # Safety
     /// As [`Collective::send_each`].
-    unsafe fn receive_each<N: Length>(
+    unsafe fn receive_each<N: Count>(
         &mut self,
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,
@@ -210,7 +211,7 @@ impl Collective {
         }
     }
 
-    unsafe fn each<N: Length>(
+    unsafe fn each<N: Count>(
         &mut self,
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,

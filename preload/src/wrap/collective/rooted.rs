@@ -2,10 +2,11 @@
 
 use std::ffi::c_int;
 
+use ddtc::count::Count;
 use ddtc::process::Awaited;
 
 use super::{Collective, When, collective};
-use crate::forms::{Form, Forms, Length, forward};
+use crate::forms::{Form, Forms, forward};
 use crate::group::{Group, Role};
 use crate::handles::too_large;
 use crate::host::Host;

@@ -1,0 +1,131 @@
+//! The arguments of a call as values: what decides whether it is looked at, and what its count says afterwards.
+
+use std::ffi::c_int;
+
+use ddtc_hosts::policy::Call;
+
+use super::collective::each;
+use crate::candidates::UseKind;
+use crate::counting;
+use crate::host::Host;
+use crate::signatures::{Handle, In, Types};
+use crate::types;
+
+/// An argument.
+#[derive(Clone, Copy)]
+pub(super) enum Argument {
+    /// A buffer that is read.
+    In(In),
+    /// A number of elements.
+    Count(i64),
+    /// An array of them.
+    Counts,
+    /// A datatype.
+    Type(Handle),
+    /// A datatype that the call looks at by itself.
+    Met(Handle),
+    /// A datatype for every peer.
+    Types(Types),
+    Root(c_int),
+    Comm(Handle),
+    /// Nothing that is looked at.
+    Other,
+}
+
+/// An argument of a row of `signatures` as a value, by its name and its kind.
+macro_rules! value {
+    ($value:ident root: Int) => {
+        $crate::wrap::arguments::Argument::Root($value)
+    };
+    ($value:ident comm: Handle) => {
+        $crate::wrap::arguments::Argument::Comm($value)
+    };
+    ($value:ident $name:ident: In) => {
+        $crate::wrap::arguments::Argument::In($value)
+    };
+    ($value:ident $name:ident: N) => {
+        $crate::wrap::arguments::Argument::Count($value.wide())
+    };
+    ($value:ident $name:ident: Ns) => {
+        $crate::wrap::arguments::Argument::Counts
+    };
+    ($value:ident $name:ident: Type) => {
+        $crate::wrap::arguments::Argument::Type($value)
+    };
+    ($value:ident $name:ident: Met) => {
+        $crate::wrap::arguments::Argument::Met($value)
+    };
+    ($value:ident $name:ident: Types) => {
+        $crate::wrap::arguments::Argument::Types($value)
+    };
+    ($value:ident $name:ident: $other:ident) => {
+        $crate::wrap::arguments::Argument::Other
+    };
+}
+pub(super) use value;
+
+/// Says whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says.
+///
+/// # Safety
+/// They are the arguments of a call that its caller may make.
+#[inline(always)]
+pub(super) unsafe fn wanted(host: &'static Host, call: Call, used: UseKind, arguments: &[Argument]) -> bool {
+    use Argument::{Comm, Count, Counts, In, Met, Type, Types};
+    // Types in arrays are looked at with their peers.
+    if let &[In(sent), Counts, _, Types(sendtypes), _, Counts, _, Types(recvtypes), Comm(comm), ..] =
+        arguments
+    {
+        // SAFETY: as the caller promises.
+        return unsafe { each::wanted(host, call, used, sent, sendtypes, recvtypes, comm) };
+    }
+    let (mut wanted, mut count) = (false, 1);
+    for &argument in arguments {
+        match argument {
+            Count(n) => count = n,
+            // Arrays of numbers are not read here: an element is the least that is moved.
+            Counts => count = 1,
+            // Both sides are counted.
+            Type(datatype) => wanted |= types::wanted(host, datatype, count, call, used),
+            Met(_) => return true,
+            _ => {}
+        }
+    }
+    wanted
+}
+
+/// Returns the arguments that the count of a call looks at.
+///
+/// # Safety
+/// They are the arguments of a call that the host has accepted.
+#[cold]
+pub(super) unsafe fn looked_at(
+    host: &'static Host,
+    call: Call,
+    arguments: &[Argument],
+) -> counting::Arguments {
+    use Argument::{Comm, Counts, In, Met, Root, Type, Types};
+    let types = match arguments {
+        // SAFETY: as the caller promises.
+        &[In(sent), Counts, _, Types(sendtypes), _, Counts, _, Types(recvtypes), Comm(comm), ..] => unsafe {
+            each::types(host, call, sent, sendtypes, recvtypes, comm)
+        },
+        _ => {
+            let types = arguments.iter().filter_map(|&argument| match argument {
+                Type(datatype) | Met(datatype) => Some(datatype),
+                _ => None,
+            });
+            types.collect()
+        }
+    };
+    counting::Arguments {
+        call,
+        always: arguments.iter().any(|argument| matches!(argument, Met(_))),
+        root: arguments
+            .iter()
+            .find_map(|&argument| if let Root(root) = argument { Some(root) } else { None }),
+        comm: arguments
+            .iter()
+            .find_map(|&argument| if let Comm(comm) = argument { Some(comm) } else { None }),
+        types,
+    }
+}
