@@ -2,6 +2,7 @@
 //! and once on every other one. All hosts, more ranks, long runs, variables and tables are the parts of e2e (docs/TESTING.md, "Parts").
 
 mod build;
+mod exported;
 #[allow(dead_code, reason = "Intel's hosts and the command are asked for by e2e alone")]
 mod setup;
 
