@@ -27,7 +27,7 @@ const PROGRAMS: [(&str, &str); 3] = [
 ];
 /// Program that is compiled where it is asked for.
 const WINDOWS: (&str, &str) = ("windows", include_str!("tune/windows.c"));
-const LAYOUTS: &str = include_str!("tune/layouts.h");
+const HEADER: &str = include_str!("tune/tune.h");
 
 /// Arguments of `ddtc tune`.
 #[derive(ClapArgs, Debug)]
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 }
 
 fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
-    std::fs::write(folder.join("layouts.h"), LAYOUTS)?;
+    std::fs::write(folder.join("tune.h"), HEADER)?;
     // What does not compile is found before anything is measured.
     let programs: Vec<_> = PROGRAMS.into_iter().chain(args.windows.then_some(WINDOWS)).collect();
     for (name, source) in &programs {

@@ -3,7 +3,7 @@
  *
  * Prints "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE": bytes that one rank sends to another, medians of interleaved rounds in microseconds a call on
  * the slowest rank, and the largest median absolute deviation of the three in percent. Usage: collectives [rounds [milliseconds per round]] */
-#include "layouts.h"
+#include "tune.h"
 
 enum { SIZES = 8, RANKS = 256 };
 enum { BCAST, GATHER, SCATTER, ALLGATHER, ALLTOALL, ALLTOALLW, NEIGHBOR, NEIGHBOR_ALLTOALLW, CALLS };

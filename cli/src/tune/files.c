@@ -3,7 +3,7 @@
  *
  * Prints "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE": medians of interleaved rounds in microseconds a call on the slowest rank, and the largest median
  * absolute deviation of the three in percent. Usage: files [rounds [milliseconds per round [folder]]] */
-#include "layouts.h"
+#include "tune.h"
 
 enum { SIZES = 8, LONGEST = 4096 };
 enum { WRITE, READ, CALLS };

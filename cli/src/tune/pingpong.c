@@ -4,7 +4,7 @@
  * Prints "library VERSION", then "CLASS,BYTES,CONVERTED,BARE,HAND,NOISE": medians of interleaved rounds, microseconds one way, and
  * the largest median absolute deviation of the three in percent. Usage: pingpong [rounds [milliseconds per round [FOLDER [inside]]]]
  * `inside`: what is not packed first moves by compiled code in the host; rows are "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE". */
-#include "layouts.h"
+#include "tune.h"
 
 enum { SIZES = 9 };
 static int rank, rounds = 15;

@@ -4,7 +4,7 @@
  *
  * Prints "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE" as the others do, of two targets, one of the origin's type and one of dense memory, that which gains
  * less. Usage: windows [rounds [milliseconds per round]] */
-#include "layouts.h"
+#include "tune.h"
 
 enum { SIZES = 8, ROOM = 8 << 20 };
 enum { PUT, GET, CALLS };
