@@ -44,6 +44,7 @@ macro_rules! functions {
             ///
             /// # Safety
             /// As the family's twin, for the blocks that the body is made for; the machine has the instructions of `I`.
+            #[allow(clippy::too_many_arguments, reason = "the signature is the family's")]
             unsafe fn run<I: Functions>($($argument: $type),*) $(-> $result)?;
         }
 
