@@ -84,6 +84,8 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
         Some(end) if at >= 0 && end <= call.packed_size.wide() => end,
         _ => return Outcome::Pass,
     };
+    // No larger than a number of that form: it fits.
+    let Some(position) = P::narrow(end) else { return Outcome::Pass };
     // SAFETY: the entry is bound.
     if !unsafe { entry.ready(call.direction, (end - at) as u64) } {
         return passed_for(Left::Rare);
@@ -105,10 +107,8 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     match outcome {
         Some(Outcome::Done) => {
             left::converted();
-            if let Some(end) = P::narrow(end) {
-                // SAFETY: as above.
-                unsafe { *call.position = end };
-            }
+            // SAFETY: as above.
+            unsafe { *call.position = position };
             Outcome::Done
         }
         Some(other) => other,

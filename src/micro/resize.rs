@@ -133,7 +133,6 @@ unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -
     done
 }
 
-/// The functions of one instruction set.
 /// Blocks of values under a conversion.
 struct Converted<C>(PhantomData<C>);
 

@@ -64,17 +64,26 @@ macro_rules! value {
 }
 pub(super) use value;
 
+/// Returns the buffer that is sent, the types of both sides and the communicator, where every peer has a type: those are looked at with their peers.
+#[inline(always)]
+fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
+    use Argument::{Comm, Counts, In, Types};
+    match *arguments {
+        [In(sent), Counts, _, Types(sendtypes), _, Counts, _, Types(recvtypes), Comm(comm), ..] => {
+            Some((sent, sendtypes, recvtypes, comm))
+        }
+        _ => None,
+    }
+}
+
 /// Says whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says.
 ///
 /// # Safety
 /// They are the arguments of a call that its caller may make.
 #[inline(always)]
 pub(super) unsafe fn wanted(host: &'static Host, call: Call, used: UseKind, arguments: &[Argument]) -> bool {
-    use Argument::{Comm, Count, Counts, In, Met, Type, Types};
-    // Types in arrays are looked at with their peers.
-    if let &[In(sent), Counts, _, Types(sendtypes), _, Counts, _, Types(recvtypes), Comm(comm), ..] =
-        arguments
-    {
+    use Argument::{Count, Counts, Met, Type};
+    if let Some((sent, sendtypes, recvtypes, comm)) = of_each_peer(arguments) {
         // SAFETY: as the caller promises.
         return unsafe { each::wanted(host, call, used, sent, sendtypes, recvtypes, comm) };
     }
@@ -103,13 +112,13 @@ pub(super) unsafe fn looked_at(
     call: Call,
     arguments: &[Argument],
 ) -> counting::Arguments {
-    use Argument::{Comm, Counts, In, Met, Root, Type, Types};
-    let types = match arguments {
+    use Argument::{Comm, Met, Root, Type};
+    let types = match of_each_peer(arguments) {
         // SAFETY: as the caller promises.
-        &[In(sent), Counts, _, Types(sendtypes), _, Counts, _, Types(recvtypes), Comm(comm), ..] => unsafe {
+        Some((sent, sendtypes, recvtypes, comm)) => unsafe {
             each::types(host, call, sent, sendtypes, recvtypes, comm)
         },
-        _ => {
+        None => {
             let types = arguments.iter().filter_map(|&argument| match argument {
                 Type(datatype) | Met(datatype) => Some(datatype),
                 _ => None,
