@@ -104,10 +104,21 @@ tests() {
     "${cargo_test[@]:-cargo}" test "${arguments[@]}" -- ${filters[@]+"${filters[@]}"} ${skips[@]+"${skips[@]}"}
 }
 
-# Tests of the library under Miri, by their filters.
+# Tests of the library under Miri, which uses one core: the filters of each argument have a process of their own.
 miri() {
-    local cargo_test=(cargo "+$nightly" miri)
-    MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=$PWD/target/miri tests --package ddtc --no-default-features --features cranelift --lib -- "$@"
+    local cargo_test=(cargo "+$nightly" miri) of=(--package ddtc --no-default-features --features cranelift --lib) group i running=() status=0
+    export MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=$PWD/target/miri
+    "${cargo_test[@]}" test "${of[@]}" --no-run || return
+    for group; do
+        # shellcheck disable=SC2086
+        tests "${of[@]}" -- $group >"target/miri/${#running[@]}.log" 2>&1 &
+        running+=($!)
+    done
+    for i in "${!running[@]}"; do
+        wait "${running[i]}" || status=$?
+        cat "target/miri/$i.log"
+    done
+    return $status
 }
 
 # Names of the parts, in order.
