@@ -6,6 +6,9 @@
 //!
 //! Beside them pairs of layouts, for copies from the one to the other: by the addresses of both, which are held weakly. And code by the shape of its plan: layouts that differ only in what a context holds share code.
 //!
+//! And bytes moved by layouts that have all but far distances in common: types of absolute addresses are of another layout wherever their objects lie, and
+//! what the last ones moved says that the next one will be used too.
+//!
 //! A byte capacity bounds what is kept beyond need: past it the least recently used layouts that no committed type holds are
 //! dropped. What committed types hold is never dropped.
 
@@ -15,12 +18,13 @@ mod totals;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::code::kernel::Code;
 use crate::datatype::Datatype;
-use crate::kind::Operation;
+use crate::kind::{Direction, Operation};
 use crate::layout::{CompiledLayout, Joint, PlacedLayout};
 use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
@@ -31,6 +35,9 @@ use shelf::State;
 
 /// Most shapes whose code is kept for sharing (about 1 KiB each).
 const MAX_SHAPES: usize = 1024;
+
+/// Slots of layouts that have all but far distances in common: those of one slot are taken for one another, which makes a compile early, and nothing else.
+const NEAR_SLOTS: usize = 256;
 
 /// Counts what the cache did since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,13 +58,16 @@ pub struct Cache {
     state: Mutex<State>,
     /// Code by the shape of its plan, which later kernels of that shape share.
     shapes: Mutex<HashMap<Shape, Code, Xxh3DefaultBuilder>>,
+    /// Bytes moved by layouts that are one but for far distances, by their hash, a direction each.
+    near: Box<[[AtomicU64; 2]]>,
     capacity: usize,
 }
 
 impl Cache {
     /// Returns a cache that keeps at most about `capacity` bytes beyond what committed types hold.
     pub fn new(capacity: usize) -> Cache {
-        Cache { state: Mutex::default(), shapes: Mutex::default(), capacity }
+        let near = (0..NEAR_SLOTS).map(|_| Default::default()).collect();
+        Cache { state: Mutex::default(), shapes: Mutex::default(), near, capacity }
     }
 
     fn state(&self) -> Guard<'_, State> {
@@ -129,6 +139,12 @@ impl Cache {
         let (pairs, totals) = L::pairs(&mut state);
         pairs.settle(totals, layouts);
         state.evict(self.capacity);
+    }
+
+    /// Counts `bytes` bytes of a layout of that [`near_hash`](LoopNest::near_hash); returns those of all such layouts, evicted ones too.
+    pub fn moved_near(&self, near_hash: u64, direction: Direction, bytes: u64) -> u64 {
+        let slot = &self.near[near_hash as usize % NEAR_SLOTS][direction as usize];
+        slot.fetch_add(bytes, Relaxed).saturating_add(bytes)
     }
 
     /// Code that serves every plan of `shape`.

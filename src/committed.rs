@@ -146,6 +146,12 @@ impl Committed {
         self.0.layout.hash()
     }
 
+    /// Returns a hash of what the layout is wherever its objects lie: equal for layouts that differ only in distances of 64 KiB and more, as types of
+    /// absolute addresses do from one allocation or run to the next; [`Committed::layout_hash`] where there are none. For what is learnt of a layout, not for what it is.
+    pub fn near_hash(&self) -> u64 {
+        self.0.layout.near_hash().unwrap_or_else(|| self.layout_hash())
+    }
+
     /// User offset in bytes between the buffer address of a call and the address that kernels work on.
     pub fn origin(&self) -> isize {
         self.0.origin

@@ -169,11 +169,20 @@ impl Engine {
     ) -> Option<&'l Tier> {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => None,
-            Mode::Lazy if !layout.reaches_threshold(direction, bytes, self.0.config.lazy_threshold) => {
-                layout.served(direction)
-            }
-            Mode::Lazy | Mode::Commit => Some(self.serve(layout, direction)),
+            Mode::Lazy => match layout.served(direction) {
+                None if self.has_moved(layout, direction, bytes) => Some(self.serve(layout, direction)),
+                served => served,
+            },
+            Mode::Commit => Some(self.serve(layout, direction)),
         }
+    }
+
+    /// Counts a call of a layout that is not compiled; whether it is the one that makes it worth it, by itself or with those that differ in far distances alone.
+    fn has_moved<L: Cached>(&self, layout: &CompiledLayout<L>, direction: Direction, bytes: u64) -> bool {
+        let threshold = self.0.config.lazy_threshold;
+        let near = |hash| bytes > 0 && self.0.cache.moved_near(hash, direction, bytes) >= threshold;
+        let bytes = if layout.near_hash().is_some_and(near) { bytes.max(threshold) } else { bytes };
+        layout.reaches_threshold(direction, bytes, threshold)
     }
 
     /// Returns how `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.

@@ -113,6 +113,8 @@ pub struct CompiledLayout<L = Byte> {
     runs: Once<Box<Runs>>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
+    /// Hash of the nest but for far distances; 0 if it has none.
+    near: u64,
     /// Bytes of the nest.
     bytes: usize,
 }
@@ -121,8 +123,9 @@ impl<L: Leaf> CompiledLayout<L> {
     /// Returns a layout that nothing serves yet; `hash` is that of its nest.
     pub(crate) fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> CompiledLayout<L> {
         let bytes = nest.bytes_stored() + size_of::<CompiledLayout<L>>();
+        let near = nest.near_hash().unwrap_or(0);
         let (served, moved, parts, runs) = Default::default();
-        CompiledLayout { nest, operation, served, moved, parts, runs, hash, bytes }
+        CompiledLayout { nest, operation, served, moved, parts, runs, hash, near, bytes }
     }
 
     /// Returns the canonical nest.
@@ -133,6 +136,11 @@ impl<L: Leaf> CompiledLayout<L> {
     /// Returns the hash of its nest.
     pub fn hash(&self) -> u64 {
         self.hash
+    }
+
+    /// Returns [`LoopNest::near_hash`] of its nest: what it has in common with layouts of the same objects elsewhere.
+    pub(crate) fn near_hash(&self) -> Option<u64> {
+        (self.near != 0).then_some(self.near)
     }
 
     /// Returns the operation on its leaves.

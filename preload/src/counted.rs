@@ -158,7 +158,7 @@ impl Rows {
             datatype: t.clone(),
             absolute,
             class,
-            layout: committed.layout_hash(),
+            layout: committed.near_hash(),
             commits: 0,
             calls: [0; 2],
             bytes: [0; 2],

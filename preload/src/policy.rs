@@ -51,7 +51,7 @@ impl Rules {
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
         let measured = settings().policy == Choice::Measure && class != Class::Dense;
-        let evidence = if measured { evidence::of(host, committed.layout_hash(), run) } else { None };
+        let evidence = if measured { evidence::of(host, committed.near_hash(), run) } else { None };
         // Whichever messages will turn out to gain.
         let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };
         Rules { class, calls, messages: policy.set(class), evidence }

@@ -14,6 +14,7 @@
 mod disjoint;
 mod eval;
 mod leaf;
+mod near;
 mod part;
 mod text;
 mod verify;
@@ -26,6 +27,7 @@ use crate::column::Column;
 pub use disjoint::Disjoint;
 pub use eval::Visit;
 pub use leaf::{Byte, Class, Leaf, MemorySide, Number, Side, Stream, Value};
+pub use near::FAR;
 
 mod sealed {
     pub trait Sealed {}

@@ -2,13 +2,15 @@
 //!
 //! A plan without straight-line moves is loops around calls; nothing in its code depends on the values of its trips, steps and offsets. Those are words
 //! of the context, one after the other, operation by operation; so layouts of one [`super::Shape`] share code. A plan with moves keeps
-//! its constants in the code, where they are displacements of the accesses. Tables and callees are words in either case: code has no address.
+//! its constants in the code, where they are displacements of the accesses, unless it moves parts of objects that lie anywhere
+//! ([`Plan::is_parametric`]): then the user offset of a move is a word too. Tables and callees are words in either case: code has no address.
 //!
 //! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of the callee's parameters. Precompiled code
 //! relies on it.
 
-use super::{Legal, Moving, Op, Plan};
+use super::{Body, Legal, Moving, Op, Plan};
 use crate::micro::{Argument, Micro, Role, Table, TableIndex};
+use crate::nest::FAR;
 
 /// A constant of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +70,14 @@ pub enum Operand {
 
 /// Calls `f` for the constants of `op` in the order of their words.
 fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
-    if !matches!(op, Op::Move { .. } | Op::Guard { .. }) {
+    if !matches!(op, Op::Guard { .. }) {
         f(Field::UserOffset, Word::Constant(op.at().user));
+    }
+    if !matches!(op, Op::Move { .. } | Op::Guard { .. }) {
         f(Field::PackedOffset, Word::Constant(op.at().packed));
     }
     match op {
+        // Where it goes in the stream is a matter of lengths, which the code depends on anyway.
         Op::Move { .. } => {}
         Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
         Op::Loop { trip, step, .. } => {
@@ -114,9 +119,30 @@ pub struct Operands<'p> {
 }
 
 impl Plan<Legal> {
-    /// Says whether the constants of the plan are context words.
+    /// Says whether the constants of the plan are context words: if it has no moves, or some body has parts so far from each other, and in no regular
+    /// distance, that they are of several objects. Other layouts of the same objects then share its code.
     pub fn is_parametric(&self) -> bool {
-        !self.ops.iter().any(|op| matches!(op, Op::Move { .. }))
+        let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. }));
+        !moves || self.bodies().any(|body| self.is_scattered(body))
+    }
+
+    fn bodies(&self) -> impl Iterator<Item = Body> {
+        let inner = self.ops.iter().flat_map(|op| match op {
+            Op::Guard { then, otherwise, .. } => [Some(*then), Some(*otherwise)],
+            op => [op.body(), None],
+        });
+        inner.flatten().chain([self.root])
+    }
+
+    /// Whether the operations of `body` lie at far distances that are not all the same, as rows of a matrix would.
+    fn is_scattered(&self, body: Body) -> bool {
+        let ops = self.body(body);
+        let distances =
+            ops.iter().zip(ops.iter().skip(1)).map(|(op, next)| next.at().user.wrapping_sub(op.at().user));
+        let mut far = distances.filter(|distance| distance.unsigned_abs() >= FAR.unsigned_abs());
+        far.next().is_some_and(|first| {
+            far.next().is_none_or(|next| next != first || far.any(|other| other != first))
+        })
     }
 
     /// Returns the context that its code reads.

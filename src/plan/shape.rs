@@ -1,10 +1,14 @@
-//! Shapes: what the code of a plan without moves depends on. Plans of one shape share code.
+//! Shapes: what the code of a parametric plan depends on. Plans of one shape share code.
 
 use super::{Body, Legal, Moving, Offsets, Op, Plan};
+use crate::kind::Direction;
 use crate::micro::Role;
 use crate::target::Target;
 
-/// Properties on which the code of a plan without straight-line moves depends. Callees are context words: only what they are given matters, not which way
+/// Most operations of a plan with moves that has a shape: what is kept of it stays small.
+const MAX_OPS: usize = 64;
+
+/// Properties on which the code of a parametric plan depends. Callees are context words: only what they are given matters, not which way
 /// they go.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -22,6 +26,11 @@ struct ShapeOp {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum ShapeKind {
+    Move {
+        direction: Direction,
+        len: u32,
+        packed: i64,
+    },
     Loop {
         counted: bool,
         moving: Option<Moving>,
@@ -45,11 +54,17 @@ enum ShapeKind {
 }
 
 impl Plan<Legal> {
-    /// Returns the shape of a plan without moves; none of others.
+    /// Returns the shape of a parametric plan; none of others, and of those with very many moves.
     pub fn shape(&self) -> Option<Shape> {
+        if !self.is_parametric() {
+            return None;
+        }
         let ops = self.ops.iter().map(|op| {
             let kind = match op {
-                Op::Move { .. } => return None,
+                Op::Move { .. } if self.ops.len() > MAX_OPS => return None,
+                Op::Move { at, len } => {
+                    ShapeKind::Move { direction: self.direction(), len: *len, packed: at.packed }
+                }
                 Op::Loop { trip, step, body, .. } => {
                     ShapeKind::Loop { counted: trip.per_count, moving: Moving::of(*step), body: *body }
                 }

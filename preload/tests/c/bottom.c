@@ -1,7 +1,8 @@
 /* Types of absolute addresses, with MPI_BOTTOM: members on pages with inaccessible ones between them, on stack and heap, in every kind of call.
    bottom [ROUNDS]: two ranks; what is printed is the same with and without the library.
    bottom unmapped: sends a type at addresses where nothing is mapped; bottom pack, send, receive: a null buffer of a type without addresses;
-   bottom freed: a type that was freed. */
+   bottom freed: a type that was freed.
+   bottom fresh N: 20 exchanges for each of N sets of objects, which are allocated for them and lie where no others did. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
@@ -278,6 +279,27 @@ static int fatal(const char *kind) {
   _exit(0);
 }
 
+/* New objects again and again; memory of earlier ones is kept, so that none lies where another did. */
+static void fresh(int n) {
+  Members *model = members();
+  int i, k, other = 1 - rank;
+  for (i = 0; i < n; i++) {
+    Members *from = members(), *into = members();
+    MPI_Datatype s = at(from, 1), r = at(into, 1);
+    for (k = 0; k < 20; k++) {
+      fill(from, i + k + rank);
+      prepared(into);
+      MPI_Sendrecv(MPI_BOTTOM, 1, s, other, 1, MPI_BOTTOM, 1, r, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      received("fresh", into, i + k + other, model);
+    }
+    MPI_Type_free(&s);
+    MPI_Type_free(&r);
+    /* So that the distances of the next ones are others. */
+    mmap(NULL, (size_t)page * (17 + 3 * i % 29), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    free(malloc(100 * i));
+  }
+}
+
 int main(int argc, char **argv) {
   int i, rounds = argc > 1 ? atoi(argv[1]) : 40;
   Members *sets[6];
@@ -285,6 +307,12 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc > 2 && !strcmp(argv[1], "fresh")) {
+    fresh(atoi(argv[2]));
+    printf("rank %d: sum %lx, wrong %d\n", rank, sum, wrong);
+    MPI_Finalize();
+    return 0;
+  }
   if (argc > 1 && atoi(argv[1]) == 0) return fatal(argv[1]);
   for (i = 0; i < 6; i++) sets[i] = members();
   for (i = 0; i < rounds; i++) exchanges(i, sets[i % 3], sets[3 + i % 2], sets[5]);

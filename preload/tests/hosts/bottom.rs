@@ -38,6 +38,26 @@ fn types_of_absolute_addresses_are_served() {
     }
 }
 
+/// Objects that a program allocates anew, of which none moves enough to be compiled by itself: what the others moved counts.
+#[test]
+fn objects_that_are_allocated_anew_share_what_they_moved() {
+    for host in HOSTS {
+        let program = host.compile("bottom", &[]);
+        let bare = sorted(&host.ranks(2, &program).arg("fresh").arg("40").text().0);
+        assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
+        let folder = scratch(&format!("fresh-{host:?}"));
+        let run = host.ranks(2, &program).arg("fresh").arg("40").preload().env("DDTC_POLICY", "all");
+        let run = run.env("DDTC_INSIDE", "off").env("DDTC_REPORT", folder.join("report%r"));
+        same(&format!("{host:?}"), &sorted(&run.text().0), &bare);
+        for said in reports(&folder, 2) {
+            // 20 messages of 2.5 KB for each set, 80 KiB for the first layouts; how many are converted is a matter of the time spent.
+            assert!(said["pack_calls"] > 100 && said["unpack_calls"] > 100, "{host:?} {said:?}");
+            assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
 /// A null buffer of a type without addresses, a type where nothing is mapped, one that was freed: the host's own end, by signal or error class.
 #[test]
 fn calls_that_end_a_program_end_it_as_they_do_bare() {

@@ -204,7 +204,7 @@ impl Builder<'_, '_> {
         let plan = self.plan;
         let op = &plan.ops()[i];
         if let Op::Move { len, .. } = op {
-            return self.access(*len, base, at + op.at());
+            return self.access(i, *len, base, at + op.at());
         }
         let start = self.placed(i, op.at(), base, at)?;
         match op {
@@ -260,10 +260,16 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// One load and one store.
-    fn access(&mut self, len: u32, base: Pointers, at: Offsets) -> Result<()> {
+    /// One load and one store: operation `i`.
+    fn access(&mut self, i: usize, len: u32, base: Pointers, at: Offsets) -> Result<()> {
         let ty = access_type(len)?;
-        let (user, u) = self.reach(base.user, at.user);
+        let (user, u) = match self.operands.get(i, Field::UserOffset) {
+            Some(Operand::Word(index)) => {
+                let k = self.word(index);
+                (self.b.ins().iadd(base.user, k), 0)
+            }
+            _ => self.reach(base.user, at.user),
+        };
         let (packed, p) = self.reach(base.packed, at.packed);
         // Accesses are inside buffers that the caller vouches for: they do not trap; they may be unaligned.
         let flags = MemFlagsData::new().with_notrap();
@@ -293,7 +299,7 @@ impl Builder<'_, '_> {
         if !self.operands.parametric() {
             return Ok(self.moved(base, at + own));
         }
-        // Plans without moves are not unrolled, so `at` is zero and the offset is the operation's own word.
+        // Parametric plans are not unrolled, so `at` is zero and the offset is the operation's own word.
         let mut add = |v, field| match self.operands.get(i, field) {
             Some(Operand::Word(index)) => {
                 let k = self.word(index);

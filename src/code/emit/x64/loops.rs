@@ -17,7 +17,7 @@ impl Function<'_> {
                 Err(Error::internal("emit", "loop that moves on neither side"))
             }
             Op::Loop { trip, step, body, .. } if self.operands.parametric() => {
-                // Not unrolled: a body without moves gains nothing by it.
+                // Not unrolled: a body of calls, or of moves that are far from each other, gains nothing by it.
                 let once = LoopBody { step: *step, unroll: 1, body: *body };
                 self.parametric_loop(i, base, at, spent, (*trip, once))
             }
@@ -160,7 +160,10 @@ impl Function<'_> {
 
     fn iterations(&mut self, base: Pointers, at: Offsets, once: LoopBody, n: u32) -> Result<()> {
         let iterations = (0..i64::from(n)).map(|i| at.step(once.step, i));
-        let moves: Vec<_> = iterations.clone().flat_map(|at| self.moves(once.body.range(), at)).collect();
+        let mut moves = Vec::new();
+        for at in iterations.clone() {
+            moves.extend(self.moves(once.body.range(), at)?);
+        }
         if moves.len() == once.body.len as usize * n as usize {
             return self.accesses(&moves, base);
         }

@@ -21,7 +21,7 @@ use std::ops::Range;
 use super::{Emitter, Listing};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
-use crate::plan::{Body, Field, Legal, Offsets, Op, Operands, Plan};
+use crate::plan::{Body, Field, Legal, Offsets, Op, Operand as Constant, Operands, Plan};
 use crate::target::{Arch, Level, Target};
 
 use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
@@ -72,6 +72,15 @@ impl Emitter for X64 {
 struct Pointers {
     user: Location,
     packed: Location,
+}
+
+/// A load and a store.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    /// Where the user offset stands.
+    user: Constant,
+    packed: i64,
+    len: u32,
 }
 
 /// Registers that a plan without calls has for its loops, those first that cost no saving.
@@ -173,7 +182,7 @@ impl<'a> Function<'a> {
         let range = body.range();
         let (mut i, last) = (range.start, range.end);
         while i < last {
-            let run = self.moves(i..last, at);
+            let run = self.moves(i..last, at)?;
             if run.is_empty() {
                 self.op(i, base, at, spent && i + 1 == last)?;
                 i += 1;
@@ -186,9 +195,18 @@ impl<'a> Function<'a> {
     }
 
     /// The moves that `range` begins with, at their places in an iteration that is `at` from its base.
-    fn moves(&self, range: Range<usize>, at: Offsets) -> Vec<(Offsets, u32)> {
-        let moves = self.plan.ops()[range].iter().map_while(|op| match op {
-            Op::Move { at: own, len } => Some((at + *own, *len)),
+    fn moves(&self, range: Range<usize>, at: Offsets) -> Result<Vec<Access>> {
+        let missing = || Error::internal("emit", "a move has no place");
+        let moves = range.map_while(|i| match &self.plan.ops()[i] {
+            Op::Move { at: own, len } => {
+                let Offsets { user, packed } = at + *own;
+                // Parametric plans are not unrolled, so `at` is zero and the offset is the operation's own word.
+                let user = match self.operands.get(i, Field::UserOffset) {
+                    Some(Constant::Immediate(_)) => Some(Constant::Immediate(user)),
+                    word => word,
+                };
+                Some(user.map(|user| Access { user, packed, len: *len }).ok_or_else(missing))
+            }
             _ => None,
         });
         moves.collect()
@@ -220,36 +238,36 @@ impl<'a> Function<'a> {
     }
 
     /// Moves in order. Packing, two of 8 bytes that go to one place are two loads and one store: stores bound such code.
-    fn accesses(&mut self, moves: &[(Offsets, u32)], base: Pointers) -> Result<()> {
+    fn accesses(&mut self, moves: &[Access], base: Pointers) -> Result<()> {
         let mut rest = moves;
-        while let [(at, len), others @ ..] = rest {
+        while let [at, others @ ..] = rest {
             rest = others;
             match others {
-                [(next, 8), others @ ..]
-                    if *len == 8
+                [next, others @ ..]
+                    if [at.len, next.len] == [8, 8]
                         && self.plan.direction() == Direction::Pack
                         && next.packed == at.packed.wrapping_add(8) =>
                 {
                     rest = others;
                     let vex = Vex(self.plan.target().includes(Level::Avx2));
-                    let low = self.reach(base.user, at.user, Reg::R10);
+                    let low = self.placed(base.user, at.user, Reg::R10);
                     self.code.push(Inst::TakeLow(vex, low));
-                    let high = self.reach(base.user, next.user, Reg::R10);
+                    let high = self.placed(base.user, next.user, Reg::R10);
                     self.code.push(Inst::TakeHigh(vex, high));
                     let packed = self.reach(base.packed, at.packed, Reg::R11);
                     self.code.push(Inst::Put(if vex.0 { Piece::B16Vex } else { Piece::B16 }, packed));
                 }
-                _ => self.access(*len, base, *at)?,
+                _ => self.access(base, *at)?,
             }
         }
         Ok(())
     }
 
     /// One load and one store.
-    fn access(&mut self, len: u32, base: Pointers, at: Offsets) -> Result<()> {
+    fn access(&mut self, base: Pointers, at: Access) -> Result<()> {
         let target = self.plan.target();
         let vex = target.includes(Level::Avx2);
-        let piece = match len {
+        let piece = match at.len {
             1 => Piece::B1,
             2 => Piece::B2,
             4 => Piece::B4,
@@ -258,10 +276,10 @@ impl<'a> Function<'a> {
             16 => Piece::B16,
             32 if vex => Piece::B32,
             64 if target.includes(Level::Avx512) => Piece::B64,
-            _ => return Err(Error::internal("emit", format!("access of {len} bytes"))),
+            len => return Err(Error::internal("emit", format!("access of {len} bytes"))),
         };
         self.wide |= matches!(piece, Piece::B32 | Piece::B64);
-        let user = self.reach(base.user, at.user, Reg::R10);
+        let user = self.placed(base.user, at.user, Reg::R10);
         let packed = self.reach(base.packed, at.packed, Reg::R11);
         let (from, to) = match self.plan.direction() {
             Direction::Pack => (user, packed),
@@ -269,6 +287,19 @@ impl<'a> Function<'a> {
         };
         self.code.extend([Inst::Take(piece, from), Inst::Put(piece, to)]);
         Ok(())
+    }
+
+    /// `base` and an offset that stands in the code or in the context as memory, by way of `scratch` where it must.
+    fn placed(&mut self, base: Location, offset: Constant, scratch: Reg) -> Mem {
+        match offset {
+            Constant::Immediate(k) => self.reach(base, k, scratch),
+            Constant::Word(index) => {
+                let base = self.operand(base);
+                self.code.push(Inst::Load(scratch, self.word(index)));
+                self.code.push(Inst::Math(Math::Add, scratch, base));
+                Mem { base: scratch, disp: 0 }
+            }
+        }
     }
 
     /// `base + k` as memory, by way of `scratch` where it must.

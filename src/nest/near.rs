@@ -1,0 +1,106 @@
+//! What layouts have in common that differ only in how far objects lie from each other.
+//!
+//! A datatype of absolute addresses ([`crate::decode`] finds them as displacements of `MPI_BOTTOM`, MPI 5.0, 5.1.12) has in its displacements where the program's
+//! objects happen to lie: another allocation, or another run, gives another layout. What moves is the same.
+
+use std::hash::{Hash, Hasher};
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::{Leaf, LoopNest, Node, Phase, Side};
+
+/// Bytes from which a distance is one between objects: what is nearer may be within one.
+pub const FAR: i64 = 64 << 10;
+
+/// Rows of columns up to which a nest is looked at: types of addresses have one for an object.
+const MAX_ROWS: usize = 4096;
+
+/// A distance as far as it is one within an object.
+fn near(distance: i64) -> Option<i64> {
+    (distance.unsigned_abs() < FAR.unsigned_abs()).then_some(distance)
+}
+
+impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
+    /// Returns a hash of all but the distances of [`FAR`] bytes and more in user memory; none where there is no such distance, or there are too many rows
+    /// to look at. It selects nothing: nests that have it in common may differ in what moves.
+    pub fn near_hash(&self) -> Option<u64> {
+        if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_ROWS {
+            return None;
+        }
+        let mut far = false;
+        let mut hash = Xxh3Default::new();
+        let mut before = 0;
+        for node in &self.nodes {
+            let mut put = |distance: i64, rest: (i64, i64)| {
+                far |= near(distance).is_none();
+                (near(distance), rest).hash(&mut hash);
+            };
+            put(node.at().user.wrapping_sub(before), (node.at().packed, node.rows() as i64));
+            before = node.at().user;
+            match node {
+                Node::Loop { step, .. } => put(step.user, (step.packed, 0)),
+                Node::Table { displacements, packed, .. } => {
+                    let rows = displacements
+                        .iter()
+                        .scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))));
+                    rows.for_each(|distance| put(distance, (*packed, 0)));
+                }
+                Node::Blocks { user, packed, len, .. } => {
+                    let rows = user
+                        .iter()
+                        .scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))));
+                    let others = packed.iter().zip(len.iter());
+                    rows.zip(others).for_each(|(distance, other)| put(distance, other));
+                }
+                Node::Copy { .. } => {}
+            }
+            match node {
+                Node::Loop { trip, body, .. } => (0, trip, Some(body)).hash(&mut hash),
+                Node::Table { body, .. } => (1, Some(body)).hash(&mut hash),
+                Node::Blocks { unit, .. } => (2, unit).hash(&mut hash),
+                Node::Copy { n, unit, .. } => (3, n, unit).hash(&mut hash),
+            }
+        }
+        far.then(|| hash.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::datatype::Datatype;
+    use crate::lower::{Bytes, lower};
+    use crate::normalize::normalize;
+
+    fn near_hash(text: &str) -> Option<u64> {
+        let t: Datatype = text.parse().unwrap();
+        normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest.near_hash()
+    }
+
+    #[test]
+    fn objects_elsewhere_are_the_same_objects() {
+        let objects = |a: i64, b: i64, n: i64| {
+            near_hash(&format!("struct([1,1,{n}],[{a},{},{b}],[double,int,float])", a + 16))
+                .expect("far apart")
+        };
+        let one = objects(0x5555_0000_0000, 0x5555_0100_0000, 5);
+        assert_eq!(one, objects(0x7fff_0000_0010, 0x5555_0700_0000, 5));
+        assert_ne!(one, objects(0x5555_0000_0000, 0x5555_0100_0000, 6));
+        // Rows of a table.
+        let rows = |a: i64, b: i64, c: i64| {
+            near_hash(&format!("hindexed_block(3,[{a},{b},{c},{}],int)", c + 100)).expect("far apart")
+        };
+        assert_eq!(rows(1 << 40, 3 << 40, 5 << 30), rows(7 << 20, 9 << 30, 1 << 50));
+        // What lies within an object counts.
+        assert_ne!(
+            objects(1 << 40, 3 << 40, 5),
+            near_hash("struct([1,1,5],[0,24,1000000],[double,int,float])").unwrap()
+        );
+    }
+
+    #[test]
+    fn layouts_of_one_object_have_none() {
+        for t in ["vector(4,1,2,double)", "hindexed([1,1],[0,65532],char)", "contiguous(10,int)"] {
+            assert_eq!(near_hash(t), None, "{t}");
+        }
+    }
+}

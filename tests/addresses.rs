@@ -1,0 +1,130 @@
+//! Layouts of objects that lie anywhere, as types of absolute addresses are: another place is a look-up, and no new code.
+
+use ddtc::committed::Committed;
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::kind::Direction;
+use ddtc::target::Level;
+
+/// Bytes of memory in which the objects lie; two of them are at least 64 KiB apart.
+const MEMORY: usize = 8 << 20;
+/// Bytes between the places where objects may begin.
+const APART: u64 = 160 << 10;
+
+/// Repeatable numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+
+    /// Places of `n` objects, in no order, none evenly apart.
+    fn places(&mut self, n: usize) -> Vec<i64> {
+        let mut free: Vec<u64> = (0..MEMORY as u64 / APART - 1).collect();
+        let place = |random: &mut Random, free: &mut Vec<u64>| {
+            let chosen = random.below(free.len() as u64) as usize;
+            (free.swap_remove(chosen) * APART + random.below(APART / 2)) as i64
+        };
+        (0..n).map(|_| place(self, &mut free)).collect()
+    }
+}
+
+/// Members on four objects: a few bytes each, so that moves are written out; or a strided one among them, so that one is called.
+fn of_objects(strided: bool, at: &[i64]) -> Datatype {
+    let runs = if strided { "vector(40,3,5,short)" } else { "short" };
+    let text = format!(
+        "struct([1,1,3,1,2,1],[{},{},{},{},{},{}],[double,int,float,{runs},char,double])",
+        at[0],
+        at[0] + 16,
+        at[1],
+        at[2],
+        at[3],
+        at[3] + 8,
+    );
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn memory(seed: u64) -> Vec<u8> {
+    (0..MEMORY as u64).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 11) as u8).collect()
+}
+
+/// Packs and unpacks one instance; every byte is the definition's, whichever engine `judge` has.
+fn moves_right(t: &Committed, judge: &Committed, user: &[u8], name: &str) {
+    let size = t.packed_size(1).unwrap() as usize;
+    let (mut packed, mut right) = (vec![0; size], vec![0; size]);
+    t.pack(user, 0, 1, &mut packed).unwrap();
+    judge.pack(user, 0, 1, &mut right).unwrap();
+    assert_eq!(packed, right, "{name}: {t:?}");
+    let (mut into, mut expected) = (vec![7; MEMORY], vec![7; MEMORY]);
+    t.unpack(&packed, &mut into, 0, 1).unwrap();
+    judge.unpack(&packed, &mut expected, 0, 1).unwrap();
+    assert!(into == expected, "{name}: {t:?}");
+}
+
+#[test]
+fn objects_elsewhere_share_code() {
+    let definition = Engine::new(Config { mode: Mode::Off, ..Config::default() });
+    let user = memory(1);
+    for native in [true, false] {
+        for &level in Level::ALL.iter().filter(|level| Level::detect().includes(**level)) {
+            for strided in [false, true] {
+                let name = format!("templates {native}, {level}, strided {strided}");
+                let config = Config { mode: Mode::Commit, native, level, ..Config::default() };
+                let engine = Engine::new(Config { both_directions: true, ..config });
+                let mut random = Random(20_261_125);
+                for _ in 0..12 {
+                    let t = of_objects(strided, &random.places(4));
+                    let (ours, judge) = (engine.commit(&t).unwrap(), definition.commit(&t).unwrap());
+                    moves_right(&ours, &judge, &user, &name);
+                }
+                let c = engine.counters();
+                assert_eq!((c.compiles, c.fallbacks, c.refusals), (24, 0, 0), "{name}");
+                assert_eq!(c.emitted, 2, "{name}: code of a direction for all places");
+            }
+        }
+    }
+}
+
+/// Rows of a matrix are no objects of their own: their distances stand in the code, which is a little faster.
+#[test]
+fn rows_of_a_matrix_keep_their_code() {
+    let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
+    for columns in [20_000, 30_000] {
+        let t: Datatype = format!("vector(4,1,{columns},double)").parse().unwrap();
+        engine.commit(&t).unwrap();
+    }
+    assert_eq!(engine.counters().emitted, 4);
+}
+
+/// What moved with objects in one place counts where they are in another: of a program that allocates them anew for each message, the later ones are
+/// compiled at their first use.
+#[test]
+fn what_moved_elsewhere_counts() {
+    let engine = Engine::new(Config { mode: Mode::Lazy, lazy_threshold: 1000, ..Config::default() });
+    let (mut random, user) = (Random(7), memory(2));
+    let mut packed = [0; 64];
+    let mut compiled = |random: &mut Random| {
+        let t = engine.commit(&of_objects(false, &random.places(4))).unwrap();
+        t.pack(&user, 0, 1, &mut packed).unwrap();
+        t.settled(Direction::Pack, 0)
+    };
+    // 36 bytes each.
+    let first: Vec<bool> = (0..27).map(|_| compiled(&mut random)).collect();
+    assert!(first.iter().all(|settled| !settled), "{first:?}");
+    let later: Vec<bool> = (0..20).map(|_| compiled(&mut random)).collect();
+    assert!(later.iter().all(|settled| *settled), "{later:?}");
+    assert_eq!(engine.counters().emitted, 1);
+    // Other objects have not moved anything.
+    let t = engine.commit(&of_objects(true, &random.places(4))).unwrap();
+    assert!(!t.settled(Direction::Pack, 100));
+    // What is learnt of the one holds for the other.
+    let hash =
+        |random: &mut Random| engine.commit(&of_objects(false, &random.places(4))).unwrap().near_hash();
+    let (one, other) = (hash(&mut random), hash(&mut random));
+    assert_eq!(one, other);
+    assert_ne!(one, t.near_hash());
+}
