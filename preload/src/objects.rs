@@ -74,9 +74,16 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
         return;
     }
     let ours = object_of(look as *const c_void);
+    let mut search =
+        Search { unseen: &unseen, ours: &ours, found: false, ends: false, speaking: HashSet::new() };
+    // SAFETY: the callback takes the search, and is called only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(examine), (&raw mut search).cast()) };
+    let Search { found, ends, speaking, .. } = search;
     for object in &unseen {
         let file = object.rsplit('/').next().unwrap_or("");
-        if *object == ours || object.is_empty() || !is_binding(object) {
+        // What calls no function of MPI and has no name of it brings none to Fortran: asking the loader for its functions takes some microseconds.
+        let may_be = speaking.contains(object) || speaks(file.as_bytes());
+        if *object == ours || object.is_empty() || !may_be || !is_binding(object) {
             continue;
         }
         watch(FORTRAN);
@@ -89,13 +96,10 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
             watch(BYPASS);
         }
     }
-    let mut search = Search { unseen: &unseen, ours: &ours, found: false, ends: false };
-    // SAFETY: the callback takes the search, and is called only during this call.
-    unsafe { libc::dl_iterate_phdr(Some(examine), (&raw mut search).cast()) };
-    if search.found {
+    if found {
         watch(BYPASS);
     }
-    if search.ends {
+    if ends {
         watch(EPOCHS);
     }
     let mut seen = SEEN.lock();
@@ -129,6 +133,8 @@ struct Search<'a> {
     ours: &'a str,
     found: bool,
     ends: bool,
+    /// Objects that refer to something of MPI.
+    speaking: HashSet<String>,
 }
 
 unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
@@ -147,9 +153,21 @@ unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search
     }
     let binding = object.name.rsplit('/').next().is_some_and(|file| file.starts_with("libmpifort"));
     let Some(dynamic) = object.dynamic() else { return 0 };
-    search.found |= object.names(&dynamic).any(|name| completes(name, binding));
-    search.ends |= !binding && object.names(&dynamic).any(ends);
-    c_int::from(search.found)
+    let mut speaking = false;
+    for name in object.names(&dynamic).filter(|name| speaks(name)) {
+        speaking = true;
+        search.found |= completes(name, binding);
+        search.ends |= !binding && ends(name);
+    }
+    if speaking {
+        search.speaking.insert(object.name.into_owned());
+    }
+    0
+}
+
+/// Whether a name is one of MPI, in whichever spelling, or of a library of it.
+fn speaks(name: &[u8]) -> bool {
+    name.windows(3).any(|part| part.eq_ignore_ascii_case(b"mpi"))
 }
 
 /// Whether an object that refers to this name may complete operations on a window by it unseen.
@@ -188,6 +206,8 @@ struct Dynamic {
     strings_bytes: u64,
     /// Address and bytes of the tables of relocations.
     relocations: [(u64, u64); 2],
+    /// Entries that the first of them begins with and that name nothing: nearly all that it has.
+    nameless: u64,
 }
 
 /// Tags of the dynamic section, and sizes of its entries (System V ABI, chapter 5).
@@ -198,6 +218,7 @@ const DT_RELA: u64 = 7;
 const DT_RELASZ: u64 = 8;
 const DT_STRSZ: u64 = 10;
 const DT_JMPREL: u64 = 23;
+const DT_RELACOUNT: u64 = 0x6fff_fff9;
 const RELOCATION_BYTES: u64 = 24;
 const SYMBOL_BYTES: u64 = 24;
 
@@ -235,15 +256,22 @@ impl Object<'_> {
                 DT_RELASZ => dynamic.relocations[0].1 = value,
                 DT_JMPREL => dynamic.relocations[1].0 = address,
                 DT_PLTRELSZ => dynamic.relocations[1].1 = value,
+                DT_RELACOUNT => dynamic.nameless = value,
                 _ => {}
             }
         }
+        let (at, bytes) = &mut dynamic.relocations[0];
+        let skipped = dynamic.nameless.saturating_mul(RELOCATION_BYTES).min(*bytes);
+        (*at, *bytes) = (at.wrapping_add(skipped), *bytes - skipped);
         Some(dynamic)
     }
 
     /// Names of what the object refers to and does not have itself.
     fn names<'a>(&'a self, dynamic: &'a Dynamic) -> impl Iterator<Item = &'a [u8]> {
         let strings = self.bytes(dynamic.strings, dynamic.strings_bytes).unwrap_or(&[]);
+        // All symbols up to the strings, which follow them: one look says that they are mapped. Else each is looked at.
+        let symbols_bytes = dynamic.strings.checked_sub(dynamic.symbols).unwrap_or(0);
+        let all = self.bytes(dynamic.symbols, symbols_bytes).unwrap_or(&[]);
         let tables = dynamic.relocations.iter().filter_map(|&(at, bytes)| self.bytes(at, bytes));
         let entries = tables.flat_map(|table| table.chunks_exact(RELOCATION_BYTES as usize));
         let symbols = entries.filter_map(|entry| {
@@ -252,8 +280,11 @@ impl Object<'_> {
             (symbol != 0).then_some(u64::from(symbol))
         });
         symbols.filter_map(move |symbol| {
-            let at = dynamic.symbols.checked_add(symbol * SYMBOL_BYTES)?;
-            let entry = self.bytes(at, SYMBOL_BYTES)?;
+            let (start, bytes) = (symbol * SYMBOL_BYTES, SYMBOL_BYTES as usize);
+            let entry = match all.get(start as usize..).and_then(|rest| rest.get(..bytes)) {
+                Some(entry) => entry,
+                None => self.bytes(dynamic.symbols.checked_add(start)?, SYMBOL_BYTES)?,
+            };
             let (name, section) = (&entry[..4], &entry[6..8]);
             if section != [0, 0] {
                 return None;
@@ -281,6 +312,11 @@ mod tests {
             assert!(completes(name.as_bytes(), false), "{name}");
             assert!(!completes(name.as_bytes(), true), "{name}");
         }
+        for name in ["PMPI_Wait", "mpi_isend_f08ts_", "MPI_WAIT_F08", "libmpifort.so.12", "ompi_mpifh_wait_f"]
+        {
+            assert!(speaks(name.as_bytes()), "{name}");
+        }
+        assert!(!speaks(b"dlsym") && !speaks(b"libucp.so.0"));
         for name in [
             "MPI_Wait",
             "PMPI_Waiting",
@@ -347,6 +383,7 @@ mod tests {
             strings: 16,
             strings_bytes: 1 << 40,
             relocations: [(u64::MAX, 24), (base, 1 << 20)],
+            nameless: 0,
         };
         assert_eq!(object.names(&dynamic).count(), 0);
         assert!(object.dynamic().is_none());
