@@ -13,6 +13,7 @@ use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::policy::{Family, Library};
 
+use crate::reserve;
 use crate::settings::settings;
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
@@ -265,6 +266,8 @@ pub(crate) fn host() -> Option<&'static Host> {
 #[cold]
 fn find() -> Option<&'static Host> {
     static FOUND: Awaited<Host> = Awaited::new();
+    // Before anything is allocated.
+    reserve::set_aside();
     let scope = find_scope(c"PMPI_Type_commit")?;
     let host = FOUND.get_or_init(|| Host::in_scope(scope));
     spending::begin();

@@ -50,6 +50,7 @@ mod remembered;
 mod report;
 mod reproducer;
 mod requests;
+mod reserve;
 mod served;
 mod settings;
 mod signatures;

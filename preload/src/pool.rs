@@ -3,7 +3,7 @@
 //! Sizes are powers of two; freed buffers wait in a list per size, up to a limit together, and short ones first with the thread that freed
 //! them, two of a size: what a call sends and receives. What is in use and what waits stays below a cap; past it a message is the host's.
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -16,6 +16,7 @@ use crate::counted;
 #[cfg(debug_assertions)]
 use crate::fences::{self, Fenced};
 use crate::left::left;
+use crate::reserve;
 use crate::settings::settings;
 
 /// The smallest buffer, as a power of two; also what all are aligned to at least.
@@ -104,7 +105,7 @@ impl Buffer {
     /// Returns a buffer of at least `bytes` bytes; `None` past the cap or out of memory.
     pub(crate) fn get(bytes: u64) -> Option<Buffer> {
         let size = bytes.max(1).checked_next_power_of_two()?.ilog2().saturating_sub(LEAST) as usize;
-        if size >= SIZES {
+        if size >= SIZES || reserve::is_short() {
             return refused();
         }
         #[cfg(debug_assertions)]
@@ -158,8 +159,8 @@ impl Buffer {
     #[cold]
     fn fresh(size: usize) -> Option<Buffer> {
         let layout = Buffer::charge(size)?;
-        // SAFETY: the layout is not empty.
-        match NonNull::new(unsafe { alloc(layout) }) {
+        // SAFETY: the layout is not empty. Of the system itself: a message that finds no memory is the host's.
+        match NonNull::new(unsafe { System.alloc(layout) }) {
             Some(at) => Some(Buffer::of(Block(at), size)),
             None => {
                 HELD.fetch_sub(layout.size(), Ordering::Relaxed);
@@ -185,7 +186,7 @@ fn free(block: &Block, size: usize) {
     if let Some(layout) = layout(size) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: allocated with this layout by `fresh`, and the caller owned it.
-        unsafe { dealloc(block.0.as_ptr(), layout) };
+        unsafe { System.dealloc(block.0.as_ptr(), layout) };
     }
 }
 
