@@ -9,7 +9,7 @@
 //! decoded is tied to its type by an attribute of the host's, as every kernel and verdict is. A handle in a slot is one whose commit was seen, and no
 //! [`MPI_Type_free`](crate::wrap) since: so the host can be asked about it.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use ddtc::datatype::Datatype;
 use ddtc_hosts::policy::Family;
@@ -17,6 +17,7 @@ use ddtc_hosts::policy::Family;
 use crate::host::{HandleWord, Host};
 use crate::slots::spread;
 use crate::spending;
+use crate::table::ADDRESSES;
 use crate::times::RENDEZVOUS;
 
 /// Slots: more than programs use at a time, few enough to stay in a cache.
@@ -24,9 +25,15 @@ const SLOTS: usize = 2048;
 
 /// Largest cost of a decoding, as a part of what the type's uses have cost the host: a type that was used twice may be used again.
 const PART: u64 = 2;
-/// Nanoseconds that a type costs beside its constructors, and for each of their arguments (docs/records/performance.md, "A type used once").
+/// Nanoseconds that a type costs beside its constructors, and for each of their arguments, where calls follow each other (docs/records/performance.md,
+/// "A type used once").
 const DECODE: u64 = 1500;
 const DECODE_ARGUMENT: u64 = 15;
+/// Parts in which [`FACTOR`] is counted, and the most that it is.
+const ONCE: u32 = 16;
+const MOST: u32 = 32 * ONCE;
+/// How many times that decoding takes here, by what it took so far: between the calls of a program that computes, caches have forgotten host and library.
+static FACTOR: AtomicU32 = AtomicU32::new(ONCE);
 /// Arguments that a constructor costs as much as, beside its own.
 pub(crate) const CONSTRUCTOR: u64 = 50;
 
@@ -120,7 +127,7 @@ fn expected(size: i64, extent: i64) -> Prospect {
 
 /// A type was decoded, or its layout timed.
 pub(crate) fn found(t: &Datatype, prospect: Prospect) {
-    let (size, extent) = (t.size(), t.extent());
+    let (size, extent) = (t.size(), if t.lb() >= ADDRESSES { 0 } else { t.extent() });
     // One more layout of types that were converted so far.
     if prospect != Prospect::New || expected(size, extent) != Prospect::Good {
         place(size, extent).store(prospect as u8, Relaxed);
@@ -205,16 +212,34 @@ pub(crate) fn used(
         return Some(u64::MAX);
     }
     let (times, part) = expected(size, slot.extent.load(Relaxed)).factor();
-    let needed = slot.needed.load(Relaxed);
-    if spent.saturating_mul(part) < needed.saturating_mul(times) {
+    let (needed, factor) = (slot.needed.load(Relaxed), u64::from(FACTOR.load(Relaxed)));
+    // What decoding takes where calls follow each other, as often as the uses pay for it here.
+    let paid = spent.saturating_mul(part).saturating_mul(u64::from(ONCE)) / factor / times;
+    if paid < needed {
         return None;
     }
-    let worth = spent.saturating_mul(part) / times / PART;
-    if !spending::allows(needed / PART) {
+    let worth = paid / PART;
+    if !spending::allows(needed.saturating_mul(factor) / u64::from(ONCE) / PART) {
         slot.needed.store(needed.saturating_mul(2), Relaxed);
         return None;
     }
     Some(worth.saturating_sub(DECODE) / DECODE_ARGUMENT)
+}
+
+/// A type whose constructors have so many arguments was decoded in so many nanoseconds.
+pub(crate) fn took(arguments: u64, nanos: u64) {
+    static AGAIN: AtomicBool = AtomicBool::new(false);
+    // The first one makes what all need.
+    if AGAIN.swap(true, Relaxed) {
+        FACTOR.store(followed(FACTOR.load(Relaxed), arguments, nanos), Relaxed);
+    }
+}
+
+/// A factor after one more decoding: a quarter of the way to what that says, so that one which lost its core counts little.
+fn followed(factor: u32, arguments: u64, nanos: u64) -> u32 {
+    let expected = DECODE + arguments.saturating_add(CONSTRUCTOR).saturating_mul(DECODE_ARGUMENT);
+    let said = (u64::from(ONCE).saturating_mul(nanos) / expected).clamp(u64::from(ONCE), u64::from(MOST));
+    (3 * factor + said as u32) / 4
 }
 
 /// The type is not decoded now, because it has so many arguments at least, more than its uses pay for.
@@ -223,12 +248,12 @@ pub(crate) fn costs_more(handle: u64, arguments: u64) {
     slot(handle).needed.fetch_max(needed, Relaxed);
 }
 
-/// The extent of a committed type of the program's in bytes, as the host says.
+/// The extent of a committed type of the program's in bytes, as the host says; 0 of a type of absolute addresses, where it says how far objects lie apart.
 fn extent(host: &Host, datatype: HandleWord) -> Option<i64> {
     let (mut lb, mut extent) = (0isize, 0isize);
     // SAFETY: as below, with two numbers to write to.
     let code = unsafe { host.f.type_extent?(datatype, &raw mut lb, &raw mut extent) };
-    (code == 0).then_some(extent as i64)
+    (code == 0).then_some(if lb as i64 >= ADDRESSES { 0 } else { extent as i64 })
 }
 
 /// Returns the bytes of an instance of a committed type of the program's, as the host says.
@@ -260,6 +285,16 @@ mod tests {
         assert!(!has(77) && has(other));
         forget_all();
         assert!(!has(other));
+    }
+
+    #[test]
+    fn decoding_is_as_slow_as_it_was() {
+        let often = |nanos, n| (0..n).fold(ONCE, |factor, _| followed(factor, 4, nanos));
+        assert_eq!(often(DECODE, 50), ONCE);
+        let cold = often(10 * (DECODE + 54 * DECODE_ARGUMENT), 50);
+        assert!((9 * ONCE..=10 * ONCE).contains(&cold), "{cold}");
+        assert!(often(1 << 40, 1) <= 9 * ONCE && often(1 << 40, 50) <= MOST);
+        assert!(followed(cold, 4, 0) < cold);
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl Evidence {
         if times.gains(family, 1 << at, self.run) {
             self.gains.fetch_or(bit, Relaxed);
         }
-        if times.loses() {
+        if times.loses(family) {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!((evidence.spares(8000), evidence.spares(8192)), (Some(8100 * 8000 / 4096), None));
         assert!(evidence.is_ahead(5000) && !evidence.is_ahead(8192));
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
-        evidence.learn_bytes(Family::Intel, 8192, slow);
+        evidence.learn_bytes(Family::Mpich, 8192, slow);
         assert!(!evidence.wants(8192, true) && !evidence.allows(8192) && !evidence.is_ahead(8192));
         let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
         evidence.learn_bytes(Family::Intel, 16384, fast);

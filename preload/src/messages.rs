@@ -15,6 +15,7 @@ use ddtc_hosts::policy::{Call, Policy};
 
 use crate::convert::run;
 use crate::door::host::is_open;
+use crate::door::ready;
 use crate::evidence::Evidence;
 use crate::gapped::{self, Gap, StandIn};
 use crate::guard::guard;
@@ -135,6 +136,9 @@ fn time(
             candidates::found(committed.datatype(), entry.rules().prospect());
             if evidence.wants(bytes, false) {
                 entry.ready(direction, u64::MAX);
+            }
+            if evidence.is_ahead(bytes) {
+                ready::adopted(host, entry, datatype & host.mask);
             }
         }
     });

@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use ddtc::process::Awaited;
 
+use crate::reserve;
 use crate::settings::settings;
 
 /// The part of the program's time: one in so many.
-const PART: u64 = 80;
+const PART: u64 = 160;
 /// Nanoseconds that may be spent before any time has gone by: the first compile of a process takes 0.06 ms and more.
-const AHEAD: u64 = 250_000;
+const AHEAD: u64 = 150_000;
 
 static SPENT: AtomicU64 = AtomicU64::new(0);
 /// Nanoseconds that conversions have saved, at least.
@@ -31,6 +32,9 @@ pub(crate) fn begin() {
 
 /// Says whether about so many nanoseconds may be spent now.
 pub(crate) fn allows(nanos: u64) -> bool {
+    if reserve::is_short() {
+        return false;
+    }
     settings().config.lazy_threshold == 0 || {
         let saved = SAVED.load(Relaxed);
         within(SPENT.load(Relaxed), nanos, saved, began().elapsed().as_nanos() as u64)
@@ -56,10 +60,16 @@ pub(crate) fn forgive(nanos: u64) {
 /// Does what costs time, and counts it, by the clock on the wall: that of the thread alone is a call of the system, of 0.7 us (Zen 4), which is what
 /// decoding a small type takes, and calls that wait for a compile would make it each time. Where others take the core away less is converted.
 pub(crate) fn on<T>(what: impl FnOnce() -> T) -> T {
+    timed(what).0
+}
+
+/// As [`on`], with the nanoseconds that it took.
+pub(crate) fn timed<T>(what: impl FnOnce() -> T) -> (T, u64) {
     let start = Instant::now();
     let made = what();
-    SPENT.fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
-    made
+    let nanos = start.elapsed().as_nanos() as u64;
+    SPENT.fetch_add(nanos, Relaxed);
+    (made, nanos)
 }
 
 /// Microseconds spent so far.

@@ -23,7 +23,7 @@ const PASSED: i64 = -1;
 
 /// The first displacement that is taken for an address. `MPI_BOTTOM` is the null pointer on every host, so the buffer tells nothing; hosts refuse a null
 /// buffer of derived types too where true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0, and nothing is mapped below.
-const ADDRESSES: i64 = 64 << 10;
+pub(crate) const ADDRESSES: i64 = 64 << 10;
 
 /// Nanoseconds that compiling a layout takes.
 const COMPILE: u64 = 10_000;
@@ -179,6 +179,10 @@ impl TypeEntry {
 
     #[cold]
     unsafe fn get_ready(&self, direction: Direction, bytes: u64) -> bool {
+        // Short runs take hosts four times as long as long ones and more: they pay for a compile as much sooner.
+        let short =
+            matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
+        let bytes = if short { bytes.saturating_mul(4) } else { bytes };
         // SAFETY: as the caller promises.
         let settled = unsafe { self.committed() }
             // Of a layout that was compiled before, and in other modes, nothing is to be spent.

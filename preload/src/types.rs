@@ -26,6 +26,7 @@ use crate::keyval::Keyval;
 use crate::left::left;
 use crate::policy::{Rules, policy};
 use crate::reentrancy::Inside;
+use crate::reserve;
 use crate::settings::{Choice, settings};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
@@ -196,7 +197,11 @@ impl Drop for Claim {
 #[cold]
 pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     let handle = datatype & host.mask;
-    if mode() == Mode::Off || host.abi.is_none() || [0, host.type_null].contains(&handle) {
+    if mode() == Mode::Off
+        || host.abi.is_none()
+        || [0, host.type_null].contains(&handle)
+        || reserve::is_short()
+    {
         return;
     }
     let _inside = match Inside::enter() {
@@ -208,16 +213,20 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
         if let Some(_claim) = Claim::take(handle)
             && matches!(table::find(handle), Found::Unknown)
         {
-            spending::on(|| attach(host, datatype, handle, arguments));
+            let (decoded, nanos) = spending::timed(|| attach(host, datatype, handle, arguments));
+            if let Some(arguments) = decoded {
+                candidates::took(arguments, nanos);
+            }
         }
     });
 }
 
-fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<()> {
+/// The arguments of the constructors of a type that was decoded.
+fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<u64> {
     let mut types = Types::new(host, arguments)?;
     if types.is_predefined(datatype).ok()? {
         table::bind(table::entry(None, Rules::NONE), handle);
-        return Some(());
+        return None;
     }
     let keyval = keyval(host)?;
     // A duplicate made where we did not see it brings its entry along.
@@ -232,7 +241,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         }
         table::bind(entry, handle);
         ready::adopted(host, entry, handle);
-        return Some(());
+        return None;
     }
     let committed = commit(&mut types, datatype);
     if let Some(arguments) = types.exceeded() {
@@ -243,6 +252,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         counted::TYPES_LEFT.add();
     }
     let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c));
+    let decoded = committed.as_ref().map_or(0, |c| c.datatype().arguments());
     if let Some(committed) = &committed {
         candidates::found(committed.datatype(), rules.prospect());
     }
@@ -257,7 +267,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     }
     table::bind(entry, handle);
     ready::adopted(host, entry, handle);
-    Some(())
+    Some(decoded)
 }
 
 fn commit(types: &mut Types, datatype: HandleWord) -> Option<Committed> {

@@ -23,7 +23,7 @@ use crate::spending;
 /// Bytes from which a request of a type that is not known is looked at.
 pub(crate) const LOOKED_AT: u64 = 16 << 10;
 /// Nanoseconds that compiling a layout takes.
-const COMPILE: u64 = 10_000;
+pub(super) const COMPILE: u64 = 10_000;
 
 /// How a type is moved.
 #[derive(Clone, Copy)]

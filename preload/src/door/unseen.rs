@@ -13,7 +13,7 @@ use ddtc::engine::Mode;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
 
-use super::described::{Described, all, find, make};
+use super::described::{COMPILE, Described, all, find, make};
 use super::description::{MOST, View, order, view};
 use super::first;
 use super::functions::functions;
@@ -22,6 +22,7 @@ use super::mover::Ours;
 use super::ready::{ENOUGH, by_itself};
 use super::standing::in_a_call_of_the_program;
 use crate::cuts::Entry;
+use crate::spending;
 
 /// The first displacement that is taken for an address.
 const ADDRESSES: i64 = 64 << 10;
@@ -70,8 +71,11 @@ impl Slot {
     }
 }
 
-/// Notes a type, if there is room.
+/// Notes a type, if there is room, and time to make something of it.
 fn note(view: &View<'_>) {
+    if !spending::allows(COMPILE) {
+        return;
+    }
     let hash = view.hash();
     if SLOTS.iter().any(|s| s.state.load(Ordering::Relaxed) == FULL && s.hash.load(Ordering::Relaxed) == hash)
     {

@@ -47,6 +47,22 @@ fn wrong_calls_get_the_hosts_own_errors() {
     }
 }
 
+/// From whichever of its allocations on the library gets no memory, the program's bytes are right and it comes to its end.
+#[test]
+fn allocations_that_fail_leave_calls_to_the_host() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let program = host.compile("starved", &["-rdynamic", "-ldl"]);
+        for n in [0_u64, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 1 << 40] {
+            let run = host.run(&program).arg(n.to_string()).preload();
+            let (text, errors) = run.env("DDTC_POLICY", "all").env("DDTC_LAZY_THRESHOLD", "0").text();
+            let context = format!("{host:?}, from allocation {n} on: {text}\n{errors}");
+            assert!(text.starts_with("library 1, ") && text.ends_with("wrong 0\n"), "{context}");
+            let refused = !text.contains("refused 0 of");
+            assert!(refused == (n < 1 << 40) || n > 300, "{context}");
+        }
+    }
+}
+
 #[test]
 fn threads_hammer_the_library() {
     for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi] {
