@@ -197,6 +197,25 @@ fn collective_calls_threads_and_segments_move_inside() {
     right(Host::OpenMpi, 1, "lifecycle", &[], 0);
 }
 
+/// What is pending has no bytes of ours: 100 messages of a megabyte each way would need 100 MB.
+#[test]
+fn pending_messages_need_no_memory() {
+    for host in HOSTS {
+        let (program, folder) = (compiled(host, "pending"), scratch(&format!("door-pending-{host:?}")));
+        let arguments = ["100", "1024"];
+        // The kilobytes of both ranks together, in whichever order they say them.
+        let more = |(text, errors): (String, String)| -> u64 {
+            assert_eq!(text.matches("wrong 0").count(), 2, "{host:?}\n{text}\n{errors}");
+            text.lines().map(|line| after(line, ":")).sum()
+        };
+        let bare = more(with(host.ranks(2, &program), &arguments).text());
+        let ours = more(with(inside(host.ranks(2, &program), &folder), &arguments).text());
+        assert!(ours < bare + (16 << 10), "{host:?}: {ours} KB, bare {bare}");
+        assert!(moved(&folder, 2).iter().all(|&bytes| bytes > 200 << 20), "{host:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
 #[test]
 fn files_and_windows_are_the_hosts() {
     alike(Host::OpenMpi, 2, "files", &["FILE", "40", "5", "1000"], 0);

@@ -1,0 +1,71 @@
+/* Pending messages of structures and what they add to the resident memory of a rank: pending N KB. Rank 0 starts N messages of KB KiB while the other
+   has posted nothing; rank 1 posts N receives while nothing comes; then all of them complete, and every byte is looked at. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long resident(void) {
+  char line[256];
+  long kb = 0;
+  FILE *f = fopen("/proc/self/status", "r");
+  while (fgets(line, sizeof line, f)) if (sscanf(line, "VmRSS: %ld", &kb) == 1) break;
+  fclose(f);
+  return kb;
+}
+
+/* {int, double, float[3]}: 24 of 32 bytes. */
+typedef struct {
+  int a, gap;
+  double b;
+  float c[3], end;
+} Item;
+
+static MPI_Datatype items(void) {
+  int lengths[3] = {1, 1, 3};
+  MPI_Aint places[3] = {0, 8, 16};
+  MPI_Datatype types[3] = {MPI_INT, MPI_DOUBLE, MPI_FLOAT}, s, t;
+  MPI_Type_create_struct(3, lengths, places, types, &s);
+  MPI_Type_create_resized(s, 0, sizeof(Item), &t);
+  MPI_Type_commit(&t);
+  MPI_Type_free(&s);
+  return t;
+}
+
+int main(int argc, char **argv) {
+  int rank, n, count, i, k, wrong = 0;
+  long before, most = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  n = atoi(argv[1]), count = atoi(argv[2]) * 1024 / 24;
+  MPI_Datatype t = items();
+  Item *out = calloc(count, sizeof(Item)), *in = calloc((size_t)n * count, sizeof(Item));
+  MPI_Request *requests = malloc(n * sizeof *requests);
+  memset(in, 1, (size_t)n * count * sizeof(Item));
+  for (k = 0; k < count; k++) out[k].a = k, out[k].b = 2 * k, out[k].c[0] = out[k].c[1] = out[k].c[2] = k;
+  /* The type is in use, and what the host makes once is made. */
+  for (i = 0; i < 20; i++) MPI_Sendrecv(out, count, t, 1 - rank, 0, in, count, t, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  memset(in, 1, (size_t)n * count * sizeof(Item));
+  before = resident();
+  for (k = 0; k < 2; k++) {
+    int sends = k == rank;
+    for (i = 0; i < n; i++)
+      if (sends) MPI_Isend(out, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
+      else if (k == 1) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
+    if (resident() - before > most) most = resident() - before;
+    /* First all messages wait for their receives, then all receives for their messages. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!sends && k == 0)
+      for (i = 0; i < n; i++) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
+    if (resident() - before > most) most = resident() - before;
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    if (resident() - before > most) most = resident() - before;
+  }
+  for (i = 0; i < n * count; i++) {
+    Item *o = &out[i % count], *r = &in[i];
+    wrong += r->a != o->a || r->b != o->b || memcmp(r->c, o->c, 12) || r->gap != 0x01010101;
+  }
+  printf("rank %d: %ld KB more, wrong %d\n", rank, most, wrong);
+  MPI_Finalize();
+  return 0;
+}
