@@ -4,7 +4,8 @@
 //! A runtime may come into the process at any time. The number of loaded objects is read again when the coarse clock has moved on
 //! (a few milliseconds): loading and starting a GPU runtime takes far longer than that, so no device memory can be older
 //! than our knowledge of the runtime that gave it out. A small library that completes requests is loaded in less than that, so before one is
-//! converted the number is read in any case.
+//! converted the number is read in any case. What objects refer to is read only then: that takes a millisecond (of a program with 40 objects, whose symbols
+//! nobody has touched), which messages that are complete when their call returns need not pay.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
@@ -30,6 +31,9 @@ static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static TICK: AtomicI64 = AtomicI64::new(-1);
 static LOADS: AtomicU64 = AtomicU64::new(0);
 static UNLOADS: AtomicU64 = AtomicU64::new(0);
+/// The same of what the objects refer to.
+static READ_LOADS: AtomicU64 = AtomicU64::new(0);
+static READ_UNLOADS: AtomicU64 = AtomicU64::new(0);
 
 /// Looks for GPU runtimes if the clock has moved on.
 #[inline]
@@ -43,9 +47,16 @@ pub(crate) fn refresh() {
     }
 }
 
-/// Looks for objects that were loaded, whatever the clock says.
+/// Looks for objects that were loaded, whatever the clock says, and at what they refer to.
 pub(crate) fn refresh_now() {
     look(TICK.load(Ordering::Acquire));
+    let (loads, unloads) = loads();
+    // As in `look`.
+    if READ_LOADS.load(Ordering::Acquire) != loads || READ_UNLOADS.load(Ordering::Acquire) != unloads {
+        objects::look(&loaded_objects(), unloads);
+        READ_LOADS.store(loads, Ordering::Release);
+        READ_UNLOADS.store(unloads, Ordering::Release);
+    }
 }
 
 #[cold]
@@ -53,9 +64,7 @@ fn look(tick: i64) {
     let (loads, unloads) = loads();
     // Known only when all is looked at: a thread that comes meanwhile looks too, and none waits, since a constructor may call.
     if LOADS.load(Ordering::Acquire) != loads || UNLOADS.load(Ordering::Acquire) != unloads {
-        let loaded = loaded_objects();
-        objects::look(&loaded, unloads);
-        for object in loaded {
+        for object in loaded_objects() {
             let file = object.rsplit('/').next().unwrap_or("");
             if file.starts_with("libcuda.so") {
                 learn(&CUDA, &object, c"cuPointerGetAttribute");

@@ -221,6 +221,8 @@ const DT_JMPREL: u64 = 23;
 const DT_RELACOUNT: u64 = 0x6fff_fff9;
 const RELOCATION_BYTES: u64 = 24;
 const SYMBOL_BYTES: u64 = 24;
+/// The smallest page that there is.
+const PAGE: u64 = 4096;
 
 impl Object<'_> {
     /// Memory of the object; `None` unless it is mapped for reading as a whole.
@@ -234,6 +236,17 @@ impl Object<'_> {
         // SAFETY: inside a segment that the loader keeps mapped and readable while its record is valid. Tables for the loader are
         // not written after the object was relocated.
         inside.then(|| unsafe { std::slice::from_raw_parts(at as *const u8, bytes as usize) })
+    }
+
+    /// As [`Object::bytes`], with its pages there at once: most are those of a file that nobody has read yet, and each would be a fault of its own.
+    fn table(&self, at: u64, bytes: u64) -> Option<&[u8]> {
+        let table = self.bytes(at, bytes)?;
+        let before = at % PAGE;
+        // SAFETY: pages of a segment that is mapped; they are read, and nothing else changes. Kernels before 5.14 refuse, which is as good.
+        unsafe {
+            libc::madvise((at - before) as *mut c_void, (bytes + before) as usize, libc::MADV_POPULATE_READ)
+        };
+        Some(table)
     }
 
     fn word(&self, at: u64) -> Option<u64> {
@@ -268,11 +281,11 @@ impl Object<'_> {
 
     /// Names of what the object refers to and does not have itself.
     fn names<'a>(&'a self, dynamic: &'a Dynamic) -> impl Iterator<Item = &'a [u8]> {
-        let strings = self.bytes(dynamic.strings, dynamic.strings_bytes).unwrap_or(&[]);
+        let strings = self.table(dynamic.strings, dynamic.strings_bytes).unwrap_or(&[]);
         // All symbols up to the strings, which follow them: one look says that they are mapped. Else each is looked at.
         let symbols_bytes = dynamic.strings.checked_sub(dynamic.symbols).unwrap_or(0);
-        let all = self.bytes(dynamic.symbols, symbols_bytes).unwrap_or(&[]);
-        let tables = dynamic.relocations.iter().filter_map(|&(at, bytes)| self.bytes(at, bytes));
+        let all = self.table(dynamic.symbols, symbols_bytes).unwrap_or(&[]);
+        let tables = dynamic.relocations.iter().filter_map(|&(at, bytes)| self.table(at, bytes));
         let entries = tables.flat_map(|table| table.chunks_exact(RELOCATION_BYTES as usize));
         let symbols = entries.filter_map(|entry| {
             // The upper half of `r_info`; 0 names nothing.

@@ -254,7 +254,7 @@ pub(crate) fn covered() -> bool {
     static FIRST: Awaited<bool> = Awaited::new();
     let ours = *FIRST.get_or_init(|| {
         // The objects that are loaded now are known before the first call is converted.
-        gpu::refresh();
+        gpu::refresh_now();
         let names = [
             c"MPI_Win_fence",
             c"MPI_Win_flush",
