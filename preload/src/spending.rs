@@ -12,9 +12,9 @@ use crate::reserve;
 use crate::settings::settings;
 
 /// The part of the program's time: one in so many.
-const PART: u64 = 160;
+const PART: u64 = 80;
 /// Nanoseconds that may be spent before any time has gone by: the first compile of a process takes 0.06 ms and more.
-const AHEAD: u64 = 150_000;
+const AHEAD: u64 = 250_000;
 
 static SPENT: AtomicU64 = AtomicU64::new(0);
 /// Nanoseconds that conversions have saved, at least.
