@@ -129,8 +129,11 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["names", "sweep", "corpus", "svg", "csv", "record"])]
     mpi_source: Option<PathBuf>,
     /// Draw the picture of the README from records, whose names begin so, into --svg instead of measuring
-    #[arg(long, value_name = "STEM", requires = "svg", conflicts_with_all = ["names", "csv", "record"])]
+    #[arg(long, value_name = "STEM", requires_all = ["svg", "applications"], conflicts_with_all = ["names", "csv", "record"])]
     overview: Option<String>,
+    /// Records of applications for --overview, whose names begin so
+    #[arg(long, value_name = "STEM", requires = "overview")]
+    applications: Option<String>,
     /// Name the rows of two records of one machine that differ by more than noise, instead of measuring
     #[arg(long, num_args = 2, value_names = ["BEFORE.csv", "AFTER.csv"], conflicts_with_all = ["names", "csv", "svg", "record"])]
     compare: Vec<PathBuf>,
@@ -162,8 +165,8 @@ pub struct Args {
 /// # Errors
 /// Unknown names, no C compiler, bytes that differ, files that cannot be written.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    if let (Some(stem), Some(path)) = (&args.overview, &args.svg) {
-        return Ok(ddtc::files::save(path, overview::picture(stem)?)?);
+    if let (Some(stem), Some(applications), Some(path)) = (&args.overview, &args.applications, &args.svg) {
+        return Ok(ddtc::files::save(path, overview::picture(stem, applications)?)?);
     }
     if let [before, after] = args.compare.as_slice() {
         print!("{}", compare::records(before, after)?);

@@ -1,6 +1,9 @@
-//! The picture of the README: time over that of the best hand loop, and over what MPI libraries take, for ten layouts, drawn from records of one machine.
+//! The picture of the README: time over that of the best hand loop, and over what MPI libraries take, for ten layouts, drawn from records of one machine; and
+//! that of messages of applications over bare ([`applications`]).
 //!
 //! `STEM.csv` has the loops (`ddtc bench --record`), `STEM-break-even-HOST.csv` calls of `MPI_Pack`, bare and through the preload library.
+
+mod applications;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -47,6 +50,7 @@ enum Shape {
     Circle,
     Square,
     Diamond,
+    Triangle,
 }
 
 const WIDTH: f64 = 900.0;
@@ -58,17 +62,17 @@ const ROW: f64 = 26.0;
 /// Ratios at the ends of the axis: powers of two.
 const ENDS: (i32, i32) = (-6, 1);
 
-/// Returns the picture.
+/// Returns the picture from the records of layouts and of applications whose names begin so.
 ///
 /// # Errors
-/// A record that cannot be read, or lacks a layout.
-pub(crate) fn picture(stem: &str) -> Result<String, Box<dyn Error>> {
+/// A record that cannot be read, or lacks a layout or an application.
+pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn Error>> {
     let mut columns = Vec::new();
     for (_, end, figures, ..) in OVER {
         columns.push(ratios(&format!("{stem}{end}"), figures)?);
     }
     let bottom = TOP + ROW * LAYOUTS.len() as f64;
-    let height = bottom + 46.0;
+    let height = bottom + 8.0 + applications::HEIGHT + 46.0;
     let mut out =
         Document::new(WIDTH, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\"");
     out.element("rect", "width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#ffffff\"");
@@ -85,16 +89,7 @@ pub(crate) fn picture(stem: &str) -> Result<String, Box<dyn Error>> {
             name.trim_start_matches("best hand "),
         );
     }
-    for power in ENDS.0..=ENDS.1 {
-        let (x, dark) = (at(f64::from(power).exp2()), power == 0);
-        let colour = if dark { "#222222" } else { "#dddddd" };
-        let top = TOP - 8.0;
-        let line =
-            format!("x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"{colour}\"");
-        out.element("line", line);
-        let text = if power < 0 { format!("1/{}", 1 << -power) } else { (1 << power).to_string() };
-        words(&mut out, (x, TOP - 16.0), "middle", "#222222", &text);
-    }
+    axis(&mut out, (TOP, bottom));
     for (row, (layout, name)) in LAYOUTS.into_iter().enumerate() {
         let y = TOP + ROW * (row as f64 + 0.5);
         let mut bytes = 0;
@@ -112,8 +107,23 @@ pub(crate) fn picture(stem: &str) -> Result<String, Box<dyn Error>> {
             &format!("{name}, {}", table::bytes(bytes)),
         );
     }
-    words(&mut out, (at(0.5), bottom + 22.0), "middle", "#222222", "left of 1: ddtc is faster");
+    applications::draw(&mut out, applications, bottom + 8.0)?;
+    words(&mut out, (at(0.5), height - 24.0), "middle", "#222222", "left of 1: ddtc is faster");
     Ok(out.finish())
+}
+
+/// Ratios above rows that lie between these heights.
+fn axis(out: &mut Document, (top, bottom): (f64, f64)) {
+    for power in ENDS.0..=ENDS.1 {
+        let (x, dark) = (at(f64::from(power).exp2()), power == 0);
+        let colour = if dark { "#222222" } else { "#dddddd" };
+        let y = top - 8.0;
+        let line =
+            format!("x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"{colour}\"");
+        out.element("line", line);
+        let text = if power < 0 { format!("1/{}", 1 << -power) } else { (1 << power).to_string() };
+        words(out, (x, top - 16.0), "middle", "#222222", &text);
+    }
 }
 
 /// Payload in bytes and ratio of each layout of a record, packing.
@@ -168,6 +178,10 @@ fn mark(out: &mut Document, (x, y): (f64, f64), colour: &str, shape: Shape) {
             let y = y - 6.0;
             out.element("path", format_args!("d=\"M{x:.1} {y:.1} l6 6 l-6 6 l-6 -6 z\" fill=\"{colour}\""));
         }
+        Shape::Triangle => {
+            let y = y - 5.5;
+            out.element("path", format_args!("d=\"M{x:.1} {y:.1} l5.5 10 l-11 0 z\" fill=\"{colour}\""));
+        }
     }
 }
 
@@ -188,7 +202,7 @@ mod tests {
 
     #[test]
     fn records_that_lack_something_are_refused() {
-        let error = |stem: &str| picture(stem).unwrap_err().to_string();
+        let error = |stem: &str| picture(stem, "/no/such/applications").unwrap_err().to_string();
         assert!(error("/no/such").contains("/no/such.csv"));
         let folder = ddtc::files::temporary_folder("ddtc-overview").unwrap();
         let stem = folder.join("s").display().to_string();
