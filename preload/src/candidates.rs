@@ -15,9 +15,9 @@ use ddtc::datatype::Datatype;
 use ddtc_hosts::policy::Family;
 
 use crate::host::{HandleWord, Host};
+use crate::relative::ADDRESSES;
 use crate::slots::spread;
 use crate::spending;
-use crate::table::ADDRESSES;
 use crate::times::RENDEZVOUS;
 
 /// Slots: more than programs use at a time, few enough to stay in a cache.

@@ -283,7 +283,7 @@ impl Object<'_> {
     fn names<'a>(&'a self, dynamic: &'a Dynamic) -> impl Iterator<Item = &'a [u8]> {
         let strings = self.table(dynamic.strings, dynamic.strings_bytes).unwrap_or(&[]);
         // All symbols up to the strings, which follow them: one look says that they are mapped. Else each is looked at.
-        let symbols_bytes = dynamic.strings.checked_sub(dynamic.symbols).unwrap_or(0);
+        let symbols_bytes = dynamic.strings.saturating_sub(dynamic.symbols);
         let all = self.table(dynamic.symbols, symbols_bytes).unwrap_or(&[]);
         let tables = dynamic.relocations.iter().filter_map(|&(at, bytes)| self.table(at, bytes));
         let entries = tables.flat_map(|table| table.chunks_exact(RELOCATION_BYTES as usize));

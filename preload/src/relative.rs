@@ -4,6 +4,9 @@
 
 use ddtc::datatype::{Combiner, Datatype};
 
+/// The first displacement that is taken for an address. `MPI_BOTTOM` is the null pointer on every host, so the buffer tells nothing; hosts refuse a null
+/// buffer of derived types too where true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0, and nothing is mapped below.
+pub(crate) const ADDRESSES: i64 = 64 << 10;
 /// Displacements from which a type's first byte is taken for an address: what programs that are not position-independent begin at.
 const FAR: i64 = 4 << 20;
 /// Bytes of a page: where a piece begins whose distance from the one before says nothing.

@@ -13,6 +13,7 @@ use crate::element_type::ElementType;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
 use crate::policy::Rules;
+use crate::relative::ADDRESSES;
 use crate::served::Served;
 use crate::slots::{Entry, Table};
 use crate::spending;
@@ -20,10 +21,6 @@ use crate::wire_type::WireType;
 
 /// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
 const PASSED: i64 = -1;
-
-/// The first displacement that is taken for an address. `MPI_BOTTOM` is the null pointer on every host, so the buffer tells nothing; hosts refuse a null
-/// buffer of derived types too where true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0, and nothing is mapped below.
-pub(crate) const ADDRESSES: i64 = 64 << 10;
 
 /// Nanoseconds that compiling a layout takes.
 const COMPILE: u64 = 10_000;

@@ -1,4 +1,4 @@
-//! What layouts have in common that differ only in how far objects lie from each other.
+//! Hashes of what layouts have in common that differ only in how far objects lie from each other.
 //!
 //! A datatype of absolute addresses ([`crate::decode`] finds them as displacements of `MPI_BOTTOM`, MPI 5.0, 5.1.12) has in its displacements where the program's
 //! objects happen to lie: another allocation, or another run, gives another layout. What moves is the same.

@@ -22,10 +22,8 @@ use super::mover::Ours;
 use super::ready::{ENOUGH, by_itself};
 use super::standing::in_a_call_of_the_program;
 use crate::cuts::Entry;
+use crate::relative::ADDRESSES;
 use crate::spending;
-
-/// The first displacement that is taken for an address.
-const ADDRESSES: i64 = 64 << 10;
 
 /// A description that waits to be made. One that a thread holds while the process forks is lost to the child.
 struct Slot {
