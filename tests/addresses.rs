@@ -1,4 +1,4 @@
-//! Layouts of objects that lie anywhere, as types of absolute addresses are: another place is a look-up, and no new code.
+//! Layouts of objects that lie anywhere, as types of absolute addresses are: another place makes no new code.
 
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;

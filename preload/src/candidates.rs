@@ -127,7 +127,7 @@ fn expected(size: i64, extent: i64) -> Prospect {
 
 /// A type was decoded, or its layout timed.
 pub(crate) fn found(t: &Datatype, prospect: Prospect) {
-    let (size, extent) = (t.size(), if t.lb() >= ADDRESSES { 0 } else { t.extent() });
+    let (size, extent) = (t.size(), telling(t.lb(), t.extent()));
     // One more layout of types that were converted so far.
     if prospect != Prospect::New || expected(size, extent) != Prospect::Good {
         place(size, extent).store(prospect as u8, Relaxed);
@@ -226,6 +226,11 @@ pub(crate) fn used(
     Some(worth.saturating_sub(DECODE) / DECODE_ARGUMENT)
 }
 
+/// Returns the nanoseconds of a decoding where calls follow each other, of so many arguments, each constructor as [`CONSTRUCTOR`] more.
+fn decoding(arguments: u64) -> u64 {
+    arguments.saturating_mul(DECODE_ARGUMENT).saturating_add(DECODE)
+}
+
 /// A type whose constructors have so many arguments was decoded in so many nanoseconds.
 pub(crate) fn took(arguments: u64, nanos: u64) {
     static AGAIN: AtomicBool = AtomicBool::new(false);
@@ -237,23 +242,27 @@ pub(crate) fn took(arguments: u64, nanos: u64) {
 
 /// A factor after one more decoding: a quarter of the way to what that says, so that one which lost its core counts little.
 fn followed(factor: u32, arguments: u64, nanos: u64) -> u32 {
-    let expected = DECODE + arguments.saturating_add(CONSTRUCTOR).saturating_mul(DECODE_ARGUMENT);
+    let expected = decoding(arguments.saturating_add(CONSTRUCTOR));
     let said = (u64::from(ONCE).saturating_mul(nanos) / expected).clamp(u64::from(ONCE), u64::from(MOST));
     (3 * factor + said as u32) / 4
 }
 
 /// The type is not decoded now, because it has so many arguments at least, more than its uses pay for.
 pub(crate) fn costs_more(handle: u64, arguments: u64) {
-    let needed = arguments.saturating_mul(DECODE_ARGUMENT).saturating_add(DECODE).saturating_mul(PART);
-    slot(handle).needed.fetch_max(needed, Relaxed);
+    slot(handle).needed.fetch_max(decoding(arguments).saturating_mul(PART), Relaxed);
 }
 
-/// The extent of a committed type of the program's in bytes, as the host says; 0 of a type of absolute addresses, where it says how far objects lie apart.
+/// What the extent of a committed type of the program's tells, in bytes, as the host says.
 fn extent(host: &Host, datatype: HandleWord) -> Option<i64> {
     let (mut lb, mut extent) = (0isize, 0isize);
     // SAFETY: as below, with two numbers to write to.
     let code = unsafe { host.f.type_extent?(datatype, &raw mut lb, &raw mut extent) };
-    (code == 0).then_some(if lb as i64 >= ADDRESSES { 0 } else { extent as i64 })
+    (code == 0).then(|| telling(lb as i64, extent as i64))
+}
+
+/// What an extent tells of a layout: nothing of one of absolute addresses, where it is how far objects lie apart.
+fn telling(lb: i64, extent: i64) -> i64 {
+    if lb >= ADDRESSES { 0 } else { extent }
 }
 
 /// Returns the bytes of an instance of a committed type of the program's, as the host says.
@@ -291,7 +300,7 @@ mod tests {
     fn decoding_is_as_slow_as_it_was() {
         let often = |nanos, n| (0..n).fold(ONCE, |factor, _| followed(factor, 4, nanos));
         assert_eq!(often(DECODE, 50), ONCE);
-        let cold = often(10 * (DECODE + 54 * DECODE_ARGUMENT), 50);
+        let cold = often(10 * decoding(CONSTRUCTOR + 4), 50);
         assert!((9 * ONCE..=10 * ONCE).contains(&cold), "{cold}");
         assert!(often(1 << 40, 1) <= 9 * ONCE && often(1 << 40, 50) <= MOST);
         assert!(followed(cold, 4, 0) < cold);
@@ -300,7 +309,7 @@ mod tests {
     #[test]
     fn decoding_is_paid_for() {
         // A vector has 4 arguments.
-        let vector = (DECODE + (CONSTRUCTOR + 4) * DECODE_ARGUMENT) * PART;
+        let vector = decoding(CONSTRUCTOR + 4) * PART;
         let cost = |used: UseKind, bytes| used.cost(Family::Intel, bytes);
         assert!(cost(UseKind::Call, 64 << 10) > vector && cost(UseKind::Call, 64) * 20 < vector);
         assert!(cost(UseKind::Persistent, 8) > vector);

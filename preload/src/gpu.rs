@@ -27,13 +27,30 @@ const CUDA_HOST: u32 = 1;
 static CUDA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// When and at which numbers of loads and unloads the loaded objects were looked at.
+/// When the loaded objects were looked at.
 static TICK: AtomicI64 = AtomicI64::new(-1);
-static LOADS: AtomicU64 = AtomicU64::new(0);
-static UNLOADS: AtomicU64 = AtomicU64::new(0);
-/// The same of what the objects refer to.
-static READ_LOADS: AtomicU64 = AtomicU64::new(0);
-static READ_UNLOADS: AtomicU64 = AtomicU64::new(0);
+/// Those of which the names are known, and those of which what they refer to is.
+static NAMED: Looked = Looked::never();
+static READ: Looked = Looked::never();
+
+/// Numbers of loads and unloads at which the loaded objects were looked at.
+struct Looked([AtomicU64; 2]);
+
+impl Looked {
+    const fn never() -> Looked {
+        Looked([const { AtomicU64::new(0) }; 2])
+    }
+
+    /// Looks by `look` if anything was loaded or unloaded since. Known only when all is looked at: a thread that comes meanwhile looks too, and none waits, since
+    /// a constructor may call.
+    fn at(&self, (loads, unloads): (u64, u64), look: impl FnOnce(Vec<String>)) {
+        let now = [loads, unloads];
+        if self.0.iter().zip(now).any(|(known, now)| known.load(Ordering::Acquire) != now) {
+            look(loaded_objects());
+            self.0.iter().zip(now).for_each(|(known, now)| known.store(now, Ordering::Release));
+        }
+    }
+}
 
 /// Looks for GPU runtimes if the clock has moved on.
 #[inline]
@@ -49,38 +66,32 @@ pub(crate) fn refresh() {
 
 /// Looks for objects that were loaded, whatever the clock says, and at what they refer to.
 pub(crate) fn refresh_now() {
-    look(TICK.load(Ordering::Acquire));
-    let (loads, unloads) = loads();
-    // As in `look`.
-    if READ_LOADS.load(Ordering::Acquire) != loads || READ_UNLOADS.load(Ordering::Acquire) != unloads {
-        objects::look(&loaded_objects(), unloads);
-        READ_LOADS.store(loads, Ordering::Release);
-        READ_UNLOADS.store(unloads, Ordering::Release);
-    }
+    let now = look(TICK.load(Ordering::Acquire));
+    READ.at(now, |loaded| objects::look(&loaded, now.1));
 }
 
+/// Returns the numbers of loads and unloads.
 #[cold]
-fn look(tick: i64) {
-    let (loads, unloads) = loads();
-    // Known only when all is looked at: a thread that comes meanwhile looks too, and none waits, since a constructor may call.
-    if LOADS.load(Ordering::Acquire) != loads || UNLOADS.load(Ordering::Acquire) != unloads {
-        for object in loaded_objects() {
-            let file = object.rsplit('/').next().unwrap_or("");
-            if file.starts_with("libcuda.so") {
-                learn(&CUDA, &object, c"cuPointerGetAttribute");
-            } else if file.starts_with("libamdhip64.so") {
-                learn(&HIP, &object, c"hipPointerGetAttribute");
-            } else if file.starts_with("libze_loader.so") {
-                // Level Zero tells about an address only within a context that we do not have: nothing can be known.
-                watch(OPAQUE_GPU);
-            } else if file.starts_with("libucc.so") || file.starts_with("libhcoll.so") {
-                watch(TYPED_COLLECTIVES);
-            }
-        }
-        LOADS.store(loads, Ordering::Release);
-        UNLOADS.store(unloads, Ordering::Release);
-    }
+fn look(tick: i64) -> (u64, u64) {
+    let now = loads();
+    NAMED.at(now, |loaded| loaded.iter().for_each(|object| name(object)));
     TICK.store(tick, Ordering::Release);
+    now
+}
+
+/// Notes what the name of a loaded object tells.
+fn name(object: &str) {
+    let file = object.rsplit('/').next().unwrap_or("");
+    if file.starts_with("libcuda.so") {
+        learn(&CUDA, object, c"cuPointerGetAttribute");
+    } else if file.starts_with("libamdhip64.so") {
+        learn(&HIP, object, c"hipPointerGetAttribute");
+    } else if file.starts_with("libze_loader.so") {
+        // Level Zero tells about an address only within a context that we do not have: nothing can be known.
+        watch(OPAQUE_GPU);
+    } else if file.starts_with("libucc.so") || file.starts_with("libhcoll.so") {
+        watch(TYPED_COLLECTIVES);
+    }
 }
 
 fn learn(query: &AtomicPtr<c_void>, object: &str, name: &CStr) {

@@ -1,13 +1,14 @@
 //! Hashes of what layouts have in common that differ only in how far objects lie from each other.
 //!
-//! A datatype of absolute addresses ([`crate::decode`] finds them as displacements of `MPI_BOTTOM`, MPI 5.0, 5.1.12) has in its displacements where the program's
-//! objects happen to lie: another allocation, or another run, gives another layout. What moves is the same.
+//! A datatype of absolute addresses (`MPI_BOTTOM`; MPI 5.0, 5.1.12) has in its displacements where the program's objects happen to lie: another allocation, or
+//! another run, gives another layout. What moves is the same.
 
 use std::hash::{Hash, Hasher};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::{Leaf, LoopNest, Node, Phase, Side};
+use crate::column::Column;
 
 /// Bytes from which a distance is one between objects: what is nearer may be within one.
 pub const FAR: i64 = 64 << 10;
@@ -18,6 +19,11 @@ const MAX_ROWS: usize = 4096;
 /// A distance as far as it is one within an object.
 fn near(distance: i64) -> Option<i64> {
     (distance.unsigned_abs() < FAR.unsigned_abs()).then_some(distance)
+}
+
+/// How far each row is from the one before, the first from 0.
+fn distances(rows: &Column) -> impl Iterator<Item = i64> + '_ {
+    rows.iter().scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))))
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
@@ -40,17 +46,11 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
             match node {
                 Node::Loop { step, .. } => put(step.user, (step.packed, 0)),
                 Node::Table { displacements, packed, .. } => {
-                    let rows = displacements
-                        .iter()
-                        .scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))));
-                    rows.for_each(|distance| put(distance, (*packed, 0)));
+                    distances(displacements).for_each(|distance| put(distance, (*packed, 0)));
                 }
                 Node::Blocks { user, packed, len, .. } => {
-                    let rows = user
-                        .iter()
-                        .scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))));
                     let others = packed.iter().zip(len.iter());
-                    rows.zip(others).for_each(|(distance, other)| put(distance, other));
+                    distances(user).zip(others).for_each(|(distance, other)| put(distance, other));
                 }
                 Node::Copy { .. } => {}
             }

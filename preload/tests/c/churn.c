@@ -3,15 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static long resident(void) {
-  char line[256];
-  long kb = 0;
-  FILE *f = fopen("/proc/self/status", "r");
-  while (fgets(line, sizeof line, f)) if (sscanf(line, "VmRSS: %ld", &kb) == 1) break;
-  fclose(f);
-  return kb;
-}
+#include "resident.h"
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);

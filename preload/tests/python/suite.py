@@ -4,7 +4,8 @@ ONLY is a file of names of tests and classes, a line each: those run, all others
 
 A line is written as a test begins and as it ends, so that a process which dies or hangs tells in which test. LOG gets the rank as its end.
 The first line names the preload library if it is in the process, the last ones say how many tests were loaded, left out ones among them, and, `end`
-with a number of tests, that all that should run came to their end; then the process ends with success, whatever tests say, so that its exit status tells whether finalization went well.
+with a number of tests, that all that should run came to their end; then the process ends with success, whatever tests say, so that its exit status tells
+whether finalization went well.
 """
 
 import os
