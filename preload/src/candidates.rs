@@ -2,20 +2,24 @@
 //!
 //! A type may be used once, and to decode it costs more than a small call. So in mode `lazy` a commit only notes the handle here. Each call that could
 //! be converted adds the least that it costs the bare host, and the type is decoded ([`crate::types::adopt`]) once that is half of the sum, if
-//! [`spending`] has time for it.
+//! [`spending`] has time for it; or before, where types that are alike have shown what that gains ([`kin`]).
 //!
 //! A slot belongs to the handles of one hash, and holds the one that was committed last. So sums are not exact: a handle may have been given to another
 //! type since, a type may lose its slot to another, threads may mix two types. Nothing hangs on a sum but the moment of decoding: what is
 //! decoded is tied to its type by an attribute of the host's, as every kernel and verdict is. A handle in a slot is one whose commit was seen, and no
 //! [`MPI_Type_free`](crate::wrap) since: so the host can be asked about it.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed,
+};
 
 use ddtc::datatype::Datatype;
 use ddtc_hosts::policy::Family;
 
 use crate::host::{HandleWord, Host};
+use crate::kin::{self, Kin};
 use crate::relative::ADDRESSES;
+use crate::settings::{Choice, settings};
 use crate::slots::spread;
 use crate::spending;
 use crate::times::RENDEZVOUS;
@@ -34,6 +38,8 @@ const ONCE: u32 = 16;
 const MOST: u32 = 32 * ONCE;
 /// How many times that decoding takes here, by what it took so far: between the calls of a program that computes, caches have forgotten host and library.
 static FACTOR: AtomicU32 = AtomicU32::new(ONCE);
+/// Bytes of calls of which a type's kin are asked.
+const ALIKE: u64 = 1024;
 /// Arguments that a constructor costs as much as, beside its own.
 pub(crate) const CONSTRUCTOR: u64 = 50;
 
@@ -145,6 +151,18 @@ struct Slot {
     spent: AtomicU64,
     /// Cost that uses must reach before the type is looked at again.
     needed: AtomicU64,
+    /// Types that are alike, null where that was not asked or is of no use.
+    kin: AtomicPtr<Kin>,
+    /// Calls that moved [`ALIKE`] bytes and more, and what all of them have moved.
+    calls: AtomicU32,
+    moved: AtomicU64,
+}
+
+impl Slot {
+    fn kin(&self) -> Option<&'static Kin> {
+        // SAFETY: null, or a kin, which lives forever.
+        unsafe { self.kin.load(Relaxed).as_ref() }
+    }
 }
 
 static CANDIDATES: [Slot; SLOTS] = [const {
@@ -154,6 +172,9 @@ static CANDIDATES: [Slot; SLOTS] = [const {
         extent: AtomicI64::new(0),
         spent: AtomicU64::new(0),
         needed: AtomicU64::new(0),
+        kin: AtomicPtr::new(std::ptr::null_mut()),
+        calls: AtomicU32::new(0),
+        moved: AtomicU64::new(0),
     }
 }; SLOTS];
 
@@ -170,12 +191,32 @@ pub(crate) fn note(handle: u64) {
     slot.size.store(0, Relaxed);
     slot.spent.store(0, Relaxed);
     slot.needed.store(DECODE * PART, Relaxed);
+    slot.kin.store(std::ptr::null_mut(), Relaxed);
+    slot.moved.store(0, Relaxed);
+    slot.calls.store(0, Relaxed);
 }
 
 /// A type is about to be freed: nothing is asked about it from now on.
 #[inline]
 pub(crate) fn forget(handle: u64) {
-    let _ = slot(handle).handle.compare_exchange(handle, 0, Relaxed, Relaxed);
+    let slot = slot(handle);
+    let (kin, moved) = (slot.kin(), slot.moved.load(Relaxed));
+    if slot.handle.compare_exchange(handle, 0, Relaxed, Relaxed).is_ok()
+        && let Some(kin) = kin
+    {
+        kin.ended(moved);
+    }
+}
+
+/// Types that are like one which has a slot, and the bytes that its messages have moved.
+pub(crate) fn alike(handle: u64) -> Option<(&'static Kin, u64)> {
+    let slot = slot(handle);
+    slot.kin().filter(|_| has(handle)).map(|kin| (kin, slot.moved.load(Relaxed)))
+}
+
+/// A type is decoded: what it moves is counted there from now on.
+pub(crate) fn decoded(handle: u64) {
+    slot(handle).kin.store(std::ptr::null_mut(), Relaxed);
 }
 
 /// All handles lose their meaning.
@@ -187,6 +228,11 @@ pub(crate) fn forget_all() {
 #[inline]
 pub(crate) fn has(handle: u64) -> bool {
     slot(handle).handle.load(Relaxed) == handle && handle != 0
+}
+
+/// Says whether a type that is not decoded is one that calls were seen to use.
+pub(crate) fn is_shown(handle: u64) -> bool {
+    has(handle) && slot(handle).size.load(Relaxed) != 0
 }
 
 /// Adds a use of `count` instances of a type that has a slot. How many arguments of its constructors may be decoded now, each constructor as [`CONSTRUCTOR`] more; `None`: none yet.
@@ -206,10 +252,28 @@ pub(crate) fn used(
     }
     let bytes =
         size.checked_mul(count).and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0)?;
-    let spent = slot.spent.load(Relaxed).saturating_add(used.cost(host.family, bytes));
+    let cost = used.cost(host.family, bytes);
+    let spent = slot.spent.load(Relaxed).saturating_add(cost);
     slot.spent.store(spent, Relaxed);
     if at_once {
         return Some(u64::MAX);
+    }
+    if matches!(used, UseKind::Call) && bytes >= ALIKE && settings().policy == Choice::Measure {
+        let (moved, calls) = (slot.moved.load(Relaxed), slot.calls.load(Relaxed));
+        slot.moved.store(moved.saturating_add(bytes), Relaxed);
+        slot.calls.store(calls.saturating_add(1), Relaxed);
+        // To ask takes as long as a short message: a type that is used once does not pay for that.
+        if calls == 1 {
+            let kin = kin::of(host, datatype, size, slot.extent.load(Relaxed), CONSTRUCTOR);
+            let kin = kin.map_or(std::ptr::null_mut(), |kin| std::ptr::from_ref(kin).cast_mut());
+            slot.kin.store(kin, Relaxed);
+        }
+        if let Some(kin) = slot.kin()
+            && let Some(pays) = kin.used(host.family, bytes, moved, cost, decoding)
+            && spending::allows(pays.nanos)
+        {
+            return Some(pays.arguments);
+        }
     }
     let (times, part) = expected(size, slot.extent.load(Relaxed)).factor();
     let (needed, factor) = (slot.needed.load(Relaxed), u64::from(FACTOR.load(Relaxed)));
@@ -249,7 +313,12 @@ fn followed(factor: u32, arguments: u64, nanos: u64) -> u32 {
 
 /// The type is not decoded now, because it has so many arguments at least, more than its uses pay for.
 pub(crate) fn costs_more(handle: u64, arguments: u64) {
-    slot(handle).needed.fetch_max(decoding(arguments).saturating_mul(PART), Relaxed);
+    let slot = slot(handle);
+    slot.needed.fetch_max(decoding(arguments).saturating_mul(PART), Relaxed);
+    if let Some(kin) = slot.kin() {
+        kin.costs_more(arguments);
+        slot.kin.store(std::ptr::null_mut(), Relaxed);
+    }
 }
 
 /// What the extent of a committed type of the program's tells, in bytes, as the host says.

@@ -3,7 +3,7 @@
 //! A table that must gain on every machine leaves most of what there is to gain. What a message of this layout gains here shows when the host's `MPI_Pack` and
 //! our kernel pack the same elements: the host moves bytes by the same loops in both, and what its protocols add is known (docs/records/performance.md,
 //! "Evidence"). So once the messages of a layout and size class have moved enough to pay for it, both are timed, and the class is converted where ours gains
-//! beyond the cost of staging. Until then the table decides.
+//! beyond the cost of staging. Until then those decide that are alike ([`crate::kin`]), and without them the table.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,6 +18,8 @@ use crate::times::{PART, Times};
 
 /// Times as many bytes as are packed for it that a class moves before it is timed.
 const WORTH: u64 = 8;
+/// Times as many bytes where the layouts that are alike say what gains.
+const KIN: u64 = 16;
 /// Size classes: powers of two, the last without end.
 const CLASSES: usize = 40;
 /// Layouts of which evidence is kept; the table decides for others.
@@ -35,23 +37,45 @@ struct Class {
     saves: AtomicU32,
 }
 
+impl Class {
+    const fn new() -> Class {
+        Class {
+            moved: AtomicU64::new(0),
+            bytes: AtomicU32::new(0),
+            host: AtomicU32::new(0),
+            ours: AtomicU32::new(0),
+            copy: AtomicU32::new(0),
+            saves: AtomicU32::new(0),
+        }
+    }
+}
+
 /// Times and verdicts of a layout. Lives forever: one for each layout, not each type.
 pub(crate) struct Evidence {
-    /// Bytes of its runs, on average.
-    run: u64,
+    /// Bytes of its runs, on average; 0 where that is not known yet.
+    run: AtomicU64,
+    /// Evidence of layouts that are alike, where it has none of its own.
+    kin: Option<&'static Evidence>,
     /// Size classes that were timed, a bit each.
     timed: AtomicU64,
     /// Those where a conversion gains by the times alone.
     gains: AtomicU64,
     /// Those where our kernel is no faster than the host: whatever a table says, they are the host's.
     loses: AtomicU64,
+    /// Those of which layouts that are alike say both.
+    mixed: AtomicU64,
     classes: [Class; CLASSES],
 }
 
 static KNOWN: Lazy<Mutex<HashMap<u64, &'static Evidence>>> = Lazy::new(Mutex::default);
 
-/// Returns the evidence for the layout of that hash, of runs of so many bytes; `None`: too many layouts have some.
-pub(crate) fn of(host: &Host, key: u64, run: u64) -> Option<&'static Evidence> {
+/// Returns the evidence for the layout of that hash, of runs of so many bytes: that of its kin where too many layouts have some.
+pub(crate) fn of(
+    host: &Host,
+    key: u64,
+    run: u64,
+    kin: Option<&'static Evidence>,
+) -> Option<&'static Evidence> {
     if let Some(evidence) = known(key) {
         return Some(evidence);
     }
@@ -59,10 +83,13 @@ pub(crate) fn of(host: &Host, key: u64, run: u64) -> Option<&'static Evidence> {
     let learnt = remembered::of(host, key);
     let mut known = KNOWN.lock();
     if known.len() >= MOST && !known.contains_key(&key) {
-        return None;
+        if let Some(kin) = kin {
+            let _ = kin.run.compare_exchange(0, run, Relaxed, Relaxed);
+        }
+        return kin;
     }
-    let evidence: &'static Evidence =
-        known.entry(key).or_insert_with(|| Box::leak(Box::new(Evidence::new(run))));
+    let new = || Box::leak(Box::new(Evidence { kin, ..Evidence::new(run) }));
+    let evidence: &'static Evidence = known.entry(key).or_insert_with(|| new());
     for (class, times) in learnt {
         evidence.learn(host.family, class, times);
     }
@@ -91,58 +118,77 @@ fn class(bytes: u64) -> usize {
 }
 
 impl Evidence {
-    fn new(run: u64) -> Evidence {
-        let class = || Class {
-            moved: AtomicU64::new(0),
-            bytes: AtomicU32::new(0),
-            host: AtomicU32::new(0),
-            ours: AtomicU32::new(0),
-            copy: AtomicU32::new(0),
-            saves: AtomicU32::new(0),
-        };
+    pub(crate) const fn new(run: u64) -> Evidence {
         Evidence {
-            run,
+            run: AtomicU64::new(run),
+            kin: None,
             timed: AtomicU64::new(0),
             gains: AtomicU64::new(0),
             loses: AtomicU64::new(0),
-            classes: std::array::from_fn(|_| class()),
+            mixed: AtomicU64::new(0),
+            classes: [const { Class::new() }; CLASSES],
         }
+    }
+
+    /// What decides about messages of so many bytes: it or its kin, if the class was timed; then the class's bit. `None`: the table.
+    #[inline]
+    fn decider(&self, bytes: u64) -> Option<(&Evidence, u64)> {
+        let bit = 1u64 << class(bytes);
+        let timed = |e: &&Evidence| e.timed.load(Relaxed) & bit != 0 && e.mixed.load(Relaxed) & bit == 0;
+        Some(self).filter(timed).or_else(|| self.kin.filter(timed)).map(|e| (e, bit))
+    }
+
+    /// Says whether messages of so many bytes were timed, its own or those of its kin.
+    #[inline]
+    pub(crate) fn is_decided(&self, bytes: u64) -> bool {
+        self.decider(bytes).is_some()
+    }
+
+    /// Size classes, a bit each, of which its kin gain by a conversion and its own were not timed.
+    pub(crate) fn hoped(&self) -> u64 {
+        let gains = self.kin.map_or(0, |kin| kin.gains.load(Relaxed) & !kin.mixed.load(Relaxed));
+        gains & !self.timed.load(Relaxed)
     }
 
     /// Says whether messages of so many bytes are converted, of which a table says `table`.
     #[inline]
     pub(crate) fn wants(&self, bytes: u64, table: bool) -> bool {
-        let bit = 1u64 << class(bytes);
-        if self.timed.load(Relaxed) & bit == 0 {
-            return table;
-        }
-        self.gains.load(Relaxed) & bit != 0 || table && self.loses.load(Relaxed) & bit == 0
+        let Some((e, bit)) = self.decider(bytes) else { return table };
+        e.gains.load(Relaxed) & bit != 0 || table && e.loses.load(Relaxed) & bit == 0
     }
 
     /// Says whether messages of any size are converted, as far as is known; a table has the payloads `table`.
-    pub(crate) fn hopeful(&'static self, table: u64) -> bool {
-        self.timed().any(|(at, _)| self.wants(1 << at, Policy::has(table, 1 << at)))
+    pub(crate) fn hopeful(&self, table: u64) -> bool {
+        let timed = self.timed().chain(self.kin.into_iter().flat_map(Evidence::timed));
+        timed.into_iter().any(|(at, _)| self.wants(1 << at, Policy::has(table, 1 << at)))
     }
 
-    /// Says whether nothing of it was timed.
+    /// Says whether nothing of it was timed, nor of its kin.
     pub(crate) fn is_new(&self) -> bool {
-        self.timed.load(Relaxed) == 0
+        self.timed.load(Relaxed) == 0 && self.kin.is_none_or(Evidence::is_new)
     }
 
     /// Says whether a call may be converted whose own costs are not known: a table must have it, and the times not speak against it.
     #[inline]
     pub(crate) fn allows(&self, bytes: u64) -> bool {
-        self.loses.load(Relaxed) >> class(bytes) & 1 == 0
+        self.decider(bytes).is_none_or(|(e, bit)| e.loses.load(Relaxed) & bit == 0)
     }
 
-    /// Counts a message; whether its class has moved enough to be timed before it. `least`: bytes that a class moves at least.
+    /// Counts a message; whether its class has moved enough to be timed before it, or that of its kin. `least`: bytes that a class moves at least.
     #[inline]
     pub(crate) fn due(&self, bytes: u64, least: u64) -> bool {
-        let at = class(bytes);
-        if self.timed.load(Relaxed) >> at & 1 != 0 {
+        if self.timed.load(Relaxed) >> class(bytes) & 1 != 0 {
             return false;
         }
-        let before = self.classes[at].moved.fetch_add(bytes, Relaxed);
+        let (kin, decided) = (self.kin, self.is_decided(bytes));
+        // Where its kin decide there is little to learn.
+        let own = self.has_moved(bytes, if decided { least.saturating_mul(KIN) } else { least });
+        own || !decided && kin.is_some_and(|kin| kin.has_moved(bytes, least))
+    }
+
+    /// Counts a message; whether its class has moved enough.
+    fn has_moved(&self, bytes: u64, least: u64) -> bool {
+        let before = self.classes[class(bytes)].moved.fetch_add(bytes, Relaxed);
         let worth = if least == 0 { 0 } else { least.max(WORTH * bytes.min(PART)) };
         before.saturating_add(bytes) >= worth
     }
@@ -154,35 +200,46 @@ impl Evidence {
 
     /// The times of a class are known from now on.
     fn learn(&self, family: Family, at: usize, times: Times) {
-        let Some(class) = self.classes.get(at) else { return };
+        let (Some(class), bit) = (self.classes.get(at), 1u64 << at.min(CLASSES - 1)) else { return };
         class.bytes.store(times.bytes, Relaxed);
         class.host.store(times.host, Relaxed);
         class.ours.store(times.ours, Relaxed);
         class.copy.store(times.copy, Relaxed);
-        let bit = 1u64 << at;
-        class.saves.store(times.saves(family, 1 << at, self.run), Relaxed);
-        if times.gains(family, 1 << at, self.run) {
+        let run = self.run.load(Relaxed);
+        class.saves.store(times.saves(family, 1 << at, run), Relaxed);
+        let gains = times.gains(family, 1 << at, run);
+        if gains {
             self.gains.fetch_or(bit, Relaxed);
         }
         if times.loses(family) {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);
+        if let Some(kin) = self.kin {
+            if kin.timed.load(Relaxed) & bit == 0 {
+                kin.run.store(run, Relaxed);
+                kin.learn(family, at, times);
+            } else if (kin.gains.load(Relaxed) & bit != 0) != gains {
+                kin.mixed.fetch_or(bit, Relaxed);
+            }
+        }
     }
 
     /// Returns the nanoseconds that converting a message of so many bytes saves, if its class was found to gain.
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> Option<u64> {
+        let (e, bit) = self.decider(bytes)?;
+        let gains = e.gains.load(Relaxed) & bit != 0;
         let at = class(bytes);
-        let gains = self.gains.load(Relaxed) >> at & 1 != 0;
-        gains.then(|| u64::from(self.classes[at].saves.load(Relaxed)))
+        // Of the least message of its class.
+        gains.then(|| u64::from(e.classes[at].saves.load(Relaxed)).saturating_mul(bytes) >> at)
     }
 
     /// Returns the nanoseconds that our kernel is faster than the host's packing for a message of so many bytes, if its class was timed: what is saved where nothing is
     /// staged.
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> Option<u64> {
-        let class = &self.classes[class(bytes)];
+        let class = &self.decider(bytes)?.0.classes[class(bytes)];
         let [part, host, ours] = [&class.bytes, &class.host, &class.ours].map(|n| u64::from(n.load(Relaxed)));
         host.saturating_sub(ours).saturating_mul(bytes).checked_div(part)
     }
@@ -190,8 +247,10 @@ impl Evidence {
     /// Says whether our kernel was found to pack messages of so many bytes in four fifths of the host's time or less.
     #[inline]
     pub(crate) fn is_ahead(&self, bytes: u64) -> bool {
-        let class = &self.classes[class(bytes)];
-        u64::from(class.ours.load(Relaxed)) * 5 < u64::from(class.host.load(Relaxed)) * 4
+        self.decider(bytes).is_some_and(|(e, _)| {
+            let class = &e.classes[class(bytes)];
+            u64::from(class.ours.load(Relaxed)) * 5 < u64::from(class.host.load(Relaxed)) * 4
+        })
     }
 
     /// The times of messages of so many bytes are known from now on.
@@ -200,7 +259,7 @@ impl Evidence {
     }
 
     /// Size classes and their times, of those that could be timed.
-    fn timed(&'static self) -> impl Iterator<Item = (usize, Times)> {
+    fn timed(&self) -> impl Iterator<Item = (usize, Times)> {
         let timed = self.timed.load(Relaxed);
         let classes = self.classes.iter().enumerate().filter(move |(at, _)| timed >> at & 1 != 0);
         let times = classes.map(|(at, class)| {
@@ -212,7 +271,7 @@ impl Evidence {
     }
 
     /// Returns a line for each class that was timed, for the report; `table`: payloads that the table has.
-    pub(crate) fn lines(&'static self, table: u64) -> String {
+    pub(crate) fn lines(&self, table: u64) -> String {
         let mut out = String::new();
         for (at, Times { bytes, host, ours, copy }) in self.timed() {
             let verdict =
@@ -223,6 +282,10 @@ impl Evidence {
                 "    messages from {from} B: {verdict}; {bytes} B take the host {host} ns, ours {ours} ns, a copy {copy} ns"
             );
         }
+        let hoped = self.hoped();
+        for from in (0..CLASSES).map(|at| 1u64 << at).filter(|bit| hoped & bit != 0) {
+            let _ = writeln!(out, "    messages from {from} B: converted, as those of types that are alike");
+        }
         out
     }
 }
@@ -230,6 +293,27 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn layouts_that_are_alike_speak_for_each_other() {
+        let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
+        let new = || Evidence { kin: Some(kin), ..Evidence::new(4) };
+        let [one, other, third] = [new(), new(), new()];
+        // Their messages count together until one was timed, and each for itself.
+        let due = |e: &Evidence, n: u64| (0..n).filter(|_| e.due(4096, 80 << 10)).count();
+        assert_eq!((due(&one, 15), due(&other, 4), due(&third, 1)), (0, 0, 1));
+        assert!(one.is_new() && one.hoped() == 0 && !one.wants(4096, false));
+        let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
+        one.learn_bytes(Family::Intel, 4096, slow);
+        assert!(!other.is_new() && other.hoped() == 4096 && other.wants(4096, false) && other.hopeful(0));
+        assert!(one.hoped() == 0 && !other.wants(8192, false));
+        assert_eq!((other.saves(4096), other.spares(4096)), (one.saves(4096), Some(8100)));
+        assert_eq!((due(&other, 315), due(&other, 1)), (0, 1));
+        // What one says of its own stands; that both are true says nothing of a third.
+        other.learn_bytes(Family::Intel, 4096, Times { ours: 9000, ..slow });
+        assert!(!other.wants(4096, false) && one.wants(4096, false));
+        assert!(third.hoped() == 0 && third.wants(4096, true) && !third.wants(4096, false));
+    }
 
     #[test]
     fn a_class_is_timed_once_and_then_believed() {

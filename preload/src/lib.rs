@@ -33,6 +33,7 @@ mod handles;
 mod host;
 mod introspect;
 mod keyval;
+mod kin;
 mod left;
 mod messages;
 mod neighbours;

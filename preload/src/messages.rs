@@ -58,6 +58,7 @@ fn eligible_type(
         return left(if moves { Left::NullBuffer } else { Left::NothingToMove });
     }
     let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= max_bytes)?;
+    entry.moves(bytes as u64);
     if let Purpose::Send | Purpose::Receive = used
         && let Some(evidence) = entry.evidence()
         && evidence.due(bytes as u64, settings().config.lazy_threshold)

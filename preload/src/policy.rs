@@ -10,6 +10,7 @@ use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 use crate::candidates::Prospect;
 use crate::evidence::{self, Evidence};
 use crate::host::Host;
+use crate::kin::Kin;
 use crate::settings::{Choice, settings};
 use crate::warn::warn;
 
@@ -30,11 +31,14 @@ pub(crate) struct Rules {
     pub(crate) messages: u64,
     /// Times of its layout, which decide before the tables.
     pub(crate) evidence: Option<&'static Evidence>,
+    /// Types that are alike.
+    pub(crate) kin: Option<&'static Kin>,
 }
 
 impl Rules {
     /// For a type that is never converted.
-    pub(crate) const NONE: Rules = Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None };
+    pub(crate) const NONE: Rules =
+        Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None, kin: None };
 
     /// Says whether anything of the type is converted, as far as is known.
     pub(crate) fn prospect(&self) -> Prospect {
@@ -46,15 +50,18 @@ impl Rules {
         }
     }
 
-    pub(crate) fn of(host: &Host, committed: &Committed) -> Rules {
+    /// For a type whose kin are these.
+    pub(crate) fn of(host: &Host, committed: &Committed, kin: Option<&'static Kin>) -> Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
         let measured = settings().policy == Choice::Measure && class != Class::Dense;
-        let evidence = if measured { evidence::of(host, committed.near_hash(), run) } else { None };
+        let kin = kin.filter(|_| measured);
+        let found = || evidence::of(host, committed.near_hash(), run, kin.map(|kin| &kin.evidence));
+        let evidence = if measured { found() } else { None };
         // Whichever messages will turn out to gain.
         let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };
-        Rules { class, calls, messages: policy.set(class), evidence }
+        Rules { class, calls, messages: policy.set(class), evidence, kin }
     }
 }
 

@@ -19,6 +19,8 @@ const AHEAD: u64 = 250_000;
 static SPENT: AtomicU64 = AtomicU64::new(0);
 /// Nanoseconds that conversions have saved, at least.
 static SAVED: AtomicU64 = AtomicU64::new(0);
+/// Nanoseconds that went into what is done once in a process.
+static ONCE: AtomicU64 = AtomicU64::new(0);
 
 fn began() -> Instant {
     static BEGAN: Awaited<Instant> = Awaited::new();
@@ -36,7 +38,7 @@ pub(crate) fn allows(nanos: u64) -> bool {
         return false;
     }
     settings().config.lazy_threshold == 0 || {
-        let saved = SAVED.load(Relaxed);
+        let saved = SAVED.load(Relaxed).saturating_add(ONCE.load(Relaxed));
         within(SPENT.load(Relaxed), nanos, saved, began().elapsed().as_nanos() as u64)
     }
 }
@@ -54,7 +56,12 @@ pub(crate) fn saved(nanos: u64) {
 
 /// So many nanoseconds went into what is done once in a process: types need not make up for them.
 pub(crate) fn forgive(nanos: u64) {
-    SAVED.fetch_add(nanos, Relaxed);
+    ONCE.fetch_add(nanos, Relaxed);
+}
+
+/// Nanoseconds that went into such things so far.
+pub(crate) fn forgiven() -> u64 {
+    ONCE.load(Relaxed)
 }
 
 /// Does what costs time, and counts it, by the clock on the wall: that of the thread alone is a call of the system, of 0.7 us (Zen 4), which is what

@@ -12,6 +12,7 @@ use crate::counted::Uses;
 use crate::element_type::ElementType;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
+use crate::kin::Kin;
 use crate::policy::Rules;
 use crate::relative::ADDRESSES;
 use crate::served::Served;
@@ -40,6 +41,9 @@ pub(crate) struct TypeEntry {
     class: AtomicU8,
     /// Times of its layout; null where nothing is timed.
     evidence: AtomicPtr<Evidence>,
+    /// What is known of types that are alike, null where nothing is; and the bytes that this one has moved in messages.
+    kin: AtomicPtr<Kin>,
+    moved: AtomicU64,
     /// Whether its displacements are absolute addresses.
     absolute: AtomicBool,
     /// Directions of which it is settled how their calls are served, a bit each.
@@ -80,6 +84,8 @@ impl Entry for TypeEntry {
             payloads: AtomicU64::new(0),
             class: AtomicU8::new(u8::MAX),
             evidence: AtomicPtr::new(std::ptr::null_mut()),
+            kin: AtomicPtr::new(std::ptr::null_mut()),
+            moved: AtomicU64::new(0),
             absolute: AtomicBool::new(false),
             ready: AtomicU8::new(0),
             committed: UnsafeCell::new(None),
@@ -113,6 +119,20 @@ impl TypeEntry {
     pub(crate) fn evidence(&self) -> Option<&'static Evidence> {
         // SAFETY: null, or evidence, which lives forever.
         unsafe { self.evidence.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// Returns what is known of types that are alike.
+    #[inline]
+    fn kin(&self) -> Option<&'static Kin> {
+        // SAFETY: null, or a kin, which lives forever.
+        unsafe { self.kin.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// A message of so many bytes is about to be sent or received.
+    #[inline]
+    pub(crate) fn moves(&self, bytes: u64) {
+        // Threads may lose one another's: nothing but the moment of a decoding hangs on it.
+        self.moved.store(self.moved.load(Ordering::Relaxed).saturating_add(bytes), Ordering::Relaxed);
     }
 
     /// Returns the nanoseconds that converting a message of so many bytes saves at least.
@@ -159,6 +179,7 @@ impl TypeEntry {
             calls: self.calls.load(Ordering::Relaxed),
             messages: self.payloads(),
             evidence: self.evidence(),
+            kin: self.kin(),
         }
     }
 
@@ -179,13 +200,21 @@ impl TypeEntry {
         // Short runs take hosts four times as long as long ones and more: they pay for a compile as much sooner.
         let short =
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
-        let bytes = if short { bytes.saturating_mul(4) } else { bytes };
+        // Where types that are alike gain, it was decoded because it pays for both.
+        let hoped = self.evidence().is_some_and(|evidence| evidence.hoped() != 0);
+        let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
         // SAFETY: as the caller promises.
         let settled = unsafe { self.committed() }
             // Of a layout that was compiled before, and in other modes, nothing is to be spent.
             .is_some_and(|c| {
                 c.settled(direction, 0)
-                    || spending::allows(COMPILE) && spending::on(|| c.settled(direction, bytes))
+                    || (hoped || spending::allows(COMPILE)) && {
+                        let (settled, nanos) = spending::timed(|| c.settled(direction, bytes));
+                        if settled && let Some(kin) = self.kin() {
+                            kin.compiled(nanos);
+                        }
+                        settled
+                    }
             });
         if settled {
             self.ready.fetch_or(1 << direction as u8, Ordering::Relaxed);
@@ -236,6 +265,9 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     entry.absolute.store(absolute, Ordering::Relaxed);
     let evidence = rules.evidence.map_or(std::ptr::null_mut(), |e| std::ptr::from_ref(e).cast_mut());
     entry.evidence.store(evidence, Ordering::Relaxed);
+    let kin = rules.kin.map_or(std::ptr::null_mut(), |kin| std::ptr::from_ref(kin).cast_mut());
+    entry.kin.store(kin, Ordering::Relaxed);
+    entry.moved.store(0, Ordering::Relaxed);
     entry.ready.store(0, Ordering::Relaxed);
     entry.wire_type.reset();
     entry.element_type.reset();
@@ -257,6 +289,9 @@ pub(crate) fn retire(entry: &'static TypeEntry) {
     // SAFETY: the caller owns the entry, and it is not bound.
     let committed = unsafe { (*entry.committed.get()).take() };
     entry.served.reset();
+    if let Some(kin) = entry.kin() {
+        kin.ended(entry.moved.load(Ordering::Relaxed));
+    }
     if let Some(committed) = &committed {
         entry.uses.fold(committed);
     }

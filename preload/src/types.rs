@@ -213,9 +213,15 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
         if let Some(_claim) = Claim::take(handle)
             && matches!(table::find(handle), Found::Unknown)
         {
+            let once = spending::forgiven();
             let (decoded, nanos) = spending::timed(|| attach(host, datatype, handle, arguments));
+            let nanos = nanos.saturating_sub(spending::forgiven() - once);
             if let Some(arguments) = decoded {
                 candidates::took(arguments, nanos);
+                if let Some((kin, _)) = candidates::alike(handle) {
+                    kin.decoded(nanos);
+                }
+                candidates::decoded(handle);
             }
         }
     });
@@ -251,12 +257,14 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     if committed.is_none() {
         counted::TYPES_LEFT.add();
     }
-    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c));
+    let alike = candidates::alike(handle);
+    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, alike.map(|(kin, _)| kin)));
     let decoded = committed.as_ref().map_or(0, |c| c.datatype().arguments());
     if let Some(committed) = &committed {
         candidates::found(committed.datatype(), rules.prospect());
     }
     let entry = table::entry(committed, rules);
+    entry.moves(alike.map_or(0, |(_, moved)| moved));
     // SAFETY: a valid type and keyval; the value is an entry, which lives forever.
     let code = unsafe {
         host.f.type_set_attr?(datatype, keyval, std::ptr::from_ref(entry).cast_mut().cast::<c_void>())

@@ -1,5 +1,6 @@
 //! The preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned wheels, C, Fortran and Python.
 
+mod alike;
 mod applications;
 mod bindings;
 mod bottom;

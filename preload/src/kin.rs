@@ -1,0 +1,208 @@
+//! Types that are alike: of one combiner, about as large, spread as far, with as many bytes an argument.
+//!
+//! Programs that make types anew for every message or step (lists of particles, boundaries of a mesh that moves) make few that are equal to an earlier one. Each is used too
+//! little to be decoded, timed and compiled for what it alone has moved. What the ones before it took, gained and moved until they ended says what the next one
+//! will: so the first are looked at once all of them together have cost enough, and later ones at their first use, where that pays.
+//!
+//! Nothing hangs on kinship but the moment of decoding and a verdict that is a guess anyway: which way a message goes. Bytes are moved by the type's own kernel.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ddtc::process::Once;
+use ddtc_hosts::policy::Family;
+
+use crate::evidence::Evidence;
+use crate::host::{HandleWord, Host};
+use crate::slots::spread;
+
+/// Kins that are told apart; types of others have none.
+const KINS: usize = 256;
+/// How often a kin is looked at in vain before it is left alone.
+const PROBES: u64 = 6;
+
+static ALL: [Once<Kin>; KINS] = [const { Once::new() }; KINS];
+
+/// Holds what may go into a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pays {
+    /// Nanoseconds of decoding and compiling it.
+    pub(crate) nanos: u64,
+    /// Arguments of its constructors.
+    pub(crate) arguments: u64,
+}
+
+/// Holds what is known of types that are alike.
+pub(crate) struct Kin {
+    key: u64,
+    /// Times of those that were timed.
+    pub(crate) evidence: Evidence,
+    /// Nanoseconds that uses of types that are not decoded have cost the host since one was looked at.
+    spent: AtomicU64,
+    /// How often one was looked at before any was timed.
+    probes: AtomicU64,
+    /// Arguments of the constructors of one, as far as they are known.
+    arguments: AtomicU64,
+    /// Bytes that one moves until it ends, a running mean; 0: none has ended.
+    lived: AtomicU64,
+    /// Types that were decoded, and the nanoseconds that went into decoding and compiling them.
+    decoded: AtomicU64,
+    took: AtomicU64,
+}
+
+/// Returns the kin of a type that the host has accepted as committed, of that size and extent in bytes. `constructor`: arguments that each constructor costs as much as,
+/// beside its own.
+pub(crate) fn of(
+    host: &Host,
+    datatype: HandleWord,
+    size: i64,
+    extent: i64,
+    constructor: u64,
+) -> Option<&'static Kin> {
+    // SAFETY: the host's functions, and a type that the program holds.
+    let envelope = unsafe { host.queries(host.abi?).envelope(datatype) }.ok()?;
+    let arguments = envelope.arguments();
+    let log = |n: u64| u64::from(n.max(1).ilog2());
+    let size = size.unsigned_abs();
+    let words =
+        [envelope.combiner as u64, log(size), log(extent.unsigned_abs()), log(size / arguments.max(1))];
+    // Never 0.
+    let key = words.into_iter().fold(1, |key, word| key << 8 | word);
+    let kin = ALL[spread(key, 64 - KINS.ilog2())].get_or_init(|| Kin::new(key, constructor + arguments));
+    (kin.key == key).then_some(kin)
+}
+
+impl Kin {
+    const fn new(key: u64, arguments: u64) -> Kin {
+        Kin {
+            key,
+            evidence: Evidence::new(0),
+            spent: AtomicU64::new(0),
+            probes: AtomicU64::new(0),
+            arguments: AtomicU64::new(arguments),
+            lived: AtomicU64::new(0),
+            decoded: AtomicU64::new(0),
+            took: AtomicU64::new(0),
+        }
+    }
+
+    /// A use of a type that is not decoded and has moved `moved` bytes before, of a message of `bytes`, which cost the host `nanos` at least. `decoding`: the nanoseconds
+    /// of a decoding of so many arguments. Returns what may go into it now, if that pays.
+    pub(crate) fn used(
+        &self,
+        family: Family,
+        bytes: u64,
+        moved: u64,
+        nanos: u64,
+        decoding: impl Fn(u64) -> u64,
+    ) -> Option<Pays> {
+        let all = self.spent.fetch_add(nanos, Relaxed).saturating_add(nanos);
+        let arguments = self.arguments.load(Relaxed);
+        let nanos = self.takes().unwrap_or_else(|| 4 * decoding(arguments));
+        let pays = Pays { nanos, arguments: 2 * arguments };
+        if self.evidence.is_decided(bytes) {
+            let one = self.evidence.saves(bytes).or_else(|| {
+                // Inside the host, where nothing is staged.
+                let ahead = family == Family::OpenMpi && self.evidence.is_ahead(bytes);
+                self.evidence.spares(bytes).filter(|_| ahead)
+            })?;
+            let gain = u128::from(one) * u128::from(self.left(moved)) / u128::from(bytes.max(1));
+            return (gain >= 2 * u128::from(nanos)).then_some(pays);
+        }
+        let probes = self.probes.load(Relaxed);
+        if probes >= PROBES || all < nanos << probes {
+            return None;
+        }
+        self.probes.store(probes + 1, Relaxed);
+        self.spent.store(0, Relaxed);
+        Some(pays)
+    }
+
+    /// Bytes that a type will move still, which has moved so many: what its kin did, or as many again.
+    fn left(&self, moved: u64) -> u64 {
+        self.lived.load(Relaxed).saturating_sub(moved).max(moved)
+    }
+
+    /// Nanoseconds that decoding and compiling a type takes; `None`: none was decoded.
+    fn takes(&self) -> Option<u64> {
+        self.took.load(Relaxed).checked_div(self.decoded.load(Relaxed))
+    }
+
+    /// One was decoded, in so many nanoseconds.
+    pub(crate) fn decoded(&self, nanos: u64) {
+        self.decoded.fetch_add(1, Relaxed);
+        self.compiled(nanos);
+    }
+
+    /// One was compiled, in so many nanoseconds.
+    pub(crate) fn compiled(&self, nanos: u64) {
+        self.took.fetch_add(nanos, Relaxed);
+    }
+
+    /// One was not decoded, since it has so many arguments at least.
+    pub(crate) fn costs_more(&self, arguments: u64) {
+        self.arguments.fetch_max(arguments, Relaxed);
+        // That was none.
+        let _ = self.probes.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1));
+    }
+
+    /// A type has ended that moved so many bytes; one that moved none tells nothing.
+    pub(crate) fn ended(&self, moved: u64) {
+        let lived = match self.lived.load(Relaxed) {
+            _ if moved == 0 => return,
+            0 => moved,
+            // Of threads that meet here one counts.
+            lived => lived - lived / 4 + moved / 4,
+        };
+        self.lived.store(lived, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::times::Times;
+
+    const FAMILY: Family = Family::Intel;
+    const SLOW: Times = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
+
+    /// 20 messages of 4000 bytes, which cost the host 1200 ns each: the use that it is decoded at, of a decoding of 10 us.
+    fn one(kin: &Kin) -> Option<u64> {
+        let at = (0..20).find(|n| kin.used(FAMILY, 4000, n * 4000, 1200, |_| 2500).is_some());
+        kin.ended(80_000);
+        at
+    }
+
+    #[test]
+    fn the_first_pay_together_and_later_ones_for_themselves() {
+        let kin = Kin::new(1, 800);
+        // 10 us are 9 messages; the next time it must be twice as much, and then four times.
+        assert_eq!((one(&kin), one(&kin), one(&kin), one(&kin)), (Some(8), Some(16), None, Some(13)));
+        kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
+        assert_eq!(one(&kin), Some(0));
+        // What its kin take is measured as they are decoded: half of that is more than what 20 messages save.
+        kin.decoded(70_000);
+        kin.compiled(10_000);
+        assert_eq!((kin.takes(), one(&kin)), (Some(80_000), None));
+    }
+
+    #[test]
+    fn a_type_that_is_used_once_is_not_decoded() {
+        let kin = Kin::new(1, 800);
+        kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
+        (0..20).for_each(|_| kin.ended(4000));
+        assert_eq!(kin.used(FAMILY, 4000, 0, 1200, |_| 2500), None);
+        // Unless it goes on: as long again as it did so far.
+        assert!(kin.used(FAMILY, 4000, 12_000, 1200, |_| 2500).is_some());
+    }
+
+    #[test]
+    fn what_gains_nothing_is_left_alone() {
+        let kin = Kin::new(1, 800);
+        kin.evidence.learn_bytes(FAMILY, 4000, Times { ours: 8900, ..SLOW });
+        assert!((0..1000).all(|_| kin.used(FAMILY, 4000, 1 << 30, 1 << 20, |_| 2500).is_none()));
+        // And what is never timed is not looked at forever.
+        let kin = Kin::new(1, 800);
+        let looked = (0..10_000).filter(|_| kin.used(FAMILY, 4000, 0, 1 << 20, |_| 2500).is_some());
+        assert_eq!(looked.count() as u64, PROBES);
+    }
+}
