@@ -67,7 +67,8 @@ pub(crate) fn of(
         [envelope.combiner as u64, log(size), log(extent.unsigned_abs()), log(size / arguments.max(1))];
     // Never 0.
     let key = words.into_iter().fold(1, |key, word| key << 8 | word);
-    let kin = ALL[spread(key, 64 - KINS.ilog2())].get_or_init(|| Kin::new(key, constructor + arguments));
+    let kin = ALL[spread(key, 64 - KINS.ilog2())]
+        .get_or_init(|| Kin::new(key, constructor.saturating_add(arguments)));
     (kin.key == key).then_some(kin)
 }
 
@@ -97,8 +98,8 @@ impl Kin {
     ) -> Option<Pays> {
         let all = self.spent.fetch_add(nanos, Relaxed).saturating_add(nanos);
         let arguments = self.arguments.load(Relaxed);
-        let nanos = self.takes().unwrap_or_else(|| 4 * decoding(arguments));
-        let pays = Pays { nanos, arguments: 2 * arguments };
+        let nanos = self.takes().unwrap_or_else(|| decoding(arguments).saturating_mul(4));
+        let pays = Pays { nanos, arguments: arguments.saturating_mul(2) };
         if self.evidence.is_decided(bytes) {
             let one = self.evidence.saves(bytes).or_else(|| {
                 // Inside the host, where nothing is staged.
@@ -109,7 +110,7 @@ impl Kin {
             return (gain >= 2 * u128::from(nanos)).then_some(pays);
         }
         let probes = self.probes.load(Relaxed);
-        if probes >= PROBES || all < nanos << probes {
+        if probes >= PROBES || all < nanos.saturating_mul(1 << probes) {
             return None;
         }
         self.probes.store(probes + 1, Relaxed);
