@@ -2,7 +2,7 @@
 //!
 //! Programs that make types anew for every message or step (lists of particles, boundaries of a mesh that moves) make few that are equal to an earlier one. Each is used too
 //! little to be decoded, timed and compiled for what it alone has moved. What the ones before it took, gained and moved until they ended says what the next one
-//! will: so the first are looked at once all of them together have cost enough, and later ones at their first use, where that pays.
+//! will: so the first are looked at once all of them together have cost enough, and later ones at their second use, where that pays.
 //!
 //! Nothing hangs on kinship but the moment of decoding and a verdict that is a guess anyway: which way a message goes. Bytes are moved by the type's own kernel.
 

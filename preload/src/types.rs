@@ -220,8 +220,8 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
                 candidates::took(arguments, nanos);
                 if let Some((kin, _)) = candidates::alike(handle) {
                     kin.decoded(nanos);
+                    candidates::decoded(handle);
                 }
-                candidates::decoded(handle);
             }
         }
     });

@@ -143,8 +143,8 @@ impl Functions {
         let own = Own::new(self, Direction::Pack)?;
         // SAFETY: as the caller promises.
         unsafe { self.prepare(&own, Direction::Pack, datatype, 1, std::ptr::from_ref(&own).cast()) }.ok()?;
-        // Up to so many positions, the last one too; few where each takes long, since the host counts entries from the first. It must be sent back there: 5.0.11 writes
-        // past the end of its stack if it is asked to go on from amid an element.
+        // Up to so many positions, the last one too; few where each takes long, since the host counts entries from the first. It is sent back there:
+        // where 5.0.11 was asked to go on from amid an element, the heap was corrupted.
         let asked = if used > MANY { 2 } else { asked };
         let step = (size / asked).max(1);
         let ends_alike = (1..size).step_by(step as usize).chain([size - 1]).all(|position| {
