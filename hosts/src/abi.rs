@@ -364,6 +364,19 @@ impl Abi {
         Some(COMBINERS[at])
     }
 
+    /// What [`Abi::named_bits`] says where a handle's value alone does not tell: no handle has these.
+    pub const NOT_TOLD: (u64, u64) = (0, 1);
+
+    /// Returns some of a handle's bits, and what they are in handles of named types and in no handle of a derived type: MPICH writes the kind of an object and that it is
+    /// predefined in the upper eight; the standard's predefined handles lie below 4096 (MPI 5.0, 20.3.3). Open MPI's are addresses.
+    pub fn named_bits(&self) -> (u64, u64) {
+        match self.flavour {
+            Flavour::Mpich => (0xff00_0000, 0x4c00_0000),
+            Flavour::Standard => (!0xfff, 0),
+            Flavour::OpenMpi => Abi::NOT_TOLD,
+        }
+    }
+
     /// Handles of the named types, as far as they are constants.
     pub fn named(&self) -> impl Iterator<Item = (u64, Named)> {
         ROWS.iter().map(|&(named, mpich, standard, _)| match self.flavour {
@@ -478,6 +491,26 @@ mod tests {
         for kind in CombinerKind::all().filter(|k| k.abi_value() < 16384) {
             assert_eq!(STANDARD.combiner(kind.abi_value()), Some(kind));
         }
+    }
+
+    #[test]
+    fn bits_of_named_handles_tell_them_from_derived_types() {
+        let is_named = |abi: &Abi, handle: u64| handle & abi.named_bits().0 == abi.named_bits().1;
+        // Pairs of MPICH are of the kind of derived types.
+        let others =
+            |abi: &'static Abi| abi.named().filter(|&(h, _)| h != 0 && !is_named(abi, h)).map(|(_, n)| n);
+        assert!(
+            others(&MPICH).all(|named| format!("{named:?}").ends_with("_INT")),
+            "{:?}",
+            others(&MPICH).collect::<Vec<_>>()
+        );
+        assert_eq!(others(&STANDARD).count(), 0);
+        for (abi, derived) in
+            [(&MPICH, 0x8c00_0000), (&MPICH, 0xcc00_0010), (&STANDARD, 0x1000), (&OPEN_MPI, 0x7f00_0000_1000)]
+        {
+            assert!(!is_named(abi, derived), "{} {derived:#x}", abi.name);
+        }
+        assert!(!is_named(&MPICH, MPICH.type_null) && !is_named(&OPEN_MPI, 0));
     }
 
     #[test]

@@ -144,7 +144,7 @@ pub(crate) fn found(t: &Datatype, prospect: Prospect) {
 struct Slot {
     /// 0 if none.
     handle: AtomicU64,
-    /// Bytes of an instance, 0 if they were not asked for; and its extent.
+    /// Bytes of an instance, 0 if they were not asked for; and its extent, [`NOT_ASKED`] if it was not.
     size: AtomicI64,
     extent: AtomicI64,
     /// Nanoseconds that uses have cost the host.
@@ -158,7 +158,20 @@ struct Slot {
     moved: AtomicU64,
 }
 
+const NOT_ASKED: i64 = i64::MIN;
+
 impl Slot {
+    /// What the extent of its type tells.
+    fn extent(&self, host: &Host, datatype: HandleWord) -> Option<i64> {
+        let known = self.extent.load(Relaxed);
+        if known != NOT_ASKED {
+            return Some(known);
+        }
+        let asked = extent(host, datatype)?;
+        self.extent.store(asked, Relaxed);
+        Some(asked)
+    }
+
     fn kin(&self) -> Option<&'static Kin> {
         // SAFETY: null, or a kin, which lives forever.
         unsafe { self.kin.load(Relaxed).as_ref() }
@@ -189,6 +202,7 @@ pub(crate) fn note(handle: u64) {
     let slot = slot(handle);
     slot.handle.store(handle, Relaxed);
     slot.size.store(0, Relaxed);
+    slot.extent.store(NOT_ASKED, Relaxed);
     slot.spent.store(0, Relaxed);
     slot.needed.store(DECODE * PART, Relaxed);
     slot.kin.store(std::ptr::null_mut(), Relaxed);
@@ -200,11 +214,12 @@ pub(crate) fn note(handle: u64) {
 #[inline]
 pub(crate) fn forget(handle: u64) {
     let slot = slot(handle);
-    let (kin, moved) = (slot.kin(), slot.moved.load(Relaxed));
-    if slot.handle.compare_exchange(handle, 0, Relaxed, Relaxed).is_ok()
-        && let Some(kin) = kin
-    {
-        kin.ended(moved);
+    if slot.handle.load(Relaxed) == handle {
+        // Another thread's type may take the slot over in between and lose it: then that one is the host's.
+        slot.handle.store(0, Relaxed);
+        if let Some(kin) = slot.kin() {
+            kin.ended(slot.moved.load(Relaxed));
+        }
     }
 }
 
@@ -247,7 +262,6 @@ pub(crate) fn used(
     let mut size = slot.size.load(Relaxed);
     if size == 0 {
         size = bytes(host, datatype)?;
-        slot.extent.store(extent(host, datatype)?, Relaxed);
         slot.size.store(size, Relaxed);
     }
     let bytes =
@@ -264,7 +278,7 @@ pub(crate) fn used(
         slot.calls.store(calls.saturating_add(1), Relaxed);
         // To ask takes as long as a short message: a type that is used once does not pay for that.
         if calls == 1 {
-            let kin = kin::of(host, datatype, size, slot.extent.load(Relaxed), CONSTRUCTOR);
+            let kin = kin::of(host, datatype, size, slot.extent(host, datatype)?, CONSTRUCTOR);
             let kin = kin.map_or(std::ptr::null_mut(), |kin| std::ptr::from_ref(kin).cast_mut());
             slot.kin.store(kin, Relaxed);
         }
@@ -275,10 +289,17 @@ pub(crate) fn used(
             return Some(pays.arguments);
         }
     }
-    let (times, part) = expected(size, slot.extent.load(Relaxed)).factor();
     let (needed, factor) = (slot.needed.load(Relaxed), u64::from(FACTOR.load(Relaxed)));
     // What decoding takes where calls follow each other, as often as the uses pay for it here.
-    let paid = spent.saturating_mul(part).saturating_mul(u64::from(ONCE)) / factor / times;
+    let paid = |prospect: Prospect| {
+        let (times, part) = prospect.factor();
+        spent.saturating_mul(part).saturating_mul(u64::from(ONCE)) / factor / times
+    };
+    // A type that is used little is not asked for its extent.
+    if paid(Prospect::Good) < needed {
+        return None;
+    }
+    let paid = paid(expected(size, slot.extent(host, datatype)?));
     if paid < needed {
         return None;
     }

@@ -247,6 +247,8 @@ pub(crate) struct Host {
     /// First line of `MPI_Get_library_version`, and whose it is.
     pub(crate) version: String,
     pub(crate) family: Family,
+    /// Some of a handle's bits, and what they are in handles of named types and in no others.
+    named_bits: (u64, u64),
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,
     /// The scope in which it was found, for symbols asked later.
@@ -304,6 +306,7 @@ impl Host {
             packed: 0,
             family: Library::of(&version).family,
             version,
+            named_bits: abi.map_or(Abi::NOT_TOLD, Abi::named_bits),
             named: Vec::new(),
             scope: scope.addr(),
         };
@@ -323,6 +326,12 @@ impl Host {
             host.packed = host.handle(Named::Packed).unwrap_or(0);
         }
         host
+    }
+
+    /// Says whether a handle is one of a named type, where its value alone tells.
+    #[inline]
+    pub(crate) fn is_named(&self, handle: u64) -> bool {
+        handle & self.named_bits.0 == self.named_bits.1
     }
 
     /// Returns the named type of a handle.

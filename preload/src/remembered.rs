@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use ddtc::files;
 use ddtc::process::Awaited;
 
 use crate::host::Host;
 use crate::settings::{Choice, settings};
+use crate::spending;
 use crate::times::Times;
 use crate::warn::warn;
 
@@ -28,7 +30,12 @@ pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
 
 fn remembered(host: &Host) -> &'static Remembered {
     static REMEMBERED: Awaited<Remembered> = Awaited::new();
-    REMEMBERED.get_or_init(|| place(host).map_or_else(Remembered::new, |(path, head)| read(&path, &head)))
+    REMEMBERED.get_or_init(|| {
+        let start = Instant::now();
+        let read = place(host).map_or_else(Remembered::new, |(path, head)| read(&path, &head));
+        spending::forgive(start.elapsed().as_nanos() as u64);
+        read
+    })
 }
 
 /// The file and its first line; `None`: nothing is remembered.

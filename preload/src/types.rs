@@ -64,10 +64,11 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     if [0, host.type_null].contains(&handle) {
         return;
     }
-    match table::find(handle) {
-        Found::Unknown if mode() == Mode::Lazy => candidates::note(handle),
-        Found::Unknown => adopt(host, datatype, u64::MAX),
-        Found::Convert(_) | Found::Pass => {}
+    if mode() == Mode::Lazy {
+        // Of one that is decoded, which may be committed again, nobody asks there.
+        candidates::note(handle);
+    } else if matches!(table::find(handle), Found::Unknown) {
+        adopt(host, datatype, u64::MAX);
     }
 }
 
@@ -83,6 +84,9 @@ pub(crate) fn wanted(
 ) -> bool {
     if unseen::is_pending() {
         unseen::attend();
+    }
+    if host.is_named(datatype & host.mask) {
+        return false;
     }
     let known = table::known(host, datatype).or_else(|| {
         let met = candidates::has(datatype & host.mask)

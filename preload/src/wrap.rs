@@ -79,7 +79,7 @@ pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_commit) = host.f.type_commit else { return missing(host) };
     // SAFETY: the caller's arguments.
-    let code = commits::seen(|| unsafe { type_commit(datatype) });
+    let code = commits::seen(host, || unsafe { type_commit(datatype) });
     if code == 0 && !datatype.is_null() && host.abi.is_some() {
         // SAFETY: the host has accepted the handle there.
         types::committed(host, unsafe { handle_at(host, datatype) });

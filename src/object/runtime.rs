@@ -4,6 +4,7 @@
 //! lock.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use arc_swap::ArcSwapOption;
 
@@ -22,6 +23,10 @@ struct State {
 
 /// [`State::engine`], to be read. Written under the lock.
 static ENGINE: ArcSwapOption<Engine> = ArcSwapOption::const_empty();
+
+/// Place of [`ENGINE`]'s mode in [`Mode::ALL`], `UNKNOWN` while there is none. Written under the lock.
+static MODE: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = u8::MAX;
 
 static STATE: Mutex<State> =
     Mutex::new(State { config: None, engine: None, retired: Vec::new(), gone: Counters::ZERO });
@@ -42,15 +47,17 @@ pub fn engine() -> Engine {
     }
     let config = state.config.get_or_insert_default().clone();
     let engine = Engine::new(config);
+    MODE.store(engine.config().mode as u8, Ordering::Relaxed);
     state.engine = Some(engine.clone());
     ENGINE.store(Some(Arc::new(engine.clone())));
     engine
 }
 
-/// Returns the mode of the next commit; costs a few loads.
+/// Returns the mode of the next commit; costs a load.
+#[inline]
 pub fn mode() -> Mode {
-    match &*ENGINE.load() {
-        Some(engine) => engine.config().mode,
+    match Mode::ALL.get(usize::from(MODE.load(Ordering::Relaxed))) {
+        Some(&mode) => mode,
         None => engine().config().mode,
     }
 }
@@ -74,6 +81,7 @@ pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
     }
     state.config = Some(config);
     ENGINE.store(None);
+    MODE.store(UNKNOWN, Ordering::Relaxed);
     let old = state.engine.take();
     state.retired.extend(old);
     let retired = std::mem::take(&mut state.retired);
