@@ -364,7 +364,7 @@ impl Abi {
         Some(COMBINERS[at])
     }
 
-    /// What [`Abi::named_bits`] says where a handle's value alone does not tell: no handle has these.
+    /// Says what [`Abi::named_bits`] returns where a handle's value alone does not tell: no handle has these.
     pub const NOT_TOLD: (u64, u64) = (0, 1);
 
     /// Returns some of a handle's bits, and what they are in handles of named types and in no handle of a derived type: MPICH writes the kind of an object and that it is
