@@ -368,7 +368,7 @@ impl Abi {
     pub const NOT_TOLD: (u64, u64) = (0, 1);
 
     /// Returns some of a handle's bits, and what they are in handles of named types and in no handle of a derived type: MPICH writes the kind of an object and that it is
-    /// predefined in the upper eight; the standard's predefined handles lie below 4096 (MPI 5.0, 20.3.3). Open MPI's are addresses.
+    /// predefined in the upper eight; the standard's predefined handles lie below 4096 (MPI 5.0, chapter 20). Open MPI's are addresses.
     pub fn named_bits(&self) -> (u64, u64) {
         match self.flavour {
             Flavour::Mpich => (0xff00_0000, 0x4c00_0000),
