@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use ddtc::datatype::contents::CombinerKind;
 use ddtc::process::Once;
 use ddtc_hosts::policy::Family;
 
@@ -42,6 +43,8 @@ pub(crate) struct Kin {
     probes: AtomicU64,
     /// Arguments of the constructors of one, as far as they are known.
     arguments: AtomicU64,
+    /// Blocks of a list, each of which costs the host beside its bytes; 0 for other combiners.
+    blocks: u64,
     /// Bytes that one moves until it ends, a running mean; 0: none has ended.
     lived: AtomicU64,
     /// Types that were decoded, and the nanoseconds that went into decoding and compiling them.
@@ -67,9 +70,23 @@ pub(crate) fn of(
         [envelope.combiner as u64, log(size), log(extent.unsigned_abs()), log(size / arguments.max(1))];
     // Never 0.
     let key = words.into_iter().fold(1, |key, word| key << 8 | word);
-    let kin = ALL[spread(key, 64 - KINS.ilog2())]
-        .get_or_init(|| Kin::new(key, constructor.saturating_add(arguments)));
+    let new = || Kin {
+        blocks: blocks(envelope.combiner, arguments),
+        ..Kin::new(key, constructor.saturating_add(arguments))
+    };
+    let kin = ALL[spread(key, 64 - KINS.ilog2())].get_or_init(new);
     (kin.key == key).then_some(kin)
+}
+
+/// Blocks of a list of so many arguments.
+fn blocks(combiner: CombinerKind, arguments: u64) -> u64 {
+    use CombinerKind as C;
+    match combiner {
+        C::IndexedBlock | C::HindexedBlock => arguments,
+        C::Indexed | C::Hindexed | C::HindexedInteger => arguments / 2,
+        C::Struct | C::StructInteger => arguments / 3,
+        _ => 0,
+    }
 }
 
 impl Kin {
@@ -80,6 +97,7 @@ impl Kin {
             spent: AtomicU64::new(0),
             probes: AtomicU64::new(0),
             arguments: AtomicU64::new(arguments),
+            blocks: 0,
             lived: AtomicU64::new(0),
             decoded: AtomicU64::new(0),
             took: AtomicU64::new(0),
@@ -97,15 +115,11 @@ impl Kin {
         decoding: impl Fn(u64) -> u64,
     ) -> Option<Pays> {
         let all = self.spent.fetch_add(nanos, Relaxed).saturating_add(nanos);
-        let arguments = self.arguments.load(Relaxed);
+        let arguments = self.arguments();
         let nanos = self.takes().unwrap_or_else(|| decoding(arguments).saturating_mul(4));
         let pays = Pays { nanos, arguments: arguments.saturating_mul(2) };
         if self.evidence.is_decided(bytes) {
-            let one = self.evidence.saves(bytes).or_else(|| {
-                // Inside the host, where nothing is staged.
-                let ahead = family == Family::OpenMpi && self.evidence.is_ahead(bytes);
-                self.evidence.spares(bytes).filter(|_| ahead)
-            })?;
+            let one = self.saves(family, bytes)?;
             let gain = u128::from(one) * u128::from(self.left(moved)) / u128::from(bytes.max(1));
             return (gain >= 2 * u128::from(nanos)).then_some(pays);
         }
@@ -116,6 +130,30 @@ impl Kin {
         self.probes.store(probes + 1, Relaxed);
         self.spent.store(0, Relaxed);
         Some(pays)
+    }
+
+    /// Returns the nanoseconds that serving a message of so many bytes saves, if one was timed and that gains.
+    fn saves(&self, family: Family, bytes: u64) -> Option<u64> {
+        self.evidence.saves(bytes).or_else(|| {
+            // Inside the host, where nothing is staged.
+            let ahead = family == Family::OpenMpi && self.evidence.is_ahead(bytes);
+            self.evidence.spares(bytes).filter(|_| ahead)
+        })
+    }
+
+    /// Says whether one was timed with messages of so many bytes, and gains nothing.
+    pub(crate) fn is_poor(&self, family: Family, bytes: u64) -> bool {
+        self.evidence.is_decided(bytes) && self.saves(family, bytes).is_none()
+    }
+
+    /// Returns the blocks of `count` instances, if they are lists.
+    pub(crate) fn blocks(&self, count: u64) -> u64 {
+        self.blocks.saturating_mul(count)
+    }
+
+    /// Returns the arguments of the constructors of one, as far as they are known.
+    pub(crate) fn arguments(&self) -> u64 {
+        self.arguments.load(Relaxed)
     }
 
     /// Bytes that a type will move still, which has moved so many: what its kin did, or as many again.
@@ -178,12 +216,21 @@ mod tests {
         let kin = Kin::new(1, 800);
         // 10 us are 9 messages; the next time it must be twice as much, and then four times.
         assert_eq!((one(&kin), one(&kin), one(&kin), one(&kin)), (Some(8), Some(16), None, Some(13)));
+        assert!(!kin.is_poor(FAMILY, 4000));
         kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
-        assert_eq!(one(&kin), Some(0));
+        assert_eq!((one(&kin), kin.is_poor(FAMILY, 4000)), (Some(0), false));
         // What its kin take is measured as they are decoded: half of that is more than what 20 messages save.
         kin.decoded(70_000);
         kin.compiled(10_000);
         assert_eq!((kin.takes(), one(&kin)), (Some(80_000), None));
+    }
+
+    #[test]
+    fn lists_have_blocks() {
+        use CombinerKind as C;
+        let of = [C::HindexedBlock, C::Indexed, C::Struct, C::Subarray].map(|c| blocks(c, 600));
+        assert_eq!(of, [600, 300, 200, 0]);
+        assert_eq!((Kin { blocks: 600, ..Kin::new(1, 800) }).blocks(3), 1800);
     }
 
     #[test]
@@ -201,6 +248,7 @@ mod tests {
         let kin = Kin::new(1, 800);
         kin.evidence.learn_bytes(FAMILY, 4000, Times { ours: 8900, ..SLOW });
         assert!((0..1000).all(|_| kin.used(FAMILY, 4000, 1 << 30, 1 << 20, |_| 2500).is_none()));
+        assert!(kin.is_poor(FAMILY, 4000) && !kin.is_poor(FAMILY, 9000));
         // And what is never timed is not looked at forever.
         let kin = Kin::new(1, 800);
         let looked = (0..10_000).filter(|_| kin.used(FAMILY, 4000, 0, 1 << 20, |_| 2500).is_some());
