@@ -150,6 +150,11 @@ impl Call {
         Call::Inside,
     ];
 
+    /// Says whether all ranks of a communicator, or of a neighbourhood, make it.
+    pub fn is_collective(self) -> bool {
+        (Call::Bcast..=Call::NeighborAlltoallw).contains(&self)
+    }
+
     /// Returns its name in tables, where rows of messages have none.
     pub fn name(self) -> &'static str {
         match self {

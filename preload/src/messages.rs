@@ -500,11 +500,13 @@ pub(crate) enum Purpose {
     /// Received into.
     Receive,
     /// A collective call of so many elements: all ranks give the same count of types of one size. `part`: elements that one rank sends to
-    /// another, on average.
+    /// another, on average. `beside`: what the call moves the other way is converted, so that this side alone would keep the host from its way for what
+    /// lies together.
     Elements {
         call: Call,
         count: i64,
         part: i64,
+        beside: bool,
     },
     /// Written to a file or read from it.
     File(Call),
@@ -527,11 +529,12 @@ impl Purpose {
                     evidence.wants(bytes, Policy::has(table, bytes)) || left(Left::Policy).unwrap_or(false)
                 }
             },
-            Purpose::Elements { call, part, .. } => {
+            Purpose::Elements { call, part, beside, .. } => {
                 // Where every instance has a gap of its own, each must be long enough for itself.
-                let apart = !host.overruns() || has(call, entry.size() as u64);
+                let has = |bytes| beside && host.gains_beside(bytes) || has(call, bytes);
+                let apart = !host.overruns() || has(entry.size() as u64);
                 let bytes = entry.size().saturating_mul(part).max(0) as u64;
-                apart && has(call, bytes) && entry.evidence().is_none_or(|e| e.allows(bytes))
+                apart && has(bytes) && entry.evidence().is_none_or(|e| e.allows(bytes))
             }
             Purpose::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
             Purpose::Put => has(Call::Put, bytes as u64),

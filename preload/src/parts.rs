@@ -122,7 +122,7 @@ pub(crate) enum Own {
     All,
 }
 
-/// Returns a staging buffer for all parts, if they are to be converted.
+/// Returns a staging buffer for all parts, if they are to be converted. `beside`: as in [`Purpose::Elements`].
 ///
 /// # Safety
 /// As the collective call.
@@ -131,9 +131,10 @@ pub(crate) unsafe fn stage_parts(
     call: Call,
     given: UserBuffer,
     parts: &Parts,
+    beside: bool,
 ) -> Option<Staging> {
     let all = UserBuffer { count: parts.total()?, ..given };
-    let used = Purpose::Elements { call, count: given.count, part: parts.average() };
+    let used = Purpose::Elements { call, count: given.count, part: parts.average(), beside };
     // SAFETY: as the caller promises; an origin is for what is received by message.
     unsafe { stage(host, all, None, i64::MAX, Origin::Matched, used) }
 }

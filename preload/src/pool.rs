@@ -215,15 +215,23 @@ impl Drop for Buffer {
     }
 }
 
-/// A buffer waits in its list if there is room.
+/// A buffer waits in its list if there is room: those of other sizes make some, which were used before it.
 fn list_or_free(block: Block, size: usize) {
     let bytes = layout(size).map_or(0, |l| l.size());
-    let take = |idle: usize| idle.checked_add(bytes).filter(|&sum| sum <= WAITING);
-    if IDLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-        list(size).push(block);
-    } else {
-        free(&block, size);
+    if bytes > WAITING {
+        return free(&block, size);
     }
+    let take = |idle: usize| idle.checked_add(bytes).filter(|&sum| sum <= WAITING);
+    while IDLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+        // The largest first: that frees the fewest.
+        let other = (0..SIZES).rev().filter(|&other| other != size);
+        let Some((old, other)) = other.filter_map(|other| Some((list(other).pop()?, other))).next() else {
+            return free(&block, size);
+        };
+        IDLE.fetch_sub(layout(other).map_or(0, |l| l.size()), Ordering::Relaxed);
+        free(&old, other);
+    }
+    list(size).push(block);
 }
 
 #[cfg(test)]
@@ -252,5 +260,12 @@ mod tests {
         let three = || drop([Buffer::get(300), Buffer::get(300), Buffer::get(300)]);
         let left = std::thread::spawn(move || (three(), IDLE.load(Ordering::Relaxed)).1).join().unwrap();
         assert_eq!((left, IDLE.load(Ordering::Relaxed), HELD.load(Ordering::Relaxed)), (512, 1536, 1536));
+        // What was used last waits, whatever waited before it, up to the limit.
+        drop([Buffer::get(WAITING as u64), Buffer::get(WAITING as u64 / 2)]);
+        assert_eq!(IDLE.load(Ordering::Relaxed), WAITING / 2);
+        drop(Buffer::get(WAITING as u64));
+        assert_eq!((IDLE.load(Ordering::Relaxed), HELD.load(Ordering::Relaxed)), (WAITING, WAITING));
+        drop(Buffer::get(WAITING as u64 + 1));
+        assert_eq!(IDLE.load(Ordering::Relaxed), WAITING);
     }
 }

@@ -81,6 +81,11 @@ impl Staged {
         self.mark().is_some()
     }
 
+    /// Says whether anything is packed for the call.
+    pub(crate) fn packs(&self) -> bool {
+        !self.sends.is_empty()
+    }
+
     /// Says whether anything is unpacked afterwards.
     pub(crate) fn unpacks(&self) -> bool {
         !self.receives.is_empty()
@@ -229,7 +234,7 @@ impl Staged {
     }
 
     /// Before a collective call: packs what this rank sends, `parts` of its buffer one after the other. What the host is given, as
-    /// elements of the type's stand-in.
+    /// elements of the type's stand-in. `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
     /// As the call: if the host would succeed, the buffer is what is given.
@@ -239,9 +244,10 @@ impl Staged {
         given: UserBuffer,
         parts: Parts,
         moment: Moment,
+        beside: bool,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, call, given, &parts)? };
+        let staging = unsafe { stage_parts(self.host, call, given, &parts, beside)? };
         let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as above; the buffer has room for all parts.
@@ -252,7 +258,7 @@ impl Staged {
     }
 
     /// Before a collective call: a buffer for what this rank receives in `parts` of its own. `own`: what
-    /// `MPI_IN_PLACE` says is there already.
+    /// `MPI_IN_PLACE` says is there already. `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
     /// As the call.
@@ -263,9 +269,10 @@ impl Staged {
         parts: Parts,
         own: Own,
         moment: Moment,
+        beside: bool,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, call, given, &parts)? };
+        let staging = unsafe { stage_parts(self.host, call, given, &parts, beside)? };
         let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as above; what is in place is the program's to be read.

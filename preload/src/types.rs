@@ -103,6 +103,9 @@ pub(crate) fn wanted(
     if matches!(used, UseKind::Persistent) && !entry.served.is_settled() {
         ready::persists(host, entry, datatype & host.mask);
     }
+    if call.is_collective() {
+        ready::passes(host, entry, entry.size().saturating_mul(count).max(0) as u64);
+    }
     entry.converts(call)
 }
 

@@ -51,6 +51,6 @@ fn look() {
         && let Some(host) = host()
     {
         LEFT.store(0, Ordering::Relaxed);
-        ready::open_for_unseen(host);
+        ready::open_untimed(host);
     }
 }

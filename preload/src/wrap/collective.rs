@@ -46,6 +46,8 @@ struct Collective {
     /// None: the call is the host's.
     group: Option<Group>,
     staged: Staged,
+    /// What goes the other way is converted.
+    beside: bool,
     /// The host is asked in the large form whichever the program has used.
     widened: bool,
 }
@@ -71,6 +73,7 @@ impl Collective {
             wanted,
             group,
             staged: Staged::new(host, i64::MAX),
+            beside: false,
             widened: false,
         }
     }
@@ -109,7 +112,7 @@ impl Collective {
         }
         let moment = self.moment();
         // SAFETY: as the caller promises.
-        unsafe { self.staged.send_parts(self.call, given, parts, moment) }
+        unsafe { self.staged.send_parts(self.call, given, parts, moment, self.beside) }
     }
 
     /// Before a call that receives these parts.
@@ -122,7 +125,25 @@ impl Collective {
         }
         let moment = self.moment();
         // SAFETY: as the caller promises.
-        unsafe { self.staged.receive_parts(self.call, given, parts, own, moment) }
+        unsafe { self.staged.receive_parts(self.call, given, parts, own, moment, self.beside) }
+    }
+
+    /// Before a call in which this rank sends and receives. One side that is converted takes the other along: a host that finds both lying together takes its way
+    /// for that, and moves both element by element if one does not.
+    fn both(
+        &mut self,
+        (s, r): (UserBuffer, UserBuffer),
+        mut send: impl FnMut(&mut Collective, UserBuffer) -> UserBuffer,
+        mut receive: impl FnMut(&mut Collective, UserBuffer) -> UserBuffer,
+    ) -> (UserBuffer, UserBuffer) {
+        let (mut sent, mut received) = (send(self, s), receive(self, r));
+        self.beside = self.staged.packs() != self.staged.unpacks();
+        if self.beside && self.staged.packs() {
+            received = receive(self, r);
+        } else if self.beside {
+            sent = send(self, s);
+        }
+        (sent, received)
     }
 
     /// Before a call that sends `blocks` equal parts.

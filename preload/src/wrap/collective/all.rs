@@ -40,8 +40,11 @@ collective! {
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         if let Some(group) = call.apart(s, r) {
             let own = if in_place(host, s.buf) { Own::All } else { Own::Nothing };
-            s = call.send_equal(s, group.blocks);
-            r = call.receive_equal(r, group.blocks, own);
+            (s, r) = call.both(
+                (s, r),
+                |call, s| call.send_equal(s, group.blocks),
+                |call, r| call.receive_equal(r, group.blocks, own),
+            );
         }
     } => (s.buf)[s.count](s.datatype)(r.buf)[r.count](r.datatype)
 }
@@ -61,9 +64,12 @@ collective! {
             (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
         if call.apart(s, r).is_some() {
-            s = call.send_vector(s, &mut out, |_| true);
             let own = if in_place(host, sendbuf) { Own::All } else { Own::Nothing };
-            r = call.receive_vector(r, &mut into, own, |_| true);
+            (s, r) = call.both(
+                (s, r),
+                |call, s| call.send_vector(s, &mut out, |_| true),
+                |call, r| call.receive_vector(r, &mut into, own, |_| true),
+            );
         }
         let (out, into) = (call.kept(out), call.kept(into));
     } => (s.buf){out.counts}{out.displs}(s.datatype)(r.buf){into.counts}{into.displs}(r.datatype)
