@@ -1,5 +1,6 @@
 //! Layouts of applications: the rows of `ddtbench.c`, whose bytes are compared with what loops leave that pack by hand.
 
+use std::collections::HashMap;
 use std::fs;
 use std::process::Command;
 
@@ -65,6 +66,40 @@ fn messages_of_applications_are_those_packed_by_hand() {
             fs::remove_dir_all(folder).unwrap();
         }
     }
+}
+
+/// A transpose: rows are sent, which Intel MPI's table leaves to it, and columns received, which are converted. The rows go along.
+#[test]
+fn both_sides_of_a_transpose_are_converted() {
+    for host in [Host::Mpich, Host::Intel] {
+        for said in transposed(host, "2", |_| ()) {
+            assert!(said["messages_packed"] > 10 && said["messages_unpacked"] > 10, "{host:?} {said:?}");
+        }
+    }
+}
+
+/// Nobody times what collective calls move: Open MPI's door is opened once that is much.
+#[test]
+fn a_program_of_transposes_is_served_inside() {
+    let as_users_have_it = |run: &mut Run| {
+        run.command.env_remove("DDTC_LAZY_THRESHOLD");
+    };
+    for said in transposed(Host::OpenMpi, "20", as_users_have_it) {
+        assert!(said["inside_bytes_packed"] > 0 && said["inside_bytes_unpacked"] > 0, "{said:?}");
+    }
+}
+
+/// Two datatypes of each of FFT2's rows, with so many exchanges: the report of each rank.
+fn transposed(host: Host, exchanges: &str, set: impl Fn(&mut Run)) -> Vec<HashMap<String, u64>> {
+    let folder = scratch(&format!("transposed-{host:?}"));
+    let run = checked(host, &["2", exchanges, "FFT2"]).preload().env("DDTC_POLICY", "table");
+    let mut run = run.env("DDTC_REPORT", folder.join("report%r"));
+    set(&mut run);
+    let (text, _) = run.text();
+    assert!(text.ends_with(" wrong 0\n"), "{host:?} {text}");
+    let said = reports(&folder, 2);
+    fs::remove_dir_all(folder).unwrap();
+    said
 }
 
 /// Bytes that a derived datatype's message gets wrong, in what it maps and in a gap.
