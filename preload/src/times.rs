@@ -4,9 +4,12 @@ use ddtc_hosts::policy::Family;
 
 /// Most bytes of a buffer that are packed to time it, if that is an instance or more.
 pub(crate) const PART: u64 = 64 << 10;
-/// Bytes from which MPICH moves derived types by its rendezvous, which takes some 15 ns for a run of a few bytes and 400 for a longer one (MPICH 5.0.2, Zen 4:
-/// 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us, packed by MPICH itself 9; docs/records/performance.md, "Evidence").
+/// Bytes from which MPICH moves derived types by its rendezvous, one copy between processes, run by run (MPICH 5.0.2, Zen 4: 8 KiB in blocks of 4, 40 and 128 B
+/// take 61, 112 and 34 us, packed by MPICH itself 9; docs/records/performance.md, "Evidence").
 pub(crate) const RENDEZVOUS: u64 = 9 << 10;
+/// Nanoseconds that a run takes there on either side: 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
+const RENDEZVOUS_RUN: u64 = 240;
+const RENDEZVOUS_SHORT_RUN: u64 = 4;
 /// Bytes from which Open MPI's single copy between processes beats what packing tells of it (5.0.11, Zen 4: 43 KB in runs of 68 B take 12 us, packed 15).
 const SINGLE_COPY: u64 = 16 << 10;
 /// Nanoseconds that Intel MPI takes at least for a short run of a message, which goes in pieces: packing it tells less. Messages of 2 to 128 KiB in runs of 4, 8 and 40 B
@@ -51,12 +54,13 @@ impl Times {
             Family::OpenMpi if bytes >= SINGLE_COPY => host / 2,
             // Which it does for each run by itself.
             Family::Mpich if part >= RENDEZVOUS && run > 0 => {
-                host.max(part / run * if run < 32 { 4 } else { 100 })
+                host.max(part / run * if run < 32 { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN })
             }
             Family::Intel if (1..32).contains(&run) => host.max(part / run * INTEL_RUN),
             _ => host,
         };
-        // A packed message is copied once more on either side.
+        // A packed message is copied once more on either side, or once in all.
+        let copy = if family == Family::Mpich && bytes >= RENDEZVOUS { copy / 2 } else { copy };
         let staging = copy + STAGING * part / bytes.max(part).max(1);
         (host, ours + staging)
     }
@@ -95,6 +99,11 @@ mod tests {
         let times = Times { bytes: 16320, host: 1200, ours: 1300, copy: 300 };
         assert!(times.gains(Family::Mpich, 16320, 40) && !times.gains(Family::Mpich, 16320, 4080));
         assert!(!times.gains(Family::Intel, 16320, 40));
+        // In one copy between processes: NAS_MG_y and NAS_MG_z of DDTBench, of 256 KiB and 1 MiB (Zen 3).
+        let far = Times { bytes: 262_144, host: 24_066, ours: 18_806, copy: 13_416 };
+        let near = Times { bytes: 1 << 20, host: 62_000, ours: 57_000, copy: 54_000 };
+        assert!(far.gains(Family::Mpich, 262_144, 2048) && !far.gains(Family::Intel, 262_144, 2048));
+        assert!(!near.gains(Family::Mpich, 1 << 20, 4096));
         // What Intel moves run by run too, if they are short; of runs of no known length that says nothing.
         assert!(times.gains(Family::Intel, 16320, 8) && !times.gains(Family::Intel, 16320, 0));
         // Elements far from each other take any loop as long.
