@@ -295,6 +295,10 @@ pub(crate) fn used(
             return Some(pays.arguments);
         }
     }
+    // No prospect asks for less than a quarter, and decoding never takes less than where calls follow each other.
+    if spent.saturating_mul(4) < slot.needed.load(Relaxed) {
+        return None;
+    }
     let poor = slot.kin().is_some_and(|kin| kin.is_poor(host.family, bytes));
     let (needed, factor) = (slot.needed.load(Relaxed), u64::from(FACTOR.load(Relaxed)));
     // What decoding takes where calls follow each other, as often as the uses pay for it here.

@@ -49,7 +49,7 @@ fn place(host: &Host) -> Option<(PathBuf, String)> {
     let cpu = text("/proc/cpuinfo");
     let cpu = cpu.lines().find(|line| line.starts_with("model name") || line.starts_with("CPU part"));
     let head = format!(
-        "ddtc evidence 1, {} {}, {}, machine {} {}",
+        "ddtc evidence 2, {} {}, {}, machine {} {}",
         env!("CARGO_PKG_VERSION"),
         settings().config.level.name(),
         host.version,
@@ -129,15 +129,15 @@ mod tests {
 
     #[test]
     fn lines_are_times() {
-        let head = "ddtc evidence 1, x";
+        let head = "ddtc evidence 2, x";
         let times = Times { bytes: 65536, host: 9000, ours: 800, copy: 90 };
         let found = parse(&format!("{head}\n00000000000000ff 16 65536 9000 800 90\n"), head).unwrap();
         assert_eq!(found.get(&255), Some(&vec![(16, times)]));
         for (text, line) in [
             ("", 1),
-            ("ddtc evidence 1, y\n", 1),
-            ("ddtc evidence 1, x\nff 1 2 3 4\n", 2),
-            ("ddtc evidence 1, x\nff 1 2 3 4 5\nxx 1 2 3 4 5\n", 3),
+            ("ddtc evidence 2, y\n", 1),
+            ("ddtc evidence 2, x\nff 1 2 3 4\n", 2),
+            ("ddtc evidence 2, x\nff 1 2 3 4 5\nxx 1 2 3 4 5\n", 3),
         ] {
             assert_eq!(parse(text, head).unwrap_err(), line, "{text:?}");
         }
