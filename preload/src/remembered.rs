@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -46,7 +47,7 @@ fn place(host: &Host) -> Option<(PathBuf, String)> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpu = text("/proc/cpuinfo");
+    let cpu = first_core();
     let cpu = cpu.lines().find(|line| line.starts_with("model name") || line.starts_with("CPU part"));
     let head = format!(
         "ddtc evidence 2, {} {}, {}, machine {} {}",
@@ -59,6 +60,14 @@ fn place(host: &Host) -> Option<(PathBuf, String)> {
     let mut hash = DefaultHasher::new();
     head.hash(&mut hash);
     Some((cache.join("ddtc").join(format!("evidence-{:016x}", hash.finish())), head))
+}
+
+/// What the system says of its first core, or more. It asks each core of which it is to say something: 50 us for two, and there may be hundreds.
+fn first_core() -> String {
+    let mut start = [0; 1024];
+    let file = std::fs::File::open("/proc/cpuinfo");
+    let length = file.and_then(|mut file| file.read(&mut start)).unwrap_or(0);
+    String::from_utf8_lossy(start.get(..length).unwrap_or_default()).into_owned()
 }
 
 fn read(path: &std::path::Path, head: &str) -> Remembered {
@@ -126,6 +135,11 @@ pub(crate) fn keep(host: &Host, known: &[(u64, usize, Times)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_core_has_a_name() {
+        assert!(first_core().lines().any(|l| l.starts_with("model name") || l.starts_with("CPU part")));
+    }
 
     #[test]
     fn lines_are_times() {
