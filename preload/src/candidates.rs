@@ -45,13 +45,16 @@ const ALIKE: u64 = 1024;
 /// Arguments that a constructor costs as much as, beside its own.
 pub(crate) const CONSTRUCTOR: u64 = 50;
 
-/// Least cost of a use for the host beside its bytes.
-#[derive(Clone, Copy)]
+/// Kind of a use: its least cost for the host beside its bytes hangs on that, and which types are alike.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UseKind {
     /// A pack or unpack.
     Pack,
     /// A message, or more.
     Call,
+    /// A message that is sent, or one that is received: lists are often gathered from anywhere and received into what lies together, by types of one size.
+    Send,
+    Receive,
     /// A call that makes a persistent request: many calls.
     Persistent,
 }
@@ -59,22 +62,17 @@ pub(crate) enum UseKind {
 impl UseKind {
     /// Of a function of MPI.
     pub(crate) const fn of(name: &str) -> UseKind {
-        let (name, end) = (name.as_bytes(), *b"_init");
-        let mut at = 0;
-        while at + end.len() <= name.len() {
-            // The name of a large form goes on behind it.
-            let (_, rest) = name.split_at(at);
-            if rest[0] == end[0]
-                && rest[1] == end[1]
-                && rest[2] == end[2]
-                && rest[3] == end[3]
-                && rest[4] == end[4]
-            {
-                return UseKind::Persistent;
-            }
-            at += 1;
+        let (sends, receives) = (has_word(name, b"end"), has_word(name, b"ecv"));
+        // The name of a large form goes on behind it.
+        if has_word(name, b"_init") {
+            UseKind::Persistent
+        } else if sends && !receives {
+            UseKind::Send
+        } else if receives && !sends {
+            UseKind::Receive
+        } else {
+            UseKind::Call
         }
-        UseKind::Call
     }
 
     /// Nanoseconds of a use of so many bytes.
@@ -83,10 +81,24 @@ impl UseKind {
         let moved = if family == Family::Mpich && bytes >= RENDEZVOUS { bytes } else { bytes / 4 };
         match self {
             UseKind::Pack => 30 + moved,
-            UseKind::Call => 200 + moved,
+            UseKind::Call | UseKind::Send | UseKind::Receive => 200 + moved,
             UseKind::Persistent => (200 + moved).saturating_mul(1000),
         }
     }
+}
+
+/// Says whether a name has these letters somewhere.
+const fn has_word(name: &str, word: &[u8]) -> bool {
+    let name = name.as_bytes();
+    let (mut at, mut same) = (0, 0);
+    while at + word.len() <= name.len() && same < word.len() {
+        same = 0;
+        while same < word.len() && name[at + same] == word[same] {
+            same += 1;
+        }
+        at += 1;
+    }
+    same == word.len()
 }
 
 /// Expectation of a type, by what became of the last one of its size and extent: it is likely to be of the same layout.
@@ -275,13 +287,16 @@ pub(crate) fn used(
     if at_once {
         return Some(u64::MAX);
     }
-    if matches!(used, UseKind::Call) && bytes >= ALIKE && settings().policy == Choice::Measure {
+    if matches!(used, UseKind::Call | UseKind::Send | UseKind::Receive)
+        && bytes >= ALIKE
+        && settings().policy == Choice::Measure
+    {
         let (moved, calls) = (slot.moved.load(Relaxed), slot.calls.load(Relaxed));
         slot.moved.store(moved.saturating_add(bytes), Relaxed);
         slot.calls.store(calls.saturating_add(1), Relaxed);
         // To ask takes as long as a short message: a type that is used once does not pay for that.
         if calls == 1 {
-            let kin = kin::of(host, datatype, size, slot.extent(host, datatype)?, CONSTRUCTOR);
+            let kin = kin::of(host, datatype, size, slot.extent(host, datatype)?, used, CONSTRUCTOR);
             if let Some(kin) = kin {
                 slot.needed.fetch_max(decoding(kin.arguments()).saturating_mul(PART), Relaxed);
             }
@@ -404,6 +419,23 @@ mod tests {
         assert!((9 * ONCE..=10 * ONCE).contains(&cold), "{cold}");
         assert!(often(1 << 40, 1) <= 9 * ONCE && often(1 << 40, 50) <= MOST);
         assert!(followed(cold, 4, 0) < cold);
+    }
+
+    #[test]
+    fn names_say_what_a_use_is() {
+        use UseKind as U;
+        for (name, used) in [
+            ("MPI_Isend", U::Send),
+            ("MPI_Bsend_c", U::Send),
+            ("MPI_Recv", U::Receive),
+            ("MPI_Imrecv", U::Receive),
+            ("MPI_Sendrecv_replace", U::Call),
+            ("MPI_Alltoall", U::Call),
+            ("MPI_Send_init_c", U::Persistent),
+            ("MPI_", U::Call),
+        ] {
+            assert!(U::of(name) == used, "{name}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Types that are alike: of one combiner, about as large, spread as far, with as many bytes an argument.
+//! Types that are alike: of one combiner, about as large, spread as far, with as many bytes an argument, sent or received alike.
 //!
 //! Programs that make types anew for every message or step (lists of particles, boundaries of a mesh that moves) make few that are equal to an earlier one. Each is used too
 //! little to be decoded, timed and compiled for what it alone has moved. What the ones before it took, gained and moved until they ended says what the next one
@@ -12,6 +12,7 @@ use ddtc::datatype::contents::CombinerKind;
 use ddtc::process::Once;
 use ddtc_hosts::policy::Family;
 
+use crate::candidates::UseKind;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
 use crate::slots::spread;
@@ -54,13 +55,14 @@ pub(crate) struct Kin {
     took: AtomicU64,
 }
 
-/// Returns the kin of a type that the host has accepted as committed, of that size and extent in bytes. `constructor`: arguments that each constructor costs as much as,
+/// Returns the kin of a type that the host has accepted as committed, of that size and extent in bytes, and so used. `constructor`: arguments that each constructor costs as much as,
 /// beside its own.
 pub(crate) fn of(
     host: &Host,
     datatype: HandleWord,
     size: i64,
     extent: i64,
+    used: UseKind,
     constructor: u64,
 ) -> Option<&'static Kin> {
     // SAFETY: the host's functions, and a type that the program holds.
@@ -68,8 +70,13 @@ pub(crate) fn of(
     let arguments = envelope.arguments();
     let log = |n: u64| u64::from(n.max(1).ilog2());
     let size = size.unsigned_abs();
-    let words =
-        [envelope.combiner as u64, log(size), log(extent.unsigned_abs()), log(size / arguments.max(1))];
+    let words = [
+        envelope.combiner as u64,
+        log(size),
+        log(extent.unsigned_abs()),
+        log(size / arguments.max(1)),
+        used as u64,
+    ];
     // Never 0.
     let key = words.into_iter().fold(1, |key, word| key << 8 | word);
     let new = || Kin {
