@@ -3,7 +3,6 @@
 //! What was timed on another machine, by another version of the host or of this library, says nothing: the first line of the file names all of them, and the
 //! file's name has their hash.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read as _;
@@ -22,11 +21,17 @@ use crate::warn::warn;
 /// Most lines of a file: those of this run come first.
 const MOST: usize = 8192;
 
-type Remembered = HashMap<u64, Vec<(usize, Times)>>;
+/// Layouts, size classes and times, ascending: a process that starts reads hundreds, and looks a few up.
+type Remembered = Vec<(u64, usize, Times)>;
 
 /// Times of a layout by size classes, as an earlier run found them.
 pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
-    remembered(host).get(&layout).cloned().unwrap_or_default()
+    of_layout(remembered(host), layout).map(|&(_, class, times)| (class, times)).collect()
+}
+
+fn of_layout(all: &Remembered, layout: u64) -> impl Iterator<Item = &(u64, usize, Times)> {
+    let from = all.partition_point(|&(at, ..)| at < layout);
+    all.iter().skip(from).take_while(move |&&(at, ..)| at == layout)
 }
 
 fn remembered(host: &Host) -> &'static Remembered {
@@ -90,22 +95,23 @@ fn read(path: &std::path::Path, head: &str) -> Remembered {
 
 /// Lines `LAYOUT CLASS BYTES HOST OURS COPY`: a hash in hexadecimal, a binary logarithm, bytes, and nanoseconds. The number of a line that is none.
 fn parse(text: &str, head: &str) -> Result<Remembered, usize> {
-    let mut lines = text.lines().enumerate();
-    if lines.next().map(|(_, line)| line) != Some(head) {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    if first != head {
         return Err(1);
     }
-    let mut found = Remembered::new();
-    for (i, line) in lines.take(MOST) {
+    let mut found = Remembered::with_capacity(rest.len() / 32);
+    for (line, number) in rest.lines().take(MOST).zip(2usize..) {
         let one = || {
-            let (layout, rest) = line.split_once(' ')?;
-            let numbers: Vec<u32> = rest.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
-            let [class, bytes, host, ours, copy] = numbers[..] else { return None };
-            let layout = u64::from_str_radix(layout, 16).ok()?;
-            Some((layout, class as usize, Times { bytes, host, ours, copy }))
+            let mut words = line.split(' ');
+            let layout = u64::from_str_radix(words.next()?, 16).ok()?;
+            let mut number = || words.next()?.parse::<u32>().ok();
+            let class = number()? as usize;
+            let times = Times { bytes: number()?, host: number()?, ours: number()?, copy: number()? };
+            words.next().is_none().then_some((layout, class, times))
         };
-        let (layout, class, times) = one().ok_or(i + 1)?;
-        found.entry(layout).or_default().push((class, times));
+        found.push(one().ok_or(number)?);
     }
+    found.sort_unstable_by_key(|&(layout, class, _)| (layout, class));
     Ok(found)
 }
 
@@ -114,14 +120,13 @@ pub(crate) fn keep(host: &Host, known: &[(u64, usize, Times)]) {
     let Some((path, head)) = place(host) else { return };
     let before = remembered(host);
     let new = |&&(layout, class, _): &&(u64, usize, Times)| {
-        !before.get(&layout).is_some_and(|list| list.iter().any(|&(at, _)| at == class))
+        !of_layout(before, layout).any(|&(_, at, _)| at == class)
     };
     if !known.iter().any(|row| new(&row)) {
         return;
     }
     let mine: std::collections::HashSet<u64> = known.iter().map(|&(layout, ..)| layout).collect();
-    let old = before.iter().filter(|(layout, _)| !mine.contains(layout));
-    let old = old.flat_map(|(&layout, list)| list.iter().map(move |&(class, times)| (layout, class, times)));
+    let old = before.iter().filter(|(layout, ..)| !mine.contains(layout)).copied();
     let mut text = head + "\n";
     for (layout, class, Times { bytes, host, ours, copy }) in known.iter().copied().chain(old).take(MOST) {
         let _ = writeln!(text, "{layout:016x} {class} {bytes} {host} {ours} {copy}");
@@ -146,7 +151,11 @@ mod tests {
         let head = "ddtc evidence 2, x";
         let times = Times { bytes: 65536, host: 9000, ours: 800, copy: 90 };
         let found = parse(&format!("{head}\n00000000000000ff 16 65536 9000 800 90\n"), head).unwrap();
-        assert_eq!(found.get(&255), Some(&vec![(16, times)]));
+        assert_eq!(found, [(255, 16, times)]);
+        let more = format!("{head}\nff 16 1 2 3 4\n0 3 1 2 3 4\nff 2 1 2 3 4\n");
+        let more = parse(&more, head).unwrap();
+        let classes = |layout| of_layout(&more, layout).map(|&(_, class, _)| class).collect::<Vec<_>>();
+        assert_eq!((classes(255), classes(0), classes(1)), (vec![2, 16], vec![3], vec![]));
         for (text, line) in [
             ("", 1),
             ("ddtc evidence 2, y\n", 1),
