@@ -14,7 +14,6 @@ use std::sync::atomic::{
 };
 
 use ddtc::datatype::Datatype;
-use ddtc_hosts::policy::Family;
 
 use crate::host::{HandleWord, Host};
 use crate::kin::{self, Kin};
@@ -22,7 +21,7 @@ use crate::relative::ADDRESSES;
 use crate::settings::{Choice, settings};
 use crate::slots::spread;
 use crate::spending;
-use crate::times::RENDEZVOUS;
+use crate::use_kind::UseKind;
 
 /// Slots: more than programs use at a time, few enough to stay in a cache.
 const SLOTS: usize = 2048;
@@ -44,62 +43,6 @@ const BLOCK: u64 = 4;
 const ALIKE: u64 = 1024;
 /// Arguments that a constructor costs as much as, beside its own.
 pub(crate) const CONSTRUCTOR: u64 = 50;
-
-/// Kind of a use: its least cost for the host beside its bytes hangs on that, and which types are alike.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UseKind {
-    /// A pack or unpack.
-    Pack,
-    /// A message, or more.
-    Call,
-    /// A message that is sent, or one that is received: lists are often gathered from anywhere and received into what lies together, by types of one size.
-    Send,
-    Receive,
-    /// A call that makes a persistent request: many calls.
-    Persistent,
-}
-
-impl UseKind {
-    /// Of a function of MPI.
-    pub(crate) const fn of(name: &str) -> UseKind {
-        let (sends, receives) = (has_word(name, b"end"), has_word(name, b"ecv"));
-        // The name of a large form goes on behind it.
-        if has_word(name, b"_init") {
-            UseKind::Persistent
-        } else if sends && !receives {
-            UseKind::Send
-        } else if receives && !sends {
-            UseKind::Receive
-        } else {
-            UseKind::Call
-        }
-    }
-
-    /// Nanoseconds of a use of so many bytes.
-    fn cost(self, family: Family, bytes: u64) -> u64 {
-        // Short blocks cost hosts 0.2 to 3 ns a byte, long ones are copied at 0.1; MPICH's rendezvous costs more.
-        let moved = if family == Family::Mpich && bytes >= RENDEZVOUS { bytes } else { bytes / 4 };
-        match self {
-            UseKind::Pack => 30 + moved,
-            UseKind::Call | UseKind::Send | UseKind::Receive => 200 + moved,
-            UseKind::Persistent => (200 + moved).saturating_mul(1000),
-        }
-    }
-}
-
-/// Says whether a name has these letters somewhere.
-const fn has_word(name: &str, word: &[u8]) -> bool {
-    let name = name.as_bytes();
-    let (mut at, mut same) = (0, 0);
-    while at + word.len() <= name.len() && same < word.len() {
-        same = 0;
-        while same < word.len() && name[at + same] == word[same] {
-            same += 1;
-        }
-        at += 1;
-    }
-    same == word.len()
-}
 
 /// Expectation of a type, by what became of the last one of its size and extent: it is likely to be of the same layout.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -390,6 +333,8 @@ pub(crate) fn bytes(host: &Host, datatype: HandleWord) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use ddtc_hosts::policy::Family;
+
     use super::*;
 
     // One test: the slots are global.
@@ -419,23 +364,6 @@ mod tests {
         assert!((9 * ONCE..=10 * ONCE).contains(&cold), "{cold}");
         assert!(often(1 << 40, 1) <= 9 * ONCE && often(1 << 40, 50) <= MOST);
         assert!(followed(cold, 4, 0) < cold);
-    }
-
-    #[test]
-    fn names_say_what_a_use_is() {
-        use UseKind as U;
-        for (name, used) in [
-            ("MPI_Isend", U::Send),
-            ("MPI_Bsend_c", U::Send),
-            ("MPI_Recv", U::Receive),
-            ("MPI_Imrecv", U::Receive),
-            ("MPI_Sendrecv_replace", U::Call),
-            ("MPI_Alltoall", U::Call),
-            ("MPI_Send_init_c", U::Persistent),
-            ("MPI_", U::Call),
-        ] {
-            assert!(U::of(name) == used, "{name}");
-        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use ddtc::datatype::Named;
 use ddtc::kind::Direction;
 use ddtc_hosts::left::Left;
 
-use crate::candidates::{self, UseKind};
+use crate::candidates;
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::reentrancy::Inside;
@@ -21,6 +21,7 @@ use crate::slow_path::{
     CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PACKING, PERF, UNPROVEN, proven, reasons, watch, watched_for,
 };
 use crate::table::{self, Found, TypeEntry};
+use crate::use_kind::UseKind;
 use crate::warn::warn;
 use crate::{check, comms, gpu, left, perf, types};
 

@@ -12,10 +12,10 @@ use ddtc::datatype::contents::CombinerKind;
 use ddtc::process::Once;
 use ddtc_hosts::policy::Family;
 
-use crate::candidates::UseKind;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
 use crate::slots::spread;
+use crate::use_kind::UseKind;
 
 /// Kins that are told apart; types of others have none.
 const KINS: usize = 256;
@@ -244,7 +244,7 @@ mod tests {
     fn kins_do_not_take_each_others_place() {
         static FEW: [Once<Kin>; KINS] = [const { Once::new() }; KINS];
         let of = |key: u64| find(&FEW, key, || Kin::new(key, 1)).filter(|kin| kin.key == key);
-        let keys = || (0..KINS as u64 / 2).map(|n| 1 << 32 | n << 8 | n % 7);
+        let keys = || (0..KINS as u64 / 2).map(|n| (1 << 32) | (n << 8) | (n % 7));
         let found: Vec<_> = keys().map(of).collect();
         assert!(found.iter().flatten().count() * 100 >= found.len() * 99);
         for (key, before) in keys().zip(found) {

@@ -65,6 +65,7 @@ mod timed;
 mod times;
 mod tool;
 mod types;
+mod use_kind;
 mod version;
 mod warn;
 mod windows;

@@ -16,7 +16,7 @@ use ddtc::process::{Lazy, Mutex, Once};
 use ddtc_hosts::left::Left;
 use ddtc_hosts::policy;
 
-use crate::candidates::{self, UseKind};
+use crate::candidates;
 use crate::counted;
 use crate::door::{described, ready, unseen};
 use crate::guard::guard;
@@ -30,6 +30,7 @@ use crate::reserve;
 use crate::settings::{Choice, settings};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
+use crate::use_kind::UseKind;
 
 /// Returns the engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {

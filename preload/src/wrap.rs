@@ -24,7 +24,7 @@ use std::ffi::{c_int, c_void};
 use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
-use crate::candidates::{self, UseKind};
+use crate::candidates;
 use crate::door::commits;
 use crate::epoch::end_epoch;
 use crate::forms::Forms;
@@ -33,6 +33,7 @@ use crate::host::{HandleWord, host};
 use crate::left::Counted;
 use crate::signatures::{argument, counted_calls};
 use crate::table::{self, Found};
+use crate::use_kind::UseKind;
 use crate::{counting, report, requests, types, windows as one_sided};
 
 /// Makes the two functions of every row: the host's at once if the policy converts no type of the call, else what wraps it; counted while calls are.

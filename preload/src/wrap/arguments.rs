@@ -5,11 +5,11 @@ use std::ffi::c_int;
 use ddtc_hosts::policy::Call;
 
 use super::collective::each;
-use crate::candidates::UseKind;
 use crate::counting;
 use crate::host::Host;
 use crate::signatures::{Handle, In, Types};
 use crate::types;
+use crate::use_kind::UseKind;
 
 /// An argument.
 #[derive(Clone, Copy)]

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc_hosts::policy::Call;
 
-use crate::candidates::UseKind;
 use crate::door::ready;
 use crate::handles::{NO_HOST, missing};
 use crate::host::{HandleWord, Host, host};
 use crate::types;
+use crate::use_kind::UseKind;
 
 /// Buffer, partitions, elements of each, type, peer, tag, communicator, info, request.
 type Init = unsafe extern "C" fn(

@@ -9,7 +9,6 @@ use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
 use super::{Collective, When, collective};
-use crate::candidates::UseKind;
 use crate::comms;
 use crate::forms::{Form, Forms, forward};
 use crate::group::Group;
@@ -23,6 +22,7 @@ use crate::policy::policy;
 use crate::signatures::{Handle, In, Out, Types, argument};
 use crate::staged::Kept;
 use crate::types;
+use crate::use_kind::UseKind;
 
 collective! {
     /// # Safety
