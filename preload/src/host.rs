@@ -397,7 +397,7 @@ impl Host {
     }
 
     /// Says whether packing a part of so many bytes gains where what comes back for it is staged anyway, in the same call. MPICH gains while the parts stay in a cache
-    /// (5.0.2, Zen 3, rows of 2 to 12 KiB: 0.55 of the time without for 128 KiB, 0.75 for 0.5 MiB, 1.2 and 1.35 for 4 and 9 MiB), Intel MPI throughout (0.2 to 0.45).
+    /// (5.0.2, Zen 3, rows of 2 to 12 KiB: 0.55 of the time without for 256 KiB, 0.75 for 1 MiB, 1.2 and 1.35 for 4 and 9 MiB), Intel MPI throughout (0.2 to 0.45).
     pub(crate) fn gains_beside(&self, bytes: u64) -> bool {
         match self.family {
             Family::Mpich => bytes <= 2 << 20,

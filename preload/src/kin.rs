@@ -19,7 +19,7 @@ use crate::use_kind::UseKind;
 
 /// Kins that are told apart; types of others have none.
 const KINS: usize = 256;
-/// Places of each: with one only, 7 of 70 kins have lost theirs to others.
+/// Places of each: with one only, one of eight would have none where there are 70.
 const PLACES: usize = 8;
 /// How often a kin is looked at in vain before it is left alone.
 const PROBES: u64 = 6;

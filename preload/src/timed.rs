@@ -56,6 +56,14 @@ fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
     Some(least)
 }
 
+/// Memory that has been written: a page that is new costs more than the bytes that are packed into it, and whoever is the first would pay for it.
+fn touched(bytes: u64) -> Option<Buffer> {
+    let buffer = Buffer::get(bytes)?;
+    // SAFETY: memory of that many bytes, which nobody else knows.
+    unsafe { buffer.at().cast::<u8>().write_bytes(0, bytes as usize) };
+    Some(buffer)
+}
+
 /// Times a part of a buffer: whole instances, at most [`PART`] bytes unless one has more. The buffer is read. `None`: the host does not pack it, or there is
 /// no memory.
 ///
@@ -71,12 +79,7 @@ pub(crate) unsafe fn times(
     let size = u64::try_from(committed.datatype().size()).ok().filter(|&size| size > 0)?;
     let count = (PART / size).clamp(1, u64::try_from(count).ok().filter(|&count| count > 0)?);
     let bytes = size.checked_mul(count)?;
-    let (packed, more) = (Buffer::get(bytes)?, Buffer::get(bytes)?);
-    for buffer in [&packed, &more] {
-        // A page that is new costs more than the bytes that are packed into it, and whoever is the first would pay for it.
-        // SAFETY: memory of that many bytes, which nobody else knows.
-        unsafe { buffer.at().cast::<u8>().write_bytes(0, bytes as usize) };
-    }
+    let (packed, more) = (touched(bytes)?, touched(bytes)?);
     let (room, elements) = (c_int::try_from(bytes).ok()?, c_int::try_from(count).ok()?);
     let clock = (0..5).map(|_| Instant::now().elapsed().as_nanos() as u64).min()?;
     let nanos = |start: Instant| (start.elapsed().as_nanos() as u64).saturating_sub(clock);
@@ -134,6 +137,22 @@ mod tests {
         let slow = [6_600_000, 20_000, 9000];
         assert_eq!(of(&[(slow, false)]), (Some(slow), 1));
         assert_eq!(of(&[(quiet, false)]), (None, 2));
+    }
+
+    #[test]
+    fn what_is_timed_has_its_pages() {
+        // More than the pool of other tests has.
+        let bytes = 3 << 20;
+        let new = Buffer::get(bytes).unwrap();
+        let old = touched(bytes).unwrap();
+        let there = |buffer: &Buffer| {
+            let mut pages = vec![0u8; bytes as usize / 4096];
+            // SAFETY: memory of that many bytes, from a page's start; a byte for each page.
+            let code = unsafe { libc::mincore(buffer.at(), bytes as usize, pages.as_mut_ptr()) };
+            assert_eq!(code, 0);
+            pages.iter().filter(|page| *page & 1 != 0).count()
+        };
+        assert!(there(&old) == 768 && there(&new) < 768);
     }
 
     #[test]
