@@ -257,7 +257,6 @@ pub(crate) fn used(
     if spent.saturating_mul(4) < slot.needed.load(Relaxed) {
         return None;
     }
-    let poor = slot.kin().is_some_and(|kin| kin.is_poor(host.family, bytes));
     let (needed, factor) = (slot.needed.load(Relaxed), u64::from(FACTOR.load(Relaxed)));
     // What decoding takes where calls follow each other, as often as the uses pay for it here.
     let paid = |prospect: Prospect| {
@@ -268,6 +267,7 @@ pub(crate) fn used(
     if paid(Prospect::Good) < needed {
         return None;
     }
+    let poor = slot.kin().is_some_and(|kin| kin.is_poor(host.family, bytes));
     let paid = paid(if poor { Prospect::Poor } else { expected(size, slot.extent(host, datatype)?) });
     if paid < needed {
         return None;

@@ -500,13 +500,13 @@ pub(crate) enum Purpose {
     /// Received into.
     Receive,
     /// A collective call of so many elements: all ranks give the same count of types of one size. `part`: elements that one rank sends to
-    /// another, on average. `beside`: what the call moves the other way is converted, so that this side alone would keep the host from its way for what
-    /// lies together.
+    /// another, on average. `beside`: bytes of a part below which it is converted whatever the policy says, since what the
+    /// call moves the other way is: this side alone would keep the host from its way for what lies together.
     Elements {
         call: Call,
         count: i64,
         part: i64,
-        beside: bool,
+        beside: u64,
     },
     /// Written to a file or read from it.
     File(Call),
@@ -531,7 +531,7 @@ impl Purpose {
             },
             Purpose::Elements { call, part, beside, .. } => {
                 // Where every instance has a gap of its own, each must be long enough for itself.
-                let has = |bytes| beside && host.gains_beside(bytes) || has(call, bytes);
+                let has = |bytes| bytes < beside || has(call, bytes);
                 let apart = !host.overruns() || has(entry.size() as u64);
                 let bytes = entry.size().saturating_mul(part).max(0) as u64;
                 apart && has(bytes) && entry.evidence().is_none_or(|e| e.allows(bytes))

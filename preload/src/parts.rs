@@ -131,7 +131,7 @@ pub(crate) unsafe fn stage_parts(
     call: Call,
     given: UserBuffer,
     parts: &Parts,
-    beside: bool,
+    beside: u64,
 ) -> Option<Staging> {
     let all = UserBuffer { count: parts.total()?, ..given };
     let used = Purpose::Elements { call, count: given.count, part: parts.average(), beside };

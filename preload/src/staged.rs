@@ -244,7 +244,7 @@ impl Staged {
         given: UserBuffer,
         parts: Parts,
         moment: Moment,
-        beside: bool,
+        beside: u64,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
         let staging = unsafe { stage_parts(self.host, call, given, &parts, beside)? };
@@ -269,7 +269,7 @@ impl Staged {
         parts: Parts,
         own: Own,
         moment: Moment,
-        beside: bool,
+        beside: u64,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
         let staging = unsafe { stage_parts(self.host, call, given, &parts, beside)? };

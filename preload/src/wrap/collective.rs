@@ -46,8 +46,8 @@ struct Collective {
     /// None: the call is the host's.
     group: Option<Group>,
     staged: Staged,
-    /// What goes the other way is converted.
-    beside: bool,
+    /// Bytes below which a part is converted because what goes the other way is.
+    beside: u64,
     /// The host is asked in the large form whichever the program has used.
     widened: bool,
 }
@@ -73,7 +73,7 @@ impl Collective {
             wanted,
             group,
             staged: Staged::new(host, i64::MAX),
-            beside: false,
+            beside: 0,
             widened: false,
         }
     }
@@ -137,11 +137,12 @@ impl Collective {
         mut receive: impl FnMut(&mut Collective, UserBuffer) -> UserBuffer,
     ) -> (UserBuffer, UserBuffer) {
         let (mut sent, mut received) = (send(self, s), receive(self, r));
-        self.beside = self.staged.packs() != self.staged.unpacks();
-        if self.beside && self.staged.packs() {
-            received = receive(self, r);
-        } else if self.beside {
-            sent = send(self, s);
+        self.beside = self.host.gains_beside();
+        match (self.staged.packs(), self.staged.unpacks()) {
+            _ if self.beside == 0 => {}
+            (true, false) => received = receive(self, r),
+            (false, true) => sent = send(self, s),
+            _ => {}
         }
         (sent, received)
     }
