@@ -6,6 +6,7 @@
 //! addresses of objects, so its column gives symbols. Zero or an empty name: the ABI does not have it.
 
 use std::ffi::c_int;
+use std::ops::RangeInclusive;
 
 use ddtc::datatype::Named;
 use ddtc::datatype::contents::{CombinerKind, Constants};
@@ -364,16 +365,13 @@ impl Abi {
         Some(COMBINERS[at])
     }
 
-    /// Says what [`Abi::named_bits`] returns where a handle's value alone does not tell: no handle has these.
-    pub const NOT_TOLD: (u64, u64) = (0, 1);
-
-    /// Returns some of a handle's bits, and what they are in handles of named types and in no handle of a derived type: MPICH writes the kind of an object and that it is
-    /// predefined in the upper eight; the standard's predefined handles lie below 4096 (MPI 5.0, chapter 20). Open MPI's are addresses.
-    pub fn named_bits(&self) -> (u64, u64) {
+    /// Returns handles among which are named types and no derived type: MPICH writes the kind of an object and that it is predefined in the upper eight bits; the
+    /// standard's predefined handles lie below 4096 (MPI 5.0, chapter 20). Open MPI's are addresses, known at run time.
+    pub fn named_range(&self) -> Option<RangeInclusive<u64>> {
         match self.flavour {
-            Flavour::Mpich => (0xff00_0000, 0x4c00_0000),
-            Flavour::Standard => (!0xfff, 0),
-            Flavour::OpenMpi => Abi::NOT_TOLD,
+            Flavour::Mpich => Some(0x4c00_0000..=0x4cff_ffff),
+            Flavour::Standard => Some(0..=0xfff),
+            Flavour::OpenMpi => None,
         }
     }
 
@@ -494,8 +492,9 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_named_handles_tell_them_from_derived_types() {
-        let is_named = |abi: &Abi, handle: u64| handle & abi.named_bits().0 == abi.named_bits().1;
+    fn handles_of_named_types_lie_apart_from_those_of_derived_types() {
+        let is_named =
+            |abi: &Abi, handle: u64| abi.named_range().is_some_and(|named| named.contains(&handle));
         // Pairs of MPICH are of the kind of derived types.
         let others =
             |abi: &'static Abi| abi.named().filter(|&(h, _)| h != 0 && !is_named(abi, h)).map(|(_, n)| n);

@@ -13,6 +13,7 @@ use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::policy::{Family, Library};
 
+use crate::named_range::{NO_RANGE, within_segments};
 use crate::reserve;
 use crate::settings::settings;
 pub(crate) use crate::signatures::HandleWord;
@@ -247,8 +248,8 @@ pub(crate) struct Host {
     /// First line of `MPI_Get_library_version`, and whose it is.
     pub(crate) version: String,
     pub(crate) family: Family,
-    /// Some of a handle's bits, and what they are in handles of named types and in no others.
-    named_bits: (u64, u64),
+    /// Handles among which are named types and no others: the first of them, and how far the last is from it.
+    named_ranges: [(u64, u64); 2],
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,
     /// The scope in which it was found, for symbols asked later.
@@ -260,9 +261,14 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 /// Returns the host, found by the first call; `None` while no MPI library is loaded.
 #[inline]
 pub(crate) fn host() -> Option<&'static Host> {
-    let known = HOST.load(Ordering::Acquire);
+    known().or_else(find)
+}
+
+/// Returns the host if a call has found it.
+#[inline]
+pub(crate) fn known() -> Option<&'static Host> {
     // SAFETY: null, or the host that `find` keeps for good.
-    unsafe { known.as_ref() }.or_else(find)
+    unsafe { HOST.load(Ordering::Acquire).as_ref() }
 }
 
 #[cold]
@@ -306,7 +312,7 @@ impl Host {
             packed: 0,
             family: Library::of(&version).family,
             version,
-            named_bits: abi.map_or(Abi::NOT_TOLD, Abi::named_bits),
+            named_ranges: [NO_RANGE; 2],
             named: Vec::new(),
             scope: scope.addr(),
         };
@@ -317,6 +323,10 @@ impl Host {
                 host.named.extend((handle != 0).then_some((handle, named)));
             }
             host.named.sort_unstable_by_key(|&(handle, _)| handle);
+            host.named_ranges = match abi.named_range() {
+                Some(range) => [(*range.start(), range.end() - range.start()), NO_RANGE],
+                None => within_segments(&host.named),
+            };
             if !abi.world_symbol.is_empty() {
                 host.world = host.data(abi.world_symbol);
                 host.myself = host.data(abi.self_symbol);
@@ -331,7 +341,7 @@ impl Host {
     /// Says whether a handle is one of a named type, where its value alone tells.
     #[inline]
     pub(crate) fn is_named(&self, handle: u64) -> bool {
-        handle & self.named_bits.0 == self.named_bits.1
+        self.named_ranges.iter().any(|&(first, span)| handle.wrapping_sub(first) <= span)
     }
 
     /// Returns the named type of a handle.

@@ -129,7 +129,9 @@ impl Kin {
         nanos: u64,
         decoding: impl Fn(u64) -> u64,
     ) -> Option<Pays> {
-        let all = self.spent.fetch_add(nanos, Relaxed).saturating_add(nanos);
+        // Threads may lose one another's: nothing but a moment hangs on it.
+        let all = self.spent.load(Relaxed).saturating_add(nanos);
+        self.spent.store(all, Relaxed);
         let arguments = self.arguments();
         let nanos = self.takes().unwrap_or_else(|| decoding(arguments).saturating_mul(4));
         let pays = Pays { nanos, arguments: arguments.saturating_mul(2) };

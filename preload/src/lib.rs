@@ -36,6 +36,7 @@ mod keyval;
 mod kin;
 mod left;
 mod messages;
+mod named_range;
 mod neighbours;
 mod numbers;
 mod objects;

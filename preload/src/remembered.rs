@@ -102,7 +102,7 @@ fn parse(text: &str, head: &str) -> Result<Remembered, usize> {
     let mut found = Remembered::with_capacity(rest.len() / 32);
     for (line, number) in rest.lines().take(MOST).zip(2usize..) {
         let one = || {
-            let mut words = line.split(' ');
+            let mut words = line.split_ascii_whitespace();
             let layout = u64::from_str_radix(words.next()?, 16).ok()?;
             let mut number = || words.next()?.parse::<u32>().ok();
             let class = number()? as usize;

@@ -61,17 +61,17 @@ impl<E: Entry> Slots<E> {
 
     #[inline]
     fn get(&self, handle: u64) -> Option<&'static E> {
-        let mask = self.slots.len() - 1;
-        let home = self.home(handle);
-        for at in home..=home + mask {
-            let entry = self.slots[at & mask].load(Ordering::Acquire);
+        let mut at = self.home(handle);
+        loop {
+            // Most are null, so it ends; and every place is one of theirs.
+            let entry = self.slots.get(at)?.load(Ordering::Acquire);
             // SAFETY: null or an entry, and entries are never freed.
             let entry = unsafe { entry.as_ref() }?;
             if entry.handle().load(Ordering::Acquire) == handle {
                 return Some(entry);
             }
+            at = (at + 1) & (self.slots.len() - 1);
         }
-        None
     }
 
     fn insert(&self, entry: &'static E, handle: u64) {

@@ -34,6 +34,9 @@ pub(crate) const EPOCHS: u32 = 2048;
 /// `DDTC_INSIDE=check`, once the door into the host is open.
 pub(crate) const SHADOW: u32 = 4096;
 
+/// Types made inside the host wait for a call of the program to be made something of.
+pub(crate) const UNSEEN: u32 = 8192;
+
 /// Reasons that concern every call that packs or unpacks; the others concern calls of some kinds.
 pub(crate) const PACKING: u32 = UNPROVEN | FOREIGN | GPU | OPAQUE_GPU | COUNT | CHECK | PERF;
 

@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ddtc::committed::Committed;
 use ddtc::engine::{Engine, Mode};
@@ -18,7 +19,7 @@ use ddtc_hosts::policy;
 
 use crate::candidates;
 use crate::counted;
-use crate::door::{described, ready, unseen};
+use crate::door::{described, ready};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
@@ -75,7 +76,7 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
 
 /// Says whether a type is one that some payloads of a call are converted of. A use of a type that is not decoded counts, and the one that pays for decoding
 /// decodes it.
-#[inline]
+#[inline(always)]
 pub(crate) fn wanted(
     host: &'static Host,
     datatype: HandleWord,
@@ -83,21 +84,38 @@ pub(crate) fn wanted(
     call: policy::Call,
     used: UseKind,
 ) -> bool {
-    if unseen::is_pending() {
-        unseen::attend();
+    !host.is_named(datatype & host.mask) && is_derived_wanted(host, datatype, count, call, used)
+}
+
+/// As [`wanted`], of a type that is none of the named ones, as far as its handle tells. What is rarely needed is called last, so that the rest saves no register.
+#[inline(never)]
+fn is_derived_wanted(
+    host: &'static Host,
+    datatype: HandleWord,
+    count: i64,
+    call: policy::Call,
+    used: UseKind,
+) -> bool {
+    match table::known(host, datatype) {
+        Some(entry) if call.is_collective() || entry.served.is_asked() || used == UseKind::Persistent => {
+            attended(host, entry, datatype, count, call, used)
+        }
+        Some(entry) => entry.converts(call),
+        None if candidates::has(datatype & host.mask) => counted(host, datatype, count, call, used),
+        None => false,
     }
-    if host.is_named(datatype & host.mask) {
-        return false;
-    }
-    let known = table::known(host, datatype).or_else(|| {
-        let met = candidates::has(datatype & host.mask)
-            && (policy(host).any(call)
-                || call == policy::Call::Message && settings().policy == Choice::Measure
-                || ready::may_open(host))
-            && met(host, datatype, count, used);
-        if met { table::known(host, datatype) } else { None }
-    });
-    let Some(entry) = known else { return false };
+}
+
+/// A decoded type of a call that makes it ready, or may.
+#[inline(never)]
+fn attended(
+    host: &'static Host,
+    entry: &'static TypeEntry,
+    datatype: HandleWord,
+    count: i64,
+    call: policy::Call,
+    used: UseKind,
+) -> bool {
     if entry.served.is_asked() {
         ready::attend(host, entry, datatype & host.mask);
     }
@@ -110,8 +128,39 @@ pub(crate) fn wanted(
     entry.converts(call)
 }
 
+/// A use of a type that is not decoded.
+#[inline(never)]
+fn counted(host: &'static Host, datatype: HandleWord, count: i64, call: policy::Call, used: UseKind) -> bool {
+    if !uses_count(host, call) || !met(host, datatype, count, used) {
+        return false;
+    }
+    table::known(host, datatype).is_some_and(|entry| attended(host, entry, datatype, count, call, used))
+}
+
+/// Whether uses of a type in a call count: some payload of some type may be converted in it, or be moved inside the host.
+#[inline]
+fn uses_count(host: &Host, call: policy::Call) -> bool {
+    /// A bit for each such call, and one that says that the others are known.
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    const KNOWN: u32 = 1 << 31;
+    #[cold]
+    fn find(host: &Host) -> u32 {
+        let counts = |&&call: &&policy::Call| {
+            policy(host).any(call)
+                || call == policy::Call::Message && settings().policy == Choice::Measure
+                || ready::may_open(host)
+        };
+        let calls = policy::Call::ALL.iter().filter(counts);
+        let calls = calls.fold(KNOWN, |calls, &call| calls | 1 << call as u32);
+        CALLS.store(calls, Relaxed);
+        calls
+    }
+    let known = CALLS.load(Relaxed);
+    (if known == 0 { find(host) } else { known }) >> call as u32 & 1 != 0
+}
+
 /// Notes a use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
-#[cold]
+#[inline]
 pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
     if count <= 0 {
         return left(Left::NothingToMove).unwrap_or(false);

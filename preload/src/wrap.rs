@@ -16,7 +16,7 @@ mod pack;
 mod partitioned;
 mod windows;
 
-use arguments::{looked_at, value, wanted};
+use arguments::{looked_at, named, value, wanted};
 use collective::{all, each, neighbour, rooted};
 
 use std::ffi::{c_int, c_void};
@@ -25,13 +25,14 @@ use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
 use crate::candidates;
-use crate::door::commits;
+use crate::door::{commits, unseen};
 use crate::epoch::end_epoch;
 use crate::forms::Forms;
 use crate::handles::{NO_HOST, handle_at, missing};
-use crate::host::{HandleWord, host};
+use crate::host::{HandleWord, Host, host, known};
 use crate::left::Counted;
 use crate::signatures::{argument, counted_calls};
+use crate::slow_path::{COUNT, UNSEEN, watched_for};
 use crate::table::{self, Found};
 use crate::use_kind::UseKind;
 use crate::{counting, report, requests, types, windows as one_sided};
@@ -48,25 +49,57 @@ macro_rules! exported {
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
-            let Some(host) = host() else { return NO_HOST };
-            let counted = Counted::begin();
-            let used = const { UseKind::of(stringify!($name)) };
-            // SAFETY: the caller's arguments.
-            let wanted = unsafe { wanted(host, Call::$call, used, &[$(value!($argument $argument: $kind)),*]) };
-            if !wanted && let Some(theirs) = host.direct.$form {
+            if let Some(host) = known()
+                && !watched_for(COUNT | UNSEEN)
+                && named!(host, $($kind $argument),*)
+                && let Some(theirs) = host.direct.$form
+            {
                 // SAFETY: the caller's arguments, in the form that it has used.
                 return unsafe { theirs($($argument),*) };
             }
-            let forms =
-                Forms { small: host.counted.$small, large: host.counted.$large, call: Call::$call, wanted };
             // SAFETY: the caller's arguments.
-            let code = unsafe { $file::$by(host, forms, $($argument),*) };
-            if let Some(counted) = counted {
+            return unsafe { looked_into($($argument),*) };
+
+            // Functions of their own: a call whose types are named saves no register and jumps to the host, and one that is the host's after a look keeps nothing.
+            #[inline(never)]
+            unsafe extern "C" fn looked_into($($argument: argument!($n, $kind)),*) -> c_int {
+                let Some(host) = host() else { return NO_HOST };
+                unseen::attend_in_call();
+                if let Some(call) = Counted::begin() {
+                    // SAFETY: the caller's arguments.
+                    return unsafe { counted(host, call, $($argument),*) };
+                }
+                let wanted = wanted!(host, $call, const { UseKind::of(stringify!($name)) }, $($argument: $kind),*);
+                if !wanted && let Some(theirs) = host.direct.$form {
+                    // SAFETY: the caller's arguments, in the form that it has used.
+                    return unsafe { theirs($($argument),*) };
+                }
+                // SAFETY: the caller's arguments.
+                unsafe { converting(host, wanted, $($argument),*) }
+            }
+
+            #[cold]
+            unsafe fn counted(host: &'static Host, call: Counted, $($argument: argument!($n, $kind)),*) -> c_int {
+                let wanted = wanted!(host, $call, const { UseKind::of(stringify!($name)) }, $($argument: $kind),*);
+                if !wanted && let Some(theirs) = host.direct.$form {
+                    // SAFETY: the caller's arguments, in the form that it has used.
+                    return unsafe { theirs($($argument),*) };
+                }
+                // SAFETY: the caller's arguments.
+                let code = unsafe { converting(host, wanted, $($argument),*) };
                 // SAFETY: the caller's arguments.
                 let looked_at = || unsafe { looked_at(host, Call::$call, &[$(value!($argument $argument: $kind)),*]) };
-                counting::end(host, counted, code, looked_at);
+                counting::end(host, call, code, looked_at);
+                code
             }
-            code
+
+            #[inline(never)]
+            unsafe fn converting(host: &'static Host, wanted: bool, $($argument: argument!($n, $kind)),*) -> c_int {
+                let forms =
+                    Forms { small: host.counted.$small, large: host.counted.$large, call: Call::$call, wanted };
+                // SAFETY: the caller's arguments.
+                unsafe { $file::$by(host, forms, $($argument),*) }
+            }
         }
     };
 }

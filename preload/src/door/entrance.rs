@@ -49,7 +49,7 @@ pub unsafe extern "C" fn opal_convertor_prepare_for_recv(
     unsafe { prepare(&PREPARE_FOR_RECV, Direction::Unpack, Convertor(convertor), datatype, count, buffer) }
 }
 
-#[inline]
+#[inline(always)]
 unsafe fn prepare(
     original: &Original,
     direction: Direction,
@@ -59,11 +59,15 @@ unsafe fn prepare(
     buffer: *const c_void,
 ) -> c_int {
     let Some(theirs) = called!(original, Prepare) else { return FAILED };
+    let generic = generic(direction);
+    if generic == 0 {
+        // SAFETY: as the caller promises.
+        return unsafe { theirs(convertor, datatype, count, buffer) };
+    }
     // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
     unsafe {
         let code = theirs(convertor, datatype, count, buffer);
-        let generic = generic(direction);
-        if generic != 0 && convertor.word(LAYOUT.mover) == generic as u64 {
+        if convertor.word(LAYOUT.mover) == generic as u64 {
             choose(direction, convertor);
         }
         code
@@ -74,7 +78,7 @@ unsafe fn prepare(
 ///
 /// # Safety
 /// `convertor` must be one of the host's that was just prepared.
-#[inline]
+#[inline(never)]
 unsafe fn choose(direction: Direction, convertor: Convertor) {
     // SAFETY: as the caller promises.
     let (flags, handle, description, moved, buffer, size) = unsafe {

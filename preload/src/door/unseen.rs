@@ -7,7 +7,7 @@
 //! its first requests were moved by the host and compared ([`super::first`]) nothing goes by it.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
@@ -24,6 +24,7 @@ use super::standing::in_a_call_of_the_program;
 use crate::candidates;
 use crate::cuts::Entry;
 use crate::relative::ADDRESSES;
+use crate::slow_path::{UNSEEN, unwatch, watch, watched_for};
 use crate::spending;
 
 /// A description that waits to be made. One that a thread holds while the process forks is lost to the child.
@@ -57,11 +58,8 @@ static SLOTS: [Slot; 4] = [const {
 }; 4];
 
 /// Whether something waits to be made.
-static PENDING: AtomicBool = AtomicBool::new(false);
-
-#[inline]
-pub(crate) fn is_pending() -> bool {
-    PENDING.load(Ordering::Relaxed)
+fn is_pending() -> bool {
+    watched_for(UNSEEN)
 }
 
 impl Slot {
@@ -91,15 +89,22 @@ fn note(view: &View<'_>) {
     noted.used = view.entries.len().min(MOST + 1);
     noted.entries[..noted.used].copy_from_slice(&view.entries[..noted.used]);
     slot.state.store(FULL, Ordering::Release);
-    PENDING.store(true, Ordering::Relaxed);
+    watch(UNSEEN);
 }
 
-/// Makes what waits: in a call of the program, never in the host's progress.
+/// A call of the program begins: what waits is made here, never in the host's progress.
+#[inline]
+pub(crate) fn attend_in_call() {
+    if is_pending() {
+        attend();
+    }
+}
+
 #[cold]
-pub(crate) fn attend() {
+fn attend() {
     by_itself(|| {
         let (Some(functions), Some(order)) = (functions(), order()) else { return };
-        PENDING.store(false, Ordering::Relaxed);
+        unwatch(UNSEEN);
         for slot in &SLOTS {
             if slot.take(FULL) {
                 // SAFETY: this thread has taken it.
@@ -157,7 +162,7 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
                 if !known.served.is_asked() {
                     return;
                 }
-                PENDING.store(true, Ordering::Relaxed);
+                watch(UNSEEN);
             }
             None => note(&view),
         }

@@ -8,16 +8,12 @@ use super::collective::each;
 use crate::counting;
 use crate::host::Host;
 use crate::signatures::{Handle, In, Types};
-use crate::types;
-use crate::use_kind::UseKind;
 
 /// An argument.
 #[derive(Clone, Copy)]
 pub(super) enum Argument {
     /// A buffer that is read.
     In(In),
-    /// A number of elements.
-    Count(i64),
     /// An array of them.
     Counts,
     /// A datatype.
@@ -42,9 +38,6 @@ macro_rules! value {
     };
     ($value:ident $name:ident: In) => {
         $crate::wrap::arguments::Argument::In($value)
-    };
-    ($value:ident $name:ident: N) => {
-        $crate::wrap::arguments::Argument::Count($value.wide())
     };
     ($value:ident $name:ident: Ns) => {
         $crate::wrap::arguments::Argument::Counts
@@ -76,31 +69,54 @@ fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
     }
 }
 
-/// Says whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says.
-///
-/// # Safety
-/// They are the arguments of a call that its caller may make.
-#[inline(always)]
-pub(super) unsafe fn wanted(host: &'static Host, call: Call, used: UseKind, arguments: &[Argument]) -> bool {
-    use Argument::{Count, Counts, Met, Type};
-    if let Some((sent, sendtypes, recvtypes, comm)) = of_each_peer(arguments) {
-        // SAFETY: as the caller promises.
-        return unsafe { each::wanted(host, call, used, sent, sendtypes, recvtypes, comm) };
-    }
-    let (mut wanted, mut count) = (false, 1);
-    for &argument in arguments {
-        match argument {
-            Count(n) => count = n,
-            // Arrays of numbers are not read here: an element is the least that is moved.
-            Counts => count = 1,
-            // Both sides are counted.
-            Type(datatype) => wanted |= types::wanted(host, datatype, count, call, used),
-            Met(_) => return true,
-            _ => {}
-        }
-    }
-    wanted
+/// Says whether all types of a call are named ones, as far as their handles tell.
+macro_rules! named {
+    ($host:ident, $($kind:ident $argument:ident),*) => { true $(&& named!(@look $host, $kind $argument))* };
+    (@look $host:ident, Type $argument:ident) => { $host.is_named($argument & $host.mask) };
+    (@look $host:ident, Met $argument:ident) => { false };
+    (@look $host:ident, Types $argument:ident) => { false };
+    (@look $host:ident, $other:ident $argument:ident) => { true };
 }
+pub(super) use named;
+
+/// Says whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says. Written out argument by argument: in a
+/// loop over values all of them would go by way of memory, in each call that is the host's.
+macro_rules! wanted {
+    ($host:ident, $call:ident, $used:expr, $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
+     $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
+     $(, $rest:ident: $kind:ident)*) => {
+        // SAFETY: the caller's arguments.
+        unsafe { $crate::wrap::each::wanted($host, Call::$call, $used, $sendbuf, $sendtypes, $recvtypes, $comm) }
+    };
+    ($host:ident, $call:ident, $used:expr, $($argument:ident: $kind:ident),*) => {{
+        #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
+        let (mut wanted, mut count) = (false, 1);
+        $(wanted!(@look $host, $call, $used, wanted, count, $argument $kind);)*
+        wanted
+    }};
+    (@look $host:ident, $call:ident, $used:expr, $wanted:ident, $count:ident, $argument:ident N) => {
+        #[allow(unused_assignments, reason = "as above")]
+        {
+            $count = $argument.wide();
+        }
+    };
+    // Arrays of numbers are not read here: an element is the least that is moved.
+    (@look $host:ident, $call:ident, $used:expr, $wanted:ident, $count:ident, $argument:ident Ns) => {
+        #[allow(unused_assignments, reason = "as above")]
+        {
+            $count = 1;
+        }
+    };
+    // Both sides are counted.
+    (@look $host:ident, $call:ident, $used:expr, $wanted:ident, $count:ident, $argument:ident Type) => {
+        $wanted |= $crate::types::wanted($host, $argument, $count, Call::$call, $used);
+    };
+    (@look $host:ident, $call:ident, $used:expr, $wanted:ident, $count:ident, $argument:ident Met) => {
+        $wanted = true;
+    };
+    (@look $($other:tt)*) => {};
+}
+pub(super) use wanted;
 
 /// Returns the arguments that the count of a call looks at.
 ///

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc_hosts::policy::Call;
 
-use crate::door::ready;
+use crate::door::{ready, unseen};
 use crate::handles::{NO_HOST, missing};
 use crate::host::{HandleWord, Host, host};
 use crate::types;
@@ -52,6 +52,7 @@ macro_rules! partitioned {
             let Some(host) = host() else { return NO_HOST };
             let Some(theirs) = real(&REAL, host, $real) else { return missing(host) };
             if ready::may_open(host) {
+                unseen::attend_in_call();
                 types::wanted(host, datatype, count, Call::Message, const { UseKind::of(stringify!($name)) });
             }
             // SAFETY: the caller's arguments.

@@ -1,0 +1,73 @@
+//! Where handles of named types are addresses: between which no derived type's can lie.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+
+use ddtc::datatype::Named;
+
+/// No handles.
+pub(crate) const NO_RANGE: (u64, u64) = (u64::MAX, 0);
+
+/// Where handles of named types, sorted, are addresses of objects of the host and of copies that the program has of some: from the first to the last that a segment of the one and
+/// of the other holds. Derived types are made in memory that is allocated, which lies in no segment.
+pub(crate) fn within_segments(named: &[(u64, Named)]) -> [(u64, u64); 2] {
+    let mut ranges: Vec<(usize, (u64, u64))> = Vec::new();
+    for segment in segments() {
+        let before = |address| named.partition_point(|&(handle, _)| handle < address);
+        let held = &named[before(segment.start)..before(segment.end)];
+        if let (Some(&(first, _)), Some(&(last, _))) = (held.first(), held.last()) {
+            ranges.push((held.len(), (first, last - first)));
+        }
+    }
+    ranges.sort_unstable_by_key(|&(held, _)| std::cmp::Reverse(held));
+    let mut ranges = ranges.into_iter().map(|(_, range)| range);
+    std::array::from_fn(|_| ranges.next().unwrap_or(NO_RANGE))
+}
+
+/// Where the segments of all loaded objects begin and end in memory.
+fn segments() -> Vec<Range<u64>> {
+    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _size: usize, all: *mut c_void) -> c_int {
+        // SAFETY: `all` is the vector below, and the loader's record and the headers that it names are valid during the call.
+        unsafe {
+            let (all, info) = (&mut *all.cast::<Vec<Range<u64>>>(), &*info);
+            for header in std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) {
+                if header.p_type == libc::PT_LOAD {
+                    let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
+                    all.push(start..start.saturating_add(header.p_memsz));
+                }
+            }
+        }
+        0
+    }
+    let mut all = Vec::new();
+    // SAFETY: the callback takes the vector, and is called only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut all).cast()) };
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_types_in_a_segment_are_a_range_and_allocated_memory_is_in_none() {
+        static OBJECTS: [u64; 64] = [1; 64];
+        let named: Vec<_> =
+            OBJECTS[3..60].iter().map(|o| (std::ptr::from_ref(o) as u64, Named::Int)).collect();
+        let ranges = within_segments(&named);
+        let is_named = |handle: u64| ranges.iter().any(|&(first, span)| handle.wrapping_sub(first) <= span);
+        assert!(named.iter().all(|&(handle, _)| is_named(handle)));
+        let (large, small) = (Box::new([0u64; 1 << 16]), Box::new(0u64));
+        let others = [
+            &raw const large[0],
+            &raw const *small,
+            &raw const OBJECTS[2],
+            &raw const OBJECTS[60],
+            std::ptr::null(),
+        ];
+        assert!(!others.iter().any(|other| is_named(other.addr() as u64)));
+        // Two objects in one segment and none in another: nothing else is told.
+        assert_eq!(ranges, [(named[0].0, named[named.len() - 1].0 - named[0].0), NO_RANGE]);
+        assert_eq!(within_segments(&[(small.as_ref() as *const u64 as u64, Named::Int)]), [NO_RANGE; 2]);
+    }
+}
