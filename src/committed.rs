@@ -26,7 +26,7 @@ use crate::engine::{Config, Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
 use crate::layout::{CompiledLayout, PlacedLayout, Tier};
-use crate::micro::Buffers;
+use crate::micro::{Buffers, run};
 use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 
 pub use copy::LayoutCopy;
@@ -472,7 +472,7 @@ impl Inner {
                 Direction::Unpack => (packed, user),
             };
             // SAFETY: `count` instances are so many bytes on either side, one behind the other, and their memory is as the caller promises.
-            return unsafe { std::ptr::copy_nonoverlapping(src, dst, self.small as usize * count as usize) };
+            return unsafe { run::copy(dst, src, self.small as usize * count as usize) };
         }
         match EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) {
             // SAFETY: the entry point of the kernel that `layout` has decided on for good (`go_by_kernel`), which lives as long as `self`; it

@@ -11,6 +11,7 @@ use super::cursor::Offset;
 use super::functions::functions;
 use super::isa::{Code, Isa, with_code};
 use super::rows::ends;
+use super::run;
 use super::{Argument, Call, Direction, Family, Micro, Role, TableIndex, Width, block};
 use crate::column::Column;
 use crate::nest::{Offsets, Quantity};
@@ -205,7 +206,7 @@ unsafe fn by_length<I: Isa, L: Offset>(dst: *mut u8, src: *const u8, len: usize)
     // SAFETY: as promised by the caller.
     unsafe {
         if const { size_of::<L>() == 8 } {
-            std::ptr::copy_nonoverlapping(src, dst, len);
+            run::copy(dst, src, len);
         } else {
             block::run_time_by::<I>(dst, src, len);
         }

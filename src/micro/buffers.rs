@@ -5,7 +5,7 @@
 
 use super::blocks::{self, Widths};
 use super::resize::{Blocks, Conversion};
-use super::{Direction, Width, block, reduce, resize, rows, stream, strided, swap};
+use super::{Direction, Width, block, reduce, resize, rows, run, stream, strided, swap};
 use crate::column::Column;
 use crate::kind::Op;
 use crate::nest::{Leaf, Offsets, Value};
@@ -146,7 +146,7 @@ impl Buffers {
             } else if len <= INLINE {
                 block::run_time::<16>(dst, src, len as usize);
             } else {
-                std::ptr::copy_nonoverlapping(src, dst, len as usize);
+                run::copy(dst, src, len as usize);
             }
         }
     }

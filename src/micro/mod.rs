@@ -26,6 +26,7 @@ pub mod reduce;
 mod registers;
 pub mod resize;
 pub mod rows;
+pub(crate) mod run;
 mod run_time_length;
 pub mod stream;
 pub mod strided;
