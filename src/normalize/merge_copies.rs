@@ -286,8 +286,10 @@ fn merged<L: Leaf>(
 /// Rows as columns of 4 bytes an entry that begin at zero.
 struct Narrow {
     /// Where the first row begins.
-    at: Option<Offsets>,
+    at: Offsets,
     columns: [Vec<i32>; 3],
+    /// Rows of the columns; behind them are zeros.
+    rows: usize,
     /// Bits of values that do not fit.
     lost: i64,
 }
@@ -295,25 +297,38 @@ struct Narrow {
 impl Narrow {
     /// With room for so many rows.
     fn new(count: usize) -> Result<Narrow> {
-        let column = || try_with_capacity("normalize", count);
-        Ok(Narrow { at: None, columns: [column()?, column()?, column()?], lost: 0 })
+        let column = || {
+            let mut column = try_with_capacity("normalize", count)?;
+            column.resize(count, 0);
+            Ok(column)
+        };
+        Ok(Narrow { at: Offsets::ZERO, columns: [column()?, column()?, column()?], rows: 0, lost: 0 })
     }
 
     /// The rows as one node; none where a value did not fit, or there is no row.
     fn node<L: Leaf>(self, unit: L) -> Option<Node<L>> {
-        let at = self.at.filter(|_| self.lost == 0)?;
-        let [user, packed, len] = self.columns.map(|column| Column::I32(Arc::new(column.into_boxed_slice())));
-        Some(Node::Blocks { at, user, packed, len, unit })
+        let Narrow { at, columns, rows, lost } = self;
+        let [user, packed, len] = columns.map(|mut column| {
+            column.truncate(rows);
+            Column::I32(Arc::new(column.into_boxed_slice()))
+        });
+        (rows > 0 && lost == 0).then(|| Node::Blocks { at, user, packed, len, unit })
     }
 }
 
 impl Keep for Narrow {
+    // Written in place, and in the loop over the rows: a push asks for room, three times a row.
+    #[inline(always)]
     fn row(&mut self, row: Row) {
-        let at = row.at - *self.at.get_or_insert(row.at);
+        if self.rows == 0 {
+            self.at = row.at;
+        }
+        let at = row.at - self.at;
         for (column, value) in self.columns.iter_mut().zip([at.user, at.packed, row.len]) {
             self.lost |= value ^ i64::from(value as i32);
-            column.push(value as i32);
+            column[self.rows] = value as i32;
         }
+        self.rows += 1;
     }
 }
 
