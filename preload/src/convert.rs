@@ -85,6 +85,9 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
         Some(end) if at >= 0 && end <= call.packed_size.wide() => end,
         _ => return Outcome::Pass,
     };
+    if end - at >= host.own_runs && entry.is_a_run() {
+        return passed_for(Left::Contiguous);
+    }
     // No larger than a number of that form: it fits.
     let Some(position) = P::narrow(end) else { return Outcome::Pass };
     // SAFETY: the entry is bound.

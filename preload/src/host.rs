@@ -15,7 +15,7 @@ use ddtc_hosts::policy::{Family, Library};
 
 use crate::named_range::{NO_RANGE, within_segments};
 use crate::reserve;
-use crate::settings::settings;
+use crate::settings::{Choice, settings};
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
 use crate::slow_path::{COUNT, watch};
@@ -226,6 +226,9 @@ impl Functions {
 /// Bytes of a page.
 const PAGE: i64 = 4096;
 
+/// Bytes from which Intel MPI copies one run faster than the C library: 256 KiB take its `MPI_Pack` 5.4 us, `memcpy` 6.4 (2021.18.1, Zen 3).
+const INTEL_RUNS: i64 = 128 << 10;
+
 /// The host.
 pub(crate) struct Host {
     pub(crate) f: Functions,
@@ -248,6 +251,8 @@ pub(crate) struct Host {
     /// First line of `MPI_Get_library_version`, and whose it is.
     pub(crate) version: String,
     pub(crate) family: Family,
+    /// Bytes from which a pack of one run of bytes is its own ([`INTEL_RUNS`]).
+    pub(crate) own_runs: i64,
     /// Handles among which are named types and no others: the first of them, and how far the last is from it.
     named_ranges: [(u64, u64); 2],
     /// Handles of the named types, sorted.
@@ -311,6 +316,10 @@ impl Host {
             request_null: abi.map_or(0, |a| a.request_null),
             packed: 0,
             family: Library::of(&version).family,
+            own_runs: match Library::of(&version).family {
+                Family::Intel if settings().policy != Choice::All => INTEL_RUNS,
+                _ => i64::MAX,
+            },
             version,
             named_ranges: [NO_RANGE; 2],
             named: Vec::new(),

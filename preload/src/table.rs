@@ -165,6 +165,12 @@ impl TypeEntry {
         !buf.is_null() || self.absolute.load(Ordering::Relaxed)
     }
 
+    /// Says whether it is one run of bytes, whatever the count.
+    #[inline]
+    pub(crate) fn is_a_run(&self) -> bool {
+        self.class.load(Ordering::Relaxed) == u8::MAX
+    }
+
     /// Says whether some payloads of it are converted in such calls.
     #[inline]
     pub(crate) fn converts(&self, call: Call) -> bool {

@@ -73,7 +73,7 @@ fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
 macro_rules! named {
     ($host:ident, $($kind:ident $argument:ident),*) => { true $(&& named!(@look $host, $kind $argument))* };
     (@look $host:ident, Type $argument:ident) => { $host.is_named($argument & $host.mask) };
-    (@look $host:ident, Met $argument:ident) => { false };
+    (@look $host:ident, Met $argument:ident) => { $host.is_named($argument & $host.mask) };
     (@look $host:ident, Types $argument:ident) => { false };
     (@look $host:ident, $other:ident $argument:ident) => { true };
 }
