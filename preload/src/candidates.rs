@@ -113,7 +113,13 @@ struct Slot {
     /// Calls that moved [`ALIKE`] bytes and more, and what all of them have moved.
     calls: AtomicU32,
     moved: AtomicU64,
+    /// Uses that pass before the type is looked at again: how many of them are left ([`LEFT`]), and how many they were.
+    rest: AtomicU32,
 }
+
+/// The half of [`Slot::rest`] that is counted down, and the bits of it.
+const LEFT: u32 = u16::MAX as u32;
+const LEFT_BITS: u32 = 16;
 
 const NOT_ASKED: i64 = i64::MIN;
 
@@ -133,6 +139,13 @@ impl Slot {
         // SAFETY: null, or a kin, which lives forever.
         unsafe { self.kin.load(Relaxed).as_ref() }
     }
+
+    /// Lets uses pass, of `cost` nanoseconds each like the last one: half as many as were made so far, and as lead half of the way from `spent` to `until`.
+    fn rest(&self, cost: u64, spent: u64, until: u64) {
+        let uses = until.saturating_sub(spent).min(spent) / cost.max(1) / 2;
+        let uses = u32::try_from(uses).unwrap_or(LEFT).min(LEFT);
+        self.rest.store(uses << LEFT_BITS | uses, Relaxed);
+    }
 }
 
 static CANDIDATES: [Slot; SLOTS] = [const {
@@ -145,6 +158,7 @@ static CANDIDATES: [Slot; SLOTS] = [const {
         kin: AtomicPtr::new(std::ptr::null_mut()),
         calls: AtomicU32::new(0),
         moved: AtomicU64::new(0),
+        rest: AtomicU32::new(0),
     }
 }; SLOTS];
 
@@ -165,6 +179,7 @@ pub(crate) fn note(handle: u64) {
     slot.kin.store(std::ptr::null_mut(), Relaxed);
     slot.moved.store(0, Relaxed);
     slot.calls.store(0, Relaxed);
+    slot.rest.store(0, Relaxed);
 }
 
 /// A type is about to be freed: nothing is asked about it from now on.
@@ -202,12 +217,28 @@ pub(crate) fn has(handle: u64) -> bool {
     slot(handle).handle.load(Relaxed) == handle && handle != 0
 }
 
+/// A type that has no entry is used: says whether that is to be looked at. Of one that is far from being decoded not every use is.
+#[inline]
+pub(crate) fn counts(handle: u64) -> bool {
+    if !has(handle) {
+        return false;
+    }
+    let slot = slot(handle);
+    let rest = slot.rest.load(Relaxed);
+    if rest & LEFT == 0 {
+        return true;
+    }
+    // Threads may lose one another's, and a type that was committed since: it is looked at later, or sooner.
+    slot.rest.store(rest - 1, Relaxed);
+    false
+}
+
 /// Says whether a type that is not decoded is one that calls were seen to use.
 pub(crate) fn is_shown(handle: u64) -> bool {
     has(handle) && slot(handle).size.load(Relaxed) != 0
 }
 
-/// Adds a use of `count` instances of a type that has a slot. How many arguments of its constructors may be decoded now, each constructor as [`CONSTRUCTOR`] more; `None`: none yet.
+/// Adds a use of `count` instances of a type that has a slot, and those that have passed since the last one that was looked at, as if they were like it. How many arguments of its constructors may be decoded now, each constructor as [`CONSTRUCTOR`] more; `None`: none yet.
 pub(crate) fn used(
     host: &Host,
     datatype: HandleWord,
@@ -225,7 +256,10 @@ pub(crate) fn used(
         size.checked_mul(count).and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0)?;
     let blocks = slot.kin().map_or(0, |kin| kin.blocks(count.unsigned_abs()).saturating_mul(BLOCK));
     let cost = used.cost(host.family, bytes).saturating_add(blocks);
-    let spent = slot.spent.load(Relaxed).saturating_add(cost);
+    let uses = 1 + (slot.rest.load(Relaxed) >> LEFT_BITS);
+    slot.rest.store(0, Relaxed);
+    let all = |of_one: u64| of_one.saturating_mul(u64::from(uses));
+    let spent = slot.spent.load(Relaxed).saturating_add(all(cost));
     slot.spent.store(spent, Relaxed);
     if at_once {
         return Some(u64::MAX);
@@ -234,11 +268,12 @@ pub(crate) fn used(
         && bytes >= ALIKE
         && settings().policy == Choice::Measure
     {
-        let (moved, calls) = (slot.moved.load(Relaxed), slot.calls.load(Relaxed));
+        let (moved, calls) =
+            (slot.moved.load(Relaxed).saturating_add(all(bytes) - bytes), slot.calls.load(Relaxed));
         slot.moved.store(moved.saturating_add(bytes), Relaxed);
-        slot.calls.store(calls.saturating_add(1), Relaxed);
+        slot.calls.store(calls.saturating_add(uses), Relaxed);
         // To ask takes as long as a short message: a type that is used once does not pay for that.
-        if calls == 1 {
+        if calls < 2 && calls + uses >= 2 {
             let kin = kin::of(host, datatype, size, slot.extent(host, datatype)?, used, CONSTRUCTOR);
             if let Some(kin) = kin {
                 slot.needed.fetch_max(decoding(kin.arguments()).saturating_mul(PART), Relaxed);
@@ -247,31 +282,49 @@ pub(crate) fn used(
             slot.kin.store(kin, Relaxed);
         }
         if let Some(kin) = slot.kin()
-            && let Some(pays) = kin.used(host.family, bytes, moved, cost, decoding)
+            && let Some(pays) = kin.used(host.family, bytes, moved, all(cost), decoding)
             && spending::allows(pays.nanos)
         {
             return Some(pays.arguments);
         }
     }
+    by_cost(host, datatype, slot, [cost, spent], size, bytes)
+}
+
+/// How many arguments may be decoded for what the uses of a type have cost, the last one `cost` and all `spent` nanoseconds. `size`: bytes of an instance, `bytes`: of that use.
+fn by_cost(
+    host: &Host,
+    datatype: HandleWord,
+    slot: &Slot,
+    [cost, spent]: [u64; 2],
+    size: i64,
+    bytes: u64,
+) -> Option<u64> {
     // No prospect asks for less than a quarter, and decoding never takes less than where calls follow each other.
-    if spent.saturating_mul(4) < slot.needed.load(Relaxed) {
+    let needed = slot.needed.load(Relaxed);
+    if spent.saturating_mul(4) < needed {
+        slot.rest(cost, spent, needed / 4);
         return None;
     }
-    let (needed, factor) = (slot.needed.load(Relaxed), u64::from(FACTOR.load(Relaxed)));
+    let factor = u64::from(FACTOR.load(Relaxed));
     // What decoding takes where calls follow each other, as often as the uses pay for it here.
     let paid = |prospect: Prospect| {
         let (times, part) = prospect.factor();
-        spent.saturating_mul(part).saturating_mul(u64::from(ONCE)) / factor / times
+        let paid = spent.saturating_mul(part).saturating_mul(u64::from(ONCE)) / factor / times;
+        if paid < needed {
+            slot.rest(
+                cost,
+                spent,
+                needed.saturating_mul(times).saturating_mul(factor) / u64::from(ONCE) / part,
+            );
+            return None;
+        }
+        Some(paid)
     };
     // A type that is used little is not asked for its extent.
-    if paid(Prospect::Good) < needed {
-        return None;
-    }
+    paid(Prospect::Good)?;
     let poor = slot.kin().is_some_and(|kin| kin.is_poor(host.family, bytes));
-    let paid = paid(if poor { Prospect::Poor } else { expected(size, slot.extent(host, datatype)?) });
-    if paid < needed {
-        return None;
-    }
+    let paid = paid(if poor { Prospect::Poor } else { expected(size, slot.extent(host, datatype)?) })?;
     let worth = paid / PART;
     if !spending::allows(needed.saturating_mul(factor) / u64::from(ONCE) / PART) {
         slot.needed.store(needed.saturating_mul(2), Relaxed);
@@ -354,6 +407,31 @@ mod tests {
         assert!(!has(77) && has(other));
         forget_all();
         assert!(!has(other));
+    }
+
+    #[test]
+    fn uses_pass_while_nothing_can_come_of_them() {
+        let passed = |slot: &Slot, cost, spent, until| {
+            slot.rest(cost, spent, until);
+            slot.rest.load(Relaxed) >> LEFT_BITS
+        };
+        let handle = 1 << 40;
+        note(handle);
+        let slot = slot(handle);
+        // After the first use, half of ten, up to half of the way, and none where there is no way left.
+        assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 5]);
+        assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [2, 0]);
+        assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
+        slot.rest(10, 100, 1 << 30);
+        assert_eq!(
+            (0..6).map(|_| counts(handle)).collect::<Vec<_>>(),
+            [false, false, false, false, false, true]
+        );
+        slot.rest(10, 100, 1 << 30);
+        note(handle);
+        assert!(counts(handle));
+        forget(handle);
+        assert!(!counts(handle));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use ddtc_hosts::policy::{Family, Policy};
 
 use crate::host::Host;
 use crate::remembered;
-use crate::times::{PART, Times};
+use crate::times::{LATER, PART, Times};
 
 /// Times as many bytes as are packed for it that a class moves before it is timed.
 const WORTH: u64 = 8;
@@ -157,6 +157,13 @@ impl Evidence {
         e.gains.load(Relaxed) & bit != 0 || table && e.loses.load(Relaxed) & bit == 0
     }
 
+    /// As [`Evidence::wants`], of messages that a later call completes: they cost [`LATER`] more.
+    #[inline]
+    pub(crate) fn wants_later(&self, bytes: u64, table: bool) -> bool {
+        let Some((e, bit)) = self.decider(bytes) else { return table };
+        self.saves(bytes).is_some_and(|saves| saves >= LATER) || table && e.loses.load(Relaxed) & bit == 0
+    }
+
     /// Says whether messages of any size are converted, as far as is known; a table has the payloads `table`.
     pub(crate) fn hopeful(&self, table: u64) -> bool {
         let timed = self.timed().chain(self.kin.into_iter().flat_map(Evidence::timed));
@@ -274,9 +281,13 @@ impl Evidence {
     pub(crate) fn lines(&self, table: u64) -> String {
         let mut out = String::new();
         for (at, Times { bytes, host, ours, copy }) in self.timed() {
-            let verdict =
-                if self.wants(1 << at, Policy::has(table, 1 << at)) { "converted" } else { "the host's" };
             let from = 1u64 << at;
+            let table = Policy::has(table, from);
+            let verdict = match (self.wants(from, table), self.wants_later(from, table)) {
+                (true, true) => "converted",
+                (true, false) => "converted where one call begins and completes them",
+                (false, _) => "the host's",
+            };
             let _ = writeln!(
                 out,
                 "    messages from {from} B: {verdict}; {bytes} B take the host {host} ns, ours {ours} ns, a copy {copy} ns"
@@ -332,6 +343,15 @@ mod tests {
         assert!(evidence.is_ahead(5000) && !evidence.is_ahead(8192));
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
         evidence.learn_bytes(Family::Mpich, 8192, slow);
+        // What a later call completes must save more.
+        let little = Times { bytes: 480, host: 160, ours: 10, copy: 10 };
+        evidence.learn_bytes(Family::Mpich, 480, little);
+        assert!(
+            evidence.wants(480, false)
+                && !evidence.wants_later(480, false)
+                && evidence.wants_later(480, true)
+        );
+        assert!(evidence.wants_later(4096, false) && evidence.wants_later(100, true));
         assert!(!evidence.wants(8192, true) && !evidence.allows(8192) && !evidence.is_ahead(8192));
         let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
         evidence.learn_bytes(Family::Intel, 16384, fast);

@@ -59,7 +59,7 @@ fn eligible_type(
     }
     let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= max_bytes)?;
     entry.moves(bytes as u64);
-    if let Purpose::Send | Purpose::Receive = used
+    if let Purpose::Send(_) | Purpose::Receive(_) = used
         && let Some(evidence) = entry.evidence()
         && evidence.due(bytes as u64, settings().config.lazy_threshold)
         && spending::allows(0)
@@ -69,7 +69,7 @@ fn eligible_type(
     if !used.wants(host, entry, bytes) {
         return None;
     }
-    if let Purpose::Send | Purpose::Receive = used
+    if let Purpose::Send(_) | Purpose::Receive(_) = used
         && entry.converts(Call::Inside)
         && moves_inside(host, entry, bytes as u64, direction)
     {
@@ -492,13 +492,22 @@ impl Staging {
     }
 }
 
+/// Which call completes a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completion {
+    /// The one that begins it.
+    Same,
+    /// A later one, by its request.
+    Later,
+}
+
 /// Purpose of a staged buffer, which decides the type for the host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Sent from, to a rank that may not convert.
-    Send,
+    Send(Completion),
     /// Received into.
-    Receive,
+    Receive(Completion),
     /// A collective call of so many elements: all ranks give the same count of types of one size. `part`: elements that one rank sends to
     /// another, on average. `beside`: bytes of a part below which it is converted whatever the policy says, since what the
     /// call moves the other way is: this side alone would keep the host from its way for what lies together.
@@ -522,11 +531,16 @@ impl Purpose {
         let in_set = |set, bytes| Policy::has(set, bytes) || outside(set, bytes);
         let has = |call, bytes| in_set(policy(host).of(call, entry.rules().class), bytes);
         match self {
-            Purpose::Send | Purpose::Receive => match entry.evidence() {
+            Purpose::Send(completion) | Purpose::Receive(completion) => match entry.evidence() {
                 None => in_set(entry.payloads(), bytes as u64),
                 Some(evidence) => {
                     let (bytes, table) = (bytes as u64, entry.payloads());
-                    evidence.wants(bytes, Policy::has(table, bytes)) || left(Left::Policy).unwrap_or(false)
+                    let table = Policy::has(table, bytes);
+                    let wants = match completion {
+                        Completion::Same => evidence.wants(bytes, table),
+                        Completion::Later => evidence.wants_later(bytes, table),
+                    };
+                    wants || left(Left::Policy).unwrap_or(false)
                 }
             },
             Purpose::Elements { call, part, beside, .. } => {
@@ -554,16 +568,16 @@ impl Purpose {
     ) -> Option<StandIn> {
         let pieces = || entry.wire_type.pieces(host, t, &entry.element_type);
         let contiguous = match self {
-            Purpose::Send if host.overruns() => return gapped::stand_in(host, 1, bytes, pieces()?),
-            Purpose::Receive if host.overruns() => {
+            Purpose::Send(_) if host.overruns() => return gapped::stand_in(host, 1, bytes, pieces()?),
+            Purpose::Receive(_) if host.overruns() => {
                 // Nobody minds where what is received is cut.
                 return gapped::stand_in(host, 1, bytes, (host.handle(Named::Byte)?, 1));
             }
             Purpose::Elements { count, .. } if host.overruns() => {
                 return gapped::stand_in(host, count, t.size(), pieces()?);
             }
-            Purpose::Send | Purpose::Put => entry.wire_type.message(host, t, count)?,
-            Purpose::Receive | Purpose::Get => (bytes, host.packed),
+            Purpose::Send(_) | Purpose::Put => entry.wire_type.message(host, t, count)?,
+            Purpose::Receive(_) | Purpose::Get => (bytes, host.packed),
             Purpose::Elements { count, .. } => (count, entry.wire_type.element(host, t)?),
             // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
             Purpose::File(_) => (count, own_types::of_bytes(host, t.size())?),
@@ -585,7 +599,7 @@ pub(crate) unsafe fn stage(
     origin: Origin,
     used: Purpose,
 ) -> Option<Staging> {
-    let direction = if used == Purpose::Send { Direction::Pack } else { Direction::Unpack };
+    let direction = if matches!(used, Purpose::Send(_)) { Direction::Pack } else { Direction::Unpack };
     let (entry, bytes) = eligible_type(host, given, peer, max_bytes, used, direction)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.

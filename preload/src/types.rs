@@ -101,7 +101,7 @@ fn is_derived_wanted(
             attended(host, entry, datatype, count, call, used)
         }
         Some(entry) => entry.converts(call),
-        None if candidates::has(datatype & host.mask) => counted(host, datatype, count, call, used),
+        None if candidates::counts(datatype & host.mask) => counted(host, datatype, count, call, used),
         None => false,
     }
 }

@@ -312,7 +312,10 @@ impl Narrow {
             column.truncate(rows);
             Column::I32(Arc::new(column.into_boxed_slice()))
         });
-        (rows > 0 && lost == 0).then(|| Node::Blocks { at, user, packed, len, unit })
+        if rows == 0 || lost != 0 {
+            return None;
+        }
+        Some(Node::Blocks { at, user, packed, len, unit })
     }
 }
 

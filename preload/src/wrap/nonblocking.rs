@@ -71,7 +71,7 @@ pub(super) fn before<G: Copy>(
     if request.is_null() || !may_be_covered(host) {
         return nothing();
     }
-    let mut staged = Staged::new(host, max_bytes);
+    let mut staged = Staged::of_a_request(host, max_bytes);
     let replacement = stage(&mut staged);
     if staged.is_empty() {
         return nothing();
