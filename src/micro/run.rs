@@ -6,11 +6,6 @@
 
 use std::ptr;
 
-/// Bytes up to which `memcpy` uses vectors everywhere.
-const SHORT: usize = 2048;
-/// Bytes from which stores that bypass the caches pay, which `memcpy` has.
-const LARGE: usize = 16 << 20;
-
 /// Copies `len` bytes.
 ///
 /// # Safety
@@ -20,7 +15,7 @@ pub(crate) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: as promised by the caller; the loop is chosen on machines that have its instructions.
     unsafe {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if len > SHORT && len < LARGE && x86::prefers_loop() {
+        if x86::prefers_loop(len) {
             return x86::by_loop(dst, src, len);
         }
         ptr::copy_nonoverlapping(src, dst, len);
@@ -34,13 +29,23 @@ mod x86 {
 
     use super::super::block::{four, piece};
 
+    /// Bytes up to which `memcpy` uses vectors everywhere.
+    pub(super) const SHORT: usize = 2048;
+    /// Bytes from which stores that bypass the caches pay, which `memcpy` has.
+    const LARGE: usize = 16 << 20;
+
     const UNKNOWN: u8 = 0;
     const MEMCPY: u8 = 1;
     const LOOP: u8 = 2;
 
-    /// Says whether this machine is one whose `rep movsb` may be slow and whose C library may use it.
+    /// Says whether this machine is one whose `rep movsb` may be slow, and a run one for which the C library may use it.
     #[inline]
-    pub(super) fn prefers_loop() -> bool {
+    pub(super) fn prefers_loop(len: usize) -> bool {
+        len > SHORT && len < LARGE && is_slow()
+    }
+
+    #[inline]
+    fn is_slow() -> bool {
         static CHOICE: AtomicU8 = AtomicU8::new(UNKNOWN);
         match CHOICE.load(Relaxed) {
             UNKNOWN => {
@@ -108,7 +113,7 @@ mod tests {
                 // SAFETY: both sides have that many bytes.
                 check(&|dst, src| unsafe { copy(dst, src, len) });
                 #[cfg(all(target_arch = "x86_64", not(miri)))]
-                if len > SHORT && std::is_x86_feature_detected!("avx2") {
+                if len > x86::SHORT && std::is_x86_feature_detected!("avx2") {
                     // SAFETY: as above, on a machine that has the instructions.
                     check(&|dst, src| unsafe { x86::by_loop(dst, src, len) });
                 }
