@@ -217,20 +217,17 @@ pub(crate) fn has(handle: u64) -> bool {
     slot(handle).handle.load(Relaxed) == handle && handle != 0
 }
 
-/// A type that has no entry is used: says whether that is to be looked at. Of one that is far from being decoded not every use is.
-#[inline]
-pub(crate) fn counts(handle: u64) -> bool {
-    if !has(handle) {
-        return false;
-    }
+/// A type is used: says whether that use passes. Of one that is far from being decoded not every use is looked at.
+#[inline(always)]
+pub(crate) fn passes(handle: u64) -> bool {
     let slot = slot(handle);
     let rest = slot.rest.load(Relaxed);
-    if rest & LEFT == 0 {
-        return true;
+    if rest & LEFT == 0 || slot.handle.load(Relaxed) != handle {
+        return false;
     }
     // Threads may lose one another's, and a type that was committed since: it is looked at later, or sooner.
     slot.rest.store(rest - 1, Relaxed);
-    false
+    true
 }
 
 /// Says whether a type that is not decoded is one that calls were seen to use.
@@ -423,15 +420,13 @@ mod tests {
         assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [2, 0]);
         assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
         slot.rest(10, 100, 1 << 30);
-        assert_eq!(
-            (0..6).map(|_| counts(handle)).collect::<Vec<_>>(),
-            [false, false, false, false, false, true]
-        );
+        assert_eq!((0..6).map(|_| passes(handle)).collect::<Vec<_>>(), [true, true, true, true, true, false]);
         slot.rest(10, 100, 1 << 30);
         note(handle);
-        assert!(counts(handle));
+        assert!(!passes(handle));
+        slot.rest(10, 100, 1 << 30);
         forget(handle);
-        assert!(!counts(handle));
+        assert!(!passes(handle) && !passes(0));
     }
 
     #[test]

@@ -229,9 +229,7 @@ fn first_use<P: Count>(host: &'static Host, call: &Call<P>) -> Result<&'static T
     if !candidates::has(call.datatype & host.mask) {
         return Err(to_be_met());
     }
-    if !candidates::counts(call.datatype & host.mask)
-        || !types::met(host, call.datatype, call.count.wide(), UseKind::Pack)
-    {
+    if !types::met(host, call.datatype, call.count.wide(), UseKind::Pack) {
         return Err(passed_for(Left::Rare));
     }
     match table::find(call.datatype & host.mask) {

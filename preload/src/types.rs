@@ -87,6 +87,13 @@ pub(crate) fn wanted(
     !host.is_named(datatype & host.mask) && is_derived_wanted(host, datatype, count, call, used)
 }
 
+/// Says whether a call is the host's by the handle of its type alone: it is a named one, or one of which this use passes. `used`: a persistent request is as many uses.
+#[inline(always)]
+pub(crate) fn is_hosts(host: &Host, datatype: HandleWord, used: UseKind) -> bool {
+    let handle = datatype & host.mask;
+    host.is_named(handle) || !matches!(used, UseKind::Persistent) && candidates::passes(handle)
+}
+
 /// As [`wanted`], of a type that is none of the named ones, as far as its handle tells. What is rarely needed is called last, so that the rest saves no register.
 #[inline(never)]
 fn is_derived_wanted(
@@ -101,7 +108,7 @@ fn is_derived_wanted(
             attended(host, entry, datatype, count, call, used)
         }
         Some(entry) => entry.converts(call),
-        None if candidates::counts(datatype & host.mask) => counted(host, datatype, count, call, used),
+        None if candidates::has(datatype & host.mask) => counted(host, datatype, count, call, used),
         None => false,
     }
 }

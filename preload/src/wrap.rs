@@ -16,7 +16,7 @@ mod pack;
 mod partitioned;
 mod windows;
 
-use arguments::{looked_at, named, value, wanted};
+use arguments::{is_hosts, looked_at, value, wanted};
 use collective::{all, each, neighbour, rooted};
 
 use std::ffi::{c_int, c_void};
@@ -51,7 +51,7 @@ macro_rules! exported {
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             if let Some(host) = known()
                 && !watched_for(COUNT | UNSEEN)
-                && named!(host, $($kind $argument),*)
+                && is_hosts!(host, const { UseKind::of(stringify!($name)) }, $($kind $argument),*)
                 && let Some(theirs) = host.direct.$form
             {
                 // SAFETY: the caller's arguments, in the form that it has used.
@@ -60,7 +60,7 @@ macro_rules! exported {
             // SAFETY: the caller's arguments.
             return unsafe { looked_into($($argument),*) };
 
-            // Functions of their own: a call whose types are named saves no register and jumps to the host, and one that is the host's after a look keeps nothing.
+            // Functions of their own: a call that is the host's by its handles saves no register and jumps there, and one that is the host's after a look keeps nothing.
             #[inline(never)]
             unsafe extern "C" fn looked_into($($argument: argument!($n, $kind)),*) -> c_int {
                 let Some(host) = host() else { return NO_HOST };

@@ -59,15 +59,11 @@ unsafe fn prepare(
     buffer: *const c_void,
 ) -> c_int {
     let Some(theirs) = called!(original, Prepare) else { return FAILED };
-    let generic = generic(direction);
-    if generic == 0 {
-        // SAFETY: as the caller promises.
-        return unsafe { theirs(convertor, datatype, count, buffer) };
-    }
     // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
     unsafe {
         let code = theirs(convertor, datatype, count, buffer);
-        if convertor.word(LAYOUT.mover) == generic as u64 {
+        let generic = generic(direction);
+        if generic != 0 && convertor.word(LAYOUT.mover) == generic as u64 {
             choose(direction, convertor);
         }
         code

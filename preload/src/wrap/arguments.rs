@@ -69,15 +69,15 @@ fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
     }
 }
 
-/// Says whether all types of a call are named ones, as far as their handles tell.
-macro_rules! named {
-    ($host:ident, $($kind:ident $argument:ident),*) => { true $(&& named!(@look $host, $kind $argument))* };
-    (@look $host:ident, Type $argument:ident) => { $host.is_named($argument & $host.mask) };
-    (@look $host:ident, Met $argument:ident) => { $host.is_named($argument & $host.mask) };
-    (@look $host:ident, Types $argument:ident) => { false };
-    (@look $host:ident, $other:ident $argument:ident) => { true };
+/// Says whether a call is the host's by the handles of its types alone: [`crate::types::is_hosts`].
+macro_rules! is_hosts {
+    ($host:ident, $used:expr, $($kind:ident $argument:ident),*) => { true $(&& is_hosts!(@look $host, $used, $kind $argument))* };
+    (@look $host:ident, $used:expr, Type $argument:ident) => { $crate::types::is_hosts($host, $argument, $used) };
+    (@look $host:ident, $used:expr, Met $argument:ident) => { $crate::types::is_hosts($host, $argument, $used) };
+    (@look $host:ident, $used:expr, Types $argument:ident) => { false };
+    (@look $host:ident, $used:expr, $other:ident $argument:ident) => { true };
 }
-pub(super) use named;
+pub(super) use is_hosts;
 
 /// Says whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says. Written out argument by argument: in a
 /// loop over values all of them would go by way of memory, in each call that is the host's.
