@@ -146,6 +146,13 @@ impl Slot {
         let uses = u32::try_from(uses).unwrap_or(LEFT).min(LEFT);
         self.rest.store(uses << LEFT_BITS | uses, Relaxed);
     }
+
+    /// Ends the rest: how many uses have passed.
+    fn passed(&self) -> u32 {
+        let rest = self.rest.load(Relaxed);
+        self.rest.store(0, Relaxed);
+        (rest >> LEFT_BITS) - (rest & LEFT)
+    }
 }
 
 static CANDIDATES: [Slot; SLOTS] = [const {
@@ -253,8 +260,7 @@ pub(crate) fn used(
         size.checked_mul(count).and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0)?;
     let blocks = slot.kin().map_or(0, |kin| kin.blocks(count.unsigned_abs()).saturating_mul(BLOCK));
     let cost = used.cost(host.family, bytes).saturating_add(blocks);
-    let uses = 1 + (slot.rest.load(Relaxed) >> LEFT_BITS);
-    slot.rest.store(0, Relaxed);
+    let uses = 1 + slot.passed();
     let all = |of_one: u64| of_one.saturating_mul(u64::from(uses));
     let spent = slot.spent.load(Relaxed).saturating_add(all(cost));
     slot.spent.store(spent, Relaxed);
@@ -408,19 +414,25 @@ mod tests {
 
     #[test]
     fn uses_pass_while_nothing_can_come_of_them() {
-        let passed = |slot: &Slot, cost, spent, until| {
-            slot.rest(cost, spent, until);
-            slot.rest.load(Relaxed) >> LEFT_BITS
-        };
         let handle = 1 << 40;
         note(handle);
         let slot = slot(handle);
+        let passed = |slot: &Slot, cost, spent, until| {
+            slot.rest(cost, spent, until);
+            while passes(handle) {}
+            slot.passed()
+        };
         // After the first use, half of ten, up to half of the way, and none where there is no way left.
         assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 5]);
         assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [2, 0]);
         assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
         slot.rest(10, 100, 1 << 30);
         assert_eq!((0..6).map(|_| passes(handle)).collect::<Vec<_>>(), [true, true, true, true, true, false]);
+        // Two have passed when the type is looked at for another reason.
+        slot.rest(10, 100, 1 << 30);
+        assert!(
+            passes(handle) && passes(handle) && slot.passed() == 2 && !passes(handle) && slot.passed() == 0
+        );
         slot.rest(10, 100, 1 << 30);
         note(handle);
         assert!(!passes(handle));
