@@ -494,20 +494,20 @@ impl Staging {
 
 /// Which call completes a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Completion {
+pub(crate) enum CompletedBy {
     /// The one that begins it.
-    Same,
+    SameCall,
     /// A later one, by its request.
-    Later,
+    LaterCall,
 }
 
 /// Purpose of a staged buffer, which decides the type for the host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Sent from, to a rank that may not convert.
-    Send(Completion),
+    Send(CompletedBy),
     /// Received into.
-    Receive(Completion),
+    Receive(CompletedBy),
     /// A collective call of so many elements: all ranks give the same count of types of one size. `part`: elements that one rank sends to
     /// another, on average. `beside`: bytes of a part below which it is converted whatever the policy says, since what the
     /// call moves the other way is: this side alone would keep the host from its way for what lies together.
@@ -531,14 +531,14 @@ impl Purpose {
         let in_set = |set, bytes| Policy::has(set, bytes) || outside(set, bytes);
         let has = |call, bytes| in_set(policy(host).of(call, entry.rules().class), bytes);
         match self {
-            Purpose::Send(completion) | Purpose::Receive(completion) => match entry.evidence() {
+            Purpose::Send(completed_by) | Purpose::Receive(completed_by) => match entry.evidence() {
                 None => in_set(entry.payloads(), bytes as u64),
                 Some(evidence) => {
                     let (bytes, table) = (bytes as u64, entry.payloads());
                     let table = Policy::has(table, bytes);
-                    let wants = match completion {
-                        Completion::Same => evidence.wants(bytes, table),
-                        Completion::Later => evidence.wants_later(bytes, table),
+                    let wants = match completed_by {
+                        CompletedBy::SameCall => evidence.wants(bytes, table),
+                        CompletedBy::LaterCall => evidence.wants_later(bytes, table),
                     };
                     wants || left(Left::Policy).unwrap_or(false)
                 }

@@ -11,7 +11,7 @@ use ddtc::kind::Direction;
 use ddtc_hosts::policy::Call;
 
 use crate::host::Host;
-use crate::messages::{Completion, Purpose, Staging, UserBuffer, pack, stage};
+use crate::messages::{CompletedBy, Purpose, Staging, UserBuffer, pack, stage};
 use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
@@ -61,7 +61,7 @@ pub(crate) struct Staged {
     /// Most bytes of a message.
     max_bytes: i64,
     /// Which call completes its messages.
-    completion: Completion,
+    completed_by: CompletedBy,
     sends: Vec<Outgoing>,
     receives: Vec<Incoming>,
     kept: Vec<Kept>,
@@ -71,14 +71,14 @@ impl Staged {
     /// Nothing staged yet. `max_bytes`: bytes that the host's call can carry in one message.
     #[inline]
     pub(crate) fn new(host: &'static Host, max_bytes: i64) -> Staged {
-        let completion = Completion::Same;
-        Staged { host, max_bytes, completion, sends: Vec::new(), receives: Vec::new(), kept: Vec::new() }
+        let completed_by = CompletedBy::SameCall;
+        Staged { host, max_bytes, completed_by, sends: Vec::new(), receives: Vec::new(), kept: Vec::new() }
     }
 
     /// Returns the same for an operation that a later call completes.
     #[inline]
     pub(crate) fn of_a_request(host: &'static Host, max_bytes: i64) -> Staged {
-        Staged { completion: Completion::Later, ..Staged::new(host, max_bytes) }
+        Staged { completed_by: CompletedBy::LaterCall, ..Staged::new(host, max_bytes) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -116,8 +116,9 @@ impl Staged {
     /// As `MPI_Send`: if the host would succeed, the buffer is what is given.
     #[inline]
     pub(crate) unsafe fn send(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
+        let used = Purpose::Send(self.completed_by);
         // SAFETY: as the caller promises.
-        let packed = unsafe { pack(self.host, given, peer, self.max_bytes, Purpose::Send(self.completion)) };
+        let packed = unsafe { pack(self.host, given, peer, self.max_bytes, used) };
         let Some(packed) = packed else { return given };
         self.sends.push(Outgoing::Packed(packed.buffer));
         packed.replacement
@@ -172,7 +173,7 @@ impl Staged {
     /// As `MPI_Send_init`.
     #[inline]
     pub(crate) unsafe fn send_later(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
-        let used = Purpose::Send(self.completion);
+        let used = Purpose::Send(self.completed_by);
         // SAFETY: as the caller promises; an origin is for what is received.
         let Some(staging) =
             (unsafe { stage(self.host, given, Some(peer), self.max_bytes, Origin::Matched, used) })
@@ -196,7 +197,7 @@ impl Staged {
         origin: Origin,
     ) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let replacement = unsafe { self.received(given, peer, origin, Purpose::Receive(self.completion)) };
+        let replacement = unsafe { self.received(given, peer, origin, Purpose::Receive(self.completed_by)) };
         for incoming in &self.receives {
             if let Incoming::Message(staging) = incoming {
                 // SAFETY: the host is called later.
@@ -233,7 +234,7 @@ impl Staged {
     pub(crate) unsafe fn replace(&mut self, given: UserBuffer, origin: Origin) -> UserBuffer {
         // SAFETY: as the caller promises.
         unsafe {
-            let replacement = self.received(given, None, origin, Purpose::Send(self.completion));
+            let replacement = self.received(given, None, origin, Purpose::Send(self.completed_by));
             for incoming in &self.receives {
                 if let Incoming::Message(staging) = incoming {
                     let _ = staging.fill(self.host);
