@@ -61,7 +61,8 @@ mod x86 {
     #[cold]
     fn find() -> bool {
         let name = __cpuid(0);
-        let is_amd = [name.ebx, name.edx, name.ecx].map(u32::to_le_bytes).concat() == b"AuthenticAMD";
+        let is_amd = [name.ebx, name.edx, name.ecx]
+            == [b"Auth", b"enti", b"cAMD"].map(|part| u32::from_le_bytes(*part));
         // Its base, 15 from then on, and what that leaves.
         let version = __cpuid(1).eax;
         let family = (version >> 8 & 15) + (version >> 20 & 255);
