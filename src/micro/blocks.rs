@@ -196,8 +196,8 @@ impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U
     }
 }
 
-/// Copies a block: in line where lengths are entries of 4 bytes. Those of 8 are there for lengths of 2 GiB, which a call of the C
-/// library's `memcpy` serves best, and small code serves the others well enough.
+/// Copies a block: in line where lengths are entries of 4 bytes. Those of 8 are there for lengths of 2 GiB, which a call
+/// of [`run::copy`] serves best, and small code serves the others well enough.
 ///
 /// # Safety
 /// `len` bytes readable at `src`, writable at `dst`, not overlapping.

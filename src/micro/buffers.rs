@@ -11,7 +11,7 @@ use crate::kind::Op;
 use crate::nest::{Leaf, Offsets, Value};
 use crate::target::Level;
 
-/// Longest block in bytes that [`Buffers::copy`] moves in line; longer ones are a call of the C library's `memcpy`.
+/// Longest block in bytes that [`Buffers::copy`] moves in line; longer ones go by [`run`].
 const INLINE: u64 = 64;
 
 /// Fewest bytes that are streamed: shorter runs end in as many half lines as whole ones.
