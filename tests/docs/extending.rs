@@ -30,3 +30,26 @@ fn every_recipe_names_its_files_and_an_example() {
         }
     }
 }
+
+/// In the fast tier, and without git: that the patched copies compile is a part of e2e (recipes.rs).
+#[test]
+fn the_patches_fit_the_sources() {
+    for patch in ["docs/extending/family.patch", "docs/extending/kind.patch"] {
+        let text = read(patch);
+        let changed = text.split("\ndiff --git ").filter(|file| !file.contains("\nnew file mode "));
+        for file in changed {
+            let (_, after) = file.split_once("\n+++ b/").expect("a file's name");
+            let mut hunks = after.split("\n@@ ");
+            let source = read(hunks.next().unwrap());
+            for hunk in hunks {
+                let was: String = hunk
+                    .lines()
+                    .skip(1)
+                    .filter_map(|line| line.strip_prefix([' ', '-']))
+                    .map(|l| format!("{l}\n"))
+                    .collect();
+                assert!(!was.is_empty() && source.contains(&was), "{patch}: not in the source:\n{was}");
+            }
+        }
+    }
+}
