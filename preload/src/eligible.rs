@@ -60,7 +60,7 @@ fn supported(host: &Host) -> bool {
         Family::OpenMpi => [5, 0, 0],
         Family::Other => [u32::MAX; 3],
     };
-    let known = library.version >= least && host.packed != 0;
+    let known = library.version >= least && host.packed != 0 && host.byte != 0;
     if !known && settings().report.is_some() {
         warn(format_args!("{}: messages are left to this host", host.version));
     }

@@ -121,10 +121,11 @@ pub(crate) fn stand_in(
     size: i64,
     (basic, width): (HandleWord, i64),
 ) -> Option<StandIn> {
-    // One element has no place for a gap.
-    let n = size / width;
+    // A division takes as long as packing a short message.
+    let (n, rest) = if width == 1 { (size, 0) } else { (size / width, size % width) };
     let behind = if width == 1 { TAIL.min(n / 2) } else { 1 };
-    if n < 2 || size % width != 0 {
+    // One element has no place for a gap.
+    if n < 2 || rest != 0 {
         return None;
     }
     let gap = Gap { size: usize::try_from(size).ok()?, tail: (behind * width) as usize };

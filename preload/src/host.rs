@@ -245,9 +245,10 @@ pub(crate) struct Host {
     pub(crate) myself: u64,
     /// `MPI_DATATYPE_NULL`.
     pub(crate) type_null: u64,
-    /// `MPI_REQUEST_NULL` and `MPI_PACKED`.
+    /// `MPI_REQUEST_NULL`, `MPI_PACKED` and `MPI_BYTE`.
     pub(crate) request_null: u64,
     pub(crate) packed: u64,
+    pub(crate) byte: u64,
     /// First line of `MPI_Get_library_version`, and whose it is.
     pub(crate) version: String,
     pub(crate) family: Family,
@@ -315,6 +316,7 @@ impl Host {
             type_null: abi.map_or(0, |a| a.type_null),
             request_null: abi.map_or(0, |a| a.request_null),
             packed: 0,
+            byte: 0,
             family: Library::of(&version).family,
             own_runs: match Library::of(&version).family {
                 Family::Intel if settings().policy != Choice::All => INTEL_RUNS,
@@ -343,6 +345,7 @@ impl Host {
                 host.request_null = host.data(abi.request_null_symbol);
             }
             host.packed = host.handle(Named::Packed).unwrap_or(0);
+            host.byte = host.handle(Named::Byte).unwrap_or(0);
         }
         host
     }

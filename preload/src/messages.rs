@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::time::Instant;
 
 use ddtc::committed::Committed;
-use ddtc::datatype::{Datatype, Named};
+use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
 use ddtc_hosts::left::Left;
 use ddtc_hosts::policy::{Call, Policy};
@@ -444,7 +444,8 @@ impl Staging {
             let mut received = unsafe { status::bytes(host, at, self.bytes) } as u64;
             let datatype = self.committed.datatype();
             let size = datatype.size() as u64;
-            let whole = received / size;
+            // Most fill the buffer, and a division takes as long as a short message.
+            let whole = if received == self.bytes as u64 { self.count } else { received / size };
             let mut refused = None;
             if received > whole * size {
                 let (bytes, before) = (received - whole * size, whole * size);
@@ -571,7 +572,7 @@ impl Purpose {
             Purpose::Send(_) if host.overruns() => return gapped::stand_in(host, 1, bytes, pieces()?),
             Purpose::Receive(_) if host.overruns() => {
                 // Nobody minds where what is received is cut.
-                return gapped::stand_in(host, 1, bytes, (host.handle(Named::Byte)?, 1));
+                return gapped::stand_in(host, 1, bytes, (host.byte, 1));
             }
             Purpose::Elements { count, .. } if host.overruns() => {
                 return gapped::stand_in(host, count, t.size(), pieces()?);
@@ -598,7 +599,7 @@ pub(crate) unsafe fn stage(
     max_bytes: i64,
     origin: Origin,
     used: Purpose,
-) -> Option<Staging> {
+) -> Option<Box<Staging>> {
     let direction = if matches!(used, Purpose::Send(_)) { Direction::Pack } else { Direction::Unpack };
     let (entry, bytes) = eligible_type(host, given, peer, max_bytes, used, direction)?;
     guard(|| {
@@ -609,6 +610,6 @@ pub(crate) unsafe fn stage(
         let buffer = Buffer::get(replacement.gap.memory(bytes as u64))?;
         let (user, count) = (buf.cast(), count as u64);
         converted();
-        Some(Staging { buffer, committed, user, count, bytes, datatype, replacement, origin })
+        Some(Box::new(Staging { buffer, committed, user, count, bytes, datatype, replacement, origin }))
     })?
 }

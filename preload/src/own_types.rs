@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ddtc::datatype::Named;
 use ddtc::process::{Lazy, Mutex};
 
 use crate::handles::set_handle;
@@ -82,7 +81,7 @@ pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
     // SAFETY: a count, a named type, a word to write to, which has room for any handle; then the type just made.
     unsafe {
         let bytes = c_int::try_from(size).ok()?;
-        let code = host.f.type_contiguous?(bytes, host.handle(Named::Byte)?, (&raw mut handle).cast());
+        let code = host.f.type_contiguous?(bytes, host.byte, (&raw mut handle).cast());
         if code != 0 || host.f.type_commit?((&raw mut handle).cast()) != 0 {
             return None;
         }

@@ -132,7 +132,7 @@ pub(crate) unsafe fn stage_parts(
     given: UserBuffer,
     parts: &Parts,
     beside: u64,
-) -> Option<Staging> {
+) -> Option<Box<Staging>> {
     let all = UserBuffer { count: parts.total()?, ..given };
     let used = Purpose::Elements { call, count: given.count, part: parts.average(), beside };
     // SAFETY: as the caller promises; an origin is for what is received by message.

@@ -12,7 +12,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ddtc::process::{Guard, Mutex};
+use ddtc::process::{Latch, Latched};
+use smallvec::SmallVec;
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
@@ -31,17 +32,23 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    pub(crate) fn once(staged: Staged) -> Operation {
-        Operation { staged: staged.without_handles(), persistent: false, exchange: false, active: true }
+    fn new(staged: Staged, persistent: bool, exchange: bool) -> Box<Operation> {
+        let mut operation = Box::new(Operation { staged, persistent, exchange, active: !persistent });
+        operation.staged.forget_handles();
+        operation
     }
 
-    pub(crate) fn persistent(staged: Staged) -> Operation {
-        Operation { staged: staged.without_handles(), persistent: true, exchange: false, active: false }
+    pub(crate) fn once(staged: Staged) -> Box<Operation> {
+        Operation::new(staged, false, false)
+    }
+
+    pub(crate) fn persistent(staged: Staged) -> Box<Operation> {
+        Operation::new(staged, true, false)
     }
 
     /// Started by one call, a send and a receive from a process.
-    pub(crate) fn exchange(staged: Staged) -> Operation {
-        Operation { exchange: true, ..Operation::once(staged) }
+    pub(crate) fn exchange(staged: Staged) -> Box<Operation> {
+        Operation::new(staged, false, true)
     }
 
     /// Says whether its completion needs a status.
@@ -84,18 +91,30 @@ impl Hasher for HandleHasher {
 /// Converted operations by the handle of their request. Reached only under its lock, and never while the host is called.
 #[derive(Default)]
 struct RequestTable {
-    live: HashMap<u64, Operation, BuildHasherDefault<HandleHasher>>,
+    live: HashMap<u64, Box<Operation>, BuildHasherDefault<HandleHasher>>,
     /// Requests that the program freed while they were active.
-    freed: Vec<(u64, Operation)>,
+    freed: Vec<(u64, Box<Operation>)>,
 }
 
-/// Requests in the table, read without its lock.
+/// Requests in the table, and those of them that the program freed: written under its lock, read without it.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
-static TABLE: Mutex<Option<RequestTable>> = Mutex::new(None);
+static FREED: AtomicUsize = AtomicUsize::new(0);
+static TABLE: Latch<Option<RequestTable>> = Latch::new(None);
 
-fn table() -> Guard<'static, Option<RequestTable>> {
+fn table() -> Latched<Option<RequestTable>> {
     TABLE.lock()
 }
+
+impl RequestTable {
+    /// Says how many are here, after a change.
+    fn count(&self) {
+        LIVE.store(self.live.len() + self.freed.len(), Ordering::Release);
+        FREED.store(self.freed.len(), Ordering::Release);
+    }
+}
+
+/// Operations that a call has taken out of the table: which of its handles, and the handle. Most calls have one.
+pub(crate) type Taken = SmallVec<[(usize, u64, Box<Operation>); 2]>;
 
 /// Says whether any converted request is pending or persistent.
 #[inline]
@@ -107,35 +126,35 @@ thread_local! {
     static ARRIVED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns how often a call of this thread came with requests that are here.
+/// Returns how often a call of this thread came with a request that nothing is staged for, as bindings are tried with.
 pub(crate) fn arrived() -> u64 {
     ARRIVED.try_with(Cell::get).unwrap_or(0)
 }
 
 /// Takes out the operations of many handles.
-pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Vec<(usize, u64, Operation)> {
-    let mut taken = Vec::new();
+pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Taken {
+    let mut taken = Taken::new();
     if let Some(table) = table().as_mut() {
         for (i, handle) in handles.enumerate() {
             if let Some(operation) = table.live.remove(&handle) {
                 taken.push((i, handle, operation));
             }
         }
+        table.count();
     }
-    LIVE.fetch_sub(taken.len(), Ordering::AcqRel);
-    if !taken.is_empty() {
+    if taken.iter().any(|(_, _, operation)| operation.staged.is_empty()) {
         let _ = ARRIVED.try_with(|arrived| arrived.set(arrived.get() + 1));
     }
     taken
 }
 
 /// Puts an operation in, or back.
-pub(crate) fn put(handle: u64, operation: Operation) {
+pub(crate) fn put(handle: u64, operation: Box<Operation>) {
+    let mut table = table();
+    let table = table.get_or_insert_default();
     // A stale owner of the value, which only a program that completes requests past this library leaves behind.
-    let stale = table().get_or_insert_default().live.insert(handle, operation);
-    if stale.is_none() {
-        LIVE.fetch_add(1, Ordering::AcqRel);
-    }
+    let stale = table.live.insert(handle, operation);
+    table.count();
     // The host may still write there.
     std::mem::forget(stale);
 }
@@ -147,7 +166,7 @@ pub(crate) fn put(handle: u64, operation: Operation) {
 pub(crate) unsafe fn settle(
     host: &'static Host,
     handle: u64,
-    mut operation: Operation,
+    mut operation: Box<Operation>,
     end: Completion,
 ) -> Option<RefusedMessage> {
     let (mut refused, seen) = (None, matches!(end, Completion::Seen(_)));
@@ -201,7 +220,7 @@ pub(crate) unsafe fn complete(host: &Host, handle: HandleWord) -> bool {
 ///
 /// # Safety
 /// The request must be that of the operation.
-pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Operation) {
+pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Box<Operation>) {
     // SAFETY: as the caller promises.
     if operation.receives() || operation.exchange || !unsafe { complete(host, handle) } {
         put(handle, operation);
@@ -212,20 +231,32 @@ pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Operat
 }
 
 /// The program freed an active request: the host keeps it until it has completed.
-pub(crate) fn free(handle: u64, operation: Operation) {
-    table().get_or_insert_default().freed.push((handle, operation));
-    LIVE.fetch_add(1, Ordering::AcqRel);
+pub(crate) fn free(handle: u64, operation: Box<Operation>) {
+    let mut table = table();
+    let table = table.get_or_insert_default();
+    table.freed.push((handle, operation));
+    table.count();
+}
+
+/// Takes out the freed requests: nobody else may ask for them meanwhile.
+fn take_freed() -> Vec<(u64, Box<Operation>)> {
+    let mut table = table();
+    let Some(table) = table.as_mut() else { return Vec::new() };
+    let freed = std::mem::take(&mut table.freed);
+    table.count();
+    freed
 }
 
 /// Finishes freed requests that have completed. Returns how many have not.
+#[inline]
 pub(crate) fn drain(host: &'static Host) -> usize {
-    // Taken out: nobody else may ask for them meanwhile.
-    let freed = table().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
-    if freed.is_empty() {
-        return 0;
-    }
+    if FREED.load(Ordering::Acquire) == 0 { 0 } else { drain_some(host) }
+}
+
+#[cold]
+fn drain_some(host: &'static Host) -> usize {
     let (mut own, mut pending) = (Status::new(), Vec::new());
-    for (handle, mut operation) in freed {
+    for (handle, mut operation) in take_freed() {
         let (mut word, mut flag): (HandleWord, c_int) = (handle, 0);
         let at: *mut c_void = (&raw mut own).cast();
         // SAFETY: a request that the program gave up and the host still has; a word has room for any handle.
@@ -235,7 +266,6 @@ pub(crate) fn drain(host: &'static Host) -> usize {
             pending.push((handle, operation));
             continue;
         }
-        LIVE.fetch_sub(1, Ordering::AcqRel);
         operation.persistent = false;
         // SAFETY: as above; the status is that of the completion.
         unsafe {
@@ -252,7 +282,10 @@ pub(crate) fn drain(host: &'static Host) -> usize {
         }
     }
     let left = pending.len();
-    table().get_or_insert_default().freed.append(&mut pending);
+    let mut table = table();
+    let table = table.get_or_insert_default();
+    table.freed.append(&mut pending);
+    table.count();
     left
 }
 
@@ -278,8 +311,7 @@ pub(crate) fn finish(host: &'static Host) {
         let start = Instant::now();
         while drain(host) > 0 {
             if start.elapsed() > PATIENCE {
-                let freed = table().as_mut().map(|b| std::mem::take(&mut b.freed)).unwrap_or_default();
-                for (handle, operation) in freed {
+                for (handle, operation) in take_freed() {
                     let mut word: HandleWord = handle;
                     // What cancelling an exchange would do, nobody says.
                     if operation.receives()
@@ -291,7 +323,6 @@ pub(crate) fn finish(host: &'static Host) {
                     }
                     // SAFETY: as above.
                     unsafe { release(host, handle) };
-                    LIVE.fetch_sub(1, Ordering::AcqRel);
                     // The host may still use the buffer.
                     std::mem::forget(operation);
                 }
@@ -303,7 +334,7 @@ pub(crate) fn finish(host: &'static Host) {
 /// After the world's finalization: handles mean nothing, and what was never completed is nobody's.
 pub(crate) fn end_epoch() {
     if let Some(table) = table().take() {
-        LIVE.fetch_sub(table.live.len() + table.freed.len(), Ordering::AcqRel);
+        RequestTable::default().count();
         // Another session may still use the buffers.
         std::mem::forget(table);
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 
 use ddtc::kind::Direction;
 use ddtc_hosts::policy::Call;
+use smallvec::SmallVec;
 
 use crate::host::Host;
 use crate::messages::{CompletedBy, Purpose, Staging, UserBuffer, pack, stage};
@@ -23,17 +24,17 @@ enum Outgoing {
     /// Packed bytes that the host is sending; kept, not read.
     Packed(Buffer),
     /// A message, packed anew at every start.
-    Message(Staging),
+    Message(Box<Staging>),
     /// Parts of a buffer, the same.
-    Parts(Staging, Parts),
+    Parts(Box<Staging>, Box<Parts>),
 }
 
 /// A buffer that is received into.
 enum Incoming {
     /// A message, of which its status tells how much came.
-    Message(Staging),
+    Message(Box<Staging>),
     /// Parts of a buffer, all of which come; some are there before.
-    Parts(Staging, Parts, Own),
+    Parts(Box<Staging>, Box<Parts>, Own),
     /// Bytes that a get brings, all of it; a call that completes it may come before the request's.
     Fetched(Arc<Fetched>),
 }
@@ -62,8 +63,8 @@ pub(crate) struct Staged {
     max_bytes: i64,
     /// Which call completes its messages.
     completed_by: CompletedBy,
-    sends: Vec<Outgoing>,
-    receives: Vec<Incoming>,
+    sends: SmallVec<[Outgoing; 1]>,
+    receives: SmallVec<[Incoming; 1]>,
     kept: Vec<Kept>,
 }
 
@@ -72,7 +73,14 @@ impl Staged {
     #[inline]
     pub(crate) fn new(host: &'static Host, max_bytes: i64) -> Staged {
         let completed_by = CompletedBy::SameCall;
-        Staged { host, max_bytes, completed_by, sends: Vec::new(), receives: Vec::new(), kept: Vec::new() }
+        Staged {
+            host,
+            max_bytes,
+            completed_by,
+            sends: SmallVec::new(),
+            receives: SmallVec::new(),
+            kept: Vec::new(),
+        }
     }
 
     /// Returns the same for an operation that a later call completes.
@@ -264,7 +272,7 @@ impl Staged {
             // SAFETY: as above; the buffer has room for all parts.
             unsafe { staging.move_parts(self.host, &parts, Direction::Pack) };
         }
-        self.sends.push(Outgoing::Parts(staging, parts));
+        self.sends.push(Outgoing::Parts(staging, Box::new(parts)));
         Some(replacement)
     }
 
@@ -289,7 +297,7 @@ impl Staged {
             // SAFETY: as above; what is in place is the program's to be read.
             unsafe { staging.expect_parts(self.host, &parts, own) };
         }
-        self.receives.push(Incoming::Parts(staging, parts, own));
+        self.receives.push(Incoming::Parts(staging, Box::new(parts), own));
         Some(replacement)
     }
 
@@ -327,7 +335,7 @@ impl Staged {
     }
 
     /// From now on the types' handles may be freed.
-    pub(crate) fn without_handles(mut self) -> Staged {
+    pub(crate) fn forget_handles(&mut self) {
         for incoming in &mut self.receives {
             if let Incoming::Message(staging) | Incoming::Parts(staging, ..) = incoming {
                 staging.forget_handle();
@@ -338,7 +346,6 @@ impl Staged {
                 staging.forget_handle();
             }
         }
-        self
     }
 
     /// At a start of a persistent operation: packs what it sends, and what is in place.

@@ -24,13 +24,13 @@ use crate::table::{self, Found};
 
 /// Bytes of a get: unpacked once, by whoever learns first that they have come.
 pub(crate) struct Fetched {
-    staging: Mutex<Option<Staging>>,
+    staging: Mutex<Option<Box<Staging>>>,
     unpacked: AtomicBool,
 }
 
 impl Fetched {
     /// The type's handle may be freed before it comes.
-    pub(crate) fn new(mut staging: Staging) -> Fetched {
+    pub(crate) fn new(mut staging: Box<Staging>) -> Fetched {
         staging.forget_handle();
         Fetched { staging: Mutex::new(Some(staging)), unpacked: AtomicBool::new(false) }
     }

@@ -99,11 +99,7 @@ impl WireType {
         let known = match self.0.load(Ordering::Acquire) {
             UNKNOWN => {
                 let wide = || basic.elements(host, t, t.size()).map(|(n, named)| (named, t.size() / n));
-                let found = if has_wide_elements(t) {
-                    wide()
-                } else {
-                    host.handle(Named::Byte).map(|byte| (byte, 1))
-                };
+                let found = if has_wide_elements(t) { wide() } else { Some((host.byte, 1)) };
                 let found = found.map_or(HOST, |(named, bytes)| OwnType::new(named, bytes as u16).word());
                 self.0.store(found, Ordering::Release);
                 found

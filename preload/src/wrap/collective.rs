@@ -62,7 +62,7 @@ impl Collective {
             When::Once(request) => !request.is_null() && covered(host),
             When::Persistent(request) => !request.is_null() && host.persistent_collectives() && covered(host),
         });
-        if group.is_some() && requests::live() {
+        if group.is_some() {
             requests::drain(host);
         }
         Collective {
@@ -238,7 +238,7 @@ impl Collective {
                     }
                     let make =
                         if self.moment() == Moment::Call { Operation::once } else { Operation::persistent };
-                    start(self.host, request, make(self.staged), call)
+                    start(self.host, request, self.staged, make, call)
                 }
             }
         };

@@ -9,18 +9,14 @@ use ddtc_hosts::abi::Abi;
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::host::{HandleWord, Host, host};
 use crate::partial_element::{RefusedMessage, raise_in_status};
-use crate::requests::{self, Completion, Operation, in_status, settle};
+use crate::requests::{self, Completion, Operation, Taken, in_status, settle};
 use crate::status::{self, Status, Statuses};
 
 /// Returns the operations of an array of handles, taken out.
 ///
 /// # Safety
 /// `handles` must be that many handles.
-pub(super) unsafe fn taken(
-    host: &Host,
-    count: c_int,
-    handles: *const c_void,
-) -> Vec<(usize, u64, Operation)> {
+pub(super) unsafe fn taken(host: &Host, count: c_int, handles: *const c_void) -> Taken {
     let bytes = host.abi.map_or(0, |a| a.handle_bytes);
     // SAFETY: as the caller promises.
     let at = |i: usize| unsafe { handle_at(host, handles.byte_add(i * bytes)) } & host.mask;
@@ -33,7 +29,7 @@ struct Batch {
     abi: &'static Abi,
     count: usize,
     handles: *const c_void,
-    operations: Vec<(usize, u64, Operation)>,
+    operations: Taken,
 }
 
 impl Batch {

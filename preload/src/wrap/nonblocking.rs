@@ -20,19 +20,21 @@ type ExchangeFn<N> =
 type ReplaceFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
 type ImrecvFn<N> = unsafe extern "C" fn(Out, N, Handle, Out, Out) -> c_int;
 
-/// Runs a call that makes a request for an operation, and keeps the operation while it is not complete.
+/// Runs a call that makes a request for an operation, and keeps the operation, which `make` makes of what is staged, while it is not complete.
 ///
 /// # Safety
 /// `request` must be writable where anything is staged; `call` must start the operation.
 pub(super) unsafe fn start(
     host: &'static Host,
     request: *mut c_void,
-    operation: Operation,
+    staged: Staged,
+    make: impl FnOnce(Staged) -> Box<Operation>,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    if operation.staged.is_empty() {
+    if staged.is_empty() {
         return call();
     }
+    let operation = make(staged);
     // The code alone does not tell: after an error handler of the program that returns, MPICH returns success.
     // SAFETY: a handle of the program's.
     let before = unsafe { handle_at(host, request) };
@@ -76,9 +78,7 @@ pub(super) fn before<G: Copy>(
     if staged.is_empty() {
         return nothing();
     }
-    if requests::live() {
-        requests::drain(host);
-    }
+    requests::drain(host);
     // Bindings that were loaded meanwhile are known now.
     if covered(host) { (staged, replacement) } else { nothing() }
 }
@@ -139,11 +139,11 @@ unsafe fn sent<N: Count>(
     (staged, s): (Staged, UserBuffer),
     (dest, tag, comm): (Int, Int, Handle),
     request: Out,
-    make: impl FnOnce(Staged) -> Operation,
+    make: impl FnOnce(Staged) -> Box<Operation>,
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        start(host, request, make(staged), || {
+        start(host, request, staged, make, || {
             forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
         })
     }
@@ -198,14 +198,14 @@ unsafe fn receive<N: Count>(
     given: UserBuffer,
     (source, tag, comm): (Int, Int, Handle),
     request: Out,
-    make: impl FnOnce(Staged) -> Operation,
+    make: impl FnOnce(Staged) -> Box<Operation>,
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
         let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
             staged.receive(given, Some(source), Origin::Named(comm))
         });
-        start(host, request, make(staged), || {
+        start(host, request, staged, make, || {
             forward!(N, forms, host, comm, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(request))
         })
     }
@@ -240,7 +240,7 @@ pub(super) unsafe fn isendrecv<N: Count>(
             let told = host.tells_exchanges();
             (s, if told { staged.receive(received, Some(source), Origin::Named(comm)) } else { received })
         });
-        start(host, request, exchange(host, staged, source), || {
+        start(host, request, staged, exchange(host, source), || {
             forward!(
                 N,
                 forms,
@@ -281,7 +281,7 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
             true => staged.send(given, dest),
         });
         if staged.is_empty() || host.tells_exchanges() {
-            return start(host, request, exchange(host, staged, source), || {
+            return start(host, request, staged, exchange(host, source), || {
                 forward!(
                     N,
                     forms,
@@ -294,7 +294,7 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
         // What is sent is packed, what is received is the host's: an exchange of two buffers.
         let Forms { call, wanted, .. } = forms;
         let forms = Forms { small: host.counted.isendrecv, large: host.counted.isendrecv_c, call, wanted };
-        start(host, request, exchange(host, staged, source), || {
+        start(host, request, staged, exchange(host, source), || {
             forward!(
                 N,
                 forms,
@@ -309,9 +309,9 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
 }
 
 /// The operation of an exchange: one request for a send and a receive, of which either may be converted.
-fn exchange(host: &Host, staged: Staged, source: Int) -> Operation {
+fn exchange(host: &Host, source: Int) -> fn(Staged) -> Box<Operation> {
     let receives = host.abi.is_some_and(|abi| source != abi.proc_null);
-    if receives { Operation::exchange(staged) } else { Operation::once(staged) }
+    if receives { Operation::exchange } else { Operation::once }
 }
 
 /// # Safety
@@ -333,7 +333,7 @@ pub(super) unsafe fn imrecv<N: Count>(
             staged.receive(given, None, Origin::Matched)
         });
         // No communicator is named.
-        start(host, request, Operation::once(staged), || {
+        start(host, request, staged, Operation::once, || {
             forward!(N, forms, host, host.world, (r.buf)[r.count](r.datatype)(message)(request))
         })
     }

@@ -161,7 +161,7 @@ pub(super) unsafe fn rput<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         let (staged, o) = operands.requested(host, Call::Put, forms.max_bytes::<N>(), request);
-        start(host, request, Operation::once(staged), || {
+        start(host, request, staged, Operation::once, || {
             forward!(
                 N,
                 forms,
@@ -195,7 +195,7 @@ pub(super) unsafe fn rget<N: Count>(
     unsafe {
         let (staged, o) = operands.requested(host, Call::Get, forms.max_bytes::<N>(), request);
         let fetched = staged.fetched();
-        let code = start(host, request, Operation::once(staged), || {
+        let code = start(host, request, staged, Operation::once, || {
             forward!(
                 N,
                 forms,
@@ -286,10 +286,8 @@ pub unsafe extern "C" fn MPI_Win_free(win: *mut c_void) -> c_int {
     let Some(free) = host.f.win_free else { return missing(host) };
     // SAFETY: the caller's argument; before the call, which may give the handle's value to another thread's window.
     unsafe {
-        if requests::live() {
-            // Requests that the program gave up are the window's until they are completed.
-            requests::drain(host);
-        }
+        // Requests that the program gave up are the window's until they are completed.
+        requests::drain(host);
         let handle = if win.is_null() { 0 } else { handle_at(host, win) & host.mask };
         let freeing = windows::freeing(handle);
         let code = free(win);
