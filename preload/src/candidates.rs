@@ -21,7 +21,7 @@ use crate::relative::ADDRESSES;
 use crate::settings::{Choice, settings};
 use crate::slots::spread;
 use crate::spending;
-use crate::use_kind::UseKind;
+use crate::use_kind::{CompletedBy, UseKind};
 
 /// Slots: more than programs use at a time, few enough to stay in a cache.
 const SLOTS: usize = 2048;
@@ -110,16 +110,42 @@ struct Slot {
     needed: AtomicU64,
     /// Types that are alike, null where that was not asked or is of no use.
     kin: AtomicPtr<Kin>,
-    /// Calls that moved [`ALIKE`] bytes and more, and what all of them have moved.
-    calls: AtomicU32,
+    /// Bytes that calls of [`ALIKE`] bytes and more have moved, behind how many these were, up to [`CALLS`].
     moved: AtomicU64,
-    /// Uses that pass before the type is looked at again: how many of them are left ([`LEFT`]), and how many they were.
-    rest: AtomicU32,
+    /// Uses that pass before the type is looked at again: how many of them are left ([`LEFT`]), how many they were, and which ([`Like`]).
+    rest: AtomicU64,
 }
 
-/// The half of [`Slot::rest`] that is counted down, and the bits of it.
-const LEFT: u32 = u16::MAX as u32;
-const LEFT_BITS: u32 = 16;
+/// The bits of [`Slot::rest`] that are counted down, and where the next ones begin.
+const LEFT: u64 = u16::MAX as u64;
+const USES_AT: u32 = 16;
+const LIKE_AT: u32 = 32;
+/// Calls that [`Slot::moved`] tells apart, and where its bytes begin.
+const CALLS: u64 = 3;
+const BYTES_AT: u32 = 2;
+/// Messages that pass once one like them was left to the host.
+const ALIKE_PASS: u64 = 63;
+
+/// Uses of a type that are alike: messages of one number of elements that are completed by the call which begins them, or by a later one.
+#[derive(Clone, Copy)]
+pub(crate) struct Like(u32);
+
+impl Like {
+    /// Uses that are no messages, or of a number that is not told apart.
+    pub(crate) const NONE: Like = Like(0);
+
+    #[inline(always)]
+    pub(crate) fn messages(count: i64, by: CompletedBy) -> Like {
+        let later = u32::from(by == CompletedBy::LaterCall);
+        if (1..1 << 31).contains(&count) { Like((count as u32) << 1 | later) } else { Like::NONE }
+    }
+
+    /// Whether uses like `self` pass where those like `of` do, which are not all uses: a message that costs more to convert does where one that costs less does.
+    #[inline(always)]
+    fn is_of(self, of: u32) -> bool {
+        self.0 == of || self.0 & !1 == of
+    }
+}
 
 const NOT_ASKED: i64 = i64::MIN;
 
@@ -143,15 +169,20 @@ impl Slot {
     /// Lets uses pass, of `cost` nanoseconds each like the last one: half as many as were made so far, and as lead half of the way from `spent` to `until`.
     fn rest(&self, cost: u64, spent: u64, until: u64) {
         let uses = until.saturating_sub(spent).min(spent) / cost.max(1) / 2;
-        let uses = u32::try_from(uses).unwrap_or(LEFT).min(LEFT);
-        self.rest.store(uses << LEFT_BITS | uses, Relaxed);
+        let uses = uses.min(LEFT);
+        self.rest.store(uses << USES_AT | uses, Relaxed);
     }
 
     /// Ends the rest: how many uses have passed.
-    fn passed(&self) -> u32 {
+    fn passed(&self) -> u64 {
         let rest = self.rest.load(Relaxed);
         self.rest.store(0, Relaxed);
-        (rest >> LEFT_BITS) - (rest & LEFT)
+        (rest >> USES_AT & LEFT) - (rest & LEFT)
+    }
+
+    /// Bytes that calls have moved which count for that.
+    fn moved(&self) -> u64 {
+        self.moved.load(Relaxed) >> BYTES_AT
     }
 }
 
@@ -163,9 +194,8 @@ static CANDIDATES: [Slot; SLOTS] = [const {
         spent: AtomicU64::new(0),
         needed: AtomicU64::new(0),
         kin: AtomicPtr::new(std::ptr::null_mut()),
-        calls: AtomicU32::new(0),
         moved: AtomicU64::new(0),
-        rest: AtomicU32::new(0),
+        rest: AtomicU64::new(0),
     }
 }; SLOTS];
 
@@ -185,7 +215,6 @@ pub(crate) fn note(handle: u64) {
     slot.needed.store(DECODE * PART, Relaxed);
     slot.kin.store(std::ptr::null_mut(), Relaxed);
     slot.moved.store(0, Relaxed);
-    slot.calls.store(0, Relaxed);
     slot.rest.store(0, Relaxed);
 }
 
@@ -197,7 +226,7 @@ pub(crate) fn forget(handle: u64) {
         // Another thread's type may take the slot over in between and lose it: then that one is the host's.
         slot.handle.store(0, Relaxed);
         if let Some(kin) = slot.kin() {
-            kin.ended(slot.moved.load(Relaxed));
+            kin.ended(slot.moved());
         }
     }
 }
@@ -205,7 +234,7 @@ pub(crate) fn forget(handle: u64) {
 /// Types that are like one which has a slot, and the bytes that its messages have moved.
 pub(crate) fn alike(handle: u64) -> Option<(&'static Kin, u64)> {
     let slot = slot(handle);
-    slot.kin().filter(|_| has(handle)).map(|kin| (kin, slot.moved.load(Relaxed)))
+    slot.kin().filter(|_| has(handle)).map(|kin| (kin, slot.moved()))
 }
 
 /// A type is decoded: what it moves is counted there from now on.
@@ -224,17 +253,30 @@ pub(crate) fn has(handle: u64) -> bool {
     slot(handle).handle.load(Relaxed) == handle && handle != 0
 }
 
-/// A type is used: says whether that use passes. Of one that is far from being decoded not every use is looked at.
+/// A type is used: says whether that use passes. Of one that is far from being decoded not every use is looked at, nor of one that is decoded every message
+/// which is like one that was left to the host.
 #[inline(always)]
-pub(crate) fn passes(handle: u64) -> bool {
+pub(crate) fn passes(handle: u64, like: Like) -> bool {
     let slot = slot(handle);
     let rest = slot.rest.load(Relaxed);
     if rest & LEFT == 0 || slot.handle.load(Relaxed) != handle {
         return false;
     }
+    let of = (rest >> LIKE_AT) as u32;
+    if of != 0 && !like.is_of(of) {
+        return false;
+    }
     // Threads may lose one another's, and a type that was committed since: it is looked at later, or sooner.
     slot.rest.store(rest - 1, Relaxed);
     true
+}
+
+/// A message of a decoded type was left to the host, for what is known of its layout: so are the next ones that are like it.
+pub(crate) fn left(handle: u64, like: Like) {
+    let slot = slot(handle);
+    if slot.handle.load(Relaxed) == handle && like.0 != 0 {
+        slot.rest.store(u64::from(like.0) << LIKE_AT | ALIKE_PASS << USES_AT | ALIKE_PASS, Relaxed);
+    }
 }
 
 /// Says whether a type that is not decoded is one that calls were seen to use.
@@ -261,7 +303,7 @@ pub(crate) fn used(
     let blocks = slot.kin().map_or(0, |kin| kin.blocks(count.unsigned_abs()).saturating_mul(BLOCK));
     let cost = used.cost(host.family, bytes).saturating_add(blocks);
     let uses = 1 + slot.passed();
-    let all = |of_one: u64| of_one.saturating_mul(u64::from(uses));
+    let all = |of_one: u64| of_one.saturating_mul(uses);
     let spent = slot.spent.load(Relaxed).saturating_add(all(cost));
     slot.spent.store(spent, Relaxed);
     if at_once {
@@ -272,9 +314,9 @@ pub(crate) fn used(
         && settings().policy == Choice::Measure
     {
         let (moved, calls) =
-            (slot.moved.load(Relaxed).saturating_add(all(bytes) - bytes), slot.calls.load(Relaxed));
-        slot.moved.store(moved.saturating_add(bytes), Relaxed);
-        slot.calls.store(calls.saturating_add(uses), Relaxed);
+            (slot.moved().saturating_add(all(bytes) - bytes), slot.moved.load(Relaxed) & CALLS);
+        let now = moved.saturating_add(bytes).min(u64::MAX >> BYTES_AT);
+        slot.moved.store(now << BYTES_AT | calls.saturating_add(uses).min(CALLS), Relaxed);
         // To ask takes as long as a short message: a type that is used once does not pay for that.
         if calls < 2 && calls + uses >= 2 {
             let kin = kin::of(host, datatype, size, slot.extent(host, datatype)?, used, CONSTRUCTOR);
@@ -392,6 +434,7 @@ mod tests {
     use ddtc_hosts::policy::Family;
 
     use super::*;
+    use CompletedBy::{LaterCall, SameCall};
 
     // One test: the slots are global.
     #[test]
@@ -419,7 +462,7 @@ mod tests {
         let slot = slot(handle);
         let passed = |slot: &Slot, cost, spent, until| {
             slot.rest(cost, spent, until);
-            while passes(handle) {}
+            while passes(handle, Like::NONE) {}
             slot.passed()
         };
         // After the first use, half of ten, up to half of the way, and none where there is no way left.
@@ -427,18 +470,54 @@ mod tests {
         assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [2, 0]);
         assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
         slot.rest(10, 100, 1 << 30);
-        assert_eq!((0..6).map(|_| passes(handle)).collect::<Vec<_>>(), [true, true, true, true, true, false]);
+        assert_eq!(
+            (0..6).map(|_| passes(handle, Like::NONE)).collect::<Vec<_>>(),
+            [true, true, true, true, true, false]
+        );
         // Two have passed when the type is looked at for another reason.
         slot.rest(10, 100, 1 << 30);
         assert!(
-            passes(handle) && passes(handle) && slot.passed() == 2 && !passes(handle) && slot.passed() == 0
+            passes(handle, Like::NONE)
+                && passes(handle, Like::NONE)
+                && slot.passed() == 2
+                && !passes(handle, Like::NONE)
+                && slot.passed() == 0
         );
         slot.rest(10, 100, 1 << 30);
         note(handle);
-        assert!(!passes(handle));
+        assert!(!passes(handle, Like::NONE));
         slot.rest(10, 100, 1 << 30);
         forget(handle);
-        assert!(!passes(handle) && !passes(0));
+        assert!(!passes(handle, Like::NONE) && !passes(0, Like::NONE));
+    }
+
+    #[test]
+    fn messages_pass_that_are_like_one_which_was_left() {
+        let handle = 1 << 41;
+        note(handle);
+        let [now, later, others] =
+            [Like::messages(5, SameCall), Like::messages(5, LaterCall), Like::messages(6, SameCall)];
+        left(handle, now);
+        let passed = |like| (0..2 * ALIKE_PASS).filter(|_| passes(handle, like)).count() as u64;
+        assert_eq!([passed(others), passed(Like::NONE), passed(now)], [0, 0, ALIKE_PASS]);
+        // What is completed later costs more to convert.
+        left(handle, now);
+        assert_eq!(passed(later), ALIKE_PASS);
+        left(handle, later);
+        assert_eq!([passed(now), passed(later)], [0, ALIKE_PASS]);
+        // A type that was committed since has its handle.
+        left(handle, now);
+        note(handle);
+        assert_eq!(passed(now), 0);
+        for like in
+            [Like::messages(0, LaterCall), Like::messages(1 << 31, LaterCall), Like::messages(-1, SameCall)]
+        {
+            left(handle, like);
+            assert_eq!(passed(like), 0);
+        }
+        forget(handle);
+        left(handle, now);
+        assert_eq!(passed(now), 0);
     }
 
     #[test]

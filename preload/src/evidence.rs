@@ -144,6 +144,11 @@ impl Evidence {
         self.decider(bytes).is_some()
     }
 
+    /// Says whether messages of so many bytes were timed of its own: no more are.
+    pub(crate) fn is_timed(&self, bytes: u64) -> bool {
+        self.timed.load(Relaxed) >> class(bytes) & 1 != 0
+    }
+
     /// Size classes, a bit each, of which its kin gain by a conversion and its own were not timed.
     pub(crate) fn hoped(&self) -> u64 {
         let gains = self.kin.map_or(0, |kin| kin.gains.load(Relaxed) & !kin.mixed.load(Relaxed));
@@ -184,7 +189,7 @@ impl Evidence {
     /// Counts a message; whether its class has moved enough to be timed before it, or that of its kin. `least`: bytes that a class moves at least.
     #[inline]
     pub(crate) fn due(&self, bytes: u64, least: u64) -> bool {
-        if self.timed.load(Relaxed) >> class(bytes) & 1 != 0 {
+        if self.is_timed(bytes) {
             return false;
         }
         let (kin, decided) = (self.kin, self.is_decided(bytes));

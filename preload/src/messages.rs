@@ -13,6 +13,7 @@ use ddtc::kind::Direction;
 use ddtc_hosts::left::Left;
 use ddtc_hosts::policy::{Call, Policy};
 
+use crate::candidates::{self, Like};
 use crate::convert::run;
 use crate::door::host::is_open;
 use crate::door::ready;
@@ -29,7 +30,8 @@ use crate::settings::settings;
 use crate::slow_path::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
 use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
-use crate::{candidates, check, counted, eligible, gpu, own_types, perf, spending, timed};
+use crate::use_kind::CompletedBy;
+use crate::{check, counted, eligible, gpu, own_types, perf, spending, timed};
 
 /// A buffer of a call: an address, a number of elements, their type.
 #[derive(Clone, Copy)]
@@ -67,12 +69,16 @@ fn eligible_type(
         time(host, entry, evidence, given, bytes as u64, direction);
     }
     if !used.wants(host, entry, bytes) {
+        let soon = used.completed_at_once();
+        let by = if soon.wants(host, entry, bytes) { CompletedBy::LaterCall } else { CompletedBy::SameCall };
+        leave(host, entry, given, used, bytes, by);
         return None;
     }
     if let Purpose::Send(_) | Purpose::Receive(_) = used
         && entry.converts(Call::Inside)
         && moves_inside(host, entry, bytes as u64, direction)
     {
+        leave(host, entry, given, used, bytes, CompletedBy::SameCall);
         return left(Left::Policy);
     }
     // SAFETY: the entry is bound.
@@ -96,6 +102,15 @@ fn eligible_type(
     }
     spending::saved(entry.saves(bytes as u64));
     Some((entry, bytes))
+}
+
+/// A message is the host's, and so are those that are like it, if its layout was timed or a table decides about it: `by` says which.
+fn leave(host: &Host, entry: &TypeEntry, given: UserBuffer, used: Purpose, bytes: i64, by: CompletedBy) {
+    if let Purpose::Send(_) | Purpose::Receive(_) = used
+        && entry.evidence().is_none_or(|evidence| evidence.is_timed(bytes as u64))
+    {
+        candidates::left(given.datatype & host.mask, Like::messages(given.count, by));
+    }
 }
 
 /// Whether a message that gains is moved by compiled code inside the host, which gains more. It is packed first until its type is ready there.
@@ -493,15 +508,6 @@ impl Staging {
     }
 }
 
-/// Which call completes a message.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CompletedBy {
-    /// The one that begins it.
-    SameCall,
-    /// A later one, by its request.
-    LaterCall,
-}
-
 /// Purpose of a staged buffer, which decides the type for the host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -526,6 +532,15 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
+    /// The same for a message that one call begins and completes.
+    fn completed_at_once(self) -> Purpose {
+        match self {
+            Purpose::Send(_) => Purpose::Send(CompletedBy::SameCall),
+            Purpose::Receive(_) => Purpose::Receive(CompletedBy::SameCall),
+            other => other,
+        }
+    }
+
     /// Whether the policy has a type and a number of bytes.
     #[inline]
     fn wants(self, host: &Host, entry: &TypeEntry, bytes: i64) -> bool {

@@ -17,7 +17,7 @@ use ddtc::process::{Lazy, Mutex, Once};
 use ddtc_hosts::left::Left;
 use ddtc_hosts::policy;
 
-use crate::candidates;
+use crate::candidates::{self, Like};
 use crate::counted;
 use crate::door::{described, ready};
 use crate::guard::guard;
@@ -31,7 +31,7 @@ use crate::reserve;
 use crate::settings::{Choice, settings};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
-use crate::use_kind::UseKind;
+use crate::use_kind::{CompletedBy, UseKind};
 
 /// Returns the engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {
@@ -87,11 +87,19 @@ pub(crate) fn wanted(
     !host.is_named(datatype & host.mask) && is_derived_wanted(host, datatype, count, call, used)
 }
 
-/// Says whether a call is the host's by the handle of its type alone: it is a named one, or one of which this use passes. `used`: a persistent request is as many uses.
+/// Says whether a call is the host's by the handle of its type and a count alone: it is a named one, or one of which this use passes. `used`: a persistent request is as
+/// many uses. `completed_by`: of a message.
 #[inline(always)]
-pub(crate) fn is_hosts(host: &Host, datatype: HandleWord, used: UseKind) -> bool {
+pub(crate) fn is_hosts(
+    host: &Host,
+    datatype: HandleWord,
+    count: i64,
+    used: UseKind,
+    completed_by: Option<CompletedBy>,
+) -> bool {
     let handle = datatype & host.mask;
-    host.is_named(handle) || !matches!(used, UseKind::Persistent) && candidates::passes(handle)
+    let like = completed_by.map_or(Like::NONE, |by| Like::messages(count, by));
+    host.is_named(handle) || !matches!(used, UseKind::Persistent) && candidates::passes(handle, like)
 }
 
 /// As [`wanted`], of a type that is none of the named ones, as far as its handle tells. What is rarely needed is called last, so that the rest saves no register.

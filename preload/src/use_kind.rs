@@ -1,6 +1,6 @@
 //! Kinds of uses of a type: what one costs the host at least, by the name of the function.
 
-use ddtc_hosts::policy::Family;
+use ddtc_hosts::policy::{Call, Family};
 
 use crate::times::RENDEZVOUS;
 
@@ -46,6 +46,26 @@ impl UseKind {
     }
 }
 
+/// Which call completes a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CompletedBy {
+    /// The one that begins it.
+    SameCall,
+    /// A later one, by its request.
+    LaterCall,
+}
+
+impl CompletedBy {
+    /// Of a function of MPI; `None`: it is no message.
+    pub(crate) const fn of(call: Call, name: &str) -> Option<CompletedBy> {
+        match call {
+            Call::Message if has_word(name, b"MPI_I") => Some(CompletedBy::LaterCall),
+            Call::Message => Some(CompletedBy::SameCall),
+            _ => None,
+        }
+    }
+}
+
 /// Says whether a name has these letters somewhere.
 const fn has_word(name: &str, word: &[u8]) -> bool {
     let name = name.as_bytes();
@@ -78,6 +98,15 @@ mod tests {
             ("MPI_", U::Call),
         ] {
             assert!(U::of(name) == used, "{name}");
+        }
+        use CompletedBy::{LaterCall, SameCall};
+        for (call, name, by) in [
+            (Call::Message, "MPI_Irsend", Some(LaterCall)),
+            (Call::Message, "MPI_Recv_c", Some(SameCall)),
+            (Call::Message, "MPI_Sendrecv", Some(SameCall)),
+            (Call::Bcast, "MPI_Ibcast", None),
+        ] {
+            assert!(CompletedBy::of(call, name) == by, "{name}");
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::left::Counted;
 use crate::signatures::{argument, counted_calls};
 use crate::slow_path::{COUNT, UNSEEN, watched_for};
 use crate::table::{self, Found};
-use crate::use_kind::UseKind;
+use crate::use_kind::{CompletedBy, UseKind};
 use crate::{counting, report, requests, types, windows as one_sided};
 
 /// Makes the two functions of every row: the host's at once if the policy converts no type of the call, else what wraps it; counted while calls are.
@@ -51,7 +51,7 @@ macro_rules! exported {
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             if let Some(host) = known()
                 && !watched_for(COUNT | UNSEEN)
-                && is_hosts!(host, const { UseKind::of(stringify!($name)) }, $($kind $argument),*)
+                && is_hosts!(host, $call, stringify!($name), $($argument: $kind),*)
                 && let Some(theirs) = host.direct.$form
             {
                 // SAFETY: the caller's arguments, in the form that it has used.

@@ -71,11 +71,32 @@ fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
 
 /// Says whether a call is the host's by the handles of its types alone: [`crate::types::is_hosts`].
 macro_rules! is_hosts {
-    ($host:ident, $used:expr, $($kind:ident $argument:ident),*) => { true $(&& is_hosts!(@look $host, $used, $kind $argument))* };
-    (@look $host:ident, $used:expr, Type $argument:ident) => { $crate::types::is_hosts($host, $argument, $used) };
-    (@look $host:ident, $used:expr, Met $argument:ident) => { $crate::types::is_hosts($host, $argument, $used) };
-    (@look $host:ident, $used:expr, Types $argument:ident) => { false };
-    (@look $host:ident, $used:expr, $other:ident $argument:ident) => { true };
+    ($host:ident, $call:ident, $name:expr, $($argument:ident: $kind:ident),*) => {{
+        #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
+        let (mut hosts, mut count) = (true, 0);
+        $(is_hosts!(@look $host, $call, $name, hosts, count, $argument $kind);)*
+        hosts
+    }};
+    (@look $host:ident, $call:ident, $name:expr, $hosts:ident, $count:ident, $argument:ident N) => {
+        #[allow(unused_assignments, reason = "as above")]
+        {
+            $count = $argument.wide();
+        }
+    };
+    (@look $host:ident, $call:ident, $name:expr, $hosts:ident, $count:ident, $argument:ident Type) => {
+        $hosts = $hosts
+            && $crate::types::is_hosts($host, $argument, $count, const { UseKind::of($name) }, const { CompletedBy::of(Call::$call, $name) });
+    };
+    (@look $host:ident, $call:ident, $name:expr, $hosts:ident, $count:ident, $argument:ident Met) => {
+        $hosts = $hosts && $crate::types::is_hosts($host, $argument, 0, const { UseKind::of($name) }, None);
+    };
+    (@look $host:ident, $call:ident, $name:expr, $hosts:ident, $count:ident, $argument:ident Types) => {
+        #[allow(unused_assignments, reason = "as above")]
+        {
+            $hosts = false;
+        }
+    };
+    (@look $($other:tt)*) => {};
 }
 pub(super) use is_hosts;
 
