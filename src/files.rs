@@ -131,8 +131,8 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// As [`append`]; if it is longer or no UTF-8.
 pub fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
     let file = open(path, Use::Read, me()?)?;
+    let mut text = String::with_capacity(file.metadata()?.len().min(MOST) as usize + 1);
     if file.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
         return Err(refuse("must have at most 16 MiB"));
     }

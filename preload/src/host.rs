@@ -13,6 +13,7 @@ use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::policy::{Family, Library};
 
+use crate::loaded::{Opened, loaded_objects, object_of, symbol};
 use crate::named_range::{NO_RANGE, within_segments};
 use crate::reserve;
 use crate::settings::{Choice, settings};
@@ -43,6 +44,7 @@ macro_rules! functions {
     ($(#[$doc:meta])* $functions:ident $($field:ident $name:ident ($($arg:ty),*);)*) => {
         $(#[$doc])*
         #[allow(clippy::type_complexity, reason = "the signatures of MPI")]
+        #[derive(Clone)]
         pub(crate) struct $functions {
             $(pub(crate) $field: Option<unsafe extern "C" fn($($arg),*) -> c_int>,)*
         }
@@ -304,7 +306,7 @@ impl Host {
             watch(COUNT);
         }
         let none = |_: &CStr| std::ptr::null_mut();
-        let direct = if counting { CountedFunctions::find(&none) } else { CountedFunctions::find(&lookup) };
+        let direct = if counting { CountedFunctions::find(&none) } else { counted.clone() };
         let mut host = Host {
             f,
             counted,
@@ -454,23 +456,6 @@ fn version(f: &Functions) -> String {
     f.library_version.and_then(|f| unsafe { queries::version(f) }).unwrap_or_else(|| "no version".to_owned())
 }
 
-fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {
-    // SAFETY: a scope from dlopen or RTLD_DEFAULT, and a C string.
-    unsafe { libc::dlsym(scope, name.as_ptr()) }
-}
-
-/// Returns the file of the object that holds an address, or nothing.
-pub(crate) fn object_of(address: *const c_void) -> String {
-    // SAFETY: all zero is a valid Dl_info, which dladdr fills in.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: dladdr takes any address.
-    if unsafe { libc::dladdr(address, &raw mut info) } == 0 || info.dli_fname.is_null() {
-        return String::new();
-    }
-    // SAFETY: dladdr gave a C string that lives as long as the object.
-    unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned()
-}
-
 /// A scope in which `name` is found: that of the caller, the global one, or that of any loaded object.
 fn find_scope(name: &CStr) -> Option<*mut c_void> {
     let ours = object_of(find_scope as *const c_void);
@@ -516,72 +501,4 @@ fn caller(ours: &str) -> Option<String> {
     let n = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
     let stack = frames.get(..n.max(0) as usize)?;
     stack.iter().map(|&address| object_of(address)).find(|object| object != ours && !object.is_empty())
-}
-
-/// A loaded object, held: the program may close it, and then it must go.
-pub(crate) struct Opened(*mut c_void);
-
-impl Opened {
-    /// Returns a loaded object by its file name, without loading anything.
-    pub(crate) fn loaded(object: &str) -> Option<Opened> {
-        let name = CString::new(object).ok()?;
-        // SAFETY: a C string; RTLD_NOLOAD runs no code of the object.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-        (!handle.is_null()).then(|| Opened(handle))
-    }
-
-    /// Returns a function that the object or one that it needs has, or null.
-    pub(crate) fn symbol(&self, name: &CStr) -> *mut c_void {
-        symbol(self.0, name)
-    }
-
-    /// Returns a function that the object has itself, or null.
-    pub(crate) fn function(&self, object: &str, name: &CStr) -> *mut c_void {
-        let found = self.symbol(name);
-        if !found.is_null() && object_of(found) == object { found } else { std::ptr::null_mut() }
-    }
-
-    /// Never closed: it is the host, on the way to it, or a tool that was asked for.
-    pub(crate) fn keep(self) -> *mut c_void {
-        std::mem::ManuallyDrop::new(self).0
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        // SAFETY: a handle of ours.
-        unsafe { libc::dlclose(self.0) };
-    }
-}
-
-/// File names of all loaded objects.
-pub(crate) fn loaded_objects() -> Vec<String> {
-    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _size: usize, names: *mut c_void) -> c_int {
-        // SAFETY: `names` is the vector below, and the loader's record is valid during the call.
-        unsafe {
-            let names = &mut *names.cast::<Vec<String>>();
-            let name = (*info).dlpi_name;
-            if !name.is_null() && *name != 0 {
-                names.push(CStr::from_ptr(name).to_string_lossy().into_owned());
-            }
-        }
-        0
-    }
-    let mut names: Vec<String> = Vec::new();
-    // SAFETY: the callback takes the vector, and is called only during this call.
-    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut names).cast()) };
-    names
-}
-
-/// Returns how often objects were loaded and unloaded so far: cheap, to notice that one more was.
-pub(crate) fn loads() -> (u64, u64) {
-    unsafe extern "C" fn read(info: *mut libc::dl_phdr_info, _size: usize, counts: *mut c_void) -> c_int {
-        // SAFETY: `counts` are the numbers below, and the loader's record is valid during the call.
-        unsafe { *counts.cast::<(u64, u64)>() = ((*info).dlpi_adds, (*info).dlpi_subs) };
-        1
-    }
-    let mut counts = (0u64, 0u64);
-    // SAFETY: as above.
-    unsafe { libc::dl_iterate_phdr(Some(read), (&raw mut counts).cast()) };
-    counts
 }

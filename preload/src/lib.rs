@@ -35,6 +35,7 @@ mod introspect;
 mod keyval;
 mod kin;
 mod left;
+mod loaded;
 mod messages;
 mod named_range;
 mod neighbours;

@@ -1,9 +1,8 @@
 //! Where handles of named types are addresses: between which no derived type's can lie.
 
-use std::ffi::{c_int, c_void};
-use std::ops::Range;
-
 use ddtc::datatype::Named;
+
+use crate::loaded;
 
 /// No handles.
 pub(crate) const NO_RANGE: (u64, u64) = (u64::MAX, 0);
@@ -12,7 +11,7 @@ pub(crate) const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 /// of the other holds. Derived types are made in memory that is allocated, which lies in no segment.
 pub(crate) fn within_segments(named: &[(u64, Named)]) -> [(u64, u64); 2] {
     let mut ranges: Vec<(usize, (u64, u64))> = Vec::new();
-    for segment in segments() {
+    for segment in loaded::segments() {
         let before = |address| named.partition_point(|&(handle, _)| handle < address);
         let held = &named[before(segment.start)..before(segment.end)];
         if let (Some(&(first, _)), Some(&(last, _))) = (held.first(), held.last()) {
@@ -22,27 +21,6 @@ pub(crate) fn within_segments(named: &[(u64, Named)]) -> [(u64, u64); 2] {
     ranges.sort_unstable_by_key(|&(held, _)| std::cmp::Reverse(held));
     let mut ranges = ranges.into_iter().map(|(_, range)| range);
     std::array::from_fn(|_| ranges.next().unwrap_or(NO_RANGE))
-}
-
-/// Where the segments of all loaded objects begin and end in memory.
-fn segments() -> Vec<Range<u64>> {
-    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _size: usize, all: *mut c_void) -> c_int {
-        // SAFETY: `all` is the vector below, and the loader's record and the headers that it names are valid during the call.
-        unsafe {
-            let (all, info) = (&mut *all.cast::<Vec<Range<u64>>>(), &*info);
-            for header in std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) {
-                if header.p_type == libc::PT_LOAD {
-                    let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
-                    all.push(start..start.saturating_add(header.p_memsz));
-                }
-            }
-        }
-        0
-    }
-    let mut all = Vec::new();
-    // SAFETY: the callback takes the vector, and is called only during this call.
-    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut all).cast()) };
-    all
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use ddtc::process::{Awaited, Mutex};
 use super::host::{Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, SET_POSITION, called};
 use super::layout::{Convertor, Layout, WITHIN};
 use crate::cuts::{Cuts, Entry, KINDS};
-use crate::host::{behind, object_of};
+use crate::host::behind;
+use crate::loaded::object_of;
 
 /// Architecture, mode; a new convertor.
 type Create = unsafe extern "C" fn(i32, i32) -> *mut c_void;

@@ -22,8 +22,9 @@ use super::layout::{
     WITHIN, fresh,
 };
 use super::mover::{advance, give_back, place};
-use crate::host::{HandleWord, Host, object_of};
+use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
+use crate::loaded::object_of;
 
 type Holds<T = ()> = Result<T, &'static str>;
 

@@ -1,10 +1,12 @@
 //! Where a thread stands: in a call of the program, or in the host's progress.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_void};
 
-use ddtc::process::Awaited;
+use ddtc::process::{Awaited, Mutex};
 
 use crate::host::behind;
+use crate::loaded::loads;
 
 /// Frames that are looked at.
 const FRAMES: usize = 96;
@@ -29,9 +31,9 @@ pub(crate) fn is_in(is_one: impl Fn(&[u8]) -> bool) -> bool {
     let Some(frames) = frames.get(..n.max(0) as usize).filter(|f| f.len() < FRAMES && progress != 0) else {
         return false;
     };
-    let mut called = false;
+    let (mut called, (_, unloads)) = (false, loads());
     for &frame in frames {
-        let Some((start, name)) = function(frame) else { continue };
+        let Some((start, name)) = function(frame, unloads) else { continue };
         if start == progress {
             return false;
         }
@@ -40,8 +42,41 @@ pub(crate) fn is_in(is_one: impl Fn(&[u8]) -> bool) -> bool {
     called
 }
 
-/// Where the function begins that an address of a frame lies in, and its exported name.
-fn function(frame: *mut c_void) -> Option<(usize, &'static [u8])> {
+/// Where a function begins, and its exported name.
+type Function = (usize, &'static [u8]);
+
+#[derive(Default)]
+struct Known {
+    unloads: u64,
+    functions: HashMap<usize, Option<Function>>,
+}
+
+/// Functions of the frames that were looked at, by their addresses, as long as no object is unloaded: `dladdr` takes 10 us for one, and the same calls come again, eleven times
+/// in Open MPI's own initialization.
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+/// Frames that are remembered.
+const MOST: usize = 1024;
+
+/// The function that an address of a frame lies in.
+fn function(frame: *mut c_void, unloads: u64) -> Option<Function> {
+    if let Some(known) = KNOWN.lock().as_ref().filter(|known| known.unloads == unloads)
+        && let Some(known) = known.functions.get(&frame.addr())
+    {
+        return *known;
+    }
+    // Not under the lock: it waits for who loads an object.
+    let found = look(frame);
+    let mut known = KNOWN.lock();
+    let known = known.get_or_insert_default();
+    if known.unloads != unloads || known.functions.len() >= MOST {
+        *known = Known { unloads, functions: HashMap::new() };
+    }
+    known.functions.insert(frame.addr(), found);
+    found
+}
+
+/// As [`function`], asked of the loader.
+fn look(frame: *mut c_void) -> Option<Function> {
     // SAFETY: all zero is a valid Dl_info, which dladdr fills in.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: dladdr takes any address; the call lies before the address to which it returns.
