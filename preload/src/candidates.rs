@@ -126,24 +126,27 @@ const BYTES_AT: u32 = 2;
 /// Messages that pass once one like them was left to the host.
 const ALIKE_PASS: u64 = 63;
 
-/// Uses of a type that are alike: messages of one number of elements that are completed by the call which begins them, or by a later one.
+/// Messages that are alike: of one number of elements, completed by the call which begins them, or by a later one.
 #[derive(Clone, Copy)]
-pub(crate) struct Like(u32);
+pub(crate) struct Like {
+    pub(crate) count: i64,
+    pub(crate) by: CompletedBy,
+}
 
 impl Like {
-    /// Uses that are no messages, or of a number that is not told apart.
-    pub(crate) const NONE: Like = Like(0);
-
-    #[inline(always)]
-    pub(crate) fn messages(count: i64, by: CompletedBy) -> Like {
-        let later = u32::from(by == CompletedBy::LaterCall);
-        if (1..1 << 31).contains(&count) { Like((count as u32) << 1 | later) } else { Like::NONE }
+    /// In the bits of [`Slot::rest`]; 0, which says that all uses pass, where the number has no place there.
+    fn bits(self) -> u64 {
+        let later = u64::from(self.by == CompletedBy::LaterCall);
+        if (1..1 << 31).contains(&self.count) { (self.count as u64) << 1 | later } else { 0 }
     }
 
-    /// Whether uses like `self` pass where those like `of` do, which are not all uses: a message that costs more to convert does where one that costs less does.
+    /// Whether these pass where those of such bits do: a message that costs more to convert does where one that costs less does.
     #[inline(always)]
-    fn is_of(self, of: u32) -> bool {
-        self.0 == of || self.0 & !1 == of
+    fn is_of(self, bits: u64) -> bool {
+        match self.by {
+            CompletedBy::SameCall => bits == (self.count as u64) << 1,
+            CompletedBy::LaterCall => bits >> 1 == self.count as u64,
+        }
     }
 }
 
@@ -272,14 +275,14 @@ pub(crate) fn has(handle: u64) -> bool {
 /// A type is used: says whether that use passes. Of one that is far from being decoded not every use is looked at, nor of one that is decoded every message
 /// which is like one that was left to the host.
 #[inline(always)]
-pub(crate) fn passes(handle: u64, like: Like) -> bool {
+pub(crate) fn passes(handle: u64, like: Option<Like>) -> bool {
     let slot = slot(handle);
     let rest = slot.rest.load(Relaxed);
     if rest & LEFT == 0 || slot.handle.load(Relaxed) != handle {
         return false;
     }
-    let of = (rest >> LIKE_AT) as u32;
-    if of != 0 && !like.is_of(of) {
+    let of = rest >> LIKE_AT;
+    if of != 0 && !like.is_some_and(|like| like.is_of(of)) {
         return false;
     }
     // Threads may lose one another's, and a type that was committed since: it is looked at later, or sooner.
@@ -290,8 +293,9 @@ pub(crate) fn passes(handle: u64, like: Like) -> bool {
 /// A message of a decoded type was left to the host, for what is known of its layout: so are the next ones that are like it.
 pub(crate) fn left(handle: u64, like: Like) {
     let slot = slot(handle);
-    if slot.handle.load(Relaxed) == handle && like.0 != 0 {
-        slot.rest.store(u64::from(like.0) << LIKE_AT | ALIKE_PASS << USES_AT | ALIKE_PASS, Relaxed);
+    let of = like.bits();
+    if slot.handle.load(Relaxed) == handle && of != 0 {
+        slot.rest.store(of << LIKE_AT | ALIKE_PASS << USES_AT | ALIKE_PASS, Relaxed);
     }
 }
 
@@ -478,7 +482,7 @@ mod tests {
         let slot = slot(handle);
         let passed = |slot: &Slot, cost, spent, until| {
             slot.rest(cost, spent, until);
-            while passes(handle, Like::NONE) {}
+            while passes(handle, None) {}
             slot.passed()
         };
         // After the first use, half of ten, up to half of the way, and none where there is no way left.
@@ -487,35 +491,39 @@ mod tests {
         assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
         slot.rest(10, 100, 1 << 30);
         assert_eq!(
-            (0..6).map(|_| passes(handle, Like::NONE)).collect::<Vec<_>>(),
+            (0..6).map(|_| passes(handle, None)).collect::<Vec<_>>(),
             [true, true, true, true, true, false]
         );
         // Two have passed when the type is looked at for another reason.
         slot.rest(10, 100, 1 << 30);
         assert!(
-            passes(handle, Like::NONE)
-                && passes(handle, Like::NONE)
+            passes(handle, None)
+                && passes(handle, None)
                 && slot.passed() == 2
-                && !passes(handle, Like::NONE)
+                && !passes(handle, None)
                 && slot.passed() == 0
         );
         slot.rest(10, 100, 1 << 30);
         note(handle);
-        assert!(!passes(handle, Like::NONE));
+        assert!(!passes(handle, None));
         slot.rest(10, 100, 1 << 30);
         forget(handle);
-        assert!(!passes(handle, Like::NONE) && !passes(0, Like::NONE));
+        assert!(!passes(handle, None) && !passes(0, None));
     }
 
     #[test]
     fn messages_pass_that_are_like_one_which_was_left() {
         let handle = 1 << 41;
         note(handle);
-        let [now, later, others] =
-            [Like::messages(5, SameCall), Like::messages(5, LaterCall), Like::messages(6, SameCall)];
+        let [now, later, others] = [
+            Like { count: 5, by: SameCall },
+            Like { count: 5, by: LaterCall },
+            Like { count: 6, by: SameCall },
+        ];
         left(handle, now);
-        let passed = |like| (0..2 * ALIKE_PASS).filter(|_| passes(handle, like)).count() as u64;
-        assert_eq!([passed(others), passed(Like::NONE), passed(now)], [0, 0, ALIKE_PASS]);
+        let passed = |like: Like| (0..2 * ALIKE_PASS).filter(|_| passes(handle, Some(like))).count() as u64;
+        assert!(!passes(handle, None));
+        assert_eq!([passed(others), passed(now)], [0, ALIKE_PASS]);
         // What is completed later costs more to convert.
         left(handle, now);
         assert_eq!(passed(later), ALIKE_PASS);
@@ -525,9 +533,11 @@ mod tests {
         left(handle, now);
         note(handle);
         assert_eq!(passed(now), 0);
-        for like in
-            [Like::messages(0, LaterCall), Like::messages(1 << 31, LaterCall), Like::messages(-1, SameCall)]
-        {
+        for like in [
+            Like { count: 0, by: LaterCall },
+            Like { count: 1 << 31, by: LaterCall },
+            Like { count: -1, by: SameCall },
+        ] {
             left(handle, like);
             assert_eq!(passed(like), 0);
         }

@@ -109,7 +109,7 @@ fn leave(host: &Host, entry: &TypeEntry, given: UserBuffer, used: Purpose, bytes
     if let Purpose::Send(_) | Purpose::Receive(_) = used
         && entry.evidence().is_none_or(|evidence| evidence.is_timed(bytes as u64))
     {
-        candidates::left(given.datatype & host.mask, Like::messages(given.count, by));
+        candidates::left(given.datatype & host.mask, Like { count: given.count, by });
     }
 }
 

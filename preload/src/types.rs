@@ -98,7 +98,7 @@ pub(crate) fn is_hosts(
     completed_by: Option<CompletedBy>,
 ) -> bool {
     let handle = datatype & host.mask;
-    let like = completed_by.map_or(Like::NONE, |by| Like::messages(count, by));
+    let like = completed_by.map(|by| Like { count, by });
     host.is_named(handle) || !matches!(used, UseKind::Persistent) && candidates::passes(handle, like)
 }
 
