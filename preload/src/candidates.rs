@@ -169,9 +169,10 @@ impl Slot {
         unsafe { self.kin.load(Relaxed).as_ref() }
     }
 
-    /// Lets uses pass, of `cost` nanoseconds each like the last one: half as many as were made so far, and as lead half of the way from `spent` to `until`.
+    /// Lets uses pass, of `cost` nanoseconds each like the last one: three times as many as were made before it, and as lead half of the way from `spent` to `until`.
     fn rest(&self, cost: u64, spent: u64, until: u64) {
-        let uses = until.saturating_sub(spent).min(spent) / cost.max(1) / 2;
+        let before = spent.saturating_sub(cost).saturating_mul(3);
+        let uses = (until.saturating_sub(spent) / 2).min(before) / cost.max(1);
         let uses = uses.min(LEFT);
         self.rest.store(uses << USES_AT | uses, Relaxed);
     }
@@ -485,15 +486,12 @@ mod tests {
             while passes(handle, None) {}
             slot.passed()
         };
-        // After the first use, half of ten, up to half of the way, and none where there is no way left.
-        assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 5]);
+        // After the first use, three times nine, up to half of the way, and none where there is no way left.
+        assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 27]);
         assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [2, 0]);
         assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
-        slot.rest(10, 100, 1 << 30);
-        assert_eq!(
-            (0..6).map(|_| passes(handle, None)).collect::<Vec<_>>(),
-            [true, true, true, true, true, false]
-        );
+        slot.rest(10, 20, 1 << 30);
+        assert_eq!((0..4).map(|_| passes(handle, None)).collect::<Vec<_>>(), [true, true, true, false]);
         // Two have passed when the type is looked at for another reason.
         slot.rest(10, 100, 1 << 30);
         assert!(
