@@ -457,8 +457,14 @@ mod tests {
     use super::*;
     use CompletedBy::{LaterCall, SameCall};
 
-    // One test: the slots are global.
+    // One test: the slots are global, and all of them are forgotten.
     #[test]
+    fn slots_are_of_the_types_that_have_them() {
+        a_handle_is_known_from_its_commit_to_its_end();
+        uses_pass_while_nothing_can_come_of_them();
+        messages_pass_that_are_like_one_which_was_left();
+    }
+
     fn a_handle_is_known_from_its_commit_to_its_end() {
         assert!(!has(0) && !has(77));
         note(77);
@@ -476,7 +482,6 @@ mod tests {
         assert!(!has(other));
     }
 
-    #[test]
     fn uses_pass_while_nothing_can_come_of_them() {
         let handle = 1 << 40;
         note(handle);
@@ -509,7 +514,6 @@ mod tests {
         assert!(!passes(handle, None) && !passes(0, None));
     }
 
-    #[test]
     fn messages_pass_that_are_like_one_which_was_left() {
         let handle = 1 << 41;
         note(handle);

@@ -10,21 +10,18 @@ pub(crate) fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {
 }
 
 /// Does something with the loader's record of every loaded object, while that says so.
-fn each(mut f: impl FnMut(&libc::dl_phdr_info) -> ControlFlow<()>) {
+fn each<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(mut f: F) {
     unsafe extern "C" fn one<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         f: *mut c_void,
     ) -> c_int {
-        // SAFETY: `f` is the closure below, and the loader's record is valid during the call.
+        // SAFETY: `f` is the closure of the call below, and the loader's record is valid during the call.
         let (f, info) = unsafe { (&mut *f.cast::<F>(), &*info) };
         c_int::from(f(info).is_break())
     }
-    fn of<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(f: &mut F) {
-        // SAFETY: the callback takes the closure, and is called only during this call.
-        unsafe { libc::dl_iterate_phdr(Some(one::<F>), std::ptr::from_mut(f).cast()) };
-    }
-    of(&mut f);
+    // SAFETY: the callback takes the closure, and is called only during this call.
+    unsafe { libc::dl_iterate_phdr(Some(one::<F>), (&raw mut f).cast()) };
 }
 
 /// Where the segments of an object begin and end in memory.
