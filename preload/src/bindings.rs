@@ -13,7 +13,7 @@ use crate::gpu;
 use crate::guard::guard;
 use crate::handles::handle_at;
 use crate::host::{HandleWord, Host, ours};
-use crate::loaded::{Opened, loaded_objects};
+use crate::loader::{Opened, loaded_objects};
 use crate::objects;
 use crate::reentrancy::Inside;
 use crate::requests::{self, Operation};

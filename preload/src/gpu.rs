@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use ddtc::datatype::{Combiner, Datatype};
 
-use crate::loaded::{Opened, loaded_objects, loads};
+use crate::loader::{Opened, loaded_objects, loads};
 use crate::objects;
 use crate::slow_path::{GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
 

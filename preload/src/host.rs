@@ -13,7 +13,7 @@ use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::policy::{Family, Library};
 
-use crate::loaded::{Opened, loaded_objects, object_of, symbol};
+use crate::loader::{Opened, loaded_objects, object_of, symbol};
 use crate::named_range::{NO_RANGE, within_segments};
 use crate::reserve;
 use crate::settings::{Choice, settings};

@@ -35,7 +35,7 @@ mod introspect;
 mod keyval;
 mod kin;
 mod left;
-mod loaded;
+mod loader;
 mod messages;
 mod named_range;
 mod neighbours;

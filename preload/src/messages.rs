@@ -69,16 +69,14 @@ fn eligible_type(
         time(host, entry, evidence, given, bytes as u64, direction);
     }
     if !used.wants(host, entry, bytes) {
-        let soon = used.completed_at_once();
-        let by = if soon.wants(host, entry, bytes) { CompletedBy::LaterCall } else { CompletedBy::SameCall };
-        leave(host, entry, given, used, bytes, by);
+        leave(host, entry, given, used, bytes, false);
         return None;
     }
     if let Purpose::Send(_) | Purpose::Receive(_) = used
         && entry.converts(Call::Inside)
         && moves_inside(host, entry, bytes as u64, direction)
     {
-        leave(host, entry, given, used, bytes, CompletedBy::SameCall);
+        leave(host, entry, given, used, bytes, true);
         return left(Left::Policy);
     }
     // SAFETY: the entry is bound.
@@ -104,13 +102,22 @@ fn eligible_type(
     Some((entry, bytes))
 }
 
-/// A message is the host's, and so are those that are like it, if its layout was timed or a table decides about it: `by` says which.
-fn leave(host: &Host, entry: &TypeEntry, given: UserBuffer, used: Purpose, bytes: i64, by: CompletedBy) {
-    if let Purpose::Send(_) | Purpose::Receive(_) = used
-        && entry.evidence().is_none_or(|evidence| evidence.is_timed(bytes as u64))
-    {
-        candidates::left(given.datatype & host.mask, Like { count: given.count, by });
+/// A message is the host's, and so are those that are like it, if its layout was timed or a table decides about it. `inside`: the host moves it by compiled code, whichever call
+/// completes it.
+fn leave(host: &Host, entry: &TypeEntry, given: UserBuffer, used: Purpose, bytes: i64, inside: bool) {
+    let at_once = match used {
+        Purpose::Send(_) => Purpose::Send(CompletedBy::SameCall),
+        Purpose::Receive(_) => Purpose::Receive(CompletedBy::SameCall),
+        _ => return,
+    };
+    if entry.evidence().is_some_and(|evidence| !evidence.is_timed(bytes as u64)) {
+        return;
     }
+    let by = match !inside && at_once.wants(host, entry, bytes) {
+        true => CompletedBy::LaterCall,
+        false => CompletedBy::SameCall,
+    };
+    candidates::left(given.datatype & host.mask, Like { count: given.count, by });
 }
 
 /// Whether a message that gains is moved by compiled code inside the host, which gains more. It is packed first until its type is ready there.
@@ -532,15 +539,6 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// The same for a message that one call begins and completes.
-    fn completed_at_once(self) -> Purpose {
-        match self {
-            Purpose::Send(_) => Purpose::Send(CompletedBy::SameCall),
-            Purpose::Receive(_) => Purpose::Receive(CompletedBy::SameCall),
-            other => other,
-        }
-    }
-
     /// Whether the policy has a type and a number of bytes.
     #[inline]
     fn wants(self, host: &Host, entry: &TypeEntry, bytes: i64) -> bool {

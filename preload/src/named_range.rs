@@ -2,7 +2,7 @@
 
 use ddtc::datatype::Named;
 
-use crate::loaded;
+use crate::loader;
 
 /// No handles.
 pub(crate) const NO_RANGE: (u64, u64) = (u64::MAX, 0);
@@ -11,7 +11,7 @@ pub(crate) const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 /// of the other holds. Derived types are made in memory that is allocated, which lies in no segment.
 pub(crate) fn within_segments(named: &[(u64, Named)]) -> [(u64, u64); 2] {
     let mut ranges: Vec<(usize, (u64, u64))> = Vec::new();
-    for segment in loaded::segments() {
+    for segment in loader::segments() {
         let before = |address| named.partition_point(|&(handle, _)| handle < address);
         let held = &named[before(segment.start)..before(segment.end)];
         if let (Some(&(first, _)), Some(&(last, _))) = (held.first(), held.last()) {

@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_int, c_void};
 
 use ddtc::process::{Lazy, Mutex};
 
-use crate::loaded::{Opened, object_of};
+use crate::loader::{Opened, object_of};
 use crate::slow_path::{BINDING, BYPASS, EPOCHS, FORTRAN, unwatch, watch};
 
 /// Endings behind `PMPI_` of the functions that start, complete or free requests which live.

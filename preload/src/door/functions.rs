@@ -9,7 +9,7 @@ use super::host::{Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, 
 use super::layout::{Convertor, Layout, WITHIN};
 use crate::cuts::{Cuts, Entry, KINDS};
 use crate::host::behind;
-use crate::loaded::object_of;
+use crate::loader::object_of;
 
 /// Architecture, mode; a new convertor.
 type Create = unsafe extern "C" fn(i32, i32) -> *mut c_void;

@@ -24,7 +24,7 @@ use super::layout::{
 use super::mover::{advance, give_back, place};
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
-use crate::loaded::object_of;
+use crate::loader::object_of;
 
 type Holds<T = ()> = Result<T, &'static str>;
 

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_int, c_void};
 use ddtc::process::{Awaited, Mutex};
 
 use crate::host::behind;
-use crate::loaded::loads;
+use crate::loader::loads;
 
 /// Frames that are looked at.
 const FRAMES: usize = 96;
