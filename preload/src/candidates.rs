@@ -16,7 +16,7 @@ use std::sync::atomic::{
 use ddtc::datatype::Datatype;
 
 use crate::host::{HandleWord, Host};
-use crate::kin::{self, Kin};
+use crate::kin::{self, Kin, Pays};
 use crate::relative::ADDRESSES;
 use crate::settings::{Choice, settings};
 use crate::slots::spread;
@@ -167,6 +167,17 @@ impl Slot {
     fn kin(&self) -> Option<&'static Kin> {
         // SAFETY: null, or a kin, which lives forever.
         unsafe { self.kin.load(Relaxed).as_ref() }
+    }
+
+    /// Finds the kin of its type; `None`: the host does not say what the type is like.
+    fn ask(&self, host: &Host, datatype: HandleWord, now: &Use) -> Option<()> {
+        let extent = self.extent(host, datatype)?;
+        let kin = kin::of(host, datatype, now.size, extent, now.kind, CONSTRUCTOR);
+        if let Some(kin) = kin {
+            self.needed.fetch_max(decoding(kin.arguments()).saturating_mul(PART), Relaxed);
+        }
+        self.kin.store(kin.map_or(std::ptr::null_mut(), |kin| std::ptr::from_ref(kin).cast_mut()), Relaxed);
+        Some(())
     }
 
     /// Lets uses pass, of `cost` nanoseconds each like the last one: three times as many as were made before it, and as lead half of the way from `spent` to `until`.
@@ -330,73 +341,91 @@ pub(crate) fn used(
     if at_once {
         return Some(u64::MAX);
     }
+    let mut now = Use { kind: used, size, bytes, cost, spent, cost_of_all: all(cost), moved: None };
     if matches!(used, UseKind::Call | UseKind::Send | UseKind::Receive)
         && bytes >= ALIKE
         && settings().policy == Choice::Measure
     {
         let (moved, calls) =
             (slot.moved().saturating_add(all(bytes) - bytes), slot.moved.load(Relaxed) & CALLS);
-        let now = moved.saturating_add(bytes).min(u64::MAX >> BYTES_AT);
-        slot.moved.store(now << BYTES_AT | calls.saturating_add(uses).min(CALLS), Relaxed);
+        let all_moved = moved.saturating_add(bytes).min(u64::MAX >> BYTES_AT);
+        slot.moved.store(all_moved << BYTES_AT | calls.saturating_add(uses).min(CALLS), Relaxed);
+        now.moved = Some(moved);
         // To ask takes as long as a short message: a type that is used once does not pay for that.
         if calls < 2 && calls + uses >= 2 {
-            let kin = kin::of(host, datatype, size, slot.extent(host, datatype)?, used, CONSTRUCTOR);
-            if let Some(kin) = kin {
-                slot.needed.fetch_max(decoding(kin.arguments()).saturating_mul(PART), Relaxed);
-            }
-            let kin = kin.map_or(std::ptr::null_mut(), |kin| std::ptr::from_ref(kin).cast_mut());
-            slot.kin.store(kin, Relaxed);
+            slot.ask(host, datatype, &now)?;
         }
-        if let Some(kin) = slot.kin()
-            && let Some(pays) = kin.used(host.family, bytes, moved, all(cost), decoding)
-            && spending::allows(pays.nanos)
-        {
+        if let Some(pays) = slot.kin().and_then(|kin| now.pays(host, kin)) {
             return Some(pays.arguments);
         }
     }
-    by_cost(host, datatype, slot, [cost, spent], size, bytes)
+    by_cost(host, datatype, slot, &now)
 }
 
-/// How many arguments may be decoded for what the uses of a type have cost, the last one `cost` and all `spent` nanoseconds. `size`: bytes of an instance, `bytes`: of that use.
-fn by_cost(
-    host: &Host,
-    datatype: HandleWord,
-    slot: &Slot,
-    [cost, spent]: [u64; 2],
+/// A use that is looked at.
+struct Use {
+    kind: UseKind,
+    /// Bytes of an instance, and of the use.
     size: i64,
     bytes: u64,
-) -> Option<u64> {
+    /// Nanoseconds that it has cost the host, and all uses of its type have.
+    cost: u64,
+    spent: u64,
+    /// That it and those have which passed before it.
+    cost_of_all: u64,
+    /// Bytes that its type had moved before, if its kin may be asked.
+    moved: Option<u64>,
+}
+
+impl Use {
+    /// What may go into its type for what its kin say.
+    fn pays(&self, host: &Host, kin: &Kin) -> Option<Pays> {
+        kin.used(host.family, self.bytes, self.moved?, self.cost_of_all, decoding)
+            .filter(|pays| spending::allows(pays.nanos))
+    }
+}
+
+/// How many arguments may be decoded for what the uses of a type have cost.
+fn by_cost(host: &Host, datatype: HandleWord, slot: &Slot, now: &Use) -> Option<u64> {
     // No prospect asks for less than a quarter, and decoding never takes less than where calls follow each other.
     let needed = slot.needed.load(Relaxed);
-    if spent.saturating_mul(4) < needed {
-        slot.rest(cost, spent, needed / 4);
+    if now.spent.saturating_mul(4) < needed {
+        slot.rest(now.cost, now.spent, needed / 4);
         return None;
     }
     let factor = u64::from(FACTOR.load(Relaxed));
     // What decoding takes where calls follow each other, as often as the uses pay for it here.
-    let paid = |prospect: Prospect| {
-        let (times, part) = prospect.factor();
-        let paid = spent.saturating_mul(part).saturating_mul(u64::from(ONCE)) / factor / times;
+    let paid = |(times, part): (u64, u64)| {
+        let paid = now.spent.saturating_mul(part).saturating_mul(u64::from(ONCE)) / factor / times;
         if paid < needed {
-            slot.rest(
-                cost,
-                spent,
-                needed.saturating_mul(times).saturating_mul(factor) / u64::from(ONCE) / part,
-            );
+            let until = needed.saturating_mul(times).saturating_mul(factor) / u64::from(ONCE) / part;
+            slot.rest(now.cost, now.spent, until);
             return None;
         }
         Some(paid)
     };
-    // A type that is used little is not asked for its extent.
-    paid(Prospect::Good)?;
-    let poor = slot.kin().is_some_and(|kin| kin.is_poor(host.family, bytes));
-    let paid = paid(if poor { Prospect::Poor } else { expected(size, slot.extent(host, datatype)?) })?;
-    let worth = paid / PART;
+    // A type that is used little is not asked for its extent, nor who its kin are.
+    paid(Prospect::Good.factor())?;
+    let expected = expected(now.size, slot.extent(host, datatype)?);
+    let mut paying = paid(expected.factor())?;
+    if now.moved.is_some() && slot.kin().is_none() {
+        slot.ask(host, datatype, now)?;
+        if let Some(pays) = slot.kin().and_then(|kin| now.pays(host, kin)) {
+            return Some(pays.arguments);
+        }
+    }
+    let kin = slot.kin().filter(|kin| expected != Prospect::Good || kin.is_poor(host.family, now.bytes));
+    if let Some(kin) = kin {
+        paying = paid((kin.patience(now.bytes), 1))?;
+    }
     if !spending::allows(needed.saturating_mul(factor) / u64::from(ONCE) / PART) {
         slot.needed.store(needed.saturating_mul(2), Relaxed);
         return None;
     }
-    Some(worth.saturating_sub(DECODE) / DECODE_ARGUMENT)
+    if let Some(kin) = kin {
+        kin.looked(now.bytes);
+    }
+    Some((paying / PART).saturating_sub(DECODE) / DECODE_ARGUMENT)
 }
 
 /// Returns the nanoseconds of a decoding where calls follow each other, of so many arguments, each constructor as [`CONSTRUCTOR`] more.

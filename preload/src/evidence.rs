@@ -21,7 +21,7 @@ const WORTH: u64 = 8;
 /// Times as many bytes where the layouts that are alike say what gains.
 const KIN: u64 = 16;
 /// Size classes: powers of two, the last without end.
-const CLASSES: usize = 40;
+pub(crate) const CLASSES: usize = 40;
 /// Layouts of which evidence is kept; the table decides for others.
 const MOST: usize = 2048;
 
@@ -272,14 +272,41 @@ impl Evidence {
 
     /// Size classes and their times, of those that could be timed.
     fn timed(&self) -> impl Iterator<Item = (usize, Times)> {
+        self.decided().filter(|(_, times)| times.bytes > 0)
+    }
+
+    /// Size classes that nobody times any more, and their times, of no bytes where there are none.
+    fn decided(&self) -> impl Iterator<Item = (usize, Times)> {
         let timed = self.timed.load(Relaxed);
         let classes = self.classes.iter().enumerate().filter(move |(at, _)| timed >> at & 1 != 0);
-        let times = classes.map(|(at, class)| {
+        classes.map(|(at, class)| {
             let [bytes, host, ours, copy] =
                 [&class.bytes, &class.host, &class.ours, &class.copy].map(|n| n.load(Relaxed));
             (at, Times { bytes, host, ours, copy })
-        });
-        times.filter(|(_, times)| times.bytes > 0)
+        })
+    }
+
+    /// Returns what a later run may know of layouts that are alike: bytes of their runs, size classes, and their times, of no bytes where they say both.
+    pub(crate) fn told(&self) -> (u64, Vec<(usize, Times)>) {
+        let mixed = self.mixed.load(Relaxed);
+        let is_mixed = |at: usize| mixed >> at & 1 != 0;
+        let told =
+            self.decided().map(|(at, times)| (at, if is_mixed(at) { Times::default() } else { times }));
+        let rows = told.filter(|&(at, times)| is_mixed(at) || times.bytes > 0).collect();
+        (self.run.load(Relaxed), rows)
+    }
+
+    /// Learns what an earlier run has told.
+    pub(crate) fn hear(&self, family: Family, run: u64, rows: impl IntoIterator<Item = (usize, Times)>) {
+        self.run.store(run, Relaxed);
+        for (at, times) in rows.into_iter().filter(|&(at, _)| at < CLASSES) {
+            if times.bytes == 0 {
+                self.mixed.fetch_or(1 << at, Relaxed);
+                self.timed.fetch_or(1 << at, Relaxed);
+            } else {
+                self.learn(family, at, times);
+            }
+        }
     }
 
     /// Returns a line for each class that was timed, for the report; `table`: payloads that the table has.
@@ -329,6 +356,28 @@ mod tests {
         other.learn_bytes(Family::Intel, 4096, Times { ours: 9000, ..slow });
         assert!(!other.wants(4096, false) && one.wants(4096, false));
         assert!(third.hoped() == 0 && third.wants(4096, true) && !third.wants(4096, false));
+    }
+
+    #[test]
+    fn layouts_that_are_alike_speak_to_later_runs() {
+        let slow = Times { bytes: 16384, host: 9000, ours: 900, copy: 100 };
+        let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
+        let one = Evidence { kin: Some(kin), ..Evidence::new(4) };
+        one.learn_bytes(Family::Mpich, 16384, slow);
+        let little = Times { bytes: 1024, ..slow };
+        one.learn_bytes(Family::Mpich, 1024, little);
+        let other = Evidence { kin: Some(kin), ..Evidence::new(4) };
+        other.learn_bytes(Family::Mpich, 1024, Times { ours: 9000, ..little });
+        kin.give_up(2 << 20);
+        let (run, told) = kin.told();
+        assert_eq!((run, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
+        let later = Evidence::new(0);
+        later.hear(Family::Mpich, run, told.iter().copied().chain([(CLASSES, slow)]));
+        let verdicts =
+            |e: &Evidence| [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, false), e.saves(n)));
+        assert_eq!(verdicts(&later)[..2], verdicts(kin)[..2]);
+        assert!(!later.is_decided(1024) && later.wants(16384, false));
+        assert_eq!(later.told(), (run, told));
     }
 
     #[test]

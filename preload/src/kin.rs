@@ -4,6 +4,8 @@
 //! little to be decoded, timed and compiled for what it alone has moved. What the ones before it took, gained and moved until they ended says what the next one
 //! will: so the first are looked at once all of them together have cost enough, and later ones at their second use, where that pays.
 //!
+//! That is kept for the next run too, beside the times of layouts ([`remembered`]): a program that gains nothing decodes nothing from its second run on.
+//!
 //! Nothing hangs on kinship but the moment of decoding and a verdict that is a guess anyway: which way a message goes. Bytes are moved by the type's own kernel.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,9 +14,11 @@ use ddtc::datatype::contents::CombinerKind;
 use ddtc::process::Once;
 use ddtc_hosts::policy::Family;
 
-use crate::evidence::Evidence;
+use crate::evidence::{CLASSES, Evidence};
 use crate::host::{HandleWord, Host};
+use crate::remembered::{self, Row};
 use crate::slots::spread;
+use crate::times::Times;
 use crate::use_kind::UseKind;
 
 /// Kins that are told apart; types of others have none.
@@ -25,6 +29,8 @@ const PLACES: usize = 8;
 const PROBES: u64 = 6;
 
 static ALL: [Once<Kin>; KINS] = [const { Once::new() }; KINS];
+/// A bit for each that there is: the memory of the others is not touched.
+static MADE: [AtomicU64; KINS / 64] = [const { AtomicU64::new(0) }; KINS / 64];
 
 /// Holds what may go into a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,18 +85,40 @@ pub(crate) fn of(
     ];
     // Never 0.
     let key = words.into_iter().fold(1, |key, word| key << 8 | word);
-    let new = || Kin {
-        blocks: blocks(envelope.combiner, arguments),
-        ..Kin::new(key, constructor.saturating_add(arguments))
-    };
-    find(&ALL, key, new)
+    find(&ALL, &MADE, key, || {
+        let blocks = blocks(envelope.combiner, arguments);
+        let kin = Kin { blocks, ..Kin::new(key, constructor.saturating_add(arguments)) };
+        kin.hear(host.family, &remembered::of(host, key));
+        kin
+    })
 }
 
 /// The kin of a key, made if there is room for it.
-fn find(all: &'static [Once<Kin>; KINS], key: u64, new: impl Fn() -> Kin) -> Option<&'static Kin> {
+fn find(
+    all: &'static [Once<Kin>; KINS],
+    made: &[AtomicU64; KINS / 64],
+    key: u64,
+    new: impl FnOnce() -> Kin,
+) -> Option<&'static Kin> {
     let first = spread(key, 64 - KINS.ilog2());
-    let mut places = (0..PLACES).map(|n| all[(first + n) % KINS].get_or_init(&new));
-    places.find(|kin| kin.key == key)
+    let places = || (0..PLACES).map(|n| (first + n) % KINS);
+    let known = || places().map_while(|at| all[at].get()).find(|kin| kin.key == key);
+    known().or_else(|| {
+        // Not where others wait for it: a file may be read.
+        let mut new = Some(new());
+        let mut make = |at: usize| {
+            let kin = all[at].get_or_init(|| new.take().unwrap_or_else(|| Kin::new(key, 0)));
+            made[at / 64].fetch_or(1 << (at % 64), Relaxed);
+            kin
+        };
+        places().map(&mut make).find(|kin| kin.key == key)
+    })
+}
+
+/// Returns what later runs may know of all kins.
+pub(crate) fn all() -> Vec<Row> {
+    let is_made = |at: &usize| MADE[at / 64].load(Relaxed) >> (at % 64) & 1 != 0;
+    (0..KINS).filter(is_made).filter_map(|at| ALL[at].get()).flat_map(Kin::told).collect()
 }
 
 /// Blocks of a list of so many arguments.
@@ -117,6 +145,30 @@ impl Kin {
             decoded: AtomicU64::new(0),
             took: AtomicU64::new(0),
         }
+    }
+
+    /// What later runs may know: the times of its size classes; and behind the last one, in the places of bytes and times, how often it was looked at, the
+    /// nanoseconds that decoding one takes, and the bytes that one moves and that its runs have.
+    fn told(&self) -> Vec<Row> {
+        let least = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let (run, mut rows) = self.evidence.told();
+        let [bytes, host, ours, copy] =
+            [self.probes.load(Relaxed), self.takes().unwrap_or(0), self.lived.load(Relaxed), run].map(least);
+        if bytes > 0 || !rows.is_empty() {
+            rows.push((CLASSES, Times { bytes, host, ours, copy }));
+        }
+        rows.into_iter().map(|(at, times)| (self.key, at, times)).collect()
+    }
+
+    /// Learns what an earlier run has told.
+    fn hear(&self, family: Family, rows: &[(usize, Times)]) {
+        let Some((_, last)) = rows.iter().find(|(at, _)| *at == CLASSES) else { return };
+        let [probes, takes, lived, run] = [last.bytes, last.host, last.ours, last.copy].map(u64::from);
+        self.probes.store(probes, Relaxed);
+        self.lived.store(lived, Relaxed);
+        self.took.store(takes, Relaxed);
+        self.decoded.store(u64::from(takes > 0), Relaxed);
+        self.evidence.hear(family, run, rows.iter().copied());
     }
 
     /// A use of a type that is not decoded and has moved `moved` bytes before, of a message of `bytes`, which cost the host `nanos` at least. `decoding`: the nanoseconds
@@ -161,6 +213,20 @@ impl Kin {
     /// Says whether one was timed with messages of so many bytes, and gains nothing.
     pub(crate) fn is_poor(&self, family: Family, bytes: u64) -> bool {
         self.evidence.is_decided(bytes) && self.saves(family, bytes).is_none()
+    }
+
+    /// Returns how many times its cost a type must have cost the host to be decoded whatever its kin say: once they have spoken, or were looked at in vain.
+    pub(crate) fn patience(&self, bytes: u64) -> u64 {
+        let decided = self.evidence.is_decided(bytes);
+        1 << if decided { PROBES } else { self.probes.load(Relaxed).min(PROBES) }
+    }
+
+    /// One is looked at that has paid for it by itself.
+    pub(crate) fn looked(&self, bytes: u64) {
+        let probes = self.probes.load(Relaxed);
+        if probes < PROBES && !self.evidence.is_decided(bytes) {
+            self.probes.store(probes + 1, Relaxed);
+        }
     }
 
     /// Returns the blocks of `count` instances, if they are lists.
@@ -245,13 +311,48 @@ mod tests {
     #[test]
     fn kins_do_not_take_each_others_place() {
         static FEW: [Once<Kin>; KINS] = [const { Once::new() }; KINS];
-        let of = |key: u64| find(&FEW, key, || Kin::new(key, 1)).filter(|kin| kin.key == key);
+        let made = [const { AtomicU64::new(0) }; KINS / 64];
+        let of = |key: u64| find(&FEW, &made, key, || Kin::new(key, 1)).filter(|kin| kin.key == key);
         let keys = || (0..KINS as u64 / 2).map(|n| (1 << 32) | (n << 8) | (n % 7));
         let found: Vec<_> = keys().map(of).collect();
         assert!(found.iter().flatten().count() * 100 >= found.len() * 99);
         for (key, before) in keys().zip(found) {
             assert_eq!(of(key).map(std::ptr::from_ref), before.map(std::ptr::from_ref));
         }
+        let marked: u32 = made.iter().map(|word| word.load(Relaxed).count_ones()).sum();
+        assert_eq!(marked as usize, FEW.iter().filter(|kin| kin.get().is_some()).count());
+    }
+
+    #[test]
+    fn a_later_run_begins_with_what_an_earlier_one_found() {
+        let kin = Kin::new(1, 800);
+        assert_eq!(kin.told(), []);
+        // Looked at in vain: the next run waits twice as long.
+        assert_eq!(one(&kin), Some(8));
+        kin.decoded(70_000);
+        let later = |kin: &Kin| {
+            let rows: Vec<_> = kin
+                .told()
+                .into_iter()
+                .map(|(key, at, times)| {
+                    assert_eq!(key, 1);
+                    (at, times)
+                })
+                .collect();
+            let later = Kin::new(1, 800);
+            later.hear(FAMILY, &rows);
+            assert_eq!(later.told(), kin.told());
+            later
+        };
+        let second = later(&kin);
+        assert_eq!((second.takes(), second.left(0), second.probes.load(Relaxed)), (Some(70_000), 80_000, 1));
+        assert!((0..3).all(|_| one(&second).is_none()));
+        // Found to gain, or nothing.
+        second.evidence.learn_bytes(FAMILY, 4000, SLOW);
+        second.evidence.learn_bytes(FAMILY, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
+        let third = later(&second);
+        assert!(!third.is_poor(FAMILY, 4000) && third.is_poor(FAMILY, 40_000) && !third.is_poor(FAMILY, 400));
+        assert_eq!(third.saves(FAMILY, 4000), second.saves(FAMILY, 4000));
     }
 
     #[test]

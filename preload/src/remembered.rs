@@ -28,8 +28,8 @@ const LINE: usize = 64;
 /// Bytes of a line's layout.
 const LAYOUT: usize = 16;
 
-/// A layout, a size class and its times.
-type Row = (u64, usize, Times);
+/// A layout, or types that are alike by what they have in common; a size class, and its times.
+pub(crate) type Row = (u64, usize, Times);
 
 /// The lines of a file, ascending. A process that starts looks a few up, of which the others may be thousands: they stay as they are.
 struct Remembered {
@@ -192,8 +192,10 @@ pub(crate) fn keep(host: &Host, known: &[Row]) {
     }
     let Some((path, head)) = place(host) else { return };
     let before = remembered(host);
-    let is_new =
-        |&(layout, class, _): &Row| !before.of(layout).unwrap_or_default().iter().any(|&(at, _)| at == class);
+    let is_new = |&(layout, class, times): &Row| {
+        let same = |&(at, old): &(usize, Times)| at == class && old.bytes == times.bytes;
+        !before.of(layout).unwrap_or_default().iter().any(same)
+    };
     if !known.iter().any(is_new) {
         return;
     }

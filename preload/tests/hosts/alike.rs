@@ -9,16 +9,25 @@ const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
 /// So many types of so many messages each, with what bare ranks print; the report of each rank.
 fn reported(host: Host, steps: u32, uses: u32, inside: &str) -> Vec<HashMap<String, u64>> {
+    runs(host, steps, uses, inside, 1).pop().unwrap()
+}
+
+/// So many runs one after another, each of which knows what the ones before it have kept.
+fn runs(host: Host, steps: u32, uses: u32, inside: &str, runs: usize) -> Vec<Vec<HashMap<String, u64>>> {
     let program = host.compile("alike", &[]);
     let run = || host.ranks(2, &program).arg(steps.to_string()).arg(uses.to_string());
     let bare = sorted(&run().text().0);
     assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
     let folder = scratch(&format!("alike-{host:?}-{uses}-{inside}"));
-    let mut preloaded = run().preload().env("DDTC_POLICY", "measure").env("DDTC_INSIDE", inside);
-    preloaded.command.env_remove("DDTC_LAZY_THRESHOLD").env_remove("DDTC_FENCES");
-    let preloaded = preloaded.env("DDTC_REPORT", folder.join("report%r"));
-    same(&format!("{host:?}"), &sorted(&preloaded.text().0), &bare);
-    let said = reports(&folder, 2);
+    let said = (0..runs).map(|_| {
+        let mut preloaded = run().preload().env("DDTC_POLICY", "measure").env("DDTC_INSIDE", inside);
+        preloaded.command.env_remove("DDTC_LAZY_THRESHOLD").env_remove("DDTC_FENCES");
+        let preloaded = preloaded.env("DDTC_REMEMBER", "1").env("XDG_CACHE_HOME", &folder);
+        let preloaded = preloaded.env("DDTC_REPORT", folder.join("report%r"));
+        same(&format!("{host:?}"), &sorted(&preloaded.text().0), &bare);
+        reports(&folder, 2)
+    });
+    let said = said.collect();
     fs::remove_dir_all(folder).unwrap();
     said
 }
@@ -51,5 +60,14 @@ fn lists_that_are_used_once_are_the_hosts() {
             assert!(said["commits"] <= 20, "{host:?} {said:?}");
             assert!(said["pack_calls"] + said["unpack_calls"] <= 20, "{host:?} {said:?}");
         }
+    }
+}
+
+#[test]
+fn runs_that_gain_nothing_stop_looking() {
+    for host in HOSTS {
+        // Of the first rank, which keeps what it has found.
+        let looked: Vec<u64> = runs(host, 400, 1, "on", 6).iter().map(|ranks| ranks[0]["commits"]).collect();
+        assert!(looked[0] > 0 && looked[5] == 0, "{host:?} {looked:?}");
     }
 }
