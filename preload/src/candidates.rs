@@ -9,94 +9,25 @@
 //! decoded is tied to its type by an attribute of the host's, as every kernel and verdict is. A handle in a slot is one whose commit was seen, and no
 //! [`MPI_Type_free`](crate::wrap) since: so the host can be asked about it.
 
-use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed,
-};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use ddtc::datatype::Datatype;
-
+use crate::decoding::{self, CONSTRUCTOR};
 use crate::host::{HandleWord, Host};
 use crate::kin::{self, Kin, Pays};
-use crate::relative::ADDRESSES;
-use crate::settings::{Choice, settings};
+use crate::prospect::{Prospect, expected, telling};
 use crate::slots::spread;
 use crate::spending;
-use crate::use_kind::{CompletedBy, UseKind};
+use crate::use_kind::{CompletedBy, Counting, UseKind};
 
 /// Slots: more than programs use at a time, few enough to stay in a cache.
 const SLOTS: usize = 2048;
 
 /// Largest cost of a decoding, as a part of what the type's uses have cost the host: a type that was used twice may be used again.
 const PART: u64 = 2;
-/// Nanoseconds that a type costs beside its constructors, and for each of their arguments, where calls follow each other (docs/records/performance.md,
-/// "A type used once").
-const DECODE: u64 = 1500;
-const DECODE_ARGUMENT: u64 = 15;
-/// Parts in which [`FACTOR`] is counted, and the most that it is.
-const ONCE: u32 = 16;
-const MOST: u32 = 32 * ONCE;
-/// How many times that decoding takes here, by what it took so far: between the calls of a program that computes, caches have forgotten host and library.
-static FACTOR: AtomicU32 = AtomicU32::new(ONCE);
 /// Nanoseconds that a block of a list costs hosts at least, beside its bytes: 6 under Open MPI to 24 under Intel MPI (3225 blocks of 4 B, Zen 3).
 const BLOCK: u64 = 4;
 /// Bytes of calls of which a type's kin are asked.
 const ALIKE: u64 = 1024;
-/// Arguments that a constructor costs as much as, beside its own.
-pub(crate) const CONSTRUCTOR: u64 = 50;
-
-/// Expectation of a type, by what became of the last one of its size and extent: it is likely to be of the same layout.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Prospect {
-    /// None was decoded, and it is no run of bytes.
-    Unknown,
-    /// Of a layout that is converted.
-    Good,
-    /// Of one that is left to the host.
-    Poor,
-    /// Of one of which nothing was known.
-    New,
-}
-
-/// Prospects by the hash of size and extent. Nothing but the moment of decoding hangs on them.
-static PROSPECTS: [AtomicU8; 1024] = [const { AtomicU8::new(Prospect::Unknown as u8) }; 1024];
-
-impl Prospect {
-    const ALL: [Prospect; 4] = [Prospect::Unknown, Prospect::Good, Prospect::Poor, Prospect::New];
-
-    /// Returns the cost that uses must reach as a multiple of the usual one, as a fraction.
-    fn factor(self) -> (u64, u64) {
-        match self {
-            Prospect::Unknown => (1, 1),
-            Prospect::Good => (1, 4),
-            Prospect::Poor => (64, 1),
-            // A layout that is new each time is compiled each time too.
-            Prospect::New => (4, 1),
-        }
-    }
-}
-
-fn place(size: i64, extent: i64) -> &'static AtomicU8 {
-    let word = size as u64 ^ (extent as u64).rotate_left(32);
-    &PROSPECTS[spread(word, 64 - PROSPECTS.len().ilog2())]
-}
-
-fn expected(size: i64, extent: i64) -> Prospect {
-    match Prospect::ALL[usize::from(place(size, extent).load(Relaxed))] {
-        // Contiguous, most likely.
-        Prospect::Unknown if size == extent => Prospect::Poor,
-        prospect => prospect,
-    }
-}
-
-/// A type was decoded, or its layout timed.
-pub(crate) fn found(t: &Datatype, prospect: Prospect) {
-    let (size, extent) = (t.size(), telling(t.lb(), t.extent()));
-    // One more layout of types that were converted so far.
-    if prospect != Prospect::New || expected(size, extent) != Prospect::Good {
-        place(size, extent).store(prospect as u8, Relaxed);
-    }
-}
-
 #[repr(align(64))]
 struct Slot {
     /// 0 if none.
@@ -110,7 +41,8 @@ struct Slot {
     needed: AtomicU64,
     /// Types that are alike, null where that was not asked or is of no use.
     kin: AtomicPtr<Kin>,
-    /// Bytes that calls of [`ALIKE`] bytes and more have moved, behind how many these were, up to [`CALLS`].
+    /// Bytes that calls of [`ALIKE`] bytes and more have moved, behind how many these were, up to [`CALLS`], and how many of the types that will have this slot are not
+    /// looked at when they are used once ([`YOUNG`]).
     moved: AtomicU64,
     /// Uses that pass before the type is looked at again: how many of them are left ([`LEFT`]), how many they were, and which ([`Like`]).
     rest: AtomicU64,
@@ -120,9 +52,14 @@ struct Slot {
 const LEFT: u64 = u16::MAX as u64;
 const USES_AT: u32 = 16;
 const LIKE_AT: u32 = 32;
-/// Calls that [`Slot::moved`] tells apart, and where its bytes begin.
+/// Calls that [`Slot::moved`] tells apart, and where in it the types begin whose first use passes, and the bytes.
 const CALLS: u64 = 3;
-const BYTES_AT: u32 = 2;
+const YOUNG_AT: u32 = 2;
+const BYTES_AT: u32 = 8;
+/// Types of a slot whose first use passes after one that has ended without having cost much.
+const YOUNG: u64 = 7;
+/// [`Slot::rest`] of one use that passes.
+const ONE: u64 = 1 << USES_AT | 1;
 /// Messages that pass once one like them was left to the host.
 const ALIKE_PASS: u64 = 63;
 
@@ -174,7 +111,7 @@ impl Slot {
         let extent = self.extent(host, datatype)?;
         let kin = kin::of(host, datatype, now.size, extent, now.kind, CONSTRUCTOR);
         if let Some(kin) = kin {
-            self.needed.fetch_max(decoding(kin.arguments()).saturating_mul(PART), Relaxed);
+            self.needed.fetch_max(decoding::nanos(kin.arguments()).saturating_mul(PART), Relaxed);
         }
         self.kin.store(kin.map_or(std::ptr::null_mut(), |kin| std::ptr::from_ref(kin).cast_mut()), Relaxed);
         Some(())
@@ -183,6 +120,9 @@ impl Slot {
     /// Lets uses pass, of `cost` nanoseconds each like the last one: three times as many as were made before it, and as lead half of the way from `spent` to `until`.
     fn rest(&self, cost: u64, spent: u64, until: u64) {
         let before = spent.saturating_sub(cost).saturating_mul(3);
+        if before < cost {
+            return;
+        }
         let uses = (until.saturating_sub(spent) / 2).min(before) / cost.max(1);
         let uses = uses.min(LEFT);
         self.rest.store(uses << USES_AT | uses, Relaxed);
@@ -198,6 +138,33 @@ impl Slot {
     /// Bytes that calls have moved which count for that.
     fn moved(&self) -> u64 {
         self.moved.load(Relaxed) >> BYTES_AT
+    }
+
+    /// Counts so many calls of so many bytes: how many had been moved before the last one, and whether the second one is among them.
+    #[inline]
+    fn moves(&self, bytes: u64, uses: u64) -> (u64, bool) {
+        let (calls, young) = (self.moved.load(Relaxed) & CALLS, self.young());
+        let before = self.moved().saturating_add(bytes.saturating_mul(uses - 1));
+        let now = before.saturating_add(bytes).min(u64::MAX >> BYTES_AT);
+        let all = calls.saturating_add(uses).min(CALLS);
+        self.moved.store(now << BYTES_AT | young << YOUNG_AT | all, Relaxed);
+        (before, calls < 2 && calls + uses >= 2)
+    }
+
+    /// Types that will have this slot whose first use passes.
+    #[inline]
+    fn young(&self) -> u64 {
+        self.moved.load(Relaxed) >> YOUNG_AT & YOUNG
+    }
+
+    /// Its type has ended. Where it has cost little those behind it are likely to do so: their first use is looked at with the second, if there is one.
+    #[inline]
+    fn ended(&self) {
+        // One that was not looked at says nothing.
+        if self.size.load(Relaxed) != 0 {
+            let young = if is_far(self.spent.load(Relaxed), self.needed.load(Relaxed)) { YOUNG } else { 0 };
+            self.moved.store(young << YOUNG_AT, Relaxed);
+        }
     }
 }
 
@@ -241,10 +208,11 @@ pub(crate) fn note(handle: u64) {
     slot.size.store(0, Relaxed);
     slot.extent.store(NOT_ASKED, Relaxed);
     slot.spent.store(0, Relaxed);
-    slot.needed.store(DECODE * PART, Relaxed);
+    slot.needed.store(decoding::nanos(0) * PART, Relaxed);
     slot.kin.store(std::ptr::null_mut(), Relaxed);
-    slot.moved.store(0, Relaxed);
-    slot.rest.store(0, Relaxed);
+    let young = slot.young();
+    slot.moved.store(young.saturating_sub(1) << YOUNG_AT, Relaxed);
+    slot.rest.store(if young > 0 { ONE } else { 0 }, Relaxed);
 }
 
 /// A type is about to be freed: nothing is asked about it from now on.
@@ -257,6 +225,7 @@ pub(crate) fn forget(handle: u64) {
         if let Some(kin) = slot.kin() {
             kin.ended(slot.moved());
         }
+        slot.ended();
     }
 }
 
@@ -266,9 +235,13 @@ pub(crate) fn alike(handle: u64) -> Option<(&'static Kin, u64)> {
     slot.kin().filter(|_| has(handle)).map(|kin| (kin, slot.moved()))
 }
 
-/// A type is decoded: what it moves is counted there from now on.
+/// A type is decoded: what it moves is counted there from now on. It was worth that, whatever its uses had cost.
 pub(crate) fn decoded(handle: u64) {
-    slot(handle).kin.store(std::ptr::null_mut(), Relaxed);
+    let slot = slot(handle);
+    slot.kin.store(std::ptr::null_mut(), Relaxed);
+    if slot.handle.load(Relaxed) == handle {
+        slot.spent.store(u64::MAX, Relaxed);
+    }
 }
 
 /// All handles lose their meaning.
@@ -313,7 +286,9 @@ pub(crate) fn left(handle: u64, like: Like) {
 
 /// Says whether a type that is not decoded is one that calls were seen to use.
 pub(crate) fn is_shown(handle: u64) -> bool {
-    has(handle) && slot(handle).size.load(Relaxed) != 0
+    let slot = slot(handle);
+    let rest = slot.rest.load(Relaxed);
+    has(handle) && (slot.size.load(Relaxed) != 0 || rest >> USES_AT & LEFT != rest & LEFT)
 }
 
 /// Adds a use of `count` instances of a type that has a slot, and those that have passed since the last one that was looked at, as if they were like it. How many arguments of its constructors may be decoded now, each constructor as [`CONSTRUCTOR`] more; `None`: none yet.
@@ -322,7 +297,7 @@ pub(crate) fn used(
     datatype: HandleWord,
     count: i64,
     used: UseKind,
-    at_once: bool,
+    counting: Counting,
 ) -> Option<u64> {
     let slot = slot(datatype & host.mask);
     let mut size = slot.size.load(Relaxed);
@@ -336,23 +311,41 @@ pub(crate) fn used(
     let cost = used.cost(host.family, bytes).saturating_add(blocks);
     let uses = 1 + slot.passed();
     let all = |of_one: u64| of_one.saturating_mul(uses);
-    let spent = slot.spent.load(Relaxed).saturating_add(all(cost));
+    let before = slot.spent.load(Relaxed);
+    let spent = before.saturating_add(all(cost));
     slot.spent.store(spent, Relaxed);
-    if at_once {
+    if counting.at_once() {
         return Some(u64::MAX);
     }
-    let mut now = Use { kind: used, size, bytes, cost, spent, cost_of_all: all(cost), moved: None };
-    if matches!(used, UseKind::Call | UseKind::Send | UseKind::Receive)
+    let alike = matches!(used, UseKind::Call | UseKind::Send | UseKind::Receive)
         && bytes >= ALIKE
-        && settings().policy == Choice::Measure
-    {
-        let (moved, calls) =
-            (slot.moved().saturating_add(all(bytes) - bytes), slot.moved.load(Relaxed) & CALLS);
-        let all_moved = moved.saturating_add(bytes).min(u64::MAX >> BYTES_AT);
-        slot.moved.store(all_moved << BYTES_AT | calls.saturating_add(uses).min(CALLS), Relaxed);
-        now.moved = Some(moved);
+        && counting.alike();
+    let moved = alike.then(|| slot.moves(bytes, uses));
+    // Many types are used once: they are done with here.
+    if before == 0 && uses == 1 && is_far(spent, slot.needed.load(Relaxed)) {
+        return None;
+    }
+    looked_at(
+        host,
+        datatype,
+        slot,
+        Use { kind: used, size, bytes, cost, spent, cost_of_all: all(cost), moved },
+    )
+}
+
+/// Says whether no prospect lets a type be decoded that has cost the host so much: none asks for less than a quarter, and decoding never takes less than where calls
+/// follow each other.
+#[inline]
+fn is_far(spent: u64, needed: u64) -> bool {
+    spent.saturating_mul(4) < needed
+}
+
+/// What a use lets go into its type, by its kin or by what all uses of it have cost.
+#[inline(never)]
+fn looked_at(host: &Host, datatype: HandleWord, slot: &Slot, now: Use) -> Option<u64> {
+    if let Some((_, is_second)) = now.moved {
         // To ask takes as long as a short message: a type that is used once does not pay for that.
-        if calls < 2 && calls + uses >= 2 {
+        if is_second {
             slot.ask(host, datatype, &now)?;
         }
         if let Some(pays) = slot.kin().and_then(|kin| now.pays(host, kin)) {
@@ -373,36 +366,35 @@ struct Use {
     spent: u64,
     /// That it and those have which passed before it.
     cost_of_all: u64,
-    /// Bytes that its type had moved before, if its kin may be asked.
-    moved: Option<u64>,
+    /// If its kin may be asked: bytes that its type had moved before, and whether it is the second use, or the second one is among those that have passed.
+    moved: Option<(u64, bool)>,
 }
 
 impl Use {
     /// What may go into its type for what its kin say.
     fn pays(&self, host: &Host, kin: &Kin) -> Option<Pays> {
-        kin.used(host.family, self.bytes, self.moved?, self.cost_of_all, decoding)
+        kin.used(host.family, self.bytes, self.moved?.0, self.cost_of_all, decoding::nanos)
             .filter(|pays| spending::allows(pays.nanos))
     }
 }
 
 /// How many arguments may be decoded for what the uses of a type have cost.
 fn by_cost(host: &Host, datatype: HandleWord, slot: &Slot, now: &Use) -> Option<u64> {
-    // No prospect asks for less than a quarter, and decoding never takes less than where calls follow each other.
     let needed = slot.needed.load(Relaxed);
-    if now.spent.saturating_mul(4) < needed {
+    if is_far(now.spent, needed) {
         slot.rest(now.cost, now.spent, needed / 4);
         return None;
     }
-    let factor = u64::from(FACTOR.load(Relaxed));
+    let factor = decoding::factor();
     // What decoding takes where calls follow each other, as often as the uses pay for it here.
     let paid = |(times, part): (u64, u64)| {
-        let paid = now.spent.saturating_mul(part).saturating_mul(u64::from(ONCE)) / factor / times;
-        if paid < needed {
-            let until = needed.saturating_mul(times).saturating_mul(factor) / u64::from(ONCE) / part;
-            slot.rest(now.cost, now.spent, until);
+        let spent = now.spent.saturating_mul(part).saturating_mul(decoding::ONCE);
+        let until = needed.saturating_mul(times).saturating_mul(factor);
+        if spent < until {
+            slot.rest(now.cost, now.spent, until / (decoding::ONCE * part));
             return None;
         }
-        Some(paid)
+        Some(spent / (factor * times))
     };
     // A type that is used little is not asked for its extent, nor who its kin are.
     paid(Prospect::Good.factor())?;
@@ -418,41 +410,20 @@ fn by_cost(host: &Host, datatype: HandleWord, slot: &Slot, now: &Use) -> Option<
     if let Some(kin) = kin {
         paying = paid((kin.patience(now.bytes), 1))?;
     }
-    if !spending::allows(needed.saturating_mul(factor) / u64::from(ONCE) / PART) {
+    if !spending::allows(needed.saturating_mul(factor) / decoding::ONCE / PART) {
         slot.needed.store(needed.saturating_mul(2), Relaxed);
         return None;
     }
     if let Some(kin) = kin {
         kin.looked(now.bytes);
     }
-    Some((paying / PART).saturating_sub(DECODE) / DECODE_ARGUMENT)
-}
-
-/// Returns the nanoseconds of a decoding where calls follow each other, of so many arguments, each constructor as [`CONSTRUCTOR`] more.
-fn decoding(arguments: u64) -> u64 {
-    arguments.saturating_mul(DECODE_ARGUMENT).saturating_add(DECODE)
-}
-
-/// A type whose constructors have so many arguments was decoded in so many nanoseconds.
-pub(crate) fn took(arguments: u64, nanos: u64) {
-    static AGAIN: AtomicBool = AtomicBool::new(false);
-    // The first one makes what all need.
-    if AGAIN.swap(true, Relaxed) {
-        FACTOR.store(followed(FACTOR.load(Relaxed), arguments, nanos), Relaxed);
-    }
-}
-
-/// A factor after one more decoding: a quarter of the way to what that says, so that one which lost its core counts little.
-fn followed(factor: u32, arguments: u64, nanos: u64) -> u32 {
-    let expected = decoding(arguments.saturating_add(CONSTRUCTOR));
-    let said = (u64::from(ONCE).saturating_mul(nanos) / expected).clamp(u64::from(ONCE), u64::from(MOST));
-    (3 * factor + said as u32) / 4
+    Some(decoding::arguments(paying / PART))
 }
 
 /// The type is not decoded now, because it has so many arguments at least, more than its uses pay for.
 pub(crate) fn costs_more(handle: u64, arguments: u64) {
     let slot = slot(handle);
-    slot.needed.fetch_max(decoding(arguments).saturating_mul(PART), Relaxed);
+    slot.needed.fetch_max(decoding::nanos(arguments).saturating_mul(PART), Relaxed);
     if let Some(kin) = slot.kin() {
         kin.costs_more(arguments);
     }
@@ -466,11 +437,6 @@ fn extent(host: &Host, datatype: HandleWord) -> Option<i64> {
     (code == 0).then(|| telling(lb as i64, extent as i64))
 }
 
-/// What an extent tells of a layout: nothing of one of absolute addresses, where it is how far objects lie apart.
-fn telling(lb: i64, extent: i64) -> i64 {
-    if lb >= ADDRESSES { 0 } else { extent }
-}
-
 /// Returns the bytes of an instance of a committed type of the program's, as the host says.
 pub(crate) fn bytes(host: &Host, datatype: HandleWord) -> Option<i64> {
     let mut size = 0i64;
@@ -481,8 +447,6 @@ pub(crate) fn bytes(host: &Host, datatype: HandleWord) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use ddtc_hosts::policy::Family;
-
     use super::*;
     use CompletedBy::{LaterCall, SameCall};
 
@@ -492,6 +456,7 @@ mod tests {
         a_handle_is_known_from_its_commit_to_its_end();
         uses_pass_while_nothing_can_come_of_them();
         messages_pass_that_are_like_one_which_was_left();
+        first_uses_pass_where_types_end_young();
     }
 
     fn a_handle_is_known_from_its_commit_to_its_end() {
@@ -577,22 +542,39 @@ mod tests {
         assert_eq!(passed(now), 0);
     }
 
-    #[test]
-    fn decoding_is_as_slow_as_it_was() {
-        let often = |nanos, n| (0..n).fold(ONCE, |factor, _| followed(factor, 4, nanos));
-        assert_eq!(often(DECODE, 50), ONCE);
-        let cold = often(10 * decoding(CONSTRUCTOR + 4), 50);
-        assert!((9 * ONCE..=10 * ONCE).contains(&cold), "{cold}");
-        assert!(often(1 << 40, 1) <= 9 * ONCE && often(1 << 40, 50) <= MOST);
-        assert!(followed(cold, 4, 0) < cold);
-    }
-
-    #[test]
-    fn decoding_is_paid_for() {
-        // A vector has 4 arguments.
-        let vector = decoding(CONSTRUCTOR + 4) * PART;
-        let cost = |used: UseKind, bytes| used.cost(Family::Intel, bytes);
-        assert!(cost(UseKind::Call, 64 << 10) > vector && cost(UseKind::Call, 64) * 20 < vector);
-        assert!(cost(UseKind::Persistent, 8) > vector);
+    fn first_uses_pass_where_types_end_young() {
+        let handle = 1 << 42;
+        let slot = slot(handle);
+        // A type of so many bytes that is used once: whether that use passed.
+        let used_once = |spent: u64, decode: bool| {
+            note(handle);
+            assert!(!is_shown(handle));
+            let passed = passes(handle, None);
+            assert!(!passes(handle, None) && is_shown(handle) == passed);
+            if !passed {
+                slot.size.store(8, Relaxed);
+                slot.spent.store(spent, Relaxed);
+                slot.moves(8, 1);
+                assert_eq!(slot.moved(), 8);
+            }
+            if decode {
+                decoded(handle);
+            }
+            forget(handle);
+            passed
+        };
+        let passed = |spent, decode| (0..16).filter(|_| used_once(spent, decode)).count();
+        // One of eight is looked at, all where that one has cost something, or was worth decoding.
+        assert_eq!([passed(10, false), passed(10, false)], [14, 14]);
+        assert_eq!(passed(1 << 30, false), 0);
+        assert_eq!([passed(10, true), passed(10, false)], [0, 14]);
+        // The one that passed counts with the next one.
+        assert!(!used_once(10, false));
+        note(handle);
+        assert!(passes(handle, None) && slot.passed() == 1 && slot.young() < YOUNG);
+        slot.size.store(8, Relaxed);
+        slot.spent.store(1 << 30, Relaxed);
+        forget(handle);
+        assert_eq!(slot.young(), 0);
     }
 }

@@ -11,13 +11,14 @@ pub(crate) const NO_HOST: c_int = 15;
 ///
 /// # Safety
 /// `at` must point to a handle of the host.
+#[inline]
 pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> HandleWord {
     // SAFETY: as the caller promises; widths as the ABI says.
     unsafe {
-        match host.abi {
-            Some(abi) if abi.handle_bytes == 4 => HandleWord::from(*at.cast::<u32>()),
-            Some(_) => *at.cast::<HandleWord>(),
-            None => 0,
+        match host.handle_bytes {
+            4 => HandleWord::from(*at.cast::<u32>()),
+            0 => 0,
+            _ => *at.cast::<HandleWord>(),
         }
     }
 }

@@ -231,8 +231,19 @@ const PAGE: i64 = 4096;
 /// Bytes from which Intel MPI copies one run faster than the C library: 256 KiB take its `MPI_Pack` 5.4 us, `memcpy` 6.4 (2021.18.1, Zen 3).
 const INTEL_RUNS: i64 = 128 << 10;
 
-/// The host.
+/// The host. What most calls look at comes first, in one line of the cache: programs that compute have forgotten the others meanwhile.
+#[repr(C, align(64))]
 pub(crate) struct Host {
+    /// Bits of a word that hold a handle; 0 without an ABI.
+    pub(crate) mask: u64,
+    /// Handles among which are named types and no others: the first of them, and how far the last is from it.
+    named_ranges: [(u64, u64); 2],
+    /// `MPI_DATATYPE_NULL`.
+    pub(crate) type_null: u64,
+    /// Bytes of a handle in memory; 0 without an ABI.
+    pub(crate) handle_bytes: usize,
+    pub(crate) family: Family,
+    is_open_mpi: bool,
     pub(crate) f: Functions,
     /// Those with counts, in both forms.
     pub(crate) counted: CountedFunctions,
@@ -240,29 +251,24 @@ pub(crate) struct Host {
     pub(crate) direct: CountedFunctions,
     /// The ABI; `None` if the host is not known, and then nothing is converted.
     pub(crate) abi: Option<&'static Abi>,
-    /// Bits of a word that hold a handle; 0 without an ABI.
-    pub(crate) mask: u64,
     /// `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
     pub(crate) world: u64,
     pub(crate) myself: u64,
-    /// `MPI_DATATYPE_NULL`.
-    pub(crate) type_null: u64,
     /// `MPI_REQUEST_NULL`, `MPI_PACKED` and `MPI_BYTE`.
     pub(crate) request_null: u64,
     pub(crate) packed: u64,
     pub(crate) byte: u64,
-    /// First line of `MPI_Get_library_version`, and whose it is.
+    /// First line of `MPI_Get_library_version`, which says whose it is.
     pub(crate) version: String,
-    pub(crate) family: Family,
     /// Bytes from which a pack of one run of bytes is its own ([`INTEL_RUNS`]).
     pub(crate) own_runs: i64,
-    /// Handles among which are named types and no others: the first of them, and how far the last is from it.
-    named_ranges: [(u64, u64); 2],
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,
     /// The scope in which it was found, for symbols asked later.
     scope: usize,
 }
+
+const _: () = assert!(std::mem::offset_of!(Host, f) <= 64);
 
 static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -307,25 +313,28 @@ impl Host {
         }
         let none = |_: &CStr| std::ptr::null_mut();
         let direct = if counting { CountedFunctions::find(&none) } else { counted.clone() };
+        let family = Library::of(&version).family;
         let mut host = Host {
+            mask: abi.map_or(0, |a| a.handle_mask),
+            named_ranges: [NO_RANGE; 2],
+            type_null: abi.map_or(0, |a| a.type_null),
+            handle_bytes: abi.map_or(0, |a| a.handle_bytes),
+            family,
+            is_open_mpi: abi.is_some_and(|a| a.flavour == Flavour::OpenMpi),
             f,
             counted,
             direct,
             abi,
-            mask: abi.map_or(0, |a| a.handle_mask),
             world: abi.map_or(0, |a| a.world),
             myself: abi.map_or(0, |a| a.myself),
-            type_null: abi.map_or(0, |a| a.type_null),
             request_null: abi.map_or(0, |a| a.request_null),
             packed: 0,
             byte: 0,
-            family: Library::of(&version).family,
-            own_runs: match Library::of(&version).family {
+            own_runs: match family {
                 Family::Intel if settings().policy != Choice::All => INTEL_RUNS,
                 _ => i64::MAX,
             },
             version,
-            named_ranges: [NO_RANGE; 2],
             named: Vec::new(),
             scope: scope.addr(),
         };
@@ -431,8 +440,9 @@ impl Host {
         }
     }
 
+    #[inline]
     pub(crate) fn is_open_mpi(&self) -> bool {
-        self.abi.is_some_and(|a| a.flavour == Flavour::OpenMpi)
+        self.is_open_mpi
     }
 }
 

@@ -13,7 +13,7 @@ use ddtc::decode::{Introspect, decode};
 use ddtc_hosts::abi::Abi;
 use ddtc_hosts::abi::queries::{done, refused};
 
-use crate::candidates::CONSTRUCTOR;
+use crate::decoding::CONSTRUCTOR;
 use crate::host::{HandleWord, Host};
 
 /// The host during one decoding.

@@ -25,6 +25,7 @@ use crate::left::{converted, left, outside};
 use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::policy::policy;
 use crate::pool::Buffer;
+use crate::prospect;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::slow_path::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
@@ -156,7 +157,7 @@ fn time(
                 return evidence.give_up(bytes);
             };
             evidence.learn_bytes(host.family, bytes, times);
-            candidates::found(committed.datatype(), entry.rules().prospect());
+            prospect::found(committed.datatype(), entry.rules().prospect());
             if evidence.wants(bytes, false) {
                 entry.ready(direction, u64::MAX);
             }

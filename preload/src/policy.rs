@@ -7,10 +7,10 @@ use ddtc::files;
 use ddtc::process::Awaited;
 use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 
-use crate::candidates::Prospect;
 use crate::evidence::{self, Evidence};
 use crate::host::Host;
 use crate::kin::Kin;
+use crate::prospect::Prospect;
 use crate::settings::{Choice, settings};
 use crate::warn::warn;
 

@@ -19,6 +19,7 @@ use ddtc_hosts::policy;
 
 use crate::candidates::{self, Like};
 use crate::counted;
+use crate::decoding;
 use crate::door::{described, ready};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
@@ -26,12 +27,13 @@ use crate::introspect::Types;
 use crate::keyval::Keyval;
 use crate::left::left;
 use crate::policy::{Rules, policy};
+use crate::prospect;
 use crate::reentrancy::Inside;
 use crate::reserve;
 use crate::settings::{Choice, settings};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
-use crate::use_kind::{CompletedBy, UseKind};
+use crate::use_kind::{CompletedBy, Counting, UseKind};
 
 /// Returns the engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {
@@ -56,8 +58,13 @@ pub(crate) fn configured() {
 /// The mode of later commits.
 #[inline]
 fn mode() -> Mode {
-    configured();
-    runtime::mode()
+    #[cold]
+    fn first() -> Mode {
+        configured();
+        runtime::mode()
+    }
+    // No engine is made before its configuration is known.
+    runtime::made_mode().unwrap_or_else(first)
 }
 
 /// The host has committed a type, or was seen to accept it as committed: in mode `lazy` it is noted, in others it is decoded and compiled.
@@ -146,32 +153,27 @@ fn attended(
 /// A use of a type that is not decoded.
 #[inline(never)]
 fn counted(host: &'static Host, datatype: HandleWord, count: i64, call: policy::Call, used: UseKind) -> bool {
-    if !uses_count(host, call) || !met(host, datatype, count, used) {
+    if !counting(host).counts(call) || !met(host, datatype, count, used) {
         return false;
     }
     table::known(host, datatype).is_some_and(|entry| attended(host, entry, datatype, count, call, used))
 }
 
-/// Whether uses of a type in a call count: some payload of some type may be converted in it, or be moved inside the host.
+/// What settings and host say of uses.
 #[inline]
-fn uses_count(host: &Host, call: policy::Call) -> bool {
-    /// A bit for each such call, and one that says that the others are known.
-    static CALLS: AtomicU32 = AtomicU32::new(0);
-    const KNOWN: u32 = 1 << 31;
+fn counting(host: &Host) -> Counting {
+    static COUNTING: AtomicU32 = AtomicU32::new(0);
     #[cold]
-    fn find(host: &Host) -> u32 {
-        let counts = |&&call: &&policy::Call| {
-            policy(host).any(call)
-                || call == policy::Call::Message && settings().policy == Choice::Measure
-                || ready::may_open(host)
+    fn find(host: &Host) -> Counting {
+        let measured = settings().policy == Choice::Measure;
+        let counts = |call| {
+            policy(host).any(call) || call == policy::Call::Message && measured || ready::may_open(host)
         };
-        let calls = policy::Call::ALL.iter().filter(counts);
-        let calls = calls.fold(KNOWN, |calls, &call| calls | 1 << call as u32);
-        CALLS.store(calls, Relaxed);
-        calls
+        let found = Counting::new(settings().config.lazy_threshold == 0, measured, counts);
+        COUNTING.store(found.word(), Relaxed);
+        found
     }
-    let known = CALLS.load(Relaxed);
-    (if known == 0 { find(host) } else { known }) >> call as u32 & 1 != 0
+    Counting::from_word(COUNTING.load(Relaxed)).unwrap_or_else(|| find(host))
 }
 
 /// Notes a use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
@@ -180,8 +182,7 @@ pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: U
     if count <= 0 {
         return left(Left::NothingToMove).unwrap_or(false);
     }
-    let at_once = settings().config.lazy_threshold == 0;
-    let Some(arguments) = candidates::used(host, datatype, count, used, at_once) else { return false };
+    let Some(arguments) = candidates::used(host, datatype, count, used, counting(host)) else { return false };
     adopt(host, datatype, arguments);
     true
 }
@@ -289,11 +290,11 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
             let (decoded, nanos) = spending::timed(|| attach(host, datatype, handle, arguments));
             let nanos = nanos.saturating_sub(spending::forgiven() - once);
             if let Some(arguments) = decoded {
-                candidates::took(arguments, nanos);
+                decoding::took(arguments, nanos);
                 if let Some((kin, _)) = candidates::alike(handle) {
                     kin.decoded(nanos);
-                    candidates::decoded(handle);
                 }
+                candidates::decoded(handle);
             }
         }
     });
@@ -333,7 +334,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, alike.map(|(kin, _)| kin)));
     let decoded = committed.as_ref().map_or(0, |c| c.datatype().arguments());
     if let Some(committed) = &committed {
-        candidates::found(committed.datatype(), rules.prospect());
+        prospect::found(committed.datatype(), rules.prospect());
     }
     let entry = table::entry(committed, rules);
     entry.moves(alike.map_or(0, |(_, moved)| moved));

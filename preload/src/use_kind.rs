@@ -66,6 +66,50 @@ impl CompletedBy {
     }
 }
 
+/// What settings and host say of uses, in one word.
+#[derive(Clone, Copy)]
+pub(crate) struct Counting(u32);
+
+impl Counting {
+    /// Bits above those of the calls: the word is none that nobody has made; types are decoded at their first use; types that are alike speak for each other.
+    const MADE: u32 = 1 << 31;
+    const AT_ONCE: u32 = 1 << 30;
+    const ALIKE: u32 = 1 << 29;
+
+    /// Of calls in which uses count: some payload of some type may be converted there, or be moved inside the host.
+    pub(crate) fn new(at_once: bool, alike: bool, counts: impl Fn(Call) -> bool) -> Counting {
+        const { assert!(Call::ALL.len() < 29) }
+        let of = |so: bool, bit: u32| if so { bit } else { 0 };
+        let calls = Call::ALL.iter().fold(0, |calls, &call| calls | of(counts(call), 1 << call as u32));
+        Counting(Counting::MADE | of(at_once, Counting::AT_ONCE) | of(alike, Counting::ALIKE) | calls)
+    }
+
+    /// A word that was made, 0 if none was.
+    #[inline]
+    pub(crate) fn from_word(word: u32) -> Option<Counting> {
+        (word != 0).then_some(Counting(word))
+    }
+
+    pub(crate) fn word(self) -> u32 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn counts(self, call: Call) -> bool {
+        self.0 >> call as u32 & 1 != 0
+    }
+
+    #[inline]
+    pub(crate) fn at_once(self) -> bool {
+        self.0 & Counting::AT_ONCE != 0
+    }
+
+    #[inline]
+    pub(crate) fn alike(self) -> bool {
+        self.0 & Counting::ALIKE != 0
+    }
+}
+
 /// Says whether a name has these letters somewhere.
 const fn has_word(name: &str, word: &[u8]) -> bool {
     let name = name.as_bytes();
@@ -99,6 +143,10 @@ mod tests {
         ] {
             assert!(U::of(name) == used, "{name}");
         }
+        let counting = Counting::new(false, true, |call| call == Call::Bcast);
+        let again = Counting::from_word(counting.word()).unwrap();
+        assert_eq!([Call::Message, Call::Bcast].map(|call| again.counts(call)), [false, true]);
+        assert!(!again.at_once() && again.alike() && Counting::from_word(0).is_none());
         use CompletedBy::{LaterCall, SameCall};
         for (call, name, by) in [
             (Call::Message, "MPI_Irsend", Some(LaterCall)),

@@ -112,11 +112,18 @@ counted_calls! { exported }
 pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_commit) = host.f.type_commit else { return missing(host) };
-    // SAFETY: the caller's arguments.
-    let code = commits::seen(host, || unsafe { type_commit(datatype) });
-    if code == 0 && !datatype.is_null() && host.abi.is_some() {
-        // SAFETY: the host has accepted the handle there.
-        types::committed(host, unsafe { handle_at(host, datatype) });
+    if datatype.is_null() {
+        // SAFETY: the caller's argument, which the host refuses.
+        return unsafe { type_commit(datatype) };
+    }
+    // SAFETY: a handle of the caller's, whatever its value.
+    let handle = unsafe { handle_at(host, datatype) };
+    commits::seen(host, handle);
+    // SAFETY: the caller's argument.
+    let code = unsafe { type_commit(datatype) };
+    commits::seen(host, 0);
+    if code == 0 {
+        types::committed(host, handle);
     }
     code
 }

@@ -24,7 +24,7 @@ struct State {
 /// [`State::engine`], to be read. Written under the lock.
 static ENGINE: ArcSwapOption<Engine> = ArcSwapOption::const_empty();
 
-/// Place of [`ENGINE`]'s mode in [`Mode::ALL`], `UNKNOWN` while there is none. Written under the lock.
+/// [`ENGINE`]'s mode, `UNKNOWN` while there is none. Written under the lock.
 static MODE: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = u8::MAX;
 
@@ -53,12 +53,22 @@ pub fn engine() -> Engine {
     engine
 }
 
-/// Returns the mode of the next commit; costs a load.
-#[inline]
+/// Returns the mode of the next commit.
 pub fn mode() -> Mode {
-    match Mode::ALL.get(usize::from(MODE.load(Ordering::Relaxed))) {
-        Some(&mode) => mode,
-        None => engine().config().mode,
+    made_mode().unwrap_or_else(|| engine().config().mode)
+}
+
+/// Returns the mode of the next commit, if the engine for it is made; costs a load.
+#[inline]
+pub fn made_mode() -> Option<Mode> {
+    // By its value: a table of them is one more line of the cache.
+    const { assert!(Mode::Off as u8 == 0 && Mode::Commit as u8 == 3) }
+    match MODE.load(Ordering::Relaxed) {
+        0 => Some(Mode::Off),
+        1 => Some(Mode::Interpret),
+        2 => Some(Mode::Lazy),
+        3 => Some(Mode::Commit),
+        _ => None,
     }
 }
 

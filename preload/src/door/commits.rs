@@ -1,33 +1,27 @@
 //! Commits of types that the program makes where this library does not see them, as Fortran's do: there the door is opened for what is known by its description.
 
-use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::host::{COMMIT, Commit, FAILED, called};
 use super::ready;
 use super::standing::is_in;
-use crate::host::{Host, host};
+use crate::host::{HandleWord, Host, host};
 
-thread_local! {
-    /// Whether the type that this thread commits was seen.
-    static SEEN: Cell<bool> = const { Cell::new(false) };
-}
+/// The type that is being committed where that is seen: the host's structure lies where its handle points. Threads that meet here let one another's commits look
+/// unseen: the door opens for nothing then.
+static SEEN: AtomicU64 = AtomicU64::new(0);
 
 /// Commits of the host's that are looked at before nobody is thought to make unseen ones.
 static LEFT: AtomicU32 = AtomicU32::new(64);
 
-/// Does what commits a type that is seen.
+/// A type is about to be committed, or has been (0).
 #[inline]
-pub(crate) fn seen<T>(host: &Host, commit: impl FnOnce() -> T) -> T {
+pub(crate) fn seen(host: &Host, datatype: HandleWord) {
     // Others have no such function.
-    if !host.is_open_mpi() {
-        return commit();
+    if host.is_open_mpi() {
+        SEEN.store(datatype, Ordering::Relaxed);
     }
-    let _ = SEEN.try_with(|seen| seen.set(true));
-    let done = commit();
-    let _ = SEEN.try_with(|seen| seen.set(false));
-    done
 }
 
 /// # Safety
@@ -35,11 +29,13 @@ pub(crate) fn seen<T>(host: &Host, commit: impl FnOnce() -> T) -> T {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_datatype_commit(datatype: *mut c_void) -> i32 {
     let Some(theirs) = called!(COMMIT, Commit) else { return FAILED };
+    if SEEN.load(Ordering::Relaxed) == datatype.addr() as u64 || LEFT.load(Ordering::Relaxed) == 0 {
+        // SAFETY: as the caller promises.
+        return unsafe { theirs(datatype) };
+    }
     // SAFETY: as the caller promises.
     let code = unsafe { theirs(datatype) };
-    if LEFT.load(Ordering::Relaxed) > 0 && !SEEN.try_with(Cell::get).unwrap_or(true) {
-        look();
-    }
+    look();
     code
 }
 
