@@ -3,6 +3,7 @@
 use crate::guard::guard;
 use crate::host::Host;
 use crate::reentrancy::Inside;
+use crate::remembered::KEEPING;
 use crate::{comms, eligible, evidence, files, kin, own_types, remembered, report, requests, types};
 
 /// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
@@ -18,7 +19,7 @@ pub(crate) fn end_epoch(host: &'static Host) {
             comms::end_epoch(host);
             files::end_epoch();
             eligible::end_epoch();
-            if report::rank(host).is_some_and(|(rank, _)| rank == 0) {
+            if report::rank(host).is_some_and(|(rank, _)| rank < KEEPING) {
                 remembered::keep(host, &[evidence::all(), kin::all()].concat());
             }
             report::write(host);
