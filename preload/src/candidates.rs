@@ -408,7 +408,7 @@ fn by_cost(host: &Host, datatype: HandleWord, slot: &Slot, now: &Use) -> Option<
     }
     let kin = slot.kin().filter(|kin| expected != Prospect::Good || kin.is_poor(host.family, now.bytes));
     if let Some(kin) = kin {
-        paying = paid((kin.patience(now.bytes), 1))?;
+        paying = paid((kin.patience(host.family, now.bytes, now.moved.map_or(0, |(moved, _)| moved)), 1))?;
     }
     if !spending::allows(needed.saturating_mul(factor) / decoding::ONCE / PART) {
         slot.needed.store(needed.saturating_mul(2), Relaxed);

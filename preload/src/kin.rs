@@ -25,6 +25,8 @@ use crate::use_kind::UseKind;
 const KINS: usize = 256;
 /// Places of each: with one only, one of eight would have none where there are 70.
 const PLACES: usize = 8;
+/// Messages of the least size that a kin's types have, at most, where they are used a few times.
+const FEW: u64 = 8;
 /// How often a kin is looked at in vain before it is left alone.
 const PROBES: u64 = 6;
 
@@ -83,14 +85,18 @@ pub(crate) fn of(
         log(size / arguments.max(1)),
         used as u64,
     ];
-    // Never 0.
-    let key = words.into_iter().fold(1, |key, word| key << 8 | word);
+    let key = key(words);
     find(&ALL, &MADE, key, || {
         let blocks = blocks(envelope.combiner, arguments);
         let kin = Kin { blocks, ..Kin::new(key, constructor.saturating_add(arguments)) };
         kin.hear(host.family, &remembered::of(host, key));
         kin
     })
+}
+
+/// A key, never 0: combiner, logarithms of size, extent and bytes an argument, and the kind of use.
+fn key(words: [u64; 5]) -> u64 {
+    words.into_iter().fold(1, |key, word| key << 8 | word)
 }
 
 /// The kin of a key, made if there is room for it.
@@ -147,6 +153,11 @@ impl Kin {
         }
     }
 
+    /// The logarithm of its types' size.
+    fn log_size(&self) -> u32 {
+        u32::from(self.key.to_be_bytes()[4])
+    }
+
     /// What later runs may know: the times of its size classes; and behind the last one, in the places of bytes and times, how often it was looked at, the
     /// nanoseconds that decoding one takes, and the bytes that one moves and that its runs have.
     fn told(&self) -> Vec<Row> {
@@ -164,10 +175,13 @@ impl Kin {
     fn hear(&self, family: Family, rows: &[(usize, Times)]) {
         let Some((_, last)) = rows.iter().find(|(at, _)| *at == CLASSES) else { return };
         let [probes, takes, lived, run] = [last.bytes, last.host, last.ours, last.copy].map(u64::from);
-        self.probes.store(probes, Relaxed);
         self.lived.store(lived, Relaxed);
-        self.took.store(takes, Relaxed);
-        self.decoded.store(u64::from(takes > 0), Relaxed);
+        // What is used for longer may have been looked at in vain because it was not used long enough in one run: each tries anew.
+        if lived < FEW << self.log_size() {
+            self.probes.store(probes, Relaxed);
+            self.took.store(takes, Relaxed);
+            self.decoded.store(u64::from(takes > 0), Relaxed);
+        }
         self.evidence.hear(family, run, rows.iter().copied());
     }
 
@@ -215,10 +229,19 @@ impl Kin {
         self.evidence.is_decided(bytes) && self.saves(family, bytes).is_none()
     }
 
-    /// Returns how many times its cost a type must have cost the host to be decoded whatever its kin say: once they have spoken, or were looked at in vain.
-    pub(crate) fn patience(&self, bytes: u64) -> u64 {
-        let decided = self.evidence.is_decided(bytes);
-        1 << if decided { PROBES } else { self.probes.load(Relaxed).min(PROBES) }
+    /// Returns how many times its cost a type must have cost the host to be decoded whatever its kin promise, which has moved `moved` bytes before this message:
+    /// many if they gain nothing, or end about here and were looked at in vain or have shown what they gain by then.
+    pub(crate) fn patience(&self, family: Family, bytes: u64, moved: u64) -> u64 {
+        let now = moved.saturating_add(bytes);
+        let tries = match self.lived.load(Relaxed) {
+            _ if self.is_poor(family, bytes) => PROBES,
+            // As much is to come as has been, or more.
+            lived if lived >= now.saturating_mul(2) => 0,
+            0 if self.evidence.is_decided(bytes) => 0,
+            _ if self.evidence.is_decided(bytes) => PROBES,
+            _ => self.probes.load(Relaxed).min(PROBES),
+        };
+        1 << tries
     }
 
     /// One is looked at that has paid for it by itself.
@@ -325,34 +348,60 @@ mod tests {
 
     #[test]
     fn a_later_run_begins_with_what_an_earlier_one_found() {
-        let kin = Kin::new(1, 800);
-        assert_eq!(kin.told(), []);
-        // Looked at in vain: the next run waits twice as long.
-        assert_eq!(one(&kin), Some(8));
-        kin.decoded(70_000);
+        // Of 4000 bytes.
+        let of = key([1, 11, 11, 1, 1]);
+        let kin = Kin::new(of, 800);
+        assert_eq!((kin.log_size(), kin.told()), (11, vec![]));
         let later = |kin: &Kin| {
-            let rows: Vec<_> = kin
-                .told()
-                .into_iter()
-                .map(|(key, at, times)| {
-                    assert_eq!(key, 1);
-                    (at, times)
-                })
-                .collect();
-            let later = Kin::new(1, 800);
-            later.hear(FAMILY, &rows);
-            assert_eq!(later.told(), kin.told());
+            let rows: Vec<_> =
+                kin.told().into_iter().map(|(key, at, times)| (at, times, key == of)).collect();
+            assert!(rows.iter().all(|&(.., own)| own));
+            let later = Kin::new(of, 800);
+            later.hear(FAMILY, &rows.iter().map(|&(at, times, _)| (at, times)).collect::<Vec<_>>());
             later
         };
+        // Looked at in vain and ended with the second message: the next run waits twice as long.
+        kin.looked(4000);
+        kin.decoded(70_000);
+        kin.ended(8000);
         let second = later(&kin);
-        assert_eq!((second.takes(), second.left(0), second.probes.load(Relaxed)), (Some(70_000), 80_000, 1));
-        assert!((0..3).all(|_| one(&second).is_none()));
+        assert_eq!(second.told(), kin.told());
+        assert_eq!((second.takes(), second.left(0), second.probes.load(Relaxed)), (Some(70_000), 8000, 1));
+        assert_eq!(second.patience(FAMILY, 4000, 0), 1);
+        assert_eq!(second.patience(FAMILY, 4000, 4000), 2);
+        // Those that are used for longer are looked at anew.
+        (0..20).for_each(|_| second.ended(80_000));
+        let long = later(&second);
+        assert_eq!((long.takes(), long.probes.load(Relaxed)), (None, 0));
+        assert_eq!(long.left(0), second.left(0));
         // Found to gain, or nothing.
         second.evidence.learn_bytes(FAMILY, 4000, SLOW);
         second.evidence.learn_bytes(FAMILY, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
         let third = later(&second);
+        assert_eq!(third.told().len(), 3);
         assert!(!third.is_poor(FAMILY, 4000) && third.is_poor(FAMILY, 40_000) && !third.is_poor(FAMILY, 400));
         assert_eq!(third.saves(FAMILY, 4000), second.saves(FAMILY, 4000));
+    }
+
+    #[test]
+    fn a_type_waits_where_its_kin_speak_against_it() {
+        let kin = Kin::new(1, 800);
+        let patience = |moved| kin.patience(FAMILY, 4000, moved);
+        assert_eq!(patience(0), 1);
+        (0..8).for_each(|_| kin.looked(4000));
+        assert_eq!(patience(0), 64);
+        // They end with the twentieth message: of that half is to come, or less.
+        kin.ended(80_000);
+        let all = || [patience(0), patience(36_000), patience(40_000), patience(1 << 30)];
+        assert_eq!(all(), [1, 1, 64, 64]);
+        kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
+        assert_eq!(all(), [1, 1, 64, 64]);
+        let kin = Kin::new(1, 800);
+        kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
+        assert_eq!(kin.patience(FAMILY, 4000, 1 << 30), 1);
+        let kin = Kin::new(1, 800);
+        kin.evidence.learn_bytes(FAMILY, 4000, Times { ours: 8900, ..SLOW });
+        assert_eq!(kin.patience(FAMILY, 4000, 0), 64);
     }
 
     #[test]
