@@ -204,7 +204,13 @@ impl Kin {
         if self.evidence.is_decided(bytes) {
             let one = self.saves(family, bytes)?;
             let gain = u128::from(one) * u128::from(self.left(moved)) / u128::from(bytes.max(1));
-            return (gain >= 2 * u128::from(nanos)).then_some(pays);
+            if gain >= 2 * u128::from(nanos) {
+                return Some(pays);
+            }
+            // The next ones may be of the layout of this one, which is then known.
+            if !self.goes_on(bytes, moved) {
+                return None;
+            }
         }
         let probes = self.probes.load(Relaxed);
         if probes >= PROBES || all < nanos.saturating_mul(1 << probes) {
@@ -232,16 +238,21 @@ impl Kin {
     /// Returns how many times its cost a type must have cost the host to be decoded whatever its kin promise, which has moved `moved` bytes before this message:
     /// many if they gain nothing, or end about here and were looked at in vain or have shown what they gain by then.
     pub(crate) fn patience(&self, family: Family, bytes: u64, moved: u64) -> u64 {
-        let now = moved.saturating_add(bytes);
+        let is_decided = self.evidence.is_decided(bytes);
         let tries = match self.lived.load(Relaxed) {
             _ if self.is_poor(family, bytes) => PROBES,
-            // As much is to come as has been, or more.
-            lived if lived >= now.saturating_mul(2) => 0,
-            0 if self.evidence.is_decided(bytes) => 0,
-            _ if self.evidence.is_decided(bytes) => PROBES,
+            _ if self.goes_on(bytes, moved) => 0,
+            0 if is_decided => 0,
+            _ if is_decided => PROBES,
             _ => self.probes.load(Relaxed).min(PROBES),
         };
         1 << tries
+    }
+
+    /// Says whether a type that has moved so much before this message is likely to move a quarter of all that still, or more: decoding costs half of what its uses
+    /// have cost, and a conversion may take away nearly all that the others will.
+    fn goes_on(&self, bytes: u64, moved: u64) -> bool {
+        self.lived.load(Relaxed).saturating_mul(4) >= moved.saturating_add(bytes).saturating_mul(5)
     }
 
     /// One is looked at that has paid for it by itself.
@@ -367,8 +378,7 @@ mod tests {
         let second = later(&kin);
         assert_eq!(second.told(), kin.told());
         assert_eq!((second.takes(), second.left(0), second.probes.load(Relaxed)), (Some(70_000), 8000, 1));
-        assert_eq!(second.patience(FAMILY, 4000, 0), 1);
-        assert_eq!(second.patience(FAMILY, 4000, 4000), 2);
+        assert_eq!([0, 4000].map(|moved| second.patience(FAMILY, 4000, moved)), [1, 2]);
         // Those that are used for longer are looked at anew.
         (0..20).for_each(|_| second.ended(80_000));
         let long = later(&second);
@@ -390,9 +400,9 @@ mod tests {
         assert_eq!(patience(0), 1);
         (0..8).for_each(|_| kin.looked(4000));
         assert_eq!(patience(0), 64);
-        // They end with the twentieth message: of that half is to come, or less.
+        // They end with the twentieth message.
         kin.ended(80_000);
-        let all = || [patience(0), patience(36_000), patience(40_000), patience(1 << 30)];
+        let all = || [patience(0), patience(60_000), patience(64_000), patience(1 << 30)];
         assert_eq!(all(), [1, 1, 64, 64]);
         kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
         assert_eq!(all(), [1, 1, 64, 64]);
