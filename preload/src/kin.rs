@@ -4,14 +4,15 @@
 //! little to be decoded, timed and compiled for what it alone has moved. What the ones before it took, gained and moved until they ended says what the next one
 //! will: so the first are looked at once all of them together have cost enough, and later ones at their second use, where that pays.
 //!
-//! That is kept for the next run too, beside the times of layouts ([`remembered`]): a program that gains nothing decodes nothing from its second run on.
+//! That is kept for the next run of the program, beside the times of layouts ([`remembered`]): one that gains nothing decodes less and less.
 //!
 //! Nothing hangs on kinship but the moment of decoding and a verdict that is a guess anyway: which way a message goes. Bytes are moved by the type's own kernel.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::datatype::contents::CombinerKind;
-use ddtc::process::Once;
+use ddtc::process::{Awaited, Once};
 use ddtc_hosts::policy::Family;
 
 use crate::evidence::{CLASSES, Evidence};
@@ -27,6 +28,8 @@ const KINS: usize = 256;
 const PLACES: usize = 8;
 /// Messages of the least size that a kin's types have, at most, where they are used a few times.
 const FEW: u64 = 8;
+/// Messages that a type must be likely to move still if nothing but that is known of it.
+const SOME: u64 = 4;
 /// How often a kin is looked at in vain before it is left alone.
 const PROBES: u64 = 6;
 
@@ -89,10 +92,13 @@ pub(crate) fn of(
     find(&ALL, &MADE, key, || {
         let blocks = blocks(envelope.combiner, arguments);
         let kin = Kin { blocks, ..Kin::new(key, constructor.saturating_add(arguments)) };
-        kin.hear(host.family, &remembered::of(host, key));
+        kin.hear(host.family, &remembered::of(host, kept_as(key)));
         kin
     })
 }
+
+/// Bits of a [`key`].
+const KEY_BITS: u32 = 41;
 
 /// A key, never 0: combiner, logarithms of size, extent and bytes an argument, and the kind of use.
 fn key(words: [u64; 5]) -> u64 {
@@ -124,7 +130,19 @@ fn find(
 /// Returns what later runs may know of all kins.
 pub(crate) fn all() -> Vec<Row> {
     let is_made = |at: &usize| MADE[at / 64].load(Relaxed) >> (at % 64) & 1 != 0;
-    (0..KINS).filter(is_made).filter_map(|at| ALL[at].get()).flat_map(Kin::told).collect()
+    let told = (0..KINS).filter(is_made).filter_map(|at| ALL[at].get()).flat_map(Kin::told);
+    told.map(|(key, at, times)| (kept_as(key), at, times)).collect()
+}
+
+/// The key of a kin among what is kept, with the program: how long types are used is a matter of that.
+fn kept_as(key: u64) -> u64 {
+    static PROGRAM: Awaited<u64> = Awaited::new();
+    let program = PROGRAM.get_or_init(|| {
+        let mut hash = DefaultHasher::new();
+        std::env::current_exe().unwrap_or_default().hash(&mut hash);
+        hash.finish()
+    });
+    program << KEY_BITS | key
 }
 
 /// Blocks of a list of so many arguments.
@@ -249,10 +267,11 @@ impl Kin {
         1 << tries
     }
 
-    /// Says whether a type that has moved so much before this message is likely to move a quarter of all that still, or more: decoding costs half of what its uses
-    /// have cost, and a conversion may take away nearly all that the others will.
+    /// Says whether a type that has moved so much before this message is likely to move a quarter of all that still, and some messages: decoding costs half of what
+    /// its uses have cost, and a conversion may take away nearly all that the others will.
     fn goes_on(&self, bytes: u64, moved: u64) -> bool {
-        self.lived.load(Relaxed).saturating_mul(4) >= moved.saturating_add(bytes).saturating_mul(5)
+        let now = moved.saturating_add(bytes);
+        self.lived.load(Relaxed).saturating_sub(now) >= (now / 4).max(bytes.saturating_mul(SOME))
     }
 
     /// One is looked at that has paid for it by itself.
@@ -363,6 +382,8 @@ mod tests {
         let of = key([1, 11, 11, 1, 1]);
         let kin = Kin::new(of, 800);
         assert_eq!((kin.log_size(), kin.told()), (11, vec![]));
+        assert_eq!(kept_as(of) & ((1 << KEY_BITS) - 1), of);
+        assert!(key([255; 5]) < 1 << KEY_BITS && kept_as(of) != of);
         let later = |kin: &Kin| {
             let rows: Vec<_> =
                 kin.told().into_iter().map(|(key, at, times)| (at, times, key == of)).collect();
@@ -378,7 +399,7 @@ mod tests {
         let second = later(&kin);
         assert_eq!(second.told(), kin.told());
         assert_eq!((second.takes(), second.left(0), second.probes.load(Relaxed)), (Some(70_000), 8000, 1));
-        assert_eq!([0, 4000].map(|moved| second.patience(FAMILY, 4000, moved)), [1, 2]);
+        assert_eq!([0, 4000].map(|moved| second.patience(FAMILY, 4000, moved)), [2, 2]);
         // Those that are used for longer are looked at anew.
         (0..20).for_each(|_| second.ended(80_000));
         let long = later(&second);
