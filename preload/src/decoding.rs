@@ -1,4 +1,4 @@
-//! What it costs to decode a type here.
+//! Costs of decoding a type here.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

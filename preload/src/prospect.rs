@@ -1,4 +1,4 @@
-//! What became of types of one size and extent: the next one is likely to be of the same layout.
+//! Expectations by what became of types of one size and extent: the next one is likely to be of the same layout.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -60,7 +60,7 @@ pub(crate) fn found(t: &Datatype, prospect: Prospect) {
     }
 }
 
-/// What an extent tells of a layout: nothing of one of absolute addresses, where it is how far objects lie apart.
+/// Returns what an extent tells of a layout: nothing of one of absolute addresses, where it is how far objects lie apart.
 pub(crate) fn telling(lb: i64, extent: i64) -> i64 {
     if lb >= ADDRESSES { 0 } else { extent }
 }

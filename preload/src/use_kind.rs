@@ -66,7 +66,7 @@ impl CompletedBy {
     }
 }
 
-/// What settings and host say of uses, in one word.
+/// Holds what settings and host say of uses, in one word.
 #[derive(Clone, Copy)]
 pub(crate) struct Counting(u32);
 
@@ -87,7 +87,7 @@ impl Counting {
     /// A word that was made, 0 if none was.
     #[inline]
     pub(crate) fn from_word(word: u32) -> Option<Counting> {
-        (word != 0).then_some(Counting(word))
+        (word != 0).then(|| Counting(word))
     }
 
     pub(crate) fn word(self) -> u32 {
