@@ -17,7 +17,7 @@ use crate::kin::{self, Kin, Pays};
 use crate::prospect::{Prospect, expected, telling};
 use crate::slots::spread;
 use crate::spending;
-use crate::use_kind::{CompletedBy, Counting, UseKind};
+use crate::use_kind::{CompletedBy, UseKind, UseRules};
 
 /// Slots: more than programs use at a time, few enough to stay in a cache.
 const SLOTS: usize = 2048;
@@ -297,7 +297,7 @@ pub(crate) fn used(
     datatype: HandleWord,
     count: i64,
     used: UseKind,
-    counting: Counting,
+    rules: UseRules,
 ) -> Option<u64> {
     let slot = slot(datatype & host.mask);
     let mut size = slot.size.load(Relaxed);
@@ -314,12 +314,11 @@ pub(crate) fn used(
     let before = slot.spent.load(Relaxed);
     let spent = before.saturating_add(all(cost));
     slot.spent.store(spent, Relaxed);
-    if counting.at_once() {
+    if rules.at_once() {
         return Some(u64::MAX);
     }
-    let alike = matches!(used, UseKind::Call | UseKind::Send | UseKind::Receive)
-        && bytes >= ALIKE
-        && counting.alike();
+    let alike =
+        matches!(used, UseKind::Call | UseKind::Send | UseKind::Receive) && bytes >= ALIKE && rules.alike();
     let moved = alike.then(|| slot.moves(bytes, uses));
     // Many types are used once: they are done with here.
     if before == 0 && uses == 1 && is_far(spent, slot.needed.load(Relaxed)) {

@@ -33,7 +33,7 @@ use crate::reserve;
 use crate::settings::{Choice, settings};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
-use crate::use_kind::{CompletedBy, Counting, UseKind};
+use crate::use_kind::{CompletedBy, UseKind, UseRules};
 
 /// Returns the engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {
@@ -153,7 +153,7 @@ fn attended(
 /// A use of a type that is not decoded.
 #[inline(never)]
 fn counted(host: &'static Host, datatype: HandleWord, count: i64, call: policy::Call, used: UseKind) -> bool {
-    if !counting(host).counts(call) || !met(host, datatype, count, used) {
+    if !use_rules(host).counts(call) || !met(host, datatype, count, used) {
         return false;
     }
     table::known(host, datatype).is_some_and(|entry| attended(host, entry, datatype, count, call, used))
@@ -161,19 +161,19 @@ fn counted(host: &'static Host, datatype: HandleWord, count: i64, call: policy::
 
 /// What settings and host say of uses.
 #[inline]
-fn counting(host: &Host) -> Counting {
-    static COUNTING: AtomicU32 = AtomicU32::new(0);
+fn use_rules(host: &Host) -> UseRules {
+    static RULES: AtomicU32 = AtomicU32::new(0);
     #[cold]
-    fn find(host: &Host) -> Counting {
+    fn find(host: &Host) -> UseRules {
         let measured = settings().policy == Choice::Measure;
         let counts = |call| {
             policy(host).any(call) || call == policy::Call::Message && measured || ready::may_open(host)
         };
-        let found = Counting::new(settings().config.lazy_threshold == 0, measured, counts);
-        COUNTING.store(found.word(), Relaxed);
+        let found = UseRules::new(settings().config.lazy_threshold == 0, measured, counts);
+        RULES.store(found.word(), Relaxed);
         found
     }
-    Counting::from_word(COUNTING.load(Relaxed)).unwrap_or_else(|| find(host))
+    UseRules::from_word(RULES.load(Relaxed)).unwrap_or_else(|| find(host))
 }
 
 /// Notes a use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
@@ -182,7 +182,9 @@ pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: U
     if count <= 0 {
         return left(Left::NothingToMove).unwrap_or(false);
     }
-    let Some(arguments) = candidates::used(host, datatype, count, used, counting(host)) else { return false };
+    let Some(arguments) = candidates::used(host, datatype, count, used, use_rules(host)) else {
+        return false;
+    };
     adopt(host, datatype, arguments);
     true
 }

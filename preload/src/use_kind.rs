@@ -68,26 +68,26 @@ impl CompletedBy {
 
 /// Holds what settings and host say of uses, in one word.
 #[derive(Clone, Copy)]
-pub(crate) struct Counting(u32);
+pub(crate) struct UseRules(u32);
 
-impl Counting {
+impl UseRules {
     /// Bits above those of the calls: the word is none that nobody has made; types are decoded at their first use; types that are alike speak for each other.
     const MADE: u32 = 1 << 31;
     const AT_ONCE: u32 = 1 << 30;
     const ALIKE: u32 = 1 << 29;
 
     /// Of calls in which uses count: some payload of some type may be converted there, or be moved inside the host.
-    pub(crate) fn new(at_once: bool, alike: bool, counts: impl Fn(Call) -> bool) -> Counting {
+    pub(crate) fn new(at_once: bool, alike: bool, counts: impl Fn(Call) -> bool) -> UseRules {
         const { assert!(Call::ALL.len() < 29) }
         let of = |so: bool, bit: u32| if so { bit } else { 0 };
         let calls = Call::ALL.iter().fold(0, |calls, &call| calls | of(counts(call), 1 << call as u32));
-        Counting(Counting::MADE | of(at_once, Counting::AT_ONCE) | of(alike, Counting::ALIKE) | calls)
+        UseRules(UseRules::MADE | of(at_once, UseRules::AT_ONCE) | of(alike, UseRules::ALIKE) | calls)
     }
 
     /// A word that was made, 0 if none was.
     #[inline]
-    pub(crate) fn from_word(word: u32) -> Option<Counting> {
-        (word != 0).then(|| Counting(word))
+    pub(crate) fn from_word(word: u32) -> Option<UseRules> {
+        (word != 0).then_some(UseRules(word))
     }
 
     pub(crate) fn word(self) -> u32 {
@@ -101,12 +101,12 @@ impl Counting {
 
     #[inline]
     pub(crate) fn at_once(self) -> bool {
-        self.0 & Counting::AT_ONCE != 0
+        self.0 & UseRules::AT_ONCE != 0
     }
 
     #[inline]
     pub(crate) fn alike(self) -> bool {
-        self.0 & Counting::ALIKE != 0
+        self.0 & UseRules::ALIKE != 0
     }
 }
 
@@ -143,10 +143,10 @@ mod tests {
         ] {
             assert!(U::of(name) == used, "{name}");
         }
-        let counting = Counting::new(false, true, |call| call == Call::Bcast);
-        let again = Counting::from_word(counting.word()).unwrap();
+        let rules = UseRules::new(false, true, |call| call == Call::Bcast);
+        let again = UseRules::from_word(rules.word()).unwrap();
         assert_eq!([Call::Message, Call::Bcast].map(|call| again.counts(call)), [false, true]);
-        assert!(!again.at_once() && again.alike() && Counting::from_word(0).is_none());
+        assert!(!again.at_once() && again.alike() && UseRules::from_word(0).is_none());
         use CompletedBy::{LaterCall, SameCall};
         for (call, name, by) in [
             (Call::Message, "MPI_Irsend", Some(LaterCall)),
