@@ -25,6 +25,8 @@ const PASSED: i64 = -1;
 
 /// Nanoseconds that compiling a layout takes.
 const COMPILE: u64 = 10_000;
+/// Nanoseconds that the first compile of a process takes (60,000 to 200,000; Zen 3).
+const FIRST: u64 = 100_000;
 
 /// A host's type. Entries live forever; one is used again for another type when its own is gone.
 #[repr(align(64))]
@@ -207,7 +209,8 @@ impl TypeEntry {
         let short =
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
         // Where types that are alike gain, it was decoded because it pays for both.
-        let hoped = self.evidence().is_some_and(|evidence| evidence.hoped() != 0);
+        let hoped = self.evidence().is_some_and(|evidence| evidence.hoped() != 0)
+            || self.kin().is_some_and(|kin| kin.promises(bytes, self.moved.load(Ordering::Relaxed), FIRST));
         let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
         // SAFETY: as the caller promises.
         let settled = unsafe { self.committed() }
