@@ -56,6 +56,8 @@ if [ -n "$cost" ]; then
 fi
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader
+# mpiexec looks for ssh otherwise, which a machine may lack.
+export OMPI_MCA_plm=isolated
 export LD_LIBRARY_PATH=$cache/install/lib:$ours
 provider=$cache/programs/libddtc_provider.so
 bin=$cache/programs

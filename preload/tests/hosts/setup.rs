@@ -124,6 +124,8 @@ impl Host {
         if self == Host::OpenMpi4 {
             // It looks for its launcher where it was built.
             command.env("OPAL_PREFIX", self.root());
+            // Its mpiexec looks for ssh at once, which a machine may lack; no rank is on another one.
+            command.env("OMPI_MCA_plm", "isolated");
         }
         for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
             command.env_remove(name);
