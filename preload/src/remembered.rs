@@ -1,4 +1,4 @@
-//! Evidence of earlier runs: a file for each machine and MPI library, read once and written by the first ranks at the end, one after another: what one sends others
+//! Evidence of earlier runs: a file for each machine and MPI library, read once and written by the first ranks at the end: what one sends others
 //! receive, so each knows of other types.
 //!
 //! What was timed on another machine, by another version of the host or of this library, says nothing: the first line of the file names all of them, and the
