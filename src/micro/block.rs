@@ -152,6 +152,9 @@ unsafe fn long<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
     // SAFETY: pieces begin at `at`, where they end at or before `len`, or end at `len`, which is larger than any piece.
     unsafe {
+        if should_align::<WIDE>(dst, len) {
+            return aligned(dst, src, len);
+        }
         while at + 4 * WIDE <= len {
             four::<WIDE>(dst.add(at), src.add(at));
             at += 4 * WIDE;
@@ -165,6 +168,36 @@ unsafe fn long<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
             rest if WIDE > 32 && rest > 32 => piece::<64>(dst.add(len - 64), src.add(len - 64)),
             rest if WIDE > 16 && rest > 16 => piece::<32>(dst.add(len - 32), src.add(len - 32)),
             _ => piece::<16>(dst.add(len - 16), src.add(len - 16)),
+        }
+    }
+}
+
+/// Says whether a block of `len` bytes gains by stores that are aligned: every other misaligned one of 32 bytes crosses lines. 8 MiB of blocks of 512 B by 1024 in
+/// L3, 16 B off, take 500 us in order, 440 aligned, 448 by memcpy; blocks of 384 B take as long either way (Zen 3).
+#[inline(always)]
+pub(super) fn should_align<const WIDE: usize>(dst: *mut u8, len: usize) -> bool {
+    WIDE == 32 && len >= 448 && !dst.addr().is_multiple_of(32)
+}
+
+/// Copies more than 192 bytes in pieces of 32, stores aligned.
+///
+/// # Safety
+/// As [`run_time`].
+#[inline(always)]
+pub(super) unsafe fn aligned(dst: *mut u8, src: *const u8, len: usize) {
+    debug_assert!(len > 192);
+    // SAFETY: all pieces begin at 0 or later and end at or before `len`: the first two at 64, those of the loop where it looks, the last four at `len`.
+    unsafe {
+        piece::<32>(dst, src);
+        piece::<32>(dst.add(32), src.add(32));
+        // At most 64, which is copied.
+        let mut at = 64 - dst.addr() % 64;
+        while at + 128 <= len {
+            four::<32>(dst.add(at), src.add(at));
+            at += 128;
+        }
+        if at < len {
+            four::<32>(dst.add(len - 128), src.add(len - 128));
         }
     }
 }

@@ -27,7 +27,7 @@ mod x86 {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-    use super::super::block::{four, piece};
+    use super::super::block;
 
     /// Bytes up to which `memcpy` uses vectors everywhere.
     pub(super) const SHORT: usize = 2048;
@@ -76,21 +76,8 @@ mod x86 {
     /// As [`super::copy`]; the machine has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn by_loop(dst: *mut u8, src: *const u8, len: usize) {
-        debug_assert!(len > 192);
-        // SAFETY: all pieces begin at 0 or later and end at or before `len`: the first two at 64, those of the loop where it looks, the last four at `len`.
-        unsafe {
-            piece::<32>(dst, src);
-            piece::<32>(dst.add(32), src.add(32));
-            // At most 64, which is copied.
-            let mut at = 64 - dst.addr() % 64;
-            while at + 128 <= len {
-                four::<32>(dst.add(at), src.add(at));
-                at += 128;
-            }
-            if at < len {
-                four::<32>(dst.add(len - 128), src.add(len - 128));
-            }
-        }
+        // SAFETY: as promised by the caller.
+        unsafe { block::aligned(dst, src, len) }
     }
 }
 

@@ -6,6 +6,7 @@
 use super::block;
 use super::cursor::Cursor;
 use super::isa::Isa;
+use super::run;
 
 /// Copies `n` blocks of `len` bytes, in order.
 ///
@@ -34,9 +35,17 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                     return fours::<64>(dst, src, n, len);
                 }
             }
-            64 | 32 if len > 32 => pieces! { 32: 2 3 4 5 6 7 8 },
+            64 | 32 if len > 32 => {
+                pieces! { 32: 2 3 4 5 6 7 8 }
+                if I::WIDE == 32 && len.is_multiple_of(128) && len <= const { block::max_inline(32) } {
+                    return fours::<32>(dst, src, n, len);
+                }
+            }
             _ if len >= 16 => pieces! { 16: 1 2 3 4 5 6 7 8 },
             _ => {}
+        }
+        if len > const { block::max_inline(I::WIDE) } {
+            return called(dst, src, n, len);
         }
         each::<I>(dst, src, n, len);
     }
@@ -84,12 +93,30 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
         // SAFETY: the first of the blocks that remain; four pieces end at or before `len`.
         unsafe {
             let (d, s) = (dst.at(0), src.at(0).cast_const());
-            let mut at = 0;
-            while at < len {
-                block::four::<WIDE>(d.add(at), s.add(at));
-                at += 4 * WIDE;
+            if block::should_align::<WIDE>(d, len) {
+                block::aligned(d, s, len);
+            } else {
+                let mut at = 0;
+                while at < len {
+                    block::four::<WIDE>(d.add(at), s.add(at));
+                    at += 4 * WIDE;
+                }
             }
         }
+        dst.advance(1);
+        src.advance(1);
+    }
+}
+
+/// Blocks that are a call each, in a loop that touches no vector register: between two calls there is nothing to clear.
+///
+/// # Safety
+/// As [`any`].
+#[inline(always)]
+unsafe fn called(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
+    for _ in 0..n {
+        // SAFETY: the first of the blocks that remain.
+        unsafe { run::copy(dst.at(0), src.at(0), len) };
         dst.advance(1);
         src.advance(1);
     }
