@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn rates_are_measured() {
-        let effort = Effort { batch: std::time::Duration::from_micros(1), rounds: 1, commits: 1, places: 1 };
+        let effort = Effort { batch: std::time::Duration::from_micros(1), rounds: 1, ..Effort::QUICK };
         let roof = Roof::measure(effort, 1 << 16);
         assert_eq!(roof.memory.len(), 4);
         assert!(roof.memory.iter().all(|m| m.1 > 0.0) && roof.access.is_finite());

@@ -44,7 +44,7 @@ fn copy(target: &mut [u8], source: &[u8], two: bool) {
 pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let payload: usize = if quick { 8 << 20 } else { 256 << 20 };
     let rounds = if quick { 3 } else { 11 };
-    let effort = Effort { batch: Duration::from_nanos(1), rounds, commits: 1, places: 1 };
+    let effort = Effort { batch: Duration::from_nanos(1), rounds, ..Effort::QUICK };
     let config = |threads, stream_bytes| Config {
         level,
         threads,

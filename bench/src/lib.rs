@@ -470,11 +470,11 @@ impl Bench {
         Ok(Measured { name: entry.name.clone(), payload: subject.payload() as u64, schedule, commit, times })
     }
 
-    /// Times of the variants `timed` of `subject`, pack and unpack. What moves few bytes hangs on the lines of the first-level cache that its
-    /// buffers share, and is measured in several places of them.
+    /// Times of the variants `timed` of `subject`, pack and unpack, in several places of its buffers: what moves few bytes hangs on the lines of the first-level
+    /// cache that they share, what moves many on the pages that hold them.
     fn times(&self, subject: &mut Subject, timed: &[usize], small: bool) -> [Times; 2] {
         let columns = subject.columns();
-        let places = if small { self.effort.places } else { 1 };
+        let places = self.effort.places_for(small, subject.bytes());
         let effort = self.effort.of_a_place(places);
         let mut samples = [(); 2].map(|()| vec![Vec::with_capacity(places); timed.len()]);
         let mut kept = Vec::new();

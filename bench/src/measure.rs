@@ -16,15 +16,23 @@ pub(crate) struct Effort {
     pub(crate) commits: usize,
     /// Places of the buffers of a small layout.
     pub(crate) places: usize,
+    /// Most places of the buffers of a large one.
+    pub(crate) places_of_large: usize,
 }
 
 impl Effort {
     /// For recorded figures.
     pub(crate) const FULL: Effort =
-        Effort { batch: Duration::from_micros(400), rounds: 25, commits: 7, places: 20 };
+        Effort { batch: Duration::from_micros(400), rounds: 25, commits: 7, places: 20, places_of_large: 5 };
     /// For a look.
     pub(crate) const QUICK: Effort =
-        Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3, places: 5 };
+        Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3, places: 5, places_of_large: 1 };
+
+    /// Returns in how many places buffers of `bytes` bytes are measured, which are kept until the last one.
+    pub(crate) fn places_for(self, small: bool, bytes: usize) -> usize {
+        const KEPT: usize = 512 << 20;
+        if small { self.places } else { (KEPT / bytes.max(1)).clamp(1, self.places_of_large) }
+    }
 
     /// Returns the effort for one of `places` places: together they take about as many rounds.
     pub(crate) fn of_a_place(self, places: usize) -> Effort {
@@ -127,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_variant_runs_and_in_turn() {
-        let effort = Effort { batch: Duration::from_micros(1), rounds: 3, commits: 1, places: 1 };
+        let effort = Effort { batch: Duration::from_micros(1), rounds: 3, ..Effort::QUICK };
         let mut seen = Vec::new();
         let times = interleaved(3, effort, |v, _| seen.push(v));
         assert_eq!(times.len(), 3);

@@ -303,6 +303,11 @@ impl Subject {
         self.payload
     }
 
+    /// Returns the bytes of both buffers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.user.len + self.packed.len
+    }
+
     /// Both buffers: user, packed.
     pub(crate) fn buffers(&mut self) -> (&mut Region, &mut Region) {
         (&mut self.user, &mut self.packed)
