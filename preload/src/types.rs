@@ -63,8 +63,8 @@ fn mode() -> Mode {
         configured();
         runtime::mode()
     }
-    // No engine is made before its configuration is known.
-    runtime::made_mode().unwrap_or_else(first)
+    // It is not known before the environment was read.
+    runtime::known_mode().unwrap_or_else(first)
 }
 
 /// The host has committed a type, or was seen to accept it as committed: in mode `lazy` it is noted, in others it is decoded and compiled.

@@ -24,7 +24,7 @@ struct State {
 /// [`State::engine`], to be read. Written under the lock.
 static ENGINE: ArcSwapOption<Engine> = ArcSwapOption::const_empty();
 
-/// [`ENGINE`]'s mode, `UNKNOWN` while there is none. Written under the lock.
+/// The mode of [`State::config`], `UNKNOWN` while nobody has set that or committed by it. Written under the lock.
 static MODE: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = u8::MAX;
 
@@ -45,22 +45,27 @@ pub fn engine() -> Engine {
     if let Some(engine) = &state.engine {
         return engine.clone();
     }
-    let config = state.config.get_or_insert_default().clone();
-    let engine = Engine::new(config);
-    MODE.store(engine.config().mode as u8, Ordering::Relaxed);
+    let engine = Engine::new(configuration(&mut state).clone());
     state.engine = Some(engine.clone());
     ENGINE.store(Some(Arc::new(engine.clone())));
     engine
 }
 
-/// Returns the mode of the next commit.
-pub fn mode() -> Mode {
-    made_mode().unwrap_or_else(|| engine().config().mode)
+/// The configuration of the next commit, whose mode is known from now on.
+fn configuration(state: &mut State) -> &Config {
+    let config = state.config.get_or_insert_default();
+    MODE.store(config.mode as u8, Ordering::Relaxed);
+    config
 }
 
-/// Returns the mode of the next commit, if the engine for it is made; costs a load.
+/// Returns the mode of the next commit. Makes no engine: a program whose types all stay the host's needs none.
+pub fn mode() -> Mode {
+    known_mode().unwrap_or_else(|| configuration(&mut state()).mode)
+}
+
+/// Returns the mode of the next commit, if its configuration is known; costs a load.
 #[inline]
-pub fn made_mode() -> Option<Mode> {
+pub fn known_mode() -> Option<Mode> {
     // By its value: a table of them is one more line of the cache.
     const { assert!(Mode::Off as u8 == 0 && Mode::Commit as u8 == 3) }
     match MODE.load(Ordering::Relaxed) {
@@ -89,9 +94,9 @@ pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
         let rule = "is a level that this machine does not run";
         return Err(Error::new(ErrorClass::Arg, "config", "target", config.level, rule));
     }
+    MODE.store(config.mode as u8, Ordering::Relaxed);
     state.config = Some(config);
     ENGINE.store(None);
-    MODE.store(UNKNOWN, Ordering::Relaxed);
     let old = state.engine.take();
     state.retired.extend(old);
     let retired = std::mem::take(&mut state.retired);

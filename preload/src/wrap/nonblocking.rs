@@ -371,6 +371,7 @@ pub unsafe extern "C" fn MPI_Startall(count: c_int, requests: *mut c_void) -> c_
 ///
 /// # Safety
 /// `requests` must be that many handles; `call` must start them.
+#[inline(never)] // What it keeps in registers and on the stack is nothing to a start of the host's.
 unsafe fn started(
     host: &'static Host,
     count: c_int,
