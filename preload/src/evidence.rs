@@ -223,7 +223,7 @@ impl Evidence {
         if gains {
             self.gains.fetch_or(bit, Relaxed);
         }
-        if times.loses(family) {
+        if times.loses(family, 1 << at, run) {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);

@@ -10,6 +10,15 @@ pub(crate) const RENDEZVOUS: u64 = 9 << 10;
 /// Nanoseconds that a run takes there on either side: 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
 const RENDEZVOUS_RUN: u64 = 240;
 const RENDEZVOUS_SHORT_RUN: u64 = 4;
+/// Bytes below which a run is short there. Of such runs a message that one side converts takes three to four times as long as one that both convert, or neither (WRF_x of 174 KB
+/// 174 us there and back bare, 160 to 200 converted, 595 to 770 by one side; NAS_MG_x of 128 KiB 225, 233 and 941; MPICH 5.0.2, Zen 3), so what decides must lie far
+/// from what either rank may measure.
+const SHORT_RUN: u64 = 32;
+/// Times as long as a copy that a kernel takes at most that moves short runs as fast as lines come: WRF_x 3.7 to 7.1, NAS_MG_x, whose elements lie a
+/// page apart, 10 to 28 (Zen 3).
+const NEAR: u64 = 8;
+/// Bytes a nanosecond of a copy that was not held up: slower ones would call a kernel fast.
+const COPY_RATE: u64 = 24;
 /// Bytes from which Open MPI's single copy between processes beats what packing tells of it (5.0.11, Zen 4: 43 KB in runs of 68 B take 12 us, packed 15).
 const SINGLE_COPY: u64 = 16 << 10;
 /// Nanoseconds that Intel MPI takes at least for a short run of a message, which goes in pieces: packing it tells less. Messages of 2 to 128 KiB in runs of 4, 8 and 40 B
@@ -39,14 +48,27 @@ impl Times {
     /// Says whether messages of `bytes` bytes in runs of `run` bytes (0: not known) gain by a conversion, beyond 10 %.
     pub(crate) fn gains(self, family: Family, bytes: u64, run: u64) -> bool {
         let (host, converted) = self.sides(family, bytes, run);
-        converted * 10 < host * 9
+        match self.both_ranks_gain(family, host, converted, run) {
+            Some(gains) => gains,
+            None => converted * 10 < host * 9,
+        }
+    }
+
+    /// Says whether messages gain of which both ranks must say the same: those of short runs by MPICH's rendezvous. By how our kernel compares with a copy, and by the
+    /// host's time only where it is far more. `None`: others.
+    fn both_ranks_gain(self, family: Family, host: u64, converted: u64, run: u64) -> Option<bool> {
+        let [part, ours, copy] = [self.bytes, self.ours, self.copy].map(u64::from);
+        let concerned = family == Family::Mpich && part >= RENDEZVOUS && (1..SHORT_RUN).contains(&run);
+        concerned.then_some(ours <= NEAR * copy.min(part / COPY_RATE) || converted * 10 < host * 4)
     }
 
     /// Returns the nanoseconds that a conversion of such a message saves on one side.
     pub(crate) fn saves(self, family: Family, bytes: u64, run: u64) -> u32 {
         let (host, converted) = self.sides(family, bytes, run);
         let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
-        u32::try_from(all).unwrap_or(u32::MAX)
+        // What ranks must agree on is the same for every kind of call.
+        let least = if self.both_ranks_gain(family, host, converted, run) == Some(true) { LATER } else { 0 };
+        u32::try_from(all.max(least)).unwrap_or(u32::MAX)
     }
 
     /// Returns the time of the host for the part, and that of a conversion, on one side.
@@ -58,7 +80,7 @@ impl Times {
             Family::OpenMpi if bytes >= SINGLE_COPY => host / 2,
             // Which it does for each run by itself.
             Family::Mpich if part >= RENDEZVOUS && run > 0 => {
-                host.max(part / run * if run < 32 { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN })
+                host.max(part / run * if run < SHORT_RUN { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN })
             }
             Family::Intel if (1..32).contains(&run) => host.max(part / run * INTEL_RUN),
             _ => host,
@@ -71,9 +93,13 @@ impl Times {
 
     /// Says whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more. Of Intel MPI that tells nothing: it sends derived
     /// types in pieces, which takes it longer than packing does (2021.18.1, Zen 4: a face of 8 B elements, 128 KiB, 597 us, packed by hand 196).
-    pub(crate) fn loses(self, family: Family) -> bool {
+    pub(crate) fn loses(self, family: Family, bytes: u64, run: u64) -> bool {
         if family == Family::Intel {
             return false;
+        }
+        let (host, converted) = self.sides(family, bytes, run);
+        if let Some(gains) = self.both_ranks_gain(family, host, converted, run) {
+            return !gains;
         }
         let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
         // Where packing is fast a host that takes long takes it elsewhere: the table knows.
@@ -108,10 +134,32 @@ mod tests {
         let near = Times { bytes: 1 << 20, host: 62_000, ours: 57_000, copy: 54_000 };
         assert!(far.gains(Family::Mpich, 262_144, 2048) && !far.gains(Family::Intel, 262_144, 2048));
         assert!(!near.gains(Family::Mpich, 1 << 20, 4096));
+        // Where ranks must agree: times of WRF_x of 174 KB as ranks and hours had them, and of NAS_MG_x of 128 KiB (Zen 3).
+        let wrf = [
+            (31_850, 37_810, 5570),
+            (54_282, 46_928, 6583),
+            (63_147, 48_760, 10_198),
+            (123_290, 43_921, 13_525),
+        ];
+        for (host, ours, copy) in wrf {
+            let times = Times { bytes: 173_712, host, ours, copy };
+            assert!(times.gains(Family::Mpich, 131_072, 12) && !times.loses(Family::Mpich, 131_072, 12));
+            assert!(u64::from(times.saves(Family::Mpich, 131_072, 12)) >= LATER);
+        }
+        for (host, ours, copy) in
+            [(76_974, 69_300, 4469), (357_137, 146_534, 6322), (69_921, 54_232, 5381), (72_596, 51_195, 6993)]
+        {
+            let times = Times { bytes: 131_072, host, ours, copy };
+            assert!(!times.gains(Family::Mpich, 131_072, 8) && times.loses(Family::Mpich, 131_072, 8));
+        }
         // What Intel moves run by run too, if they are short; of runs of no known length that says nothing.
         assert!(times.gains(Family::Intel, 16320, 8) && !times.gains(Family::Intel, 16320, 0));
         // Elements far from each other take any loop as long.
         let far = Times { bytes: 65536, host: 90_000, ours: 88_000, copy: 3000 };
-        assert!(far.loses(Family::Mpich) && far.loses(Family::OpenMpi) && !far.loses(Family::Intel));
+        assert!(
+            far.loses(Family::Mpich, 65536, 0)
+                && far.loses(Family::OpenMpi, 65536, 8)
+                && !far.loses(Family::Intel, 65536, 8)
+        );
     }
 }
