@@ -10,7 +10,7 @@ pub(crate) const RENDEZVOUS: u64 = 9 << 10;
 /// Nanoseconds that a run takes there on either side: 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
 const RENDEZVOUS_RUN: u64 = 240;
 const RENDEZVOUS_SHORT_RUN: u64 = 4;
-/// Bytes below which a run is short there. Of such runs a message that one side converts takes three to four times as long as one that both convert, or neither (WRF_x of 174 KB
+/// Bytes below which a run is short there. Of such runs a message that one side converts takes up to four times as long as one that neither converts (WRF_x of 174 KB
 /// 174 us there and back bare, 160 to 200 converted, 595 to 770 by one side; NAS_MG_x of 128 KiB 225, 233 and 941; MPICH 5.0.2, Zen 3), so what decides must lie far
 /// from what either rank may measure.
 const SHORT_RUN: u64 = 32;

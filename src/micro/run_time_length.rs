@@ -6,7 +6,6 @@
 use super::block;
 use super::cursor::Cursor;
 use super::isa::Isa;
-use super::run;
 
 /// Copies `n` blocks of `len` bytes, in order.
 ///
@@ -43,9 +42,6 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
             }
             _ if len >= 16 => pieces! { 16: 1 2 3 4 5 6 7 8 },
             _ => {}
-        }
-        if len > const { block::max_inline(I::WIDE) } {
-            return called(dst, src, n, len);
         }
         each::<I>(dst, src, n, len);
     }
@@ -103,20 +99,6 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
                 }
             }
         }
-        dst.advance(1);
-        src.advance(1);
-    }
-}
-
-/// Blocks that are a call each, in a loop that touches no vector register: between two calls there is nothing to clear.
-///
-/// # Safety
-/// As [`any`].
-#[inline(always)]
-unsafe fn called(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
-    for _ in 0..n {
-        // SAFETY: the first of the blocks that remain.
-        unsafe { run::copy(dst.at(0), src.at(0), len) };
         dst.advance(1);
         src.advance(1);
     }
