@@ -14,7 +14,7 @@ use ddtc_hosts::policy::{Family, Policy};
 
 use crate::host::Host;
 use crate::remembered;
-use crate::times::{LATER, PART, Times};
+use crate::times::{LATER, PART, Runs, Times};
 
 /// Times as many bytes as are packed for it that a class moves before it is timed.
 const WORTH: u64 = 8;
@@ -33,8 +33,9 @@ struct Class {
     host: AtomicU32,
     ours: AtomicU32,
     copy: AtomicU32,
-    /// Nanoseconds that a conversion saves by the times alone.
+    /// Nanoseconds that a conversion saves by the times alone, and those at stake.
     saves: AtomicU32,
+    stake: AtomicU32,
 }
 
 impl Class {
@@ -46,14 +47,15 @@ impl Class {
             ours: AtomicU32::new(0),
             copy: AtomicU32::new(0),
             saves: AtomicU32::new(0),
+            stake: AtomicU32::new(0),
         }
     }
 }
 
 /// Times and verdicts of a layout. Lives forever: one for each layout, not each type.
 pub(crate) struct Evidence {
-    /// Bytes of its runs, on average; 0 where that is not known yet.
-    run: AtomicU64,
+    /// Its runs, by [`Runs::word`]; of no bytes where that is not known yet.
+    runs: AtomicU64,
     /// Evidence of layouts that are alike, where it has none of its own.
     kin: Option<&'static Evidence>,
     /// Size classes that were timed, a bit each.
@@ -69,11 +71,11 @@ pub(crate) struct Evidence {
 
 static KNOWN: Lazy<Mutex<HashMap<u64, &'static Evidence>>> = Lazy::new(Mutex::default);
 
-/// Returns the evidence for the layout of that hash, of runs of so many bytes: that of its kin where too many layouts have some.
+/// Returns the evidence for the layout of that hash, of such runs: that of its kin where too many layouts have some.
 pub(crate) fn of(
     host: &Host,
     key: u64,
-    run: u64,
+    runs: Runs,
     kin: Option<&'static Evidence>,
 ) -> Option<&'static Evidence> {
     if let Some(evidence) = known(key) {
@@ -84,11 +86,11 @@ pub(crate) fn of(
     let mut known = KNOWN.lock();
     if known.len() >= MOST && !known.contains_key(&key) {
         if let Some(kin) = kin {
-            let _ = kin.run.compare_exchange(0, run, Relaxed, Relaxed);
+            let _ = kin.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
         }
         return kin;
     }
-    let new = || Box::leak(Box::new(Evidence { kin, ..Evidence::new(run) }));
+    let new = || Box::leak(Box::new(Evidence { kin, ..Evidence::new(runs.word()) }));
     let evidence: &'static Evidence = known.entry(key).or_insert_with(|| new());
     for (class, times) in learnt {
         evidence.learn(host.family, class, times);
@@ -118,9 +120,10 @@ fn class(bytes: u64) -> usize {
 }
 
 impl Evidence {
-    pub(crate) const fn new(run: u64) -> Evidence {
+    /// Of runs by [`Runs::word`].
+    pub(crate) const fn new(runs: u64) -> Evidence {
         Evidence {
-            run: AtomicU64::new(run),
+            runs: AtomicU64::new(runs),
             kin: None,
             timed: AtomicU64::new(0),
             gains: AtomicU64::new(0),
@@ -135,7 +138,17 @@ impl Evidence {
     fn decider(&self, bytes: u64) -> Option<(&Evidence, u64)> {
         let bit = 1u64 << class(bytes);
         let timed = |e: &&Evidence| e.timed.load(Relaxed) & bit != 0 && e.mixed.load(Relaxed) & bit == 0;
-        Some(self).filter(timed).or_else(|| self.kin.filter(timed)).map(|e| (e, bit))
+        Some(self).filter(timed).or_else(|| self.kin().filter(timed)).map(|e| (e, bit))
+    }
+
+    fn runs(&self) -> Runs {
+        Runs::from_word(self.runs.load(Relaxed))
+    }
+
+    /// Evidence of layouts that are alike, in their runs too.
+    #[inline]
+    fn kin(&self) -> Option<&'static Evidence> {
+        self.kin.filter(|kin| self.runs().are_like(kin.runs()))
     }
 
     /// Says whether messages of so many bytes were timed, its own or those of its kin.
@@ -151,7 +164,7 @@ impl Evidence {
 
     /// Size classes, a bit each, of which its kin gain by a conversion and its own were not timed.
     pub(crate) fn hoped(&self) -> u64 {
-        let gains = self.kin.map_or(0, |kin| kin.gains.load(Relaxed) & !kin.mixed.load(Relaxed));
+        let gains = self.kin().map_or(0, |kin| kin.gains.load(Relaxed) & !kin.mixed.load(Relaxed));
         gains & !self.timed.load(Relaxed)
     }
 
@@ -171,13 +184,13 @@ impl Evidence {
 
     /// Says whether messages of any size are converted, as far as is known; a table has the payloads `table`.
     pub(crate) fn hopeful(&self, table: u64) -> bool {
-        let timed = self.timed().chain(self.kin.into_iter().flat_map(Evidence::timed));
+        let timed = self.timed().chain(self.kin().into_iter().flat_map(Evidence::timed));
         timed.into_iter().any(|(at, _)| self.wants(1 << at, Policy::has(table, 1 << at)))
     }
 
     /// Says whether nothing of it was timed, nor of its kin.
     pub(crate) fn is_new(&self) -> bool {
-        self.timed.load(Relaxed) == 0 && self.kin.is_none_or(Evidence::is_new)
+        self.timed.load(Relaxed) == 0 && self.kin().is_none_or(Evidence::is_new)
     }
 
     /// Says whether a call may be converted whose own costs are not known: a table must have it, and the times not speak against it.
@@ -192,7 +205,7 @@ impl Evidence {
         if self.is_timed(bytes) {
             return false;
         }
-        let (kin, decided) = (self.kin, self.is_decided(bytes));
+        let (kin, decided) = (self.kin(), self.is_decided(bytes));
         // Where its kin decide there is little to learn.
         let own = self.has_moved(bytes, if decided { least.saturating_mul(KIN) } else { least });
         own || !decided && kin.is_some_and(|kin| kin.has_moved(bytes, least))
@@ -217,19 +230,20 @@ impl Evidence {
         class.host.store(times.host, Relaxed);
         class.ours.store(times.ours, Relaxed);
         class.copy.store(times.copy, Relaxed);
-        let run = self.run.load(Relaxed);
-        class.saves.store(times.saves(family, 1 << at, run), Relaxed);
-        let gains = times.gains(family, 1 << at, run);
+        let runs = self.runs();
+        class.saves.store(times.saves(family, 1 << at, runs), Relaxed);
+        class.stake.store(times.stake(family, 1 << at, runs), Relaxed);
+        let gains = times.gains(family, 1 << at, runs);
         if gains {
             self.gains.fetch_or(bit, Relaxed);
         }
-        if times.loses(family, 1 << at, run) {
+        if times.loses(family, 1 << at, runs) {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);
         if let Some(kin) = self.kin {
             if kin.timed.load(Relaxed) & bit == 0 {
-                kin.run.store(run, Relaxed);
+                kin.runs.store(runs.word(), Relaxed);
                 kin.learn(family, at, times);
             } else if (kin.gains.load(Relaxed) & bit != 0) != gains {
                 kin.mixed.fetch_or(bit, Relaxed);
@@ -240,11 +254,21 @@ impl Evidence {
     /// Returns the nanoseconds that converting a message of so many bytes saves, if its class was found to gain.
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> Option<u64> {
+        self.gained(bytes, |class| &class.saves)
+    }
+
+    /// As [`Evidence::saves`], the nanoseconds at stake ([`Times::stake`]).
+    pub(crate) fn stake(&self, bytes: u64) -> Option<u64> {
+        self.gained(bytes, |class| &class.stake)
+    }
+
+    /// Returns what a class says of its least message, for one of so many bytes.
+    #[inline]
+    fn gained(&self, bytes: u64, of: impl FnOnce(&Class) -> &AtomicU32) -> Option<u64> {
         let (e, bit) = self.decider(bytes)?;
         let gains = e.gains.load(Relaxed) & bit != 0;
         let at = class(bytes);
-        // Of the least message of its class.
-        gains.then(|| u64::from(e.classes[at].saves.load(Relaxed)).saturating_mul(bytes) >> at)
+        gains.then(|| u64::from(of(&e.classes[at]).load(Relaxed)).saturating_mul(bytes) >> at)
     }
 
     /// Returns the nanoseconds that our kernel is faster than the host's packing for a message of so many bytes, if its class was timed: what is saved where nothing is
@@ -286,19 +310,19 @@ impl Evidence {
         })
     }
 
-    /// Returns what a later run may know of layouts that are alike: bytes of their runs, size classes, and their times, of no bytes where they say both.
+    /// Returns what a later run may know of layouts that are alike: their runs by [`Runs::word`], size classes, and their times, of no bytes where they say both.
     pub(crate) fn told(&self) -> (u64, Vec<(usize, Times)>) {
         let mixed = self.mixed.load(Relaxed);
         let is_mixed = |at: usize| mixed >> at & 1 != 0;
         let told =
             self.decided().map(|(at, times)| (at, if is_mixed(at) { Times::default() } else { times }));
         let rows = told.filter(|&(at, times)| is_mixed(at) || times.bytes > 0).collect();
-        (self.run.load(Relaxed), rows)
+        (self.runs.load(Relaxed), rows)
     }
 
     /// Learns what an earlier run has told.
-    pub(crate) fn hear(&self, family: Family, run: u64, rows: impl IntoIterator<Item = (usize, Times)>) {
-        self.run.store(run, Relaxed);
+    pub(crate) fn hear(&self, family: Family, runs: u64, rows: impl IntoIterator<Item = (usize, Times)>) {
+        self.runs.store(runs, Relaxed);
         for (at, times) in rows.into_iter().filter(|&(at, _)| at < CLASSES) {
             if times.bytes == 0 {
                 self.mixed.fetch_or(1 << at, Relaxed);
@@ -359,6 +383,20 @@ mod tests {
     }
 
     #[test]
+    fn layouts_of_other_runs_do_not_speak_for_each_other() {
+        let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
+        let of = |run| Evidence { kin: Some(kin), ..Evidence::new(run) };
+        // What LAMMPS_full receives, six arrays; WRF_x is of as many bytes.
+        of(23_925).learn_bytes(
+            Family::Mpich,
+            143_552,
+            Times { bytes: 143_552, host: 3666, ours: 3286, copy: 3055 },
+        );
+        let decided = [12, 16_384, 0].map(|run| of(run).is_decided(173_712));
+        assert_eq!(decided, [false, true, true]);
+    }
+
+    #[test]
     fn layouts_that_are_alike_speak_to_later_runs() {
         let slow = Times { bytes: 16384, host: 9000, ours: 900, copy: 100 };
         let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
@@ -369,15 +407,15 @@ mod tests {
         let other = Evidence { kin: Some(kin), ..Evidence::new(4) };
         other.learn_bytes(Family::Mpich, 1024, Times { ours: 9000, ..little });
         kin.give_up(2 << 20);
-        let (run, told) = kin.told();
-        assert_eq!((run, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
+        let (runs, told) = kin.told();
+        assert_eq!((runs, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
         let later = Evidence::new(0);
-        later.hear(Family::Mpich, run, told.iter().copied().chain([(CLASSES, slow)]));
+        later.hear(Family::Mpich, runs, told.iter().copied().chain([(CLASSES, slow)]));
         let verdicts =
             |e: &Evidence| [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, false), e.saves(n)));
         assert_eq!(verdicts(&later)[..2], verdicts(kin)[..2]);
         assert!(!later.is_decided(1024) && later.wants(16384, false));
-        assert_eq!(later.told(), (run, told));
+        assert_eq!(later.told(), (runs, told));
     }
 
     #[test]

@@ -81,13 +81,12 @@ pub(crate) fn of(
     // SAFETY: the host's functions, and a type that the program holds.
     let envelope = unsafe { host.queries(host.abi?).envelope(datatype) }.ok()?;
     let arguments = envelope.arguments();
-    let log = |n: u64| u64::from(n.max(1).ilog2());
     let size = size.unsigned_abs();
     let words = [
         envelope.combiner as u64,
         log(size),
         log(extent.unsigned_abs()),
-        log(size / arguments.max(1)),
+        arguments_of(envelope.combiner, size, arguments),
         used as u64,
     ];
     let key = key(words);
@@ -99,10 +98,24 @@ pub(crate) fn of(
     })
 }
 
+fn log(n: u64) -> u64 {
+    u64::from(n.max(1).ilog2())
+}
+
+/// What a key says of a type's arguments: the logarithm of bytes an argument. Of structures of few members their very number, beyond all logarithms: a program writes it down
+/// where it makes them, and has another one for what it fills otherwise (LAMMPS_full receives 6 arrays, WRF_x as many bytes from 9 subarrays).
+fn arguments_of(combiner: CombinerKind, size: u64, arguments: u64) -> u64 {
+    const OF_MEMBERS: u64 = 1 << 7;
+    match combiner {
+        CombinerKind::Struct if arguments < OF_MEMBERS => OF_MEMBERS | arguments,
+        _ => log(size / arguments.max(1)),
+    }
+}
+
 /// Bits of a [`key`].
 const KEY_BITS: u32 = 41;
 
-/// A key, never 0: combiner, logarithms of size, extent and bytes an argument, and the kind of use.
+/// A key, never 0: combiner, logarithms of size and extent, [`arguments_of`], and the kind of use.
 fn key(words: [u64; 5]) -> u64 {
     words.into_iter().fold(1, |key, word| key << 8 | word)
 }
@@ -180,12 +193,12 @@ impl Kin {
     }
 
     /// What later runs may know: the times of its size classes; and behind the last one, in the places of bytes and times, how often it was looked at, the
-    /// nanoseconds that decoding one takes, and the bytes that one moves and that its runs have.
+    /// nanoseconds that decoding one takes, the bytes that one moves, and its runs.
     fn told(&self) -> Vec<Row> {
         let least = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        let (run, mut rows) = self.evidence.told();
+        let (runs, mut rows) = self.evidence.told();
         let [bytes, host, ours, copy] =
-            [self.probes.load(Relaxed), self.takes().unwrap_or(0), self.lived.load(Relaxed), run].map(least);
+            [self.probes.load(Relaxed), self.takes().unwrap_or(0), self.lived.load(Relaxed), runs].map(least);
         if bytes > 0 || !rows.is_empty() {
             rows.push((CLASSES, Times { bytes, host, ours, copy }));
         }
@@ -195,7 +208,7 @@ impl Kin {
     /// Learns what an earlier run has told.
     fn hear(&self, family: Family, rows: &[(usize, Times)]) {
         let Some((_, last)) = rows.iter().find(|(at, _)| *at == CLASSES) else { return };
-        let [probes, takes, lived, run] = [last.bytes, last.host, last.ours, last.copy].map(u64::from);
+        let [probes, takes, lived, runs] = [last.bytes, last.host, last.ours, last.copy].map(u64::from);
         self.lived.store(lived, Relaxed);
         // What is used for longer may have been looked at in vain because it was not used long enough in one run: each tries anew.
         if lived < FEW << self.log_size() {
@@ -203,7 +216,7 @@ impl Kin {
             self.took.store(takes, Relaxed);
             self.decoded.store(u64::from(takes > 0), Relaxed);
         }
-        self.evidence.hear(family, run, rows.iter().copied());
+        self.evidence.hear(family, runs, rows.iter().copied());
     }
 
     /// A use of a type that is not decoded and has moved `moved` bytes before, of a message of `bytes`, which cost the host `nanos` at least. `decoding`: the nanoseconds
@@ -223,7 +236,7 @@ impl Kin {
         let nanos = self.takes().unwrap_or_else(|| decoding(arguments).saturating_mul(4));
         let pays = Pays { nanos, arguments: arguments.saturating_mul(2), is_sure: false };
         if self.evidence.is_decided(bytes) {
-            let one = self.saves(family, bytes)?;
+            let one = self.stake(family, bytes)?;
             if self.makes_up(one, bytes, moved, nanos) {
                 return Some(Pays { is_sure: true, ..pays });
             }
@@ -243,7 +256,7 @@ impl Kin {
 
     /// Says whether what a type saves which has moved `moved` bytes is twice so many nanoseconds, if it moves as much as its kin did.
     pub(crate) fn promises(&self, bytes: u64, moved: u64, nanos: u64) -> bool {
-        self.evidence.saves(bytes).is_some_and(|one| self.makes_up(one, bytes, moved, nanos))
+        self.evidence.stake(bytes).is_some_and(|one| self.makes_up(one, bytes, moved, nanos))
     }
 
     /// As [`Kin::promises`], of a type of which a message saves `one` nanoseconds.
@@ -251,9 +264,9 @@ impl Kin {
         u128::from(one) * u128::from(self.left(moved)) / u128::from(bytes.max(1)) >= 2 * u128::from(nanos)
     }
 
-    /// Returns the nanoseconds that serving a message of so many bytes saves, if one was timed and that gains.
-    fn saves(&self, family: Family, bytes: u64) -> Option<u64> {
-        self.evidence.saves(bytes).or_else(|| {
+    /// Returns the nanoseconds at stake with a message of so many bytes, if one was timed and that gains.
+    fn stake(&self, family: Family, bytes: u64) -> Option<u64> {
+        self.evidence.stake(bytes).or_else(|| {
             // Inside the host, where nothing is staged.
             let ahead = family == Family::OpenMpi && self.evidence.is_ahead(bytes);
             self.evidence.spares(bytes).filter(|_| ahead)
@@ -262,7 +275,7 @@ impl Kin {
 
     /// Says whether one was timed with messages of so many bytes, and gains nothing.
     pub(crate) fn is_poor(&self, family: Family, bytes: u64) -> bool {
-        self.evidence.is_decided(bytes) && self.saves(family, bytes).is_none()
+        self.evidence.is_decided(bytes) && self.stake(family, bytes).is_none()
     }
 
     /// Returns how many times its cost a type must have cost the host to be decoded whatever its kin promise, which has moved `moved` bytes before this message:
@@ -347,7 +360,7 @@ impl Kin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::times::Times;
+    use crate::times::{Runs, Times};
 
     const FAMILY: Family = Family::Intel;
     const SLOW: Times = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
@@ -427,7 +440,7 @@ mod tests {
         let third = later(&second);
         assert_eq!(third.told().len(), 3);
         assert!(!third.is_poor(FAMILY, 4000) && third.is_poor(FAMILY, 40_000) && !third.is_poor(FAMILY, 400));
-        assert_eq!(third.saves(FAMILY, 4000), second.saves(FAMILY, 4000));
+        assert_eq!(third.stake(FAMILY, 4000), second.stake(FAMILY, 4000));
     }
 
     #[test]
@@ -449,6 +462,27 @@ mod tests {
         let kin = Kin::new(1, 800);
         kin.evidence.learn_bytes(FAMILY, 4000, Times { ours: 8900, ..SLOW });
         assert_eq!(kin.patience(FAMILY, 4000, 0), 64);
+    }
+
+    #[test]
+    fn structures_are_alike_by_their_members() {
+        use CombinerKind as C;
+        let of = |combiner, arguments| arguments_of(combiner, 143_552, arguments);
+        // 6 and 9 members, of as many bytes an argument by their logarithms; lists may be of any length.
+        assert!(of(C::Struct, 19) != of(C::Struct, 28) && of(C::Indexed, 19) == of(C::Indexed, 28));
+        assert_eq!(of(C::Struct, 1000), of(C::Indexed, 1000));
+        assert!((0..1000).all(|n| of(C::Struct, n) < 256));
+    }
+
+    #[test]
+    fn what_one_rank_alone_would_lose_pays_for_a_type() {
+        // WRF_x of 174 KB, which is sent fourteen times: MPI_Pack is no faster than the kernel.
+        let times = Times { bytes: 173_712, host: 42_249, ours: 41_758, copy: 7133 };
+        let kin = Kin::new(1, 28);
+        kin.evidence.hear(Family::Mpich, Runs::new(12, false).word(), [(17, times)]);
+        kin.ended(2_433_093);
+        let saved = kin.evidence.saves(173_712).unwrap();
+        assert!(!kin.makes_up(saved, 173_712, 173_712, 105_000) && kin.promises(173_712, 173_712, 105_000));
     }
 
     #[test]

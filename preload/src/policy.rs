@@ -12,6 +12,7 @@ use crate::host::Host;
 use crate::kin::Kin;
 use crate::prospect::Prospect;
 use crate::settings::{Choice, settings};
+use crate::times::Runs;
 use crate::warn::warn;
 
 /// Returns the policy under this host.
@@ -57,7 +58,8 @@ impl Rules {
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
         let measured = settings().policy == Choice::Measure && class != Class::Dense;
         let kin = kin.filter(|_| measured);
-        let found = || evidence::of(host, committed.near_hash(), run, kin.map(|kin| &kin.evidence));
+        let runs = || Runs::new(run, matches!(class, Class::TableShort | Class::TableLong));
+        let found = || evidence::of(host, committed.near_hash(), runs(), kin.map(|kin| &kin.evidence));
         let evidence = if measured { found() } else { None };
         // Whichever messages will turn out to gain.
         let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };

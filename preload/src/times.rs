@@ -10,6 +10,10 @@ pub(crate) const RENDEZVOUS: u64 = 9 << 10;
 /// Nanoseconds that a run takes there on either side: 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
 const RENDEZVOUS_RUN: u64 = 240;
 const RENDEZVOUS_SHORT_RUN: u64 = 4;
+/// Nanoseconds that a short run of a list takes there beside what packing it does: the list goes to the other rank with every message (24 to 35 of LAMMPS_full and SPECFEM3D_cm).
+const RENDEZVOUS_LISTED_RUN: u64 = 16;
+/// Nanoseconds more than that which a short run takes where one side is contiguous: 14 to 18 of WRF_x, 15 to 24 of lists (Zen 3).
+const ONE_SIDED_RUN: u64 = 14;
 /// Bytes below which a run is short there. Of such runs a message that one side converts takes up to four times as long as one that neither converts (WRF_x of 174 KB
 /// 174 us there and back bare, 160 to 200 converted, 595 to 770 by one side; NAS_MG_x of 128 KiB 225, 233 and 941; MPICH 5.0.2, Zen 3), so what decides must lie far
 /// from what either rank may measure.
@@ -31,6 +35,44 @@ const STAGING: u64 = 100;
 /// 150 and 190; Zen 3).
 pub(crate) const LATER: u64 = 250;
 
+/// Runs of bytes of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Bytes on average; 0: not known.
+    bytes: u64,
+    /// They lie where a list says.
+    listed: bool,
+}
+
+impl Runs {
+    const LISTED: u64 = 1 << 31;
+
+    pub(crate) fn new(bytes: u64, listed: bool) -> Runs {
+        Runs { bytes: bytes.min(Runs::LISTED - 1), listed }
+    }
+
+    /// From a word of 32 bits, as [`Runs::word`] makes it.
+    pub(crate) fn from_word(word: u64) -> Runs {
+        Runs::new(word % Runs::LISTED, word & Runs::LISTED != 0)
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        self.bytes | if self.listed { Runs::LISTED } else { 0 }
+    }
+
+    fn are_short(self) -> bool {
+        (1..SHORT_RUN).contains(&self.bytes)
+    }
+
+    /// Says whether hosts move them by the same ways, for all that is known: short ones and long ones, in steps and by lists.
+    pub(crate) fn are_like(self, others: Runs) -> bool {
+        let unknown = |runs: Runs| runs.bytes == 0;
+        unknown(self)
+            || unknown(others)
+            || self.are_short() == others.are_short() && self.listed == others.listed
+    }
+}
+
 /// Nanoseconds that a part of a message takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
@@ -45,10 +87,10 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Says whether messages of `bytes` bytes in runs of `run` bytes (0: not known) gain by a conversion, beyond 10 %.
-    pub(crate) fn gains(self, family: Family, bytes: u64, run: u64) -> bool {
-        let (host, converted) = self.sides(family, bytes, run);
-        match self.both_ranks_gain(family, host, converted, run) {
+    /// Says whether messages of `bytes` bytes in such runs gain by a conversion, beyond 10 %.
+    pub(crate) fn gains(self, family: Family, bytes: u64, runs: Runs) -> bool {
+        let (host, converted) = self.sides(family, bytes, runs);
+        match self.both_ranks_gain(family, host, converted, runs) {
             Some(gains) => gains,
             None => converted * 10 < host * 9,
         }
@@ -56,33 +98,57 @@ impl Times {
 
     /// Says whether messages gain of which both ranks must say the same: those of short runs by MPICH's rendezvous. By how our kernel compares with a copy, and by the
     /// host's time only where it is far more. `None`: others.
-    fn both_ranks_gain(self, family: Family, host: u64, converted: u64, run: u64) -> Option<bool> {
+    fn both_ranks_gain(self, family: Family, host: u64, converted: u64, runs: Runs) -> Option<bool> {
         let [part, ours, copy] = [self.bytes, self.ours, self.copy].map(u64::from);
-        let concerned = family == Family::Mpich && part >= RENDEZVOUS && (1..SHORT_RUN).contains(&run);
-        concerned.then_some(ours <= NEAR * copy.min(part / COPY_RATE) || converted * 10 < host * 4)
+        let concerned = family == Family::Mpich && part >= RENDEZVOUS && runs.are_short();
+        let near = || {
+            if runs.listed {
+                // Nearly always, with or without what lies in the cache.
+                converted * 10 < host * 8
+            } else {
+                ours <= NEAR * copy.min(part / COPY_RATE) || converted * 10 < host * 4
+            }
+        };
+        concerned.then(near)
     }
 
     /// Returns the nanoseconds that a conversion of such a message saves on one side.
-    pub(crate) fn saves(self, family: Family, bytes: u64, run: u64) -> u32 {
-        let (host, converted) = self.sides(family, bytes, run);
+    pub(crate) fn saves(self, family: Family, bytes: u64, runs: Runs) -> u32 {
+        let (host, converted) = self.sides(family, bytes, runs);
         let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
         // What ranks must agree on is the same for every kind of call.
-        let least = if self.both_ranks_gain(family, host, converted, run) == Some(true) { LATER } else { 0 };
+        let least = if self.both_ranks_gain(family, host, converted, runs) == Some(true) { LATER } else { 0 };
         u32::try_from(all.max(least)).unwrap_or(u32::MAX)
     }
 
+    /// Returns the nanoseconds that are at stake with such a message where the other rank converts what it sends: what [`Times::saves`] says, or, of what both must say the same,
+    /// what it takes longer if one does not. So much may go into its type.
+    pub(crate) fn stake(self, family: Family, bytes: u64, runs: Runs) -> u32 {
+        let (host, converted) = self.sides(family, bytes, runs);
+        let one_sided = match self.both_ranks_gain(family, host, converted, runs) {
+            Some(true) => u32::try_from(bytes / runs.bytes * ONE_SIDED_RUN).unwrap_or(u32::MAX),
+            _ => 0,
+        };
+        self.saves(family, bytes, runs).max(one_sided)
+    }
+
     /// Returns the time of the host for the part, and that of a conversion, on one side.
-    fn sides(self, family: Family, bytes: u64, run: u64) -> (u64, u64) {
+    fn sides(self, family: Family, bytes: u64, runs: Runs) -> (u64, u64) {
         let Times { bytes: part, host, ours, copy } = self;
         let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
         let host = match family {
             // What one copy in shared memory moves from layout to layout, a conversion packs, copies and unpacks.
             Family::OpenMpi if bytes >= SINGLE_COPY => host / 2,
             // Which it does for each run by itself.
-            Family::Mpich if part >= RENDEZVOUS && run > 0 => {
-                host.max(part / run * if run < SHORT_RUN { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN })
+            Family::Mpich if part >= RENDEZVOUS && runs.bytes > 0 => {
+                let all = part / runs.bytes;
+                match (runs.are_short(), runs.listed) {
+                    (true, true) => host + all * RENDEZVOUS_LISTED_RUN,
+                    (true, false) => host.max(all * RENDEZVOUS_SHORT_RUN),
+                    (false, _) => host.max(all * RENDEZVOUS_RUN),
+                }
             }
-            Family::Intel if (1..32).contains(&run) => host.max(part / run * INTEL_RUN),
+            Family::Intel if runs.are_short() => host.max(part / runs.bytes * INTEL_RUN),
             _ => host,
         };
         // A packed message is copied once more on either side, or once in all.
@@ -94,12 +160,12 @@ impl Times {
     /// Says whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more. Of Intel MPI that tells nothing: it sends derived
     /// types in pieces, which takes it longer than packing does (2021.18.1, Zen 4: a face of 8 B elements, 128 KiB, 597 us, packed by hand 196).
     /// Of messages of which both ranks must say the same, that they do not gain.
-    pub(crate) fn loses(self, family: Family, bytes: u64, run: u64) -> bool {
+    pub(crate) fn loses(self, family: Family, bytes: u64, runs: Runs) -> bool {
         if family == Family::Intel {
             return false;
         }
-        let (host, converted) = self.sides(family, bytes, run);
-        if let Some(gains) = self.both_ranks_gain(family, host, converted, run) {
+        let (host, converted) = self.sides(family, bytes, runs);
+        if let Some(gains) = self.both_ranks_gain(family, host, converted, runs) {
             return !gains;
         }
         let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
@@ -112,10 +178,25 @@ impl Times {
 mod tests {
     use super::*;
 
+    fn strided(bytes: u64) -> Runs {
+        Runs::new(bytes, false)
+    }
+
+    #[test]
+    fn runs_are_a_word() {
+        let all = [0, 8, 31, 32, u64::MAX].map(|bytes| [false, true].map(|listed| Runs::new(bytes, listed)));
+        for runs in all.as_flattened() {
+            assert!(Runs::from_word(runs.word()) == *runs && u32::try_from(runs.word()).is_ok());
+        }
+        let [unknown, short, _, long, _] = all.map(|[strided, _]| strided);
+        assert!(unknown.are_like(long) && !short.are_like(long) && short.are_like(Runs::new(31, false)));
+        assert!(!short.are_like(Runs::new(8, true)));
+    }
+
     #[test]
     fn what_gains_beyond_staging_is_converted() {
         let gains = |family, bytes: u32, host, ours, copy| {
-            Times { bytes, host, ours, copy }.gains(family, u64::from(bytes), 16384)
+            Times { bytes, host, ours, copy }.gains(family, u64::from(bytes), strided(16384))
         };
         // Short blocks by a slow loop; long ones that are as fast as a copy; small ones that staging eats.
         assert!(gains(Family::Mpich, 12288, 8000, 1200, 400));
@@ -128,13 +209,19 @@ mod tests {
         assert!(gains(Family::OpenMpi, 8192, 8000, 5000, 1000));
         // What MPICH moves run by run.
         let times = Times { bytes: 16320, host: 1200, ours: 1300, copy: 300 };
-        assert!(times.gains(Family::Mpich, 16320, 40) && !times.gains(Family::Mpich, 16320, 4080));
-        assert!(!times.gains(Family::Intel, 16320, 40));
+        assert!(
+            times.gains(Family::Mpich, 16320, strided(40))
+                && !times.gains(Family::Mpich, 16320, strided(4080))
+        );
+        assert!(!times.gains(Family::Intel, 16320, strided(40)));
         // In one copy between processes: NAS_MG_y and NAS_MG_z of DDTBench, of 256 KiB and 1 MiB (Zen 3).
         let far = Times { bytes: 262_144, host: 24_066, ours: 18_806, copy: 13_416 };
         let near = Times { bytes: 1 << 20, host: 62_000, ours: 57_000, copy: 54_000 };
-        assert!(far.gains(Family::Mpich, 262_144, 2048) && !far.gains(Family::Intel, 262_144, 2048));
-        assert!(!near.gains(Family::Mpich, 1 << 20, 4096));
+        assert!(
+            far.gains(Family::Mpich, 262_144, strided(2048))
+                && !far.gains(Family::Intel, 262_144, strided(2048))
+        );
+        assert!(!near.gains(Family::Mpich, 1 << 20, strided(4096)));
         // Where ranks must agree: times of WRF_x of 174 KB as ranks and hours had them, and of NAS_MG_x of 128 KiB (Zen 3).
         let wrf = [
             (31_850, 37_810, 5570),
@@ -144,23 +231,50 @@ mod tests {
         ];
         for (host, ours, copy) in wrf {
             let times = Times { bytes: 173_712, host, ours, copy };
-            assert!(times.gains(Family::Mpich, 131_072, 12) && !times.loses(Family::Mpich, 131_072, 12));
-            assert!(u64::from(times.saves(Family::Mpich, 131_072, 12)) >= LATER);
+            assert!(
+                times.gains(Family::Mpich, 131_072, strided(12))
+                    && !times.loses(Family::Mpich, 131_072, strided(12))
+            );
+            assert!(u64::from(times.saves(Family::Mpich, 131_072, strided(12))) >= LATER);
+            assert_eq!(times.stake(Family::Mpich, 131_072, strided(12)), 152_908);
         }
         for (host, ours, copy) in
             [(76_974, 69_300, 4469), (357_137, 146_534, 6322), (69_921, 54_232, 5381), (72_596, 51_195, 6993)]
         {
             let times = Times { bytes: 131_072, host, ours, copy };
-            assert!(!times.gains(Family::Mpich, 131_072, 8) && times.loses(Family::Mpich, 131_072, 8));
+            assert!(
+                !times.gains(Family::Mpich, 131_072, strided(8))
+                    && times.loses(Family::Mpich, 131_072, strided(8))
+            );
+            assert_eq!(
+                times.stake(Family::Mpich, 131_072, strided(8)),
+                times.saves(Family::Mpich, 131_072, strided(8))
+            );
         }
+        // Lists, in the cache or not (SPECFEM3D_cm of 178 KB), and one whose kernel takes as long as all else.
+        let lists = Runs::new(12, true);
+        for (host, ours, copy) in [(62_236, 47_388, 7624), (174_275, 86_672, 9728), (182_110, 140_771, 9047)]
+        {
+            let times = Times { bytes: 177_672, host, ours, copy };
+            assert!(
+                times.gains(Family::Mpich, 131_072, lists) && !times.loses(Family::Mpich, 131_072, lists)
+            );
+        }
+        assert!(!Times { bytes: 177_672, host: 60_000, ours: 280_000, copy: 7000 }.gains(
+            Family::Mpich,
+            131_072,
+            lists
+        ));
         // What Intel moves run by run too, if they are short; of runs of no known length that says nothing.
-        assert!(times.gains(Family::Intel, 16320, 8) && !times.gains(Family::Intel, 16320, 0));
+        assert!(
+            times.gains(Family::Intel, 16320, strided(8)) && !times.gains(Family::Intel, 16320, strided(0))
+        );
         // Elements far from each other take any loop as long.
         let far = Times { bytes: 65536, host: 90_000, ours: 88_000, copy: 3000 };
         assert!(
-            far.loses(Family::Mpich, 65536, 0)
-                && far.loses(Family::OpenMpi, 65536, 8)
-                && !far.loses(Family::Intel, 65536, 8)
+            far.loses(Family::Mpich, 65536, strided(0))
+                && far.loses(Family::OpenMpi, 65536, strided(8))
+                && !far.loses(Family::Intel, 65536, strided(8))
         );
     }
 }

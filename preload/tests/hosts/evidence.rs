@@ -35,7 +35,7 @@ fn what_is_timed_is_said_and_kept() {
         );
         let kept = fs::read_dir(folder.join("ddtc")).unwrap().next().unwrap().unwrap().path();
         let text = fs::read_to_string(&kept).unwrap();
-        assert!(text.starts_with("ddtc evidence 3, ") && text.lines().count() == 2, "{text}");
+        assert!(text.starts_with("ddtc evidence 4, ") && text.lines().count() == 2, "{text}");
         // The next run believes it: what it says is what is there.
         let line = text.lines().nth(1).unwrap();
         let (layout, _) = line.split_once(' ').unwrap();
@@ -59,7 +59,7 @@ fn what_is_timed_is_said_and_kept() {
         let (fifth, errors) = messages(host, &folder, &[]);
         assert!(errors.contains("line 1 is not of this file's form"), "{host:?} {errors}");
         assert_eq!(timed(&fifth).len(), 1, "{host:?} {fifth}");
-        assert!(fs::read_to_string(&kept).unwrap().starts_with("ddtc evidence 3, "));
+        assert!(fs::read_to_string(&kept).unwrap().starts_with("ddtc evidence 4, "));
         fs::remove_dir_all(folder).unwrap();
     }
 }
