@@ -229,7 +229,6 @@ def lu(host, o, preload, folder):
                 "preloaded_us": f"{other:.0f}",
                 "ratio": f"{median(b / a for a, b in zip(*times, strict=True)):.3f}",
                 "ratio_of_least": f"{min(times[1]) / min(times[0]):.3f}",
-                "median_over_bare": f"{ratio('derived_median', [(bare, 'derived_median')]):.3f}",
                 "noise_percent": f"{max(map(noise, times)):.1f}",
             }
         )
