@@ -7,7 +7,7 @@ use ddtc::kind::Direction;
 use super::described::LOOKED_AT;
 use super::host::{
     COPY, Copy, FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION,
-    called, generic, is_open,
+    called, found, generic, is_open,
 };
 use super::layout::{Convertor, LAYOUT, OF_TYPE, fresh};
 use super::lists;
@@ -51,6 +51,26 @@ pub unsafe extern "C" fn opal_convertor_prepare_for_recv(
 
 #[inline(always)]
 unsafe fn prepare(
+    original: &Original,
+    direction: Direction,
+    convertor: Convertor,
+    datatype: *const c_void,
+    count: usize,
+    buffer: *const c_void,
+) -> c_int {
+    match found!(original, Prepare) {
+        // Every message comes by here: while the door is shut by a jump.
+        // SAFETY: as the caller promises.
+        Some(theirs) if !is_open() => unsafe { theirs(convertor, datatype, count, buffer) },
+        // SAFETY: as the caller promises.
+        _ => unsafe { prepared(original, direction, convertor, datatype, count, buffer) },
+    }
+}
+
+/// # Safety
+/// As Open MPI's function.
+#[inline(never)]
+unsafe fn prepared(
     original: &Original,
     direction: Direction,
     convertor: Convertor,

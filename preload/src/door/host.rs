@@ -36,8 +36,14 @@ impl Original {
     /// Its address; null: no object has it.
     #[inline]
     pub(crate) fn address(&self) -> *mut c_void {
-        let known = self.at.load(Ordering::Acquire);
+        let known = self.known();
         if known.is_null() { self.find() } else { known }
+    }
+
+    /// Its address; null: nobody has asked for it yet, or no object has it.
+    #[inline]
+    pub(crate) fn known(&self) -> *mut c_void {
+        self.at.load(Ordering::Acquire)
     }
 
     #[cold]
@@ -55,15 +61,31 @@ pub(crate) static RAW: Original = Original::new("opal_convertor_raw");
 pub(crate) static COMMIT: Original = Original::new("opal_datatype_commit");
 pub(crate) static COPY: Original = Original::new("opal_datatype_copy_content_same_ddt");
 
-/// A function of the host as one of a C type.
-macro_rules! called {
-    ($original:expr, $type:ty) => {{
-        let address = $original.address();
+/// An address of a function of the host as one of a C type.
+macro_rules! typed {
+    ($address:expr, $type:ty) => {{
+        let address = $address;
         // SAFETY: null is none, and any other address the host's function of that name, of which Open MPI's headers say the type.
         unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$type>>(address) }
     }};
 }
+pub(crate) use typed;
+
+/// A function of the host as one of a C type.
+macro_rules! called {
+    ($original:expr, $type:ty) => {
+        $crate::door::host::typed!($original.address(), $type)
+    };
+}
 pub(crate) use called;
+
+/// As `called`, if it was called before.
+macro_rules! found {
+    ($original:expr, $type:ty) => {
+        $crate::door::host::typed!($original.known(), $type)
+    };
+}
+pub(crate) use found;
 
 /// The host's generic movers, of each direction, once the door is open; 0 while it is shut.
 static GENERIC: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
