@@ -16,6 +16,7 @@ use super::ready::ENOUGH;
 use super::unseen;
 use crate::counted;
 use crate::guard::guard;
+use crate::host;
 use crate::reentrancy::is_inside;
 use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, SHADOW, watched_for};
 use crate::table::{self, Found};
@@ -59,12 +60,25 @@ unsafe fn prepare(
     buffer: *const c_void,
 ) -> c_int {
     match found!(original, Prepare) {
-        // Every message comes by here: while the door is shut by a jump.
+        // Every message comes by here, most of them by a jump.
         // SAFETY: as the caller promises.
-        Some(theirs) if !is_open() => unsafe { theirs(convertor, datatype, count, buffer) },
+        Some(theirs) if is_theirs(datatype) => unsafe { theirs(convertor, datatype, count, buffer) },
         // SAFETY: as the caller promises.
         _ => unsafe { prepared(original, direction, convertor, datatype, count, buffer) },
     }
+}
+
+/// Says whether convertors of a type are never served, whatever is moved: the door is shut, or it is a named type, a run of bytes, or one that was found to be the host's.
+#[inline(always)]
+fn is_theirs(datatype: *const c_void) -> bool {
+    let handle = datatype as u64;
+    !is_open()
+        || host::known().is_some_and(|host| host.is_named(handle))
+        || match table::find(handle) {
+            Found::Convert(entry) => entry.is_a_run(),
+            Found::Pass => true,
+            Found::Unknown => false,
+        }
 }
 
 /// # Safety
