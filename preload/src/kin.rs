@@ -236,7 +236,7 @@ impl Kin {
         let nanos = self.takes().unwrap_or_else(|| decoding(arguments).saturating_mul(4));
         let pays = Pays { nanos, arguments: arguments.saturating_mul(2), is_sure: false };
         if self.evidence.is_decided(bytes) {
-            let one = self.stake(family, bytes)?;
+            let one = self.stake(family, bytes, moved)?;
             if self.makes_up(one, bytes, moved, nanos) {
                 return Some(Pays { is_sure: true, ..pays });
             }
@@ -256,7 +256,12 @@ impl Kin {
 
     /// Says whether what a type saves which has moved `moved` bytes is twice so many nanoseconds, if it moves as much as its kin did.
     pub(crate) fn promises(&self, bytes: u64, moved: u64, nanos: u64) -> bool {
-        self.evidence.stake(bytes).is_some_and(|one| self.makes_up(one, bytes, moved, nanos))
+        self.at_stake(bytes, moved).is_some_and(|one| self.makes_up(one, bytes, moved, nanos))
+    }
+
+    /// What conversions of its messages save, or, of a type that goes on, all that is at stake: of one that ends nobody converts any.
+    fn at_stake(&self, bytes: u64, moved: u64) -> Option<u64> {
+        if self.goes_on(bytes, moved) { self.evidence.stake(bytes) } else { self.evidence.saves(bytes) }
     }
 
     /// As [`Kin::promises`], of a type of which a message saves `one` nanoseconds.
@@ -265,8 +270,8 @@ impl Kin {
     }
 
     /// Returns the nanoseconds at stake with a message of so many bytes, if one was timed and that gains.
-    fn stake(&self, family: Family, bytes: u64) -> Option<u64> {
-        self.evidence.stake(bytes).or_else(|| {
+    fn stake(&self, family: Family, bytes: u64, moved: u64) -> Option<u64> {
+        self.at_stake(bytes, moved).or_else(|| {
             // Inside the host, where nothing is staged.
             let ahead = family == Family::OpenMpi && self.evidence.is_ahead(bytes);
             self.evidence.spares(bytes).filter(|_| ahead)
@@ -275,7 +280,7 @@ impl Kin {
 
     /// Says whether one was timed with messages of so many bytes, and gains nothing.
     pub(crate) fn is_poor(&self, family: Family, bytes: u64) -> bool {
-        self.evidence.is_decided(bytes) && self.stake(family, bytes).is_none()
+        self.evidence.is_decided(bytes) && self.stake(family, bytes, 0).is_none()
     }
 
     /// Returns how many times its cost a type must have cost the host to be decoded whatever its kin promise, which has moved `moved` bytes before this message:
@@ -440,7 +445,7 @@ mod tests {
         let third = later(&second);
         assert_eq!(third.told().len(), 3);
         assert!(!third.is_poor(FAMILY, 4000) && third.is_poor(FAMILY, 40_000) && !third.is_poor(FAMILY, 400));
-        assert_eq!(third.stake(FAMILY, 4000), second.stake(FAMILY, 4000));
+        assert_eq!(third.stake(FAMILY, 4000, 0), second.stake(FAMILY, 4000, 0));
     }
 
     #[test]
@@ -483,6 +488,9 @@ mod tests {
         kin.ended(2_433_093);
         let saved = kin.evidence.saves(173_712).unwrap();
         assert!(!kin.makes_up(saved, 173_712, 173_712, 105_000) && kin.promises(173_712, 173_712, 105_000));
+        // Not of one that ends with its second message.
+        (0..30).for_each(|_| kin.ended(2 * 173_712));
+        assert!(!kin.promises(173_712, 173_712, 20_000));
     }
 
     #[test]

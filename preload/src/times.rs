@@ -105,7 +105,7 @@ impl Times {
         let near = || {
             if runs.listed {
                 // Nearly always, with or without what lies in the cache.
-                converted * 10 < host * 8
+                converted * 10 < (host + part / runs.bytes * RENDEZVOUS_LISTED_RUN) * 8
             } else {
                 ours <= NEAR * copy.min(part / COPY_RATE) || converted * 10 < host * 4
             }
@@ -143,11 +143,7 @@ impl Times {
             // Which it does for each run by itself.
             Family::Mpich if part >= RENDEZVOUS && runs.bytes > 0 => {
                 let all = part / runs.bytes;
-                match (runs.are_short(), runs.listed) {
-                    (true, true) => host + all * RENDEZVOUS_LISTED_RUN,
-                    (true, false) => host.max(all * RENDEZVOUS_SHORT_RUN),
-                    (false, _) => host.max(all * RENDEZVOUS_RUN),
-                }
+                host.max(all * if runs.are_short() { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN })
             }
             Family::Intel if runs.are_short() => host.max(part / runs.bytes * INTEL_RUN),
             _ => host,

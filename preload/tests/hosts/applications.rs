@@ -137,7 +137,7 @@ fn applications_are_timed_with_the_library_and_without() {
     assert_eq!(rows.len(), 4 * HOSTS.len(), "{text}{errors}");
     for row in rows {
         let words: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(words.len(), 17, "{row}");
+        assert_eq!(words.len(), 18, "{row}");
         assert!(words[3..].iter().all(|word| word.parse::<f64>().is_ok()), "{row}");
     }
 }
