@@ -243,8 +243,11 @@ impl Evidence {
         self.timed.fetch_or(bit, Relaxed);
         if let Some(kin) = self.kin {
             if kin.timed.load(Relaxed) & bit == 0 {
-                kin.runs.store(runs.word(), Relaxed);
-                kin.learn(family, at, times);
+                // What it says of one kind of runs is not taken for another's.
+                if runs.are_like(kin.runs()) {
+                    kin.runs.store(runs.word(), Relaxed);
+                    kin.learn(family, at, times);
+                }
             } else if (kin.gains.load(Relaxed) & bit != 0) != gains {
                 kin.mixed.fetch_or(bit, Relaxed);
             }
@@ -394,6 +397,9 @@ mod tests {
         );
         let decided = [12, 16_384, 0].map(|run| of(run).is_decided(173_712));
         assert_eq!(decided, [false, true, true]);
+        // Nor do they teach what is known of the others.
+        of(12).learn_bytes(Family::Mpich, 16_384, Times { bytes: 16_384, host: 9000, ours: 900, copy: 400 });
+        assert!(!kin.is_decided(16_384) && kin.runs() == Runs::new(23_925, false));
     }
 
     #[test]

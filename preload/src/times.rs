@@ -102,15 +102,14 @@ impl Times {
     fn both_ranks_gain(self, family: Family, host: u64, converted: u64, runs: Runs) -> Option<bool> {
         let [part, ours, copy] = [self.bytes, self.ours, self.copy].map(u64::from);
         let concerned = family == Family::Mpich && part >= RENDEZVOUS && runs.are_short();
-        let near = || {
+        concerned.then(|| {
             if runs.listed {
                 // Nearly always, with or without what lies in the cache.
                 converted * 10 < (host + part / runs.bytes * RENDEZVOUS_LISTED_RUN) * 8
             } else {
                 ours <= NEAR * copy.min(part / COPY_RATE) || converted * 10 < host * 4
             }
-        };
-        concerned.then(near)
+        })
     }
 
     /// Returns the nanoseconds that a conversion of such a message saves on one side.

@@ -7,7 +7,7 @@ use ddtc::kind::Direction;
 use super::described::LOOKED_AT;
 use super::host::{
     COPY, Copy, FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION,
-    called, found, generic, is_open,
+    called, generic, is_open, typed,
 };
 use super::layout::{Convertor, LAYOUT, OF_TYPE, fresh};
 use super::lists;
@@ -59,7 +59,7 @@ unsafe fn prepare(
     count: usize,
     buffer: *const c_void,
 ) -> c_int {
-    match found!(original, Prepare) {
+    match typed!(original.known(), Prepare) {
         // Every message comes by here, most of them by a jump.
         // SAFETY: as the caller promises.
         Some(theirs) if is_theirs(datatype) => unsafe { theirs(convertor, datatype, count, buffer) },

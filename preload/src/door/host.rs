@@ -79,14 +79,6 @@ macro_rules! called {
 }
 pub(crate) use called;
 
-/// As `called`, if it was called before.
-macro_rules! found {
-    ($original:expr, $type:ty) => {
-        $crate::door::host::typed!($original.known(), $type)
-    };
-}
-pub(crate) use found;
-
 /// The host's generic movers, of each direction, once the door is open; 0 while it is shut.
 static GENERIC: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
