@@ -275,13 +275,15 @@ pub(crate) fn passes(handle: u64, like: Option<Like>) -> bool {
     true
 }
 
-/// A message of a decoded type was left to the host, for what is known of its layout: so are the next ones that are like it.
-pub(crate) fn left(handle: u64, like: Like) {
+/// A message of a decoded type was left to the host, for what is known of its layout: so are the next ones that are like it. How many of them pass.
+pub(crate) fn left(handle: u64, like: Like) -> u64 {
     let slot = slot(handle);
     let of = like.bits();
-    if slot.handle.load(Relaxed) == handle && of != 0 {
-        slot.rest.store(of << LIKE_AT | ALIKE_PASS << USES_AT | ALIKE_PASS, Relaxed);
+    if slot.handle.load(Relaxed) != handle || of == 0 {
+        return 0;
     }
+    slot.rest.store(of << LIKE_AT | ALIKE_PASS << USES_AT | ALIKE_PASS, Relaxed);
+    ALIKE_PASS
 }
 
 /// Says whether a type that is not decoded is one that calls were seen to use.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ddtc_hosts::policy::{Family, Library};
 
 use crate::convert::packs_raw;
+use crate::door::ready;
 use crate::guard::guard;
 use crate::host::Host;
 use crate::reentrancy::Inside;
@@ -30,6 +31,11 @@ pub(crate) fn messages(host: &'static Host) -> bool {
         UNKNOWN => decide(host),
         state => state == ON,
     }
+}
+
+/// Says whether the host's packing of messages may be timed: where they are converted, and where compiled code may move them inside the host.
+pub(crate) fn timing(host: &'static Host) -> bool {
+    messages(host) || STATE.load(Ordering::Relaxed) == OFF && ready::may_open(host)
 }
 
 /// Decides once, from what this process sees by itself: a peer may not have the library, so nothing is agreed upon.

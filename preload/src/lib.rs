@@ -49,6 +49,7 @@ mod perf;
 mod policy;
 mod pool;
 mod prospect;
+mod purpose;
 mod reentrancy;
 mod relative;
 mod remembered;

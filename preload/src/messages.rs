@@ -8,31 +8,31 @@ use std::ffi::{c_int, c_void};
 use std::time::Instant;
 
 use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
 use ddtc::kind::Direction;
 use ddtc_hosts::left::Left;
-use ddtc_hosts::policy::{Call, Policy};
+use ddtc_hosts::policy::Call;
 
 use crate::candidates::{self, Like};
 use crate::convert::run;
 use crate::door::host::is_open;
 use crate::door::ready;
 use crate::evidence::Evidence;
-use crate::gapped::{self, Gap, StandIn};
+use crate::gapped::{Gap, StandIn};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::left::{converted, left, outside};
+use crate::left::{converted, left};
 use crate::partial_element::{self, Origin, RefusedMessage};
-use crate::policy::policy;
 use crate::pool::Buffer;
 use crate::prospect;
+use crate::purpose::Purpose;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::slow_path::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
 use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
+use crate::times::PACKED_SLOWER;
 use crate::use_kind::CompletedBy;
-use crate::{check, counted, eligible, gpu, own_types, perf, spending, timed};
+use crate::{check, counted, eligible, gpu, perf, spending, timed};
 
 /// A buffer of a call: an address, a number of elements, their type.
 #[derive(Clone, Copy)]
@@ -70,15 +70,18 @@ fn eligible_type(
         time(host, entry, evidence, given, bytes as u64, direction);
     }
     if !used.wants(host, entry, bytes) {
-        leave(host, entry, given, used, bytes, false);
+        leave(host, entry, given, used, (bytes, direction), false);
         return None;
     }
-    if let Purpose::Send(_) | Purpose::Receive(_) = used
-        && entry.converts(Call::Inside)
-        && moves_inside(host, entry, bytes as u64, direction)
-    {
-        leave(host, entry, given, used, bytes, true);
-        return left(Left::Policy);
+    if let Some(part) = used.of_messages(entry, bytes) {
+        if entry.converts(Call::Inside) && ready::moves(host, entry, part, direction) {
+            leave(host, entry, given, used, (bytes, direction), true);
+            return left(Left::Policy);
+        }
+        if !eligible::messages(host) {
+            leave(host, entry, given, used, (bytes, direction), true);
+            return left(Left::Untried);
+        }
     }
     // SAFETY: the entry is bound.
     if !unsafe { entry.ready(direction, bytes as u64) } {
@@ -105,30 +108,35 @@ fn eligible_type(
 
 /// A message is the host's, and so are those that are like it, if its layout was timed or a table decides about it. `inside`: the host moves it by compiled code, whichever call
 /// completes it.
-fn leave(host: &Host, entry: &TypeEntry, given: UserBuffer, used: Purpose, bytes: i64, inside: bool) {
+fn leave(
+    host: &'static Host,
+    entry: &TypeEntry,
+    given: UserBuffer,
+    used: Purpose,
+    (bytes, direction): (i64, Direction),
+    inside: bool,
+) {
     let at_once = match used {
         Purpose::Send(_) => Purpose::Send(CompletedBy::SameCall),
         Purpose::Receive(_) => Purpose::Receive(CompletedBy::SameCall),
         _ => return,
     };
-    if entry.evidence().is_some_and(|evidence| !evidence.is_timed(bytes as u64)) {
+    if entry.evidence().is_some_and(|evidence| !evidence.is_timed(bytes as u64))
+        || is_open() && entry.served.awaits(direction)
+    {
         return;
     }
     let by = match !inside && at_once.wants(host, entry, bytes) {
         true => CompletedBy::LaterCall,
         false => CompletedBy::SameCall,
     };
-    candidates::left(given.datatype & host.mask, Like { count: given.count, by });
-}
-
-/// Whether a message that gains is moved by compiled code inside the host, which gains more. It is packed first until its type is ready there.
-fn moves_inside(host: &Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool {
-    let wanted = Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) && is_open();
-    let ready = wanted && entry.served.by(direction).is_some();
-    if wanted && !ready {
-        entry.served.ask(direction, bytes, 0);
-    }
-    ready && entry.gains_inside(bytes)
+    let more = candidates::left(given.datatype & host.mask, Like { count: given.count, by });
+    ready::misses(host, || match entry.evidence() {
+        Some(evidence) if evidence.is_ahead(bytes as u64) => {
+            entry.spares(bytes as u64) / PACKED_SLOWER * (1 + more)
+        }
+        _ => 0,
+    });
 }
 
 /// Times the packing of a message that is about to be sent or received, for this and all later ones of its layout and size.
@@ -141,7 +149,7 @@ fn time(
     bytes: u64,
     direction: Direction,
 ) {
-    let eligible = eligible::messages(host);
+    let eligible = eligible::timing(host);
     gpu::refresh();
     if !eligible || reasons() & (FOREIGN | OPAQUE_GPU | GPU) != 0 {
         return;
@@ -513,91 +521,6 @@ impl Staging {
             }
             refused
         })?
-    }
-}
-
-/// Purpose of a staged buffer, which decides the type for the host.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Sent from, to a rank that may not convert.
-    Send(CompletedBy),
-    /// Received into.
-    Receive(CompletedBy),
-    /// A collective call of so many elements: all ranks give the same count of types of one size. `part`: elements that one rank sends to
-    /// another, on average. `beside`: bytes of a part below which it is converted whatever the policy says, since what the
-    /// call moves the other way is: this side alone would keep the host from its way for what lies together.
-    Elements {
-        call: Call,
-        count: i64,
-        part: i64,
-        beside: u64,
-    },
-    /// Written to a file or read from it.
-    File(Call),
-    /// Put into a window, or got from it.
-    Put,
-    Get,
-}
-
-impl Purpose {
-    /// Whether the policy has a type and a number of bytes.
-    #[inline]
-    fn wants(self, host: &Host, entry: &TypeEntry, bytes: i64) -> bool {
-        let in_set = |set, bytes| Policy::has(set, bytes) || outside(set, bytes);
-        let has = |call, bytes| in_set(policy(host).of(call, entry.rules().class), bytes);
-        match self {
-            Purpose::Send(completed_by) | Purpose::Receive(completed_by) => match entry.evidence() {
-                None => in_set(entry.payloads(), bytes as u64),
-                Some(evidence) => {
-                    let (bytes, table) = (bytes as u64, entry.payloads());
-                    let table = Policy::has(table, bytes);
-                    let wants = match completed_by {
-                        CompletedBy::SameCall => evidence.wants(bytes, table),
-                        CompletedBy::LaterCall => evidence.wants_later(bytes, table),
-                    };
-                    wants || left(Left::Policy).unwrap_or(false)
-                }
-            },
-            Purpose::Elements { call, part, beside, .. } => {
-                // Where every instance has a gap of its own, each must be long enough for itself.
-                let has = |bytes| bytes < beside || has(call, bytes);
-                let apart = !host.overruns() || has(entry.size() as u64);
-                let bytes = entry.size().saturating_mul(part).max(0) as u64;
-                apart && has(bytes) && entry.evidence().is_none_or(|e| e.allows(bytes))
-            }
-            Purpose::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
-            Purpose::Put => has(Call::Put, bytes as u64),
-            Purpose::Get => has(Call::Get, bytes as u64),
-        }
-    }
-
-    /// Returns elements and type for the host in the place of `count` instances of a type; `None`: the call is the host's.
-    #[inline]
-    fn replacement(
-        self,
-        host: &Host,
-        entry: &TypeEntry,
-        t: &Datatype,
-        count: i64,
-        bytes: i64,
-    ) -> Option<StandIn> {
-        let pieces = || entry.wire_type.pieces(host, t, &entry.element_type);
-        let contiguous = match self {
-            Purpose::Send(_) if host.overruns() => return gapped::stand_in(host, 1, bytes, pieces()?),
-            Purpose::Receive(_) if host.overruns() => {
-                // Nobody minds where what is received is cut.
-                return gapped::stand_in(host, 1, bytes, (host.byte, 1));
-            }
-            Purpose::Elements { count, .. } if host.overruns() => {
-                return gapped::stand_in(host, count, t.size(), pieces()?);
-            }
-            Purpose::Send(_) | Purpose::Put => entry.wire_type.message(host, t, count)?,
-            Purpose::Receive(_) | Purpose::Get => (bytes, host.packed),
-            Purpose::Elements { count, .. } => (count, entry.wire_type.element(host, t)?),
-            // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.
-            Purpose::File(_) => (count, own_types::of_bytes(host, t.size())?),
-        };
-        Some(StandIn::contiguous(contiguous))
     }
 }
 

@@ -7,8 +7,9 @@ use ddtc_hosts::policy::Call;
 
 use crate::guard::guard;
 use crate::host::Host;
-use crate::messages::{PackBuffers, Purpose, Staging, UserBuffer, stage};
+use crate::messages::{PackBuffers, Staging, UserBuffer, stage};
 use crate::partial_element::Origin;
+use crate::purpose::Purpose;
 
 /// Where the parts of a buffer are, in elements of its type.
 pub(crate) enum Parts {

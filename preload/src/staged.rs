@@ -12,10 +12,11 @@ use ddtc_hosts::policy::Call;
 use smallvec::SmallVec;
 
 use crate::host::Host;
-use crate::messages::{Purpose, Staging, UserBuffer, pack, stage};
+use crate::messages::{Staging, UserBuffer, pack, stage};
 use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
+use crate::purpose::Purpose;
 use crate::status::{Mark, Status};
 use crate::use_kind::CompletedBy;
 use crate::windows::Fetched;

@@ -24,11 +24,6 @@ const ONE_SIDED: f64 = 1.5;
 /// Least gain of reads from files on one machine: they ask for the file's size first, whose time depends on the file system.
 const READS: f64 = 4.0;
 
-/// Powers of two from which messages are moved inside Open MPI rather than packed first, where that takes no longer within the noise: it needs no memory for
-/// staging. Below, a Sapphire Rapids, timed by hand (docs/PRELOAD.md, "Inside Open MPI"), takes longer inside for structures of
-/// 24 KiB; from 96 KiB on it gains for all that was tried.
-const INSIDE_FROM: u32 = 16;
-
 /// There a conversion must take no longer than this many times packing by hand either: what it costs by itself shows more where other types of the
 /// class gain less.
 const BESIDE_HAND: f64 = 1.2;
@@ -120,8 +115,8 @@ fn said(machines: &Machines) -> Policy {
         let (those, enough, most) = measured(machines, call);
         let points = those.iter().copied().flatten().filter(|p| (p.call, p.class) == (call, class));
         let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
-        let first = if call == Call::Inside { first.max(INSIDE_FROM) } else { first };
         let clear = |p: &&Point| match call {
+            // It needs no memory for staging.
             Call::Inside => p.gain + 2.0 * p.noise >= 1.0,
             _ => p.gain >= enough + 2.0 * p.noise && p.beside_hand <= most,
         };
@@ -162,7 +157,7 @@ fn the_machines_stand_side_by_side() {
         "# Gain of converted calls over the bare host's, by machine\n\n\
          Generated from the records of messages and collective calls (`DDTC_BLESS=1 cargo test --test docs`). A payload is shipped as converted where the \
          gain is at least 1.3 beyond twice\nthe noise on every machine; of a machine, the nearest payload measured speaks for it. Where one machine alone has \
-         measured a call, the gain must be 2, and it must take at most 1.2 times what packing by hand takes; collective calls\nare converted only where messages of their class and payload are. For one-sided operations 1.5 is enough, for reads from files it is 4. Of `inside` the gain is over converted messages: from 64 KiB up not to lose beyond the noise is enough. Machines are named by the \
+         measured a call, the gain must be 2, and it must take at most 1.2 times what packing by hand takes; collective calls\nare converted only where messages of their class and payload are. For one-sided operations 1.5 is enough, for reads from files it is 4. Of `inside` the gain is over converted messages: not to lose beyond the noise is enough. Machines are named by the \
          folders here: CPU model, family, model number, stepping.\n`no`: not converted then, and packing by hand gains nothing either.\n",
     );
     for (host, machines) in records() {

@@ -9,7 +9,7 @@ use ddtc::committed::LayoutCopy;
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
-use ddtc_hosts::policy::{Class, Family, Library};
+use ddtc_hosts::policy::{Call, Class, Family, Library, Policy};
 
 use super::described::LOOKED_AT;
 use super::description::{order, understood};
@@ -20,19 +20,20 @@ use super::nearness::is_near;
 use super::proof::{Proven, prove};
 use crate::guard::guard;
 use crate::host::Host;
+use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::reserve;
 use crate::settings::{Inner, settings};
 use crate::slow_path::{SHADOW, watch};
 use crate::spending;
 use crate::table::TypeEntry;
+use crate::times::staging;
 
 /// Bytes of requests that are the host's before a type is asked for.
 pub(crate) const ENOUGH: u64 = 4096;
 
-/// Bytes of short runs in collective calls from which the door is opened for them, since nobody times those: the proof takes 0.8 ms, the host a quarter of a nanosecond
-/// for each and more.
-const MANY: u64 = 8 << 20;
+/// Nanoseconds that requests would have taken less inside, from which the door is opened for them: the proof takes 0.8 ms.
+const MISSED: u64 = 2 << 20;
 
 /// Positions at which the host is asked where an element of a type ends.
 const ASKED: u64 = 8;
@@ -114,18 +115,43 @@ pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u6
     }
 }
 
-/// The program passes so many bytes of a type to a collective call, of which the host makes messages.
+/// The program passes so many bytes of a type to a collective call, of which the host makes messages. Nobody times those: of short runs the host takes a quarter of a
+/// nanosecond a byte and more.
 #[inline]
 pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
-    static PASSED: AtomicU64 = AtomicU64::new(0);
+    misses(host, || match entry.rules().class {
+        Class::StridedShort | Class::BlocksShort | Class::TableShort => bytes / 4,
+        _ => 0,
+    });
+}
+
+/// Says whether a message of so many bytes, which gains where it is packed first, moves inside, which gains more. It is packed first until its type is ready there.
+pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool {
+    if !Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) {
+        return false;
+    }
+    misses(host, || staging(bytes));
+    if !is_open() {
+        return false;
+    }
+    if entry.served.by(direction).is_none() {
+        entry.served.ask(direction, bytes, 0);
+        return false;
+    }
+    entry.gains_inside(bytes)
+}
+
+/// So many nanoseconds less would be taken inside: once they are many, the door is opened.
+#[inline]
+pub(crate) fn misses(host: &'static Host, nanos: impl FnOnce() -> u64) {
+    static ALL: AtomicU64 = AtomicU64::new(0);
     if is_open() || !may_open(host) {
         return;
     }
-    if let Class::StridedShort | Class::BlocksShort | Class::TableShort = entry.rules().class {
-        let before = PASSED.fetch_add(bytes, Ordering::Relaxed);
-        if before < MANY && before.saturating_add(bytes) >= MANY {
-            open_untimed(host);
-        }
+    let nanos = nanos();
+    let before = ALL.fetch_add(nanos, Ordering::Relaxed);
+    if before < MISSED && before.saturating_add(nanos) >= MISSED {
+        open_untimed(host);
     }
 }
 

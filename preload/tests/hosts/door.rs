@@ -158,6 +158,30 @@ fn a_table_moves_inside_what_it_would_pack_first() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// A program of few messages is left alone. In one of many the door pays for itself: where each would be packed first, and where what messages gain is timed although none are
+/// packed.
+#[test]
+fn what_many_messages_miss_opens_the_door() {
+    let folder = scratch("door-opens");
+    for (host, policy, bytes, rounds, opens) in [
+        (Host::OpenMpi, "table", 1024, 100, false),
+        (Host::OpenMpi, "table", 1024, 40_000, true),
+        (Host::OpenMpi4, "measure", 16384, 20_000, true),
+    ] {
+        let run = host.ranks(2, host.compile("opens", &[])).preload().env("DDTC_POLICY", policy);
+        let run = run.env("DDTC_LAZY_THRESHOLD", "1000").env("DDTC_REPORT", folder.join("report%r"));
+        let (text, errors) = with(run, &[&(bytes / 8).to_string(), &rounds.to_string()]).text();
+        assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
+        for said in reports(&folder, 2) {
+            for moved in [said["inside_bytes_packed"], said["inside_bytes_unpacked"]] {
+                let many = moved > bytes * rounds / 4;
+                assert!(if opens { many } else { moved == 0 }, "{host:?} {rounds} {said:?}");
+            }
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn messages_move_inside() {
     for host in HOSTS {
