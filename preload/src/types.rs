@@ -145,7 +145,10 @@ fn attended(
         ready::persists(host, entry, datatype & host.mask);
     }
     if call.is_collective() {
-        ready::passes(host, entry, entry.size().saturating_mul(count).max(0) as u64);
+        let bytes = entry.size().saturating_mul(count).max(0) as u64;
+        ready::passes(host, entry, bytes);
+        // Before anything else is found out about the call.
+        return entry.converts(call) && !ready::moves_both(host, entry, bytes);
     }
     entry.converts(call)
 }

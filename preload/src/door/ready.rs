@@ -141,6 +141,15 @@ pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
     entry.gains_inside(bytes)
 }
 
+/// As [`moves`], whichever way the host moves the bytes.
+#[inline]
+pub(crate) fn moves_both(host: &'static Host, entry: &TypeEntry, bytes: u64) -> bool {
+    is_open()
+        && Direction::BOTH.into_iter().all(|direction| entry.served.by(direction).is_some())
+        && Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes)
+        && entry.gains_inside(bytes)
+}
+
 /// So many nanoseconds less would be taken inside: once they are many, the door is opened.
 #[inline]
 pub(crate) fn misses(host: &'static Host, nanos: impl FnOnce() -> u64) {
