@@ -286,10 +286,21 @@ impl Evidence {
     /// Says whether our kernel was found to pack messages of so many bytes in four fifths of the host's time or less.
     #[inline]
     pub(crate) fn is_ahead(&self, bytes: u64) -> bool {
-        self.decider(bytes).is_some_and(|(e, _)| {
-            let class = &e.classes[class(bytes)];
-            u64::from(class.ours.load(Relaxed)) * 5 < u64::from(class.host.load(Relaxed)) * 4
-        })
+        self.both(bytes).is_some_and(|[ours, host]| ours * 5 < host * 4)
+    }
+
+    /// Says whether our kernel was found to be about as slow as the host in packing messages of so many bytes: nine tenths of its time and more.
+    #[inline]
+    pub(crate) fn is_even(&self, bytes: u64) -> bool {
+        self.both(bytes).is_some_and(|[ours, host]| ours * 10 >= host * 9)
+    }
+
+    /// Returns the nanoseconds that packing a part of such a message took our kernel and the host.
+    #[inline]
+    fn both(&self, bytes: u64) -> Option<[u64; 2]> {
+        let class = &self.decider(bytes)?.0.classes[class(bytes)];
+        let [part, ours, host] = [&class.bytes, &class.ours, &class.host].map(|n| u64::from(n.load(Relaxed)));
+        (part > 0).then_some([ours, host])
     }
 
     /// The times of messages of so many bytes are known from now on.

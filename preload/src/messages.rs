@@ -14,7 +14,6 @@ use ddtc_hosts::policy::Call;
 
 use crate::candidates::{self, Like};
 use crate::convert::run;
-use crate::door::host::is_open;
 use crate::door::ready;
 use crate::evidence::Evidence;
 use crate::gapped::{Gap, StandIn};
@@ -70,16 +69,16 @@ fn eligible_type(
         time(host, entry, evidence, given, bytes as u64, direction);
     }
     if !used.wants(host, entry, bytes) {
-        leave(host, entry, given, used, (bytes, direction), false);
+        leave(host, entry, given, used, bytes, false);
         return None;
     }
     if let Some(part) = used.of_messages(entry, bytes) {
         if entry.converts(Call::Inside) && ready::moves(host, entry, part, direction) {
-            leave(host, entry, given, used, (bytes, direction), true);
+            leave(host, entry, given, used, bytes, true);
             return left(Left::Policy);
         }
         if !eligible::messages(host) {
-            leave(host, entry, given, used, (bytes, direction), true);
+            leave(host, entry, given, used, bytes, true);
             return left(Left::Untried);
         }
     }
@@ -108,22 +107,13 @@ fn eligible_type(
 
 /// A message is the host's, and so are those that are like it, if its layout was timed or a table decides about it. `inside`: the host moves it by compiled code, whichever call
 /// completes it.
-fn leave(
-    host: &'static Host,
-    entry: &TypeEntry,
-    given: UserBuffer,
-    used: Purpose,
-    (bytes, direction): (i64, Direction),
-    inside: bool,
-) {
+fn leave(host: &'static Host, entry: &TypeEntry, given: UserBuffer, used: Purpose, bytes: i64, inside: bool) {
     let at_once = match used {
         Purpose::Send(_) => Purpose::Send(CompletedBy::SameCall),
         Purpose::Receive(_) => Purpose::Receive(CompletedBy::SameCall),
         _ => return,
     };
-    if entry.evidence().is_some_and(|evidence| !evidence.is_timed(bytes as u64))
-        || is_open() && entry.served.awaits(direction)
-    {
+    if entry.evidence().is_some_and(|evidence| !evidence.is_timed(bytes as u64)) {
         return;
     }
     let by = match !inside && at_once.wants(host, entry, bytes) {

@@ -91,12 +91,6 @@ impl Served {
         }
     }
 
-    /// Says whether requests of a direction are the host's until the type is made ready.
-    #[inline]
-    pub(crate) fn awaits(&self, direction: Direction) -> bool {
-        self.state.load(Ordering::Relaxed) & (ready(direction) | REFUSED) == 0
-    }
-
     /// Says whether it is to be looked at.
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {

@@ -155,10 +155,14 @@ impl TypeEntry {
         self.evidence().and_then(|evidence| evidence.spares(bytes)).unwrap_or_else(untimed)
     }
 
-    /// Says whether a request of so many bytes gains inside the host: by its class, or by what was timed.
+    /// Says whether a request of so many bytes gains inside the host: by what was timed, or by its class.
     #[inline]
     pub(crate) fn gains_inside(&self, bytes: u64) -> bool {
-        self.served.gains(bytes) || self.evidence().is_some_and(|evidence| evidence.is_ahead(bytes))
+        match self.evidence() {
+            Some(evidence) if evidence.is_ahead(bytes) => true,
+            Some(evidence) if evidence.is_even(bytes) => false,
+            _ => self.served.gains(bytes),
+        }
     }
 
     /// Says whether a buffer at this address is one of the type's: a null buffer only is where displacements are absolute addresses.

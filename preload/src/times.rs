@@ -25,8 +25,11 @@ const NEAR: u64 = 8;
 /// Bytes a nanosecond of a copy that was not held up: slower ones would call a kernel fast.
 const COPY_RATE: u64 = 24;
 /// Bytes from which Open MPI sends a message in pieces, of which it packs one while the receiver unpacks another, or by a single copy: half of what packing takes
-/// counts (5.0.11: 43 KB in runs of 68 B take 12 us, packed 15, Zen 4; 4 KiB in runs of 8 B 1.2, packed 1.4, 8 KiB in runs of 128 B 1.5 and 1.7, Zen 3).
+/// counts, but for lists below [`LONG_LIST`] (5.0.11: 43 KB in runs of 68 B take 12 us, packed 15, Zen 4; 4 KiB in runs of 8 B 1.2, packed 1.4, 8 KiB in runs of 128 B 1.5 and 1.7, Zen 3).
 const IN_PIECES: u64 = 4 << 10;
+/// Bytes from which it counts of lists: a block of one costs the host more than packing tells (SPECFEM3D_oc of 7.6 and 12.9 KB, 9 and 15 us there and back packed first, bare
+/// 23 and 40; Zen 3).
+const LONG_LIST: u64 = 16 << 10;
 /// Nanoseconds that Intel MPI takes at least for a short run of a message, which goes in pieces: packing it tells less. Messages of 2 to 128 KiB in runs of 4, 8 and 40 B
 /// take 10 to 14, 6 to 8 and 20 ns a run more than their packed bytes do (2021.18.1, Zen 4).
 const INTEL_RUN: u64 = 6;
@@ -149,7 +152,7 @@ impl Times {
         let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
         let host = match family {
             // What goes from layout to layout, a conversion packs, copies and unpacks.
-            Family::OpenMpi if bytes >= IN_PIECES => host / 2,
+            Family::OpenMpi if bytes >= if runs.listed { LONG_LIST } else { IN_PIECES } => host / 2,
             // Which it does for each run by itself.
             Family::Mpich if part >= RENDEZVOUS && runs.bytes > 0 => {
                 let all = part / runs.bytes;

@@ -32,6 +32,11 @@ use crate::times::staging;
 /// Bytes of requests that are the host's before a type is asked for.
 pub(crate) const ENOUGH: u64 = 4096;
 
+/// Bytes of a message that is packed first from which its type is made ready inside at once, and how many shorter ones go before it is: that takes some ten microseconds,
+/// and longer for a list.
+const LONG: u64 = 64 << 10;
+const SHORT: u64 = 64;
+
 /// Nanoseconds that requests would have taken less inside, from which the door is opened for them: the proof takes 0.8 ms.
 const MISSED: u64 = 2 << 20;
 
@@ -135,7 +140,8 @@ pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
         return false;
     }
     if entry.served.by(direction).is_none() {
-        entry.served.ask(direction, bytes, 0);
+        let enough = if bytes >= LONG { 0 } else { bytes.saturating_mul(SHORT) };
+        entry.served.ask(direction, bytes, enough);
         return false;
     }
     entry.gains_inside(bytes)
