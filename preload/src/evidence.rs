@@ -450,6 +450,8 @@ mod tests {
         assert!(evidence.wants(4096, false) && evidence.allows(4096) && !evidence.wants(8192, false));
         assert_eq!((evidence.spares(8000), evidence.spares(8192)), (Some(8100 * 8000 / 4096), None));
         assert!(evidence.is_ahead(5000) && !evidence.is_ahead(8192));
+        // One that could not be timed, and one that was not, say nothing.
+        assert!([5000, 8192, 2 << 20].map(|bytes| evidence.is_even(bytes)) == [false; 3]);
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
         evidence.learn_bytes(Family::Mpich, 8192, slow);
         // What a later call completes must save more.
@@ -462,6 +464,7 @@ mod tests {
         );
         assert!(evidence.wants_later(4096, false) && evidence.wants_later(100, true));
         assert!(!evidence.wants(8192, true) && !evidence.allows(8192) && !evidence.is_ahead(8192));
+        assert!(evidence.is_even(8192));
         let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
         evidence.learn_bytes(Family::Intel, 16384, fast);
         assert!(evidence.wants(16384, true) && !evidence.wants(16384, false));

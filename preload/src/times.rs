@@ -219,6 +219,10 @@ mod tests {
         assert!(
             gains(Family::OpenMpi, 2048, 8000, 5000, 1000) && !gains(Family::OpenMpi, 8192, 8000, 5000, 1000)
         );
+        // Of lists from 16 KiB up.
+        let times = Times { bytes: 8192, host: 8000, ours: 5000, copy: 1000 };
+        let list = |bytes| times.gains(Family::OpenMpi, bytes, Runs::new(16384, true));
+        assert!(list(8192) && !list(16384));
         // What MPICH moves run by run.
         let times = Times { bytes: 16320, host: 1200, ours: 1300, copy: 300 };
         assert!(
