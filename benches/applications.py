@@ -121,6 +121,23 @@ class Host:
         return done.stdout
 
 
+def present(head, rows, words, record, slug):
+    """Prints a head and its rows, columns of `words` from the left, and writes a record of that name, if it is one, into the machine's folder."""
+    print(*(f"# {h}" for h in head), sep="\n")
+    widths = {c: max(len(c), *(len(str(r[c])) for r in rows)) for c in rows[0]}
+    for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
+        print("  ".join(str(row[c]).ljust(w) if c in words else str(row[c]).rjust(w) for c, w in widths.items()))
+    sys.stdout.flush()
+    if record:
+        folder = ROOT / "benches/record" / slug
+        folder.mkdir(exist_ok=True)
+        with (folder / f"{datetime.date.today()}-{commit()}-{record}.csv").open("w", newline="", encoding="utf-8") as out:
+            out.writelines(f"# {h}\n" for h in head)
+            writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
 def in_turn(rounds, job):
     """Results of jobs without and with the library."""
     found = ([], [])
@@ -280,19 +297,7 @@ def main():
             f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
             "; ".join(summary),
         ]
-        widths = {c: max(len(c), *(len(r[c]) for r in rows)) for c in rows[0]}
-        print(*(f"# {h}" for h in head), sep="\n")
-        for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
-            print("  ".join(row[c].ljust(w) if c in ("case", "size") else row[c].rjust(w) for c, w in widths.items()))
-        sys.stdout.flush()
-        if o.record:
-            folder = ROOT / "benches/record" / slug
-            folder.mkdir(exist_ok=True)
-            with (folder / f"{datetime.date.today()}-{commit()}-{kind}-{name}.csv").open("w", newline="", encoding="utf-8") as out:
-                out.writelines(f"# {h}\n" for h in head)
-                writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
+        present(head, rows, ("case", "size"), f"{kind}-{name}" if o.record else None, slug)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ With more ranks than cores they yield while they wait, and no messages are measu
 """
 
 import argparse
-import csv
 import datetime
 import os
 import sys
@@ -21,7 +20,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import OPENMPI4, ROOT, Host, commit, machine, noise
+from applications import OPENMPI4, ROOT, Host, machine, noise, present
 
 HOSTS = ("openmpi", OPENMPI4)
 PROGRAMS = ("pingpong", "collectives")
@@ -152,19 +151,7 @@ def main():
             f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
             *summary(rows),
         ]
-        print(*(f"# {h}" for h in head), sep="\n")
-        widths = {c: max(len(c), *(len(str(r[c])) for r in rows)) for c in rows[0]}
-        for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
-            print("  ".join(str(row[c]).rjust(w) if c not in ("class", "call") else str(row[c]).ljust(w) for c, w in widths.items()))
-        sys.stdout.flush()
-        if o.record:
-            folder = ROOT / "benches/record" / slug
-            folder.mkdir(exist_ok=True)
-            with (folder / f"{datetime.date.today()}-{commit()}-inside-{o.ranks}-{name}.csv").open("w", newline="", encoding="utf-8") as out:
-                out.writelines(f"# {h}\n" for h in head)
-                writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
+        present(head, rows, ("call", "class"), f"inside-{o.ranks}-{name}" if o.record else None, slug)
 
 
 if __name__ == "__main__":
