@@ -47,7 +47,7 @@ def rows_of(text):
 
 
 def control(rows):
-    """What short calls packed by hand took a job, over another's of the same program."""
+    """What short calls packed by hand took a job: it tells how far the cores were from each other."""
     return median(hand for (_, _, size), (_, _, hand) in rows.items() if size <= SHORT)
 
 

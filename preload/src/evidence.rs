@@ -278,29 +278,28 @@ impl Evidence {
     /// staged.
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> Option<u64> {
-        let class = &self.decider(bytes)?.0.classes[class(bytes)];
-        let [part, host, ours] = [&class.bytes, &class.host, &class.ours].map(|n| u64::from(n.load(Relaxed)));
-        host.saturating_sub(ours).saturating_mul(bytes).checked_div(part)
+        let [part, ours, host] = self.both(bytes)?;
+        Some(host.saturating_sub(ours).saturating_mul(bytes) / part)
     }
 
     /// Says whether our kernel was found to pack messages of so many bytes in four fifths of the host's time or less.
     #[inline]
     pub(crate) fn is_ahead(&self, bytes: u64) -> bool {
-        self.both(bytes).is_some_and(|[ours, host]| ours * 5 < host * 4)
+        self.both(bytes).is_some_and(|[_, ours, host]| ours * 5 < host * 4)
     }
 
     /// Says whether our kernel was found to be about as slow as the host in packing messages of so many bytes: nine tenths of its time and more.
     #[inline]
     pub(crate) fn is_even(&self, bytes: u64) -> bool {
-        self.both(bytes).is_some_and(|[ours, host]| ours * 10 >= host * 9)
+        self.both(bytes).is_some_and(|[_, ours, host]| ours * 10 >= host * 9)
     }
 
-    /// Returns the nanoseconds that packing a part of such a message took our kernel and the host.
+    /// Returns the bytes of a part of such a message, and the nanoseconds that packing it took our kernel and the host.
     #[inline]
-    fn both(&self, bytes: u64) -> Option<[u64; 2]> {
+    fn both(&self, bytes: u64) -> Option<[u64; 3]> {
         let class = &self.decider(bytes)?.0.classes[class(bytes)];
         let [part, ours, host] = [&class.bytes, &class.ours, &class.host].map(|n| u64::from(n.load(Relaxed)));
-        (part > 0).then_some([ours, host])
+        (part > 0).then_some([part, ours, host])
     }
 
     /// The times of messages of so many bytes are known from now on.

@@ -72,22 +72,20 @@ fn eligible_type(
         leave(host, entry, given, used, bytes, false);
         return None;
     }
-    if let Some(part) = used.of_messages(entry, bytes) {
-        if entry.converts(Call::Inside) && ready::moves(host, entry, part, direction) {
-            leave(host, entry, given, used, bytes, true);
-            return left(Left::Policy);
-        }
-        if !eligible::messages(host) {
-            leave(host, entry, given, used, bytes, true);
-            return left(Left::Untried);
-        }
+    if let Some(part) = used.of_messages(entry, bytes)
+        && entry.converts(Call::Inside)
+        && ready::moves(host, entry, part, direction)
+    {
+        leave(host, entry, given, used, bytes, true);
+        return left(Left::Policy);
+    }
+    if !eligible::messages(host) {
+        leave(host, entry, given, used, bytes, true);
+        return left(Left::Untried);
     }
     // SAFETY: the entry is bound.
     if !unsafe { entry.ready(direction, bytes as u64) } {
         return left(Left::Rare);
-    }
-    if !eligible::messages(host) {
-        return left(Left::Untried);
     }
     gpu::refresh();
     let watch = reasons();

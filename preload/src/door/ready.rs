@@ -34,8 +34,8 @@ pub(crate) const ENOUGH: u64 = 4096;
 
 /// Bytes of a message that is packed first from which its type is made ready inside at once, and how many shorter ones go before it is: that takes some ten microseconds,
 /// and longer for a list.
-const LONG: u64 = 64 << 10;
-const SHORT: u64 = 64;
+const AT_ONCE: u64 = 64 << 10;
+const BEFORE: u64 = 64;
 
 /// Nanoseconds that requests would have taken less inside, from which the door is opened for them: the proof takes 0.8 ms.
 const MISSED: u64 = 2 << 20;
@@ -132,7 +132,7 @@ pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
 
 /// Says whether a message of so many bytes, which gains where it is packed first, moves inside, which gains more. It is packed first until its type is ready there.
 pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool {
-    if !Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) {
+    if !has_inside(host, entry, bytes) {
         return false;
     }
     misses(host, || staging(bytes));
@@ -140,7 +140,7 @@ pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
         return false;
     }
     if entry.served.by(direction).is_none() {
-        let enough = if bytes >= LONG { 0 } else { bytes.saturating_mul(SHORT) };
+        let enough = if bytes >= AT_ONCE { 0 } else { bytes.saturating_mul(BEFORE) };
         entry.served.ask(direction, bytes, enough);
         return false;
     }
@@ -152,8 +152,14 @@ pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
 pub(crate) fn moves_both(host: &'static Host, entry: &TypeEntry, bytes: u64) -> bool {
     is_open()
         && Direction::BOTH.into_iter().all(|direction| entry.served.by(direction).is_some())
-        && Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes)
+        && has_inside(host, entry, bytes)
         && entry.gains_inside(bytes)
+}
+
+/// Says whether the policy moves messages of so many bytes inside rather than to pack them first.
+#[inline]
+fn has_inside(host: &Host, entry: &TypeEntry, bytes: u64) -> bool {
+    Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes)
 }
 
 /// So many nanoseconds less would be taken inside: once they are many, the door is opened.
