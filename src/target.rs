@@ -3,12 +3,16 @@
 //! A target is data. Any machine plans, legalizes and writes templates for any target; only running the code asks whether this machine is one
 //! ([`Target::runs`]). Micro-kernels and Cranelift exist for the architecture that the library was built for.
 
+mod family;
+
 use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{NO_TEXT, cut};
+
+pub use family::Family;
 
 /// Instruction set architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -45,7 +45,7 @@ use ddtc::corpus::{self, CorpusEntry, Size};
 use ddtc::datatype::Named;
 use ddtc::engine::{Config, Engine, Mode};
 use ddtc::kind::Direction;
-use ddtc::target::Level;
+use ddtc::target::{Family, Level};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use bound::{Footprint, Roof};
@@ -173,6 +173,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let level = Level::asked(args.level)?;
+    Family::asked()?;
     if args.first_commit {
         println!("{}", commit::first(level)?.as_nanos());
         return Ok(());

@@ -32,7 +32,8 @@ its prefix, arguments in the standard's order, datatypes last) or the name of an
 Examples:\n  \
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc bench --quick\n\n\
-Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level where none is given."
+Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level where none is given; \
+DDTC_FAMILY=zen3|rapids|other is the family of processors whose choices `bench` measures, where it is not this machine's."
 )]
 struct Cli {
     /// Log what the stages do, to standard error; twice for more

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use ddtc::engine::{Config, Mode};
 use ddtc::process::{Awaited, NO_TEXT, cut, said};
+use ddtc::target::Family;
 
 use crate::warn::warn;
 
@@ -113,6 +114,8 @@ fn read(get: Get<'_>) -> Settings {
     } else {
         warn(format_args!("DDTC_TARGET={level}: this machine has {}", config.level));
     }
+    let family = parsed(get, "DDTC_FAMILY", Family::host());
+    Family::assume(family).unwrap_or_else(|error| warn(format_args!("DDTC_FAMILY: {error}; ignored")));
     Settings {
         config,
         check: flag(get, "DDTC_CHECK", false),

@@ -3,9 +3,11 @@
 //! Every length is a few of the widest pieces at fixed offsets and a last piece that ends with the block, overlapping the one
 //! before it. How many is decided once, before the loop, so that the loop is as straight as one made for the length.
 
-use super::block;
+use std::ptr;
+
 use super::cursor::Cursor;
 use super::isa::Isa;
+use super::{block, run};
 
 /// Copies `n` blocks of `len` bytes, in order.
 ///
@@ -29,6 +31,10 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
         match const { I::WIDE } {
             // Not with a last piece that overlaps: 92 B by 128 in L2 pack at 23 GB/s in pieces of 64, at 37 in pieces of 32.
             64 if len.is_multiple_of(64) => {
+                // All lie as the first one does where that side is dense.
+                if n > 0 && block::should_align::<64>(dst.at(0), len) {
+                    return each::<I>(dst, src, n, len);
+                }
                 pieces! { 64: 1 2 3 4 5 6 7 8 }
                 if len.is_multiple_of(256) && len <= const { block::max_inline(64) } {
                     return fours::<64>(dst, src, n, len);
@@ -43,7 +49,32 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
             _ if len >= 16 => pieces! { 16: 1 2 3 4 5 6 7 8 },
             _ => {}
         }
+        if len > const { block::max_inline(I::WIDE) } {
+            return runs(dst, src, n, len);
+        }
         each::<I>(dst, src, n, len);
+    }
+}
+
+/// Blocks each of which is a call.
+///
+/// # Safety
+/// As [`any`].
+#[inline(always)]
+unsafe fn runs(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
+    // SAFETY: the first of the blocks that remain; the loop is one whose instructions this machine has.
+    unsafe {
+        let first = if n > 0 { dst.at(0) } else { return };
+        let by_loop = run::by_loop(first, len, n.saturating_mul(len));
+        for _ in 0..n {
+            let (d, s) = (dst.at(0), src.at(0).cast_const());
+            match by_loop {
+                Some(copy) => copy(d, s, len),
+                None => ptr::copy_nonoverlapping(s, d, len),
+            }
+            dst.advance(1);
+            src.advance(1);
+        }
     }
 }
 
@@ -89,8 +120,9 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
         // SAFETY: the first of the blocks that remain; four pieces end at or before `len`.
         unsafe {
             let (d, s) = (dst.at(0), src.at(0).cast_const());
-            if block::should_align::<WIDE>(d, len) {
-                block::aligned(d, s, len);
+            // With 64 bytes `any` has looked at the first one.
+            if const { WIDE == 32 } && block::should_align::<WIDE>(d, len) {
+                block::aligned::<WIDE>(d, s, len);
             } else {
                 let mut at = 0;
                 while at < len {
@@ -104,7 +136,7 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
     }
 }
 
-/// Blocks that are very short, or so long that each is a loop of its own.
+/// Blocks that are very short, or so long that each is a loop of its own in line.
 ///
 /// # Safety
 /// As [`any`].

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ddtc::engine::Mode;
 use ddtc::process::{NO_TEXT, cut, said};
-use ddtc::target::Level;
+use ddtc::target::{Family, Level};
 
 use super::Findings;
 
@@ -13,10 +13,11 @@ use super::Findings;
 type Rule = fn(&str) -> Result<(), String>;
 
 /// The variables of docs/PRELOAD.md.
-pub(super) const VARIABLES: [(&str, Rule); 11] = [
+pub(super) const VARIABLES: [(&str, Rule); 12] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
     ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
     ("DDTC_TARGET", target),
+    ("DDTC_FAMILY", |v| v.parse().and_then(Family::assume).map_err(|e| e.to_string())),
     ("DDTC_REPORT", file),
     ("DDTC_RECORD", file),
     ("DDTC_CHECK", flag),
@@ -133,6 +134,7 @@ mod tests {
             ("DDTC_MODE", "lazy", "fast"),
             ("DDTC_LAZY_THRESHOLD", "0", "64K"),
             ("DDTC_TARGET", "baseline", "sse9"),
+            ("DDTC_FAMILY", "other", "zen9"),
             ("DDTC_REPORT", "-", "/no/such/folder/report"),
             ("DDTC_RECORD", "/tmp/record", "/no/such/folder/record"),
             ("DDTC_CHECK", "1", "yes"),

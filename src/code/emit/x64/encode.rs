@@ -87,6 +87,7 @@ impl Encoder {
             }
             // Its second source is `xmm0` as well, whose number is written inverted where others leave ones.
             Inst::TakeHigh(Vex(true), m) => self.vex(0, 0x16, m),
+            Inst::JoinHigh(m) => self.vex(1, 0x6C, m),
             Inst::TakeHigh(Vex(false), m) => self.narrow(&[0x0F, 0x16], 0, Rm::Mem(m)),
             Inst::Jump(when, label) => self.jump(when, label),
             Inst::Here(label) => {

@@ -124,6 +124,8 @@ pub(super) enum Inst {
     TakeLow(Vex, Mem),
     /// 8 bytes to its upper half.
     TakeHigh(Vex, Mem),
+    /// The same by AVX, reading 16.
+    JoinHigh(Mem),
     Jump(When, Label),
     Here(Label),
     /// The micro-kernel whose address lies there.
@@ -223,6 +225,7 @@ impl fmt::Display for Inst {
             Inst::TakeLow(Vex(true), m) => write!(f, "vmovq xmm0, {m}"),
             Inst::TakeLow(Vex(false), m) => write!(f, "movq xmm0, {m}"),
             Inst::TakeHigh(Vex(true), m) => write!(f, "vmovhps xmm0, xmm0, {m}"),
+            Inst::JoinHigh(m) => write!(f, "vpunpcklqdq xmm0, xmm0, {m}"),
             Inst::TakeHigh(Vex(false), m) => write!(f, "movhps xmm0, {m}"),
             Inst::Jump(when, label) => match when {
                 When::Always => write!(f, "jmp {label}"),

@@ -83,6 +83,18 @@ struct Access {
     len: u32,
 }
 
+/// Longest gap in bytes that is read: of a longer one a page may not be there.
+const GAP: i64 = 4096;
+
+/// Says whether the 16 bytes at `user` may be read where 8 are moved: whether `moves` move some behind them, and the gap to those is short.
+fn is_followed(moves: &[Access], user: i64) -> bool {
+    let behind = |at: &Access| match at.user {
+        Constant::Immediate(next) => (16..GAP + 8).contains(&next.wrapping_sub(user)),
+        Constant::Word(_) => false,
+    };
+    moves.iter().any(behind)
+}
+
 /// Registers that a plan without calls has for its loops, those first that cost no saving.
 const FREE: [Reg; 8] = [Reg::R8, Reg::R9, Reg::RBX, Reg::RBP, Reg::R12, Reg::R13, Reg::R14, Reg::R15];
 /// Registers that a call preserves.
@@ -253,7 +265,12 @@ impl<'a> Function<'a> {
                     let low = self.placed(base.user, at.user, Reg::R10);
                     self.code.push(Inst::TakeLow(vex, low));
                     let high = self.placed(base.user, next.user, Reg::R10);
-                    self.code.push(Inst::TakeHigh(vex, high));
+                    self.code.push(match next.user {
+                        Constant::Immediate(user) if vex.0 && is_followed(others, user) => {
+                            Inst::JoinHigh(high)
+                        }
+                        _ => Inst::TakeHigh(vex, high),
+                    });
                     let packed = self.reach(base.packed, at.packed, Reg::R11);
                     self.code.push(Inst::Put(if vex.0 { Piece::B16Vex } else { Piece::B16 }, packed));
                 }

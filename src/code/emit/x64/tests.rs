@@ -49,6 +49,7 @@ fn everything() -> Vec<Inst> {
     for m in memory() {
         list.push(Inst::Call(m, micro));
         list.extend([true, false].map(Vex).iter().flat_map(|&v| [Inst::TakeLow(v, m), Inst::TakeHigh(v, m)]));
+        list.push(Inst::JoinHigh(m));
         list.extend(PIECES.iter().flat_map(|&p| [Inst::Take(p, m), Inst::Put(p, m)]));
         for k in NUMBERS {
             list.extend(MATH.map(|op| Inst::MathAt(op, m, Operand::Imm(k))));
