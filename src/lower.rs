@@ -376,7 +376,7 @@ impl<V: Leaves> Lowering<'_, V> {
                 next = next.wrapping_add(n.wrapping_mul(run).wrapping_mul(unit.packed()));
                 start
             });
-            if lengths.iter().fold(0_i64, |at, n| at.wrapping_add(n.wrapping_mul(run))) == 0 {
+            if lengths.is_empty() || run == 0 {
                 Vec::new()
             } else {
                 let user = Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))?;

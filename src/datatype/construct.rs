@@ -185,7 +185,7 @@ fn indexed(
     Ok((layout, oldtype.signature().repeat(copies)))
 }
 
-/// Copies, least and greatest displacement of a copy, in one pass without checks in the loop: `None` where a length is negative
+/// Copies, least and greatest displacement of a copy, in one pass without checks in the loop: `None` where a length or the extent is negative
 /// or something could have overflowed, for the careful version to name it.
 fn ends_plain(
     lengths: &Lengths<'_>,
@@ -193,27 +193,85 @@ fn ends_plain(
     unit: i64,
     extent: i64,
 ) -> Option<(i128, i64, i64)> {
-    let (mut total, mut first, mut last) = (0i64, i64::MAX, i64::MIN);
-    // Unions of magnitudes: their highest bit bounds all of them.
-    let (mut longest, mut farthest, mut signs) = (0u64, 0u64, 0i64);
-    let mut block = |length: i64, displacement: i64| {
-        signs |= length;
-        longest |= (length ^ (length >> 63)) as u64;
-        farthest |= (displacement ^ (displacement >> 63)) as u64;
-        let (at, tail) = (displacement.wrapping_mul(unit), length.wrapping_sub(1).wrapping_mul(extent));
-        first = first.min(if length == 0 { i64::MAX } else { at.wrapping_add(tail.min(0)) });
-        last = last.max(if length == 0 { i64::MIN } else { at.wrapping_add(tail.max(0)) });
-        total = total.wrapping_add(length);
-    };
-    match *lengths {
-        Lengths::Each(each) => each.iter().zip(displacements).for_each(|(&l, &d)| block(l, d)),
-        Lengths::All(length) => displacements.iter().for_each(|&d| block(length, d)),
+    if extent < 0 {
+        return None;
     }
+    let all = displacements.iter().copied();
+    let ends = match *lengths {
+        Lengths::All(length) => {
+            let places = Ends::of(all.map(|d| (length, d)), |d| d, |_| 0).scaled(unit);
+            Ends { behind: places.behind.wrapping_add(length.wrapping_mul(extent)), ..places }
+        }
+        Lengths::Each(each) => {
+            let blocks = each.iter().copied().zip(all);
+            if unit == extent {
+                Ends::of_filled(blocks, |d| d, |n| n).scaled(unit)
+            } else {
+                Ends::of_filled(blocks, |d| d.wrapping_mul(unit), |n| n.wrapping_mul(extent))
+            }
+        }
+    };
     let wide = |magnitude: u64, by: i64| (i128::from(magnitude) + 1) * i128::from(by).abs();
-    let reach = wide(longest, extent).saturating_mul(2).saturating_add(wide(farthest, unit));
-    let copies = i128::from(longest) * displacements.len() as i128;
-    let exact = signs >= 0 && reach.max(copies) <= i128::from(i64::MAX);
-    exact.then_some((i128::from(total), first, last))
+    let reach = wide(ends.longest, extent).saturating_mul(2).saturating_add(wide(ends.farthest, unit));
+    let copies = i128::from(ends.longest) * displacements.len() as i128;
+    let exact = ends.signs >= 0 && reach.max(copies) <= i128::from(i64::MAX);
+    exact.then_some((i128::from(ends.total), ends.first, ends.behind.wrapping_sub(extent)))
+}
+
+/// What one pass over blocks finds; wrong where something overflowed.
+struct Ends {
+    /// Copies.
+    total: i64,
+    /// Least place of a block, greatest place behind one.
+    first: i64,
+    behind: i64,
+    /// Union of lengths less one: negative where one is not positive.
+    signs: i64,
+    /// Unions of magnitudes: their highest bit bounds all of them.
+    longest: u64,
+    farthest: u64,
+}
+
+impl Ends {
+    /// Of blocks (length, displacement), where their places and spans are as the functions say.
+    #[inline(always)]
+    fn of(
+        blocks: impl Iterator<Item = (i64, i64)>,
+        place: impl Fn(i64) -> i64,
+        span: impl Fn(i64) -> i64,
+    ) -> Ends {
+        let none = Ends { total: 0, first: i64::MAX, behind: i64::MIN, signs: 0, longest: 0, farthest: 0 };
+        blocks.fold(none, |ends, (length, displacement)| {
+            let at = place(displacement);
+            Ends {
+                total: ends.total.wrapping_add(length),
+                first: ends.first.min(at),
+                behind: ends.behind.max(at.wrapping_add(span(length))),
+                signs: ends.signs | length.wrapping_sub(1),
+                longest: ends.longest | length as u64,
+                farthest: ends.farthest | (displacement ^ (displacement >> 63)) as u64,
+            }
+        })
+    }
+
+    /// The same without empty blocks, which have no place. They are rare: they are looked for by the pass itself.
+    #[inline(always)]
+    fn of_filled(
+        blocks: impl Iterator<Item = (i64, i64)> + Clone,
+        place: impl Fn(i64) -> i64,
+        span: impl Fn(i64) -> i64,
+    ) -> Ends {
+        let ends = Ends::of(blocks.clone(), &place, &span);
+        if ends.signs >= 0 {
+            return ends;
+        }
+        Ends::of(blocks.filter(|&(length, _)| length != 0), place, span)
+    }
+
+    /// With places in units of so many bytes.
+    fn scaled(self, unit: i64) -> Ends {
+        Ends { first: self.first.wrapping_mul(unit), behind: self.behind.wrapping_mul(unit), ..self }
+    }
 }
 
 /// As [`ends_plain`], naming the first bad entry.

@@ -64,9 +64,12 @@ fn divisor(rows: impl Iterator<Item = (i64, i64)>) -> Option<(u64, u64)> {
 /// Class `NoMem`, here and below.
 pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Result<Column> {
     if let (Column::I32(user), Column::I32(len), Ok(piece)) = (user, len, i32::try_from(piece)) {
-        // Of a row the last piece is the furthest, so 4 bytes hold every piece if they hold these.
+        // Of a row the last piece is the furthest, so 4 bytes hold every piece if they hold these. A row as long as the longest at the furthest place tells so
+        // mostly, and is found by vectors.
+        let most = |column: &[i32]| i64::from(column.iter().copied().fold(i32::MIN, i32::max));
         let last = user.iter().zip(len.iter()).map(|(&u, &l)| i64::from(u) + i64::from(l - piece));
-        if last.fold(i64::MIN, i64::max) <= i64::from(i32::MAX) {
+        let far = i64::from(i32::MAX);
+        if most(user) + most(len) <= far || last.fold(i64::MIN, i64::max) <= far {
             return Ok(Column::I32(Arc::new(cut(user, len, piece)?.into_boxed_slice())));
         }
     }
@@ -80,6 +83,16 @@ pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Result<Column> 
 
 /// Cuts narrow columns into pieces. Written in place: most of the cost of 10^6 pieces is touching memory for the first time.
 fn cut(user: &[i32], len: &[i32], piece: i32) -> Result<Vec<i32>> {
+    // Most are powers of two: a shift costs less than a division.
+    match (piece as u32).is_power_of_two() {
+        true => cut_by(user, len, piece, |l| l >> piece.trailing_zeros()),
+        false => cut_by(user, len, piece, |l| l / piece as u32),
+    }
+}
+
+/// As [`cut`], with the function that tells how many pieces a length is.
+#[inline(always)]
+fn cut_by(user: &[i32], len: &[i32], piece: i32, pieces: impl Fn(u32) -> u32) -> Result<Vec<i32>> {
     let total: i64 = len.iter().map(|&l| i64::from(l)).sum();
     let total = (total / i64::from(piece)) as usize;
     let mut cells: Vec<i32> = try_with_capacity("schedule", total)?;
@@ -87,7 +100,7 @@ fn cut(user: &[i32], len: &[i32], piece: i32) -> Result<Vec<i32>> {
     let steps: [i32; TOGETHER] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
     let mut at = 0;
     for (&u, &l) in user.iter().zip(len) {
-        let n = (l as u32 / piece as u32) as usize;
+        let n = pieces(l as u32) as usize;
         // The number of pieces varies, and a branch on it is mispredicted: what is written too much, the next row overwrites.
         if n <= TOGETHER
             && let Some(window) = cells.get_mut(at..at + TOGETHER)
