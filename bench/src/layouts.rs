@@ -447,6 +447,19 @@ fn synthetic(rows: &mut Rows) {
             }
         });
     }
+    // Of no multiple of a line, as rows of programs are: each begins at another place of one.
+    for bytes in [328, 1000] {
+        let payloads = Parameters { s: 8 << 10, l: 512 << 10, at: |payload| payload };
+        rows.add(&format!("rows_{bytes}B"), payloads, |payload| {
+            let n = number(payload, bytes);
+            Made {
+                comment: format!("{n} rows of a plane without their ghosts, {bytes} B of {} B", bytes + 16),
+                count: 1,
+                text: format!("vector({n}, {}, {}, double)", bytes / 8, bytes / 8 + 2),
+                loops: Loops::one(0, &[(n, bytes + 16)], Double, bytes / 8),
+            }
+        });
+    }
     let places = Parameters { s: (1000, 51), l: (100_000, 53), at: |payload| (number(payload, 8), 54) };
     rows.add("idxblk_8B", places, |(n, seed)| {
         let list = format!("@sum(@uniform({n}, 2, 6, {seed}))");
@@ -549,9 +562,9 @@ mod tests {
     }
 
     #[test]
-    fn there_are_31_layouts_at_both_sizes_and_over_payloads() {
+    fn there_are_33_layouts_at_both_sizes_and_over_payloads() {
         let corpus = rows(Sizes::Corpus);
-        assert_eq!(corpus.len(), 62);
+        assert_eq!(corpus.len(), 66);
         let families = |rows: &[Row]| -> HashSet<String> {
             rows.iter().filter_map(|r| Some(r.name.rsplit_once('.')?.0.to_owned())).collect()
         };
@@ -561,7 +574,7 @@ mod tests {
         for (_, suffix) in PAYLOADS {
             let of =
                 sweep.iter().filter(|r| r.name.rsplit_once('.').is_some_and(|(_, s)| s == suffix)).count();
-            assert!((17..=31).contains(&of), "{of} rows of {suffix}");
+            assert!((17..=33).contains(&of), "{of} rows of {suffix}");
         }
         assert_eq!(sweep.iter().map(|r| &r.name).collect::<HashSet<_>>().len(), sweep.len());
     }

@@ -7,6 +7,7 @@
 mod bound;
 mod break_even;
 mod bytes;
+mod called;
 mod charts;
 mod commit;
 mod compare;
@@ -107,6 +108,9 @@ pub struct Args {
     /// Measure packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, against the whole message
     #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "growth"])]
     pieces: bool,
+    /// Measure what short calls are bound by: the best C loop behind reads of as many cache lines as a committed type has
+    #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth", "pieces"])]
+    called: bool,
     /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     huge: bool,
@@ -253,6 +257,12 @@ fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Er
         write(args, machine, "-direct", &text, None)?;
         let text = reductions::run(level, args.quick)?;
         return write(args, machine, "-reductions", &text, None);
+    }
+    if args.called {
+        let rows: Vec<Row> = tasks.iter().filter_map(|t| t.row.clone()).collect();
+        let mut loops = hand::build(&rows)?;
+        let text = called::run(tasks.iter().map(|t| &t.entry), &mut loops, level, args.quick)?;
+        return write(args, machine, "-called", &text, None);
     }
     if args.pieces {
         let text = pieces::run(tasks.iter().map(|t| &t.entry), level, args.quick)?;

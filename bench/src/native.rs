@@ -8,6 +8,7 @@ use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::committed::Committed;
 use ddtc::corpus::CorpusEntry;
@@ -202,8 +203,15 @@ impl Region {
 enum Variant {
     Engine(Committed),
     Hand(HandLoop),
+    /// The loops of another variant, once these lines were read.
+    Called(usize, Vec<Flag>),
     Memcpy,
 }
+
+/// A word in a cache line of its own, which forbids what it precedes unless it is 0.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Flag(AtomicU64);
 
 /// A layout with buffers for it and the variants that move it.
 #[derive(Debug)]
@@ -288,6 +296,12 @@ impl Subject {
         Ok(())
     }
 
+    /// Adds the loops of variant `of`, called as a function is that looks at `lines` cache lines of its own first.
+    pub(crate) fn add_called(&mut self, of: usize, lines: usize) {
+        let flags = (0..lines).map(|_| Flag::default()).collect();
+        self.variants.push((self.variants[of].0, Variant::Called(of, flags)));
+    }
+
     /// Adds memcpy of the payload, between the starts of both buffers (of the shorter one's length if entries repeat).
     pub(crate) fn add_memcpy(&mut self) {
         self.variants.push((Column::Memcpy, Variant::Memcpy));
@@ -336,6 +350,14 @@ impl Subject {
             (Variant::Hand(hand), _) => repeat(repeats, user, |user| {
                 // SAFETY: as for pack: `add_loops` made sure that the loops touch the same bytes as the datatype.
                 unsafe { hand.symbols[direction as usize].call(user, packed, &hand.tables) }
+            }),
+            (Variant::Called(of, flags), _) => repeat(repeats, user, |user| {
+                if let Variant::Hand(hand) = &self.variants[*of].1
+                    && flags.iter().all(|flag| flag.0.load(Relaxed) == 0)
+                {
+                    // SAFETY: as for pack: `add_loops` looked at those loops.
+                    unsafe { hand.symbols[direction as usize].call(user, packed, &hand.tables) }
+                }
             }),
             (Variant::Memcpy, Direction::Pack) => repeat(repeats, first, |first| {
                 // SAFETY: `bytes` is at most the length of either region, which are different allocations.

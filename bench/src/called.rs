@@ -1,0 +1,113 @@
+//! What small calls are bound by: the best C loop, called as a committed type is.
+//!
+//! A call by way of a committed type reads three cache lines that a loop of constants does not have: the type's record, the flag of the counters, and
+//! the entry with the kernel's constants. That costs a cycle or two, and where a layout fills every way of the first-level cache, each line more makes a whole set
+//! miss. So the best loop is timed behind zero to three such lines, in the places of the buffers that the bench has, beside compiled code.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use ddtc::corpus::CorpusEntry;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::kind::Direction;
+use ddtc::target::Level;
+
+use crate::bytes;
+use crate::csource::Style;
+use crate::hand::ByName;
+use crate::measure::{Effort, Spread, geometric_mean, interleaved};
+use crate::native::{HandLoop, Subject};
+use crate::result::Column;
+
+/// Lines that a call by way of a committed type reads.
+const LINES: usize = 3;
+
+/// Longest payload in bytes that is measured: what the first-level cache holds beside its gaps.
+const SHORT: usize = 32 << 10;
+
+/// Styles that are rivals: extents are constants.
+const RIVALS: [Style; 2] = [Style::Constant, Style::Memcpy];
+
+/// Measures the short ones of `entries`, prints a table and returns the record.
+///
+/// # Errors
+/// Those of commits and loops.
+pub(crate) fn run<'e>(
+    entries: impl Iterator<Item = &'e CorpusEntry>,
+    loops: &mut ByName,
+    level: Level,
+    quick: bool,
+) -> Result<String, Box<dyn Error>> {
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let mut csv = String::from("layout,direction,payload_bytes,compiled_ns,loop_ns");
+    println!(
+        "nanoseconds of the best C loop, of the same behind reads of 1 to {LINES} cache lines, and of compiled code"
+    );
+    print!("{:22} {:>6} {:>8} {:>8}", "layout", "", "payload", "loop");
+    for lines in 1..=LINES {
+        print!(" {:>8}", format!("+{lines}"));
+        let _ = write!(csv, ",loop_{lines}_lines_ns");
+    }
+    println!(" {:>8} {:>9} {:>9}", "compiled", "over loop", format!("over +{LINES}"));
+    csv.push('\n');
+    let (mut over, mut over_called) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let Some(hand) = loops.remove(&entry.name) else { continue };
+        if Subject::fits(entry)?.1 > SHORT {
+            continue;
+        }
+        let mut subject = subject(entry, hand, level)?;
+        for direction in Direction::BOTH {
+            let times = times(&mut subject, direction, effort);
+            let (compiled, rivals) = times.split_first().ok_or("nothing was timed")?;
+            // All lines of one style lie together; the style is the one whose bare loop is the best.
+            let best = rivals.chunks(LINES + 1).min_by(|a, b| a[0].middle.total_cmp(&b[0].middle));
+            let best = best.ok_or("no loop was timed")?;
+            let ratios = [0, LINES].map(|lines| compiled.middle / best[lines].middle);
+            print!("{:22} {:>6} {:>8}", entry.name, direction.name(), subject.payload());
+            best.iter().chain([compiled]).for_each(|time| print!(" {:>8.2}", time.middle));
+            println!(" {:>9.2} {:>9.2}", ratios[0], ratios[1]);
+            let _ = write!(csv, "{},{direction},{},{:.2}", entry.name, subject.payload(), compiled.middle);
+            best.iter().for_each(|time| _ = write!(csv, ",{:.2}", time.middle));
+            csv.push('\n');
+            over.push(ratios[0]);
+            over_called.push(ratios[1]);
+        }
+    }
+    let means = [over, over_called].map(geometric_mean);
+    println!("geometric means: {:.2} of the loop, {:.2} of the loop that is called so", means[0], means[1]);
+    Ok(csv)
+}
+
+/// `entry` with compiled code first, then each rival behind 0 lines and more; last the interpreter, by which the bytes were checked.
+fn subject(
+    entry: &CorpusEntry,
+    hand: Vec<(Style, HandLoop)>,
+    level: Level,
+) -> Result<Subject, Box<dyn Error>> {
+    let engine = |mode| Engine::new(Config { mode, level, both_directions: true, ..Config::default() });
+    let mut subject = Subject::new(entry)?;
+    subject.add_engine(Column::Compiled, &engine(Mode::Commit))?;
+    for (style, hand) in hand.into_iter().filter(|(style, _)| RIVALS.contains(style)) {
+        let own = subject.columns().len();
+        subject.add_loops(style.column(), hand)?;
+        (1..=LINES).for_each(|lines| subject.add_called(own, lines));
+    }
+    subject.add_engine(Column::Interp, &engine(Mode::Off))?;
+    bytes::check(&mut subject, Column::Interp)?;
+    Ok(subject)
+}
+
+/// Nanoseconds of all variants over several places of the buffers.
+fn times(subject: &mut Subject, direction: Direction, effort: Effort) -> Vec<Spread> {
+    let n = subject.columns().len() - 1;
+    let of_a_place = effort.of_a_place(effort.places);
+    let mut samples = vec![Vec::with_capacity(effort.places); n];
+    let mut kept = Vec::new();
+    for place in 1..=effort.places {
+        kept.push(subject.place(place));
+        let medians = interleaved(n, of_a_place, |v, times| subject.run(v, direction, times));
+        samples.iter_mut().zip(medians).for_each(|(samples, time)| samples.push(time));
+    }
+    samples.iter_mut().map(|samples| Spread::of(samples)).collect()
+}
