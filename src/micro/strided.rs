@@ -113,6 +113,10 @@ pub unsafe extern "C" fn twin(
 unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, ds: isize, ss: isize) {
     // SAFETY: the first of the same blocks.
     let done = unsafe { I::copy_near::<LEN>(dst, src, n, (ds, ss)) };
+    if done == n {
+        // Short calls end here, before registers are saved for the loops below.
+        return;
+    }
     let (dst, n) = (dst.wrapping_offset((done as isize).wrapping_mul(ds)), n - done);
     // Only read: a cursor is an address, the loops know which one they write.
     let src = src.wrapping_offset((done as isize).wrapping_mul(ss)).cast_mut();

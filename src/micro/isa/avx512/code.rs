@@ -326,7 +326,7 @@ unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *c
         // SAFETY: masked words are not touched; the others are blocks, or gaps between them.
         unsafe {
             let (s, d) = (src.add(128 * steps), dst.add(64 * steps));
-            let low = _mm512_maskz_loadu_epi32(words(from.min(16)) as u16, s.cast());
+            let low = _mm512_maskz_loadu_epi32(words(from) as u16, s.cast());
             let high = _mm512_maskz_loadu_epi32(words(from.saturating_sub(16)) as u16, s.add(64).cast());
             _mm512_mask_storeu_epi32(d.cast(), words(to) as u16, pick(low, high));
         }
