@@ -1,4 +1,4 @@
-//! What small calls are bound by: the best C loop, called as a committed type is.
+//! The bound of small calls: the best C loop, called as a committed type is.
 //!
 //! A call by way of a committed type reads three cache lines that a loop of constants does not have: the type's record, the flag of the counters, and
 //! the entry with the kernel's constants. That costs a cycle or two, and where a layout fills every way of the first-level cache, each line more makes a whole set

@@ -433,8 +433,8 @@ fn atoms((m, n, seed): (i64, i64, i64), scalars: usize) -> Made {
     }
 }
 
-/// Common synthetic layouts.
-fn synthetic(rows: &mut Rows) {
+/// Vectors of blocks, and rows of a plane.
+fn vectors(rows: &mut Rows) {
     for bytes in [8, 16, 64, 256, 4096] {
         let payloads = Parameters { s: 16 << 10, l: 4096 << 10, at: |payload| payload };
         rows.add(&format!("vec_{bytes}B"), payloads, |payload| {
@@ -460,6 +460,11 @@ fn synthetic(rows: &mut Rows) {
             }
         });
     }
+}
+
+/// Common synthetic layouts.
+fn synthetic(rows: &mut Rows) {
+    vectors(rows);
     let places = Parameters { s: (1000, 51), l: (100_000, 53), at: |payload| (number(payload, 8), 54) };
     rows.add("idxblk_8B", places, |(n, seed)| {
         let list = format!("@sum(@uniform({n}, 2, 6, {seed}))");

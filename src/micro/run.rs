@@ -78,7 +78,7 @@ mod x86 {
         unsafe { block::aligned::<32>(dst, src, len) }
     }
 
-    /// The same in pieces of 64.
+    /// Copies more than 192 bytes in pieces of 64, stores aligned.
     ///
     /// # Safety
     /// As [`super::copy`]; the machine has AVX-512 F.

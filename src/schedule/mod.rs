@@ -411,7 +411,9 @@ impl<S: Side> Scheduler<'_, S> {
         let near = [outer.1.user, inner.1.packed].iter().all(|s| s.unsigned_abs() <= cost::TRANSPOSED_STRIDE);
         let crossed = inner.1.user.unsigned_abs() > outer.1.user.unsigned_abs()
             && inner.1.packed.unsigned_abs() < outer.1.packed.unsigned_abs();
-        if few(&outer.0) || few(&inner.0) || !near || !crossed {
+        // Elements of whole lines share none either.
+        let lines = len >= cost::TRANSPOSED_STRIDE;
+        if few(&outer.0) || few(&inner.0) || !near || !crossed || lines {
             return None;
         }
         transpose::call(self.direction, self.level, [outer.0, inner.0], [outer.1, inner.1], len)
