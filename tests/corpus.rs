@@ -6,9 +6,9 @@ use ddtc::corpus::{self, Size};
 use ddtc::exec::interp;
 
 #[test]
-fn the_application_corpus_has_62_entries() {
+fn the_application_corpus_has_66_entries() {
     let entries = corpus::application();
-    assert_eq!(entries.len(), 62);
+    assert_eq!(entries.len(), 66);
     let families: HashSet<&str> = entries.iter().map(|e| e.family()).collect();
     assert_eq!(families.len(), 31);
     for size in [Size::S, Size::L] {
