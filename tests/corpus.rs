@@ -10,9 +10,9 @@ fn the_application_corpus_has_66_entries() {
     let entries = corpus::application();
     assert_eq!(entries.len(), 66);
     let families: HashSet<&str> = entries.iter().map(|e| e.family()).collect();
-    assert_eq!(families.len(), 31);
+    assert_eq!(families.len(), 33);
     for size in [Size::S, Size::L] {
-        assert_eq!(entries.iter().filter(|e| e.size == size).count(), 31);
+        assert_eq!(entries.iter().filter(|e| e.size == size).count(), 33);
     }
     for e in &entries {
         assert!(e.payload().is_some_and(|p| p > 0), "{}", e.name);
