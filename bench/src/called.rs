@@ -1,7 +1,7 @@
 //! The bound of small calls: the best C loop, called as a committed type is.
 //!
 //! A call by way of a committed type reads three cache lines that a loop of constants does not have: the type's record, the flag of the counters, and
-//! the entry with the kernel's constants. That costs a cycle or two, and where a layout fills every way of the first-level cache, each line more makes a whole set
+//! the entry with the kernel's constants. That costs a few cycles, and where a layout fills every way of the first-level cache, each line more makes a whole set
 //! miss. So the best loop is timed behind zero to three such lines, in the places of the buffers that the bench has, beside compiled code.
 
 use std::error::Error;
