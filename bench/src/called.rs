@@ -15,8 +15,9 @@ use ddtc::target::Level;
 use crate::bytes;
 use crate::csource::Style;
 use crate::hand::ByName;
-use crate::measure::{Effort, Spread, geometric_mean, interleaved};
+use crate::measure::{Effort, geometric_mean};
 use crate::native::{HandLoop, Subject};
+use crate::places::over_places;
 use crate::result::Column;
 
 /// Lines that a call by way of a committed type reads.
@@ -57,8 +58,10 @@ pub(crate) fn run<'e>(
             continue;
         }
         let mut subject = subject(entry, hand, level)?;
-        for direction in Direction::BOTH {
-            let times = times(&mut subject, direction, effort);
+        // All but the interpreter.
+        let timed: Vec<usize> = (0..subject.columns().len() - 1).collect();
+        let times = over_places(&mut subject, &timed, effort.places, effort);
+        for (direction, times) in Direction::BOTH.into_iter().zip(times) {
             let (compiled, rivals) = times.split_first().ok_or("nothing was timed")?;
             // All lines of one style lie together; the style is the one whose bare loop is the best.
             let best = rivals.chunks(LINES + 1).min_by(|a, b| a[0].middle.total_cmp(&b[0].middle));
@@ -96,18 +99,4 @@ fn subject(
     subject.add_engine(Column::Interp, &engine(Mode::Off))?;
     bytes::check(&mut subject, Column::Interp)?;
     Ok(subject)
-}
-
-/// Nanoseconds of all variants over several places of the buffers.
-fn times(subject: &mut Subject, direction: Direction, effort: Effort) -> Vec<Spread> {
-    let n = subject.columns().len() - 1;
-    let of_a_place = effort.of_a_place(effort.places);
-    let mut samples = vec![Vec::with_capacity(effort.places); n];
-    let mut kept = Vec::new();
-    for place in 1..=effort.places {
-        kept.push(subject.place(place));
-        let medians = interleaved(n, of_a_place, |v, times| subject.run(v, direction, times));
-        samples.iter_mut().zip(medians).for_each(|(samples, time)| samples.push(time));
-    }
-    samples.iter_mut().map(|samples| Spread::of(samples)).collect()
 }

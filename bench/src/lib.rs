@@ -28,6 +28,7 @@ mod mpi_source;
 mod native;
 mod overview;
 mod pieces;
+mod places;
 mod reductions;
 mod result;
 mod segments;
@@ -53,7 +54,7 @@ use bound::{Footprint, Roof};
 use csource::Style;
 use layouts::{Row, Sizes};
 use machine::Machine;
-use measure::{Effort, Spread};
+use measure::Effort;
 use native::{HandLoop, Subject};
 use result::{Column, Measured, Times};
 
@@ -486,25 +487,9 @@ impl Bench {
     fn times(&self, subject: &mut Subject, timed: &[usize], small: bool) -> [Times; 2] {
         let columns = subject.columns();
         let places = self.effort.places_for(small, subject.bytes());
-        let effort = self.effort.of_a_place(places);
-        let mut samples = [(); 2].map(|()| vec![Vec::with_capacity(places); timed.len()]);
-        let mut kept = Vec::new();
-        for place in 0..places {
-            if place > 0 {
-                kept.push(subject.place(place));
-            }
-            for direction in Direction::BOTH {
-                let medians =
-                    measure::interleaved(timed.len(), effort, |i, n| subject.run(timed[i], direction, n));
-                let of_all = samples[direction as usize].iter_mut().zip(medians);
-                of_all.for_each(|(samples, nanoseconds)| samples.push(nanoseconds));
-            }
-        }
-        samples.map(|mut samples| {
+        places::over_places(subject, timed, places, self.effort).map(|spreads| {
             let mut times = Times::default();
-            for (&v, samples) in timed.iter().zip(&mut samples) {
-                times.spread(columns[v], Spread::of(samples));
-            }
+            timed.iter().zip(spreads).for_each(|(&v, spread)| times.spread(columns[v], spread));
             times
         })
     }

@@ -40,7 +40,7 @@ impl Family {
     /// # Errors
     /// Class `Arg` if the machine lacks instructions that the family's choices use.
     pub fn assume(family: Family) -> Result<()> {
-        if !family.is_served() {
+        if !family.runs() {
             let rule = "must be a family whose instructions this machine has";
             return Err(Error::new(ErrorClass::Arg, "target", "family", family.name(), rule));
         }
@@ -88,10 +88,10 @@ impl Family {
         let model = version >> 12 & 0xf0 | version >> 4 & 15;
         let announces_fast_strings = || name.eax >= 7 && __cpuid_count(7, 0).ebx >> 9 & 1 != 0;
         if is_by([b"Auth", b"enti", b"cAMD"]) && family == 25 && announces_fast_strings() {
-            return if Family::Zen3.is_served() { Family::Zen3 } else { Family::Other };
+            return if Family::Zen3.runs() { Family::Zen3 } else { Family::Other };
         }
         let is_rapids = is_by([b"Genu", b"ineI", b"ntel"]) && family == 6 && [143, 207].contains(&model);
-        if is_rapids && Family::Rapids.is_served() { Family::Rapids } else { Family::Other }
+        if is_rapids && Family::Rapids.runs() { Family::Rapids } else { Family::Other }
     }
 
     /// Returns the family of this machine.
@@ -100,8 +100,8 @@ impl Family {
         Family::Other
     }
 
-    /// Whether this machine has the instructions that the family's choices use.
-    fn is_served(self) -> bool {
+    /// Says whether this machine has the instructions that the family's choices use.
+    pub fn runs(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         match self {
             Family::Zen3 => return std::is_x86_feature_detected!("avx2"),
@@ -154,11 +154,11 @@ mod tests {
     #[test]
     fn what_is_assumed_is_chosen() {
         let own = Family::detect();
-        assert!(own.is_served());
+        assert!(own.runs());
         for family in Family::ALL {
             match Family::assume(family) {
                 Ok(()) => assert_eq!(Family::host(), family),
-                Err(error) => assert!(!family.is_served() && error.to_string().contains("family"), "{error}"),
+                Err(error) => assert!(!family.runs() && error.to_string().contains("family"), "{error}"),
             }
         }
         Family::assume(own).unwrap();

@@ -17,7 +17,7 @@ pub(super) const VARIABLES: [(&str, Rule); 12] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
     ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
     ("DDTC_TARGET", target),
-    ("DDTC_FAMILY", |v| v.parse().and_then(Family::assume).map_err(|e| e.to_string())),
+    ("DDTC_FAMILY", family),
     ("DDTC_REPORT", file),
     ("DDTC_RECORD", file),
     ("DDTC_CHECK", flag),
@@ -40,6 +40,15 @@ fn target(value: &str) -> Result<(), String> {
     let level: Level = value.parse().map_err(|e: ddtc::Error| e.to_string())?;
     let most = Level::detect();
     if level.runs() { Ok(()) } else { Err(format!("this machine does not run it: its highest is {most}")) }
+}
+
+fn family(value: &str) -> Result<(), String> {
+    let family: Family = value.parse().map_err(|e: ddtc::Error| e.to_string())?;
+    if family.runs() {
+        Ok(())
+    } else {
+        Err("this machine lacks instructions that its choices use".to_owned())
+    }
 }
 
 fn file(value: &str) -> Result<(), String> {
