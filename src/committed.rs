@@ -247,6 +247,17 @@ impl Committed {
         unsafe { self.0.run(Direction::Unpack, user, packed.cast_mut(), count) }
     }
 
+    /// Moves as [`Committed::pack_raw`] or [`Committed::unpack_raw`] do if the kernel is at hand and nobody counts, and says whether it did; else nothing is moved,
+    /// and those are to be called. It neither compiles nor allocates, and cannot panic.
+    ///
+    /// # Safety
+    /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`].
+    #[inline]
+    pub unsafe fn try_raw(&self, direction: Direction, user: *mut u8, count: u64, packed: *mut u8) -> bool {
+        // SAFETY: as the caller promises.
+        !calls::counting() && unsafe { self.0.run_at_hand(direction, user, packed, count) }
+    }
+
     /// Moves the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
     ///
     /// # Safety
@@ -465,6 +476,20 @@ impl Inner {
         if calls::counting() {
             calls::count(direction.into(), (self.datatype.size() as u64).saturating_mul(count));
         }
+        // SAFETY: as the caller promises.
+        unsafe {
+            if !self.run_at_hand(direction, user, packed, count) {
+                self.run_slow(direction, user, packed, count);
+            }
+        }
+    }
+
+    /// Moves a run of bytes, or by the kernel that calls go to; whether there is one.
+    ///
+    /// # Safety
+    /// As [`Inner::run`].
+    #[inline(always)]
+    unsafe fn run_at_hand(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) -> bool {
         if self.run {
             let user = user.wrapping_offset(self.origin);
             let (src, dst) = match direction {
@@ -472,15 +497,16 @@ impl Inner {
                 Direction::Unpack => (packed, user),
             };
             // SAFETY: `count` instances are so many bytes on either side, one behind the other, and their memory is as the caller promises.
-            return unsafe { run::copy(dst, src, self.small as usize * count as usize) };
+            unsafe { run::copy(dst, src, self.small as usize * count as usize) };
+            return true;
         }
-        match EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) {
-            // SAFETY: the entry point of the kernel that `layout` has decided on for good (`go_by_kernel`), which lives as long as `self`; it
-            // was made for this datatype's nest, and `origin` is what that nest leaves out.
-            Some(entry) => unsafe { entry.call(user.wrapping_offset(self.origin), packed, count) },
-            // SAFETY: as the caller promises.
-            None => unsafe { self.run_slow(direction, user, packed, count) },
-        }
+        let Some(entry) = EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) else {
+            return false;
+        };
+        // SAFETY: the entry point of the kernel that `layout` has decided on for good (`go_by_kernel`), which lives as long as `self`; it
+        // was made for this datatype's nest, and `origin` is what that nest leaves out.
+        unsafe { entry.call(user.wrapping_offset(self.origin), packed, count) };
+        true
     }
 
     /// # Safety

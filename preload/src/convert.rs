@@ -18,7 +18,8 @@ use crate::host::{HandleWord, Host};
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::slow_path::{
-    CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PACKING, PERF, UNPROVEN, proven, reasons, watch, watched_for,
+    CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PACKING, PERF, UNPROVEN, UNSEEN, proven, reasons, watch,
+    watched_for,
 };
 use crate::table::{self, Found, TypeEntry};
 use crate::use_kind::UseKind;
@@ -44,6 +45,16 @@ impl<P: Count> Call<P> {
         // SAFETY: null, or a position by the rules of MPI.
         unsafe { self.position.as_ref() }.map(|p| p.wide())
     }
+
+    /// Moves the position behind the call.
+    ///
+    /// # Safety
+    /// It must not be null.
+    #[inline]
+    unsafe fn moved(&self, position: P) {
+        // SAFETY: not null, as the caller promises, so a position by the rules of MPI.
+        unsafe { *self.position = position };
+    }
 }
 
 /// Outcome of a call.
@@ -55,6 +66,83 @@ pub(crate) enum Outcome {
     Pass,
     /// The host's business, and if it succeeds the type or communicator is worth knowing.
     PassAndLearn,
+}
+
+/// What the arguments of a call say, where the host would accept them.
+struct Accepted<P> {
+    count: u64,
+    /// Packed bytes of the call.
+    bytes: u64,
+    /// Where they begin.
+    packed: *mut u8,
+    /// The position behind them.
+    position: P,
+}
+
+/// Why a call is the host's.
+enum Refused {
+    /// For a reason that is counted.
+    For(Left),
+    /// The host says why.
+    Wrong,
+    /// The host has not accepted its communicator yet.
+    Unmet,
+}
+
+/// Checks the arguments of a call as the host would.
+#[inline(always)]
+fn accepted<P: Count>(
+    host: &'static Host,
+    entry: &'static TypeEntry,
+    call: &Call<P>,
+) -> Result<Accepted<P>, Refused> {
+    let count = call.count.wide();
+    if count <= 0 {
+        return Err(Refused::For(Left::NothingToMove));
+    }
+    if !entry.takes(call.user) || call.packed.is_null() || call.position.is_null() {
+        return Err(Refused::For(Left::NullBuffer));
+    }
+    if !comms::accepted(host, call.comm) {
+        return Err(Refused::Unmet);
+    }
+    // SAFETY: not null, so a position by the rules of MPI.
+    let at = unsafe { *call.position }.wide();
+    let end = entry.size().checked_mul(count).and_then(|bytes| at.checked_add(bytes));
+    let end = end.filter(|&end| at >= 0 && end <= call.packed_size.wide()).ok_or(Refused::Wrong)?;
+    if end - at >= host.own_runs && entry.is_a_run() {
+        return Err(Refused::For(Left::Contiguous));
+    }
+    // No larger than a number of that form: it fits.
+    let position = P::narrow(end).ok_or(Refused::Wrong)?;
+    let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
+    Ok(Accepted { count: count as u64, bytes: (end - at) as u64, packed, position })
+}
+
+/// Converts a call if its type, communicator and kernel are known and nobody watches, and says whether it did: else nothing is done, and [`convert`] is to look
+/// into it. Of a call of some bytes the rest of this library would take most of the time.
+///
+/// # Safety
+/// As [`convert`].
+#[inline(always)]
+pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<P>) -> bool {
+    if reasons() & (PACKING | UNSEEN) != 0 {
+        return false;
+    }
+    let Found::Convert(entry) = table::find(call.datatype & host.mask) else { return false };
+    let Ok(Accepted { count, packed, position, .. }) = accepted(host, entry, call) else { return false };
+    // SAFETY: the entry is bound, and the program holds its type during the call.
+    let Some(committed) = (unsafe { entry.committed() }) else { return false };
+    if !entry.is_ready(call.direction) {
+        return false;
+    }
+    // SAFETY: memory as the caller promises.
+    if !gpu::is_fresh() || !unsafe { committed.try_raw(call.direction, call.user.cast(), count, packed) } {
+        return false;
+    }
+    // SAFETY: not null: the call is accepted.
+    unsafe { call.moved(position) };
+    true
 }
 
 /// Converts a call if it can.
@@ -71,48 +159,34 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
             Err(outcome) => return outcome,
         },
     };
-    let count = call.count.wide();
-    if count <= 0 || !entry.takes(call.user) || call.packed.is_null() || call.position.is_null() {
-        return passed_for(if count <= 0 { Left::NothingToMove } else { Left::NullBuffer });
-    }
-    if !comms::accepted(host, call.comm) {
-        return to_be_met();
-    }
-    // SAFETY: not null, so a position by the rules of MPI.
-    let at = unsafe { *call.position }.wide();
-    let end = entry.size().checked_mul(count).and_then(|bytes| at.checked_add(bytes));
-    let end = match end {
-        Some(end) if at >= 0 && end <= call.packed_size.wide() => end,
-        _ => return Outcome::Pass,
+    let Accepted { count, bytes, packed, position } = match accepted(host, entry, call) {
+        Ok(accepted) => accepted,
+        Err(Refused::For(why)) => return passed_for(why),
+        Err(Refused::Wrong) => return Outcome::Pass,
+        Err(Refused::Unmet) => return to_be_met(),
     };
-    if end - at >= host.own_runs && entry.is_a_run() {
-        return passed_for(Left::Contiguous);
-    }
-    // No larger than a number of that form: it fits.
-    let Some(position) = P::narrow(end) else { return Outcome::Pass };
     // SAFETY: the entry is bound.
-    if !unsafe { entry.ready(call.direction, (end - at) as u64) } {
+    if !unsafe { entry.ready(call.direction, bytes) } {
         return passed_for(Left::Rare);
     }
     gpu::refresh();
     let watch = reasons() & PACKING;
-    let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
     let outcome = if watch == 0 {
         // SAFETY: the type is bound and the program holds it during the call; memory as the caller promises.
         guard(|| unsafe {
             let Some(committed) = entry.committed() else { return Outcome::Pass };
-            run(committed, call.direction, call.user.cast(), count as u64, packed);
+            run(committed, call.direction, call.user.cast(), count, packed);
             Outcome::Done
         })
     } else {
         // SAFETY: as above.
-        guard(|| unsafe { watched(host, entry, call, count as u64, packed, watch) })
+        guard(|| unsafe { watched(host, entry, call, count, packed, watch) })
     };
     match outcome {
         Some(Outcome::Done) => {
             left::converted();
-            // SAFETY: as above.
-            unsafe { *call.position = position };
+            // SAFETY: not null: the call is accepted.
+            unsafe { call.moved(position) };
             Outcome::Done
         }
         Some(other) => other,

@@ -52,13 +52,25 @@ impl Looked {
     }
 }
 
-/// Looks for GPU runtimes if the clock has moved on.
+/// Returns the coarse clock in nanoseconds.
 #[inline]
-pub(crate) fn refresh() {
+fn clock() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a timespec to write to.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
-    let tick = now.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec);
+    now.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec)
+}
+
+/// Says whether the clock has not moved on since GPU runtimes were looked for.
+#[inline]
+pub(crate) fn is_fresh() -> bool {
+    TICK.load(Ordering::Acquire) == clock()
+}
+
+/// Looks for GPU runtimes if the clock has moved on.
+#[inline]
+pub(crate) fn refresh() {
+    let tick = clock();
     if TICK.load(Ordering::Acquire) != tick {
         look(tick);
     }

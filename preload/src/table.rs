@@ -203,8 +203,13 @@ impl TypeEntry {
     #[inline]
     pub(crate) unsafe fn ready(&self, direction: Direction, bytes: u64) -> bool {
         // SAFETY: as the caller promises.
+        self.is_ready(direction) || unsafe { self.get_ready(direction, bytes) }
+    }
+
+    /// Says whether it is settled how calls of a direction are served.
+    #[inline]
+    pub(crate) fn is_ready(&self, direction: Direction) -> bool {
         self.ready.load(Ordering::Relaxed) >> direction as u8 & 1 != 0
-            || unsafe { self.get_ready(direction, bytes) }
     }
 
     #[cold]

@@ -18,6 +18,7 @@ mod windows;
 
 use arguments::{is_hosts, looked_at, value, wanted};
 use collective::{all, each, neighbour, rooted};
+use pack::at_once;
 
 use std::ffi::{c_int, c_void};
 
@@ -49,13 +50,17 @@ macro_rules! exported {
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
-            if let Some(host) = known()
-                && !watched_for(COUNT | UNSEEN)
-                && is_hosts!(host, $call, stringify!($name), $($argument: $kind),*)
-                && let Some(theirs) = host.direct.$form
-            {
-                // SAFETY: the caller's arguments, in the form that it has used.
-                return unsafe { theirs($($argument),*) };
+            if let Some(host) = known() {
+                if at_once!(host, $file::$by($($argument),*)) {
+                    return 0;
+                }
+                if !watched_for(COUNT | UNSEEN)
+                    && is_hosts!(host, $call, stringify!($name), $($argument: $kind),*)
+                    && let Some(theirs) = host.direct.$form
+                {
+                    // SAFETY: the caller's arguments, in the form that it has used.
+                    return unsafe { theirs($($argument),*) };
+                }
             }
             // SAFETY: the caller's arguments.
             return unsafe { looked_into($($argument),*) };

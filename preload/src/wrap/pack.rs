@@ -14,6 +14,68 @@ use crate::signatures::{Handle, In, Out};
 type PackFn<N> = unsafe extern "C" fn(In, N, Handle, Out, N, *mut N, Handle) -> c_int;
 type UnpackFn<N> = unsafe extern "C" fn(In, N, *mut N, Out, N, Handle, Handle) -> c_int;
 
+/// The arguments of `MPI_Pack` by their roles.
+#[inline(always)]
+pub(super) fn packing<N: Count>(
+    inbuf: In,
+    incount: N,
+    datatype: Handle,
+    outbuf: Out,
+    outsize: N,
+    position: *mut N,
+    comm: Handle,
+) -> Call<N> {
+    Call {
+        direction: Direction::Pack,
+        user: inbuf.cast_mut(),
+        count: incount,
+        datatype,
+        packed: outbuf,
+        packed_size: outsize,
+        position,
+        comm,
+    }
+}
+
+/// Those of `MPI_Unpack`.
+#[inline(always)]
+pub(super) fn unpacking<N: Count>(
+    inbuf: In,
+    insize: N,
+    position: *mut N,
+    outbuf: Out,
+    outcount: N,
+    datatype: Handle,
+    comm: Handle,
+) -> Call<N> {
+    Call {
+        direction: Direction::Unpack,
+        user: outbuf,
+        count: outcount,
+        datatype,
+        packed: inbuf.cast_mut(),
+        packed_size: insize,
+        position,
+        comm,
+    }
+}
+
+/// Says whether a call of a row of `signatures` was converted before anything else of it was looked at: packing and unpacking alone may be.
+macro_rules! at_once {
+    ($host:ident, pack::pack($($argument:ident),*)) => {
+        // SAFETY: the caller's arguments.
+        unsafe { $crate::convert::convert_at_once($host, &pack::packing($($argument),*)) }
+    };
+    ($host:ident, pack::unpack($($argument:ident),*)) => {
+        // SAFETY: the caller's arguments.
+        unsafe { $crate::convert::convert_at_once($host, &pack::unpacking($($argument),*)) }
+    };
+    ($host:ident, $($other:tt)*) => {
+        false
+    };
+}
+pub(super) use at_once;
+
 /// # Safety
 /// As `MPI_Pack` (MPI 5.0, 5.2).
 #[inline]
@@ -28,16 +90,7 @@ pub(super) unsafe fn pack<N: Count>(
     position: *mut N,
     comm: Handle,
 ) -> c_int {
-    let call = Call {
-        direction: Direction::Pack,
-        user: inbuf.cast_mut(),
-        count: incount,
-        datatype,
-        packed: outbuf,
-        packed_size: outsize,
-        position,
-        comm,
-    };
+    let call = packing(inbuf, incount, datatype, outbuf, outsize, position, comm);
     let theirs = || match (forms.large, forms.small) {
         // SAFETY: the caller's arguments; the position is of the large form.
         (Some(pack), _) if N::LARGE => unsafe {
@@ -67,16 +120,7 @@ pub(super) unsafe fn unpack<N: Count>(
     datatype: Handle,
     comm: Handle,
 ) -> c_int {
-    let call = Call {
-        direction: Direction::Unpack,
-        user: outbuf,
-        count: outcount,
-        datatype,
-        packed: inbuf.cast_mut(),
-        packed_size: insize,
-        position,
-        comm,
-    };
+    let call = unpacking(inbuf, insize, position, outbuf, outcount, datatype, comm);
     let theirs = || match (forms.large, forms.small) {
         // SAFETY: the caller's arguments; the position is of the large form.
         (Some(unpack), _) if N::LARGE => unsafe {

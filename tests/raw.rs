@@ -1,0 +1,48 @@
+//! `Committed::try_raw`, which takes the shortest way or none. A process of its own: it asks whether calls are counted.
+
+use ddtc::committed::Committed;
+use ddtc::datatype::Datatype;
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::exec::interp;
+use ddtc::kind::Direction;
+
+fn bytes(seed: usize) -> Vec<u8> {
+    (0..8192).map(|i| (i * 31 + i / 7 + seed) as u8).collect()
+}
+
+#[test]
+fn what_is_at_hand_moves_at_once_and_nothing_else_does() {
+    let source = bytes(3);
+    let moved = |t: &Committed, direction: Direction| {
+        let (mut user, mut packed) = (source.clone(), bytes(4));
+        // SAFETY: two instances of types of at most 200 bytes, between buffers of 8192 bytes.
+        let done = unsafe { t.try_raw(direction, user.as_mut_ptr(), 2, packed.as_mut_ptr()) };
+        (done, user, packed)
+    };
+    for text in ["vector(3, 1, 2, double)", "contiguous(5, double)"] {
+        let datatype: Datatype = text.parse().unwrap();
+        let of = |mode| Engine::new(Config { mode, ..Config::default() }).commit(&datatype).unwrap();
+        let compiled = of(Mode::Commit);
+        let n = 2 * datatype.size() as usize;
+        for direction in Direction::BOTH {
+            compiled.kernel(direction);
+            let (done, user, packed) = moved(&compiled, direction);
+            let (mut wanted_user, mut wanted_packed) = (source.clone(), bytes(4));
+            match direction {
+                Direction::Pack => interp::pack(&datatype, 2, &source, 0, &mut wanted_packed[..n]).unwrap(),
+                Direction::Unpack => {
+                    interp::unpack(&datatype, 2, &wanted_packed[..n], &mut wanted_user, 0).unwrap();
+                }
+            };
+            assert!(done && user == wanted_user && packed == wanted_packed, "{text} {direction}");
+            assert_eq!(
+                moved(&of(Mode::Off), direction),
+                (false, source.clone(), bytes(4)),
+                "{text} {direction}"
+            );
+        }
+        let counting = ddtc::calls::Counting::start();
+        assert_eq!(moved(&compiled, Direction::Pack), (false, source.clone(), bytes(4)), "{text}");
+        drop(counting);
+    }
+}
