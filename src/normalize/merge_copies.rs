@@ -41,39 +41,39 @@ impl Keep for Vec<Row> {
 }
 
 impl<L: Leaf, K: Keep> Merging<L, K> {
-    /// All rows of `run`, merged, in `keep`.
-    fn all(run: &[Node<L>], element: Option<i64>, unit: L, keep: K) -> K {
-        let mut merging = Merging { last: None, keep, unit };
-        run.iter().for_each(|node| each(node, element, &mut merging).unwrap_or_default());
-        let Merging { last, mut keep, .. } = merging;
+    /// All rows of `run`, merged, in `keep`; none where a node has no rows.
+    fn all(run: &[Node<L>], element: Option<i64>, unit: L, keep: K) -> Option<K> {
+        let merging = Merging { last: None, keep, unit };
+        let Merging { last, mut keep, .. } =
+            run.iter().try_fold(merging, |merging, node| each(node, element, merging))?;
         last.into_iter().for_each(|last| keep.row(last));
-        keep
+        Some(keep)
     }
 }
 
-impl<L: Leaf, K: Keep> Visit for &mut Merging<L, K> {
-    type Out = ();
+/// By value, so that the loop has in registers what it goes by.
+impl<L: Leaf, K: Keep> Visit for Merging<L, K> {
+    type Out = Self;
 
-    fn rows<S: Sequence>(self, rows: S) {
-        let mut i = 0;
-        let mut last = match self.last.take() {
-            Some(last) => last,
-            None if rows.count() == 0 => return,
-            None => {
-                i = 1;
-                Row { at: rows.at(0), len: rows.len(0) }
-            }
+    fn rows<S: Sequence>(self, rows: S) -> Self {
+        let Merging { last, mut keep, unit } = self;
+        if rows.count() == 0 {
+            return Merging { last, keep, unit };
+        }
+        let (mut last, begin) = match last {
+            Some(last) => (last, 0),
+            None => (Row { at: rows.at(0), len: rows.len(0) }, 1),
         };
-        for i in i..rows.count() {
+        for i in begin..rows.count() {
             let (at, len) = (rows.at(i), rows.len(i));
-            if last.at + self.unit.span(last.len) == at {
+            if last.at + unit.span(last.len) == at {
                 last.len += len;
             } else {
-                self.keep.row(last);
+                keep.row(last);
                 last = Row { at, len };
             }
         }
-        self.last = Some(last);
+        Merging { last: Some(last), keep, unit }
     }
 }
 
@@ -273,14 +273,17 @@ fn merged<L: Leaf>(
     element: Option<i64>,
 ) -> Result<Vec<Node<L>>> {
     let count = run.iter().filter_map(|node| each(node, element, Count)).sum();
-    let narrow = Merging::all(run, element, unit, Narrow::new(count)?);
-    if let Some(node) = narrow.node(unit)
+    if let Some(narrow) = Merging::all(run, element, unit, Narrow::new(count)?)
+        && let Some(node) = narrow.node(unit)
         && let Some(done) = each(&node, None, All(n, &node, unit))
     {
         return done;
     }
-    let rows = Merging::all(run, element, unit, try_with_capacity("normalize", count)?);
-    canonical(n, unit, Merged(&rows), None)
+    match Merging::all(run, element, unit, try_with_capacity("normalize", count)?) {
+        Some(rows) if count > 0 => canonical(n, unit, Merged(&rows), None),
+        // Nothing to merge.
+        _ => Ok(run.to_vec()),
+    }
 }
 
 /// Rows as columns of 4 bytes an entry that begin at zero.
