@@ -60,15 +60,17 @@ def run(o, case, inside):
     with_it = ["env", f"LD_PRELOAD={o.library}", "DDTC_POLICY=none", f"DDTC_REPORT={reports}/report-%p-%r"] if inside else []
     launcher = [o.openmpi / "bin/mpiexec", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,sm", *own]
     command = [*launcher, "-n", str(case.ranks), *with_it, case.program, *case.arguments]
-    try:
-        done = subprocess.run(command, cwd=case.folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=o.limit, check=False)
-    except subprocess.TimeoutExpired:
-        subprocess.run(["pkill", "-KILL", "-f", case.program], check=False)
-        return "hangs", 0
+    # A session of its own, by which all that hangs is found: by the program's name, this very command might be.
+    with subprocess.Popen(command, cwd=case.folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace", start_new_session=True) as job:
+        try:
+            said, _ = job.communicate(timeout=o.limit)
+        except subprocess.TimeoutExpired:
+            subprocess.run(["pkill", "-KILL", "-s", str(job.pid)], check=False)
+            return "hangs", 0
     moved = sum(int(number) for report in reports.iterdir() for number in MOVED.findall(report.read_text(errors="replace")))
-    if done.returncode != 0:
-        return f"exit {done.returncode}", moved
-    return ("pass" if PASSED.search(done.stdout) else "no verdict"), moved
+    if job.returncode != 0:
+        return f"exit {job.returncode}", moved
+    return ("pass" if PASSED.search(said) else "no verdict"), moved
 
 
 def both(o, case):
