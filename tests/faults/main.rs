@@ -30,7 +30,7 @@ use ddtc::normalize::{Normalized, normalize};
 use ddtc::plan::{self, Field, Legal, Op, Operand, Plan};
 use ddtc::schedule::schedule;
 use ddtc::segments::{Runs, Segments};
-use ddtc::target::{Level, Target};
+use ddtc::target::{Accesses, Level, Target};
 
 use nests::{Faulty, meaning, nest_faults};
 use plans::plan_faults;
@@ -155,7 +155,7 @@ fn harmless<P: plan::Phase>(case: &Case, origin: i64, what: &str, faulty: &Plan<
 
 #[test]
 fn schedule_and_legalize() {
-    let (mut n, mut made_up_for) = (0, 0);
+    let (mut n, mut made_up_for, mut permuted) = (0, 0, 0);
     plans(|text, case, origin, plan| {
         fn go<P: plan::Phase>(
             text: &str,
@@ -174,7 +174,14 @@ fn schedule_and_legalize() {
         let legal = legalize(&plan, 16).unwrap();
         case.plan("sound", &legal, origin).unwrap();
         n += go(text, case, origin, &legal, &mut made_up_for);
+        if plan.target().includes(Level::Avx512) {
+            let legal = legalize(&plan, Accesses { widest: 64, permutes: true }).unwrap();
+            case.plan("sound", &legal, origin).unwrap();
+            permuted += legal.ops().iter().filter(|op| matches!(op, Op::Permute { .. })).count();
+            n += go(text, case, origin, &legal, &mut made_up_for);
+        }
     });
+    assert!(permuted > 0 || !Level::detect().includes(Level::Avx512));
     assert!(n > 1500 && made_up_for * 20 < n, "{n} faults, {made_up_for} without effect");
 }
 
