@@ -53,6 +53,8 @@ const TYPES: &[&str] = &[
     "hindexed([1000, 2000, 3001], [0, 5000, 9000], char)",
     // A pattern, where the level has it.
     "contiguous(40, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))",
+    // Short blocks near each other.
+    "vector(19, 1, 2, double)",
     // A transpose.
     "contiguous(32, resized(0, 16, vector(16, 1, 64, double_complex)))",
 ];
