@@ -261,7 +261,7 @@ impl Engine {
             Err(refusal) => return Ok(Err(refusal)),
         };
         self.check(|| plan.verify())?;
-        let legal = trace.stage("legalize", || legalize::legalize(&plan, emission.widest_access()))?;
+        let legal = trace.stage("legalize", || legalize::legalize(&plan, emission.accesses()))?;
         self.check(|| legal.verify())?;
         Ok(Ok((legal, plan.summary())))
     }

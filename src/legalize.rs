@@ -1,17 +1,22 @@
-//! Legalization: every move becomes loads and stores that the target has. Decides nothing by cost.
+//! Legalization: every move becomes loads and stores that the target has.
 //!
 //! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Its tail is covered by one access that overlaps the one
 //! before it: the overlapped bytes belong to the same block and are written twice with the same value, so gaps and the
 //! neighbours of the block stay untouched. A whole cache line never overlaps: misaligned, it would cross two.
+//!
+//! Where the emitter permutes, 64 packed bytes whose words lie near each other are one permutation, if it replaces enough stores: the only choice by cost.
 
 use crate::error::Result;
-use crate::plan::{Body, Legal, Offsets, Op, Plan, Scheduled};
+use crate::kind::Direction;
+use crate::plan::{Body, Legal, Offsets, Op, Plan, Scheduled, Words};
+use crate::target::{Accesses, cost};
 
-/// Splits the moves of `plan` into accesses of at most `widest` bytes (64 to 8, by the vectors that the emitter has).
+/// Splits the moves of `plan` into `accesses`, and joins them to permutations.
 ///
 /// # Errors
 /// Only faults of ddtc.
-pub fn legalize(plan: &Plan<Scheduled>, widest: u32) -> Result<Plan<Legal>> {
+pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result<Plan<Legal>> {
+    let accesses = accesses.into();
     let mut ops: Vec<Op> = Vec::with_capacity(plan.ops().len() + 8);
     // Old index -> new index of the first access; bodies stay runs because order is kept.
     let mut starts: Vec<u32> = Vec::with_capacity(plan.ops().len() + 1);
@@ -21,14 +26,26 @@ pub fn legalize(plan: &Plan<Scheduled>, widest: u32) -> Result<Plan<Legal>> {
         let stop = starts.get(range.end).copied().unwrap_or(end);
         Body { start, len: stop - start }
     };
-    for op in plan.ops() {
+    let Bodies { ends, repeated } = Bodies::of(plan);
+    let mut run: Vec<Move> = Vec::new();
+    for (i, op) in plan.ops().iter().enumerate() {
+        if let Op::Move { at, len } = op {
+            starts.push(ops.len() as u32);
+            run.push(Move { at: *at, len: *len });
+            let goes_on = matches!(plan.ops().get(i + 1), Some(Op::Move { .. })) && !ends[i + 1];
+            if !goes_on {
+                straight(
+                    &run,
+                    Forms { accesses, direction: plan.direction(), repeated: repeated[i] },
+                    &mut ops,
+                );
+                run.clear();
+            }
+            continue;
+        }
         let end = ops.len() as u32;
         starts.push(end);
         match op {
-            Op::Move { at, len } => accesses(*len, widest, |offset, width| {
-                let at = *at + Offsets::new(i64::from(offset), i64::from(offset));
-                ops.push(Op::Move { at, len: width });
-            }),
             Op::Loop { .. } | Op::Table { .. } => {
                 let mut op = op.clone();
                 if let Op::Loop { body, .. } | Op::Table { body, .. } = &mut op {
@@ -46,6 +63,157 @@ pub fn legalize(plan: &Plan<Scheduled>, widest: u32) -> Result<Plan<Legal>> {
     let end = ops.len() as u32;
     let root = moved(plan.root(), &starts, end);
     Ok(Plan::new(ops, root, plan.tables().to_vec(), plan.kind(), plan.target()))
+}
+
+/// What is known of the operations of a plan by the bodies that they are in.
+struct Bodies {
+    /// Whether another body begins with an operation.
+    ends: Vec<bool>,
+    /// Whether an operation is done several times in a row, however many instances there are.
+    repeated: Vec<bool>,
+}
+
+impl Bodies {
+    fn of(plan: &Plan<Scheduled>) -> Bodies {
+        let none = vec![false; plan.ops().len() + 1];
+        let mut bodies = Bodies { ends: none.clone(), repeated: none };
+        for op in plan.ops() {
+            match op {
+                Op::Guard { then, otherwise, .. } => {
+                    [then, otherwise].into_iter().for_each(|body| bodies.end(*body))
+                }
+                op => op.body().into_iter().for_each(|body| bodies.end(body)),
+            }
+            if let Op::Loop { trip, body, .. } = op
+                && !trip.per_count
+                && trip.k > 1
+            {
+                bodies.repeated[body.range()].fill(true);
+            }
+        }
+        bodies.end(plan.root());
+        bodies
+    }
+
+    fn end(&mut self, body: Body) {
+        let range = body.range();
+        self.ends[range.start] = true;
+        self.ends[range.end] = true;
+    }
+}
+
+/// A move of the scheduled plan, or what is left of it.
+#[derive(Clone, Copy)]
+struct Move {
+    at: Offsets,
+    len: u32,
+}
+
+impl Move {
+    /// Returns the part of it behind its first `bytes`.
+    fn rest(self, bytes: u32) -> Move {
+        Move { at: self.at + Offsets::new(bytes.into(), bytes.into()), len: self.len - bytes }
+    }
+}
+
+/// What a run of moves may become.
+#[derive(Clone, Copy)]
+struct Forms {
+    accesses: Accesses,
+    direction: Direction,
+    /// Whether the run is done several times in a row, so that what is made for a permutation serves several.
+    repeated: bool,
+}
+
+/// Writes moves that follow each other as legal operations, in their order.
+fn straight(moves: &[Move], forms: Forms, ops: &mut Vec<Op>) {
+    let mut rest = moves;
+    // Bytes of the first move that went with those before it.
+    let mut gone = 0;
+    let mut last = None;
+    while let [first, others @ ..] = rest {
+        let first = first.rest(gone);
+        match permutation(first, others, forms, last) {
+            Some(Permuted { at, words, moves, bytes }) => {
+                ops.push(Op::Permute { at, words });
+                last = Some(words);
+                rest = &rest[moves..];
+                gone = if moves == 0 { gone + bytes } else { bytes };
+            }
+            None => {
+                accesses(first.len, forms.accesses.widest, |offset, len| {
+                    ops.push(Op::Move { at: first.at + Offsets::new(offset.into(), offset.into()), len })
+                });
+                rest = others;
+                gone = 0;
+            }
+        }
+    }
+}
+
+/// A permutation, how many moves it does, and how many bytes of the next.
+struct Permuted {
+    at: Offsets,
+    words: Words,
+    moves: usize,
+    bytes: u32,
+}
+
+/// The first 64 packed bytes of `first` and `others` as one permutation, of the longest words that will do, if it replaces enough stores; `last` is
+/// the form of the permutation before.
+fn permutation(first: Move, others: &[Move], forms: Forms, last: Option<Words>) -> Option<Permuted> {
+    let gathered = |unit| {
+        let mut offsets: Vec<i64> = Vec::with_capacity(16);
+        let mut left = Words::BYTES;
+        let mut stores = Stores { direction: forms.direction, number: 0, single: false };
+        let mut done = (0, 0);
+        for (i, part) in [first].iter().chain(others).enumerate() {
+            let taken = part.len.min(left);
+            let packed = first.at.packed.wrapping_add((Words::BYTES - left).into());
+            if part.at.packed != packed || !taken.is_multiple_of(unit) {
+                return None;
+            }
+            let from = part.at.user.wrapping_sub(first.at.user);
+            offsets.extend((0..i64::from(taken / unit)).map(|k| from.wrapping_add(k * i64::from(unit))));
+            stores.add(taken);
+            left -= taken;
+            done = if taken == part.len { (i + 1, 0) } else { (i, taken) };
+            if left == 0 {
+                break;
+            }
+        }
+        if left > 0 {
+            return None;
+        }
+        let (lowest, words) = Words::new(unit, &offsets)?;
+        let fewest = match forms.direction {
+            Direction::Pack => cost::PERMUTED_PACK,
+            Direction::Unpack if unit == 8 || forms.repeated || last == Some(words) => cost::PERMUTED_UNPACK,
+            Direction::Unpack => cost::PERMUTED_UNPACK + cost::PERMUTED_FORM,
+        };
+        let at = first.at + Offsets::new(lowest, 0);
+        (stores.number >= fewest).then_some(Permuted { at, words, moves: done.0, bytes: done.1 })
+    };
+    if forms.accesses.permutes { gathered(8).or_else(|| gathered(4)) } else { None }
+}
+
+/// Counts the stores that moves take.
+struct Stores {
+    direction: Direction,
+    number: u32,
+    /// Whether the last one was of a word alone.
+    single: bool,
+}
+
+impl Stores {
+    /// Adds those of a move of `len` bytes. Packing, two words go out by one store.
+    fn add(&mut self, len: u32) {
+        let joined = self.direction == Direction::Pack && len == 8 && self.single;
+        self.single = len == 8 && !joined;
+        if !joined {
+            accesses(len, Words::BYTES, |_, _| self.number += 1);
+        }
+    }
 }
 
 /// Calls `f(offset, width)` for the accesses that cover `len` bytes.

@@ -265,8 +265,26 @@ impl FromStr for Target {
     }
 }
 
+/// Accesses that an emitter has for bytes that move in straight lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accesses {
+    /// The widest in bytes, 8 to 64.
+    pub widest: u32,
+    /// Whether words of 64 packed bytes move by one permutation.
+    pub permutes: bool,
+}
+
+impl From<u32> for Accesses {
+    /// Accesses of at most `widest` bytes, and no permutations.
+    fn from(widest: u32) -> Accesses {
+        Accesses { widest, permutes: false }
+    }
+}
+
 /// Cost constants of the schedule: each with its reason, and where it was measured the machine and the date.
 pub mod cost {
+    use crate::kind::Direction;
+
     /// Longest copy that is written inline, in the widest moves of the level; longer ones call a micro-kernel. Zen4, 2026-11: a call of memcpy
     /// costs 1.4 ns at 64 to 128 B, inline 16-byte moves 1.1 ns at 64 B and 2.2 ns at 128 B. Wider moves take no longer each: structs of
     /// runs of 100, 70 and 86 B pack about twice as fast with 32 and 64 bytes a move as by a call over columns (Zen 5, 2026-11).
@@ -325,6 +343,34 @@ pub mod cost {
     /// Largest stride in bytes of the outer loop of a transpose, and more than its longest element: beyond a cache line, tiles share no lines. 4 by 4 elements of 64 B
     /// take 20 ns as a transpose, 6 by the best loop (Emerald Rapids, 2026-11).
     pub const TRANSPOSED_STRIDE: u64 = 64;
+    /// Fewest stores that one permutation replaces, packing. Emerald Rapids, 2026-11: 64 B of 8 B words at 16 B pack in 0.64 ns by a permutation and in 1.02 by
+    /// four stores, of 16 B blocks at 32 B in 0.64 and 0.81; misaligned 0.89 and 1.02, 0.9 and 0.9.
+    pub const PERMUTED_PACK: u32 = 4;
+    /// Fewest stores that one permutation replaces, unpacking: two stores under masks cost as much as four plain ones, and where they cross lines as eight.
+    /// Emerald Rapids, 2026-11: 64 B of 8 B words at 16 B unpack in 0.81 instead of 1.53 ns, misaligned in 1.53 instead of 1.62.
+    pub const PERMUTED_UNPACK: u32 = 8;
+    /// As many more for words of 4 bytes whose indices and masks are made for one permutation alone. Emerald Rapids, 2026-11: 16 blocks of 12 B by
+    /// three permutations, each of another form, unpack in 12.7 instead of 10.7 ns, 16 of 4 B by one in 4.3 instead of 6.4.
+    pub const PERMUTED_FORM: u32 = 4;
+    /// Longest near blocks, those in whole words at steps up to twice their length, of which a loop is written out in permutations, packing.
+    pub const NEAR_PACK: u64 = 16;
+    /// The same, unpacking: of longer ones a store under a mask replaces too few.
+    pub const NEAR_UNPACK: u64 = 12;
+    /// Near blocks in a turn of such a loop: whole permutations, and at most three forms of them.
+    pub const NEAR_BLOCKS: u64 = 16;
+
+    /// Returns the longest loop in bytes over near blocks of `len` bytes, `step` apart, that is written out in permutations where longer ones are a call.
+    /// Emerald Rapids, 2026-11, over the call: packing 8 B by 16, 256 B in 0.58 to 0.68 of its time, 1 KiB 0.68 to 1.01, 2 KiB 0.73 to 1.17, 4 B by 8 alike;
+    /// packing 12 B by 24 and 8 B by 12, of which no micro-kernel makes full vectors, 1 KiB 0.47 to 0.62, 16 KiB 0.38 to 0.74; unpacking
+    /// 8 B by 16, 256 B in 0.33 to 0.36, 2 KiB 0.46 to 0.96, 4 KiB 0.48 to 1.12.
+    pub fn near(direction: Direction, len: u64, step: u64) -> u64 {
+        let odd = len < 16 && !(len.is_power_of_two() && step.is_multiple_of(len));
+        match direction {
+            Direction::Pack if odd => 16 << 10,
+            Direction::Pack => 1 << 10,
+            Direction::Unpack => 2 << 10,
+        }
+    }
     /// 16-byte moves per trip of an unrolled loop. Zen4, 2026-11: unrolling 4 to 8 pays for 8 B blocks, 16 adds nothing.
     pub const UNROLLED_MOVES: u32 = 8;
 }

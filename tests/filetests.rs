@@ -263,6 +263,11 @@ fn nest<V: Leaves>(stage: &str, case: &Case, leaves: V) -> String {
     text
 }
 
+/// Templates for `target`.
+fn x64(target: Target) -> emit::X64 {
+    emit::X64::new(target.on(Arch::X86_64).unwrap()).unwrap()
+}
+
 /// The text that the stage makes of the input of `case`.
 fn run(stage: &str, case: &Case) -> String {
     let refused = |r: schedule::Refusal| format!("walked: {}\n", r.reason);
@@ -287,7 +292,9 @@ fn run(stage: &str, case: &Case) -> String {
         }),
         "legalize" => each(case, |plan| match plan {
             Ok(plan) => {
-                let legal = legalize::legalize(&plan, widest).unwrap();
+                let x64 = case.settings.templates.then(|| x64(plan.target()));
+                let accesses = x64.map_or(widest.into(), |x64| x64.accesses());
+                let legal = legalize::legalize(&plan, accesses).unwrap();
                 legal.verify().unwrap_or_else(|e| panic!("{e}\n{legal}"));
                 legal.to_string()
             }
@@ -295,14 +302,12 @@ fn run(stage: &str, case: &Case) -> String {
         }),
         "emit" => each(case, |plan| match plan {
             Ok(plan) => {
-                let legal = |widest| legalize::legalize(&plan, widest).unwrap();
                 if case.settings.templates {
-                    let target = plan.target().on(Arch::X86_64).unwrap();
-                    let emitter = emit::X64::new(target).unwrap();
-                    emitter.listing(&legal(emitter.widest_access())).unwrap().code
+                    let emitter = x64(plan.target());
+                    emitter.listing(&legalize::legalize(&plan, emitter.accesses()).unwrap()).unwrap().code
                 } else {
                     let emitter = emit::Cranelift::for_host(true).unwrap();
-                    emitter.listing(&legal(widest)).unwrap().ir
+                    emitter.listing(&legalize::legalize(&plan, widest).unwrap()).unwrap().ir
                 }
             }
             Err(r) => refused(r),

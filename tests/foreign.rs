@@ -10,7 +10,7 @@ use ddtc::kind::Direction;
 use ddtc::lower::Bytes;
 use ddtc::nest::{LoopNest, Normal};
 use ddtc::plan::{Legal, Plan};
-use ddtc::target::{Arch, Level, Target};
+use ddtc::target::{Accesses, Arch, Level, Target};
 use ddtc::{legalize, lower, normalize, schedule};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -25,9 +25,14 @@ fn normal(entry: &CorpusEntry) -> LoopNest<Normal> {
 }
 
 /// The plan of `nest`; none where it is walked.
-fn plan(nest: &LoopNest<Normal>, direction: Direction, target: Target, widest: u32) -> Option<Plan<Legal>> {
+fn plan(
+    nest: &LoopNest<Normal>,
+    direction: Direction,
+    target: Target,
+    accesses: Accesses,
+) -> Option<Plan<Legal>> {
     let plan = schedule::schedule(nest, direction, target).ok()?;
-    let plan = legalize::legalize(&plan, widest).unwrap();
+    let plan = legalize::legalize(&plan, accesses).unwrap();
     plan.verify().unwrap_or_else(|e| panic!("{e}\n{plan}"));
     Some(plan)
 }
@@ -51,7 +56,7 @@ fn every_plan_of_the_corpus_has_code_for_other_machines() {
         let nest = normal(&entry);
         for direction in Direction::BOTH {
             for (target, triple, [first, second]) in &emitters {
-                let Some(plan) = plan(&nest, direction, *target, first.widest_access()) else {
+                let Some(plan) = plan(&nest, direction, *target, first.accesses()) else {
                     walked += 1;
                     continue;
                 };
@@ -105,7 +110,7 @@ fn templates() -> String {
                 let target: Target = target.parse().unwrap();
                 let target = target.on(Arch::X86_64).unwrap();
                 let emitter = X64::new(target).unwrap();
-                let plan = plan(&nest, direction, target, emitter.widest_access());
+                let plan = plan(&nest, direction, target, emitter.accesses());
                 let code = plan.map(|plan| emitter.code(&plan).unwrap().0);
                 let shown = code
                     .map_or("walked".to_owned(), |code| format!("{} {:016x}", code.len(), xxh3_64(&code)));
@@ -165,7 +170,7 @@ fn explaining_another_machine_loads_nothing() {
             if let Some(emitter) = X64::new(target) {
                 let nest =
                     normalize::normalize(&lower::lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
-                let plan = plan(&nest, direction, target, emitter.widest_access()).unwrap();
+                let plan = plan(&nest, direction, target, emitter.accesses()).unwrap();
                 // Where Cranelift serves this machine there are no templates to compare with.
                 if !target.runs() || cfg!(unix) {
                     assert_eq!(made.code, emitter.code(&plan).unwrap().0, "{target}");

@@ -170,7 +170,7 @@ fn what_serves_a_type_is_named() {
             both_directions: true,
             ..Config::default()
         });
-        let strided = engine.commit(&"vector(100, 1, 2, double)".parse().unwrap()).unwrap();
+        let strided = engine.commit(&"vector(1000, 1, 2, double)".parse().unwrap()).unwrap();
         for direction in Direction::BOTH {
             // Both are kernels; the one is code that was there before.
             let schedule = strided.schedule(direction);

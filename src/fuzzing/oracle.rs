@@ -21,7 +21,7 @@ use crate::kind::Direction;
 use crate::lower::Bytes;
 use crate::nest::{self, Disjoint, LoopNest, Lowered, Normal, Phase};
 use crate::plan::Word;
-use crate::target::{Arch, Level, Target};
+use crate::target::{Accesses, Arch, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
 /// Result of a check that found nothing wrong.
@@ -274,12 +274,13 @@ impl Oracle {
             verdict.kernels += 1;
             plan.verify().map_err(at("schedule"))?;
             case.plan("schedule", &plan, moved)?;
-            for widest in [8, 16, 32, 64] {
-                let legal = legalize::legalize(&plan, widest).map_err(at("legalize"))?;
+            let permuting = Accesses { widest: 64, permutes: target.includes(Level::Avx512) };
+            for accesses in [8.into(), 16.into(), 32.into(), 64.into(), permuting] {
+                let legal = legalize::legalize(&plan, accesses).map_err(at("legalize"))?;
                 legal.verify().map_err(at("legalize"))?;
                 case.plan("legalize", &legal, moved)?;
                 let emitters = Emitters::All(cranelift).of(templates);
-                for emitter in emitters.filter(|e| e.widest_access() == widest) {
+                for emitter in emitters.filter(|e| e.accesses() == accesses) {
                     let code = emit::emit(emitter, &legal).map_err(at("emit"))?;
                     addresses(&code).map_err(|m| m.at(direction, Some(level)))?;
                 }

@@ -13,7 +13,7 @@ use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::kind::Direction;
 use crate::lower::Bytes;
-use crate::target::{Level, Target};
+use crate::target::{Accesses, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
 /// Checks what the stages make of `count` instances of `t`, byte by byte against the type map: lower and normalize in both directions, schedule and
@@ -64,7 +64,9 @@ fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     let at = |stage| move |e| Mismatch::error(stage)(e).at(direction, Some(target.level()));
     plan.verify().map_err(at("schedule"))?;
     case.plan("schedule", &plan, moved)?;
-    let legal = legalize::legalize(&plan, c.pick(&[8, 16, 32, 64])).map_err(at("legalize"))?;
+    let permutes = target.includes(Level::Avx512) && c.chance(128);
+    let accesses = Accesses { widest: c.pick(&[8, 16, 32, 64]), permutes };
+    let legal = legalize::legalize(&plan, accesses).map_err(at("legalize"))?;
     legal.verify().map_err(at("legalize"))?;
     case.plan("legalize", &legal, moved)
 }

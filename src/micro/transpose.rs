@@ -8,6 +8,8 @@
 
 pub(super) mod pieces;
 
+use std::ops::Range;
+
 use super::functions::functions;
 use super::isa::{Baseline, Code, OneLength, with_code};
 use super::{Actual, Argument, Call, Direction, Family, Micro, Role, block};
@@ -151,7 +153,83 @@ const fn tiles(len: usize) -> Tiles {
     }
 }
 
-/// Moves all elements tile by tile, in blocks where steps are dense.
+/// Where the elements are, for code that is made for their length.
+#[derive(Clone, Copy)]
+struct Matrix<const LEN: usize> {
+    dst: *mut u8,
+    src: *const u8,
+    dst_row: isize,
+    src_row: isize,
+    dst_step: isize,
+    src_step: isize,
+}
+
+impl<const LEN: usize> Matrix<LEN> {
+    /// Element `(r, c)` on both sides.
+    #[inline(always)]
+    fn place(self, r: usize, c: usize) -> (*mut u8, *const u8) {
+        let (r, c) = (r as isize, c as isize);
+        (
+            self.dst
+                .wrapping_offset(c.wrapping_mul(self.dst_row).wrapping_add(r.wrapping_mul(self.dst_step))),
+            self.src
+                .wrapping_offset(r.wrapping_mul(self.src_row).wrapping_add(c.wrapping_mul(self.src_step))),
+        )
+    }
+
+    /// Moves the elements of some rows and columns one by one.
+    ///
+    /// # Safety
+    /// They are readable and writable; the two sides do not overlap.
+    #[inline(always)]
+    unsafe fn each(self, rows: Range<usize>, cols: Range<usize>) {
+        let (mut to, mut from) = self.place(rows.start, cols.start);
+        for _ in cols {
+            let (mut d, mut s) = (to, from);
+            for _ in rows.clone() {
+                // SAFETY: an element of the ranges.
+                unsafe { block::constant::<Baseline, LEN>(d, s) };
+                (d, s) = (d.wrapping_offset(self.dst_step), s.wrapping_offset(self.src_row));
+            }
+            (to, from) = (to.wrapping_offset(self.dst_row), from.wrapping_offset(self.src_step));
+        }
+    }
+
+    /// Moves the elements of some rows and columns, in blocks where steps are dense.
+    ///
+    /// # Safety
+    /// As [`Matrix::each`]; the machine has the instructions of `I`.
+    #[inline(always)]
+    unsafe fn tile<I: Code>(self, rows: Range<usize>, cols: Range<usize>) {
+        let (block_rows, block_cols) = const { shape::<I>(LEN) };
+        if [self.dst_step, self.src_step] != [LEN as isize; 2] {
+            // SAFETY: as promised by the caller.
+            return unsafe { self.each(rows, cols) };
+        }
+        let whole = |all: &Range<usize>, block: usize| all.start + (all.end - all.start) / block * block;
+        let (row_end, col_end) = (whole(&rows, block_rows), whole(&cols, block_cols));
+        let mut c = cols.start;
+        while c < col_end {
+            let (mut d, mut s) = self.place(rows.start, c);
+            let mut r = rows.start;
+            while r < row_end {
+                // SAFETY: a whole block lies within the rows and columns.
+                unsafe { I::transpose::<LEN>(d, s, self.dst_row, self.src_row) };
+                d = d.wrapping_add(block_rows * LEN);
+                s = s.wrapping_offset(self.src_row.wrapping_mul(block_rows as isize));
+                r += block_rows;
+            }
+            c += block_cols;
+        }
+        // SAFETY: the rest of the same rows and columns.
+        unsafe {
+            self.each(row_end..rows.end, cols.start..col_end);
+            self.each(rows, col_end..cols.end);
+        }
+    }
+}
+
+/// Moves all elements tile by tile.
 ///
 /// # Safety
 /// As [`twin`] with `len = LEN`; the machine has the instructions of `I`.
@@ -165,52 +243,20 @@ unsafe fn made_for<I: Code, const LEN: usize>(
 ) {
     let [dst_row, src_row, dst_step, src_step] =
         [s.dst_row, s.src_row, s.dst_step, s.src_step].map(|s| s as isize);
-    let dense = dst_step == LEN as isize && src_step == LEN as isize;
-    let place = |r: usize, c: usize| {
-        let (r, c) = (r as isize, c as isize);
-        (
-            dst.wrapping_offset(c.wrapping_mul(dst_row).wrapping_add(r.wrapping_mul(dst_step))),
-            src.wrapping_offset(r.wrapping_mul(src_row).wrapping_add(c.wrapping_mul(src_step))),
-        )
-    };
-    let each = |rs: std::ops::Range<usize>, cs: std::ops::Range<usize>| {
-        for c in cs {
-            for r in rs.clone() {
-                let (d, s) = place(r, c);
-                // SAFETY: element `(r, c)`, which is there.
-                unsafe { block::constant::<Baseline, LEN>(d, s) };
-            }
-        }
-    };
-    let tile = |r0: usize, c0: usize| {
-        let (block_rows, block_cols) = const { shape::<I>(LEN) };
-        let (r1, c1) = (rows.min(r0 + const { tiles(LEN).rows }), cols.min(c0 + const { tiles(LEN).cols }));
-        if !dense {
-            return each(r0..r1, c0..c1);
-        }
-        let (r2, c2) = (r0 + (r1 - r0) / block_rows * block_rows, c0 + (c1 - c0) / block_cols * block_cols);
-        let mut c = c0;
-        while c < c2 {
-            let (mut d, mut s) = place(r0, c);
-            let mut r = r0;
-            while r < r2 {
-                // SAFETY: a whole block lies within the tile.
-                unsafe { I::transpose::<LEN>(d, s, dst_row, src_row) };
-                d = d.wrapping_add(block_rows * LEN);
-                s = s.wrapping_offset(src_row.wrapping_mul(block_rows as isize));
-                r += block_rows;
-            }
-            c += block_cols;
-        }
-        each(r2..r1, c0..c2);
-        each(r0..r1, c2..c1);
-    };
+    let matrix = Matrix::<LEN> { dst, src, dst_row, src_row, dst_step, src_step };
     let Tiles { rows: by_rows, cols: by_cols, down } = const { tiles(LEN) };
+    // One alone needs nothing of what is made ready for many, which takes some 20 ns.
+    if rows <= by_rows && cols <= by_cols {
+        // SAFETY: all elements, as promised by the caller.
+        return unsafe { matrix.tile::<I>(0..rows, 0..cols) };
+    }
     let (outer, inner) =
         if down { ((cols, by_cols), (rows, by_rows)) } else { ((rows, by_rows), (cols, by_cols)) };
     for a in (0..outer.0).step_by(outer.1) {
         for b in (0..inner.0).step_by(inner.1) {
-            if down { tile(b, a) } else { tile(a, b) }
+            let (r, c) = if down { (b, a) } else { (a, b) };
+            // SAFETY: rows and columns that are there.
+            unsafe { matrix.tile::<I>(r..rows.min(r + by_rows), c..cols.min(c + by_cols)) };
         }
     }
 }

@@ -73,12 +73,12 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
     if !matches!(op, Op::Guard { .. }) {
         f(Field::UserOffset, Word::Constant(op.at().user));
     }
-    if !matches!(op, Op::Move { .. } | Op::Guard { .. }) {
+    if !matches!(op, Op::Move { .. } | Op::Permute { .. } | Op::Guard { .. }) {
         f(Field::PackedOffset, Word::Constant(op.at().packed));
     }
     match op {
         // Where it goes in the stream is a matter of lengths, which the code depends on anyway.
-        Op::Move { .. } => {}
+        Op::Move { .. } | Op::Permute { .. } => {}
         Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
         Op::Loop { trip, step, .. } => {
             f(Field::UserStep, Word::Constant(step.user));
@@ -122,7 +122,7 @@ impl Plan<Legal> {
     /// Says whether the constants of the plan are context words: if it has no moves, or some body has parts so far from each other, and in no regular
     /// distance, that they are of several objects. Other layouts of the same objects then share its code.
     pub fn is_parametric(&self) -> bool {
-        let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. }));
+        let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. } | Op::Permute { .. }));
         !moves || self.bodies().any(|body| self.is_scattered(body))
     }
 

@@ -104,6 +104,13 @@ impl<P: Phase> Plan<P> {
                             stack.push(Pending::Ops { ops: self.body(*body), at });
                         }
                         Op::Move { len, .. } => machine.block(at, u64::from(*len), Transform::Copied),
+                        Op::Permute { words, .. } => {
+                            let unit = i64::from(words.unit());
+                            for (k, &place) in words.places().iter().enumerate() {
+                                let word = Offsets::new(i64::from(place) * unit, k as i64 * unit);
+                                machine.block(at + word, unit as u64, Transform::Copied);
+                            }
+                        }
                         Op::Call { call, .. } => {
                             let transform = call.callee().transform();
                             call.blocks(self.tables(), count, &mut |block, len| {
@@ -141,7 +148,7 @@ mod tests {
     use crate::column::Column;
     use crate::micro::{Table, rows, strided, transpose};
     use crate::nest::Body;
-    use crate::plan::{Quantity, Scheduled};
+    use crate::plan::{Legal, Quantity, Scheduled, Words};
     use crate::target::{Level, Target};
 
     /// Packs byte 0 behind the guard and byte 1 beside it, two bytes further on than an operation outside.
@@ -196,6 +203,42 @@ mod tests {
         assert_eq!(unpacked(transpose(0, 0), vec![], 1)[..4], [0, 1, 2, 3]);
         assert_eq!(unpacked(transpose(4, 0), vec![], 1), [0, 1, 2, 3, 8, 9, 10, 11]);
         assert_eq!(unpacked(transpose(0, 4), vec![], 1), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_permutation_moves_each_word_to_its_place() {
+        // Backwards, every other word; then forwards the words between.
+        let words = |first: i64, by: i64| {
+            let offsets: Vec<i64> = (0..8).map(|i| first + i * by).collect();
+            Words::new(8, &offsets).unwrap()
+        };
+        let (ops, mut user) = ([words(112, -16), words(8, 16)], vec![0; 128]);
+        let ops = ops
+            .into_iter()
+            .enumerate()
+            .map(|(i, (lowest, words))| Op::Permute { at: Offsets::new(lowest, 64 * i as i64), words });
+        let plan: Plan<Legal> = Plan::new(
+            ops.collect(),
+            Body { start: 0, len: 2 },
+            Vec::new(),
+            Direction::Unpack,
+            Target::new(Level::Avx512),
+        );
+        plan.verify().unwrap();
+        let mut packed: Vec<u8> = (0..128).collect();
+        plan.eval(1, &mut user, 0, &mut packed);
+        let word = |k: usize| user[8 * k];
+        assert_eq!([0, 2, 14].map(word), [56, 48, 0]);
+        assert_eq!([1, 3, 15].map(word), [64, 72, 120]);
+        assert_eq!(user[24..32], [72, 73, 74, 75, 76, 77, 78, 79]);
+        // Only late, only where the instructions are, only bytes.
+        let fails = |plan: Plan<Legal>| plan.verify().is_err();
+        let ops = || plan.ops().to_vec();
+        let early: Plan<Scheduled> = Plan::new(ops(), plan.root(), vec![], plan.kind(), plan.target());
+        assert!(early.verify().is_err());
+        assert!(fails(Plan::new(ops(), plan.root(), vec![], plan.kind(), Target::new(Level::Avx2))));
+        let kind = kind::Kind { operation: kind::Operation::External32, ..plan.kind() };
+        assert!(fails(Plan::new(ops(), plan.root(), vec![], kind, plan.target())));
     }
 
     #[test]

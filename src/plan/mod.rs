@@ -9,6 +9,7 @@ mod eval;
 mod shape;
 mod text;
 mod verify;
+mod words;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,6 +21,7 @@ pub use crate::nest::{Body, Offsets, Quantity};
 use crate::target::Target;
 pub use context::{Field, Operand, Operands, Template, Word};
 pub use shape::Shape;
+pub use words::Words;
 
 mod sealed {
     pub trait Sealed {}
@@ -87,6 +89,14 @@ pub enum Op {
         /// Bytes.
         len: u32,
     },
+    /// Copies 64 packed bytes whose words lie near each other on the user's side, all of them before what follows. In the legal phase only, for
+    /// emitters that permute. A pack reads the bytes between the lowest word and the highest too.
+    Permute {
+        /// Offset of the lowest word, and of the packed bytes.
+        at: Offsets,
+        /// Places of the words.
+        words: Words,
+    },
     /// Hands a whole innermost loop to a micro-kernel.
     Call {
         /// Offset that the arguments are relative to.
@@ -117,7 +127,11 @@ impl Op {
     /// Returns the offset of the operation.
     pub fn at(&self) -> Offsets {
         match self {
-            Op::Loop { at, .. } | Op::Table { at, .. } | Op::Move { at, .. } | Op::Call { at, .. } => *at,
+            Op::Loop { at, .. }
+            | Op::Table { at, .. }
+            | Op::Move { at, .. }
+            | Op::Permute { at, .. }
+            | Op::Call { at, .. } => *at,
             Op::Guard { .. } => Offsets::ZERO,
         }
     }
@@ -213,7 +227,7 @@ impl<P: Phase> Plan<P> {
         let mut loops = 0;
         for op in &self.ops {
             match op {
-                Op::Move { .. } => moves += 1,
+                Op::Move { .. } | Op::Permute { .. } => moves += 1,
                 Op::Loop { .. } | Op::Table { .. } => loops += 1,
                 Op::Guard { .. } => {}
                 Op::Call { call, .. } => {

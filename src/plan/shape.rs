@@ -1,6 +1,6 @@
 //! Shapes: what the code of a parametric plan depends on. Plans of one shape share code.
 
-use super::{Body, Legal, Moving, Offsets, Op, Plan};
+use super::{Body, Legal, Moving, Offsets, Op, Plan, Words};
 use crate::kind::Direction;
 use crate::micro::Role;
 use crate::target::Target;
@@ -29,6 +29,11 @@ enum ShapeKind {
     Move {
         direction: Direction,
         len: u32,
+        packed: i64,
+    },
+    Permute {
+        direction: Direction,
+        words: Words,
         packed: i64,
     },
     Loop {
@@ -61,9 +66,12 @@ impl Plan<Legal> {
         }
         let ops = self.ops.iter().map(|op| {
             let kind = match op {
-                Op::Move { .. } if self.ops.len() > MAX_OPS => return None,
+                Op::Move { .. } | Op::Permute { .. } if self.ops.len() > MAX_OPS => return None,
                 Op::Move { at, len } => {
                     ShapeKind::Move { direction: self.direction(), len: *len, packed: at.packed }
+                }
+                Op::Permute { at, words } => {
+                    ShapeKind::Permute { direction: self.direction(), words: *words, packed: at.packed }
                 }
                 Op::Loop { trip, step, body, .. } => {
                     ShapeKind::Loop { counted: trip.per_count, moving: Moving::of(*step), body: *body }

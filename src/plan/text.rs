@@ -60,6 +60,13 @@ impl fmt::Display for Head<'_> {
             }
             Op::Table { table, packed, .. } => write!(f, "rows of table {table} packed {packed}")?,
             Op::Move { len, .. } => write!(f, "move {len}")?,
+            Op::Permute { words, .. } => {
+                write!(f, "permute {} [", words.unit())?;
+                for (i, place) in words.places().iter().enumerate() {
+                    write!(f, "{}{place}", if i == 0 { "" } else { " " })?;
+                }
+                write!(f, "]")?;
+            }
             Op::Call { call, .. } => {
                 write!(f, "call {}", call.callee())?;
                 for (role, argument) in call.arguments() {

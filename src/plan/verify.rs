@@ -5,7 +5,7 @@
 //! 3. unroll factors and trips are at least 1, and a loop moves on one side at least;
 //! 4. straight-line moves are of bytes, and at most [`MAX_MOVES`](super::MAX_MOVES) of them are in the whole plan, and as many legal ones
 //!    as those can become;
-//! 5. phase `Legal`: every move is a power of two of at most 64 bytes;
+//! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in that phase only, for targets with AVX-512;
 //! 6. a call goes the plan's way, copies or does what the plan's operation does to a value, by a micro-kernel of a level that the target
 //!    includes, with the arguments that it takes
 //!    (`Call::verify`): each of its role's kind, something to move, the count in one of them at most, the length that it is made for, and
@@ -14,6 +14,7 @@
 use super::{Legal, MAX_MOVED, MAX_MOVES, Moving, Op, Phase, Plan};
 use crate::error::{Error, Result};
 use crate::kind::Operation;
+use crate::target::Level;
 
 impl<P: Phase> Plan<P> {
     /// Checks the invariants above.
@@ -53,6 +54,15 @@ impl<P: Phase> Plan<P> {
                     }
                     if *len == 0 || (legal && !(len.is_power_of_two() && *len <= 64)) {
                         return fail(i, "move of a width that the target does not have");
+                    }
+                }
+                Op::Permute { .. } => {
+                    moves += 1;
+                    if self.kind().operation != Operation::Bytes {
+                        return fail(i, "permutation of bytes in a plan of values");
+                    }
+                    if !legal || !self.target().includes(Level::Avx512) {
+                        return fail(i, "permutation that the target does not have, or that is too early");
                     }
                 }
                 Op::Table { table, .. } => {

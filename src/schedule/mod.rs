@@ -6,6 +6,7 @@
 
 mod irregular;
 mod lanes;
+mod near;
 mod values;
 
 use std::sync::Arc;
@@ -172,8 +173,7 @@ impl<S: Side> Scheduler<'_, S> {
         if self.reordered(node, here, out)? {
             return Ok(());
         }
-        let wide = u64::from(self.level.widest_access());
-        if self.straight(node, Weight { moves: MAX_MOVES, bytes: cost::STRAIGHT_MOVES * wide }) {
+        if self.straight(node, self.few_moves()) {
             return self.unrolled(node, at, out);
         }
         match node {
@@ -214,6 +214,9 @@ impl<S: Side> Scheduler<'_, S> {
             }
             Node::Loop { trip, step, body, .. } => {
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
+                    if self.near(*trip, *step, *n) {
+                        return self.windows(here, trip.k, *step, n.k as u32, out);
+                    }
                     if self.written_loop(*trip, *n) || depth >= 2 && self.written_row(*trip, *step, *n) {
                         let mut list = Vec::new();
                         self.push(&mut list, Op::Move { at: Offsets::ZERO, len: n.k as u32 })?;
@@ -294,6 +297,11 @@ impl<S: Side> Scheduler<'_, S> {
         Weight { moves: Weight::MOST.moves - moves, bytes: Weight::MOST.bytes - bytes }
     }
 
+    /// Returns the most that is written out rather than called.
+    fn few_moves(&self) -> Weight {
+        Weight { moves: MAX_MOVES, bytes: cost::STRAIGHT_MOVES * u64::from(self.level.widest_access()) }
+    }
+
     /// Whether `node` may be written out within `limit` and within what is left of the kernel.
     fn straight(&self, node: &Node, limit: Weight) -> bool {
         weight(self.nest, node, self.level, limit.least(self.left()), 0).is_some()
@@ -363,8 +371,12 @@ impl<S: Side> Scheduler<'_, S> {
         let [Node::Copy { n: len, .. }] = nest.body(*element) else { return Ok(false) };
         let (outer, inner) = ((*outer, *o), (*inner, *i));
         debug_assert_eq!(*inside, Offsets::ZERO);
-        let Some(then) = self.transpose(outer, inner, len.k).or_else(|| self.exchange(outer, inner, *len))
-        else {
+        let transposed = self.transpose(outer, inner, len.k);
+        // A small one costs more as a call than written out, in the order of its entries.
+        if transposed.is_some() && self.straight(node, self.few_moves()) {
+            return Ok(false);
+        }
+        let Some(then) = transposed.or_else(|| self.exchange(outer, inner, *len)) else {
             return Ok(false);
         };
         let limit = match nest.disjoint_when(self.direction) {

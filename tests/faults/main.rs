@@ -30,7 +30,7 @@ use ddtc::normalize::{Normalized, normalize};
 use ddtc::plan::{self, Field, Legal, Op, Operand, Plan};
 use ddtc::schedule::schedule;
 use ddtc::segments::{Runs, Segments};
-use ddtc::target::{Level, Target};
+use ddtc::target::{Accesses, Level, Target};
 
 use nests::{Faulty, meaning, nest_faults};
 use plans::plan_faults;
@@ -53,6 +53,8 @@ const TYPES: &[&str] = &[
     "hindexed([1000, 2000, 3001], [0, 5000, 9000], char)",
     // A pattern, where the level has it.
     "contiguous(40, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))",
+    // Short blocks near each other.
+    "vector(19, 1, 2, double)",
     // A transpose.
     "contiguous(32, resized(0, 16, vector(16, 1, 64, double_complex)))",
 ];
@@ -155,7 +157,7 @@ fn harmless<P: plan::Phase>(case: &Case, origin: i64, what: &str, faulty: &Plan<
 
 #[test]
 fn schedule_and_legalize() {
-    let (mut n, mut made_up_for) = (0, 0);
+    let (mut n, mut made_up_for, mut permuted) = (0, 0, 0);
     plans(|text, case, origin, plan| {
         fn go<P: plan::Phase>(
             text: &str,
@@ -174,7 +176,14 @@ fn schedule_and_legalize() {
         let legal = legalize(&plan, 16).unwrap();
         case.plan("sound", &legal, origin).unwrap();
         n += go(text, case, origin, &legal, &mut made_up_for);
+        if plan.target().includes(Level::Avx512) {
+            let legal = legalize(&plan, Accesses { widest: 64, permutes: true }).unwrap();
+            case.plan("sound", &legal, origin).unwrap();
+            permuted += legal.ops().iter().filter(|op| matches!(op, Op::Permute { .. })).count();
+            n += go(text, case, origin, &legal, &mut made_up_for);
+        }
     });
+    assert!(permuted > 0 || !Level::detect().includes(Level::Avx512));
     assert!(n > 1500 && made_up_for * 20 < n, "{n} faults, {made_up_for} without effect");
 }
 

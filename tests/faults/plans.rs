@@ -1,7 +1,7 @@
 //! Faulty plans: one number of an operation, or one row of a column, changed.
 
 use ddtc::micro::{Argument, Call, Role, Table};
-use ddtc::plan::{Offsets, Op, Phase, Plan, Quantity};
+use ddtc::plan::{Offsets, Op, Phase, Plan, Quantity, Words};
 
 use super::COUNT;
 use super::nests::{Faulty, entry, more};
@@ -9,9 +9,11 @@ use super::nests::{Faulty, entry, more};
 /// Moves an operation.
 fn moved(op: &mut Op, by: Offsets) {
     match op {
-        Op::Loop { at, .. } | Op::Table { at, .. } | Op::Move { at, .. } | Op::Call { at, .. } => {
-            *at = *at + by
-        }
+        Op::Loop { at, .. }
+        | Op::Table { at, .. }
+        | Op::Move { at, .. }
+        | Op::Permute { at, .. }
+        | Op::Call { at, .. } => *at = *at + by,
         Op::Guard { .. } => {}
     }
 }
@@ -49,6 +51,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             Op::Move { .. } => {
                 change!("length", Move, len, |len: &mut u32| *len = len.saturating_add_signed(by as i32));
             }
+            Op::Permute { at, words } => out.push(("words".to_owned(), exchanged(*at, words, by))),
             Op::Call { at, call } => out.extend(
                 call_faults(call, by).into_iter().map(|(what, call)| (what, Op::Call { at: *at, call })),
             ),
@@ -56,6 +59,16 @@ fn op_faults(op: &Op) -> Faulty<Op> {
         }
     }
     out
+}
+
+/// The permutation with two neighbouring words exchanged: the first two, or the last.
+fn exchanged(at: Offsets, words: &Words, by: i64) -> Op {
+    let unit = words.unit();
+    let mut offsets: Vec<i64> =
+        words.places().iter().map(|&place| i64::from(place) * i64::from(unit)).collect();
+    let first = if by > 0 { 0 } else { offsets.len() - 2 };
+    offsets.swap(first, first + 1);
+    Op::Permute { at, words: Words::new(unit, &offsets).unwrap().1 }
 }
 
 /// Calls with one argument changed by `by`; tables are exchanged.

@@ -14,7 +14,7 @@ mod x64;
 use crate::code::kernel::{Code, CompiledCode, ModuleTarget, Text};
 use crate::error::{Error, Result};
 use crate::plan::{Legal, Plan, Shape, Word};
-use crate::target::Target;
+use crate::target::{Accesses, Target};
 
 #[cfg(feature = "cranelift")]
 pub use cranelift::Cranelift;
@@ -25,8 +25,8 @@ pub const MAX_CODE: usize = 16 << 10;
 
 /// Turns plans into machine code.
 pub trait Emitter: Send + Sync {
-    /// The widest access in bytes that moves may have.
-    fn widest_access(&self) -> u32;
+    /// The accesses that moves may become.
+    fn accesses(&self) -> Accesses;
 
     /// The machine code of `plan` and its alignment in bytes.
     ///
@@ -106,9 +106,9 @@ impl Emission {
         }
     }
 
-    /// Returns the widest access in bytes that moves may have: of the emitter, or where there is none of the target.
-    pub fn widest_access(&self) -> u32 {
-        self.emitter().map_or(self.target.level().widest_access(), Emitter::widest_access)
+    /// Returns the accesses that moves may become: those of the emitter, or where there is none the plain ones of the target.
+    pub fn accesses(&self) -> Accesses {
+        self.emitter().map_or(self.target.level().widest_access().into(), Emitter::accesses)
     }
 
     /// Returns the target by which a module places the code; none where code goes into its slot as it is.
@@ -210,9 +210,9 @@ mod tests {
             let t: Datatype = text.parse().unwrap();
             let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
             let plan = schedule(&nest, Direction::Pack, emission.target()).unwrap();
-            emission.listing(&legalize(&plan, emission.widest_access()).unwrap()).unwrap().precompiled
+            emission.listing(&legalize(&plan, emission.accesses()).unwrap()).unwrap().precompiled
         };
-        assert!(listed(&general, "vector(100, 1, 2, double)"));
+        assert!(listed(&general, "vector(1000, 1, 2, double)"));
         assert!(!listed(&general, "resized(0, 4000, hindexed([12, 7], [0, 1000], char))"));
         let templates = Emission::new(Target::new(Level::Avx512), true, false, false).unwrap();
         assert!(templates.missing().is_none() && templates.module_target().is_none());

@@ -26,6 +26,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
 use crate::micro::{Argument, Call, Role};
 use crate::plan::{Body, Field, Legal, Offsets, Op, Operand, Operands, Plan, Quantity};
+use crate::target::Accesses;
 
 /// The emitter through Cranelift.
 pub struct Cranelift {
@@ -82,12 +83,12 @@ thread_local! {
 }
 
 impl Emitter for Cranelift {
-    fn widest_access(&self) -> u32 {
+    fn accesses(&self) -> Accesses {
         // riscv64 without the vector extension has no 16-byte type.
         if matches!(self.isa.triple().architecture, target_lexicon::Architecture::Riscv64(_)) {
-            8
+            8.into()
         } else {
-            16
+            16.into()
         }
     }
 
@@ -209,6 +210,7 @@ impl Builder<'_, '_> {
         let start = self.placed(i, op.at(), base, at)?;
         match op {
             Op::Move { .. } => Ok(()),
+            Op::Permute { .. } => Err(Error::internal("emit", "permutation that Cranelift does not write")),
             Op::Loop { trip, step, unroll, body, .. } => {
                 if self.operands.parametric() {
                     self.parametric_loop(i, start, (*trip, *step), *body)

@@ -1,6 +1,7 @@
 //! Calls of micro-kernels, and the values that a plan keeps in its code or in its context.
 
 use super::inst::{Inst, Math, Mem, Operand as Source, Reg};
+use super::permute::Constants;
 use super::{Function, Location, Pointers};
 use crate::error::{Error, Result};
 use crate::micro::{Argument, Call, Role};
@@ -30,7 +31,10 @@ impl Function<'_> {
             }
         }
         match self.operands.get(i, Field::Callee) {
-            Some(Operand::Word(index)) => self.code.push(Inst::Call(self.word(index), call.callee())),
+            Some(Operand::Word(index)) => {
+                self.code.push(Inst::Call(self.word(index), call.callee()));
+                self.known = Constants::default();
+            }
             _ => return Err(Error::internal("emit", "a callee is a word of the context")),
         }
         Ok(())

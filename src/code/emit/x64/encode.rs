@@ -2,7 +2,7 @@
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters 2 and 3.
 
-use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
+use super::inst::{Inst, Label, Mask, Math, Mem, Operand, Piece, Reg, Vector, Vex, When, Width};
 use crate::error::{Error, Result};
 
 /// Returns the machine code of `list`. Jumps backward are short where they reach, jumps forward are long.
@@ -36,6 +36,20 @@ struct Encoder {
     places: Vec<Option<usize>>,
     /// Distances to be filled in: where they stand, and to what.
     open: Vec<(usize, Label)>,
+}
+
+/// What the prefix of an instruction on 512 bits says.
+#[derive(Clone, Copy)]
+struct Evex {
+    /// Map of opcodes: 1 for 0F, 2 for 0F 38.
+    map: u8,
+    /// Whether its words have 64 bits.
+    wide: bool,
+    /// 1 for prefix 66, 2 for F3.
+    prefix: u8,
+    /// The second of three registers; the first where there are two.
+    source: Vector,
+    mask: u8,
 }
 
 /// Operand that the r/m field of an instruction names.
@@ -89,6 +103,31 @@ impl Encoder {
             Inst::TakeHigh(Vex(true), m) => self.vex(0, 0x16, m),
             Inst::JoinHigh(m) => self.vex(1, 0x6C, m),
             Inst::TakeHigh(Vex(false), m) => self.narrow(&[0x0F, 0x16], 0, Rm::Mem(m)),
+            Inst::SetLow(v) => self.bytes.extend([0xC4, 0xE1, 0xF9, 0x6E, 0xC0 | v.0 << 3]),
+            // Both its sources but `rax` are `v`, which is inverted in the third byte.
+            Inst::SetHigh(v) => {
+                self.bytes.extend([0xC4, 0xE3, 0xF9 ^ v.0 << 3, 0x22, 0xC0 | v.0 << 3, 1]);
+            }
+            Inst::Spread(width, v) => {
+                let opcode = if width == Width::W4 { 0x31 } else { 0x32 };
+                self.evex(Evex { map: 2, wide: false, prefix: 1, source: Vector(0), mask: 0 }, opcode, 0);
+                self.bytes.push(0xC0 | v.0 << 3 | v.0);
+            }
+            Inst::PickTwo(width, v, m) => {
+                let form = Evex { map: 2, wide: width == Width::W8, prefix: 1, source: v, mask: 0 };
+                self.evex(form, 0x7E, m.base.0);
+                self.memory(0, m, 64);
+            }
+            Inst::Pick(width, d, v) => {
+                self.evex(Evex { map: 2, wide: width == Width::W8, prefix: 1, source: v, mask: 0 }, 0x36, 0);
+                self.bytes.push(0xC0 | d.0 << 3);
+            }
+            Inst::SetMask(Mask(k)) => self.bytes.extend([0xC5, 0xF8, 0x92, 0xC0 | k << 3]),
+            Inst::PutMasked(width, m, Mask(mask), v) => {
+                let form = Evex { map: 1, wide: width == Width::W8, prefix: 2, source: Vector(0), mask };
+                self.evex(form, 0x7F, m.base.0);
+                self.memory(v.0, m, 64);
+            }
             Inst::Jump(when, label) => self.jump(when, label),
             Inst::Here(label) => {
                 let place = self.places.get_mut(label.0 as usize).ok_or_else(|| wrong("unknown label"))?;
@@ -190,9 +229,8 @@ impl Encoder {
                 self.vex(last, if load { 0x6F } else { 0x7F }, m);
             }
             (Piece::B64, _) => {
-                // EVEX: map 0F, prefix F3, 64-bit elements, 512 bits, no mask.
-                let extended = if m.base.0 < 8 { 0xF1 } else { 0xD1 };
-                self.bytes.extend([0x62, extended, 0xFE, 0x48, if load { 0x6F } else { 0x7F }]);
+                let form = Evex { map: 1, wide: true, prefix: 2, source: Vector(0), mask: 0 };
+                self.evex(form, if load { 0x6F } else { 0x7F }, m.base.0);
                 self.memory(0, m, 64);
             }
         }
@@ -209,6 +247,14 @@ impl Encoder {
         }
         self.bytes.push(opcode);
         self.memory(0, m, 1);
+    }
+
+    /// Prefix and opcode of an instruction on 512 bits, whose operands follow: `base` is the register that its r/m field names.
+    fn evex(&mut self, form: Evex, opcode: u8, base: u8) {
+        // Registers are inverted; those of vectors are below 8.
+        let first = (if base < 8 { 0xF0 } else { 0xD0 }) | form.map;
+        let second = u8::from(form.wide) << 7 | (!form.source.0 & 15) << 3 | 4 | form.prefix;
+        self.bytes.extend([0x62, first, second, 0x48 | form.mask, opcode]);
     }
 
     /// An instruction on 64 bits: prefix, opcode, operands.

@@ -68,6 +68,21 @@ pub(super) enum Piece {
     B64,
 }
 
+/// A vector register other than the first, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Vector(pub(super) u8);
+
+/// A mask register, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mask(pub(super) u8);
+
+/// Width of words that are permuted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Width {
+    W4,
+    W8,
+}
+
 /// Whether an instruction has the encoding of AVX.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Vex(pub(super) bool);
@@ -126,6 +141,20 @@ pub(super) enum Inst {
     TakeHigh(Vex, Mem),
     /// The same by AVX, reading 16.
     JoinHigh(Mem),
+    /// `rax` to the lower half of the first register, whose upper half is cleared.
+    SetLow(Vector),
+    /// `rax` to its upper half.
+    SetHigh(Vector),
+    /// Its bytes become words of the width, as many as a whole vector has.
+    Spread(Width, Vector),
+    /// Words of `zmm0` and of 64 bytes in memory, those that the indices in the register name, to `zmm0`.
+    PickTwo(Width, Vector, Mem),
+    /// Words of `zmm0`, those that the indices in the second register name, to the first.
+    Pick(Width, Vector, Vector),
+    /// `eax` to a mask.
+    SetMask(Mask),
+    /// Those words of a register that the mask has out of it.
+    PutMasked(Width, Mem, Mask, Vector),
     Jump(When, Label),
     Here(Label),
     /// The micro-kernel whose address lies there.
@@ -183,6 +212,16 @@ impl Math {
     }
 }
 
+impl Width {
+    /// The letter by which instructions name it.
+    fn letter(self) -> char {
+        match self {
+            Width::W4 => 'd',
+            Width::W8 => 'q',
+        }
+    }
+}
+
 impl fmt::Display for Inst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -227,6 +266,15 @@ impl fmt::Display for Inst {
             Inst::TakeHigh(Vex(true), m) => write!(f, "vmovhps xmm0, xmm0, {m}"),
             Inst::JoinHigh(m) => write!(f, "vpunpcklqdq xmm0, xmm0, {m}"),
             Inst::TakeHigh(Vex(false), m) => write!(f, "movhps xmm0, {m}"),
+            Inst::SetLow(v) => write!(f, "vmovq xmm{}, rax", v.0),
+            Inst::SetHigh(v) => write!(f, "vpinsrq xmm{0}, xmm{0}, rax, 1", v.0),
+            Inst::Spread(Width::W4, v) => write!(f, "vpmovzxbd zmm{0}, xmm{0}", v.0),
+            Inst::Spread(Width::W8, v) => write!(f, "vpmovzxbq zmm{0}, xmm{0}", v.0),
+            Inst::PickTwo(width, v, m) => write!(f, "vpermt2{} zmm0, zmm{}, {m}", width.letter(), v.0),
+            Inst::Pick(width, d, v) => write!(f, "vperm{} zmm{}, zmm{}, zmm0", width.letter(), d.0, v.0),
+            Inst::SetMask(k) => write!(f, "kmovw k{}, eax", k.0),
+            Inst::PutMasked(Width::W4, m, k, v) => write!(f, "vmovdqu32 {m}{{k{}}}, zmm{}", k.0, v.0),
+            Inst::PutMasked(Width::W8, m, k, v) => write!(f, "vmovdqu64 {m}{{k{}}}, zmm{}", k.0, v.0),
             Inst::Jump(when, label) => match when {
                 When::Always => write!(f, "jmp {label}"),
                 When::Equal => write!(f, "je {label}"),

@@ -3,7 +3,8 @@
 //! The packed pointer advances along any stream, so it serves as the loop counter; where a second layout has it stay, the other one does. Trips that carry the instance count are guarded once
 //! at the top; constant trips never are, because empty loops do not reach a plan.
 
-use super::inst::{Inst, Math, Mem, Operand, Reg, When};
+use super::inst::{Inst, Label, Math, Mem, Operand, Reg, When};
+use super::permute::Constants;
 use super::{Function, Location, Pointers};
 use crate::error::{Error, Result};
 use crate::micro::TableIndex;
@@ -137,18 +138,21 @@ impl Function<'_> {
 
     /// Turns of loop `i` until the pointer that counts is at `end`, or none.
     fn guarded(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
-        let done = self.label();
+        let (done, known) = (self.label(), self.known);
         self.compare(once.counter(here), end);
         self.code.push(Inst::Jump(When::Equal, done));
         self.rotated(i, here, end, once)?;
         self.code.push(Inst::Here(done));
+        // Who took no turn has what was there before.
+        if self.known != known {
+            self.known = Constants::default();
+        }
         Ok(())
     }
 
     /// Turns of loop `i` until the pointer that counts is at `end`, at least one.
     fn rotated(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
-        let head = self.label();
-        self.code.push(Inst::Here(head));
+        let head = self.head(once.body);
         self.iterations(here, Offsets::ZERO, once, once.unroll)?;
         let next = Offsets::ZERO.step(once.step, i64::from(once.unroll));
         self.advance(i, Field::UserStep, next.user, here.user);
@@ -156,6 +160,14 @@ impl Function<'_> {
         self.compare(once.counter(here), end);
         self.code.push(Inst::Jump(When::NotEqual, head));
         Ok(())
+    }
+
+    /// The place to which a loop over `body` comes back, behind the constants that all its turns need.
+    fn head(&mut self, body: Body) -> Label {
+        self.constants_of(body);
+        let head = self.label();
+        self.code.push(Inst::Here(head));
+        head
     }
 
     fn iterations(&mut self, base: Pointers, at: Offsets, once: LoopBody, n: u32) -> Result<()> {
@@ -232,8 +244,7 @@ impl Function<'_> {
             self.add(Location::Reg(Reg::RAX), rows * width);
         }
         self.put(end, Reg::RAX);
-        let head = self.label();
-        self.code.push(Inst::Here(head));
+        let head = self.head(body);
         let base = self.get(row, Reg::RAX);
         let mem = Mem { base, disp: 0 };
         self.code.push(if width == 4 { Inst::LoadSigned(Reg::RAX, mem) } else { Inst::Load(Reg::RAX, mem) });

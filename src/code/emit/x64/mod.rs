@@ -13,6 +13,7 @@ mod encode;
 mod inst;
 mod locations;
 mod loops;
+mod permute;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +22,12 @@ use std::ops::Range;
 use super::{Emitter, Listing};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
-use crate::plan::{Body, Field, Legal, Offsets, Op, Operand as Constant, Operands, Plan};
-use crate::target::{Arch, Level, Target};
+use crate::plan::{Body, Field, Legal, Offsets, Op, Operand as Constant, Operands, Plan, Words};
+use crate::target::{Accesses, Arch, Level, Target};
 
 use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
 use locations::Location;
+use permute::Constants;
 
 /// The emitter by templates, for kernels of one target.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +49,9 @@ impl X64 {
 }
 
 impl Emitter for X64 {
-    fn widest_access(&self) -> u32 {
-        self.target.level().widest_access()
+    fn accesses(&self) -> Accesses {
+        let level = self.target.level();
+        Accesses { widest: level.widest_access(), permutes: level.includes(Level::Avx512) }
     }
 
     fn code(&self, plan: &Plan<Legal>) -> Result<(Vec<u8>, u32)> {
@@ -74,20 +77,22 @@ struct Pointers {
     packed: Location,
 }
 
-/// A load and a store.
+/// A load and a store, or a permutation.
 #[derive(Clone, Copy, Debug)]
-struct Access {
+struct Access<'a> {
     /// Where the user offset stands.
     user: Constant,
     packed: i64,
     len: u32,
+    /// Of a permutation: where its words lie.
+    words: Option<&'a Words>,
 }
 
 /// Longest gap in bytes that is read: of a longer one a page may not be there.
 const GAP: i64 = 4096;
 
 /// Says whether the 16 bytes at `user` may be read where 8 are moved: whether `moves` move some behind them, and the gap to those is short.
-fn is_followed(moves: &[Access], user: i64) -> bool {
+fn is_followed(moves: &[Access<'_>], user: i64) -> bool {
     let behind = |at: &Access| match at.user {
         Constant::Immediate(next) => (16..GAP + 8).contains(&next.wrapping_sub(user)),
         Constant::Word(_) => false,
@@ -119,6 +124,8 @@ struct Function<'a> {
     count: Location,
     context: Reg,
     wide: bool,
+    /// What is in the registers of constants, where that is sure.
+    known: Constants,
 }
 
 impl<'a> Function<'a> {
@@ -145,6 +152,7 @@ impl<'a> Function<'a> {
             count: Location::Reg(Reg::RDX),
             context: Reg::RCX,
             wide: false,
+            known: Constants::default(),
         };
         let mut base = Pointers { user: Location::Reg(Reg::RDI), packed: Location::Reg(Reg::RSI) };
         if calls {
@@ -206,18 +214,23 @@ impl<'a> Function<'a> {
         Ok(())
     }
 
-    /// The moves that `range` begins with, at their places in an iteration that is `at` from its base.
-    fn moves(&self, range: Range<usize>, at: Offsets) -> Result<Vec<Access>> {
+    /// The moves and permutations that `range` begins with, at their places in an iteration that is `at` from its base.
+    fn moves(&self, range: Range<usize>, at: Offsets) -> Result<Vec<Access<'a>>> {
         let missing = || Error::internal("emit", "a move has no place");
         let moves = range.map_while(|i| match &self.plan.ops()[i] {
-            Op::Move { at: own, len } => {
-                let Offsets { user, packed } = at + *own;
+            op @ (Op::Move { .. } | Op::Permute { .. }) => {
+                let (len, words) = match op {
+                    Op::Move { len, .. } => (*len, None),
+                    Op::Permute { words, .. } => (Words::BYTES, Some(words)),
+                    _ => return None,
+                };
+                let Offsets { user, packed } = at + op.at();
                 // Parametric plans are not unrolled, so `at` is zero and the offset is the operation's own word.
                 let user = match self.operands.get(i, Field::UserOffset) {
                     Some(Constant::Immediate(_)) => Some(Constant::Immediate(user)),
                     word => word,
                 };
-                Some(user.map(|user| Access { user, packed, len: *len }).ok_or_else(missing))
+                Some(user.map(|user| Access { user, packed, len, words }).ok_or_else(missing))
             }
             _ => None,
         });
@@ -235,25 +248,32 @@ impl<'a> Function<'a> {
                 let count = self.get(self.count, Reg::RAX);
                 self.code.push(Inst::Math(Math::Cmp, count, Operand::Reg(Reg::R11)));
                 self.code.push(Inst::Jump(When::Above, slow));
+                let known = self.known;
                 self.body(*then, base, at, false)?;
                 self.code.extend([Inst::Jump(When::Always, done), Inst::Here(slow)]);
+                self.known = known;
                 self.body(*otherwise, base, at, false)?;
                 self.code.push(Inst::Here(done));
+                self.known = Constants::default();
             }
             Op::Call { at: own, call } => {
                 self.call(i, call, base, at + if self.operands.parametric() { Offsets::ZERO } else { *own })?;
             }
-            Op::Move { .. } => {}
+            Op::Move { .. } | Op::Permute { .. } => {}
         }
         (self.taken, self.slots) = held;
         Ok(())
     }
 
     /// Moves in order. Packing, two of 8 bytes that go to one place are two loads and one store: stores bound such code.
-    fn accesses(&mut self, moves: &[Access], base: Pointers) -> Result<()> {
+    fn accesses(&mut self, moves: &[Access<'_>], base: Pointers) -> Result<()> {
         let mut rest = moves;
         while let [at, others @ ..] = rest {
             rest = others;
+            if let Some(words) = at.words {
+                self.permute(base, *at, words);
+                continue;
+            }
             match others {
                 [next, others @ ..]
                     if [at.len, next.len] == [8, 8]
@@ -281,7 +301,7 @@ impl<'a> Function<'a> {
     }
 
     /// One load and one store.
-    fn access(&mut self, base: Pointers, at: Access) -> Result<()> {
+    fn access(&mut self, base: Pointers, at: Access<'_>) -> Result<()> {
         let target = self.plan.target();
         let vex = target.includes(Level::Avx2);
         let piece = match at.len {

@@ -3,7 +3,7 @@ use crate::kind::Direction;
 use crate::micro::strided;
 use crate::target::Level;
 
-use super::inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
+use super::inst::{Inst, Label, Mask, Math, Mem, Operand, Piece, Reg, Vector, Vex, When, Width};
 
 /// Displacements and constants at every border of an encoding.
 const NUMBERS: [i32; 13] =
@@ -53,6 +53,17 @@ fn everything() -> Vec<Inst> {
         list.extend(PIECES.iter().flat_map(|&p| [Inst::Take(p, m), Inst::Put(p, m)]));
         for k in NUMBERS {
             list.extend(MATH.map(|op| Inst::MathAt(op, m, Operand::Imm(k))));
+        }
+    }
+    // Vector registers of constants, and their masks.
+    for number in 1..8 {
+        let (v, k) = (Vector(number), Mask(number));
+        list.extend([Inst::SetLow(v), Inst::SetHigh(v), Inst::SetMask(k)]);
+        for width in [Width::W4, Width::W8] {
+            list.push(Inst::Spread(width, v));
+            list.extend([0, 1, 7].map(|to| Inst::Pick(width, Vector(to), v)));
+            list.extend(memory().map(|m| Inst::PickTwo(width, v, m)));
+            list.extend(memory().map(|m| Inst::PutMasked(width, m, k, Vector(8 - number))));
         }
     }
     // Jumps over more and less than a short jump reaches, in both directions.

@@ -1,0 +1,208 @@
+//! Permutations: 64 packed bytes whose words lie in two windows of 64 on the user's side.
+//!
+//! Packing, the windows begin at the lowest word and end with the highest, so they are all between words that are moved. Unpacking, they follow each
+//! other, and masks leave alone what is no word. Indices and masks come from constants in the code; up to three forms of words stay in registers, over a loop too.
+
+use super::inst::{Inst, Mask, Mem, Piece, Reg, Vector, Width};
+use super::{Access, Function, Pointers};
+use crate::kind::Direction;
+use crate::plan::{Body, Op, Words};
+
+/// Register of the words of one window.
+const WINDOW: Vector = Vector(7);
+
+/// Holds what is in the registers of constants: indices and masks of both windows of up to three forms of words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Constants {
+    forms: [Option<Words>; 3],
+    /// The form that makes room for another.
+    oldest: u8,
+}
+
+impl Constants {
+    /// The registers of a form's windows.
+    fn registers(form: usize) -> [(Vector, Mask); 2] {
+        [1, 2].map(|window| 2 * form as u8 + window).map(|number| (Vector(number), Mask(number)))
+    }
+}
+
+/// Bytes of a window.
+const BYTES: u32 = Words::BYTES;
+
+/// Indices of words, one for each word of 64 bytes.
+pub(super) type Indices = [u8; 16];
+
+/// Returns where the packed words come from: those of the first window count first.
+pub(super) fn gathered(words: &Words) -> Indices {
+    let each = (BYTES / words.unit()) as u8;
+    let second = (words.span() / words.unit()) as u8 - each;
+    let mut indices = Indices::default();
+    for (index, &place) in indices.iter_mut().zip(words.places()) {
+        *index = if place < each { place } else { place - second + each };
+    }
+    indices
+}
+
+/// Returns where the words of user window `window` come from, and a mask of those that come from anywhere.
+pub(super) fn scattered(words: &Words, window: u8) -> (Indices, u16) {
+    let each = (BYTES / words.unit()) as u8;
+    let (mut indices, mut mask) = (Indices::default(), 0);
+    for (packed, &place) in words.places().iter().enumerate() {
+        if place / each == window {
+            indices[usize::from(place % each)] = packed as u8;
+            mask |= 1 << (place % each);
+        }
+    }
+    (indices, mask)
+}
+
+fn width(words: &Words) -> Width {
+    if words.unit() == 4 { Width::W4 } else { Width::W8 }
+}
+
+impl Function<'_> {
+    /// One permutation of `words` at `at`.
+    pub(super) fn permute(&mut self, base: Pointers, at: Access<'_>, words: &Words) {
+        self.wide = true;
+        let [first, second] = self.constants(*words);
+        let (width, two) = (width(words), words.span() > BYTES);
+        let mut user = self.placed(base.user, at.user, Reg::R10);
+        if user.disp.checked_add(BYTES as i32).is_none() {
+            self.code.push(Inst::Address(Reg::R10, user));
+            user = Mem { base: Reg::R10, disp: 0 };
+        }
+        let packed = self.reach(base.packed, at.packed, Reg::R11);
+        let window = |bytes: u32| Mem { disp: user.disp + bytes as i32, ..user };
+        match self.plan.direction() {
+            Direction::Pack => {
+                self.code.push(Inst::Take(Piece::B64, user));
+                self.code.push(match two {
+                    true => Inst::PickTwo(width, first.0, window(words.span() - BYTES)),
+                    false => Inst::Pick(width, Vector(0), first.0),
+                });
+                self.code.push(Inst::Put(Piece::B64, packed));
+            }
+            Direction::Unpack => {
+                self.code.push(Inst::Take(Piece::B64, packed));
+                for (at, (indices, mask)) in
+                    [(0, first), (BYTES, second)].into_iter().take(1 + usize::from(two))
+                {
+                    self.code.push(Inst::Pick(width, WINDOW, indices));
+                    self.code.push(Inst::PutMasked(width, window(at), mask, WINDOW));
+                }
+            }
+        }
+    }
+
+    /// Brings constants that all turns over `body` need into their registers, if they fit, and forgets what a turn might find otherwise.
+    pub(super) fn constants_of(&mut self, body: Body) {
+        match self.forms(body) {
+            Some(forms) => {
+                if !forms.iter().all(|form| self.known.forms.contains(&Some(*form))) {
+                    self.known = Constants::default();
+                }
+                forms.iter().for_each(|form| _ = self.constants(*form));
+            }
+            None => self.known = Constants::default(),
+        }
+    }
+
+    /// The forms of the permutations in `body`; none where they are too many, or a call leaves nothing of their constants.
+    fn forms(&self, body: Body) -> Option<Vec<Words>> {
+        let (mut bodies, mut forms) = (vec![body], Vec::new());
+        while let Some(body) = bodies.pop() {
+            for op in self.plan.body(body) {
+                match op {
+                    Op::Call { .. } => return None,
+                    Op::Permute { words, .. } if !forms.contains(words) => forms.push(*words),
+                    Op::Guard { then, otherwise, .. } => bodies.extend([*then, *otherwise]),
+                    Op::Loop { .. } | Op::Table { .. } | Op::Move { .. } | Op::Permute { .. } => {
+                        bodies.extend(op.body());
+                    }
+                }
+            }
+        }
+        (forms.len() <= self.known.forms.len()).then_some(forms)
+    }
+
+    /// Returns the registers with the indices and masks of `words`, and loads them by way of `rax` if they are not there already.
+    fn constants(&mut self, words: Words) -> [(Vector, Mask); 2] {
+        if let Some(form) = self.known.forms.iter().position(|known| *known == Some(words)) {
+            return Constants::registers(form);
+        }
+        let form = usize::from(self.known.oldest);
+        self.known.forms[form] = Some(words);
+        self.known.oldest = (self.known.oldest + 1) % self.known.forms.len() as u8;
+        let (registers, width) = (Constants::registers(form), width(&words));
+        if self.plan.direction() == Direction::Pack {
+            self.indices(gathered(&words), width, registers[0].0);
+            return registers;
+        }
+        for (window, (vector, mask)) in
+            registers.into_iter().enumerate().take(1 + usize::from(words.span() > BYTES))
+        {
+            let (indices, bits) = scattered(&words, window as u8);
+            self.indices(indices, width, vector);
+            self.code.extend([Inst::Set(Reg::RAX, bits.into()), Inst::SetMask(mask)]);
+        }
+        registers
+    }
+
+    /// Indices of words of `width` in `to`.
+    fn indices(&mut self, indices: Indices, width: Width, to: Vector) {
+        let [low, high] = [0, 8].map(|from| {
+            let half = std::array::from_fn(|i| indices[from + i]);
+            Inst::Set(Reg::RAX, i64::from_le_bytes(half))
+        });
+        self.code.extend([low, Inst::SetLow(to)]);
+        if width == Width::W4 {
+            self.code.extend([high, Inst::SetHigh(to)]);
+        }
+        self.code.push(Inst::Spread(width, to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES, gathered, scattered};
+    use crate::plan::Words;
+
+    /// Words at 16 different places below `most`, of a sequence that looks random.
+    fn words(unit: u32, seed: u64) -> Option<Words> {
+        let (each, most) = ((BYTES / unit) as usize, u64::from(Words::MAX_SPAN / unit));
+        let mut left: Vec<i64> = (0..most as i64).map(|place| place * i64::from(unit)).collect();
+        let mut state = seed;
+        let mut draw = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % n) as usize
+        };
+        let offsets: Vec<i64> = (0..each).map(|_| left.swap_remove(draw(left.len() as u64))).collect();
+        Words::new(unit, &offsets).map(|(_, words)| words)
+    }
+
+    #[test]
+    fn windows_have_all_words_and_nothing_else() {
+        for (unit, seed) in [4, 8].into_iter().flat_map(|unit| (0..200).map(move |seed| (unit, seed))) {
+            let words = words(unit, seed).unwrap();
+            let (each, span) = (BYTES / unit, words.span() / unit);
+            // A word of the user's is its place.
+            let window = |index: u32| if index < each { index } else { span - each + (index - each) };
+            let indices = gathered(&words);
+            let packed: Vec<u32> = indices[..each as usize].iter().map(|&i| window(i.into())).collect();
+            assert_eq!(packed, words.places().iter().map(|&p| p.into()).collect::<Vec<u32>>());
+            assert!(indices.iter().all(|&i| window(i.into()) < span));
+            let mut user = vec![None; 2 * each as usize];
+            for window in [0, 1] {
+                let (indices, mask) = scattered(&words, window as u8);
+                assert_eq!(u32::from(mask) >> each, 0);
+                for lane in (0..each).filter(|lane| mask & 1 << lane != 0) {
+                    user[(window * each + lane) as usize] = Some(indices[lane as usize]);
+                }
+            }
+            for (place, from) in user.into_iter().enumerate() {
+                let packed = words.places().iter().position(|&p| usize::from(p) == place);
+                assert_eq!(from.map(usize::from), packed, "{words:?}, place {place}");
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Near blocks: short ones at short steps, of which permutations move 64 packed bytes at a time where a call costs more. They are written out
+//! as moves; legalization makes permutations of those where the emitter has them.
+
+use super::{Refusal, Scheduler, Weight};
+use crate::kind::Direction;
+use crate::nest::{Offsets, Quantity, Side};
+use crate::plan::Op;
+use crate::target::{Level, cost};
+
+/// Near blocks that are written out: turns of a loop over as many as make whole permutations, and those behind it.
+struct Windows {
+    turns: u64,
+    rest: u64,
+}
+
+impl Windows {
+    fn of(trip: u64) -> Windows {
+        // A single turn is no loop.
+        let turns = if trip < 2 * cost::NEAR_BLOCKS { 0 } else { trip / cost::NEAR_BLOCKS };
+        Windows { turns, rest: trip - turns * cost::NEAR_BLOCKS }
+    }
+
+    /// Returns how many blocks are moves of the plan.
+    fn moves(&self) -> u64 {
+        self.rest + if self.turns > 0 { cost::NEAR_BLOCKS } else { 0 }
+    }
+}
+
+impl<S: Side> Scheduler<'_, S> {
+    /// Whether a loop over blocks is written out, because permutations move 64 bytes of them at a time.
+    pub(super) fn near(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
+        let Quantity { k: len, per_count: counted } = len;
+        if self.level != Level::Avx512 || trip.per_count || counted || step.packed != len as i64 {
+            return false;
+        }
+        let longest = match self.direction {
+            Direction::Pack => cost::NEAR_PACK,
+            Direction::Unpack => cost::NEAR_UNPACK,
+        };
+        let apart = step.user.unsigned_abs();
+        let near = len <= longest && (len + 1..=2 * len).contains(&apart);
+        if !near || !len.is_multiple_of(4) || !apart.is_multiple_of(4) {
+            return false;
+        }
+        let bytes = trip.k.saturating_mul(len);
+        let written = Weight::of(len, self.level).times(Windows::of(trip.k).moves() as usize);
+        (64..=cost::near(self.direction, len, apart)).contains(&bytes) && written.fits(self.left())
+    }
+
+    /// `trip` blocks of `len` bytes, each a move, as many in the body of a loop as make whole permutations.
+    pub(super) fn windows(
+        &mut self,
+        at: Offsets,
+        trip: u64,
+        step: Offsets,
+        len: u32,
+        out: &mut Vec<Op>,
+    ) -> Result<(), Refusal> {
+        let Windows { turns, rest } = Windows::of(trip);
+        let each = cost::NEAR_BLOCKS;
+        if turns > 0 {
+            let mut list = Vec::new();
+            for i in 0..each as i64 {
+                self.push(&mut list, Op::Move { at: Offsets::ZERO.step(step, i), len })?;
+            }
+            let body = self.seal(list);
+            let turn = Offsets::ZERO.step(step, each as i64);
+            self.push(out, Op::Loop { at, trip: Quantity::fixed(turns), step: turn, unroll: 1, body })?;
+        }
+        let behind = (trip - rest..trip).map(|i| at.step(step, i as i64));
+        behind.into_iter().try_for_each(|at| self.push(out, Op::Move { at, len }))
+    }
+}
