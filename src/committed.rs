@@ -8,6 +8,7 @@ mod copy;
 mod definition;
 mod made;
 mod operation;
+mod ranges;
 mod reduced;
 mod segments;
 
@@ -45,7 +46,9 @@ struct Inner {
     origin: isize,
     /// The size in bytes of a datatype whose bounds are plain ([`Committed::plain_size`]), else 0.
     small: u32,
-    /// Whether that is plain, instances are one run of bytes, and calls need nothing more than their copy: no kernel, no table.
+    /// Whether calls go to kernels and need nothing more ([`plainly`]).
+    plain: bool,
+    /// Whether that holds, the size is plain, and instances are one run of bytes: a call is a copy, without kernel or table.
     run: bool,
     datatype: Datatype,
     layout: Arc<CompiledLayout>,
@@ -109,12 +112,13 @@ impl Committed {
         let PlacedLayout { layout, origin } = placed;
         let small = small(&datatype);
         let config = engine.config();
-        let moves = matches!(config.mode, Mode::Commit | Mode::Lazy);
+        let plain = matches!(config.mode, Mode::Commit | Mode::Lazy) && plainly(config);
         let committed = Committed(Arc::new(Inner {
             entry_points: Default::default(),
             origin: origin as isize,
             small,
-            run: moves && plainly(config) && small != 0 && is_run(layout.nest()),
+            plain,
+            run: plain && small != 0 && is_run(layout.nest()),
             datatype,
             layout,
             engine,
@@ -258,41 +262,6 @@ impl Committed {
         !calls::counting() && unsafe { self.0.run_at_hand(direction, user, packed, count) }
     }
 
-    /// Moves the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
-    ///
-    /// # Safety
-    /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`], for the mapped bytes inside the range; `range` must lie inside
-    /// the packed stream.
-    pub unsafe fn range_raw(
-        &self,
-        direction: Direction,
-        user: *mut u8,
-        count: u64,
-        packed: *mut u8,
-        range: Range<u64>,
-    ) {
-        if range.start == 0 && self.packed_size(count) == Ok(range.end) {
-            // SAFETY: as the caller promises.
-            return unsafe { self.0.run(direction, user, packed, count) };
-        }
-        if calls::counting() {
-            calls::count(direction.into(), range.end - range.start);
-        }
-        let config = self.0.engine.config();
-        let call = Call { direction, user, packed, count, range: range.clone() };
-        // SAFETY: the walker and the definition move only bytes of the layout inside the range, which the caller vouches for.
-        unsafe {
-            if config.mode == Mode::Off {
-                self.0.define(&call);
-            } else {
-                self.0.walk(direction, user, packed.wrapping_sub(range.start as usize), count, range);
-            }
-            if config.check {
-                self.0.compare(&call);
-            }
-        }
-    }
-
     /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0.
     ///
     /// Returns the number of bytes written: [`Committed::packed_size`].
@@ -318,48 +287,6 @@ impl Committed {
         let n = self.whole("unpack", ("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: as in `pack`, with the sides exchanged.
         unsafe { self.unpack_raw(src.as_ptr(), dst.as_mut_ptr().wrapping_add(origin), count) };
-        Ok(n)
-    }
-
-    /// Packs bytes `offset ..` of the packed stream of `count` instances into `dst`, as many as fit it or are left.
-    ///
-    /// Ranges may start and end inside an element and be taken in any order, from any thread. Returns the bytes written.
-    ///
-    /// # Errors
-    /// As [`Committed::pack`] for `src`; `offset` must not lie past the end of the stream.
-    pub fn pack_range(
-        &self,
-        src: &[u8],
-        origin: usize,
-        count: u64,
-        offset: u64,
-        dst: &mut [u8],
-    ) -> Result<usize> {
-        let range = self.range("pack_range", ("src", src.len()), origin, count, offset, dst.len())?;
-        let n = (range.end - range.start) as usize;
-        let user = src.as_ptr().wrapping_add(origin).cast_mut();
-        // SAFETY: all instances lie inside `src` and the range inside `dst`, as just checked; packing only reads `src`.
-        unsafe { self.range_raw(Direction::Pack, user, count, dst.as_mut_ptr(), range) };
-        Ok(n)
-    }
-
-    /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`. Returns the bytes read.
-    ///
-    /// # Errors
-    /// As [`Committed::pack_range`].
-    pub fn unpack_range(
-        &self,
-        src: &[u8],
-        dst: &mut [u8],
-        origin: usize,
-        count: u64,
-        offset: u64,
-    ) -> Result<usize> {
-        let range = self.range("unpack_range", ("dst", dst.len()), origin, count, offset, src.len())?;
-        let n = (range.end - range.start) as usize;
-        let user = dst.as_mut_ptr().wrapping_add(origin);
-        // SAFETY: as in `pack_range`, with the sides exchanged; unpacking only reads `src`.
-        unsafe { self.range_raw(Direction::Unpack, user, count, src.as_ptr().cast_mut(), range) };
         Ok(n)
     }
 
@@ -398,27 +325,6 @@ impl Committed {
             ));
         }
         Ok(n as usize)
-    }
-
-    #[inline]
-    fn range(
-        &self,
-        operation: &'static str,
-        user: (&'static str, usize),
-        origin: usize,
-        count: u64,
-        offset: u64,
-        max_bytes: usize,
-    ) -> Result<Range<u64>> {
-        if !self.plainly_inside(user.1, origin, count) {
-            self.span(operation, user, origin, count)?;
-        }
-        let total = self.packed_size(count)?;
-        if offset > total {
-            let rule = format!("must not lie past the {total} packed bytes of {count} instances");
-            return Err(Error::new(ErrorClass::Arg, operation, "offset", offset, rule));
-        }
-        Ok(offset..total.min(offset.saturating_add(max_bytes as u64)))
     }
 
     /// Checks that the true bounds of all instances lie inside a slice of `len` bytes with displacement 0 at `origin`.
@@ -507,6 +413,16 @@ impl Inner {
         // was made for this datatype's nest, and `origin` is what that nest leaves out.
         unsafe { entry.call(user.wrapping_offset(self.origin), packed, count) };
         true
+    }
+
+    /// [`Inner::run`] for those who seldom call it.
+    ///
+    /// # Safety
+    /// As [`Inner::run`].
+    #[inline(never)]
+    unsafe fn run_whole(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
+        // SAFETY: as the caller promises.
+        unsafe { self.run(direction, user, packed, count) }
     }
 
     /// # Safety

@@ -318,11 +318,21 @@ impl Engine {
     ) {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => walk::range(layout.nest(), memory, count, range, &walk::Plain),
-            Mode::Lazy | Mode::Commit => {
-                let parts = Compiled { engine: self, layout, makes: true };
-                walk::range(layout.nest(), memory, count, range, &parts);
-            }
+            Mode::Lazy | Mode::Commit => self.range_compiled(layout, memory, count, range),
         }
+    }
+
+    /// As [`Engine::range`], in a mode that compiles.
+    #[inline]
+    pub(crate) fn range_compiled(
+        &self,
+        layout: &Arc<CompiledLayout>,
+        memory: &Buffers,
+        count: u64,
+        range: Range<u64>,
+    ) {
+        let parts = Compiled { engine: self, layout, slots: layout.slots(), makes: true };
+        walk::range(layout.nest(), memory, count, range, &parts);
     }
 
     /// Moves a part of the stream by the kernels that are made: compiles nothing.
@@ -333,7 +343,7 @@ impl Engine {
         count: u64,
         range: Range<u64>,
     ) {
-        let parts = Compiled { engine: self, layout, makes: false };
+        let parts = Compiled { engine: self, layout, slots: layout.made_slots(), makes: false };
         walk::range(layout.nest(), memory, count, range, &parts);
     }
 

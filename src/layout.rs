@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::code::kernel::Kernel;
 use crate::column::Column;
 use crate::kind::{Direction, Operation};
-use crate::nest::{Byte, Leaf, LoopNest, Normal};
+use crate::nest::{Byte, Descent, Leaf, LoopNest, Normal};
 use crate::process::{Awaited, Once};
 use crate::segments::Runs;
 
@@ -73,14 +73,44 @@ impl Part {
 }
 
 /// A part while nobody has asked for it often enough to be made, and after.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PartSlot {
+    descent: Descent,
+    /// Kernels of which an iteration is an instance, found through the part.
+    kernels: [Once<Arc<Kernel>>; 2],
     /// Packed bytes that were walked in it.
     moved: AtomicU64,
     part: Awaited<Part>,
 }
 
 impl PartSlot {
+    fn new(nest: &LoopNest<Normal>, i: usize) -> PartSlot {
+        let (kernels, moved, part) = Default::default();
+        PartSlot { descent: Descent::new(nest, i), kernels, moved, part }
+    }
+
+    /// Returns how ranges descend at its node.
+    #[inline(always)]
+    pub fn descent(&self) -> &Descent {
+        &self.descent
+    }
+
+    /// Returns the kernel of iterations, if [`PartSlot::keep_kernel`] was told.
+    #[inline]
+    pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
+        self.kernels[direction as usize].get()
+    }
+
+    /// Keeps the kernel that the layout of iterations has decided on for good.
+    pub fn keep_kernel(&self, direction: Direction, kernel: &Arc<Kernel>) -> &Arc<Kernel> {
+        self.kernels[direction as usize].get_or_init(|| Arc::clone(kernel))
+    }
+
+    /// Returns the part, if somebody has made it.
+    pub fn made(&self) -> Option<&Part> {
+        self.part.get()
+    }
+
     /// Returns the part; the call that reaches `threshold` bytes makes it by `make`, and others need not wait.
     pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
@@ -96,7 +126,7 @@ fn reaches_threshold(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
     before < threshold.max(1) && before.saturating_add(bytes) >= threshold
 }
 
-/// Most nodes of a nest whose parts are served apart: a slot takes a node's room once more.
+/// Most nodes of a nest whose parts are served apart: a slot takes the room of four.
 const MAX_PARTS: usize = 4096;
 
 /// A normal nest at origin 0 under one leaf operation, with its kernels: what equal layouts share.
@@ -194,16 +224,18 @@ impl<L: Leaf> CompiledLayout<L> {
 }
 
 impl CompiledLayout {
-    /// Returns the slot of the part that node `i` is; none in nests of very many nodes.
-    pub fn part(&self, i: usize) -> Option<&PartSlot> {
-        let n = self.nest.nodes().len();
-        let slots = || (0..n).map(|_| PartSlot::default()).collect();
-        (n <= MAX_PARTS).then(|| self.parts.get_or_init(slots))?.get(i)
+    /// Returns the slots of the parts that its nodes are; none in nests of very many nodes.
+    #[inline]
+    pub fn slots(&self) -> &[PartSlot] {
+        let nodes = self.nest.nodes();
+        let make = || (0..nodes.len()).map(|i| PartSlot::new(&self.nest, i)).collect();
+        if nodes.len() <= MAX_PARTS { self.parts.get_or_init(make) } else { &[] }
     }
 
-    /// Returns the part that node `i` is, if somebody has made it.
-    pub fn made_part(&self, i: usize) -> Option<&Part> {
-        self.parts.get()?.get(i)?.part.get()
+    /// Returns the slots of the parts that its nodes are, if somebody has made them.
+    #[inline]
+    pub fn made_slots(&self) -> &[PartSlot] {
+        self.parts.get().map_or(&[], |slots| slots)
     }
 
     /// Returns where its segments begin, if [`CompiledLayout::keep_runs`] was told.

@@ -183,6 +183,11 @@ fn ranges_say_how_much_they_moved() {
         // The whole span has to be there, whatever the range.
         assert!(c.pack_range(&user[..95], 0, 2, 0, &mut [0; 1]).is_err());
         assert!(c.unpack_range(&[0; 1], &mut back[..95], 0, 2, 0).is_err());
+        // More than there can be.
+        for count in [1 << 31, 1 << 62, u64::MAX] {
+            assert!(c.pack_range(&user, 0, count, 0, &mut [0; 9]).is_err(), "{mode} {count}");
+            assert!(c.unpack_range(&[0; 9], &mut back, 0, count, 0).is_err(), "{mode} {count}");
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 //! `DDTC_CASES` and `DDTC_SEED` lengthen and vary the random run; `ddtc check` is the same run with a progress bar.
 
 use ddtc::datatype::Datatype;
-use ddtc::fuzzing::{Budget, Choices, Failure, Oracle, check_random, datatype, instances};
+use ddtc::engine::{Config, Engine, Mode};
+use ddtc::fuzzing::guard::{Edge, Rig};
+use ddtc::fuzzing::{Budget, Case, Choices, Failure, Oracle, check_random, datatype, instances};
 use ddtc::target::Level;
 use proptest::prelude::*;
 
@@ -25,6 +27,74 @@ fn random_datatypes() {
 }
 
 /// Datatypes for proptest: its bytes are the choices, so it shrinks towards fewer and lower ones.
+/// A datatype for each way in which ranges go through a node, and the instances of it that make a stream of some 100 bytes.
+const NODES: [(&str, u64); 11] = [
+    // Loops of copies, one instance and several; the copy as short as a byte.
+    ("hvector(7, 13, 17, byte)", 1),
+    ("resized(0, 5, vector(1, 3, 3, byte))", 30),
+    ("vector(60, 1, 2, byte)", 2),
+    // One run.
+    ("contiguous(50, short)", 2),
+    // Loops of structures: of fewer and of more blocks than are looked at one by one.
+    ("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", 5),
+    ("resized(0, 40, hindexed([1, 2, 1, 2, 1, 2, 1, 2, 1], [0, 3, 7, 10, 14, 17, 21, 24, 36], byte))", 8),
+    // Loops in loops, tables of copies and of loops, irregular blocks by pieces and as listed.
+    ("subarray([6, 6, 6], [5, 4, 3], [1, 0, 2], C, short)", 1),
+    ("hindexed_block(5, [0, 100, 37, 9, 61, 80], byte)", 3),
+    ("hindexed_block(1, [0, 100, 37, 250, 61, 180], vector(3, 3, 5, byte))", 2),
+    ("hindexed([3, 1, 5, 2, 7, 4, 1, 6, 3, 9, 2], [0, 5, 7, 20, 23, 40, 50, 53, 70, 80, 90], short)", 1),
+    // Members one after the other, an instance backwards.
+    (
+        "resized(0, -200, struct([1, 1, 1], [0, 100, 60], [vector(3, 2, 4, short), hvector(4, 1, 9, vector(2, 1, 2, byte)), int]))",
+        3,
+    ),
+];
+
+#[test]
+fn ranges_begin_and_end_anywhere() {
+    let mut rig = Rig::default();
+    for (text, count) in NODES {
+        let t: Datatype = text.parse().unwrap();
+        let case = Case::new(&t, count).unwrap();
+        let n = case.packed_len();
+        for mode in [Mode::Commit, Mode::Interpret] {
+            let config = Config { mode, lazy_threshold: 0, both_directions: true, ..Config::default() };
+            let c = Engine::new(config).commit(&t).unwrap();
+            for (from, to) in (0..n).flat_map(|from| (from + 1..=n).map(move |to| (from, to))) {
+                let edge = if from % 2 == 0 { Edge::Front } else { Edge::Back };
+                let piece = from..to;
+                case.ranges(&c, &mut rig, std::slice::from_ref(&piece), edge)
+                    .unwrap_or_else(|m| panic!("{text} from {from} to {to}, {mode:?}: {m}"));
+            }
+        }
+    }
+}
+
+/// Both ends are cut at more levels than are entered by recursion.
+#[test]
+fn ranges_of_deep_nests() {
+    let mut rig = Rig::default();
+    let (mut text, mut extent) = ("byte".to_owned(), 1);
+    for gap in 1..19 {
+        // Gaps that no loop over two levels has.
+        text = format!("hvector(2, 1, {}, {text})", extent + gap);
+        extent = 2 * extent + gap;
+    }
+    let t: Datatype = text.parse().unwrap();
+    let case = Case::new(&t, 1).unwrap();
+    let n = case.packed_len();
+    assert_eq!(n, 1 << 18);
+    for mode in [Mode::Commit, Mode::Interpret] {
+        let config = Config { mode, lazy_threshold: 0, both_directions: true, ..Config::default() };
+        let c = Engine::new(config).commit(&t).unwrap();
+        assert!(c.nest().nodes().len() > 17, "a level each: {:?}", c.nest());
+        for piece in [1..n - 1, 1..2, n / 2 - 1..n / 2 + 1, n / 3..n / 3 + 12345] {
+            case.ranges(&c, &mut rig, std::slice::from_ref(&piece), Edge::Back)
+                .unwrap_or_else(|m| panic!("{piece:?}, {mode:?}: {m}"));
+        }
+    }
+}
+
 fn any_datatype() -> impl Strategy<Value = (Datatype, u64)> {
     proptest::collection::vec(any::<u8>(), 0..300).prop_map(|bytes| {
         let mut c = Choices::from_bytes(&bytes);

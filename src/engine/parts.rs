@@ -7,13 +7,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Engine;
+use crate::code::kernel::Kernel;
 use crate::column::Column;
 use crate::error::Result;
 use crate::exec::walk::{Parts, Rows};
 use crate::kind::{Direction, Operation};
-use crate::layout::{CompiledLayout, Part, Tier};
+use crate::layout::{CompiledLayout, Part, PartSlot, Tier};
 use crate::micro::{Argument, Buffers, Role};
-use crate::nest::{Node, Offsets};
+use crate::nest::{Descent, Level, Node, Offsets};
 use crate::plan::Op;
 use crate::target::cost;
 use crate::{calls, normalize, schedule};
@@ -22,6 +23,8 @@ use crate::{calls, normalize, schedule};
 pub(super) struct Compiled<'e> {
     pub(super) engine: &'e Engine,
     pub(super) layout: &'e Arc<CompiledLayout>,
+    /// Slots of its nodes; empty if there are none.
+    pub(super) slots: &'e [PartSlot],
     /// Whether what is not made yet may be made now.
     pub(super) makes: bool,
 }
@@ -29,19 +32,20 @@ pub(super) struct Compiled<'e> {
 /// Nodes of a nest up to which all of its parts are made ahead.
 const AHEAD: usize = 64;
 
-impl Compiled<'_> {
+impl<'e> Compiled<'e> {
     /// The part that node `i` is, once ranges have moved enough of it.
-    fn part(&self, i: usize, bytes: u64) -> Option<&Part> {
-        let Compiled { engine, layout, makes } = self;
+    fn part(&self, i: usize, bytes: u64) -> Option<&'e Part> {
+        let Compiled { engine, layout, slots, makes } = self;
+        let slot = slots.get(i)?;
         if !makes {
-            return layout.made_part(i);
+            return slot.made();
         }
         let mut made = false;
         let make = || {
             made = true;
             engine.part(layout, i).unwrap_or(Part::Walked)
         };
-        let part = layout.part(i)?.get(bytes, engine.config().lazy_threshold, make);
+        let part = slot.get(bytes, engine.config().lazy_threshold, make);
         if made {
             engine.0.cache.settle(layout);
         }
@@ -49,22 +53,62 @@ impl Compiled<'_> {
     }
 }
 
-impl Parts for Compiled<'_> {
-    fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool {
-        let Compiled { engine, layout, makes } = self;
-        let node = &layout.nest().nodes()[i];
-        let (Node::Loop { step: Offsets { packed, .. }, .. } | Node::Table { packed, .. }) = node else {
-            return false;
-        };
-        let bytes = (range.end - range.start).wrapping_mul(*packed as u64);
-        let of = match self.part(i, bytes) {
+impl<'e> Compiled<'e> {
+    /// The kernel of which an iteration of node `i` is an instance. Who comes first compiles, if ranges have moved enough; others need not wait.
+    #[cold]
+    fn kernel(
+        &self,
+        slot: &'e PartSlot,
+        i: usize,
+        direction: Direction,
+        bytes: u64,
+    ) -> Option<&'e Arc<Kernel>> {
+        let Compiled { engine, layout, makes, .. } = self;
+        let of: &'e Arc<CompiledLayout> = match self.part(i, bytes) {
             Some(Part::Own) => layout,
             Some(Part::Iterations(of)) => of,
-            _ => return false,
+            _ => return None,
         };
-        let ran = engine.instances(of, memory, node, at, range, makes.then_some(bytes));
-        count(ran);
-        ran
+        // Calls of the layout itself count too, where there are any.
+        let begins =
+            || *makes && of.begins_or_reaches_threshold(direction, bytes, engine.config().lazy_threshold);
+        let first = || begins().then(|| engine.serve(of, direction));
+        let kernel = of.served(direction).or_else(first).and_then(Tier::kernel)?;
+        Some(if *makes { slot.keep_kernel(direction, kernel) } else { kernel })
+    }
+}
+
+impl Parts for Compiled<'_> {
+    #[inline(always)]
+    fn descent(&self, i: usize) -> Option<&Descent> {
+        Some(self.slots.get(i)?.descent())
+    }
+
+    fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool {
+        let Some(slot) = self.slots.get(i) else { return false };
+        let Descent { level, step, .. } = slot.descent();
+        let kernel = slot.kernel(memory.direction());
+        let found = || {
+            self.kernel(
+                slot,
+                i,
+                memory.direction(),
+                (range.end - range.start).wrapping_mul(step.packed as u64),
+            )
+        };
+        let Some(kernel) = kernel.or_else(found) else { return false };
+        match level {
+            Level::Loop | Level::Strips | Level::Structures => {
+                kernel.run(memory, at.step(*step, range.start as i64), range.end - range.start);
+            }
+            Level::Table => {
+                let node = &self.layout.nest().nodes()[i];
+                range.for_each(|row| kernel.run(memory, node.iteration(at, row), 1));
+            }
+            Level::Leaf => return false,
+        }
+        count(true);
+        true
     }
 
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_> {
@@ -136,48 +180,16 @@ impl Engine {
         if nodes.len() > AHEAD {
             return;
         }
-        let parts = Compiled { engine: self, layout, makes: true };
+        let parts = Compiled { engine: self, layout, slots: layout.slots(), makes: true };
         for i in 0..nodes.len() {
-            match parts.part(i, u64::MAX) {
-                Some(Part::Own) => _ = self.serve(layout, direction),
-                Some(Part::Iterations(of)) => _ = self.serve(of, direction),
-                _ => {}
+            let served = match parts.part(i, u64::MAX) {
+                Some(Part::Own) => self.serve(layout, direction),
+                Some(Part::Iterations(of)) => self.serve(of, direction),
+                _ => continue,
+            };
+            if let (Some(kernel), Some(slot)) = (served.kernel(), parts.slots.get(i)) {
+                slot.keep_kernel(direction, kernel);
             }
         }
-    }
-
-    /// Iterations `range` of `node`, which are instances of `layout`. Who comes first compiles, if they have so many `bytes`; others need not wait.
-    fn instances(
-        &self,
-        layout: &Arc<CompiledLayout>,
-        memory: &Buffers,
-        node: &Node,
-        at: Offsets,
-        range: Range<u64>,
-        bytes: Option<u64>,
-    ) -> bool {
-        let direction = memory.direction();
-        // Calls of the layout itself count too, where there are any.
-        let begins = || {
-            bytes.is_some_and(|bytes| {
-                layout.begins_or_reaches_threshold(direction, bytes, self.config().lazy_threshold)
-            })
-        };
-        let first = || begins().then(|| self.serve(layout, direction));
-        let served = layout.served(direction).or_else(first);
-        let Some(kernel) = served.and_then(Tier::kernel) else { return false };
-        match node {
-            Node::Loop { step, .. } => {
-                kernel.run(memory, at.step(*step, range.start as i64), range.end - range.start);
-            }
-            Node::Table { displacements, packed, .. } => {
-                for row in range {
-                    let to = Offsets::new(displacements.get(row as usize), packed.wrapping_mul(row as i64));
-                    kernel.run(memory, at + to, 1);
-                }
-            }
-            Node::Blocks { .. } | Node::Copy { .. } => return false,
-        }
-        true
     }
 }

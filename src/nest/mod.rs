@@ -11,7 +11,9 @@
 //! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second [`MemorySide`]).
 //! Source: docs/IR.md, section "Nest".
 
+mod descent;
 mod disjoint;
+mod divisor;
 mod eval;
 mod leaf;
 mod near;
@@ -24,6 +26,7 @@ use std::marker::PhantomData;
 
 use crate::column::Column;
 
+pub use descent::{Descent, FEW, Level};
 pub use disjoint::Disjoint;
 pub use eval::Visit;
 pub use leaf::{Byte, Class, Leaf, MemorySide, Number, Side, Stream, Value};

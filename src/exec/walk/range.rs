@@ -1,8 +1,12 @@
 //! Ranges: packed bytes `[from, to)` of a nest, in O(depth + log rows) and without any state.
 //!
 //! At every loop the range has a head, whole iterations, and a tail, done in this order, which is the type map's. Whole iterations are
-//! offered to [`Parts`], which is how kernels move them; the others are a descent, one division a loop. Nodes are entered at
-//! positions of their own, so nothing is compared with the ends of the range on the way. Nests deeper than [`MAX_DEPTH`] are walked from there.
+//! offered to [`Parts`], which is how kernels move them; the others are a descent, one multiplication a loop ([`Descent`]). Nodes are entered
+//! at positions of their own, so nothing is compared with the ends of the range on the way. What is cut at more than [`MAX_DEPTH`] levels is
+//! walked from there.
+//!
+//! A piece of 4 KiB takes less than 100 ns, so what is done once a piece is written for few instructions and few stores: behind a kernel that
+//! filled the store buffer every one of them waits.
 
 use std::ops::Range;
 
@@ -10,7 +14,7 @@ use super::walk_body;
 use crate::column::Column;
 use crate::interval::Interval;
 use crate::micro::Buffers;
-use crate::nest::{Body, LoopNest, Node, Normal, Offsets};
+use crate::nest::{Body, Descent, FEW, Level, LoopNest, Node, Normal, Offsets};
 
 /// Moves whole parts of a range faster than the walker does.
 pub trait Parts {
@@ -19,6 +23,12 @@ pub trait Parts {
 
     /// By which columns whole rows of blocks `i` are moved, for a range of `bytes` in them.
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_>;
+
+    /// How to descend at node `i`, if that is made.
+    #[inline(always)]
+    fn descent(&self, _: usize) -> Option<&Descent> {
+        None
+    }
 }
 
 /// How rows of blocks are moved.
@@ -68,42 +78,134 @@ struct Driver<'a, P> {
 }
 
 impl<P: Parts> Driver<'_, P> {
-    /// Packed bytes `[from, to)` of one iteration of `body`, which is at `at`.
-    fn body(&self, mut body: Body, mut at: Offsets, mut from: i64, mut to: i64, mut depth: u32) {
+    /// Packed bytes `[from, to)` of one iteration of `body`, which is at `at`, below `depth` cuts.
+    fn body(&self, mut body: Body, mut at: Offsets, mut from: i64, mut to: i64, depth: u32) {
         loop {
-            if depth > MAX_DEPTH {
-                let interval =
-                    Interval { from: at.packed.wrapping_add(from), to: at.packed.wrapping_add(to) };
-                return walk_body(self.nest, self.memory, self.count, (body, at), interval);
-            }
             if body.len != 1 {
                 return self.members(body, at, from, to, depth);
             }
             let i = body.start as usize;
-            let node = &self.nest.nodes()[i];
-            at = at + node.at();
-            let (inner, piece) = match node {
-                Node::Loop { step, body, .. } => (*body, step.packed),
-                Node::Table { packed, body, .. } => (*body, *packed),
-                Node::Blocks { user, packed, len, .. } => {
-                    return self.blocks(i, [user, packed, len], at, from, to);
-                }
-                Node::Copy { .. } => return copy(self.memory, at, from, to),
+            let Some(node) = self.parts.descent(i) else {
+                return self.unmade(body, at, from, to, depth);
             };
-            let cut = Cut::new(from, to, piece);
+            at = at + node.at;
+            match node.level {
+                Level::Strips => return self.strips(node, at, from, to),
+                Level::Structures => return self.structures(i, node, at, from, to),
+                Level::Leaf => return self.leaf(i, at, from, to),
+                Level::Loop | Level::Table => {}
+            }
+            let cut = Cut::new(node, from, to);
             if !cut.is_one() {
-                let part = |i, from, to| self.body(inner, node.iteration(at, i), from, to, depth + 1);
-                return cut.each(part, |range| self.iterations(i, node, (inner, piece), at, range));
+                return self.cut(i, node, at, from, to, depth);
             }
             // All lies inside one iteration: there is nothing to come back to.
-            (body, at) = (inner, node.iteration(at, cut.first));
+            (body, at) = (node.body, self.iteration(i, node, at, cut.first));
             (from, to) = (cut.skip, cut.skip + cut.len);
-            depth += 1;
         }
     }
 
+    /// As [`Driver::body`], of one node whose descent is not made.
+    #[cold]
+    fn unmade(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
+        let i = body.start as usize;
+        let node = Descent::new(self.nest, i);
+        let at = at + node.at;
+        if depth == MAX_DEPTH {
+            let start = at.packed;
+            return self.walk(body, at - node.at, start.wrapping_add(from), start.wrapping_add(to));
+        }
+        match node.level {
+            Level::Strips => self.strips(&node, at, from, to),
+            Level::Structures => self.structures(i, &node, at, from, to),
+            Level::Leaf => self.leaf(i, at, from, to),
+            Level::Loop | Level::Table => self.cut(i, &node, at, from, to, depth),
+        }
+    }
+
+    /// Offset of iteration `k` of node `i`, whose iteration 0 is at `at`.
+    #[inline(always)]
+    fn iteration(&self, i: usize, node: &Descent, at: Offsets, k: i64) -> Offsets {
+        match node.level {
+            Level::Table => self.entry(i, at, k),
+            Level::Loop | Level::Strips | Level::Structures | Level::Leaf => at.step(node.step, k),
+        }
+    }
+
+    /// As [`Driver::iteration`], of a table.
+    #[inline(never)]
+    fn entry(&self, i: usize, at: Offsets, k: i64) -> Offsets {
+        self.nest.nodes()[i].iteration(at, k as u64)
+    }
+
+    /// The ends of a range inside iterations of node `i`, and what is between.
+    #[inline(never)]
+    fn cut(&self, i: usize, node: &Descent, at: Offsets, from: i64, to: i64, depth: u32) {
+        let cut = Cut::new(node, from, to);
+        if depth == MAX_DEPTH {
+            let only = Body { start: i as u32, len: 1 };
+            return self.walk(only, at - node.at, at.packed.wrapping_add(from), at.packed.wrapping_add(to));
+        }
+        let part = |k, from, to| self.body(node.body, self.iteration(i, node, at, k), from, to, depth + 1);
+        cut.each(|bytes| node.iterations(bytes), part, |first, n| self.iterations(i, node, at, first, n));
+    }
+
+    /// Bytes `[from, to)` of the packed side, of `body` at `at`, by the walker.
+    #[cold]
+    fn walk(&self, body: Body, at: Offsets, from: i64, to: i64) {
+        walk_body(self.nest, self.memory, self.count, (body, at), Interval { from, to });
+    }
+
+    /// Packed bytes `[from, to)` of a loop of copies.
+    #[inline(never)]
+    fn strips(&self, node: &Descent, at: Offsets, from: i64, to: i64) {
+        let Offsets { user: step, packed: piece } = node.step;
+        let first = node.iterations(from);
+        let (mut user, mut packed) =
+            (at.user.wrapping_add(step.wrapping_mul(first)), at.packed.wrapping_add(from));
+        let (skip, mut rest) = (from - first * piece, to - from);
+        if skip > 0 || rest < piece {
+            let head = rest.min(piece - skip);
+            one(self.memory, user.wrapping_add(skip), packed, head);
+            rest -= head;
+            if rest == 0 {
+                return;
+            }
+            (user, packed) = (user.wrapping_add(step), packed.wrapping_add(head));
+        }
+        let n = node.iterations(rest);
+        let tail = rest - n * piece;
+        if n == 1 {
+            // One block needs no micro-kernel to be looked up.
+            one(self.memory, user, packed, piece);
+        } else if n > 0 {
+            self.memory.strided(user, packed, n as u64, (step, piece), piece as u64);
+        }
+        if tail > 0 {
+            let packed = packed.wrapping_add(n * piece);
+            one(self.memory, user.wrapping_add(step.wrapping_mul(n)), packed, tail);
+        }
+    }
+
+    /// Packed bytes `[from, to)` of node `i`, a loop of few blocks.
+    #[inline(never)]
+    fn structures(&self, i: usize, node: &Descent, at: Offsets, from: i64, to: i64) {
+        let Node::Blocks { at: inner, user, packed, len, .. } = &self.nest.nodes()[node.body.start as usize]
+        else {
+            return;
+        };
+        let columns = [user, packed, len];
+        let part = |k, from, to| few(self.memory, columns, at.step(node.step, k) + *inner, from, to);
+        let whole = |first, n| self.iterations(i, node, at, first, n);
+        Cut::new(node, from, to).each(|bytes| node.iterations(bytes), part, whole);
+    }
+
     /// Walks a body of several nodes, which cover the stream one after the other.
+    #[inline(never)]
     fn members(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
+        if depth == MAX_DEPTH {
+            return self.walk(body, at, at.packed.wrapping_add(from), at.packed.wrapping_add(to));
+        }
         let nodes = self.nest.body(body);
         let first = nodes.partition_point(|node| node.at().packed <= from) - 1;
         for (k, node) in nodes.iter().enumerate().skip(first) {
@@ -113,55 +215,64 @@ impl<P: Parts> Driver<'_, P> {
             }
             let end = nodes.get(k + 1).map_or(to, |next| next.at().packed.min(to));
             let only = Body { start: body.start + k as u32, len: 1 };
-            self.body(only, at, (from - begin).max(0), end - begin, depth);
+            self.body(only, at, (from - begin).max(0), end - begin, depth + 1);
         }
     }
 
-    /// Whole iterations of node `i`, of `piece` packed bytes each, whose iteration 0 is at `at`.
-    fn iterations(&self, i: usize, node: &Node, (body, piece): (Body, i64), at: Offsets, range: Range<u64>) {
-        let n = range.end - range.start;
-        let start = |k: u64| at.packed.wrapping_add(piece.wrapping_mul(k as i64));
-        match (node, self.nest.body(body)) {
-            (Node::Loop { step, .. }, [Node::Copy { n: len, .. }]) => {
-                let first = at.step(*step, range.start as i64);
-                if n == 1 {
-                    // One block needs no micro-kernel to be looked up.
-                    return self.memory.copy(first.user, first.packed, len.k);
-                }
-                self.memory.strided(first.user, first.packed, n, (step.user, piece), len.k);
-            }
-            (Node::Table { displacements, .. }, [Node::Copy { n: len, .. }]) => {
-                let rows = (displacements, range.start as usize, n as usize);
-                self.memory.rows(at.user, start(range.start), rows, piece, len.k);
-            }
-            _ if self.parts.run(self.memory, i, at, range.clone()) => {}
-            _ => {
-                let interval = Interval { from: start(range.start), to: start(range.end) };
-                let only = Body { start: i as u32, len: 1 };
-                walk_body(self.nest, self.memory, self.count, (only, at - node.at()), interval);
-            }
+    /// Whole iterations `[first, first + n)` of node `i`, whose iteration 0 is at `at`.
+    fn iterations(&self, i: usize, node: &Descent, at: Offsets, first: i64, n: i64) {
+        let piece = node.step.packed;
+        let start = |k: i64| at.packed.wrapping_add(piece.wrapping_mul(k));
+        if let (Node::Table { displacements, .. }, [Node::Copy { n: len, .. }]) =
+            (&self.nest.nodes()[i], self.nest.body(node.body))
+        {
+            let rows = (displacements, first as usize, n as usize);
+            return self.memory.rows(at.user, start(first), rows, piece, len.k);
+        }
+        if !self.parts.run(self.memory, i, at, first as u64..(first + n) as u64) {
+            let only = Body { start: i as u32, len: 1 };
+            self.walk(only, at - node.at, start(first), start(first + n));
+        }
+    }
+
+    /// Packed bytes `[from, to)` of leaf `i`.
+    #[inline(never)]
+    fn leaf(&self, i: usize, at: Offsets, from: i64, to: i64) {
+        match &self.nest.nodes()[i] {
+            Node::Blocks { user, packed, len, .. } => self.blocks(i, [user, packed, len], at, from, to),
+            _ => copy(self.memory, at, from, to),
         }
     }
 
     /// Packed bytes `[from, to)` of blocks `i`.
     fn blocks(&self, i: usize, columns: [&Column; 3], at: Offsets, from: i64, to: i64) {
+        if columns[0].len() <= FEW {
+            return few(self.memory, columns, at, from, to);
+        }
         match self.parts.rows(i, (to - from) as u64) {
             Rows::Listed => rows(self.memory, columns, None, at, from, to),
             Rows::Buckets(sorted, bucket) => {
                 rows(self.memory, columns, Some((sorted, bucket)), at, from, to);
             }
             Rows::Pieces(displacements, piece) => {
-                let packed = |i: u64| piece as i64 * i as i64;
-                let part = |i, from, to| {
-                    let piece = at + Offsets::new(displacements.get(i as usize), packed(i));
+                let piece = piece as i64;
+                let part = |i: i64, from, to| {
+                    let piece = at + Offsets::new(displacements.get(i as usize), piece * i);
                     copy(self.memory, piece, from, to);
                 };
-                let whole = |range: Range<u64>| {
-                    let rows = (displacements, range.start as usize, (range.end - range.start) as usize);
-                    let start = at.packed.wrapping_add(packed(range.start));
-                    self.memory.rows(at.user, start, rows, piece as i64, piece);
+                let whole = |first: i64, n: i64| {
+                    let rows = (displacements, first as usize, n as usize);
+                    self.memory.rows(
+                        at.user,
+                        at.packed.wrapping_add(piece * first),
+                        rows,
+                        piece,
+                        piece as u64,
+                    );
                 };
-                Cut::new(from, to, piece as i64).each(part, whole);
+                let first = quotient(from, piece);
+                let cut = Cut { first, skip: from - first * piece, len: to - from, piece };
+                cut.each(|bytes| quotient(bytes, piece), part, whole);
             }
         }
     }
@@ -170,7 +281,7 @@ impl<P: Parts> Driver<'_, P> {
 /// A range of a sequence of equal pieces.
 struct Cut {
     /// The piece that the first byte lies in, and the bytes of it before that.
-    first: u64,
+    first: i64,
     skip: i64,
     /// Bytes of the range.
     len: i64,
@@ -178,56 +289,77 @@ struct Cut {
 }
 
 impl Cut {
-    #[inline]
-    fn new(from: i64, to: i64, piece: i64) -> Cut {
-        let first = quotient(from, piece);
-        Cut { first, skip: from - first as i64 * piece, len: to - from, piece }
+    #[inline(always)]
+    fn new(node: &Descent, from: i64, to: i64) -> Cut {
+        let piece = node.step.packed;
+        let first = node.iterations(from);
+        Cut { first, skip: from - first * piece, len: to - from, piece }
     }
 
     /// Whether it is a part of one piece.
-    #[inline]
+    #[inline(always)]
     fn is_one(&self) -> bool {
         self.skip + self.len <= self.piece && self.len < self.piece
     }
 
-    /// Calls `part` for bytes `[from, to)` of a piece that is not whole, and `whole` for the whole ones between the two that may be.
-    #[inline]
-    fn each(self, part: impl Fn(u64, i64, i64), whole: impl FnOnce(Range<u64>)) {
-        let Cut { mut first, skip, len: mut rest, piece } = self;
+    /// Calls `part` for bytes `[from, to)` of a piece that is not whole, and `whole` for the first and number of the whole ones between the two
+    /// that may be; `divide` divides by the piece.
+    #[inline(always)]
+    fn each(&self, divide: impl Fn(i64) -> i64, part: impl Fn(i64, i64, i64), whole: impl FnOnce(i64, i64)) {
+        let Cut { mut first, skip, len: mut rest, piece } = *self;
         if skip > 0 {
             let head = rest.min(piece - skip);
             part(first, skip, skip + head);
             rest -= head;
             first += 1;
         }
-        let n = quotient(rest, piece);
-        if n > 0 {
-            whole(first..first + n);
-            rest -= n as i64 * piece;
+        if rest >= piece {
+            let n = divide(rest);
+            whole(first, n);
+            rest -= n * piece;
+            first += n;
         }
         if rest > 0 {
-            part(first + n, 0, rest);
+            part(first, 0, rest);
         }
     }
 }
 
-/// `a / b`, of which neither is negative and `b` is not 0; most quotients here are 0 or 1.
+/// `a / b`, of which neither is negative and `b` is not 0.
 #[inline]
-fn quotient(a: i64, b: i64) -> u64 {
-    if a < b {
-        0
-    } else if a - b < b {
-        1
-    } else {
-        a as u64 / b as u64
-    }
+fn quotient(a: i64, b: i64) -> i64 {
+    (a as u64 / b as u64) as i64
 }
 
 /// Bytes `[from, to)` of what lies at `at`.
 #[inline]
 fn copy(memory: &Buffers, at: Offsets, from: i64, to: i64) {
-    let at = at + Offsets::new(from, from);
-    memory.copy(at.user, at.packed, (to - from) as u64);
+    one(memory, at.user.wrapping_add(from), at.packed.wrapping_add(from), to - from);
+}
+
+/// One block: code that is too long to be at every place that copies one.
+#[inline(never)]
+fn one(memory: &Buffers, user: i64, packed: i64, len: i64) {
+    memory.copy(user, packed, len as u64);
+}
+
+/// Packed bytes `[from, to)` of at most [`FEW`] rows, one copy each.
+#[inline(never)]
+fn few(memory: &Buffers, columns: [&Column; 3], at: Offsets, from: i64, to: i64) {
+    let clip = |user: i64, begin: i64, len: i64| {
+        let (from, to) = ((from - begin).max(0), (to - begin).min(len));
+        if from < to {
+            copy(memory, at + Offsets::new(user, begin), from, to);
+        }
+    };
+    match columns {
+        [Column::I32(user), Column::I32(packed), Column::I32(len)] => {
+            for ((&user, &begin), &len) in user.iter().zip(&**packed).zip(&**len) {
+                clip(user.into(), begin.into(), len.into());
+            }
+        }
+        [user, packed, len] => (0..len.len()).for_each(|i| clip(user.get(i), packed.get(i), len.get(i))),
+    }
 }
 
 /// Packed bytes `[from, to)` of rows of their own lengths: those that are cut by themselves, whole buckets by their columns, the others as
