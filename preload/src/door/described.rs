@@ -13,7 +13,7 @@ use ddtc::process::Mutex;
 use ddtc_hosts::policy::Class;
 
 use super::description::{Order, View, datatype};
-use super::layout::{Convertor, LAYOUT};
+use super::layout::{Convertor, layout};
 use super::nearness::is_near;
 use crate::counted::{self, Uses};
 use crate::cuts::{Cuts, Entry, KINDS};
@@ -110,7 +110,7 @@ impl Described {
     #[inline]
     pub(crate) unsafe fn in_convertor(convertor: Convertor) -> Option<&'static Described> {
         // SAFETY: as the caller promises; it lives for good.
-        unsafe { (convertor.word(LAYOUT.description) as *const Described).as_ref() }
+        unsafe { (convertor.word(layout().description) as *const Described).as_ref() }
     }
 
     /// How it is moved, if a mover of ours may serve it.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ddtc::datatype::{Datatype, Named};
 
-use super::layout::LAYOUT;
+use super::layout::layout;
 use crate::cuts::{END, Entry, KINDS, LOOP};
 
 /// In a type of the host: its size, true lower and upper bound, lower and upper bound.
@@ -99,7 +99,7 @@ pub(crate) unsafe fn view<'a>(datatype: u64) -> Option<View<'a>> {
     // SAFETY: as the caller promises.
     let (bounds, [room, used, entries]) = unsafe {
         let bounds = *((datatype + BOUNDS) as *const [i64; 5]);
-        (bounds, *((datatype + u64::from(LAYOUT.optimized)) as *const [u64; 3]))
+        (bounds, *((datatype + u64::from(layout().optimized)) as *const [u64; 3]))
     };
     if used == 0 || used > MOST as u64 || used > room || entries == 0 || entries % 8 != 0 {
         return None;

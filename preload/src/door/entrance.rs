@@ -9,9 +9,9 @@ use super::host::{
     COPY, Copy, FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION,
     called, generic, is_open, typed,
 };
-use super::layout::{Convertor, LAYOUT, OF_TYPE, fresh};
+use super::layout::{Convertor, OF_TYPE, layout};
 use super::lists;
-use super::mover::{Ours, leave, placed};
+use super::mover::{Ours, leave, position};
 use super::ready::ENOUGH;
 use super::unseen;
 use crate::counted;
@@ -97,7 +97,7 @@ unsafe fn prepared(
     unsafe {
         let code = theirs(convertor, datatype, count, buffer);
         let generic = generic(direction);
-        if generic != 0 && convertor.word(LAYOUT.mover) == generic as u64 {
+        if generic != 0 && convertor.word(layout().mover) == generic as u64 {
             choose(direction, convertor);
         }
         code
@@ -110,16 +110,16 @@ unsafe fn prepared(
 /// `convertor` must be one of the host's that was just prepared.
 #[inline(never)]
 unsafe fn choose(direction: Direction, convertor: Convertor) {
+    let l = layout();
     // SAFETY: as the caller promises.
     let (flags, handle, description, moved, buffer, size) = unsafe {
         let word = |offset| convertor.word(offset);
-        let flags = convertor.flags(&LAYOUT);
-        let (datatype, description) = (word(LAYOUT.datatype), word(LAYOUT.description));
-        (flags, datatype, description, word(LAYOUT.moved), word(LAYOUT.buffer), word(LAYOUT.size))
+        let (flags, datatype, description) = (convertor.flags(l), word(l.datatype), word(l.description));
+        (flags, datatype, description, word(l.moved), word(l.buffer), word(l.size))
     };
     // What was stored for an earlier request may stand there still.
-    if flags & !OF_TYPE != fresh(direction == Direction::Pack)
-        || description != handle + u64::from(LAYOUT.optimized)
+    if flags & !OF_TYPE != l.fresh(direction == Direction::Pack)
+        || description != handle + u64::from(l.optimized)
         || moved != 0
     {
         return;
@@ -142,7 +142,7 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
         && !is_inside()
     {
         // SAFETY: as the caller promises.
-        unsafe { convertor.put(LAYOUT.mover, Ours::Known(direction).mover() as usize as u64) };
+        unsafe { Ours::Known(direction).store(convertor) };
     }
 }
 
@@ -153,7 +153,7 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
 #[inline]
 unsafe fn served(convertor: Convertor) -> Option<Ours> {
     // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
-    if is_open() { Ours::of(unsafe { convertor.word(LAYOUT.mover) }) } else { None }
+    if is_open() { Ours::of(unsafe { convertor.word(layout().mover) }) } else { None }
 }
 
 /// # Safety
@@ -161,17 +161,12 @@ unsafe fn served(convertor: Convertor) -> Option<Ours> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
     convertor: *mut c_void,
-    position: *mut usize,
+    at: *mut usize,
 ) -> c_int {
     let convertor = Convertor(convertor);
     let Some(theirs) = called!(SET_POSITION, Position) else { return FAILED };
     // SAFETY: as the caller promises.
-    unsafe {
-        match served(convertor) {
-            Some(ours) if placed(convertor, ours, position) => 0,
-            _ => theirs(convertor, position),
-        }
-    }
+    unsafe { if served(convertor).is_some() { position(convertor, at) } else { theirs(convertor, at) } }
 }
 
 /// # Safety
@@ -203,7 +198,7 @@ pub unsafe extern "C" fn opal_convertor_raw(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_datatype_copy_content_same_ddt(
     datatype: *const c_void,
-    count: i32,
+    count: usize,
     to: *mut c_void,
     from: *mut c_void,
 ) -> i32 {
@@ -218,10 +213,10 @@ pub unsafe extern "C" fn opal_datatype_copy_content_same_ddt(
 ///
 /// # Safety
 /// As Open MPI's `opal_datatype_copy_content_same_ddt`.
-unsafe fn copied(datatype: *const c_void, count: i32, to: *mut c_void, from: *mut c_void) -> bool {
+unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *mut c_void) -> bool {
     let Found::Convert(entry) = table::find(datatype.addr() as u64) else { return false };
-    let (Some(bytes), Ok(instances)) = (entry.size().checked_mul(i64::from(count)), u64::try_from(count))
-    else {
+    let count = layout().instances(count);
+    let (Some(bytes), Ok(instances)) = (entry.size().checked_mul(count), u64::try_from(count)) else {
         return false;
     };
     let Some(copies) = entry.served.copies(bytes.max(0) as u64, ENOUGH) else { return false };

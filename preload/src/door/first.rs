@@ -11,7 +11,7 @@ use ddtc::kind::Direction;
 
 use super::described::{Described, Way};
 use super::host::{FAILED, Mover, generic};
-use super::layout::{Convertor, LAYOUT};
+use super::layout::{Convertor, layout};
 use crate::guard::guard;
 
 /// Bytes that are compared at a time.
@@ -68,7 +68,7 @@ unsafe fn moves(
     let Some(theirs) = theirs else { return FAILED };
     // SAFETY: the host calls by a convertor whose mover is its own but for this, with buffers as its movers get them.
     unsafe {
-        let (first, mut given) = (convertor.word(LAYOUT.moved), [0; BUFFERS]);
+        let (first, mut given) = (convertor.word(layout().moved), [0; BUFFERS]);
         for (i, given) in given.iter_mut().enumerate().take(*n as usize) {
             *given = (*buffers.add(i)).iov_len;
         }
@@ -103,8 +103,10 @@ unsafe fn alike(
     room: &mut [u8; ROOM],
 ) -> bool {
     // SAFETY: as the caller promises.
-    let (size, count, user) =
-        unsafe { (convertor.word(LAYOUT.size), convertor.word(LAYOUT.count), convertor.word(LAYOUT.buffer)) };
+    let (size, count, user) = unsafe {
+        let l = layout();
+        (convertor.word(l.size), convertor.word(l.count), convertor.word(l.buffer))
+    };
     let mut at = first;
     for (buffer, &given) in used.iter().zip(given) {
         let end = at + buffer.iov_len as u64;

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use ddtc::kind::Direction;
 use ddtc::process::{Awaited, Mutex};
 
-use super::host::{Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, SET_POSITION, called};
+use super::host::{Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, called, placer};
 use super::layout::{Convertor, Layout, WITHIN};
 use crate::cuts::{Cuts, Entry, KINDS};
 use crate::host::behind;
@@ -55,7 +55,7 @@ pub(crate) fn functions() -> Option<&'static Functions> {
 
 impl Functions {
     /// Those of the host.
-    pub(crate) fn find() -> Result<Functions, &'static str> {
+    pub(crate) fn find(layout: &Layout) -> Result<Functions, &'static str> {
         let there = "a function of convertors is missing";
         let (architecture, sizes) = (behind("opal_local_arch"), behind("opal_datatype_local_sizes"));
         let class = behind("opal_convertor_t_class");
@@ -79,11 +79,10 @@ impl Functions {
                 called!(PREPARE_FOR_SEND, Prepare).ok_or(there)?,
                 called!(PREPARE_FOR_RECV, Prepare).ok_or(there)?,
             ],
-            set_position: called!(SET_POSITION, Position).ok_or(there)?,
+            set_position: placer(layout).ok_or(there)?,
             by: [function!("opal_convertor_pack", Mover)?, function!("opal_convertor_unpack", Mover)?],
             clone: function!("opal_convertor_clone", Clone)?,
-            generic: ["opal_generic_simple_pack", "opal_generic_simple_unpack"]
-                .map(|name| behind(name).addr()),
+            generic: layout.generic.map(|name| behind(name).addr()),
             architecture,
             sizes,
         })

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use ddtc::kind::Direction;
 
-use super::layout::Convertor;
+use super::layout::{Convertor, Layout};
 use crate::host::behind;
 
 /// A function that moves bytes: convertor, buffers, how many of them, bytes that were moved.
 pub(crate) type Mover = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;
 /// Convertor, type, instances, buffer.
 pub(crate) type Prepare = unsafe extern "C" fn(Convertor, *const c_void, usize, *const c_void) -> c_int;
-/// Type, instances, where to, where from.
-pub(crate) type Copy = unsafe extern "C" fn(*const c_void, i32, *mut c_void, *mut c_void) -> i32;
+/// Type, instances ([`Layout::instances`]), where to, where from.
+pub(crate) type Copy = unsafe extern "C" fn(*const c_void, usize, *mut c_void, *mut c_void) -> i32;
 /// A type.
 pub(crate) type Commit = unsafe extern "C" fn(*mut c_void) -> i32;
 /// Convertor, position.
@@ -57,6 +57,7 @@ impl Original {
 pub(crate) static PREPARE_FOR_SEND: Original = Original::new("opal_convertor_prepare_for_send");
 pub(crate) static PREPARE_FOR_RECV: Original = Original::new("opal_convertor_prepare_for_recv");
 pub(crate) static SET_POSITION: Original = Original::new("opal_convertor_set_position_nocheck");
+static GENERIC_POSITION: Original = Original::new("opal_convertor_position_generic");
 pub(crate) static RAW: Original = Original::new("opal_convertor_raw");
 pub(crate) static COMMIT: Original = Original::new("opal_datatype_commit");
 pub(crate) static COPY: Original = Original::new("opal_datatype_copy_content_same_ddt");
@@ -78,6 +79,12 @@ macro_rules! called {
     };
 }
 pub(crate) use called;
+
+/// Returns the host's function that places a convertor which its generic movers serve.
+#[inline]
+pub(crate) fn placer(layout: &Layout) -> Option<Position> {
+    if layout.placer == 0 { called!(SET_POSITION, Position) } else { called!(GENERIC_POSITION, Position) }
+}
 
 /// The host's generic movers, of each direction, once the door is open; 0 while it is shut.
 static GENERIC: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];

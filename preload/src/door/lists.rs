@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 use ddtc::segments::Segment;
 
-use super::layout::{COMPLETED, Convertor, LAYOUT};
+use super::layout::{Convertor, layout};
 use super::mover::{Ours, way};
 
 /// Segments that are asked for at a time.
@@ -24,11 +24,12 @@ pub(crate) unsafe fn list(
     n: *mut u32,
     bytes: *mut usize,
 ) -> Option<c_int> {
+    let l = layout();
     // SAFETY: as the caller promises.
     let (way, size, first, count, user, room) = unsafe {
         let word = |offset| convertor.word(offset);
         let (_, way) = way(convertor, ours)?;
-        (way, word(LAYOUT.size), word(LAYOUT.moved), word(LAYOUT.count), word(LAYOUT.buffer), *n as usize)
+        (way, word(l.size), word(l.moved), word(l.count), word(l.buffer), *n as usize)
     };
     if first == 0 || first >= size {
         return None;
@@ -52,9 +53,9 @@ pub(crate) unsafe fn list(
     unsafe {
         *n = used as u32;
         *bytes = (at - first) as usize;
-        convertor.put(LAYOUT.moved, at);
+        convertor.put(l.moved, at);
         if at == size {
-            convertor.add_flags(&LAYOUT, COMPLETED);
+            convertor.add_flags(l, l.bits.completed);
             return Some(1);
         }
     }

@@ -10,8 +10,8 @@ use ddtc::kind::Direction;
 
 use super::described::{Described, Way};
 use super::functions::functions;
-use super::host::{FAILED, Mover, Position, SET_POSITION, called, generic};
-use super::layout::{COMPLETED, Convertor, LAYOUT, Layout};
+use super::host::{FAILED, Mover, Position, generic, placer};
+use super::layout::{Convertor, Layout, layout};
 use super::shadow::{Piece, agrees};
 use crate::counted::{self, Uses};
 use crate::guard::guard;
@@ -65,7 +65,7 @@ pub(crate) unsafe fn advance(
         *bytes = (at - first) as usize;
         convertor.put(layout.moved, at);
         if at == size {
-            convertor.add_flags(layout, COMPLETED);
+            convertor.add_flags(layout, layout.bits.completed);
             return 1;
         }
     }
@@ -86,14 +86,26 @@ pub(crate) unsafe fn place(layout: &Layout, convertor: Convertor, way: Way<'_>, 
     }
 }
 
+/// Stores a mover, and what places a convertor where convertors have that.
+#[inline]
+unsafe fn stores(layout: &Layout, convertor: Convertor, mover: usize, placer: Position) {
+    // SAFETY: as the callers promise.
+    unsafe {
+        convertor.put(layout.mover, mover as u64);
+        if layout.placer != 0 {
+            convertor.put(layout.placer, placer as usize as u64);
+        }
+    }
+}
+
 /// Gives a convertor back to the host's mover, with the stack that it would have there.
 ///
 /// # Safety
-/// As [`advance`]; `theirs` must be the host's mover for it, and `set_position` its function.
+/// As [`advance`]; `theirs` must be the host's mover for it, and `set_position` the [`placer`].
 pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: usize, set_position: Position) {
     // SAFETY: as the caller promises.
     unsafe {
-        convertor.put(layout.mover, theirs as u64);
+        stores(layout, convertor, theirs, set_position);
         let (mut at, size) = (convertor.word(layout.moved) as usize, convertor.word(layout.size) as usize);
         // One without a stack has another position: it must be placed before it is used.
         if at < size {
@@ -141,6 +153,16 @@ impl Ours {
         }
     }
 
+    /// Stores it in a convertor, with what places that.
+    ///
+    /// # Safety
+    /// `convertor` must be one of the host's that its generic mover would serve, of a type that this one can.
+    #[inline]
+    pub(crate) unsafe fn store(self, convertor: Convertor) {
+        // SAFETY: as the caller promises.
+        unsafe { stores(layout(), convertor, self.mover() as usize, position) }
+    }
+
     fn direction(self) -> Direction {
         match self {
             Ours::Known(direction) | Ours::Described(direction) => direction,
@@ -181,7 +203,7 @@ pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way
     match ours {
         Ours::Known(direction) => {
             // SAFETY: as the caller promises.
-            let handle = unsafe { convertor.word(LAYOUT.datatype) };
+            let handle = unsafe { convertor.word(layout().datatype) };
             let Found::Convert(entry) = table::find(handle) else { return None };
             let cuts = entry.served.by(direction)?;
             // SAFETY: the entry is bound, since the type lives.
@@ -262,10 +284,10 @@ unsafe fn moves(
         let done = if watched_for(SHADOW) {
             compared(ours, convertor, way, buffers, n, bytes)
         } else {
-            advance(&LAYOUT, convertor, way, buffers, n, bytes)
+            advance(layout(), convertor, way, buffers, n, bytes)
         };
         if done == 1 {
-            spending::saved(owner.spares(convertor.word(LAYOUT.size)));
+            spending::saved(owner.spares(convertor.word(layout().size)));
         }
         counted::inside(owner.uses(), ours.direction(), *bytes as u64);
         done
@@ -286,12 +308,13 @@ unsafe fn compared(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
+    let l = layout();
     // SAFETY: as the caller promises.
     unsafe {
-        let (first, all) = (convertor.word(LAYOUT.moved), *n);
+        let (first, all) = (convertor.word(l.moved), *n);
         let buffers = std::slice::from_raw_parts_mut(buffers, all as usize);
         let given: Vec<usize> = buffers.iter().map(|buffer| buffer.iov_len).collect();
-        let done = advance(&LAYOUT, convertor, way, buffers.as_mut_ptr(), n, bytes);
+        let done = advance(l, convertor, way, buffers.as_mut_ptr(), n, bytes);
         let (Some(host), Some(functions)) = (host(), functions()) else { return done };
         let (direction, moved) = (way.direction, buffers.get(..*n as usize).unwrap_or_default());
         #[cfg(debug_assertions)]
@@ -304,8 +327,8 @@ unsafe fn compared(
             buffer.iov_len = given;
         }
         *n = all;
-        convertor.put(LAYOUT.moved, first);
-        convertor.remove_flags(&LAYOUT, COMPLETED);
+        convertor.put(l.moved, first);
+        convertor.remove_flags(l, l.bits.completed);
         theirs(ours, convertor, buffers.as_mut_ptr(), n, bytes)
     }
 }
@@ -319,14 +342,14 @@ unsafe fn theirs(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    let mover = generic(ours.direction());
+    let (l, mover) = (layout(), generic(ours.direction()));
     // SAFETY: 0 is none, another number the address of the host's mover.
     let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(mover) };
-    let (Some(theirs), Some(set_position)) = (theirs, called!(SET_POSITION, Position)) else { return FAILED };
+    let (Some(theirs), Some(set_position)) = (theirs, placer(l)) else { return FAILED };
     // SAFETY: as in `moves`.
     unsafe {
         describe(ours, convertor);
-        give_back(&LAYOUT, convertor, mover, set_position);
+        give_back(l, convertor, mover, set_position);
         theirs(convertor, buffers, n, bytes)
     }
 }
@@ -339,8 +362,8 @@ unsafe fn describe(ours: Ours, convertor: Convertor) {
     if let Ours::Described(_) = ours {
         // SAFETY: as the caller promises; what is written is what the host had written.
         unsafe {
-            let own = convertor.word(LAYOUT.datatype) + u64::from(LAYOUT.optimized);
-            convertor.put(LAYOUT.description, own);
+            let l = layout();
+            convertor.put(l.description, convertor.word(l.datatype) + u64::from(l.optimized));
         }
     }
 }
@@ -351,26 +374,32 @@ unsafe fn describe(ours: Ours, convertor: Convertor) {
 /// `convertor` must be one whose mover is `ours`.
 #[cold]
 pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
-    if let Some(set_position) = called!(SET_POSITION, Position) {
+    let l = layout();
+    if let Some(set_position) = placer(l) {
         // SAFETY: its mover is ours, so it was prepared for the generic one.
         unsafe {
             describe(ours, convertor);
-            give_back(&LAYOUT, convertor, generic(ours.direction()), set_position);
+            give_back(l, convertor, generic(ours.direction()), set_position);
         }
     }
 }
 
-/// Places a convertor of ours; false: it is the host's from now on.
+/// Places a convertor, as Open MPI's `opal_convertor_set_position_nocheck`, or where convertors have a function for that, as it does.
 ///
 /// # Safety
-/// As Open MPI's `opal_convertor_set_position_nocheck`, for a convertor whose mover is `ours`.
-pub(crate) unsafe fn placed(convertor: Convertor, ours: Ours, position: *mut usize) -> bool {
+/// As those, where the door is open.
+pub(crate) unsafe extern "C" fn position(convertor: Convertor, at: *mut usize) -> c_int {
+    let l = layout();
     // SAFETY: as the caller promises.
     unsafe {
-        match way(convertor, ours) {
-            Some((_, way)) => place(&LAYOUT, convertor, way, position),
-            None => leave(convertor, ours),
+        if let Some(ours) = Ours::of(convertor.word(l.mover)) {
+            if let Some((_, way)) = way(convertor, ours) {
+                place(l, convertor, way, at);
+                return 0;
+            }
+            // It is the host's from now on.
+            leave(convertor, ours);
         }
-        Ours::of(convertor.word(LAYOUT.mover)).is_some()
+        placer(l).map_or(FAILED, |theirs| theirs(convertor, at))
     }
 }

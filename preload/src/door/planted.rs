@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ddtc::kind::Direction;
 
 use super::described::Way;
-use super::layout::{Convertor, LAYOUT};
+use super::layout::{Convertor, layout};
 
 /// One piece in so many is moved wrong; 0: none is.
 static EVERY: AtomicU64 = AtomicU64::new(0);
@@ -33,7 +33,7 @@ pub(super) unsafe fn spoil(convertor: Convertor, way: Way<'_>, first: u64, used:
         match way.direction {
             Direction::Pack => *byte ^= 0x55,
             Direction::Unpack => {
-                let (user, count) = (convertor.word(LAYOUT.buffer), convertor.word(LAYOUT.count));
+                let (user, count) = (convertor.word(layout().buffer), convertor.word(layout().count));
                 let mut wrong = *byte ^ 0x55;
                 let range = first..first + 1;
                 way.committed.range_made(way.direction, user as *mut u8, count, &raw mut wrong, range);

@@ -17,10 +17,9 @@ use super::described::Way;
 use super::description::{Order, datatype, view};
 use super::functions::{Functions, Own};
 use super::host::{COPY, Copy, called};
-use super::layout::{
-    COMPLETED, Convertor, FIELDS, HOMOGENEOUS, Layout, OF_TYPE, PLAIN, RECEIVES, SENDS, SIZED, TYPE_WITHIN,
-    WITHIN, fresh,
-};
+#[cfg(debug_assertions)]
+use super::layout::OFFSETS;
+use super::layout::{Convertor, Layout, OF_TYPE, TYPE_WITHIN, WITHIN};
 use super::mover::{advance, give_back, place};
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
@@ -113,16 +112,18 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     let words = [
         layout.flags,
         layout.size,
+        layout.size_there,
         layout.datatype,
         layout.description,
         layout.count,
         layout.buffer,
         layout.mover,
+        layout.placer,
         layout.moved,
     ];
-    let _: [u32; FIELDS - 1] = words;
     let inside = words.iter().all(|&at| at + 16 <= WITHIN) && layout.optimized + 24 <= TYPE_WITHIN;
-    holds(inside && layout.size >= 8, "an offset lies outside")?;
+    holds(inside, "an offset lies outside")?;
+    holds(layout.size != layout.size_there, "the size at the other end is this one")?;
     let int = host.handle(Named::Int).ok_or("there is no MPI_INT")?;
     let engine = Engine::new(runtime::engine().config().clone());
     let gapped = Subject::of(host, &engine, Made::vector(host, [3, 2, 5], int)?)?;
@@ -238,7 +239,7 @@ fn copies(subject: &Subject) -> Holds {
     // SAFETY: a committed type, and memory for so many instances on either side.
     let code = unsafe {
         let (to, from) = (to.as_mut_ptr().cast(), from.as_ptr().cast_mut().cast());
-        copy(subject.handle() as *const c_void, COUNT as i32, to, from)
+        copy(subject.handle() as *const c_void, COUNT as usize, to, from)
     };
     holds(moved && code == 0 && to == expected, "a copy leaves other bytes")
 }
@@ -291,8 +292,9 @@ impl Proof<'_> {
                     self.functions.prepare(&own, direction, subject.handle(), count as usize, buffer)?;
                 }
                 let all = subject.size * count;
-                let found = [l.size, l.datatype, l.description, l.count, l.buffer, l.moved];
+                let found = [l.size, l.size_there, l.datatype, l.description, l.count, l.buffer, l.moved];
                 let expected = [
+                    all,
                     all,
                     subject.handle(),
                     subject.handle() + u64::from(l.optimized),
@@ -303,14 +305,16 @@ impl Proof<'_> {
                 for (offset, expected) in found.into_iter().zip(expected) {
                     holds(self.word(&own, offset) == expected, "a convertor holds something else")?;
                 }
-                // The size here comes before that at the other end.
-                let (before, after) = (self.word(&own, l.size.wrapping_sub(8)), self.word(&own, l.size + 8));
-                holds(before != all && after == all, "the size stands elsewhere")?;
                 let flags = self.flags(&own) & !OF_TYPE;
-                holds(flags == fresh(direction == Direction::Pack), "flags are others")?;
+                holds(flags == l.fresh(direction == Direction::Pack), "flags are others")?;
                 let mover = self.word(&own, l.mover);
                 let known = *self.generic[direction as usize].get_or_insert(mover);
                 holds(mover == known && mover != 0, "a non-contiguous type has another mover")?;
+                let placer = self.functions.set_position as usize as u64;
+                holds(
+                    l.placer == 0 || self.word(&own, l.placer) == placer,
+                    "convertors are placed by another",
+                )?;
             }
         }
         let mover = self.generic[direction as usize].unwrap_or(0);
@@ -320,11 +324,11 @@ impl Proof<'_> {
         holds(self.functions.are_of(&object), "the mover is another library's")?;
         // SAFETY: a committed type of the host.
         unsafe { self.functions.prepare(&own, direction, dense, 3, memory.as_ptr())? };
-        let kind = HOMOGENEOUS | PLAIN | if direction == Direction::Pack { SENDS } else { RECEIVES };
-        holds(self.flags(&own) & !OF_TYPE & !SIZED == kind, "flags of dense types are others")?;
+        let kind = l.fresh(direction == Direction::Pack) & !l.bits.sized | l.bits.plain;
+        holds(self.flags(&own) & !OF_TYPE & !l.bits.sized == kind, "flags of dense types are others")?;
         // SAFETY: as above; nothing is to be moved.
         unsafe { self.functions.prepare(&own, direction, dense, 0, memory.as_ptr())? };
-        holds(self.flags(&own) & COMPLETED != 0, "flags of no bytes are others")
+        holds(self.flags(&own) & l.bits.completed != 0, "flags of no bytes are others")
     }
 
     /// What is stored as the mover is what is called.
@@ -449,7 +453,10 @@ impl Proof<'_> {
                 }
             }
             holds(at[0] == total, "bytes are left")?;
-            holds(self.flags(&convertors[0]) & COMPLETED != 0, "a convertor is not complete")?;
+            holds(
+                self.flags(&convertors[0]) & self.layout.bits.completed != 0,
+                "a convertor is not complete",
+            )?;
             holds(users[0] == users[1] && streams[0] == streams[1], "our mover leaves other bytes")?;
         }
         Ok(())
@@ -466,7 +473,7 @@ impl Proof<'_> {
         // SAFETY: two convertors of the host, of which the first is prepared.
         let code = unsafe { (self.functions.clone)(first.convertor(), second.convertor(), 0) };
         holds(code == 0, "a convertor was not cloned")?;
-        let same = [l.size, l.datatype, l.description, l.count, l.buffer, l.mover];
+        let same = [l.size, l.datatype, l.description, l.count, l.buffer, l.mover, l.placer];
         let same = same.into_iter().all(|offset| self.word(&first, offset) == self.word(&second, offset));
         holds(same && self.flags(&first) == self.flags(&second), "a clone is another")?;
         holds(self.word(&second, l.moved) == u64::MAX, "a clone without a stack has a position")?;
@@ -531,14 +538,13 @@ struct Step {
 /// As many offsets as a layout has; MPI must be initialized.
 #[cfg(debug_assertions)]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ddtc_door_refuses(offsets: *const [u32; FIELDS]) -> *const std::ffi::c_char {
+pub unsafe extern "C" fn ddtc_door_refuses(offsets: *const [u32; OFFSETS]) -> *const std::ffi::c_char {
     let (Some(host), Some(_inside)) = (crate::host::host(), crate::reentrancy::Inside::enter()) else {
         return c"no host".as_ptr();
     };
     // SAFETY: as the caller promises.
-    let [flags, size, datatype, description, count, buffer, mover, moved, optimized] = unsafe { *offsets };
-    let layout = Layout { flags, size, datatype, description, count, buffer, mover, moved, optimized };
-    let proof = crate::guard::guard(|| prove(host, &Functions::find()?, layout).map(|_| ()));
+    let layout = Layout::planted(unsafe { *offsets });
+    let proof = crate::guard::guard(|| prove(host, &Functions::find(&layout)?, layout).map(|_| ()));
     match proof.unwrap_or(Err("a panic")) {
         Ok(()) => std::ptr::null(),
         Err(why) => std::ffi::CString::new(why).unwrap_or_default().into_raw(),

@@ -15,7 +15,7 @@ use super::described::LOOKED_AT;
 use super::description::{order, understood};
 use super::functions::{FOUND, Functions};
 use super::host::{is_open, open};
-use super::layout::LAYOUT;
+use super::layout::{layout, take_for};
 use super::nearness::is_near;
 use super::proof::{Proven, prove};
 use crate::guard::guard;
@@ -87,12 +87,11 @@ pub(crate) fn open_untimed(host: &'static Host) {
 }
 
 fn tried(host: &'static Host) -> Result<Functions, &'static str> {
-    let version = Library::of(&host.version).version;
-    if !matches!(version, [4, 1, _] | [5, 0, _]) {
+    if !take_for(Library::of(&host.version).version) {
         return Err("its structures are not known");
     }
-    let functions = Functions::find()?;
-    let Proven { generic, order } = prove(host, &functions, LAYOUT)?;
+    let functions = Functions::find(layout())?;
+    let Proven { generic, order } = prove(host, &functions, *layout())?;
     if let Some(order) = order {
         understood(order);
     }
@@ -223,7 +222,7 @@ fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Opt
         let Some(functions) = opened(host) else { return };
         let size = committed.datatype().size() as u64;
         // SAFETY: a committed type of the program's, of that size; the layout is proven.
-        let kept = entry.served.keep(|| unsafe { functions.cuts(&LAYOUT, handle, size, ASKED) });
+        let kept = entry.served.keep(|| unsafe { functions.cuts(layout(), handle, size, ASKED) });
         if kept.is_none() {
             return entry.served.refuse();
         }

@@ -12,7 +12,7 @@ use ddtc::kind::Direction;
 use ddtc::process::{Lazy, Mutex};
 
 use super::functions::{Functions, Own};
-use super::layout::{Convertor, LAYOUT};
+use super::layout::{Convertor, layout};
 use crate::check::{CHECKS, Difference};
 use crate::host::Host;
 
@@ -243,12 +243,12 @@ pub(crate) unsafe fn agrees(
     CHECKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     // SAFETY: as the caller promises.
     let of = unsafe {
-        let word = |offset| convertor.word(offset);
+        let (l, word) = (layout(), |offset| convertor.word(offset));
         Request {
-            datatype: word(LAYOUT.datatype),
-            count: word(LAYOUT.count),
-            buffer: word(LAYOUT.buffer),
-            size: word(LAYOUT.size),
+            datatype: word(l.datatype),
+            count: word(l.count),
+            buffer: word(l.buffer),
+            size: word(l.size),
         }
     };
     let key = convertor.0.addr();

@@ -17,7 +17,7 @@ use super::described::{COMPILE, Described, all, find, make};
 use super::description::{MOST, View, order, view};
 use super::first;
 use super::functions::functions;
-use super::layout::{Convertor, LAYOUT};
+use super::layout::{Convertor, layout};
 use super::mover::Ours;
 use super::ready::{ENOUGH, by_itself};
 use super::standing::in_a_call_of_the_program;
@@ -145,7 +145,7 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
     // SAFETY: the layout is proven where an order is, and the host has accepted it as committed.
     let Some(view) = (unsafe { view(datatype) }) else { return };
     // SAFETY: as the caller promises.
-    if unsafe { convertor.word(LAYOUT.buffer) } == 0 && view.bounds[1] < ADDRESSES {
+    if unsafe { convertor.word(layout().buffer) } == 0 && view.bounds[1] < ADDRESSES {
         return;
     }
     for turn in 0..3 {
@@ -176,11 +176,14 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
 /// # Safety
 /// As [`choose`], of what is known of its type.
 unsafe fn store(known: &'static Described, direction: Direction, convertor: Convertor) {
-    let mover =
-        if known.is_proven(direction) { Ours::Described(direction).mover() } else { first::mover(direction) };
-    // SAFETY: as the caller promises.
+    let l = layout();
+    // SAFETY: as the caller promises. What only compares leaves the host's stack to the host, and with it where a convertor is placed.
     unsafe {
-        convertor.put(LAYOUT.description, known.stand_in());
-        convertor.put(LAYOUT.mover, mover as usize as u64);
+        convertor.put(l.description, known.stand_in());
+        if known.is_proven(direction) {
+            Ours::Described(direction).store(convertor);
+        } else {
+            convertor.put(l.mover, first::mover(direction) as usize as u64);
+        }
     }
 }

@@ -65,7 +65,7 @@ fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
 }
 
 /// The number behind a word.
-fn after(text: &str, word: &str) -> u64 {
+pub(crate) fn after(text: &str, word: &str) -> u64 {
     let rest = text.split_once(word).unwrap_or_else(|| panic!("no {word:?} in {text}")).1.trim_start();
     rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
 }

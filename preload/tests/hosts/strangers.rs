@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::door::after;
 use crate::setup::{Host, Wheel, library, release, reports, scratch};
 
 const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
@@ -62,11 +63,44 @@ fn other_releases_are_as_these() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+fn disguised(host: Host, version: &str) -> PathBuf {
+    shared(host, &format!("-DDISGUISE=\"Open MPI v{version}, ident: {version}\""))
+}
+
 #[test]
 fn another_version_is_left_alone() {
-    for (host, version) in [(Host::OpenMpi, "6.0.0"), (Host::OpenMpi4, "4.0.7"), (Host::OpenMpi, "5.1.0a1")] {
-        let disguise = shared(host, &format!("-DDISGUISE=\"Open MPI v{version}, ident: {version}\""));
-        is_shut(host, version, &[&library(), &disguise], "its structures are not known");
+    for (host, version) in [(Host::OpenMpi4, "4.0.7"), (Host::OpenMpi, "5.1.0a1"), (Host::OpenMpi, "7.0.0")] {
+        is_shut(host, version, &[&library(), &disguised(host, version)], "its structures are not known");
+    }
+    // What 6.0 has is known, but this is none.
+    for host in HOSTS {
+        is_shut(host, "6.0.0", &[&library(), &disguised(host, "6.0.0")], "a function of convertors is missing");
+    }
+}
+
+/// Nothing builds a 6.0 here: its convertors over those of the host.
+#[test]
+fn convertors_of_6_0_are_moved() {
+    for host in HOSTS {
+        let standing_in = host.compile("since6", &["-shared", "-fPIC", "-ldl"]);
+        let program = host.compile("door", &["-DSINCE_6", "-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
+        let loaded = [library(), disguised(host, "6.0.0"), standing_in.clone()];
+        let loaded = loaded.map(|library| library.display().to_string()).join(":");
+        let run = |arguments: &[&str]| {
+            let run = host.run(&program).env("LD_PRELOAD", &loaded).env("DDTC_POLICY", "none");
+            let run = run.env("DDTC_STAND_IN", &standing_in);
+            arguments.iter().fold(run, |run, word| run.arg(word)).text()
+        };
+        let (text, errors) = run(&["planted"]);
+        assert_eq!(text.matches("right: opens").count(), 2, "{host:?}\n{text}\n{errors}");
+        let (shut, tried) = (after(&text, "shut"), after(&text, " of "));
+        assert!(shut == tried && tried > 100, "{host:?}\n{text}");
+        for seed in ["1", "2"] {
+            let (text, errors) = run(&["movers", "6000", seed]);
+            assert!(text.contains("wrong 0"), "{host:?} {seed}\n{text}\n{errors}");
+            assert!(after(&text, "served") * 10 > after(&text, " of ") * 8, "{text}");
+            assert!(after(&text, " of ") > 4000, "{text}");
+        }
     }
 }
 
