@@ -166,7 +166,7 @@ pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
     let convertor = Convertor(convertor);
     let Some(theirs) = called!(SET_POSITION, Position) else { return FAILED };
     // SAFETY: as the caller promises.
-    unsafe { if served(convertor).is_some() { position(convertor, at) } else { theirs(convertor, at) } }
+    unsafe { served(convertor).map_or_else(|| theirs(convertor, at), |ours| position(ours, convertor, at)) }
 }
 
 /// # Safety

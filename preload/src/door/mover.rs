@@ -160,7 +160,18 @@ impl Ours {
     #[inline]
     pub(crate) unsafe fn store(self, convertor: Convertor) {
         // SAFETY: as the caller promises.
-        unsafe { stores(layout(), convertor, self.mover() as usize, position) }
+        unsafe { stores(layout(), convertor, self.mover() as usize, self.placer()) }
+    }
+
+    /// What places the convertors that it is stored in, where convertors have that.
+    #[inline]
+    fn placer(self) -> Position {
+        match self {
+            Ours::Known(Direction::Pack) => placed::<0>,
+            Ours::Known(Direction::Unpack) => placed::<1>,
+            Ours::Described(Direction::Pack) => placed::<2>,
+            Ours::Described(Direction::Unpack) => placed::<3>,
+        }
     }
 
     fn direction(self) -> Direction {
@@ -384,22 +395,27 @@ pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     }
 }
 
-/// Places a convertor, as Open MPI's `opal_convertor_set_position_nocheck`, or where convertors have a function for that, as it does.
+/// Places a convertor whose mover is ours.
 ///
 /// # Safety
-/// As those, where the door is open.
-pub(crate) unsafe extern "C" fn position(convertor: Convertor, at: *mut usize) -> c_int {
+/// As Open MPI's `opal_convertor_set_position_nocheck`, for a convertor whose mover is `ours`, or a tool's that calls it.
+pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) -> c_int {
     let l = layout();
     // SAFETY: as the caller promises.
     unsafe {
-        if let Some(ours) = Ours::of(convertor.word(l.mover)) {
-            if let Some((_, way)) = way(convertor, ours) {
-                place(l, convertor, way, at);
-                return 0;
-            }
-            // It is the host's from now on.
-            leave(convertor, ours);
+        if let Some((_, way)) = way(convertor, ours) {
+            place(l, convertor, way, at);
+            return 0;
         }
+        // It is the host's from now on.
+        leave(convertor, ours);
         placer(l).map_or(FAILED, |theirs| theirs(convertor, at))
     }
+}
+
+/// # Safety
+/// As Open MPI calls what places a convertor, which was stored beside the mover of that number.
+unsafe extern "C" fn placed<const OURS: usize>(convertor: Convertor, at: *mut usize) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { position(Ours::ALL[OURS], convertor, at) }
 }

@@ -74,7 +74,12 @@ fn another_version_is_left_alone() {
     }
     // What 6.0 has is known, but this is none.
     for host in HOSTS {
-        is_shut(host, "6.0.0", &[&library(), &disguised(host, "6.0.0")], "a function of convertors is missing");
+        is_shut(
+            host,
+            "6.0.0",
+            &[&library(), &disguised(host, "6.0.0")],
+            "a function of convertors is missing",
+        );
     }
 }
 
@@ -83,7 +88,8 @@ fn another_version_is_left_alone() {
 fn convertors_of_6_0_are_moved() {
     for host in HOSTS {
         let standing_in = host.compile("since6", &["-shared", "-fPIC", "-ldl"]);
-        let program = host.compile("door", &["-DSINCE_6", "-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
+        let program =
+            host.compile("door", &["-DSINCE_6", "-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
         let loaded = [library(), disguised(host, "6.0.0"), standing_in.clone()];
         let loaded = loaded.map(|library| library.display().to_string()).join(":");
         let run = |arguments: &[&str]| {
