@@ -122,9 +122,7 @@ unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: u
     let src = src.wrapping_offset((done as isize).wrapping_mul(ss)).cast_mut();
     // SAFETY: the same blocks in every case.
     unsafe {
-        if LEN <= 16 && far(ss) && n > FEW {
-            constant_length::rolled::<I, LEN>(Strided::new(dst, ds), Strided::new(src, ss), n);
-        } else if const { constant_length::has_pack::<I>(LEN) } && ds == LEN as isize {
+        if const { constant_length::has_pack::<I>(LEN) } && ds == LEN as isize && !(LEN <= 16 && far(n, ss)) {
             constant_length::pack::<I, LEN>(dst, Strided::new(src, ss), n);
         } else if const { constant_length::has_unpack::<I>(LEN) } && ss == LEN as isize {
             constant_length::unpack::<I, LEN>(Strided::new(dst, ds), src, n, masks_pay::<LEN>(dst, ds));
@@ -134,16 +132,12 @@ unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: u
     }
 }
 
-/// Whether every short block at this stride is a miss that only a prefetcher could hide: it learns the stride of one instruction,
-/// so there must be one, not eight that each take eight times the stride (of the C loop's time 1.00 instead of 1.09 at 8 B by 512 in L2,
-/// 1.04 instead of 1.08 at 8 B by 4112; Sapphire Rapids).
-fn far(stride: isize) -> bool {
-    stride.unsigned_abs() >= 256
+/// Whether `n` short blocks at this stride have so many pages that the page tables are walked for most. Packing 8 B one by one takes 0.82 to 0.95 of the time
+/// there that groups of eight take (4096 to 32,768 blocks by 2056 to 6152), with fewer pages 1.08. One load instruction for all, whose stride a prefetcher
+/// learns, is as good at 32,768 blocks and takes 1.25 to three times as long with fewer pages: 256 blocks by 264 in 187 instead of 56 ns (Emerald Rapids).
+fn far(n: usize, stride: isize) -> bool {
+    stride.unsigned_abs() >= 2048 && n.saturating_mul(stride.unsigned_abs()) >= 8 << 20
 }
-
-/// So few blocks teach a prefetcher nothing: 16 rows of 16 blocks of 8 B by 272 in L1 pack in 0.74 of the time that one load
-/// instruction takes, and unpack in 0.92 (Sapphire Rapids).
-const FEW: usize = 16;
 
 /// Whether a store under a mask is better than two plain ones: when its 32 bytes do not cross lines, or when the blocks are so
 /// far apart that the page tables are looked up for every store. A masked store across lines costs some 3 cycles more;
