@@ -92,7 +92,8 @@ static GENERIC: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// The host's generic mover of a direction, if the door is open.
 #[inline]
 pub(crate) fn generic(direction: Direction) -> usize {
-    GENERIC[direction as usize].load(Ordering::Relaxed)
+    // With it comes the layout that is proven.
+    GENERIC[direction as usize].load(Ordering::Acquire)
 }
 
 /// Whether the door is open.

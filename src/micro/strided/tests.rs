@@ -98,7 +98,6 @@ fn short_blocks_at_short_strides_between_guard_pages() {
 
 /// More pages than a processor remembers, which go by another loop.
 #[test]
-#[cfg_attr(miri, ignore = "8 MiB")]
 fn blocks_on_many_pages() {
     let mut areas = (Guarded::new(9 << 20), Guarded::new(9 << 20));
     for level in Level::available() {
