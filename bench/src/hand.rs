@@ -56,11 +56,14 @@ mod tests {
     use crate::layouts::{self, Sizes};
     use crate::native::Subject;
     use crate::result::Column;
+    use crate::strides;
 
     #[test]
     fn every_hand_loop_moves_the_bytes_of_its_datatype() {
         let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
-        let rows = layouts::rows(Sizes::Sweep);
+        let mut rows = layouts::rows(Sizes::Sweep);
+        // A part of the grid, which is of one form.
+        rows.extend(strides::rows().into_iter().step_by(11));
         let mut loops = build(&rows).unwrap();
         for row in &rows {
             let entry = row.entry().unwrap();

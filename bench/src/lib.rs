@@ -32,6 +32,7 @@ mod places;
 mod reductions;
 mod result;
 mod segments;
+mod strides;
 pub mod svg;
 mod sweep;
 mod table;
@@ -66,6 +67,7 @@ pub use table::bytes as bytes_in_words;
     ddtc bench --quick                    all layouts, a look\n  \
     ddtc bench WRF_x_vec vec_8B.L         some layouts\n  \
     ddtc bench --sweep --svg sweep.svg    every layout from 256 B to 16 MiB, as one picture\n  \
+    ddtc bench --strides                  blocks of many lengths at many strides\n  \
     ddtc bench 'vector(100, 3, 7, int)'   a type of your own (no hand-written loop)\n  \
     ddtc bench --runs 5 --record          medians of five runs, recorded below benches/record\n  \
     ddtc bench --compare A.csv B.csv      rows of two records that differ by more than noise\n  \
@@ -81,6 +83,9 @@ pub struct Args {
     /// Measure every layout from 256 B to 16 MiB, and draw ratios to the best loop over the payload
     #[arg(long, conflicts_with = "corpus")]
     sweep: bool,
+    /// Measure blocks of many lengths at many strides instead of the application layouts, in small and in larger numbers
+    #[arg(long, conflicts_with_all = ["corpus", "sweep", "svg"])]
+    strides: bool,
     /// Repeat everything and take medians of the figures
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     runs: u32,
@@ -282,8 +287,13 @@ fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Er
     let what = format!("{} run(s){}; level {level}", args.runs, if args.quick { ", quick" } else { "" });
     let comments = [machine.to_string(), what, format!("{} {}", machine::today(), machine::commit())];
     let draw = if args.sweep { sweep::picture } else { charts::picture };
-    let picture = (args.svg.is_some() || args.record).then(|| draw(&machine.to_string(), &rows));
-    let suffix = if args.sweep { "-sweep" } else { "" };
+    let drawn = args.svg.is_some() || args.record && !args.strides;
+    let picture = drawn.then(|| draw(&machine.to_string(), &rows));
+    let suffix = match (args.sweep, args.strides) {
+        (true, _) => "-sweep",
+        (_, true) => "-strides",
+        _ => "",
+    };
     write(args, machine, suffix, &table::csv(&comments, &rows), picture.as_deref())
 }
 
@@ -350,7 +360,11 @@ fn select(args: &Args) -> Result<Vec<Task>, Box<dyn Error>> {
             entries.into_iter().map(|entry| Task { entry, row: None }).collect()
         }
         None => {
-            let rows = layouts::rows(if args.sweep { Sizes::Sweep } else { Sizes::Corpus });
+            let rows = if args.strides {
+                strides::rows()
+            } else {
+                layouts::rows(if args.sweep { Sizes::Sweep } else { Sizes::Corpus })
+            };
             let task = |row: Row| Ok(Task { entry: row.entry()?, row: Some(row) });
             rows.into_iter().map(task).collect::<ddtc::Result<_>>()?
         }
@@ -400,13 +414,14 @@ fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
     })
 }
 
-/// Bytes up to which a row of a sweep is measured in several places of its buffers: what the first-level cache holds, and some more.
+/// Bytes up to which a row of a sweep, or of strides, is measured in several places of its buffers: what the first-level cache holds, and some more.
 const SMALL: usize = 64 << 10;
 
 /// State that all measurements share.
 struct Bench {
     effort: Effort,
-    sweep: bool,
+    /// Whether rows are small by their payload, not by the suffix of their name.
+    sized: bool,
     level: Level,
     roof: Roof,
 }
@@ -418,7 +433,7 @@ impl Bench {
             Subject::fits(&t.entry).map_or(0, |((low, high), payload)| (high - low) as u64 + payload as u64)
         };
         let largest = tasks.iter().map(footprint).max().unwrap_or(0);
-        Bench { effort, sweep: args.sweep, level, roof: Roof::measure(effort, largest) }
+        Bench { effort, sized: args.sweep || args.strides, level, roof: Roof::measure(effort, largest) }
     }
 
     /// Measures all tasks once; checks bytes in the first run.
@@ -472,7 +487,7 @@ impl Bench {
         let columns = subject.columns();
         let timed: Vec<usize> =
             (0..columns.len()).filter(|&v| columns[v] != Column::Interp || entry.size == Size::S).collect();
-        let small = entry.size == Size::S || self.sweep && subject.payload() <= SMALL;
+        let small = entry.size == Size::S || self.sized && subject.payload() <= SMALL;
         let mut times = self.times(&mut subject, &timed, small);
         let footprint = Footprint::of(entry, Subject::fits(entry)?.0)?;
         for direction in Direction::BOTH {

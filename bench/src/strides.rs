@@ -1,0 +1,64 @@
+//! Blocks of many lengths at many strides, few and many of them: a grid that shows what single layouts hide.
+//!
+//! Layouts of applications have the lengths and strides that they have. What a micro-kernel does at other ones shows here, beside a loop in C of the same
+//! constants: 8 B by 264 B once took three times as long as that, and no layout of an application had it.
+
+use crate::layouts::Row;
+use crate::loops::{Elem, Loops};
+
+/// Lengths of a block in bytes: those of short values, of vectors, of lines, between them, and of a few lines.
+const LENGTHS: [i64; 16] = [4, 8, 12, 16, 24, 32, 48, 64, 72, 100, 128, 256, 320, 512, 1024, 2048];
+/// How many blocks: few, what a cache of the first level holds, and more.
+const BLOCKS: [i64; 3] = [24, 256, 2048];
+
+/// Strides in bytes at which blocks of `len` bytes are measured: near, at twice and more than three times the length, far, and beyond a page.
+fn strides(len: i64) -> Vec<i64> {
+    let mut strides = vec![len + 8, 2 * len, 3 * len + 8, 264, 520, 1032, 4104];
+    strides.retain(|&stride| stride > len);
+    strides.sort_unstable();
+    strides.dedup();
+    strides
+}
+
+/// Returns the layouts of the grid.
+pub(crate) fn rows() -> Vec<Row> {
+    let grid = LENGTHS.into_iter().flat_map(|len| strides(len).into_iter().map(move |stride| (len, stride)));
+    grid.flat_map(|(len, stride)| BLOCKS.map(|blocks| row(len, stride, blocks))).collect()
+}
+
+fn row(len: i64, stride: i64, blocks: i64) -> Row {
+    let (elem, name) = if len % 8 == 0 { (Elem::Double, "double") } else { (Elem::Float, "float") };
+    let elements = len / elem.size();
+    Row {
+        name: format!("{len}B_by_{stride}.{blocks}"),
+        comment: format!("{blocks} blocks of {len} B by {stride} B"),
+        count: 1,
+        text: format!("hvector({blocks}, {elements}, {stride}, {name})"),
+        loops: Loops::one(0, &[(blocks, stride)], elem, elements),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn strides_leave_gaps_of_whole_elements() {
+        let rows = rows();
+        assert_eq!(rows.iter().map(|row| &row.name).collect::<HashSet<_>>().len(), rows.len());
+        for len in LENGTHS {
+            let elem = if len % 8 == 0 { 8 } else { 4 };
+            assert!(strides(len).iter().all(|stride| stride > &len && stride % elem == 0), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_row_by_hand() {
+        let row = row(12, 264, 24);
+        let entry = row.entry().unwrap();
+        assert_eq!((entry.datatype.size(), entry.datatype.extent()), (24 * 12, 23 * 264 + 12));
+        assert_eq!(row.loops.span(&[]), Some((0, 23 * 264 + 12)));
+    }
+}
