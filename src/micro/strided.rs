@@ -122,7 +122,7 @@ unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: u
     let src = src.wrapping_offset((done as isize).wrapping_mul(ss)).cast_mut();
     // SAFETY: the same blocks in every case.
     unsafe {
-        if const { constant_length::has_pack::<I>(LEN) } && ds == LEN as isize && !(LEN <= 16 && far(n, ss)) {
+        if const { constant_length::has_pack::<I>(LEN) } && ds == LEN as isize && !(LEN <= 16 && far(ss)) {
             constant_length::pack::<I, LEN>(dst, Strided::new(src, ss), n);
         } else if const { constant_length::has_unpack::<I>(LEN) } && ss == LEN as isize {
             constant_length::unpack::<I, LEN>(Strided::new(dst, ds), src, n, masks_pay::<LEN>(dst, ds));
@@ -132,11 +132,12 @@ unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: u
     }
 }
 
-/// Whether `n` short blocks at this stride have so many pages that the page tables are walked for most. Packing 8 B one by one takes 0.82 to 0.95 of the time
-/// there that groups of eight take (4096 to 32,768 blocks by 2056 to 6152), with fewer pages 1.08. One load instruction for all, whose stride a prefetcher
-/// learns, is as good at 32,768 blocks and takes 1.25 to three times as long with fewer pages: 256 blocks by 264 in 187 instead of 56 ns (Emerald Rapids).
-fn far(n: usize, stride: isize) -> bool {
-    stride.unsigned_abs() >= 2048 && n.saturating_mul(stride.unsigned_abs()) >= 8 << 20
+/// Whether short blocks at this stride are so far apart that, if there are many, the page tables are walked for most. Packing 8 B one by one takes 0.82 to
+/// 0.95 of the time there that groups of eight take (4096 to 32,768 blocks by 2056 to 6152), and as long in cache to 1.08. One load instruction for all,
+/// whose stride a prefetcher learns, is as good at 32,768 blocks and takes 1.25 to three times as long with fewer pages: 256 blocks by 264 in 187
+/// instead of 56 ns (Emerald Rapids).
+fn far(stride: isize) -> bool {
+    stride.unsigned_abs() >= 2048
 }
 
 /// Whether a store under a mask is better than two plain ones: when its 32 bytes do not cross lines, or when the blocks are so
