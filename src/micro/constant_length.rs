@@ -10,11 +10,13 @@ use super::cursor::{Cursor, Dense, opaque};
 use super::isa::{Code, Isa};
 use super::registers::{by_length, has};
 
-/// Blocks per iteration of the plain loops: enough to hide the loop, few enough for the cache of decoded instructions.
+/// Blocks per iteration of the plain loops: enough to hide the loop, few enough for the cache of decoded instructions. One block of 64 B an iteration takes
+/// 27 or 46 ns for 64 of them, by where the loop lies (Emerald Rapids).
 const fn unrolled(len: usize) -> usize {
     match len {
         0..=16 => 8,
         17..=63 => 4,
+        64..=127 => 2,
         _ => 1,
     }
 }
