@@ -1,7 +1,7 @@
 //! Blocks of many lengths at many strides, few and many of them: a grid that shows what single layouts hide.
 //!
 //! Layouts of applications have the lengths and strides that they have. What a micro-kernel does at other ones shows here, beside a loop in C of the same
-//! constants: 8 B by 264 B once took three times as long as that, and no layout of an application had it.
+//! constants.
 
 use crate::layouts::Row;
 use crate::loops::{Elem, Loops};

@@ -96,26 +96,6 @@ fn short_blocks_at_short_strides_between_guard_pages() {
     }
 }
 
-/// More pages than a processor remembers, which go by another loop.
-#[test]
-fn blocks_on_many_pages() {
-    let mut areas = (Guarded::new(9 << 20), Guarded::new(9 << 20));
-    for level in Level::available() {
-        for len in [4, 7, 8, 16u64] {
-            let (f, n, stride) = (function(len, level), 4091, 2056);
-            check(
-                &mut areas,
-                ((n * len) as usize, (n * stride as u64) as usize),
-                // SAFETY: the areas span all blocks.
-                |dst, src| unsafe { f(dst, src, n, len as i64, stride, len) },
-                // SAFETY: the same.
-                |dst, src| unsafe { twin(dst, src, n, len as i64, stride, len) },
-                || format!("{level}: {len} by {stride}"),
-            );
-        }
-    }
-}
-
 #[test]
 fn names_and_addresses() {
     assert_eq!(super::micro(8, Direction::Pack, Level::Baseline).to_string(), "strided<8>.baseline");
