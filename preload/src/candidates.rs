@@ -286,6 +286,14 @@ pub(crate) fn left(handle: u64, like: Like) -> u64 {
     ALIKE_PASS
 }
 
+/// Something is to be done with a type at its next use: no use of it passes now. Waits for nobody.
+pub(crate) fn wake(handle: u64) {
+    let slot = slot(handle);
+    if slot.handle.load(Relaxed) == handle {
+        slot.rest.store(0, Relaxed);
+    }
+}
+
 /// Says whether a type that is not decoded is one that calls were seen to use.
 pub(crate) fn is_shown(handle: u64) -> bool {
     let slot = slot(handle);
@@ -526,6 +534,12 @@ mod tests {
         assert_eq!(passed(later), ALIKE_PASS);
         left(handle, later);
         assert_eq!([passed(now), passed(later)], [0, ALIKE_PASS]);
+        // Something is to be done with it.
+        left(handle, now);
+        wake(handle + 1);
+        assert!(passes(handle, Some(now)));
+        wake(handle);
+        assert_eq!(passed(now), 0);
         // A type that was committed since has its handle.
         left(handle, now);
         note(handle);

@@ -118,7 +118,11 @@ fn leave(host: &'static Host, entry: &TypeEntry, given: UserBuffer, used: Purpos
         true => CompletedBy::LaterCall,
         false => CompletedBy::SameCall,
     };
-    let more = candidates::left(given.datatype & host.mask, Like { count: given.count, by });
+    let more = match entry.served.is_asked() {
+        // The next one is to be looked at.
+        true => 0,
+        false => candidates::left(given.datatype & host.mask, Like { count: given.count, by }),
+    };
     ready::misses(host, || match entry.evidence() {
         Some(evidence) if evidence.is_ahead(bytes as u64) => {
             entry.spares(bytes as u64) / PACKED_SLOWER * (1 + more)

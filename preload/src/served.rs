@@ -27,11 +27,16 @@ const COPIES_REFUSED: u8 = 128;
 /// 384 KiB, 1.2 at 1.5 MiB and 3 MiB, Sapphire Rapids, two ranks).
 const LONG: u64 = 1 << 20;
 
+/// Times that it waits longer: a thousand times as long.
+const MOST_WAITS: u8 = 10;
+
 /// Of one type.
 pub(crate) struct Served {
     state: AtomicU8,
     /// Bytes of requests that went to the host's mover, a direction each.
     left: [AtomicU64; 2],
+    /// How often it was looked at while nothing might be spent on it.
+    waits: AtomicU8,
     /// Where its elements end; null while nobody has looked.
     cuts: AtomicPtr<Cuts>,
     /// Bytes that the host copied from buffer to buffer.
@@ -45,6 +50,7 @@ impl Served {
         Served {
             state: AtomicU8::new(0),
             left: [const { AtomicU64::new(0) }; 2],
+            waits: AtomicU8::new(0),
             cuts: AtomicPtr::new(std::ptr::null_mut()),
             copied: AtomicU64::new(0),
             copies: AtomicPtr::new(std::ptr::null_mut()),
@@ -54,6 +60,7 @@ impl Served {
     /// For another type. The caller owns it: nobody reads.
     pub(crate) fn reset(&self) {
         self.state.store(0, Ordering::Relaxed);
+        self.waits.store(0, Ordering::Relaxed);
         self.left.iter().chain([&self.copied]).for_each(|left| left.store(0, Ordering::Relaxed));
         let copies = self.copies.swap(std::ptr::null_mut(), Ordering::Acquire);
         if !copies.is_null() {
@@ -77,18 +84,27 @@ impl Served {
         unsafe { self.cuts.load(Ordering::Acquire).as_ref() }
     }
 
-    /// A request of so many bytes is the host's: once these are `enough`, the type is looked at when the program next uses it.
+    /// A request of so many bytes is the host's: once these are `enough`, twice as many each time that it had to wait, the type is to be looked at when the program
+    /// next uses it. Says whether it is from now on.
     #[inline]
-    pub(crate) fn ask(&self, direction: Direction, bytes: u64, enough: u64) {
+    pub(crate) fn ask(&self, direction: Direction, bytes: u64, enough: u64) -> bool {
         if self.state.load(Ordering::Relaxed) & (asked(direction) | REFUSED) != 0 {
-            return;
+            return false;
         }
         let left = &self.left[direction as usize];
         let all = left.load(Ordering::Relaxed).saturating_add(bytes);
         left.store(all, Ordering::Relaxed);
-        if all >= enough {
+        let is_due = all >= enough.saturating_mul(1 << self.waits.load(Ordering::Relaxed));
+        if is_due {
             self.state.fetch_or(asked(direction), Ordering::Relaxed);
         }
+        is_due
+    }
+
+    /// It was looked at while nothing might be spent on it.
+    pub(crate) fn waits(&self) {
+        // Threads may lose one another's: nothing but a moment hangs on it.
+        self.waits.store((self.waits.load(Ordering::Relaxed) + 1).min(MOST_WAITS), Ordering::Relaxed);
     }
 
     /// Says whether it is to be looked at.
@@ -216,5 +232,22 @@ mod tests {
         served.refuse();
         served.ask(Direction::Pack, 100, 25);
         assert!(!served.is_asked() && served.is_settled());
+    }
+
+    #[test]
+    fn a_type_that_waits_is_asked_for_less_and_less() {
+        let served = Served::new();
+        let asked = |n: u64| {
+            let asked = (0..n).filter(|_| served.ask(Direction::Pack, 10, 10) && served.take()[0].is_some());
+            asked.count()
+        };
+        assert_eq!(asked(3), 3);
+        served.waits();
+        served.waits();
+        assert_eq!(asked(12), 3);
+        (0..100).for_each(|_| served.waits());
+        assert_eq!([asked(1023), asked(1), asked(1023)], [0, 1, 0]);
+        served.reset();
+        assert_eq!(asked(3), 3);
     }
 }

@@ -14,6 +14,7 @@ use super::lists;
 use super::mover::{Ours, leave, position};
 use super::ready::ENOUGH;
 use super::unseen;
+use crate::candidates;
 use crate::counted;
 use crate::guard::guard;
 use crate::host;
@@ -133,7 +134,10 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
         _ => return,
     };
     if entry.served.by(direction).is_none() {
-        return entry.served.ask(direction, size, ENOUGH);
+        if entry.served.ask(direction, size, ENOUGH) {
+            candidates::wake(handle);
+        }
+        return;
     }
     if entry.takes(buffer as *const c_void)
         && entry.gains_inside(size)
@@ -219,7 +223,12 @@ unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *
     let (Some(bytes), Ok(instances)) = (entry.size().checked_mul(count), u64::try_from(count)) else {
         return false;
     };
-    let Some(copies) = entry.served.copies(bytes.max(0) as u64, ENOUGH) else { return false };
+    let Some(copies) = entry.served.copies(bytes.max(0) as u64, ENOUGH) else {
+        if entry.served.is_asked() {
+            candidates::wake(datatype.addr() as u64);
+        }
+        return false;
+    };
     if !entry.takes(to)
         || !entry.takes(from)
         || watched_for(FOREIGN | GPU | OPAQUE_GPU | SHADOW)

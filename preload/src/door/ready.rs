@@ -139,7 +139,7 @@ pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
         return false;
     }
     if entry.served.by(direction).is_none() {
-        let enough = if bytes >= AT_ONCE { 0 } else { bytes.saturating_mul(BEFORE) };
+        let enough = if bytes >= AT_ONCE { bytes } else { bytes.saturating_mul(BEFORE) };
         entry.served.ask(direction, bytes, enough);
         return false;
     }
@@ -217,6 +217,9 @@ fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Opt
         let Some(moved) = moved else { continue };
         // SAFETY: the entry is bound, and the program holds its type during the call.
         let Some(committed) = (unsafe { entry.committed().filter(|_| entry.ready(direction, moved)) }) else {
+            if moved > 0 && !spending::allows(0) {
+                entry.served.waits();
+            }
             continue;
         };
         let Some(functions) = opened(host) else { return };
