@@ -9,15 +9,21 @@ mod code;
 #[cfg(target_arch = "x86_64")]
 mod combine;
 #[cfg(target_arch = "x86_64")]
+mod lines;
+#[cfg(target_arch = "x86_64")]
 mod permute;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
+#[cfg(target_arch = "x86_64")]
+mod words;
 
 /// AVX-512.
 pub(in crate::micro) struct Avx512;
 
-/// Blocks at constant strides: short ones, for masks and permutations, and whole registers. Elsewhere the code of AVX2 is as good.
-const STRIDED: Lengths = &[0..=32, 64..=64, 128..=128, 192..=192, 256..=256];
+/// Blocks at constant strides: short ones, for masks and permutations, whole registers, and those that are packed as whole registers. Elsewhere the code of AVX2
+/// is as good.
+const STRIDED: Lengths =
+    &[0..=32, 48..=48, 64..=64, 72..=88, 104..=104, 120..=120, 128..=128, 192..=192, 256..=256];
 
 /// Blocks at listed offsets. Below 64 bytes there is nothing better: masked stores that cross lines cost more at random rows than they
 /// save (12 B: 14 against 32 GB/s), and masked loads no less than two plain ones (24 B: 57 against 67; Sapphire Rapids, L1).

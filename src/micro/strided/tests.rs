@@ -97,6 +97,32 @@ fn short_blocks_at_short_strides_between_guard_pages() {
 }
 
 #[test]
+fn groups_of_blocks_fill_registers_between_guard_pages() {
+    let mut areas = (Guarded::new(400 << 10), Guarded::new(400 << 10));
+    // Of few words at strides of few, where the last gap is not there; and of one to two registers, many of them.
+    let words = [(4, 16), (8, 32), (16, 24), (16, 32), (24, 32), (32, 64), (48, 64)];
+    let lines = (72..=120).step_by(8).flat_map(|l| [0, 1, l, l + 8, 264, 4500, -l].map(|ss| (l, ss)));
+    for level in Level::available() {
+        for (l, ss) in words.into_iter().chain(lines.clone()) {
+            let counts = if l < 64 { 0..=70 } else { 60..=75 };
+            for n in counts {
+                let (len, f) = (l as u64, function(l as u64, level));
+                let ((dst_len, _), (src_len, s)) = (span(n, l, len), span(n, ss, len));
+                check(
+                    &mut areas,
+                    (dst_len, src_len),
+                    // SAFETY: the areas span all blocks.
+                    |dst, src| unsafe { f(dst, src.wrapping_add(s), n, l, ss, len) },
+                    // SAFETY: the same.
+                    |dst, src| unsafe { twin(dst, src.wrapping_add(s), n, l, ss, len) },
+                    || format!("{level}: {n} blocks of {len} by ({l}, {ss})"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn names_and_addresses() {
     assert_eq!(super::micro(8, Direction::Pack, Level::Baseline).to_string(), "strided<8>.baseline");
     assert_eq!(super::micro(33, Direction::Pack, Level::Baseline).to_string(), "strided.baseline");

@@ -5,16 +5,15 @@
 //! instead of 38 unpacked; Sapphire Rapids).
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _bzhi_u32, _bzhi_u64, _mm_loadu_si128, _mm_mask_storeu_epi8, _mm_storeu_si128,
+    __m256i, __m512i, _bzhi_u64, _mm_loadu_si128, _mm_mask_storeu_epi8, _mm_storeu_si128,
     _mm256_castsi128_si256, _mm256_castsi256_si128, _mm256_inserti128_si256, _mm256_loadu_si256,
     _mm256_mask_storeu_epi8, _mm256_maskz_loadu_epi32, _mm256_permutex2var_epi32, _mm256_storeu_si256,
-    _mm512_broadcast_i32x4, _mm512_castsi256_si512, _mm512_inserti64x4, _mm512_loadu_si512,
-    _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32,
-    _mm512_permutex2var_epi32, _mm512_permutex2var_epi64, _mm512_permutexvar_epi8, _mm512_permutexvar_epi32,
-    _mm512_set_epi32, _mm512_set_epi64, _mm512_shuffle_epi8, _mm512_storeu_si512,
+    _mm512_castsi256_si512, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
+    _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_permutexvar_epi8,
+    _mm512_permutexvar_epi32, _mm512_shuffle_epi8, _mm512_storeu_si512,
 };
 
-use super::{Avx2, Avx512, combine, permute, transpose};
+use super::{Avx2, Avx512, combine, lines, permute, transpose, words};
 use crate::micro::Direction;
 use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
@@ -22,7 +21,7 @@ use crate::micro::permute::masked::{self, masked_permute};
 use crate::micro::permute::table::{Function, Granule};
 use crate::micro::reduce::vector::Vector;
 use crate::micro::transpose::pieces::in_pieces;
-use crate::micro::units::{Reverse, places};
+use crate::micro::units::Reverse;
 
 impl Code for Avx512 {
     #[inline(always)]
@@ -82,9 +81,16 @@ impl Code for Avx512 {
         let len = LEN as isize;
         // SAFETY: as promised by the caller; a dense side is what each function asks for.
         unsafe {
+            let done = if ds == len { words::pack_near::<LEN>(dst, src, n, ss) } else { 0 };
+            if done > 0 {
+                return done;
+            }
             match LEN {
-                4 | 8 | 16 | 32 if ds == len && ss == 2 * len => pack_halves::<LEN, 1>(dst, src, n),
-                4 | 8 if ds == len && ss == 3 * len => pack_thirds::<LEN>(dst, src, n),
+                72 => lines::copy::<72>(dst, src, n, (ds, ss)),
+                80 => lines::copy::<80>(dst, src, n, (ds, ss)),
+                88 => lines::copy::<88>(dst, src, n, (ds, ss)),
+                104 => lines::copy::<104>(dst, src, n, (ds, ss)),
+                120 => lines::copy::<120>(dst, src, n, (ds, ss)),
                 1..permute::LONGEST if ds == len && (len..permute::SHORT).contains(&ss) => {
                     permute::pack(dst, src, n, (LEN, 1), ss)
                 }
@@ -140,9 +146,9 @@ impl Code for Avx512 {
         unsafe {
             if ds == dense && ss == 2 * dense {
                 match len {
-                    4 if UNIT <= 4 => return pack_halves::<4, UNIT>(dst, src, n),
-                    8 if UNIT <= 8 => return pack_halves::<8, UNIT>(dst, src, n),
-                    16 => return pack_halves::<16, UNIT>(dst, src, n),
+                    4 if UNIT <= 4 => return words::pack::<4, 8, UNIT>(dst, src, n),
+                    8 if UNIT <= 8 => return words::pack::<8, 16, UNIT>(dst, src, n),
+                    16 => return words::pack::<16, 32, UNIT>(dst, src, n),
                     _ => {}
                 }
             }
@@ -178,7 +184,7 @@ impl Reverse for Avx512 {
             return unsafe { Avx2::reverse::<UNIT, LEN>(dst, src) };
         }
         // SAFETY: a row of 64 bytes.
-        unsafe { _mm512_storeu_si512(dst.cast(), reversed::<UNIT>(_mm512_loadu_si512(src.cast()))) }
+        unsafe { _mm512_storeu_si512(dst.cast(), words::reversed::<UNIT>(_mm512_loadu_si512(src.cast()))) }
     }
 }
 
@@ -280,117 +286,6 @@ unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
         let all = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(pair(0)), pair(2));
         _mm512_storeu_si512(dst.cast(), all);
     }
-}
-
-/// Every unit of `UNIT` bytes in reverse order; as it is where that is 1.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn reversed<const UNIT: usize>(v: __m512i) -> __m512i {
-    let places = const { places::<UNIT>() };
-    // SAFETY: the places are 16 bytes.
-    let places = _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(places.as_ptr().cast()) });
-    if UNIT == 1 { v } else { _mm512_shuffle_epi8(v, places) }
-}
-
-/// Does `step` of `0..n`, two in each turn of a loop: one alone is so short that it takes 1.37 of the time where its few instructions lie in two lines
-/// (8 B by 16, 4 KiB; Emerald Rapids).
-#[inline(always)]
-fn in_pairs(n: usize, step: impl Fn(usize)) {
-    for i in 0..n / 2 {
-        step(2 * i);
-        step(2 * i + 1);
-    }
-    if n % 2 == 1 {
-        step(n - 1);
-    }
-}
-
-/// Packs every other element of `LEN` bytes, 4, 8, 16 or 32, from whole vectors, its units of `UNIT` reversed: all `n` of them.
-///
-/// # Safety
-/// `n` blocks of `LEN` bytes readable at `src` by `2 * LEN`, `n * LEN` bytes writable at `dst`, without overlap.
-#[inline]
-#[target_feature(enable = "bmi2,avx512f,avx512bw")]
-unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
-    let pick = |low, high| {
-        let even_words = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-        reversed::<UNIT>(match LEN {
-            4 => _mm512_permutex2var_epi32(low, even_words, high),
-            8 => _mm512_permutex2var_epi64(low, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), high),
-            16 => _mm512_permutex2var_epi64(low, _mm512_set_epi64(13, 12, 9, 8, 5, 4, 1, 0), high),
-            _ => _mm512_permutex2var_epi64(low, _mm512_set_epi64(11, 10, 9, 8, 3, 2, 1, 0), high),
-        })
-    };
-    let group = 64 / LEN;
-    // The gap after the last block may be beyond the end of everything.
-    let steps = n.saturating_sub(1) / group;
-    // SAFETY: 128 bytes hold `group` blocks, and another block follows them; 64 bytes are theirs in `dst`.
-    let step = |i: usize| unsafe {
-        let low = _mm512_loadu_si512(src.add(128 * i).cast());
-        let high = _mm512_loadu_si512(src.add(128 * i + 64).cast());
-        _mm512_storeu_si512(dst.add(64 * i).cast(), pick(low, high));
-    };
-    in_pairs(steps, step);
-    let left = n - steps * group;
-    if left > 0 {
-        // In words of 4 bytes: what the blocks take in `dst`, and in `src` without the last gap.
-        let (to, from) = ((left * LEN / 4) as u32, ((2 * left - 1) * LEN / 4) as u32);
-        let words = |n: u32| _bzhi_u32(u32::MAX, n);
-        // SAFETY: masked words are not touched; the others are blocks, or gaps between them.
-        unsafe {
-            let (s, d) = (src.add(128 * steps), dst.add(64 * steps));
-            let low = _mm512_maskz_loadu_epi32(words(from) as u16, s.cast());
-            let high = _mm512_maskz_loadu_epi32(words(from.saturating_sub(16)) as u16, s.add(64).cast());
-            _mm512_mask_storeu_epi32(d.cast(), words(to) as u16, pick(low, high));
-        }
-    }
-    n
-}
-
-/// Packs one component of vectors of three, of `LEN` bytes, 4 or 8, from whole registers: all `n` of them.
-///
-/// # Safety
-/// `n` blocks of `LEN` bytes readable at `src` by `3 * LEN`, `n * LEN` bytes writable at `dst`, without overlap.
-#[inline]
-#[target_feature(enable = "bmi2,avx512f")]
-unsafe fn pack_thirds<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
-    let pick = |low, middle, high| {
-        if LEN == 4 {
-            let first = _mm512_set_epi32(0, 0, 0, 0, 0, 30, 27, 24, 21, 18, 15, 12, 9, 6, 3, 0);
-            let last = _mm512_set_epi32(29, 26, 23, 20, 17, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-            _mm512_permutex2var_epi32(_mm512_permutex2var_epi32(low, first, middle), last, high)
-        } else {
-            let first = _mm512_set_epi64(0, 0, 15, 12, 9, 6, 3, 0);
-            let last = _mm512_set_epi64(13, 10, 5, 4, 3, 2, 1, 0);
-            _mm512_permutex2var_epi64(_mm512_permutex2var_epi64(low, first, middle), last, high)
-        }
-    };
-    let group = 64 / LEN;
-    // The gap after the last block may be beyond the end of everything.
-    let steps = n.saturating_sub(1) / group;
-    // SAFETY: 192 bytes hold `group` blocks, and another block follows them; 64 bytes are theirs in `dst`.
-    let step = |i: usize| unsafe {
-        let at = |k: usize| _mm512_loadu_si512(src.add(192 * i + 64 * k).cast());
-        _mm512_storeu_si512(dst.add(64 * i).cast(), pick(at(0), at(1), at(2)));
-    };
-    in_pairs(steps, step);
-    let left = n - steps * group;
-    if left > 0 {
-        // In words of 4 bytes, as in `pack_halves`.
-        let (to, from) = ((left * LEN / 4) as u32, ((3 * left - 2) * LEN / 4) as u32);
-        let words = |n: u32| _bzhi_u32(u32::MAX, n) as u16;
-        // SAFETY: masked words are not touched; the others are blocks, or gaps between them.
-        unsafe {
-            let s = src.add(192 * steps);
-            let at = |k: u32| {
-                let there = words(from.saturating_sub(16 * k));
-                _mm512_maskz_loadu_epi32(there, s.wrapping_add(64 * k as usize).cast())
-            };
-            let d = dst.add(64 * steps).cast();
-            _mm512_mask_storeu_epi32(d, words(to), pick(at(0), at(1), at(2)));
-        }
-    }
-    n
 }
 
 /// Where word `8 * store + lane` of four blocks of `k` words comes from when block `with` is merged in: lanes of that block
