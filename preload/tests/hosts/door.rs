@@ -182,6 +182,39 @@ fn what_many_messages_miss_opens_the_door() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// What an earlier run has found to gain moves inside from the start: no messages are left to the host for being like one that was. Under 4.1 nothing is packed first.
+#[test]
+fn what_is_remembered_moves_inside_soon() {
+    let (program, folder) = (compiled(Host::OpenMpi4, "soon"), scratch("door-soon"));
+    let run = |messages| {
+        let run = Host::OpenMpi4.ranks(1, &program).preload().env("DDTC_LAZY_THRESHOLD", "81920");
+        let run = run.env("DDTC_POLICY", "measure").env("DDTC_REMEMBER", "1");
+        with(run.env("XDG_CACHE_HOME", &folder), &[messages]).text()
+    };
+    // Lines LAYOUT CLASS BYTES HOST OURS COPY, of layouts and of types that are alike, which have one of class 40 too.
+    let timed = |text: &str| {
+        let keys = |class: &str| -> Vec<String> {
+            let lines = text.lines().filter(|line| line.get(16..20) == Some(&format!(" {class} ")));
+            lines.map(|line| line[..16].to_owned()).collect()
+        };
+        keys("16").iter().any(|key| !keys("40").contains(key))
+    };
+    let kept = || fs::read_dir(folder.join("ddtc")).ok()?.next()?.ok().map(|file| file.path());
+    let text = (0..20).find_map(|_| {
+        run("400");
+        kept().and_then(|path| fs::read_to_string(path).ok()).filter(|text| timed(text))
+    });
+    // Whatever kernels of a debug build take.
+    let found = |line: &str| match line.split(' ').collect::<Vec<_>>()[..] {
+        [layout, "16", bytes, _, _, _] => format!("{layout} 16 {bytes} 0000040000 0000003000 0000001500\n"),
+        _ => format!("{line}\n"),
+    };
+    fs::write(kept().unwrap(), text.unwrap().lines().map(found).collect::<String>()).unwrap();
+    let (text, errors) = run("24");
+    assert_eq!(text.trim(), "inside", "{errors}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn messages_move_inside() {
     for host in HOSTS {
