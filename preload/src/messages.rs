@@ -118,11 +118,9 @@ fn leave(host: &'static Host, entry: &TypeEntry, given: UserBuffer, used: Purpos
         true => CompletedBy::LaterCall,
         false => CompletedBy::SameCall,
     };
-    let more = match entry.served.is_asked() {
-        // The next one is to be looked at.
-        true => 0,
-        false => candidates::left(given.datatype & host.mask, Like { count: given.count, by }),
-    };
+    let like = Like { count: given.count, by };
+    // Where something is to be done with the type the next one is to be looked at.
+    let more = if entry.served.is_asked() { 0 } else { candidates::left(given.datatype & host.mask, like) };
     ready::misses(host, || match entry.evidence() {
         Some(evidence) if evidence.is_ahead(bytes as u64) => {
             entry.spares(bytes as u64) / PACKED_SLOWER * (1 + more)

@@ -101,8 +101,8 @@ impl Served {
         is_due
     }
 
-    /// It was looked at while nothing might be spent on it.
-    pub(crate) fn waits(&self) {
+    /// It was looked at in vain while nothing might be spent on it.
+    pub(crate) fn wait_longer(&self) {
         // Threads may lose one another's: nothing but a moment hangs on it.
         self.waits.store((self.waits.load(Ordering::Relaxed) + 1).min(MOST_WAITS), Ordering::Relaxed);
     }
@@ -242,10 +242,10 @@ mod tests {
             asked.count()
         };
         assert_eq!(asked(3), 3);
-        served.waits();
-        served.waits();
+        served.wait_longer();
+        served.wait_longer();
         assert_eq!(asked(12), 3);
-        (0..100).for_each(|_| served.waits());
+        (0..100).for_each(|_| served.wait_longer());
         assert_eq!([asked(1023), asked(1), asked(1023)], [0, 1, 0]);
         served.reset();
         assert_eq!(asked(3), 3);

@@ -139,7 +139,7 @@ pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
         return false;
     }
     if entry.served.by(direction).is_none() {
-        let enough = if bytes >= AT_ONCE { bytes } else { bytes.saturating_mul(BEFORE) };
+        let enough = bytes.saturating_mul(if bytes >= AT_ONCE { 1 } else { BEFORE });
         entry.served.ask(direction, bytes, enough);
         return false;
     }
@@ -213,13 +213,12 @@ fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Opt
     if runtime::mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == Class::Dense {
         return entry.served.refuse();
     }
+    let mut in_vain = false;
     for (direction, moved) in Direction::BOTH.into_iter().zip(moved) {
         let Some(moved) = moved else { continue };
         // SAFETY: the entry is bound, and the program holds its type during the call.
         let Some(committed) = (unsafe { entry.committed().filter(|_| entry.ready(direction, moved)) }) else {
-            if moved > 0 && !spending::allows(0) {
-                entry.served.waits();
-            }
+            in_vain |= moved > 0;
             continue;
         };
         let Some(functions) = opened(host) else { return };
@@ -234,5 +233,8 @@ fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Opt
         }
         committed.make_ranges(direction);
         entry.served.serve(direction);
+    }
+    if in_vain && !spending::allows(0) {
+        entry.served.wait_longer();
     }
 }

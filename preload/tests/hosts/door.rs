@@ -189,7 +189,7 @@ fn what_many_messages_miss_opens_the_door() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Runs a program until it has kept times of its layout, of messages of 2^`class` bytes and more, and writes over them that ours takes a tenth of the host's:
+/// Runs a program until it has kept times of its layout, of messages of 2^`class` bytes and more, and writes over them that ours takes less than a tenth of the host's:
 /// whatever kernels of a debug build take.
 fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
     // Lines LAYOUT CLASS BYTES HOST OURS COPY, of layouts and of types that are alike, which have one of class 40 too.
@@ -200,8 +200,8 @@ fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
     let kept = || fs::read_dir(folder.join("ddtc")).ok()?.next()?.ok().map(|file| file.path());
     let text = (0..20).find_map(|_| {
         run();
-        let alike = |text: &String| keys(text, class).iter().any(|key| !keys(text, "40").contains(key));
-        kept().and_then(|path| fs::read_to_string(path).ok()).filter(alike)
+        let is_timed = |text: &String| keys(text, class).iter().any(|key| !keys(text, "40").contains(key));
+        kept().and_then(|path| fs::read_to_string(path).ok()).filter(is_timed)
     });
     let found = |line: &str| match line.split(' ').collect::<Vec<_>>()[..] {
         [layout, at, bytes, _, _, _] if at == class => {
