@@ -48,8 +48,8 @@ struct Inner {
     small: u32,
     /// Whether calls go to kernels and need nothing more ([`plainly`]).
     plain: bool,
-    /// Whether that holds, the size is plain, and instances are one run of bytes: a call is a copy, without kernel or table.
-    run: bool,
+    /// Which calls are a copy, without kernel or table: none unless that holds and the size is plain.
+    run: Run,
     datatype: Datatype,
     layout: Arc<CompiledLayout>,
     engine: Engine,
@@ -78,12 +78,36 @@ fn plainly(config: &Config) -> bool {
     !config.check && config.threads <= 1 && config.stream_bytes == u64::MAX
 }
 
-/// Whether any number of instances is one run of bytes.
-fn is_run(nest: &LoopNest<Normal>) -> bool {
-    matches!(
-        nest.body(nest.root()),
-        [Node::Copy { at: Offsets::ZERO, n: Quantity { per_count: true, .. }, .. }]
-    )
+/// How many instances are one run of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    /// Not even one.
+    None,
+    /// One alone, such as a plane or a row of an array.
+    One,
+    /// Any number.
+    Any,
+}
+
+impl Run {
+    /// Returns what `nest` says.
+    fn of(nest: &LoopNest<Normal>) -> Run {
+        match nest.body(nest.root()) {
+            [Node::Copy { at: Offsets::ZERO, n: Quantity { per_count: true, .. }, .. }] => Run::Any,
+            [Node::Loop { at: Offsets::ZERO, trip: Quantity { k: 1, per_count: true }, body, .. }]
+                if matches!(nest.body(*body), [Node::Copy { at: Offsets::ZERO, .. }]) =>
+            {
+                Run::One
+            }
+            _ => Run::None,
+        }
+    }
+
+    /// Says whether so many instances are.
+    #[inline(always)]
+    fn is_of(self, count: u64) -> bool {
+        self == Run::Any || self == Run::One && count == 1
+    }
 }
 
 impl fmt::Debug for Committed {
@@ -118,7 +142,7 @@ impl Committed {
             origin: origin as isize,
             small,
             plain,
-            run: plain && small != 0 && is_run(layout.nest()),
+            run: if plain && small != 0 { Run::of(layout.nest()) } else { Run::None },
             datatype,
             layout,
             engine,
@@ -171,7 +195,7 @@ impl Committed {
     /// Says whether it is settled how calls of `direction` are served. In [`Mode::Lazy`] this counts `bytes` bytes as a call of them does: once all calls have
     /// moved [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes the layout is compiled, and it is settled; a run of bytes is at once. A caller who has another way to move bytes goes it until then.
     pub fn settled(&self, direction: Direction, bytes: u64) -> bool {
-        if self.0.run {
+        if self.0.run == Run::Any {
             return true;
         }
         let layout = &self.0.layout;
@@ -184,7 +208,7 @@ impl Committed {
     /// One line on how `direction` is served.
     pub fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
-            None if self.0.run => "a run of bytes: copied".to_owned(),
+            None if self.0.run == Run::Any => "a run of bytes: copied".to_owned(),
             None => "not compiled yet: walked".to_owned(),
             Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
             Some(Tier::Walk { reason, .. }) => format!("walked: {reason}"),
@@ -390,13 +414,13 @@ impl Inner {
         }
     }
 
-    /// Moves a run of bytes, or by the kernel that calls go to; whether there is one.
+    /// Moves a run of bytes, or by the kernel that calls go to; whether there is either.
     ///
     /// # Safety
     /// As [`Inner::run`].
     #[inline(always)]
     unsafe fn run_at_hand(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) -> bool {
-        if self.run {
+        if self.run.is_of(count) {
             let user = user.wrapping_offset(self.origin);
             let (src, dst) = match direction {
                 Direction::Pack => (user, packed),

@@ -182,7 +182,8 @@ fn what_serves_a_type_is_named() {
 
 #[test]
 fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
-    let run = |t: &str, config: Config| Engine::new(config).commit(&t.parse().unwrap()).unwrap().0.run;
+    let kind = |t: &str, config: Config| Engine::new(config).commit(&t.parse().unwrap()).unwrap().0.run;
+    let run = |t: &str, config: Config| kind(t, config) == Run::Any;
     let plain = Config::default;
     // One behind the other, from displacement 0 or another.
     for t in ["double", "contiguous(60, double)", "resized(0, 8, hindexed([8], [16], char))"] {
@@ -197,12 +198,13 @@ fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
         );
         assert!(!run(t, Config { stream_bytes: 1 << 20, ..plain() }), "{t}");
     }
-    for t in [
-        "vector(2, 1, 2, int)",
-        "hindexed([4, 4], [4, 0], char)",
-        "resized(0, 16, double)",
-        "contiguous(0, int)",
-    ] {
-        assert!(!run(t, plain()), "{t}");
+    // One instance alone: gaps only lie before and behind it.
+    for t in ["resized(0, 16, double)", "subarray([4, 4], [1, 4], [3, 0], C, int)", "resized(0, 4, double)"] {
+        assert_eq!(kind(t, plain()), Run::One, "{t}");
+        assert_eq!(kind(t, Config { check: true, ..plain() }), Run::None, "{t}");
+        assert!(Run::One.is_of(1) && !Run::One.is_of(0) && !Run::One.is_of(2));
+    }
+    for t in ["vector(2, 1, 2, int)", "hindexed([4, 4], [4, 0], char)", "contiguous(0, int)"] {
+        assert_eq!(kind(t, plain()), Run::None, "{t}");
     }
 }
