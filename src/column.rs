@@ -4,7 +4,13 @@
 //! so a table is stored once and shared by reference. What grows with rows is asked for with `try_with_capacity`, so that a type too large for
 //! the memory there is becomes an error.
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorClass, Result};
 
@@ -31,12 +37,76 @@ pub(crate) fn try_reserve<T>(stage: &'static str, v: &mut Vec<T>, n: usize) -> R
 /// An immutable table of signed integers; cloning shares it.
 ///
 /// The width is canonical: `I32` exactly when every value fits, so equal tables are equal values.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
     /// Every value fits in 32 bits.
-    I32(Arc<Box<[i32]>>),
+    I32(Arc<Entries<i32>>),
     /// At least one value does not.
-    I64(Arc<Box<[i64]>>),
+    I64(Arc<Entries<i64>>),
+}
+
+/// The entries of a column, with their hash once somebody asked for it: a long column is a part of a key more than once.
+pub struct Entries<T> {
+    values: Box<[T]>,
+    /// 0 = not asked yet. Whoever asks at the same time finds the same.
+    hash: AtomicU64,
+}
+
+impl<T> Deref for Entries<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        &self.values
+    }
+}
+
+impl<T> From<Vec<T>> for Entries<T> {
+    fn from(values: Vec<T>) -> Self {
+        Entries { values: values.into_boxed_slice(), hash: AtomicU64::new(0) }
+    }
+}
+
+impl<T> FromIterator<T> for Entries<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(iter: I) -> Self {
+        Entries::from(iter.into_iter().collect::<Vec<T>>())
+    }
+}
+
+impl<T: PartialEq> PartialEq for Entries<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values
+    }
+}
+
+impl<T: Eq> Eq for Entries<T> {}
+
+impl<T: fmt::Debug> fmt::Debug for Entries<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.values.fmt(f)
+    }
+}
+
+impl<T: bytemuck::NoUninit> Entries<T> {
+    /// Returns the hash of the entries.
+    fn hashed(&self) -> u64 {
+        let known = self.hash.load(Relaxed);
+        if known != 0 {
+            return known;
+        }
+        let hash = xxh3_64(bytemuck::cast_slice(&self.values)).max(1);
+        self.hash.store(hash, Relaxed);
+        hash
+    }
+}
+
+impl Hash for Column {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(match self {
+            Column::I32(v) => v.hashed(),
+            Column::I64(v) => v.hashed(),
+        });
+    }
 }
 
 impl Column {
@@ -114,12 +184,18 @@ impl Column {
             v as i32
         }));
         if high == 0 {
-            return Ok(Column::I32(Arc::new(narrow.into_boxed_slice())));
+            return Ok(Column::from(narrow));
         }
         drop(narrow);
         let mut wide = try_with_capacity("column", values.len())?;
         wide.extend(values);
-        Ok(Column::I64(Arc::new(wide.into_boxed_slice())))
+        Ok(Column::I64(Arc::new(wide.into())))
+    }
+}
+
+impl From<Vec<i32>> for Column {
+    fn from(values: Vec<i32>) -> Self {
+        Column::I32(Arc::new(values.into()))
     }
 }
 
@@ -128,7 +204,7 @@ impl From<Vec<i64>> for Column {
         if values.iter().all(|&v| i32::try_from(v).is_ok()) {
             Column::I32(Arc::new(values.iter().map(|&v| v as i32).collect()))
         } else {
-            Column::I64(Arc::new(values.into_boxed_slice()))
+            Column::I64(Arc::new(values.into()))
         }
     }
 }

@@ -6,8 +6,6 @@
 //!
 //! Condition: one unit and constant lengths; adjacent means adjacent on both sides.
 
-use std::sync::Arc;
-
 use super::{Normalizer, period};
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
@@ -313,7 +311,7 @@ impl Narrow {
         let Narrow { at, columns, rows, lost } = self;
         let [user, packed, len] = columns.map(|mut column| {
             column.truncate(rows);
-            Column::I32(Arc::new(column.into_boxed_slice()))
+            Column::from(column)
         });
         if rows == 0 || lost != 0 {
             return None;

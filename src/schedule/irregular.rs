@@ -4,8 +4,6 @@
 //! A row of varying length costs a mispredicted branch; a few equal pieces, of a common divisor, cost less. Order is kept, so overlap
 //! is no matter. Where there is no such divisor, rows of a length follow each other within a bucket: order matters then.
 
-use std::sync::Arc;
-
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::interval::gcd;
@@ -70,7 +68,7 @@ pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Result<Column> 
         let last = user.iter().zip(len.iter()).map(|(&u, &l)| i64::from(u) + i64::from(l - piece));
         let far = i64::from(i32::MAX);
         if most(user) + most(len) <= far || last.fold(i64::MIN, i64::max) <= far {
-            return Ok(Column::I32(Arc::new(cut(user, len, piece)?.into_boxed_slice())));
+            return Ok(Column::from(cut(user, len, piece)?));
         }
     }
     let total = len.iter().fold(0, |sum, l| sum + l as u64 / piece);
@@ -163,11 +161,11 @@ mod tests {
 
     #[test]
     fn multiples_become_pieces() {
-        let user = Column::from(vec![0, 100, 50]);
-        let len = Column::from(vec![24, 72, 48]);
-        let packed = Column::from(vec![0, 24, 96]);
+        let user = Column::from(vec![0_i64, 100, 50]);
+        let len = Column::from(vec![24_i64, 72, 48]);
+        let packed = Column::from(vec![0_i64, 24, 96]);
         assert_eq!(piece(&packed, &len), Some(24));
-        assert_eq!(pieces(&user, &len, 24).unwrap(), Column::from(vec![0, 100, 124, 148, 50, 74]));
+        assert_eq!(pieces(&user, &len, 24).unwrap(), Column::from(vec![0_i64, 100, 124, 148, 50, 74]));
     }
 
     #[test]
@@ -193,8 +191,8 @@ mod tests {
 
     #[test]
     fn odd_lengths_and_gaps_in_the_packed_side_stay() {
-        let packed = Column::from(vec![0, 24, 96]);
-        assert_eq!(piece(&packed, &Column::from(vec![24, 72, 47])), None);
-        assert_eq!(piece(&Column::from(vec![0, 30, 96]), &Column::from(vec![24, 72, 48])), None);
+        let packed = Column::from(vec![0_i64, 24, 96]);
+        assert_eq!(piece(&packed, &Column::from(vec![24_i64, 72, 47])), None);
+        assert_eq!(piece(&Column::from(vec![0_i64, 30, 96]), &Column::from(vec![24_i64, 72, 48])), None);
     }
 }

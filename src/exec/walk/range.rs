@@ -354,7 +354,7 @@ fn few(memory: &Buffers, columns: [&Column; 3], at: Offsets, from: i64, to: i64)
     };
     match columns {
         [Column::I32(user), Column::I32(packed), Column::I32(len)] => {
-            for ((&user, &begin), &len) in user.iter().zip(&**packed).zip(&**len) {
+            for ((&user, &begin), &len) in user.iter().zip(packed.iter()).zip(len.iter()) {
                 clip(user.into(), begin.into(), len.into());
             }
         }
