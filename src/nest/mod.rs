@@ -18,6 +18,7 @@ mod eval;
 mod leaf;
 mod near;
 mod part;
+pub(crate) mod rows;
 mod text;
 mod verify;
 

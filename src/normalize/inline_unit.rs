@@ -13,10 +13,10 @@ use std::collections::HashMap;
 
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
-use super::merge_copies::Row;
 use super::{Bodies, Normalizer, drop_empty};
 use crate::column::try_reserve;
 use crate::error::Result;
+use crate::nest::rows::Row;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Side};
 
 /// Returns the body that `node` runs once: where, its packed stride, and the body.

@@ -9,32 +9,40 @@
 use super::{Normalizer, period};
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
+use crate::nest::rows::{Merged, Row, Sequence, Visit, each, parts};
 use crate::nest::{Leaf, Node, Offsets, Quantity};
-
-/// A row: offsets in bytes, length in units.
-#[derive(Clone, Copy)]
-pub(super) struct Row {
-    at: Offsets,
-    len: i64,
-}
 
 /// Rows of a run of leaves of one unit on their way to `keep`, neighbours merged.
 struct Merging<L, K> {
-    /// The row that may grow: in hand rather than where rows are kept.
-    last: Option<Row>,
+    /// The row that may grow, and whether it is kept already rather than only in hand.
+    last: Option<(Row, bool)>,
     keep: K,
     unit: L,
 }
 
 /// Where merged rows go.
 trait Keep {
-    /// A row that does not grow any more; the first one begins where the run does.
+    /// A row behind the others; the first one begins where the run does.
     fn row(&mut self, row: Row);
+
+    /// Rows behind the others, at least one.
+    fn rows<S: Sequence>(&mut self, rows: S);
+
+    /// Takes the last row back, which grows.
+    fn pop(&mut self);
 }
 
 impl Keep for Vec<Row> {
     fn row(&mut self, row: Row) {
         self.push(row);
+    }
+
+    fn rows<S: Sequence>(&mut self, rows: S) {
+        self.extend((0..rows.count()).map(|i| rows.row(i)));
+    }
+
+    fn pop(&mut self) {
+        Vec::pop(self);
     }
 }
 
@@ -44,169 +52,55 @@ impl<L: Leaf, K: Keep> Merging<L, K> {
         let merging = Merging { last: None, keep, unit };
         let Merging { last, mut keep, .. } =
             run.iter().try_fold(merging, |merging, node| each(node, element, merging))?;
-        last.into_iter().for_each(|last| keep.row(last));
+        if let Some((last, false)) = last {
+            keep.row(last);
+        }
         Some(keep)
+    }
+
+    /// A few rows, of which some merge, or the first with the last one so far. The row that may grow is in hand, so that the loop has it in registers.
+    fn one_by_one<S: Sequence>(&mut self, rows: S) {
+        let Merging { last, keep, unit } = self;
+        let (mut row, begin) = match *last {
+            Some((row, kept)) => {
+                if kept {
+                    keep.pop();
+                }
+                (row, 0)
+            }
+            None => (rows.row(0), 1),
+        };
+        for i in begin..rows.count() {
+            let next = rows.row(i);
+            if row.end(*unit) == next.at {
+                row.len += next.len;
+            } else {
+                keep.row(row);
+                row = next;
+            }
+        }
+        *last = Some((row, false));
     }
 }
 
-/// By value, so that the loop has in registers what it goes by.
 impl<L: Leaf, K: Keep> Visit for Merging<L, K> {
     type Out = Self;
 
-    fn rows<S: Sequence>(self, rows: S) -> Self {
-        let Merging { last, mut keep, unit } = self;
-        if rows.count() == 0 {
-            return Merging { last, keep, unit };
-        }
-        let (mut last, begin) = match last {
-            Some(last) => (last, 0),
-            None => (Row { at: rows.at(0), len: rows.len(0) }, 1),
-        };
-        for i in begin..rows.count() {
-            let (at, len) = (rows.at(i), rows.len(i));
-            if last.at + unit.span(last.len) == at {
-                last.len += len;
-            } else {
-                keep.row(last);
-                last = Row { at, len };
+    fn rows<S: Sequence>(mut self, rows: S) -> Self {
+        for part in parts(rows, 0) {
+            let joins = self.last.is_some_and(|(last, _)| last.end(self.unit) == part.at(0));
+            if joins || part.may_merge(self.unit) {
+                self.one_by_one(part);
+                continue;
             }
+            if let Some((last, false)) = self.last {
+                self.keep.row(last);
+            }
+            self.keep.rows(part);
+            self.last = Some((part.row(part.count() - 1), true));
         }
-        Merging { last: Some(last), keep, unit }
-    }
-}
-
-/// A sequence of rows where it is stored. Generic, so that each kind of storage gets its own loop over 10^6 rows.
-trait Sequence: Copy {
-    fn count(self) -> usize;
-    fn at(self, i: usize) -> Offsets;
-    fn len(self, i: usize) -> i64;
-    /// The first `count` rows.
-    fn first(self, count: usize) -> Self;
-
-    /// Whether two neighbours are adjacent on both sides.
-    fn merges(self, unit: impl Leaf) -> bool {
-        (1..self.count()).any(|i| self.at(i - 1) + unit.span(self.len(i - 1)) == self.at(i))
-    }
-}
-
-/// A merged run.
-#[derive(Clone, Copy)]
-struct Merged<'a>(&'a [Row]);
-
-impl Sequence for Merged<'_> {
-    fn count(self) -> usize {
-        self.0.len()
-    }
-    fn at(self, i: usize) -> Offsets {
-        self.0[i].at
-    }
-    fn len(self, i: usize) -> i64 {
-        self.0[i].len
-    }
-    fn first(self, count: usize) -> Self {
-        Merged(&self.0[..count])
-    }
-}
-
-/// A table over one copy.
-#[derive(Clone, Copy)]
-struct Displaced<'a, T> {
-    at: Offsets,
-    displacements: &'a [T],
-    packed: i64,
-    len: i64,
-}
-
-impl<T: Copy + Into<i64>> Sequence for Displaced<'_, T> {
-    fn count(self) -> usize {
-        self.displacements.len()
-    }
-    fn at(self, i: usize) -> Offsets {
-        self.at + Offsets::new(self.displacements[i].into(), self.packed.wrapping_mul(i as i64))
-    }
-    fn len(self, _: usize) -> i64 {
-        self.len
-    }
-    fn first(mut self, count: usize) -> Self {
-        self.displacements = &self.displacements[..count];
         self
     }
-}
-
-/// Blocks, columns of one width.
-#[derive(Clone, Copy)]
-struct Listed<'a, T> {
-    at: Offsets,
-    columns: [&'a [T]; 3],
-}
-
-impl<T: Copy + Into<i64>> Sequence for Listed<'_, T> {
-    fn count(self) -> usize {
-        self.columns[2].len()
-    }
-    fn at(self, i: usize) -> Offsets {
-        self.at + Offsets::new(self.columns[0][i].into(), self.columns[1][i].into())
-    }
-    fn len(self, i: usize) -> i64 {
-        self.columns[2][i].into()
-    }
-    fn first(self, count: usize) -> Self {
-        Listed { at: self.at, columns: self.columns.map(|c| &c[..count]) }
-    }
-}
-
-/// Blocks whose columns differ in width: looked up entry by entry.
-#[derive(Clone, Copy)]
-struct Mixed<'a> {
-    at: Offsets,
-    columns: [&'a Column; 3],
-    count: usize,
-}
-
-impl Sequence for Mixed<'_> {
-    fn count(self) -> usize {
-        self.count
-    }
-    fn at(self, i: usize) -> Offsets {
-        self.at + Offsets::new(self.columns[0].get(i), self.columns[1].get(i))
-    }
-    fn len(self, i: usize) -> i64 {
-        self.columns[2].get(i)
-    }
-    fn first(mut self, count: usize) -> Self {
-        self.count = count;
-        self
-    }
-}
-
-/// Visits the rows of a node.
-trait Visit {
-    type Out;
-    fn rows<S: Sequence>(self, rows: S) -> Self::Out;
-}
-
-/// Visits the rows of a leaf, or of a table over one copy of `element` units, where they are stored; nothing else has rows.
-fn each<L: Leaf, V: Visit>(node: &Node<L>, element: Option<i64>, visit: V) -> Option<V::Out> {
-    Some(match node {
-        Node::Copy { at, n, .. } => visit.rows(Merged(&[Row { at: *at, len: n.k as i64 }])),
-        Node::Table { at, displacements, packed, .. } => {
-            let (at, packed, len) = (*at, *packed, element?);
-            match displacements {
-                Column::I32(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
-                Column::I64(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
-            }
-        }
-        Node::Blocks { at, user, packed, len, .. } => match (user, packed, len) {
-            (Column::I32(u), Column::I32(p), Column::I32(l)) => {
-                visit.rows(Listed { at: *at, columns: [u, p, l] })
-            }
-            (Column::I64(u), Column::I64(p), Column::I64(l)) => {
-                visit.rows(Listed { at: *at, columns: [u, p, l] })
-            }
-            _ => visit.rows(Mixed { at: *at, columns: [user, packed, len], count: len.len() }),
-        },
-        Node::Loop { .. } => return None,
-    })
 }
 
 /// Returns the length and unit of a body that is one constant copy.
@@ -289,8 +183,6 @@ struct Narrow {
     /// Where the first row begins.
     at: Offsets,
     columns: [Vec<i32>; 3],
-    /// Rows of the columns; behind them are zeros.
-    rows: usize,
     /// Bits of values that do not fit.
     lost: i64,
 }
@@ -298,41 +190,45 @@ struct Narrow {
 impl Narrow {
     /// With room for so many rows.
     fn new(count: usize) -> Result<Narrow> {
-        let column = || {
-            let mut column = try_with_capacity("normalize", count)?;
-            column.resize(count, 0);
-            Ok(column)
-        };
-        Ok(Narrow { at: Offsets::ZERO, columns: [column()?, column()?, column()?], rows: 0, lost: 0 })
+        let column = || try_with_capacity("normalize", count);
+        Ok(Narrow { at: Offsets::ZERO, columns: [column()?, column()?, column()?], lost: 0 })
     }
 
     /// The rows as one node; none where a value did not fit, or there is no row.
     fn node<L: Leaf>(self, unit: L) -> Option<Node<L>> {
-        let Narrow { at, columns, rows, lost } = self;
-        let [user, packed, len] = columns.map(|mut column| {
-            column.truncate(rows);
-            Column::from(column)
-        });
-        if rows == 0 || lost != 0 {
+        let Narrow { at, columns, lost } = self;
+        if columns[0].is_empty() || lost != 0 {
             return None;
         }
+        let [user, packed, len] = columns.map(Column::from);
         Some(Node::Blocks { at, user, packed, len, unit })
     }
 }
 
 impl Keep for Narrow {
-    // Written in place, and in the loop over the rows: a push asks for room, three times a row.
     #[inline(always)]
     fn row(&mut self, row: Row) {
-        if self.rows == 0 {
+        if self.columns[0].is_empty() {
             self.at = row.at;
         }
         let at = row.at - self.at;
         for (column, value) in self.columns.iter_mut().zip([at.user, at.packed, row.len]) {
             self.lost |= value ^ i64::from(value as i32);
-            column[self.rows] = value as i32;
+            column.push(value as i32);
         }
-        self.rows += 1;
+    }
+
+    fn rows<S: Sequence>(&mut self, rows: S) {
+        if self.columns[0].is_empty() {
+            self.at = rows.at(0);
+        }
+        self.lost |= rows.append(self.at, &mut self.columns);
+    }
+
+    fn pop(&mut self) {
+        for column in &mut self.columns {
+            column.pop();
+        }
     }
 }
 
@@ -382,21 +278,20 @@ fn canonical<L: Leaf, S: Sequence>(
         return Ok(vec![Node::units(at, length as u64, unit)]);
     }
     if let Some((p, step)) = period::of(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
-        let list = canonical(n, unit, rows.first(p), None)?;
+        let list = canonical(n, unit, rows.part(0..p), None)?;
         return n.looped((count / p) as u64, step, list);
     }
     // Columns start at zero: the first row's place is the node's.
     if let Some(node) = node.filter(|node| node.at() == at) {
         match node {
             Node::Table { .. } => return Ok(vec![node.clone()]),
-            Node::Blocks { len, .. } if len.iter().any(|l| l != length) => return Ok(vec![node.clone()]),
+            Node::Blocks { .. } if rows.lens().any(|l| l != length) => return Ok(vec![node.clone()]),
             _ => {}
         }
     }
-    let indices = 0..count;
     let user = match node {
         Some(Node::Blocks { at: begin, user, .. }) if *begin == at => user.clone(),
-        _ => Column::build(indices.clone().map(|i| rows.at(i).user.wrapping_sub(at.user)))?,
+        _ => Column::build(rows.users().map(|place| place.wrapping_sub(at.user)))?,
     };
     let stride = rows.at(1).packed - at.packed;
     let even =
@@ -405,7 +300,85 @@ fn canonical<L: Leaf, S: Sequence>(
         let body = n.close(vec![Node::units(Offsets::ZERO, length as u64, unit)])?.body;
         return Ok(vec![Node::Table { at, displacements: user, packed: stride, body }]);
     }
-    let packed = Column::build(indices.clone().map(|i| rows.at(i).packed - at.packed))?;
-    let len = Column::build(indices.map(|i| rows.len(i)))?;
+    let packed = Column::build(rows.packeds().map(|place| place - at.packed))?;
+    let len = Column::build(rows.lens())?;
     Ok(vec![Node::Blocks { at, user, packed, len, unit }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nest::Byte;
+    use crate::nest::rows::TOGETHER;
+
+    /// Rows of `lens` bytes, dense on the packed side; in user memory too where `adjacent` says so of a row and the one before it.
+    fn rows(lens: &[i64], far: i64, adjacent: impl Fn(usize) -> bool) -> Vec<Row> {
+        let mut at = Offsets::ZERO;
+        let each = lens.iter().enumerate().map(|(i, &len)| {
+            at.user += if i > 0 && adjacent(i) { 0 } else { 8 };
+            let row = Row { at, len };
+            at = row.end(Byte) + Offsets::new(far, 0);
+            row
+        });
+        each.collect()
+    }
+
+    fn blocks(rows: &[Row], wide: bool) -> Node {
+        let of = |value: fn(&Row) -> i64| {
+            let values: Vec<i64> = rows.iter().map(value).collect();
+            if wide { Column::I64(std::sync::Arc::new(values.into())) } else { Column::from(values) }
+        };
+        let [user, packed, len] = [of(|row| row.at.user), of(|row| row.at.packed), of(|row| row.len)];
+        Node::Blocks { at: Offsets::new(3, 0), user, packed, len, unit: Byte }
+    }
+
+    fn plain(rows: &[Row]) -> Vec<[i64; 3]> {
+        rows.iter().map(|row| [row.at.user, row.at.packed, row.len]).collect()
+    }
+
+    /// One row after the other, as the rule says it.
+    fn merged_plainly(rows: &[Row]) -> Vec<[i64; 3]> {
+        let mut merged: Vec<Row> = Vec::new();
+        for row in rows {
+            match merged.last_mut() {
+                Some(last) if last.end(Byte) == row.at => last.len += row.len,
+                _ => merged.push(*row),
+            }
+        }
+        plain(&merged)
+    }
+
+    /// Wherever rows merge, in columns of either width, alone and behind others.
+    #[test]
+    fn many_rows_at_a_time_merge_as_one_after_the_other() {
+        let n = 3 * TOGETHER + 7;
+        let lens: Vec<i64> = (0..n as i64).map(|i| 4 + i % 5).collect();
+        let at = |places: &'static [usize]| move |i: usize| places.contains(&i);
+        let t = TOGETHER;
+        let few = [vec![], vec![1], vec![t - 1, t], vec![t], vec![t, t + 1, 2 * t], vec![n - 1]];
+        let cases = few.map(|places| rows(&lens, 0, at(places.leak())));
+        let all = [rows(&lens, 0, |_| true), rows(&lens, 0, |i| i % 3 == 0), rows(&lens, 1 << 26, |_| false)];
+        for rows in cases.iter().chain(&all) {
+            let expected = merged_plainly(rows);
+            for (cut, wide) in
+                [0, 1, t - 1, t, t + 1, n].into_iter().flat_map(|cut| [(cut, false), (cut, true)])
+            {
+                let run = [blocks(&rows[..cut], wide), blocks(&rows[cut..], false)];
+                let moved = |merged: &[[i64; 3]]| -> Vec<[i64; 3]> {
+                    merged.iter().map(|&[user, packed, len]| [user - 3, packed, len]).collect()
+                };
+                let kept = Merging::all(&run, None, Byte, Vec::new()).unwrap();
+                assert_eq!(moved(&plain(&kept)), expected, "{cut} {wide}");
+                let narrow = Merging::all(&run, None, Byte, Narrow::new(n).unwrap()).unwrap();
+                let fits =
+                    expected.iter().flatten().all(|&value| i32::try_from(value - expected[0][0]).is_ok());
+                let Some(Node::Blocks { at, user, packed, len, .. }) = narrow.node(Byte) else {
+                    assert!(!fits);
+                    continue;
+                };
+                let row = |i| [at.user + user.get(i), at.packed + packed.get(i), len.get(i)];
+                assert_eq!(moved(&(0..len.len()).map(row).collect::<Vec<_>>()), expected, "{cut} {wide}");
+            }
+        }
+    }
 }

@@ -1,0 +1,289 @@
+//! Rows of leaves where a nest stores them: copies, tables over one copy, blocks.
+//!
+//! Whoever goes through 10^6 rows takes a [`Sequence`], of which each kind of storage has its own, so that each gets its own loop; what is asked of many
+//! rows at once is written for vectors.
+
+use std::ops::Range;
+
+use super::{Leaf, Node, Offsets};
+use crate::column::Column;
+
+/// Rows that are looked at together: where none of them merges, they are kept column by column.
+pub(crate) const TOGETHER: usize = 64;
+
+/// A row: offsets in bytes, length in units.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) at: Offsets,
+    pub(crate) len: i64,
+}
+
+/// Cuts rows into parts of at most [`TOGETHER`], each with so many of the rows before it.
+pub(crate) fn parts<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item = S> {
+    let count = rows.count();
+    let begins = (0..count).step_by(TOGETHER);
+    begins.map(move |i| rows.part(i.saturating_sub(before)..count.min(i + TOGETHER)))
+}
+
+impl Row {
+    /// Returns the offset behind it.
+    pub(crate) fn end(self, unit: impl Leaf) -> Offsets {
+        self.at + unit.span(self.len)
+    }
+}
+
+/// A sequence of rows where it is stored. Generic, so that each kind of storage gets its own loop over 10^6 rows.
+pub(crate) trait Sequence: Copy {
+    fn count(self) -> usize;
+    fn at(self, i: usize) -> Offsets;
+    fn len(self, i: usize) -> i64;
+    /// Some of the rows.
+    fn part(self, rows: Range<usize>) -> Self;
+
+    fn row(self, i: usize) -> Row {
+        Row { at: self.at(i), len: self.len(i) }
+    }
+
+    /// Appends rows to columns of such that are relative to `base`; returns bits of values that do not fit.
+    fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
+        append(user, self.users().map(|place| place.wrapping_sub(base.user)))
+            | append(packed, self.packeds().map(|place| place.wrapping_sub(base.packed)))
+            | append(len, self.lens())
+    }
+
+    /// Where they begin in user memory.
+    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+        (0..self.count()).map(move |i| self.at(i).user)
+    }
+
+    /// Where they begin on the packed side.
+    fn packeds(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+        (0..self.count()).map(move |i| self.at(i).packed)
+    }
+
+    /// Their lengths.
+    fn lens(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+        (0..self.count()).map(move |i| self.len(i))
+    }
+
+    /// Whether two neighbours are adjacent on both sides; of few rows it may say so where only the low words of their places are, which vectors tell.
+    fn may_merge(self, unit: impl Leaf) -> bool {
+        (1..self.count()).any(|i| self.row(i - 1).end(unit) == self.at(i))
+    }
+
+    /// Whether two neighbours are adjacent on both sides.
+    fn merges(self, unit: impl Leaf) -> bool {
+        let adjacent = |part: Self| (1..part.count()).any(|i| part.row(i - 1).end(unit) == part.at(i));
+        parts(self, 1).any(|part| part.may_merge(unit) && adjacent(part))
+    }
+}
+
+/// The low word of a place, a span or a length.
+#[inline(always)]
+fn low(value: impl Into<i64>) -> i32 {
+    value.into() as i32
+}
+
+/// An entry of a column, of which many are moved at once.
+pub(crate) trait Entry: Copy + Into<i64> {
+    /// Appends `entries`, each moved `by` bytes, to `column`; returns bits of values that do not fit, negative or not.
+    fn append(column: &mut Vec<i32>, entries: &[Self], by: i64) -> i64 {
+        append(column, entries.iter().map(|&entry| by.wrapping_add(entry.into())))
+    }
+}
+
+impl Entry for i64 {}
+
+impl Entry for i32 {
+    fn append(column: &mut Vec<i32>, entries: &[i32], by: i64) -> i64 {
+        let Ok(by) = i32::try_from(by) else {
+            return append(column, entries.iter().map(|&entry| by.wrapping_add(entry.into())));
+        };
+        // In words of their own size, of which a vector has twice as many: the sum of two of one sign has the other where it does not fit.
+        let mut signs = 0;
+        column.extend(entries.iter().map(|&entry| {
+            let sum = entry.wrapping_add(by);
+            signs |= (entry ^ sum) & (by ^ sum);
+            sum
+        }));
+        i64::from(signs < 0)
+    }
+}
+
+/// A merged run.
+#[derive(Clone, Copy)]
+pub(crate) struct Merged<'a>(pub(crate) &'a [Row]);
+
+impl Sequence for Merged<'_> {
+    fn count(self) -> usize {
+        self.0.len()
+    }
+    fn at(self, i: usize) -> Offsets {
+        self.0[i].at
+    }
+    fn len(self, i: usize) -> i64 {
+        self.0[i].len
+    }
+    fn part(self, rows: Range<usize>) -> Self {
+        Merged(&self.0[rows])
+    }
+}
+
+/// A table over one copy.
+#[derive(Clone, Copy)]
+pub(crate) struct Displaced<'a, T> {
+    at: Offsets,
+    displacements: &'a [T],
+    packed: i64,
+    len: i64,
+}
+
+impl<T: Entry> Sequence for Displaced<'_, T> {
+    fn count(self) -> usize {
+        self.displacements.len()
+    }
+    fn at(self, i: usize) -> Offsets {
+        self.at + Offsets::new(self.displacements[i].into(), self.packed.wrapping_mul(i as i64))
+    }
+    fn len(self, _: usize) -> i64 {
+        self.len
+    }
+    fn part(mut self, rows: Range<usize>) -> Self {
+        self.at.packed = self.at.packed.wrapping_add(self.packed.wrapping_mul(rows.start as i64));
+        self.displacements = &self.displacements[rows];
+        self
+    }
+    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+        self.displacements.iter().map(move |&d| self.at.user.wrapping_add(d.into()))
+    }
+    fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
+        T::append(user, self.displacements, self.at.user.wrapping_sub(base.user))
+            | append(packed, self.packeds().map(|place| place.wrapping_sub(base.packed)))
+            | append(len, self.lens())
+    }
+    fn may_merge(self, unit: impl Leaf) -> bool {
+        let span = unit.span(self.len);
+        if self.packed != span.packed || self.displacements.is_empty() {
+            return false;
+        }
+        let next = &self.displacements[1..];
+        let steps = next.iter().zip(self.displacements).map(|(&next, &d)| low(next).wrapping_sub(low(d)));
+        steps.fold(0, |any, step| any | i32::from(step == low(span.user))) != 0
+    }
+}
+
+/// Blocks, columns of one width.
+#[derive(Clone, Copy)]
+pub(crate) struct Listed<'a, T> {
+    at: Offsets,
+    columns: [&'a [T]; 3],
+}
+
+impl<T: Entry> Sequence for Listed<'_, T> {
+    fn count(self) -> usize {
+        self.columns[2].len()
+    }
+    fn at(self, i: usize) -> Offsets {
+        self.at + Offsets::new(self.columns[0][i].into(), self.columns[1][i].into())
+    }
+    fn len(self, i: usize) -> i64 {
+        self.columns[2][i].into()
+    }
+    fn part(self, rows: Range<usize>) -> Self {
+        Listed { at: self.at, columns: self.columns.map(|c| &c[rows.clone()]) }
+    }
+    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+        self.columns[0].iter().map(move |&u| self.at.user.wrapping_add(u.into()))
+    }
+    fn packeds(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+        self.columns[1].iter().map(move |&p| self.at.packed.wrapping_add(p.into()))
+    }
+    fn lens(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+        self.columns[2].iter().map(|&l| l.into())
+    }
+    fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
+        T::append(user, self.columns[0], self.at.user.wrapping_sub(base.user))
+            | T::append(packed, self.columns[1], self.at.packed.wrapping_sub(base.packed))
+            | T::append(len, self.columns[2], 0)
+    }
+    fn may_merge(self, unit: impl Leaf) -> bool {
+        let [user, packed, len] = self.columns;
+        let Some(pairs) = len.len().checked_sub(1) else { return false };
+        let (user, next_user) = (&user[..pairs], &user[1..=pairs]);
+        let (packed, next_packed) = (&packed[..pairs], &packed[1..=pairs]);
+        let gap = |place: T, len: T, next: T, each: i64| {
+            low(place).wrapping_add(low(len).wrapping_mul(low(each))) ^ low(next)
+        };
+        let rows = user.iter().zip(next_user).zip(packed.iter().zip(next_packed)).zip(len);
+        let any = rows.fold(0, |any, (((&user, &next_user), (&packed, &next_packed)), &len)| {
+            let gaps = gap(user, len, next_user, unit.user()) | gap(packed, len, next_packed, unit.packed());
+            any | i32::from(gaps == 0)
+        });
+        any != 0
+    }
+}
+
+/// Blocks whose columns differ in width: looked up entry by entry.
+#[derive(Clone, Copy)]
+pub(crate) struct Mixed<'a> {
+    at: Offsets,
+    columns: [&'a Column; 3],
+    first: usize,
+    count: usize,
+}
+
+impl Sequence for Mixed<'_> {
+    fn count(self) -> usize {
+        self.count
+    }
+    fn at(self, i: usize) -> Offsets {
+        let row = self.first + i;
+        self.at + Offsets::new(self.columns[0].get(row), self.columns[1].get(row))
+    }
+    fn len(self, i: usize) -> i64 {
+        self.columns[2].get(self.first + i)
+    }
+    fn part(self, rows: Range<usize>) -> Self {
+        Mixed { first: self.first + rows.start, count: rows.len(), ..self }
+    }
+}
+
+/// Visits the rows of a node.
+pub(crate) trait Visit {
+    type Out;
+    fn rows<S: Sequence>(self, rows: S) -> Self::Out;
+}
+
+/// Visits the rows of a leaf, or of a table over one copy of `element` units, where they are stored; nothing else has rows.
+pub(crate) fn each<L: Leaf, V: Visit>(node: &Node<L>, element: Option<i64>, visit: V) -> Option<V::Out> {
+    Some(match node {
+        Node::Copy { at, n, .. } => visit.rows(Merged(&[Row { at: *at, len: n.k as i64 }])),
+        Node::Table { at, displacements, packed, .. } => {
+            let (at, packed, len) = (*at, *packed, element?);
+            match displacements {
+                Column::I32(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
+                Column::I64(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
+            }
+        }
+        Node::Blocks { at, user, packed, len, .. } => match (user, packed, len) {
+            (Column::I32(u), Column::I32(p), Column::I32(l)) => {
+                visit.rows(Listed { at: *at, columns: [u, p, l] })
+            }
+            (Column::I64(u), Column::I64(p), Column::I64(l)) => {
+                visit.rows(Listed { at: *at, columns: [u, p, l] })
+            }
+            _ => visit.rows(Mixed { at: *at, columns: [user, packed, len], first: 0, count: len.len() }),
+        },
+        Node::Loop { .. } => return None,
+    })
+}
+
+/// Appends `values`; returns bits of those that do not fit.
+fn append(column: &mut Vec<i32>, values: impl Iterator<Item = i64>) -> i64 {
+    let mut lost = 0;
+    column.extend(values.map(|value| {
+        lost |= value ^ i64::from(value as i32);
+        value as i32
+    }));
+    lost
+}
