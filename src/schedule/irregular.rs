@@ -7,33 +7,43 @@
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::interval::gcd;
+use crate::nest::rows;
 use crate::target::cost;
 
 /// Pieces of a row that are written at once.
 const TOGETHER: usize = 8;
 
-/// Returns the piece length in bytes that beats rows of varying length, if the packed side is dense and there is one.
-pub(super) fn piece(packed: &Column, len: &Column) -> Option<u64> {
+/// Equal pieces of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pieces {
+    /// Bytes of each.
+    pub(super) len: u64,
+    /// How many there are.
+    number: u64,
+}
+
+/// Returns the pieces that beat rows of varying length, if the packed side is dense and there are such.
+pub(super) fn dense(packed: &Column, len: &Column) -> Option<Pieces> {
     let (divisor, total) = match (packed, len) {
-        (Column::I32(packed), Column::I32(len)) => {
-            divisor(packed.iter().zip(len.iter()).map(|(&p, &l)| (p.into(), l.into())))
-        }
+        (Column::I32(packed), Column::I32(len)) => narrow_divisor(packed, len),
         _ => divisor(packed.iter().zip(len.iter())),
     }?;
-    pays(divisor, total, len.len()).then_some(divisor)
+    better(divisor, total, len.len())
 }
 
-/// Returns the longest piece that all lengths are multiples of, for layouts of which neither side is dense.
-pub(super) fn common(len: &Column) -> Option<u64> {
+/// Returns the longest pieces that all lengths are multiples of, for layouts of which neither side is dense.
+pub(super) fn common(len: &Column) -> Option<Pieces> {
     let total = len.iter().fold(0, |sum, l| sum + l as u64);
     let divisor = len.iter().fold(0, |divisor, l| gcd(divisor, l as u64));
-    (divisor >= cost::MIN_PIECE && pays(divisor, total, len.len())).then_some(divisor)
+    if divisor >= cost::MIN_PIECE { better(divisor, total, len.len()) } else { None }
 }
 
-/// Whether rows of `total` bytes in all are better moved in pieces of `divisor` bytes.
-fn pays(divisor: u64, total: u64, rows: usize) -> bool {
-    let (rows, pieces) = (rows as u64, total / divisor);
-    pieces <= rows * cost::MAX_PIECES && pieces * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW
+/// Pieces of `divisor` bytes, if rows of `total` bytes in all are better moved so.
+fn better(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
+    let (rows, number) = (rows as u64, total / divisor);
+    let few = number <= rows * cost::MAX_PIECES;
+    let pays = few && number * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW;
+    pays.then_some(Pieces { len: divisor, number })
 }
 
 /// The greatest common divisor of all lengths of `rows` (packed offset, length) if it is long enough for a piece, and their sum; `None` also if the packed side has
@@ -45,13 +55,42 @@ fn divisor(rows: impl Iterator<Item = (i64, i64)>) -> Option<(u64, u64)> {
             return None;
         }
         total += l as u64;
-        // It soon stays what it is, and mostly is a power of two: a mask costs less than a division.
-        if !divisor.is_power_of_two() || l as u64 & (divisor - 1) != 0 {
-            divisor = gcd(l as u64, divisor);
-            if divisor < cost::MIN_PIECE {
-                return None;
-            }
+        divisor = refined(divisor, l as u64)?;
+    }
+    (divisor > 0).then_some((divisor, total))
+}
+
+/// The greatest common divisor of `divisor` and the length `len`, if it is long enough for a piece.
+#[inline(always)]
+fn refined(divisor: u64, len: u64) -> Option<u64> {
+    // It soon stays what it is, and mostly is a power of two: a mask costs less than a division.
+    if divisor.is_power_of_two() && len & (divisor - 1) == 0 {
+        return Some(divisor);
+    }
+    let divisor = gcd(len, divisor);
+    (divisor >= cost::MIN_PIECE).then_some(divisor)
+}
+
+/// As [`divisor`], of narrow columns: rows that are dense and multiples of a power of two are told by vectors, many at a time.
+fn narrow_divisor(packed: &[i32], len: &[i32]) -> Option<(u64, u64)> {
+    let (mut divisor, mut total) = (0_u64, 0_u64);
+    for (packed, len) in packed.chunks(rows::TOGETHER).zip(len.chunks(rows::TOGETHER)) {
+        if packed[0] as u64 != total {
+            return None;
         }
+        // Where no offset is negative, the low word of an end that is another offset is all of it.
+        let ends = packed.iter().zip(len).map(|(&p, &l)| p.wrapping_add(l));
+        let gaps = packed[1..].iter().zip(ends).fold(0, |gaps, (&p, end)| gaps | (p ^ end));
+        if gaps != 0 || packed.iter().fold(0, |signs, &p| signs | p) < 0 {
+            return None;
+        }
+        let (bits, others) = len.iter().fold((0, 0), |(bits, others), &l| (bits | l, others | (l ^ len[0])));
+        if !divisor.is_power_of_two() || bits as u64 & (divisor - 1) != 0 {
+            let different = if others == 0 { &len[..1] } else { len };
+            divisor = different.iter().try_fold(divisor, |divisor, &l| refined(divisor, l as u64))?;
+        }
+        let last = len.len() - 1;
+        total = packed[last] as u64 + len[last] as u64;
     }
     (divisor > 0).then_some((divisor, total))
 }
@@ -60,57 +99,57 @@ fn divisor(rows: impl Iterator<Item = (i64, i64)>) -> Option<(u64, u64)> {
 ///
 /// # Errors
 /// Class `NoMem`, here and below.
-pub(super) fn pieces(user: &Column, len: &Column, piece: u64) -> Result<Column> {
+pub(super) fn cut(user: &Column, len: &Column, Pieces { len: piece, number }: Pieces) -> Result<Column> {
     if let (Column::I32(user), Column::I32(len), Ok(piece)) = (user, len, i32::try_from(piece)) {
-        // Of a row the last piece is the furthest, so 4 bytes hold every piece if they hold these. A row as long as the longest at the furthest place tells so
-        // mostly, and is found by vectors.
-        let most = |column: &[i32]| i64::from(column.iter().copied().fold(i32::MIN, i32::max));
-        let last = user.iter().zip(len.iter()).map(|(&u, &l)| i64::from(u) + i64::from(l - piece));
-        let far = i64::from(i32::MAX);
-        if most(user) + most(len) <= far || last.fold(i64::MIN, i64::max) <= far {
-            return Ok(Column::from(cut(user, len, piece)?));
+        // Most are powers of two: a shift costs less than a division.
+        let narrow = match (piece as u32).is_power_of_two() {
+            true => cut_narrow(user, len, piece, number, |l| l >> piece.trailing_zeros()),
+            false => cut_narrow(user, len, piece, number, |l| l / piece as u32),
+        }?;
+        if let Some(narrow) = narrow {
+            return Ok(Column::from(narrow));
         }
     }
-    let total = len.iter().fold(0, |sum, l| sum + l as u64 / piece);
-    let mut out = try_with_capacity("schedule", total as usize)?;
+    let mut out = try_with_capacity("schedule", number as usize)?;
     for (u, l) in user.iter().zip(len.iter()) {
         out.extend((0..l).step_by(piece as usize).map(|i| u + i));
     }
     Column::build(out.into_iter())
 }
 
-/// Cuts narrow columns into pieces. Written in place: most of the cost of 10^6 pieces is touching memory for the first time.
-fn cut(user: &[i32], len: &[i32], piece: i32) -> Result<Vec<i32>> {
-    // Most are powers of two: a shift costs less than a division.
-    match (piece as u32).is_power_of_two() {
-        true => cut_by(user, len, piece, |l| l >> piece.trailing_zeros()),
-        false => cut_by(user, len, piece, |l| l / piece as u32),
-    }
-}
-
-/// As [`cut`], with the function that tells how many pieces a length is.
+/// Cuts narrow columns into `number` pieces of `piece` bytes, of which a length is as many as `pieces` tells; none where a piece needs more than 4 bytes.
+/// Each cell is written where it stays: most of the cost of 10^6 pieces is touching memory for the first time.
 #[inline(always)]
-fn cut_by(user: &[i32], len: &[i32], piece: i32, pieces: impl Fn(u32) -> u32) -> Result<Vec<i32>> {
-    let total: i64 = len.iter().map(|&l| i64::from(l)).sum();
-    let total = (total / i64::from(piece)) as usize;
-    let mut cells: Vec<i32> = try_with_capacity("schedule", total)?;
-    cells.resize(total, 0);
+fn cut_narrow(
+    user: &[i32],
+    len: &[i32],
+    piece: i32,
+    number: u64,
+    pieces: impl Fn(u32) -> u32,
+) -> Result<Option<Vec<i32>>> {
+    let mut cells: Vec<i32> = try_with_capacity("schedule", number as usize)?;
+    // Of a row the last piece is the furthest.
+    let mut signs = 0;
     let steps: [i32; TOGETHER] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
-    let mut at = 0;
-    for (&u, &l) in user.iter().zip(len) {
-        let n = pieces(l as u32) as usize;
-        // The number of pieces varies, and a branch on it is mispredicted: what is written too much, the next row overwrites.
-        if n <= TOGETHER
-            && let Some(window) = cells.get_mut(at..at + TOGETHER)
-        {
-            window.iter_mut().zip(steps).for_each(|(cell, step)| *cell = u.wrapping_add(step));
-        } else {
-            let row = cells[at..at + n].iter_mut().zip(0..);
-            row.for_each(|(cell, k)| *cell = u + k * piece);
+    for (user, len) in user.chunks(rows::TOGETHER).zip(len.chunks(rows::TOGETHER)) {
+        // Rows of one piece follow each other often: members of a struct that are lists of single elements.
+        if len.iter().fold(0, |others, &l| others | (l ^ piece)) == 0 {
+            cells.extend_from_slice(user);
+            continue;
         }
-        at += n;
+        for (&u, &l) in user.iter().zip(len) {
+            let (n, at) = (pieces(l as u32) as usize, cells.len());
+            signs |= !u & u.wrapping_add(l - piece);
+            // The number of pieces varies, and a branch on it is mispredicted: what is written too much, the next row overwrites.
+            if n <= TOGETHER && cells.capacity() - at >= TOGETHER {
+                cells.extend_from_slice(&steps.map(|step| u.wrapping_add(step)));
+                cells.truncate(at + n);
+            } else {
+                cells.extend((0..n as i32).map(|k| u.wrapping_add(k.wrapping_mul(piece))));
+            }
+        }
     }
-    Ok(cells)
+    Ok((signs >= 0).then_some(cells))
 }
 
 /// Rows in another order: within every [`cost::BUCKET`] by the power of two that covers their length, else as they were.
@@ -130,7 +169,7 @@ mod tests {
     /// Rows of one length or a few times that go in pieces; a long one among short ones would be too many.
     #[test]
     fn common_pieces_are_few() {
-        let piece = |lengths: &[i64]| common(&Column::from(lengths.to_vec()));
+        let piece = |lengths: &[i64]| common(&Column::from(lengths.to_vec())).map(|pieces| pieces.len);
         let one = cost::MIN_PIECE as i64;
         assert_eq!(piece(&[one, 2 * one, one, one]), Some(cost::MIN_PIECE));
         let many = one * (2 * cost::MAX_PIECES as i64 + 1);
@@ -164,8 +203,9 @@ mod tests {
         let user = Column::from(vec![0_i64, 100, 50]);
         let len = Column::from(vec![24_i64, 72, 48]);
         let packed = Column::from(vec![0_i64, 24, 96]);
-        assert_eq!(piece(&packed, &len), Some(24));
-        assert_eq!(pieces(&user, &len, 24).unwrap(), Column::from(vec![0_i64, 100, 124, 148, 50, 74]));
+        let pieces = Pieces { len: 24, number: 6 };
+        assert_eq!(dense(&packed, &len), Some(pieces));
+        assert_eq!(cut(&user, &len, pieces).unwrap(), Column::from(vec![0_i64, 100, 124, 148, 50, 74]));
     }
 
     #[test]
@@ -181,7 +221,8 @@ mod tests {
                 .flat_map(|(&p, &l)| (0..l / 12).map(move |k| p + 12 * k))
                 .collect();
             let (user, len) = (Column::from(moved), Column::from(lengths.clone()));
-            assert_eq!(pieces(&user, &len, 12).unwrap(), Column::from(expected), "{far}");
+            let pieces = Pieces { len: 12, number: expected.len() as u64 };
+            assert_eq!(cut(&user, &len, pieces).unwrap(), Column::from(expected), "{far}");
         }
         let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
         let packed = Column::from(starts.collect::<Vec<_>>());
@@ -192,7 +233,34 @@ mod tests {
     #[test]
     fn odd_lengths_and_gaps_in_the_packed_side_stay() {
         let packed = Column::from(vec![0_i64, 24, 96]);
-        assert_eq!(piece(&packed, &Column::from(vec![24_i64, 72, 47])), None);
-        assert_eq!(piece(&Column::from(vec![0_i64, 30, 96]), &Column::from(vec![24_i64, 72, 48])), None);
+        assert_eq!(dense(&packed, &Column::from(vec![24_i64, 72, 47])), None);
+        assert_eq!(dense(&Column::from(vec![0_i64, 30, 96]), &Column::from(vec![24_i64, 72, 48])), None);
+    }
+
+    /// Many rows at a time find what row after row does, wherever a gap, an odd length or an offset beyond 4 bytes is.
+    #[test]
+    fn narrow_rows_have_the_same_divisor() {
+        let check = |packed: &[i32], len: &[i32]| {
+            let rows = packed.iter().zip(len).map(|(&p, &l)| (p.into(), l.into()));
+            assert_eq!(narrow_divisor(packed, len), divisor(rows), "{packed:?} {len:?}");
+        };
+        let starts = |len: &[i32]| -> Vec<i32> {
+            len.iter().scan(0_i32, |at, &l| Some(std::mem::replace(at, at.wrapping_add(l)))).collect()
+        };
+        for n in [1, 2, rows::TOGETHER - 1, rows::TOGETHER, rows::TOGETHER + 1, 3 * rows::TOGETHER + 5] {
+            for unit in [8, 12, 24] {
+                let len: Vec<i32> = (0..n as i32).map(|i| unit * (1 + i / 70 + i % 3)).collect();
+                check(&starts(&len), &len);
+                for i in [0, n / 2, n - 1] {
+                    let (mut odd, mut gap) = (len.clone(), starts(&len));
+                    odd[i] += 4;
+                    gap[i] += 8;
+                    check(&starts(&odd), &odd);
+                    check(&gap, &len);
+                }
+            }
+            let far = vec![1 << 30; n];
+            check(&starts(&far), &far);
+        }
     }
 }

@@ -248,8 +248,8 @@ impl<S: Side> Scheduler<'_, S> {
                 self.push(out, Op::Call { at: at + lane.at, call })
             });
         }
-        if let Some(piece) = irregular::piece(packed, len) {
-            let call = self.rows(&irregular::pieces(user, len, piece)?, piece as i64, piece);
+        if let Some(pieces) = irregular::dense(packed, len) {
+            let call = self.rows(&irregular::cut(user, len, pieces)?, pieces.len as i64, pieces.len);
             return self.push(out, Op::Call { at, call });
         }
         // Along a stream all of the packed side is dense, and what has equal pieces went by now.
@@ -280,12 +280,12 @@ impl<S: Side> Scheduler<'_, S> {
             }
             return Ok(true);
         }
-        let Some(piece) = irregular::common(len) else { return Ok(false) };
-        let [user, packed] = [irregular::pieces(user, len, piece)?, irregular::pieces(packed, len, piece)?];
+        let Some(pieces) = irregular::common(len) else { return Ok(false) };
+        let [user, packed] = [irregular::cut(user, len, pieces)?, irregular::cut(packed, len, pieces)?];
         let narrow = [&user, &packed].iter().all(|column| Width::of(column) == Width::I32);
         if narrow {
             let tables = [self.column(&user), self.column(&packed)];
-            let call = pairs::call(self.direction, self.level, user.len(), tables, piece);
+            let call = pairs::call(self.direction, self.level, user.len(), tables, pieces.len);
             self.push(out, Op::Call { at, call })?;
         }
         Ok(narrow)
