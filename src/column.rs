@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -142,6 +142,23 @@ impl Column {
         }
     }
 
+    /// Says whether the entries `other` are the entries `these`, each larger by `by`.
+    ///
+    /// # Panics
+    /// If there are not so many entries.
+    pub fn repeats(&self, these: Range<usize>, other: Range<usize>, by: i64) -> bool {
+        // Without an early end, which would keep the loop from being vectorized.
+        fn differences<T: Copy + Into<i64>>(these: &[T], other: &[T], by: i64) -> i64 {
+            let pairs = these.iter().zip(other);
+            pairs.fold(0, |all, (&a, &b)| all | b.into().wrapping_sub(a.into()) ^ by)
+        }
+        these.len() == other.len()
+            && 0 == match self {
+                Column::I32(v) => differences(&v[these], &v[other], by),
+                Column::I64(v) => differences(&v[these], &v[other], by),
+            }
+    }
+
     /// Returns all entries in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + DoubleEndedIterator + Clone + '_ {
         (0..self.len()).map(|i| self.get(i))
@@ -227,5 +244,19 @@ mod tests {
         assert!(matches!(wide, Column::I64(_)));
         assert_eq!(wide.iter().collect::<Vec<_>>(), [1, i64::from(i32::MAX) + 1]);
         assert_eq!((small.bytes(), wide.bytes()), (12, 16));
+    }
+
+    #[test]
+    fn entries_repeat_elsewhere() {
+        for far in [100, 1 << 40] {
+            let column = Column::from(vec![3, -7, 5, 3 + far, far - 7, 5 + far, 9]);
+            assert!(
+                column.repeats(0..3, 3..6, far)
+                    && column.repeats(0..7, 0..7, 0)
+                    && column.repeats(1..1, 2..2, 5)
+            );
+            let others = [(0..3, 3..6, far + 1), (0..3, 4..7, far), (0..3, 3..5, far), (0..4, 3..7, far)];
+            assert!(others.into_iter().all(|(these, other, by)| !column.repeats(these, other, by)));
+        }
     }
 }

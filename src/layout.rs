@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::code::kernel::Kernel;
 use crate::column::Column;
 use crate::kind::{Direction, Operation};
-use crate::nest::{Byte, Descent, Leaf, LoopNest, Normal};
+use crate::nest::{Byte, Descent, EqualPieces, Leaf, LoopNest, Normal};
 use crate::process::{Awaited, Once};
 use crate::segments::Runs;
 
@@ -53,8 +53,8 @@ pub enum Part {
     Own,
     /// The layout of one iteration, which is its instance.
     Iterations(Arc<CompiledLayout>),
-    /// Rows of blocks as equal pieces of so many bytes, at these displacements: the table that the layout's plan has.
-    Pieces(Column, u64),
+    /// Rows of blocks as equal pieces, all of them: the tables that the layout's plan has.
+    Pieces(Vec<EqualPieces>),
     /// Rows of blocks sorted by length within buckets, as the layout's plan has them: user offsets, packed offsets, lengths.
     Buckets([Column; 3]),
     /// Nothing but the walker.
@@ -63,12 +63,15 @@ pub enum Part {
 
 impl Part {
     /// The columns that it reads.
-    fn columns(&self) -> &[Column] {
-        match self {
-            Part::Pieces(column, _) => std::slice::from_ref(column),
-            Part::Buckets(columns) => columns,
-            Part::Own | Part::Iterations(_) | Part::Walked => &[],
-        }
+    fn columns(&self) -> impl Iterator<Item = &Column> {
+        let (pieces, columns): (&[EqualPieces], &[Column]) = match self {
+            Part::Pieces(pieces) => (pieces, &[]),
+            Part::Buckets(columns) => (&[], columns),
+            Part::Own | Part::Iterations(_) | Part::Walked => (&[], &[]),
+        };
+        // Several may go by one table.
+        let tables = pieces.chunk_by(|a, b| a.user.as_ptr() == b.user.as_ptr()).map(|of_one| &of_one[0].user);
+        tables.chain(columns)
     }
 }
 

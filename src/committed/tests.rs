@@ -1,6 +1,6 @@
 //! Faults of kernels and of the walker: a datatype that is served by the layout of another one.
 
-use super::Committed;
+use super::{Committed, Run};
 use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::ErrorClass;

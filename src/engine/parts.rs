@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::exec::walk::{Parts, Rows};
 use crate::kind::{Direction, Operation};
 use crate::layout::{CompiledLayout, Part, PartSlot, Tier};
-use crate::micro::{Argument, Buffers, Role};
-use crate::nest::{Descent, Level, Node, Offsets};
+use crate::micro::{Argument, Buffers, Call, Role};
+use crate::nest::{Descent, EqualPieces, Level, Node, Offsets};
 use crate::plan::Op;
 use crate::target::cost;
 use crate::{calls, normalize, schedule};
@@ -113,7 +113,7 @@ impl Parts for Compiled<'_> {
 
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_> {
         let rows = match self.part(i, bytes) {
-            Some(Part::Pieces(column, piece)) => Rows::Pieces(column, *piece),
+            Some(Part::Pieces(pieces)) => Rows::Pieces(pieces),
             Some(Part::Buckets(columns)) => Rows::Buckets(columns.each_ref(), cost::BUCKET),
             _ => Rows::Listed,
         };
@@ -145,25 +145,31 @@ impl Engine {
         let Ok(plan) = schedule::schedule(&nest, Direction::Unpack, self.target()) else {
             return Ok(Part::Walked);
         };
-        let Some(call) = plan.ops().iter().find_map(|op| match op {
-            Op::Call { call, .. } => Some(call),
+        let calls = plan.ops().iter().filter_map(|op| match op {
+            Op::Call { at, call } => Some((*at, call)),
             _ => None,
-        }) else {
-            return Ok(Part::Walked);
-        };
+        });
+        let Some((_, call)) = calls.clone().next() else { return Ok(Part::Walked) };
         // Kept once where a kernel of the layout has it too.
         let shared = |column: &Column| {
             let own = layout.kernels().find_map(|kernel| kernel.shared(column));
             own.unwrap_or_else(|| column.clone())
         };
-        let column = |role| call.column(plan.tables(), role);
-        if let (Some(offsets), Some(Argument::Number(len))) =
-            (column(Role::UserOffsets), call.argument(Role::Length))
-        {
+        let pieces = |(at, call): (Offsets, &Call)| {
+            let len = match call.argument(Role::Length)? {
+                Argument::Number(len) => len.k,
+                _ => return None,
+            };
+            let user = call.column(plan.tables(), Role::UserOffsets)?;
+            Some(EqualPieces { at, user: shared(user), len })
+        };
+        if let Some(pieces) = calls.map(pieces).collect::<Option<Vec<_>>>() {
             // All of the blocks, not a period of them.
-            let all = offsets.len() as u64 * len.k == node.packed_bytes(1) as u64;
-            return Ok(if all { Part::Pieces(shared(offsets), len.k) } else { Part::Walked });
+            let behind = pieces.iter().try_fold(0, |end, next| (next.at.packed == end).then(|| next.end()));
+            let all = behind == Some(node.packed_bytes(1));
+            return Ok(if all { Part::Pieces(pieces) } else { Part::Walked });
         }
+        let column = |role| call.column(plan.tables(), role);
         let Node::Blocks { user, .. } = node else { return Ok(Part::Walked) };
         Ok(match [Role::UserOffsets, Role::PackedOffsets, Role::Lengths].map(column) {
             // In buckets: otherwise the rows are those of the nest.

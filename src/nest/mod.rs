@@ -32,6 +32,7 @@ pub use disjoint::Disjoint;
 pub use eval::Visit;
 pub use leaf::{Byte, Class, Leaf, MemorySide, Number, Side, Stream, Value};
 pub use near::FAR;
+pub use part::EqualPieces;
 
 mod sealed {
     pub trait Sealed {}

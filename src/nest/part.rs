@@ -1,8 +1,26 @@
 //! Parts of a nest: what some iterations of a loop do, as a nest of its own.
 
 use super::{Body, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
-use crate::column::{try_reserve, try_with_capacity};
+use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
+
+/// Rows of blocks, one behind the other on the packed side, as equal pieces.
+#[derive(Clone, Debug)]
+pub struct EqualPieces {
+    /// Offset that their displacements are relative to, and packed offset of the first one.
+    pub at: Offsets,
+    /// Their displacements in bytes.
+    pub user: Column,
+    /// Bytes of each.
+    pub len: u64,
+}
+
+impl EqualPieces {
+    /// Returns the packed offset in bytes behind the last one.
+    pub fn end(&self) -> i64 {
+        self.at.packed + self.user.len() as i64 * self.len as i64
+    }
+}
 
 impl LoopNest<Normal> {
     /// `loop count step s {B}` for a loop `i` with stride `s` and body `B`: of `count` of its iterations. For a table it is one row at

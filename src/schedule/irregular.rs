@@ -4,14 +4,20 @@
 //! A row of varying length costs a mispredicted branch; a few equal pieces, of a common divisor, cost less. Order is kept, so overlap
 //! is no matter. Where there is no such divisor, rows of a length follow each other within a bucket: order matters then.
 
+use std::ops::Range;
+
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::interval::gcd;
-use crate::nest::rows;
+use crate::micro::rows::LENGTHS;
+use crate::nest::{Offsets, rows};
 use crate::target::cost;
 
 /// Pieces of a row that are written at once.
 const TOGETHER: usize = 8;
+
+/// Most stretches that rows are cut into: each is a call.
+const MOST: usize = 8;
 
 /// Equal pieces of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +28,60 @@ pub(super) struct Pieces {
     number: u64,
 }
 
-/// Returns the pieces that beat rows of varying length, if the packed side is dense and there are such.
-pub(super) fn dense(packed: &Column, len: &Column) -> Option<Pieces> {
-    let (divisor, total) = match (packed, len) {
-        (Column::I32(packed), Column::I32(len)) => narrow_divisor(packed, len),
-        _ => divisor(packed.iter().zip(len.iter())),
+/// Rows one behind the other that are cut into equal pieces. Members of a struct that are lists follow each other in one list, and each has a length of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) rows: Range<usize>,
+    pub(super) pieces: Pieces,
+    /// User bytes by which the rows behind them, as many each time, lie further: one list for several arrays, and one table.
+    pub(super) again: Vec<i64>,
+}
+
+impl Stretch {
+    /// Returns where its calls begin, relative to the first row's list: user and packed bytes.
+    pub(super) fn calls(&self) -> impl Iterator<Item = Offsets> {
+        let bytes = (self.pieces.number * self.pieces.len) as i64;
+        let user = [0].into_iter().chain(self.again.iter().copied());
+        user.zip(0..).map(move |(user, k)| Offsets::new(user, k * bytes))
+    }
+
+    /// Finds that the rows are several times the same ones elsewhere, with at most `most` calls.
+    fn folded(mut self, [user, len]: [&Column; 2], most: usize) -> Stretch {
+        let Range { start, end } = self.rows;
+        let rows = end - start;
+        let times = (2..=most.min(rows / cost::STRETCH_ROWS)).rev().filter(|n| rows.is_multiple_of(*n));
+        for times in times {
+            let each = rows / times;
+            let further = |i: usize| user.get(start + i + each).wrapping_sub(user.get(start + i));
+            // Most are told by a few rows.
+            if (1..4).any(|i| further(i) != further(0)) {
+                continue;
+            }
+            let by = |k: usize| user.get(start + k * each).wrapping_sub(user.get(start));
+            let same = |k: usize| {
+                let [first, other] = [start, start + k * each].map(|from| from..from + each);
+                user.repeats(first.clone(), other.clone(), by(k)) && len.repeats(first, other, 0)
+            };
+            if (1..times).all(same) {
+                self.again = (1..times).map(by).collect();
+                self.rows.end = start + each;
+                self.pieces.number /= times as u64;
+                break;
+            }
+        }
+        self
+    }
+}
+
+/// Returns the pieces that beat rows of varying length, if the packed side is dense and there are such: all of one length, or in a few stretches.
+pub(super) fn dense([user, packed, len]: [&Column; 3]) -> Option<Vec<Stretch>> {
+    let found = match (packed, len) {
+        (Column::I32(packed), Column::I32(len)) => narrow(packed, len),
+        _ => wide(packed, len),
     }?;
-    better(divisor, total, len.len())
+    let found = found.ended(len.len())?;
+    let most = MOST / found.len();
+    Some(found.into_iter().map(|stretch| stretch.folded([user, len], most)).collect())
 }
 
 /// Returns the longest pieces that all lengths are multiples of, for layouts of which neither side is dense.
@@ -46,36 +99,126 @@ fn better(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
     pays.then_some(Pieces { len: divisor, number })
 }
 
-/// The greatest common divisor of all lengths of `rows` (packed offset, length) if it is long enough for a piece, and their sum; `None` also if the packed side has
-/// gaps.
-fn divisor(rows: impl Iterator<Item = (i64, i64)>) -> Option<(u64, u64)> {
-    let (mut divisor, mut total) = (0_u64, 0_u64);
-    for (p, l) in rows {
-        if p as u64 != total {
+/// Says whether rows of `len` bytes have a micro-kernel of their own, so that they are not to be cut for the sake of others: three pieces of 8 B take as long as one of 24 B
+/// in the first-level cache, but three times the table (six lists of 16384, packing 101 and 57 us; Emerald Rapids).
+fn has_its_own(len: u64) -> bool {
+    u16::try_from(len).is_ok_and(|len| LENGTHS.binary_search(&len).is_ok())
+}
+
+/// Finds stretches, in one pass over the rows.
+#[derive(Default)]
+struct Stretches {
+    found: Vec<Stretch>,
+    /// The row that the last one begins with, and the packed bytes before it.
+    start: usize,
+    before: u64,
+    /// The greatest common divisor of its lengths so far.
+    divisor: u64,
+    /// Packed bytes so far.
+    total: u64,
+}
+
+impl Stretches {
+    /// Takes rows from `first` on, of which `bits` are all bits of their lengths and `same` says that these are equal; none if pieces would be too short.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        first: usize,
+        (bits, same): (u64, bool),
+        mut lens: impl ExactSizeIterator<Item = u64>,
+    ) -> Option<()> {
+        if self.divisor.is_power_of_two() && bits & (self.divisor - 1) == 0 && !same {
+            return Some(());
+        }
+        let many = lens.len() >= cost::STRETCH_ROWS;
+        if same {
+            let len = lens.next()?;
+            // Longer than all before: theirs end here, and it has pieces of its own.
+            if many && len > self.divisor && self.divisor > 0 && has_its_own(len) && self.may_end() {
+                self.end(first, self.total);
+                self.divisor = len;
+            }
+            return self.row(first, len, self.total);
+        }
+        let mut total = self.total;
+        lens.zip(first..).try_for_each(|(len, i)| {
+            self.row(i, len, total)?;
+            total += len;
+            Some(())
+        })
+    }
+
+    /// Takes row `i` of `len` bytes, which lies behind `total`.
+    #[inline(always)]
+    fn row(&mut self, i: usize, len: u64, total: u64) -> Option<()> {
+        // It soon stays what it is, and mostly is a power of two: a mask costs less than a division.
+        if self.divisor.is_power_of_two() && len & (self.divisor - 1) == 0 || len == self.divisor {
+            return Some(());
+        }
+        let divisor = gcd(len, self.divisor);
+        if divisor < self.divisor
+            && i - self.start >= cost::STRETCH_ROWS
+            && has_its_own(self.divisor)
+            && self.may_end()
+        {
+            self.end(i, total);
+            self.divisor = len;
+        } else {
+            self.divisor = divisor;
+        }
+        (self.divisor >= cost::MIN_PIECE).then_some(())
+    }
+
+    fn may_end(&self) -> bool {
+        self.found.len() + 1 < MOST
+    }
+
+    /// The last one ends before row `i`, behind `total` bytes.
+    fn end(&mut self, i: usize, total: u64) {
+        let pieces = Pieces { len: self.divisor, number: (total - self.before) / self.divisor };
+        self.found.push(Stretch { rows: self.start..i, pieces, again: Vec::new() });
+        (self.start, self.before) = (i, total);
+    }
+
+    /// Returns them all, if they beat `rows` rows of varying length.
+    fn ended(mut self, rows: usize) -> Option<Vec<Stretch>> {
+        if self.divisor == 0 {
             return None;
         }
-        total += l as u64;
-        divisor = refined(divisor, l as u64)?;
+        self.end(rows, self.total);
+        let pays = |s: &Stretch| better(s.pieces.len, s.pieces.len * s.pieces.number, s.rows.len()).is_some();
+        if self.found.iter().all(pays) {
+            return Some(self.found);
+        }
+        let divisor = self.found.iter().fold(0, |divisor, s| gcd(divisor, s.pieces.len));
+        let pieces =
+            if divisor >= cost::MIN_PIECE { better(divisor, self.total, rows)? } else { return None };
+        Some(vec![Stretch { rows: 0..rows, pieces, again: Vec::new() }])
     }
-    (divisor > 0).then_some((divisor, total))
 }
 
-/// The greatest common divisor of `divisor` and the length `len`, if it is long enough for a piece.
-#[inline(always)]
-fn refined(divisor: u64, len: u64) -> Option<u64> {
-    // It soon stays what it is, and mostly is a power of two: a mask costs less than a division.
-    if divisor.is_power_of_two() && len & (divisor - 1) == 0 {
-        return Some(divisor);
+/// The stretches of rows, if their packed side is dense.
+fn wide(packed: &Column, len: &Column) -> Option<Stretches> {
+    let mut found = Stretches::default();
+    for first in (0..len.len()).step_by(rows::TOGETHER) {
+        let part = first..len.len().min(first + rows::TOGETHER);
+        let lens = part.clone().map(|i| len.get(i) as u64);
+        let end = part
+            .clone()
+            .try_fold(found.total, |end, i| (packed.get(i) as u64 == end).then(|| end + len.get(i) as u64))?;
+        let bits = lens.clone().fold(0, |bits, l| bits | l);
+        let same = lens.clone().all(|l| l == len.get(first) as u64);
+        found.take(first, (bits, same), lens)?;
+        found.total = end;
     }
-    let divisor = gcd(len, divisor);
-    (divisor >= cost::MIN_PIECE).then_some(divisor)
+    Some(found)
 }
 
-/// As [`divisor`], of narrow columns: rows that are dense and multiples of a power of two are told by vectors, many at a time.
-fn narrow_divisor(packed: &[i32], len: &[i32]) -> Option<(u64, u64)> {
-    let (mut divisor, mut total) = (0_u64, 0_u64);
-    for (packed, len) in packed.chunks(rows::TOGETHER).zip(len.chunks(rows::TOGETHER)) {
-        if packed[0] as u64 != total {
+/// As [`wide`], of narrow columns: rows that are dense and multiples of a power of two are told by vectors, many at a time.
+fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
+    let mut found = Stretches::default();
+    for (k, (packed, len)) in packed.chunks(rows::TOGETHER).zip(len.chunks(rows::TOGETHER)).enumerate() {
+        if packed[0] as u64 != found.total {
             return None;
         }
         // Where no offset is negative, the low word of an end that is another offset is all of it.
@@ -85,22 +228,26 @@ fn narrow_divisor(packed: &[i32], len: &[i32]) -> Option<(u64, u64)> {
             return None;
         }
         let (bits, others) = len.iter().fold((0, 0), |(bits, others), &l| (bits | l, others | (l ^ len[0])));
-        if !divisor.is_power_of_two() || bits as u64 & (divisor - 1) != 0 {
-            let different = if others == 0 { &len[..1] } else { len };
-            divisor = different.iter().try_fold(divisor, |divisor, &l| refined(divisor, l as u64))?;
-        }
+        let lens = len.iter().map(|&l| l as u64);
+        found.take(k * rows::TOGETHER, (bits as u64, others == 0), lens)?;
         let last = len.len() - 1;
-        total = packed[last] as u64 + len[last] as u64;
+        found.total = packed[last] as u64 + len[last] as u64;
     }
-    (divisor > 0).then_some((divisor, total))
+    Some(found)
 }
 
-/// User displacements of the pieces, in order.
+/// User displacements of the pieces of some rows, in order.
 ///
 /// # Errors
 /// Class `NoMem`, here and below.
-pub(super) fn cut(user: &Column, len: &Column, Pieces { len: piece, number }: Pieces) -> Result<Column> {
+pub(super) fn cut(
+    user: &Column,
+    len: &Column,
+    rows: Range<usize>,
+    Pieces { len: piece, number }: Pieces,
+) -> Result<Column> {
     if let (Column::I32(user), Column::I32(len), Ok(piece)) = (user, len, i32::try_from(piece)) {
+        let (user, len) = (&user[rows.clone()], &len[rows.clone()]);
         // Most are powers of two: a shift costs less than a division.
         let narrow = match (piece as u32).is_power_of_two() {
             true => cut_narrow(user, len, piece, number, |l| l >> piece.trailing_zeros()),
@@ -111,7 +258,7 @@ pub(super) fn cut(user: &Column, len: &Column, Pieces { len: piece, number }: Pi
         }
     }
     let mut out = try_with_capacity("schedule", number as usize)?;
-    for (u, l) in user.iter().zip(len.iter()) {
+    for (u, l) in rows.map(|i| (user.get(i), len.get(i))) {
         out.extend((0..l).step_by(piece as usize).map(|i| u + i));
     }
     Column::build(out.into_iter())
@@ -166,6 +313,12 @@ pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[
 mod tests {
     use super::*;
 
+    /// Of rows that lie nowhere twice in the same way.
+    fn stretches_of(packed: &Column, len: &Column) -> Option<Vec<Stretch>> {
+        let user: Vec<i64> = (0..len.len() as i64).map(|i| i * i * 1000).collect();
+        dense([&Column::from(user), packed, len])
+    }
+
     /// Rows of one length or a few times that go in pieces; a long one among short ones would be too many.
     #[test]
     fn common_pieces_are_few() {
@@ -204,8 +357,79 @@ mod tests {
         let len = Column::from(vec![24_i64, 72, 48]);
         let packed = Column::from(vec![0_i64, 24, 96]);
         let pieces = Pieces { len: 24, number: 6 };
-        assert_eq!(dense(&packed, &len), Some(pieces));
-        assert_eq!(cut(&user, &len, pieces).unwrap(), Column::from(vec![0_i64, 100, 124, 148, 50, 74]));
+        assert_eq!(
+            stretches_of(&packed, &len),
+            Some(vec![Stretch { rows: 0..3, pieces, again: Vec::new() }])
+        );
+        assert_eq!(cut(&user, &len, 0..3, pieces).unwrap(), Column::from(vec![0_i64, 100, 124, 148, 50, 74]));
+    }
+
+    /// Lists one after the other, as members of a struct: each has pieces of its own, whichever comes first; short ones go with their neighbours.
+    #[test]
+    fn lists_one_after_the_other_are_cut_apart() {
+        let (one, many) = (cost::STRETCH_ROWS as i64, 5 * cost::STRETCH_ROWS as i64 + 3);
+        let found = |lists: &[(i64, i64)]| {
+            let lengths: Vec<i64> = lists.iter().flat_map(|&(n, l)| (0..n).map(move |_| l)).collect();
+            let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
+            let (packed, len) = (Column::from(starts.collect::<Vec<_>>()), Column::from(lengths));
+            let found = stretches_of(&packed, &len);
+            assert_eq!(wide(&packed, &len).and_then(|found| found.ended(len.len())), found);
+            Some(found?.into_iter().map(|s| (s.rows, s.pieces.len, s.pieces.number)).collect())
+        };
+        let stretches = |lists: &[(i64, i64)]| -> Vec<_> {
+            let starts = lists.iter().scan(0, |at, (n, _)| Some(std::mem::replace(at, *at + n)));
+            let rows = starts.zip(lists).map(|(at, (n, _))| at as usize..(at + n) as usize);
+            rows.zip(lists).map(|(rows, &(n, l))| (rows, l as u64, n as u64)).collect()
+        };
+        // Shorter ones behind longer ones are told by the row; longer ones begin with rows that are looked at together.
+        for lists in [
+            vec![(many, 24), (many, 8)],
+            vec![(many, 24), (one, 16), (many, 8)],
+            vec![(one, 8), (2 * one, 24)],
+        ] {
+            assert_eq!(found(&lists), Some(stretches(&lists)), "{lists:?}");
+        }
+        assert_eq!(found(&[(many, 1 << 24), (many, 8)]), None);
+        // A short one, and a length that has no micro-kernel of its own.
+        for lists in [[(one - 1, 24), (many, 8)], [(many, 56), (many, 8)]] {
+            let all: i64 = lists.iter().map(|(n, l)| n * l / 8).sum();
+            let rows = lists.iter().map(|&(n, _)| n as usize).sum();
+            assert_eq!(found(&lists), Some(vec![(0..rows, 8, all as u64)]), "{lists:?}");
+        }
+        // No more than so many calls.
+        let alternating: Vec<_> = (0..20).map(|i| (2 * one, if i % 2 == 0 { 24 } else { 8 })).collect();
+        let found: Vec<_> = found(&alternating).unwrap();
+        assert_eq!(found.len(), MOST);
+    }
+    /// One list for several arrays is one table, wherever they lie; a row that lies elsewhere in one of them, or is longer, makes them lists of their own.
+    #[test]
+    fn one_list_for_several_arrays_is_one_table() {
+        let n = 2 * cost::STRETCH_ROWS;
+        let arrays = [0, 1 << 20, -5000, 7 << 32];
+        let check = |times: usize, moved: Option<usize>, longer: Option<usize>| {
+            let entries = |of: &dyn Fn(usize) -> i64, other: Option<usize>| -> Vec<i64> {
+                (0..times * n).map(|i| of(i) + if other == Some(i) { 8 } else { 0 }).collect()
+            };
+            let user = entries(&|i| arrays[i / n] + (i % n * (i % n) * 64) as i64, moved);
+            let len = entries(&|i| 8 + (i % n % 2 * 8) as i64, longer);
+            let starts = len.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
+            let packed = Column::from(starts.collect::<Vec<i64>>());
+            let bytes: i64 = len.iter().sum();
+            let found = dense([&Column::from(user), &packed, &Column::from(len)]).unwrap();
+            let [stretch] = &found[..] else { panic!("{found:?}") };
+            let folds = if moved.or(longer).is_some() { 1 } else { times };
+            assert_eq!(stretch.again, arrays[1..folds], "{times} {moved:?} {longer:?}");
+            assert_eq!(stretch.rows, 0..times * n / folds);
+            assert_eq!(stretch.pieces.number * folds as u64, bytes as u64 / 8);
+            let calls = arrays[..folds].iter().zip(0..);
+            let expected = calls.map(|(user, k)| Offsets::new(*user, k * bytes / folds as i64));
+            assert!(stretch.calls().eq(expected));
+        };
+        (2..=4).for_each(|times| check(times, None, None));
+        for row in [n + 1, n + 70, 2 * n, 3 * n - 1] {
+            check(3, Some(row), None);
+            check(3, None, Some(row));
+        }
     }
 
     #[test]
@@ -222,27 +446,33 @@ mod tests {
                 .collect();
             let (user, len) = (Column::from(moved), Column::from(lengths.clone()));
             let pieces = Pieces { len: 12, number: expected.len() as u64 };
-            assert_eq!(cut(&user, &len, pieces).unwrap(), Column::from(expected), "{far}");
+            assert_eq!(cut(&user, &len, 0..200, pieces).unwrap(), Column::from(expected), "{far}");
         }
         let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
         let packed = Column::from(starts.collect::<Vec<_>>());
-        let rows = packed.iter().zip(lengths.iter().copied());
-        assert_eq!(divisor(rows), Some((12, lengths.iter().sum::<i64>() as u64)));
+        let pieces = Pieces { len: 12, number: lengths.iter().sum::<i64>() as u64 / 12 };
+        let found = stretches_of(&packed, &Column::from(lengths));
+        assert_eq!(found, Some(vec![Stretch { rows: 0..200, pieces, again: Vec::new() }]));
     }
 
     #[test]
     fn odd_lengths_and_gaps_in_the_packed_side_stay() {
         let packed = Column::from(vec![0_i64, 24, 96]);
-        assert_eq!(dense(&packed, &Column::from(vec![24_i64, 72, 47])), None);
-        assert_eq!(dense(&Column::from(vec![0_i64, 30, 96]), &Column::from(vec![24_i64, 72, 48])), None);
+        assert_eq!(stretches_of(&packed, &Column::from(vec![24_i64, 72, 47])), None);
+        assert_eq!(
+            stretches_of(&Column::from(vec![0_i64, 30, 96]), &Column::from(vec![24_i64, 72, 48])),
+            None
+        );
     }
 
     /// Many rows at a time find what row after row does, wherever a gap, an odd length or an offset beyond 4 bytes is.
     #[test]
-    fn narrow_rows_have_the_same_divisor() {
+    fn narrow_rows_have_the_same_pieces() {
         let check = |packed: &[i32], len: &[i32]| {
-            let rows = packed.iter().zip(len).map(|(&p, &l)| (p.into(), l.into()));
-            assert_eq!(narrow_divisor(packed, len), divisor(rows), "{packed:?} {len:?}");
+            let column = |entries: &[i32]| Column::from(entries.to_vec());
+            let ended = |found: Option<Stretches>| found.and_then(|found| found.ended(len.len()));
+            let others = ended(wide(&column(packed), &column(len)));
+            assert_eq!(ended(narrow(packed, len)), others, "{packed:?} {len:?}");
         };
         let starts = |len: &[i32]| -> Vec<i32> {
             len.iter().scan(0_i32, |at, &l| Some(std::mem::replace(at, at.wrapping_add(l)))).collect()

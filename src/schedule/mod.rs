@@ -248,9 +248,10 @@ impl<S: Side> Scheduler<'_, S> {
                 self.push(out, Op::Call { at: at + lane.at, call })
             });
         }
-        if let Some(pieces) = irregular::dense(packed, len) {
-            let call = self.rows(&irregular::cut(user, len, pieces)?, pieces.len as i64, pieces.len);
-            return self.push(out, Op::Call { at, call });
+        if let Some(stretches) = irregular::dense(columns)
+            && stretches.iter().map(|stretch| stretch.calls().count()).sum::<usize>() <= self.budget
+        {
+            return stretches.into_iter().try_for_each(|stretch| self.stretch(at, columns, &stretch, out));
         }
         // Along a stream all of the packed side is dense, and what has equal pieces went by now.
         if S::NAME != Stream::NAME && self.between(at, columns, out)? {
@@ -267,6 +268,21 @@ impl<S: Side> Scheduler<'_, S> {
         self.push(out, Op::Call { at, call })
     }
 
+    /// Rows that are cut into equal pieces, by one table.
+    fn stretch(
+        &mut self,
+        at: Offsets,
+        [user, packed, len]: [&Column; 3],
+        stretch: &irregular::Stretch,
+        out: &mut Vec<Op>,
+    ) -> Result<(), Refusal> {
+        let irregular::Stretch { rows, pieces, .. } = stretch;
+        let at = at + Offsets::new(0, packed.get(rows.start));
+        let call =
+            self.rows(&irregular::cut(user, len, rows.clone(), *pieces)?, pieces.len as i64, pieces.len);
+        stretch.calls().try_for_each(|of| self.push(out, Op::Call { at: at + of, call: call.clone() }))
+    }
+
     /// Blocks of which neither side is dense, in other ways than row by row; false where there is none.
     fn between(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<bool, Refusal> {
         let [user, packed, len] = columns;
@@ -281,7 +297,8 @@ impl<S: Side> Scheduler<'_, S> {
             return Ok(true);
         }
         let Some(pieces) = irregular::common(len) else { return Ok(false) };
-        let [user, packed] = [irregular::cut(user, len, pieces)?, irregular::cut(packed, len, pieces)?];
+        let cut = |column: &Column| irregular::cut(column, len, 0..len.len(), pieces);
+        let [user, packed] = [cut(user)?, cut(packed)?];
         let narrow = [&user, &packed].iter().all(|column| Width::of(column) == Width::I32);
         if narrow {
             let tables = [self.column(&user), self.column(&packed)];

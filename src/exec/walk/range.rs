@@ -14,7 +14,7 @@ use super::walk_body;
 use crate::column::Column;
 use crate::interval::Interval;
 use crate::micro::Buffers;
-use crate::nest::{Body, Descent, FEW, Level, LoopNest, Node, Normal, Offsets};
+use crate::nest::{Body, Descent, EqualPieces, FEW, Level, LoopNest, Node, Normal, Offsets};
 
 /// Moves whole parts of a range faster than the walker does.
 pub trait Parts {
@@ -36,8 +36,8 @@ pub trait Parts {
 pub enum Rows<'a> {
     /// As the nest lists them.
     Listed,
-    /// As equal pieces of so many bytes, at these displacements.
-    Pieces(&'a Column, u64),
+    /// As equal pieces, all of them.
+    Pieces(&'a [EqualPieces]),
     /// In another order within every run of so many rows: user offsets, packed offsets, lengths.
     Buckets([&'a Column; 3], usize),
 }
@@ -254,27 +254,32 @@ impl<P: Parts> Driver<'_, P> {
             Rows::Buckets(sorted, bucket) => {
                 rows(self.memory, columns, Some((sorted, bucket)), at, from, to);
             }
-            Rows::Pieces(displacements, piece) => {
-                let piece = piece as i64;
-                let part = |i: i64, from, to| {
-                    let piece = at + Offsets::new(displacements.get(i as usize), piece * i);
-                    copy(self.memory, piece, from, to);
-                };
-                let whole = |first: i64, n: i64| {
-                    let rows = (displacements, first as usize, n as usize);
-                    self.memory.rows(
-                        at.user,
-                        at.packed.wrapping_add(piece * first),
-                        rows,
-                        piece,
-                        piece as u64,
-                    );
-                };
-                let first = quotient(from, piece);
-                let cut = Cut { first, skip: from - first * piece, len: to - from, piece };
-                cut.each(|bytes| quotient(bytes, piece), part, whole);
+            Rows::Pieces(all) => {
+                // Few, and mostly one.
+                for pieces in all.iter().filter(|pieces| from < pieces.end() && pieces.at.packed < to) {
+                    let start = pieces.at.packed;
+                    let (from, to) = (from.max(start), to.min(pieces.end()));
+                    self.pieces(pieces, at + pieces.at, from - start, to - start);
+                }
             }
         }
+    }
+
+    /// Packed bytes `[from, to)` of equal pieces.
+    #[inline(always)]
+    fn pieces(&self, EqualPieces { user, len, .. }: &EqualPieces, at: Offsets, from: i64, to: i64) {
+        let piece = *len as i64;
+        let part = |i: i64, from, to| {
+            let piece = at + Offsets::new(user.get(i as usize), piece * i);
+            copy(self.memory, piece, from, to);
+        };
+        let whole = |first: i64, n: i64| {
+            let rows = (user, first as usize, n as usize);
+            self.memory.rows(at.user, at.packed.wrapping_add(piece * first), rows, piece, *len);
+        };
+        let first = quotient(from, piece);
+        let cut = Cut { first, skip: from - first * piece, len: to - from, piece };
+        cut.each(|bytes| quotient(bytes, piece), part, whole);
     }
 }
 
