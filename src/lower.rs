@@ -9,12 +9,12 @@
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::{Op, Operation};
+use crate::nest::keys::Keys;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 
 /// Unit of a nest's leaves, by the leaf operation that it is lowered for.
@@ -213,9 +213,9 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
 
 struct Lowering<'t, V: Leaves> {
     nodes: Vec<Node<V::Leaf>>,
-    done: HashMap<usize, Done<V::Leaf>, Xxh3DefaultBuilder>,
+    done: HashMap<usize, Done<V::Leaf>, Keys>,
     /// Datatypes that are done, by structural hash: hosts hand out equal members of a struct as types of their own.
-    alike: HashMap<u128, &'t Datatype, Xxh3DefaultBuilder>,
+    alike: HashMap<u128, &'t Datatype, Keys>,
     leaves: V,
 }
 

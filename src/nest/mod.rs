@@ -15,6 +15,7 @@ mod descent;
 mod disjoint;
 mod divisor;
 mod eval;
+pub(crate) mod keys;
 mod leaf;
 mod near;
 mod part;

@@ -9,10 +9,6 @@
 //! nothing is to be paid. A chain of structs is linear in this way. It is done where the budget did not suffice: otherwise
 //! what is regular inside a body is found before its neighbours are seen.
 
-use std::collections::HashMap;
-
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
-
 use super::{Bodies, Normalizer, drop_empty};
 use crate::column::try_reserve;
 use crate::error::Result;
@@ -74,7 +70,7 @@ pub(super) fn rewrite<L: Leaf>(
 
 /// Returns the bodies of `nest` that are used once, by a node that runs them once.
 pub(super) fn used_once<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> Bodies<()> {
-    let mut uses: HashMap<Body, (u32, bool), Xxh3DefaultBuilder> = HashMap::default();
+    let mut uses: Bodies<(u32, bool)> = Bodies::default();
     for node in nest.nodes().iter().filter(|node| !drop_empty::applies(node)) {
         if let Some(body) = node.body() {
             let (n, unit) = uses.entry(body).or_insert((0, true));

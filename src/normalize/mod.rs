@@ -23,10 +23,9 @@ mod table;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
-
 use crate::column::{try_reserve, try_with_capacity};
 use crate::error::{Error, Result};
+use crate::nest::keys::Keys;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
 /// The rewrites of one body, in order, by the names used in docs/PASSES.md.
@@ -107,7 +106,7 @@ fn with<L: Leaf, S: Side>(
 }
 
 /// Something about some bodies.
-type Bodies<T> = HashMap<Body, T, Xxh3DefaultBuilder>;
+type Bodies<T> = HashMap<Body, T, Keys>;
 
 /// A rewritten body: interned nodes and the offset hoisted out of them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,7 +120,7 @@ pub(crate) struct Normalizer<L> {
     nodes: Vec<Node<L>>,
     /// Cost of copying the nodes before each (`inline_unit::weight`), in all.
     weights: Vec<u64>,
-    interned: HashMap<Vec<Node<L>>, Body, Xxh3DefaultBuilder>,
+    interned: HashMap<Vec<Node<L>>, Body, Keys>,
     /// Bytes that may still be copied.
     budget: u64,
     /// Whether the budget was once too small.
