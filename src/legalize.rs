@@ -6,6 +6,8 @@
 //!
 //! Where the emitter permutes, 64 packed bytes whose words lie near each other are one permutation, if it replaces enough stores: the only choice by cost.
 
+use smallvec::SmallVec;
+
 use crate::error::Result;
 use crate::kind::Direction;
 use crate::plan::{Body, Legal, Offsets, Op, Plan, Scheduled, Words};
@@ -31,6 +33,9 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
     for (i, op) in plan.ops().iter().enumerate() {
         if let Op::Move { at, len } = op {
             starts.push(ops.len() as u32);
+            if run.is_empty() {
+                run.reserve(plan.ops().len() - i);
+            }
             run.push(Move { at: *at, len: *len });
             let goes_on = matches!(plan.ops().get(i + 1), Some(Op::Move { .. })) && !ends[i + 1];
             if !goes_on {
@@ -162,15 +167,17 @@ struct Permuted {
 /// The first 64 packed bytes of `first` and `others` as one permutation, of the longest words that will do, if it replaces enough stores; `last` is
 /// the form of the permutation before.
 fn permutation(first: Move, others: &[Move], forms: Forms, last: Option<Words>) -> Option<Permuted> {
+    if !forms.accesses.permutes || !near(first, others) {
+        return None;
+    }
     let gathered = |unit| {
-        let mut offsets: Vec<i64> = Vec::with_capacity(16);
+        let mut offsets: SmallVec<[i64; 16]> = SmallVec::new();
         let mut left = Words::BYTES;
         let mut stores = Stores { direction: forms.direction, number: 0, single: false };
         let mut done = (0, 0);
         for (i, part) in [first].iter().chain(others).enumerate() {
             let taken = part.len.min(left);
-            let packed = first.at.packed.wrapping_add((Words::BYTES - left).into());
-            if part.at.packed != packed || !taken.is_multiple_of(unit) {
+            if !taken.is_multiple_of(unit) {
                 return None;
             }
             let from = part.at.user.wrapping_sub(first.at.user);
@@ -182,9 +189,6 @@ fn permutation(first: Move, others: &[Move], forms: Forms, last: Option<Words>) 
                 break;
             }
         }
-        if left > 0 {
-            return None;
-        }
         let (lowest, words) = Words::new(unit, &offsets)?;
         let fewest = match forms.direction {
             Direction::Pack => cost::PERMUTED_PACK,
@@ -194,7 +198,26 @@ fn permutation(first: Move, others: &[Move], forms: Forms, last: Option<Words>) 
         let at = first.at + Offsets::new(lowest, 0);
         (stores.number >= fewest).then_some(Permuted { at, words, moves: done.0, bytes: done.1 })
     };
-    if forms.accesses.permutes { gathered(8).or_else(|| gathered(4)) } else { None }
+    gathered(8).or_else(|| gathered(4))
+}
+
+/// Whether the next 64 packed bytes are there, and none of them too far from another in user memory for a permutation, of whatever words.
+fn near(first: Move, others: &[Move]) -> bool {
+    let (mut left, mut low, mut high) = (Words::BYTES, 0, 0);
+    for part in [first].iter().chain(others) {
+        let taken = part.len.min(left);
+        let packed = first.at.packed.wrapping_add((Words::BYTES - left).into());
+        let from = part.at.user.wrapping_sub(first.at.user);
+        (low, high) = (from.min(low), from.saturating_add(taken.into()).max(high));
+        if part.at.packed != packed || high.saturating_sub(low) > Words::MAX_SPAN.into() {
+            return false;
+        }
+        left -= taken;
+        if left == 0 {
+            return true;
+        }
+    }
+    false
 }
 
 /// Counts the stores that moves take.
