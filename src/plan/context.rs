@@ -123,15 +123,12 @@ impl Plan<Legal> {
     /// distance, that they are of several objects. Other layouts of the same objects then share its code.
     pub fn is_parametric(&self) -> bool {
         let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. } | Op::Permute { .. }));
-        !moves || self.bodies().any(|body| self.is_scattered(body))
-    }
-
-    fn bodies(&self) -> impl Iterator<Item = Body> {
-        let inner = self.ops.iter().flat_map(|op| match op {
-            Op::Guard { then, otherwise, .. } => [Some(*then), Some(*otherwise)],
-            op => [op.body(), None],
-        });
-        inner.flatten().chain([self.root])
+        let scattered = |op: &Op| match op {
+            Op::Guard { then, otherwise, .. } => self.is_scattered(*then) || self.is_scattered(*otherwise),
+            Op::Loop { body, .. } | Op::Table { body, .. } => self.is_scattered(*body),
+            Op::Call { .. } | Op::Move { .. } | Op::Permute { .. } => false,
+        };
+        !moves || self.is_scattered(self.root) || self.ops.iter().any(scattered)
     }
 
     /// Whether the operations of `body` lie at far distances that are not all the same, as rows of a matrix would.
@@ -147,26 +144,34 @@ impl Plan<Legal> {
 
     /// Returns the context that its code reads.
     pub fn template(&self) -> Template {
-        let mut words = Vec::with_capacity(self.ops.len() * MOST_WORDS);
+        let mut words = Vec::new();
         if self.is_parametric() {
+            words.reserve(self.ops.len() * MOST_WORDS);
             self.ops.iter().for_each(|op| fields(op, |_, word| words.push(word)));
         } else {
-            words.extend((0..self.tables.len()).map(|place| Word::Table(TableIndex::new(place))));
-            for op in &self.ops {
-                if let Op::Call { call, .. } = op
-                    && !words.contains(&Word::Callee(call.callee()))
-                {
-                    words.push(Word::Callee(call.callee()));
-                }
-            }
+            words = self.addresses();
         }
         Template { words, tables: self.tables.clone() }
+    }
+
+    /// The words of a plan whose constants stand in the code: tables and callees.
+    fn addresses(&self) -> Vec<Word> {
+        let mut words: Vec<Word> =
+            (0..self.tables.len()).map(|place| Word::Table(TableIndex::new(place))).collect();
+        for op in &self.ops {
+            if let Op::Call { call, .. } = op
+                && !words.contains(&Word::Callee(call.callee()))
+            {
+                words.push(Word::Callee(call.callee()));
+            }
+        }
+        words
     }
 
     /// Returns where its constants stand.
     pub fn operands(&self) -> Operands<'_> {
         if !self.is_parametric() {
-            return Operands { plan: self, starts: None, words: self.template().words };
+            return Operands { plan: self, starts: None, words: self.addresses() };
         }
         let starts = self.ops.iter().scan(0, |next, op| {
             let start = *next;

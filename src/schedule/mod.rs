@@ -470,6 +470,7 @@ impl<S: Side> Scheduler<'_, S> {
         match node {
             Node::Copy { n, .. } => self.push(out, Op::Move { at: here, len: n.k as u32 }),
             Node::Blocks { user, packed, len, .. } => {
+                out.reserve(len.len());
                 for i in 0..len.len() {
                     let at = here + Offsets::new(user.get(i), packed.get(i));
                     self.push(out, Op::Move { at, len: len.get(i) as u32 })?;
@@ -477,6 +478,7 @@ impl<S: Side> Scheduler<'_, S> {
                 Ok(())
             }
             Node::Table { displacements, packed, body, .. } => {
+                out.reserve(displacements.len());
                 for (i, d) in displacements.iter().enumerate() {
                     for inner in nest.body(*body) {
                         self.unrolled(inner, here + Offsets::new(d, packed * i as i64), out)?;
@@ -485,6 +487,7 @@ impl<S: Side> Scheduler<'_, S> {
                 Ok(())
             }
             Node::Loop { trip, step, body, .. } => {
+                out.reserve(trip.k as usize);
                 for i in 0..trip.k as i64 {
                     for inner in nest.body(*body) {
                         self.unrolled(inner, here.step(*step, i), out)?;

@@ -59,7 +59,7 @@ impl<S: Side> Scheduler<'_, S> {
         let Windows { turns, rest } = Windows::of(trip);
         let each = cost::NEAR_BLOCKS;
         if turns > 0 {
-            let mut list = Vec::new();
+            let mut list = Vec::with_capacity(each as usize);
             for i in 0..each as i64 {
                 self.push(&mut list, Op::Move { at: Offsets::ZERO.step(step, i), len })?;
             }
@@ -67,6 +67,7 @@ impl<S: Side> Scheduler<'_, S> {
             let turn = Offsets::ZERO.step(step, each as i64);
             self.push(out, Op::Loop { at, trip: Quantity::fixed(turns), step: turn, unroll: 1, body })?;
         }
+        out.reserve(rest as usize);
         let behind = (trip - rest..trip).map(|i| at.step(step, i as i64));
         behind.into_iter().try_for_each(|at| self.push(out, Op::Move { at, len }))
     }

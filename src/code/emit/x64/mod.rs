@@ -180,12 +180,9 @@ impl<'a> Function<'a> {
         if calls && (frame + 8 * saved.len() as i32 + 8) % 16 != 0 {
             frame += 8;
         }
-        let mut code = Vec::with_capacity(self.code.len() + 2 * saved.len() + 4);
-        code.extend(saved.iter().map(|&r| Inst::Push(r)));
-        if frame > 0 {
-            code.push(Inst::Math(Math::Sub, Reg::RSP, Operand::Imm(frame)));
-        }
-        code.extend(self.code);
+        let below = (frame > 0).then_some(Inst::Math(Math::Sub, Reg::RSP, Operand::Imm(frame)));
+        let mut code = self.code;
+        code.splice(0..0, saved.iter().map(|&r| Inst::Push(r)).chain(below));
         if self.wide {
             code.push(Inst::ZeroUpper);
         }
