@@ -100,6 +100,26 @@ fn mode_off_asks_the_definition_alone() {
     });
 }
 
+/// Columns of a matrix go in another order only where none of their elements overlaps another: neither a neighbour, nor the next row's first.
+#[test]
+fn columns_are_walked_as_they_are_defined() {
+    for columns in [
+        "hvector(8, 1, 8, hvector(9, 1, 64, double))",
+        "hvector(8, 1, 4, hvector(9, 1, 64, double))",
+        "hvector(9, 1, 8, hvector(9, 1, 64, double))",
+        "hvector(8, 1, -8, hindexed([1], [56], hvector(9, 1, 64, double)))",
+        "hvector(4, 1, 4, hvector(5, 1, -68, hindexed([1], [800], int)))",
+    ] {
+        let t: Datatype = columns.parse().unwrap();
+        let walked = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(&t).unwrap();
+        for (direction, count) in Direction::BOTH.into_iter().flat_map(|d| [(d, 1), (d, 2)]) {
+            for cuts in cuts(t.size() as usize * count as usize) {
+                assert!(right(&walked, direction, count, &cuts), "{direction} {count} of {columns}");
+            }
+        }
+    }
+}
+
 /// Where entries overlap the last one wins, so earlier ones differ from the stream rightly.
 #[test]
 fn check_mode_leaves_overlap_alone() {

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::interval::{Cover, Interval};
 use crate::kind::Direction;
-use crate::micro::Buffers;
+use crate::micro::{Buffers, transpose};
 use crate::nest::{Body, LoopNest, Node, Normal, Offsets, Quantity};
 
 pub use range::{Parts, Plain, Rows, range};
@@ -151,9 +151,28 @@ impl<'a> Walker<'a> {
                 let rows = (displacements, range.start as usize, n as usize);
                 self.memory.rows(at.user, first, rows, *packed, len.k);
             }
+            (Node::Loop { step, .. }, [Node::Loop { at: inside, trip, step: inner, body }])
+                if self.transposed(
+                    at.step(*step, range.start as i64) + *inside,
+                    [(n, *step), (trip.at(self.count), *inner)],
+                    *body,
+                ) => {}
             (Node::Loop { step, .. }, body) if n >= MIN_TRIP && self.lanes(body, *step, at, &range) => {}
             _ => stack.push(Pending::Iterate { node, next: range.start, end: range.end, at }),
         }
+    }
+
+    /// Two loops around one element as a transpose, if they are one and no element overlaps another.
+    fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], body: Body) -> bool {
+        let [Node::Copy { n: Quantity { k: len, per_count: false }, .. }] = self.nest.body(body) else {
+            return false;
+        };
+        let fixed = |(trip, step)| (Quantity::fixed(trip), step);
+        let Some(loops) = transpose::suited([fixed(outer), fixed(inner)], *len) else { return false };
+        let [(short, n), (long, _)] = loops.map(|(trip, step)| (step.user.unsigned_abs(), trip.k));
+        // The outer one of a transpose has the shorter step in user memory.
+        let apart = short >= *len && long >= short.saturating_mul(n - 1).saturating_add(*len);
+        apart && self.memory.transposed(at, loops.map(|(trip, step)| (trip.k, step)), *len)
     }
 
     /// Runs iterations leaf by leaf, if the body has few leaves and the order is free.

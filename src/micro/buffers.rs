@@ -5,7 +5,7 @@
 
 use super::blocks::{self, Widths};
 use super::resize::{Blocks, Conversion};
-use super::{Direction, Width, block, reduce, resize, rows, run, stream, strided, swap};
+use super::{Direction, Width, block, reduce, resize, rows, run, stream, strided, swap, transpose};
 use crate::column::Column;
 use crate::kind::Op;
 use crate::nest::{Leaf, Offsets, Value};
@@ -172,6 +172,22 @@ impl Buffers {
                 Direction::Unpack => f(user, packed, n, user_stride, packed_stride, len),
             }
         }
+    }
+
+    /// Moves the elements of `len` bytes of two loops, an outer one and an inner one, in any order, if there is code for that and stores are not streamed; else says so and moves none. No element
+    /// may overlap another where it is written.
+    pub fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], len: u64) -> bool {
+        let Some(f) = transpose::function(len, self.level).filter(|_| !self.streaming) else { return false };
+        let ((outer, o), (inner, i)) = (outer, inner);
+        let (user, packed) = self.at(at.user, at.packed);
+        // SAFETY: the elements are valid by the contract of `new`, and so is the level.
+        unsafe {
+            match self.direction {
+                Direction::Pack => f(packed, user, inner, outer, o.packed, i.user, i.packed, o.user),
+                Direction::Unpack => f(user, packed, outer, inner, i.user, o.packed, o.user, i.packed),
+            }
+        }
+        true
     }
 
     /// Moves `n` blocks of `len` bytes, in order, as [`Buffers::strided`] does, and reverses the bytes of every `unit` of them.

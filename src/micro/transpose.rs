@@ -14,7 +14,7 @@ use super::functions::functions;
 use super::isa::{Baseline, Code, OneLength, with_code};
 use super::{Actual, Argument, Call, Direction, Family, Micro, Role, block};
 use crate::nest::{Offsets, Quantity};
-use crate::target::Level;
+use crate::target::{Level, cost};
 use pieces::shape;
 
 functions! {
@@ -47,6 +47,27 @@ pub static FAMILY: Family = Family {
     blocks,
     takes: Family::nothing,
 };
+
+/// A loop: its trip and its steps in bytes.
+pub type Repeat = (Quantity, Offsets);
+
+/// Returns two loops around one element of `len` bytes as the outer and the inner one of a transpose, if they are one worth a call: the inner one runs along the packed side,
+/// the outer one along the user's, both at small strides.
+pub fn suited([outer, inner]: [Repeat; 2], len: u64) -> Option<[Repeat; 2]> {
+    // Along a stream the inner loop always runs; between two layouts the outer one may.
+    let [outer, inner] = if outer.1.packed.unsigned_abs() < inner.1.packed.unsigned_abs() {
+        [inner, outer]
+    } else {
+        [outer, inner]
+    };
+    let few = |trip: &Quantity| !trip.per_count && trip.k < cost::TRANSPOSED_TRIP;
+    let near = [outer.1.user, inner.1.packed].iter().all(|s| s.unsigned_abs() <= cost::TRANSPOSED_STRIDE);
+    let crossed = inner.1.user.unsigned_abs() > outer.1.user.unsigned_abs()
+        && inner.1.packed.unsigned_abs() < outer.1.packed.unsigned_abs();
+    // Elements of whole lines share none either.
+    let lines = len >= cost::TRANSPOSED_STRIDE;
+    (!few(&outer.0) && !few(&inner.0) && near && crossed && !lines).then_some([outer, inner])
+}
 
 /// Returns the micro-kernel for elements of `len` bytes, if one is made for that length. Only for destinations whose elements do not overlap.
 pub fn micro(len: u64, direction: Direction, level: Level) -> Option<Micro> {

@@ -15,6 +15,7 @@ use crate::column::Column;
 use crate::error::Error;
 use crate::kind::{Direction, Kind};
 use crate::micro::permute::{Part, Permutation};
+use crate::micro::transpose::Repeat;
 use crate::micro::{
     Call, Repeated, Table, TableIndex, Width, blocks, pairs, permute, rows, strided, transpose,
 };
@@ -428,23 +429,9 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Two loops as a transpose: the one runs along the packed side, the other along the user's, both at small strides.
+    /// Two loops as a transpose.
     fn transpose(&self, outer: Repeat, inner: Repeat, len: u64) -> Option<Reordered> {
-        // Along a stream the inner loop always runs; between two layouts the outer one may.
-        let (outer, inner) = if outer.1.packed.unsigned_abs() < inner.1.packed.unsigned_abs() {
-            (inner, outer)
-        } else {
-            (outer, inner)
-        };
-        let few = |t: &Quantity| !t.per_count && t.k < cost::TRANSPOSED_TRIP;
-        let near = [outer.1.user, inner.1.packed].iter().all(|s| s.unsigned_abs() <= cost::TRANSPOSED_STRIDE);
-        let crossed = inner.1.user.unsigned_abs() > outer.1.user.unsigned_abs()
-            && inner.1.packed.unsigned_abs() < outer.1.packed.unsigned_abs();
-        // Elements of whole lines share none either.
-        let lines = len >= cost::TRANSPOSED_STRIDE;
-        if few(&outer.0) || few(&inner.0) || !near || !crossed || lines {
-            return None;
-        }
+        let [outer, inner] = transpose::suited([outer, inner], len)?;
         transpose::call(self.direction, self.level, [outer.0, inner.0], [outer.1, inner.1], len)
             .map(Reordered::Transpose)
     }
@@ -498,9 +485,6 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 }
-
-/// A loop: trip and steps.
-type Repeat = (Quantity, Offsets);
 
 /// Two loops around an element, otherwise.
 enum Reordered {
