@@ -106,7 +106,8 @@ impl Run {
     /// Says whether so many instances are.
     #[inline(always)]
     fn is_of(self, count: u64) -> bool {
-        self == Run::Any || self == Run::One && count == 1
+        // Of most types neither: one comparison.
+        self != Run::None && (self == Run::Any || count == 1)
     }
 }
 
