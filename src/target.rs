@@ -330,7 +330,7 @@ pub mod cost {
     /// Most pieces per block on average: bounds the table.
     pub const MAX_PIECES: u64 = 16;
     /// Fewest rows that are cut into pieces of their own length where the lengths of those beside them have another divisor: six lists of 16384, 24 B and 8 B, pack in
-    /// 57 instead of 101 us with a call for each length (Emerald Rapids, 2026-11). As many as are
+    /// 92 instead of 101 us with a call for each length (Emerald Rapids, 2026-11). As many as are
     /// looked at together.
     pub const STRETCH_ROWS: usize = 64;
     /// Shortest piece in bytes.

@@ -41,7 +41,7 @@ impl Effort {
 }
 
 /// Calls of a batch below which one call goes before it untimed. What one variant leaves in the caches its successor finds, and variants share different things with the one
-/// before them: loops in C have their lists in common, compiled code has its own (a list of 350 KB, 0.2 of the time of a call).
+/// before them: loops in C have their lists in common, compiled code has its own (a list of 350 KB, 0.1 to 0.2 of the time of a call).
 const ALONE: u32 = 8;
 
 /// Returns the nanoseconds of one call of each of the variants `0..n`, as the median of their batches. `run(v, times)` calls variant v
@@ -138,6 +138,18 @@ mod tests {
         let mut twenty: Vec<f64> = (1..=20).rev().map(f64::from).collect();
         assert_eq!(Spread::of(&mut twenty), Spread { low: 3.0, middle: 10.5, high: 18.0 });
         assert_eq!(Spread::of(&mut [7.0]), Spread { low: 7.0, middle: 7.0, high: 7.0 });
+    }
+
+    #[test]
+    fn a_batch_of_few_calls_has_one_before_it() {
+        let effort = Effort { batch: Duration::from_micros(1), rounds: 3, ..Effort::QUICK };
+        let mut calls = 0;
+        interleaved(2, effort, |_, n| {
+            calls += n;
+            std::thread::sleep(Duration::from_micros(50));
+        });
+        // Each variant twice to find how many make a batch: one; then in each of its three turns, untimed and timed.
+        assert_eq!(calls, 2 * (2 + 3 * 2));
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! micro-kernels that compiled code calls. [`range`] goes through a nest by the ends of a range, with the walker for the rest.
 //!
 //! A loop over a few leaves runs leaf by leaf over a chunk of iterations: one call per leaf instead of one copy per row. For
-//! unpack that needs iterations that do not overlap; inside one iteration the order of leaves is kept either way.
+//! unpack that needs iterations that do not overlap; inside one iteration the order of leaves is kept either way. Two loops around a small element
+//! go as a transpose where none overlaps another.
 
 mod range;
 
