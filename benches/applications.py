@@ -105,6 +105,8 @@ class Host:
             "OMPI_MCA_btl": "self,vader" if self.name == OPENMPI4 else "self,sm",
             "I_MPI_FABRICS": "shm",
             "I_MPI_PIN": "0",
+            # Open MPI names its session by a process number, and stops where an aborted job left one of that name.
+            "TMPDIR": str(folder),
         }
         if self.name == OPENMPI4:
             # mpiexec looks for ssh otherwise, which a machine may lack.

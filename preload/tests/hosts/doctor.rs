@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::setup::{Host, command_line, lossy, scratch};
+use crate::setup::{Host, command_line, lossy, scratch, sessions};
 
 /// A doctor in an environment of its own: PATH is what the caller says, nothing of ddtc is set.
 fn doctor(path: &str) -> Command {
@@ -15,7 +15,7 @@ fn doctor(path: &str) -> Command {
     }
     command.arg("doctor");
     command.env("PATH", path).env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
-    command.env("XDG_CONFIG_HOME", scratch("doctor-config"));
+    command.env("XDG_CONFIG_HOME", scratch("doctor-config")).env("TMPDIR", sessions());
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
     command.env("OMPI_MCA_btl", "self,sm").env("I_MPI_FABRICS", "shm");

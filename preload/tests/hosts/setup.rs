@@ -118,6 +118,7 @@ impl Host {
         command.env("LD_LIBRARY_PATH", self.root().join("lib"));
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+        command.env("TMPDIR", sessions());
         // Singletons and ranks of one machine: no network to look for.
         let shared = if self == Host::OpenMpi4 { "self,vader" } else { "self,sm" };
         command.env("OMPI_MCA_btl", shared).env("I_MPI_FABRICS", "shm");
@@ -266,6 +267,17 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = hosts().join("scratch").join(format!("{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+/// A folder for launchers' sessions. Open MPI names a session by the launcher's process number alone, and a launcher that finds what an aborted one of its number left
+/// behind does not start ("The PMIx server's listener thread failed to start"): in the machine's folder of temporary files that is anybody's.
+pub(crate) fn sessions() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = scratch("sessions");
+        fs::remove_dir_all(&folder).unwrap();
+        scratch("sessions")
+    })
 }
 
 /// An advisory lock among test processes that share the target folder.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use setup::{Host, Run, on_some, report, reports, same, scratch};
+use setup::{Host, Run, on_some, report, reports, same, scratch, sessions};
 
 /// Compiles a program without what these hosts do wrong on their own.
 fn compiled(host: Host, name: &str) -> PathBuf {
@@ -114,6 +114,11 @@ macro_rules! hosts {
 }
 
 hosts! {
+    sessions_are_this_process_own(host) {
+        let (folder, _) = host.ranks(1, "sh").arg("-c").arg("echo $TMPDIR").text();
+        assert_eq!(Path::new(folder.trim()), sessions());
+    }
+
     messages(host) {
         // Sends to nobody and receives from nobody, of each of its six types, move nothing.
         for said in alike(host, "messages", 2, &[], (1000, 1000)) {
