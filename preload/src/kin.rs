@@ -33,9 +33,8 @@ const SOME: u64 = 4;
 /// How often a kin is looked at in vain before it is left alone.
 const PROBES: u64 = 6;
 
-static ALL: [Once<Kin>; KINS] = [const { Once::new() }; KINS];
-/// A bit for each that there is: the memory of the others is not touched.
-static MADE: [AtomicU64; KINS / 64] = [const { AtomicU64::new(0) }; KINS / 64];
+/// Each in memory of its own, when there is one: what is not made yet is no zeros, so places for all of them would lie in the library's file.
+static ALL: [Once<Box<Kin>>; KINS] = [const { Once::new() }; KINS];
 
 /// Holds what may go into a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +89,7 @@ pub(crate) fn of(
         used as u64,
     ];
     let key = key(words);
-    find(&ALL, &MADE, key, || {
+    find(&ALL, key, || {
         let blocks = blocks(envelope.combiner, arguments);
         let kin = Kin { blocks, ..Kin::new(key, constructor.saturating_add(arguments)) };
         kin.hear(host.family, &remembered::of(host, kept_as(key)));
@@ -121,32 +120,22 @@ fn key(words: [u64; 5]) -> u64 {
 }
 
 /// The kin of a key, made if there is room for it.
-fn find(
-    all: &'static [Once<Kin>; KINS],
-    made: &[AtomicU64; KINS / 64],
-    key: u64,
-    new: impl FnOnce() -> Kin,
-) -> Option<&'static Kin> {
+fn find(all: &'static [Once<Box<Kin>>; KINS], key: u64, new: impl FnOnce() -> Kin) -> Option<&'static Kin> {
     let first = spread(key, 64 - KINS.ilog2());
     let places = || (0..PLACES).map(|n| (first + n) % KINS);
-    let known = places().map_while(|at| all[at].get()).find(|kin| kin.key == key);
+    let known = places().map_while(|at| all[at].get()).find(|kin| kin.key == key).map(Box::as_ref);
     if known.is_some() || places().all(|at| all[at].get().is_some()) {
         return known;
     }
     // Not where others wait for it: a file may be read.
-    let mut new = Some(new());
-    let mut make = |at: usize| {
-        let kin = all[at].get_or_init(|| new.take().unwrap_or_else(|| Kin::new(key, 0)));
-        made[at / 64].fetch_or(1 << (at % 64), Relaxed);
-        kin
-    };
-    places().map(&mut make).find(|kin| kin.key == key)
+    let mut new = Some(Box::new(new()));
+    let mut make = |at: usize| all[at].get_or_init(|| new.take().unwrap_or_else(|| Kin::new(key, 0).into()));
+    places().map(&mut make).find(|kin| kin.key == key).map(Box::as_ref)
 }
 
 /// Returns what later runs may know of all kins.
 pub(crate) fn all() -> Vec<Row> {
-    let is_made = |at: &usize| MADE[at / 64].load(Relaxed) >> (at % 64) & 1 != 0;
-    let told = (0..KINS).filter(is_made).filter_map(|at| ALL[at].get()).flat_map(Kin::told);
+    let told = ALL.iter().filter_map(Once::get).flat_map(|kin| kin.told());
     told.map(|(key, at, times)| (kept_as(key), at, times)).collect()
 }
 
@@ -397,17 +386,14 @@ mod tests {
 
     #[test]
     fn kins_do_not_take_each_others_place() {
-        static FEW: [Once<Kin>; KINS] = [const { Once::new() }; KINS];
-        let made = [const { AtomicU64::new(0) }; KINS / 64];
-        let of = |key: u64| find(&FEW, &made, key, || Kin::new(key, 1)).filter(|kin| kin.key == key);
+        static FEW: [Once<Box<Kin>>; KINS] = [const { Once::new() }; KINS];
+        let of = |key: u64| find(&FEW, key, || Kin::new(key, 1)).filter(|kin| kin.key == key);
         let keys = || (0..KINS as u64 / 2).map(|n| (1 << 32) | (n << 8) | (n % 7));
         let found: Vec<_> = keys().map(of).collect();
         assert!(found.iter().flatten().count() * 100 >= found.len() * 99);
         for (key, before) in keys().zip(found) {
             assert_eq!(of(key).map(std::ptr::from_ref), before.map(std::ptr::from_ref));
         }
-        let marked: u32 = made.iter().map(|word| word.load(Relaxed).count_ones()).sum();
-        assert_eq!(marked as usize, FEW.iter().filter(|kin| kin.get().is_some()).count());
     }
 
     #[test]
