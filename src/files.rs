@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -139,15 +140,40 @@ pub fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// A folder that goes, with all that is in it, when its owner does.
+#[derive(Debug)]
+pub struct TemporaryFolder(PathBuf);
+
+impl From<PathBuf> for TemporaryFolder {
+    fn from(folder: PathBuf) -> Self {
+        TemporaryFolder(folder)
+    }
+}
+
+impl Deref for TemporaryFolder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        // Where the disk fails, there is nobody to tell.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Makes a folder that nobody else can enter, with a name that begins with `name`, in the system's temporary folder.
 ///
 /// # Errors
 /// Of the system.
-pub fn temporary_folder(name: &str) -> io::Result<PathBuf> {
-    private_folder(&std::env::temp_dir(), name)
+pub fn temporary_folder(name: &str) -> io::Result<TemporaryFolder> {
+    private_folder(&std::env::temp_dir(), name).map(TemporaryFolder)
 }
 
-/// Makes a folder of the user's own in another folder.
+/// Makes a folder of the user's own in another folder, which stays.
 ///
 /// # Errors
 /// Of the system.
@@ -172,7 +198,7 @@ mod tests {
     const WRITING: [Use; 2] = [Use::Append, Use::Replace];
     const ALL: [Use; 3] = [Use::Append, Use::Replace, Use::Read];
 
-    fn folder() -> PathBuf {
+    fn folder() -> TemporaryFolder {
         temporary_folder("ddtc-files").unwrap()
     }
 
@@ -192,7 +218,6 @@ mod tests {
         assert_eq!(read(&file).unwrap(), "short and more");
         assert_eq!(read(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(me().unwrap(), std::fs::metadata(&file).unwrap().uid());
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -208,12 +233,11 @@ mod tests {
         reader.read_to_string(&mut seen).unwrap();
         assert_eq!((seen.as_str(), read(&file).unwrap().as_str()), ("old", "new"));
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(&*folder).unwrap().count(), 1);
         // A name that is too long for one more beside it.
         let long = folder.join("f".repeat(250));
         replace(&long, "text").unwrap();
         assert_eq!(read(&long).unwrap(), "text");
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -234,7 +258,6 @@ mod tests {
         }
         assert!(open(&folder.join("second"), Use::Read, me).is_ok());
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -256,7 +279,6 @@ mod tests {
             }
         }
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -266,11 +288,10 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         for how in ALL {
-            for path in [&folder, &pipe, Path::new("/dev/null"), Path::new("/dev/stdout")] {
+            for path in [&*folder, &pipe, Path::new("/dev/null"), Path::new("/dev/stdout")] {
                 assert!(rule(path, how, me).contains("regular file"), "{}", path.display());
             }
         }
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -286,7 +307,6 @@ mod tests {
         for how in WRITING {
             assert!(check(&found, how, me + 1).is_err());
         }
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -295,16 +315,18 @@ mod tests {
         let file = folder.join("file");
         File::create(&file).unwrap().set_len(MOST + 1).unwrap();
         assert!(read(&file).unwrap_err().to_string().contains("at most 16 MiB"));
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn private_folders_are_new() {
         let (first, second) = (folder(), folder());
-        assert_ne!(first, second);
+        assert_ne!(*first, *second);
         for folder in [first, second] {
-            assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-            std::fs::remove_dir(folder).unwrap();
+            assert_eq!(std::fs::metadata(&*folder).unwrap().permissions().mode() & 0o777, 0o700);
+            let path = folder.to_path_buf();
+            std::fs::write(folder.join("file"), "").unwrap();
+            drop(folder);
+            assert!(!path.exists());
         }
     }
 }

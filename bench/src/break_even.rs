@@ -67,7 +67,6 @@ pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, 
         bar.finish_and_clear();
         rows
     });
-    fs::remove_dir_all(&folder)?;
     let (version, rows) = measured?;
     print!("{}{}", table(&rows), summary(&rows));
     let host = match Library::of(&version).family {

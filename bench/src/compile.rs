@@ -7,9 +7,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use ddtc::datatype::Datatype;
 use ddtc::datatype::c::{HostBounds, constructors};
+
+use crate::native::Library;
 
 /// Flags of the C compiler: what a user who wants speed would pass.
 pub(crate) const C_FLAGS: &[&str] = &["-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC"];
@@ -38,23 +41,22 @@ fn missing(error: std::io::Error) -> Box<dyn Error> {
     .into()
 }
 
-/// Returns the directory for built libraries: below the target directory of cargo that the running program lies in, otherwise
-/// the system's temporary directory.
-pub(crate) fn build_directory() -> Result<PathBuf, Box<dyn Error>> {
-    let program = env::current_exe()?;
-    let target = program.ancestors().find(|a| a.join("CACHEDIR.TAG").is_file());
-    let Some(target) = target else { return Ok(ddtc::files::temporary_folder("ddtc-bench")?) };
-    let directory = target.join("ddtc-bench");
-    fs::create_dir_all(&directory)?;
-    Ok(directory)
-}
-
-/// Compiles `source` unless the same was compiled before, and returns the shared library's path.
+/// Compiles `source` and loads the library, which is kept below the target directory of cargo that the running program lies in, and nowhere if it lies in none.
 ///
 /// # Errors
 /// If there is no C compiler, it refuses the source, or a file cannot be written.
-pub(crate) fn build(source: &str) -> Result<PathBuf, Box<dyn Error>> {
-    let directory = build_directory()?;
+pub(crate) fn load(source: &str) -> Result<Rc<Library>, Box<dyn Error>> {
+    let program = env::current_exe()?;
+    let Some(target) = program.ancestors().find(|a| a.join("CACHEDIR.TAG").is_file()) else {
+        return Library::open(&build(source, &ddtc::files::temporary_folder("ddtc-bench")?)?);
+    };
+    let directory = target.join("ddtc-bench");
+    fs::create_dir_all(&directory)?;
+    Library::open(&build(source, &directory)?)
+}
+
+/// Compiles `source` unless the same was compiled before, and returns the shared library's path in `directory`.
+fn build(source: &str, directory: &Path) -> Result<PathBuf, Box<dyn Error>> {
     // The name holds all that the code depends on: source, compiler, flags, and the CPU that "native" means.
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpu.split("\n\n").next().unwrap_or_default();

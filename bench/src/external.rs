@@ -33,9 +33,7 @@ pub(crate) fn run(level: Level, quick: bool, mpicc: &OsStr) -> Result<String, Bo
     let layouts = layouts();
     let types: Vec<Datatype> = layouts.iter().map(|(_, text)| text.parse()).collect::<ddtc::Result<_>>()?;
     let folder = ddtc::files::temporary_folder("ddtc-external")?;
-    let measured = measure(level, quick, mpicc, &layouts, &types, &folder);
-    fs::remove_dir_all(&folder)?;
-    measured
+    measure(level, quick, mpicc, &layouts, &types, &folder)
 }
 
 fn measure(

@@ -8,7 +8,7 @@ use ddtc::kind::Direction;
 use crate::compile;
 use crate::csource::{self, Style};
 use crate::layouts::Row;
-use crate::native::{HandLoop, Library, Tables};
+use crate::native::{HandLoop, Tables};
 
 /// Loops by the name of their layout, one of each style.
 pub(crate) type ByName = HashMap<String, Vec<(Style, HandLoop)>>;
@@ -33,7 +33,7 @@ pub(crate) fn build(rows: &[Row]) -> Result<ByName, Box<dyn Error>> {
         }
         made.push((row, tables, functions));
     }
-    let library = Library::open(&compile::build(&source)?)?;
+    let library = compile::load(&source)?;
     let mut all = HashMap::new();
     for (row, tables, functions) in made {
         let mut loops = Vec::new();

@@ -32,7 +32,7 @@ impl Library {
     /// With the loader's own words.
     pub(crate) fn open(path: &Path) -> Result<Rc<Library>, Box<dyn Error>> {
         let name = CString::new(path.to_str().ok_or("the library's path is not UTF-8")?)?;
-        // SAFETY: `name` is a string with an end. The library is one that `compile::build` made: it has no constructors.
+        // SAFETY: `name` is a string with an end. The library is one that `compile::load` made: it has no constructors.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() { Err(loader_error().into()) } else { Ok(Rc::new(Library { handle })) }
     }

@@ -215,6 +215,5 @@ mod tests {
         )
         .unwrap();
         assert!(error(&stem).contains("one"));
-        fs::remove_dir_all(folder).unwrap();
     }
 }

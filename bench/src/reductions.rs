@@ -12,7 +12,6 @@ use ddtc::target::Level;
 use crate::compile;
 use crate::csource::Function;
 use crate::measure::{Effort, interleaved};
-use crate::native::Library;
 
 /// A layout of some number of elements, and the C loop over it.
 struct Form {
@@ -141,7 +140,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let symbol = "reduce".to_owned();
         let source = format!("void {symbol}(void *user, void *packed) {{ {} }}\n", (form.c)(n));
         let function = Function { symbol, extents: Vec::new() };
-        let c_loop = Library::open(&compile::build(&source)?)?.symbol(&function)?;
+        let c_loop = compile::load(&source)?.symbol(&function)?;
         let mut want = before.clone();
         reduce::unpack(form.op, &t, 1, &packed, &mut want, 0);
         let (mut ours, mut theirs) = (before.clone(), before.clone());

@@ -6,7 +6,6 @@
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -86,9 +85,7 @@ struct Host {
 pub(crate) fn run(mpicc: Option<&OsStr>, quick: bool) -> Result<String, Box<dyn Error>> {
     let types = layouts()?;
     let folder = ddtc::files::temporary_folder("ddtc-segments")?;
-    let measured = measure(&types, mpicc, quick, &folder);
-    fs::remove_dir_all(&folder)?;
-    measured
+    measure(&types, mpicc, quick, &folder)
 }
 
 /// [`LAYOUTS`], and a DAG of a node a level that unfolds to 2^40.

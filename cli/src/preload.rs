@@ -271,7 +271,6 @@ mod tests {
         std::fs::write(folder.join("rank0-7"), report(0, 2)).unwrap();
         std::fs::write(folder.join(".rank0-7.7.part"), "ddtc report, ra").unwrap();
         assert!(gather(&folder).unwrap().starts_with("ddtc report, sum of 1 ranks\n"));
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -72,9 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --output")?,
     };
     let folder = files::temporary_folder("ddtc-tune")?;
-    let measured = measure(args, &library, &folder);
-    std::fs::remove_dir_all(&folder)?;
-    let text = measured?;
+    let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
     // A record says how packed bytes were staged: under Open MPI otherwise than before (docs/PRELOAD.md, "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };

@@ -109,6 +109,5 @@ mod tests {
         assert_eq!(spans(&file).unwrap()["WRF_"], [0.25, 0.5, 1.5]);
         rows(&format!("WRF_x,half\n{others}"));
         assert!(spans(&file).unwrap_err().to_string().contains("half"));
-        fs::remove_dir_all(folder).unwrap();
     }
 }

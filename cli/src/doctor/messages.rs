@@ -20,41 +20,37 @@ use super::{Args, Findings, TYPE, rank, sent};
 pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, String, String), String> {
     // Files, not pipes: what outlives the command would keep those open.
     let folder = files::temporary_folder("ddtc-doctor").map_err(|e| format!("the temporary folder: {e}"))?;
-    let outcome = (|| {
-        let file = |name: &str| File::create(folder.join(name)).map_err(|e| e.to_string());
-        let program = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?).process_group(0);
-        let mut child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
-        let end = Instant::now() + Duration::from_secs(seconds);
-        let status = loop {
-            if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
-                break Some(status);
-            }
-            if Instant::now() > end {
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        let read = |name: &str| {
-            std::fs::read(folder.join(name))
-                .map_or_else(|e| e.to_string(), |b| String::from_utf8_lossy(&b).into_owned())
-        };
-        match status {
-            Some(status) => Ok((status, read("out"), read("err"))),
-            None => {
-                // Launchers end their ranks when they are asked to.
-                let group = format!("-{}", child.id());
-                for signal in ["-TERM", "-KILL"] {
-                    let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
-                    std::thread::sleep(Duration::from_secs(1));
-                }
-                let _ = child.wait();
-                Err(format!("no end after {seconds} s; its last words: {}", last_lines(&read("err"), 3)))
-            }
+    let file = |name: &str| File::create(folder.join(name)).map_err(|e| e.to_string());
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?).process_group(0);
+    let mut child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+            break Some(status);
         }
-    })();
-    let _ = std::fs::remove_dir_all(&folder);
-    outcome
+        if Instant::now() > end {
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let read = |name: &str| {
+        std::fs::read(folder.join(name))
+            .map_or_else(|e| e.to_string(), |b| String::from_utf8_lossy(&b).into_owned())
+    };
+    match status {
+        Some(status) => Ok((status, read("out"), read("err"))),
+        None => {
+            // Launchers end their ranks when they are asked to.
+            let group = format!("-{}", child.id());
+            for signal in ["-TERM", "-KILL"] {
+                let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            let _ = child.wait();
+            Err(format!("no end after {seconds} s; its last words: {}", last_lines(&read("err"), 3)))
+        }
+    }
 }
 
 /// Returns the last lines of a text that say something.
@@ -181,8 +177,9 @@ fn reports(folder: &Path) -> Reports {
 pub(super) fn run(findings: &mut Findings, args: &Args, library: &Path, mpi: &Path, policy: Policy) {
     // Beside the user's files, which all nodes of a job see; else where temporary files go.
     let here = std::env::current_dir().unwrap_or_default();
-    let folder =
-        files::private_folder(&here, ".ddtc-doctor").or_else(|_| files::temporary_folder("ddtc-doctor"));
+    let folder = files::private_folder(&here, ".ddtc-doctor")
+        .map(Into::into)
+        .or_else(|_| files::temporary_folder("ddtc-doctor"));
     let folder = match folder {
         Ok(folder) => folder,
         Err(error) => {
@@ -191,7 +188,6 @@ pub(super) fn run(findings: &mut Findings, args: &Args, library: &Path, mpi: &Pa
         }
     };
     with_reports(findings, args, library, mpi, policy, &folder);
-    let _ = std::fs::remove_dir_all(&folder);
 }
 
 fn with_reports(

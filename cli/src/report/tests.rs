@@ -1,16 +1,15 @@
 //! Folders as hunts leave them, whole and torn, and what comes of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use ddtc::files::TemporaryFolder;
 
 use super::record::Record;
 use super::{page, write};
 
 /// An empty folder of one test.
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("ddtc-report-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+fn folder() -> TemporaryFolder {
+    ddtc::files::temporary_folder("ddtc-report").unwrap()
 }
 
 fn put(folder: &Path, files: &[(&str, &str)]) {
@@ -23,7 +22,7 @@ const FINDING: &str = r#"{"fingerprint": "a1", "class": "bug", "check": "pack", 
 
 #[test]
 fn a_finding_is_on_the_page_and_in_the_document() {
-    let folder = folder("whole");
+    let folder = folder();
     let run = r#"{"library": {"name": "MPICH", "version": "5.0.2"}, "seed": 7, "cases": 1234567, "seconds": 2.5, "rate": 20000.4, "jobs": 2,
         "workers": {"died": 1, "hung": 0}, "coverage": {"vector": 1200, "darray": 0}, "found": {"bug": 1}}"#;
     let program = "#include <mpi.h>\nint main(void) { return 1 < 2 && \"</script>\"[0]; }\n";
@@ -56,7 +55,7 @@ fn a_finding_is_on_the_page_and_in_the_document() {
 /// A hunt that was killed, a disk that was full, a file that is not what it should be.
 #[test]
 fn what_is_torn_is_named_and_the_rest_is_shown() {
-    let folder = folder("torn");
+    let folder = folder();
     let whole = FINDING.replace('\n', " ");
     let lines = format!("{whole}\n\n{}\n[1]\n{}", whole.replace("\"bug\"", "7"), &whole[..99]);
     put(&folder, &[("findings.jsonl", &lines)]);
@@ -78,7 +77,7 @@ fn what_is_torn_is_named_and_the_rest_is_shown() {
 
 #[test]
 fn a_folder_without_a_hunt_is_refused() {
-    let error = write(&folder("empty")).unwrap_err().to_string();
+    let error = write(&folder()).unwrap_err().to_string();
     assert!(error.contains("has neither findings.jsonl nor run.json: name a folder"), "{error}");
     assert!(write(Path::new("/nonexistent/ddtc")).unwrap_err().to_string().contains("/nonexistent/ddtc"));
 }
@@ -86,7 +85,7 @@ fn a_folder_without_a_hunt_is_refused() {
 /// Names, texts and datatypes of a library that means harm stay text, and no file outside of the folder is read.
 #[test]
 fn nothing_on_the_page_is_taken_for_markup() {
-    let folder = folder("markup");
+    let folder = folder();
     let evil = "</td><script>alert('x')</script>\"'<img src=x onerror=y>\u{1}";
     let object = serde_json::json!({
         "fingerprint": evil, "class": evil, "check": evil, "datatype": evil, "original": evil, "expected": evil, "got": evil,
