@@ -18,6 +18,12 @@ pub(crate) struct Row {
     pub(crate) len: i64,
 }
 
+/// The span of `len` units.
+#[inline(always)]
+fn span(unit: Offsets, len: i64) -> Offsets {
+    Offsets::new(unit.user.wrapping_mul(len), unit.packed.wrapping_mul(len))
+}
+
 /// Cuts rows into parts of at most [`TOGETHER`], each with so many of the rows before it.
 pub(crate) fn parts<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item = S> {
     let count = rows.count();
@@ -26,9 +32,9 @@ pub(crate) fn parts<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item =
 }
 
 impl Row {
-    /// Returns the offset behind it.
-    pub(crate) fn end(self, unit: impl Leaf) -> Offsets {
-        self.at + unit.span(self.len)
+    /// Returns the offset behind it; `unit` is the span of one unit.
+    pub(crate) fn end(self, unit: Offsets) -> Offsets {
+        self.at + span(unit, self.len)
     }
 }
 
@@ -67,12 +73,12 @@ pub(crate) trait Sequence: Copy {
     }
 
     /// Whether two neighbours are adjacent on both sides; of few rows it may say so where only the low words of their places are, which vectors tell.
-    fn may_merge(self, unit: impl Leaf) -> bool {
+    fn may_merge(self, unit: Offsets) -> bool {
         (1..self.count()).any(|i| self.row(i - 1).end(unit) == self.at(i))
     }
 
     /// Whether two neighbours are adjacent on both sides.
-    fn merges(self, unit: impl Leaf) -> bool {
+    fn merges(self, unit: Offsets) -> bool {
         let adjacent = |part: Self| (1..part.count()).any(|i| part.row(i - 1).end(unit) == part.at(i));
         parts(self, 1).any(|part| part.may_merge(unit) && adjacent(part))
     }
@@ -161,8 +167,8 @@ impl<T: Entry> Sequence for Displaced<'_, T> {
             | append(packed, self.packeds().map(|place| place.wrapping_sub(base.packed)))
             | append(len, self.lens())
     }
-    fn may_merge(self, unit: impl Leaf) -> bool {
-        let span = unit.span(self.len);
+    fn may_merge(self, unit: Offsets) -> bool {
+        let span = span(unit, self.len);
         if self.packed != span.packed || self.displacements.is_empty() {
             return false;
         }
@@ -206,7 +212,7 @@ impl<T: Entry> Sequence for Listed<'_, T> {
             | T::append(packed, self.columns[1], self.at.packed.wrapping_sub(base.packed))
             | T::append(len, self.columns[2], 0)
     }
-    fn may_merge(self, unit: impl Leaf) -> bool {
+    fn may_merge(self, unit: Offsets) -> bool {
         let [user, packed, len] = self.columns;
         let Some(pairs) = len.len().checked_sub(1) else { return false };
         let (user, next_user) = (&user[..pairs], &user[1..=pairs]);
@@ -216,7 +222,7 @@ impl<T: Entry> Sequence for Listed<'_, T> {
         };
         let rows = user.iter().zip(next_user).zip(packed.iter().zip(next_packed)).zip(len);
         let any = rows.fold(0, |any, (((&user, &next_user), (&packed, &next_packed)), &len)| {
-            let gaps = gap(user, len, next_user, unit.user()) | gap(packed, len, next_packed, unit.packed());
+            let gaps = gap(user, len, next_user, unit.user) | gap(packed, len, next_packed, unit.packed);
             any | i32::from(gaps == 0)
         });
         any != 0
@@ -248,34 +254,66 @@ impl Sequence for Mixed<'_> {
     }
 }
 
-/// Visits the rows of a node.
+/// Visits rows where they are stored.
 pub(crate) trait Visit {
     type Out;
     fn rows<S: Sequence>(self, rows: S) -> Self::Out;
 }
 
-/// Visits the rows of a leaf, or of a table over one copy of `element` units, where they are stored; nothing else has rows.
-pub(crate) fn each<L: Leaf, V: Visit>(node: &Node<L>, element: Option<i64>, visit: V) -> Option<V::Out> {
-    Some(match node {
-        Node::Copy { at, n, .. } => visit.rows(Merged(&[Row { at: *at, len: n.k as i64 }])),
-        Node::Table { at, displacements, packed, .. } => {
-            let (at, packed, len) = (*at, *packed, element?);
-            match displacements {
+/// The rows of a leaf, or of a table over one copy, as their node stores them, whatever their unit is.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows<'a> {
+    /// A copy's.
+    One(Row),
+    /// A table's.
+    Table { at: Offsets, displacements: &'a Column, packed: i64, len: i64 },
+    /// Those of blocks: user offsets, packed offsets, lengths.
+    Blocks { at: Offsets, columns: [&'a Column; 3] },
+}
+
+impl<'a> Rows<'a> {
+    /// Returns the rows of a leaf, or of a table over one copy of `element` units; nothing else has rows.
+    pub(crate) fn of<L: Leaf>(node: &'a Node<L>, element: Option<i64>) -> Option<Rows<'a>> {
+        Some(match node {
+            Node::Copy { at, n, .. } => Rows::One(Row { at: *at, len: n.k as i64 }),
+            Node::Table { at, displacements, packed, .. } => {
+                Rows::Table { at: *at, displacements, packed: *packed, len: element? }
+            }
+            Node::Blocks { at, user, packed, len, .. } => {
+                Rows::Blocks { at: *at, columns: [user, packed, len] }
+            }
+            Node::Loop { .. } => return None,
+        })
+    }
+
+    /// The number of rows.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Rows::One(_) => 1,
+            Rows::Table { displacements, .. } => displacements.len(),
+            Rows::Blocks { columns, .. } => columns[2].len(),
+        }
+    }
+
+    /// Visits them.
+    pub(crate) fn visit<V: Visit>(self, visit: V) -> V::Out {
+        match self {
+            Rows::One(row) => visit.rows(Merged(&[row])),
+            Rows::Table { at, displacements, packed, len } => match displacements {
                 Column::I32(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
                 Column::I64(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
-            }
+            },
+            Rows::Blocks { at, columns } => match columns {
+                [Column::I32(u), Column::I32(p), Column::I32(l)] => {
+                    visit.rows(Listed { at, columns: [u, p, l] })
+                }
+                [Column::I64(u), Column::I64(p), Column::I64(l)] => {
+                    visit.rows(Listed { at, columns: [u, p, l] })
+                }
+                _ => visit.rows(Mixed { at, columns, first: 0, count: columns[2].len() }),
+            },
         }
-        Node::Blocks { at, user, packed, len, .. } => match (user, packed, len) {
-            (Column::I32(u), Column::I32(p), Column::I32(l)) => {
-                visit.rows(Listed { at: *at, columns: [u, p, l] })
-            }
-            (Column::I64(u), Column::I64(p), Column::I64(l)) => {
-                visit.rows(Listed { at: *at, columns: [u, p, l] })
-            }
-            _ => visit.rows(Mixed { at: *at, columns: [user, packed, len], first: 0, count: len.len() }),
-        },
-        Node::Loop { .. } => return None,
-    })
+    }
 }
 
 /// Appends `values`; returns bits of those that do not fit.

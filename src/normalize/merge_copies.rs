@@ -9,15 +9,16 @@
 use super::{Normalizer, period};
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
-use crate::nest::rows::{Merged, Row, Sequence, Visit, each, parts};
+use crate::nest::rows::{Merged, Row, Rows, Sequence, Visit, parts};
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
 /// Rows of a run of leaves of one unit on their way to `keep`, neighbours merged.
-struct Merging<L, K> {
+struct Merging<K> {
     /// The row that may grow, and whether it is kept already rather than only in hand.
     last: Option<(Row, bool)>,
     keep: K,
-    unit: L,
+    /// The span of one unit.
+    unit: Offsets,
 }
 
 /// Where merged rows go.
@@ -46,12 +47,17 @@ impl Keep for Vec<Row> {
     }
 }
 
-impl<L: Leaf, K: Keep> Merging<L, K> {
+/// Rows of one node after the other; none of a node that has no rows.
+type Run<'a, 'r> = &'a mut dyn Iterator<Item = Option<Rows<'r>>>;
+
+impl<K: Keep> Merging<K> {
     /// All rows of `run`, merged, in `keep`; none where a node has no rows.
-    fn all(run: &[Node<L>], element: Option<i64>, unit: L, keep: K) -> Option<K> {
-        let merging = Merging { last: None, keep, unit };
-        let Merging { last, mut keep, .. } =
-            run.iter().try_fold(merging, |merging, node| each(node, element, merging))?;
+    fn all(run: Run<'_, '_>, unit: Offsets, keep: K) -> Option<K> {
+        let mut merging = Merging { last: None, keep, unit };
+        for rows in run {
+            merging = rows?.visit(merging);
+        }
+        let Merging { last, mut keep, .. } = merging;
         if let Some((last, false)) = last {
             keep.row(last);
         }
@@ -83,7 +89,7 @@ impl<L: Leaf, K: Keep> Merging<L, K> {
     }
 }
 
-impl<L: Leaf, K: Keep> Visit for Merging<L, K> {
+impl<K: Keep> Visit for Merging<K> {
     type Out = Self;
 
     fn rows<S: Sequence>(mut self, rows: S) -> Self {
@@ -143,8 +149,11 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
             continue;
         }
         // A leaf that stands alone and has nothing to merge is looked at where it is: 10^6 rows are not copied.
-        if lone && let Some(done) = each(&node, element, InPlace(n, &node, unit)).flatten() {
-            out.extend(done?);
+        if lone
+            && let Some(rows) = Rows::of(&node, element)
+            && let Some(form) = rows.visit(InPlace(rows, unit.span(1)))
+        {
+            out.extend(form?.nodes(n, unit, Some(&node))?);
             continue;
         }
         let mut run = vec![node];
@@ -164,15 +173,16 @@ fn merged<L: Leaf>(
     run: &[Node<L>],
     element: Option<i64>,
 ) -> Result<Vec<Node<L>>> {
-    let count = run.iter().filter_map(|node| each(node, element, Count)).sum();
-    if let Some(narrow) = Merging::all(run, element, unit, Narrow::new(count)?)
+    let rows = || run.iter().map(|node| Rows::of(node, element));
+    let (count, span) = (rows().flatten().map(Rows::count).sum(), unit.span(1));
+    if let Some(narrow) = Merging::all(&mut rows(), span, Narrow::new(count)?)
         && let Some(node) = narrow.node(unit)
-        && let Some(done) = each(&node, None, All(n, &node, unit))
+        && let Some(rows) = Rows::of(&node, None)
     {
-        return done;
+        return rows.visit(All(rows))?.nodes(n, unit, Some(&node));
     }
-    match Merging::all(run, element, unit, try_with_capacity("normalize", count)?) {
-        Some(rows) if count > 0 => canonical(n, unit, Merged(&rows), None),
+    match Merging::all(&mut rows(), span, try_with_capacity("normalize", count)?) {
+        Some(rows) if count > 0 => canonical(Merged(&rows), None)?.nodes(n, unit, None),
         // Nothing to merge.
         _ => Ok(run.to_vec()),
     }
@@ -232,77 +242,102 @@ impl Keep for Narrow {
     }
 }
 
-/// Canonical nodes of all rows of one node, which do not merge.
-struct All<'a, L>(&'a mut Normalizer<L>, &'a Node<L>, L);
+/// What all rows of one node come to, which do not merge.
+struct All<'a>(Rows<'a>);
 
-impl<L: Leaf> Visit for All<'_, L> {
-    type Out = Result<Vec<Node<L>>>;
-
-    fn rows<S: Sequence>(self, rows: S) -> Self::Out {
-        canonical(self.0, self.2, rows, Some(self.1))
-    }
-}
-
-/// The number of rows.
-struct Count;
-
-impl Visit for Count {
-    type Out = usize;
-
-    fn rows<S: Sequence>(self, rows: S) -> usize {
-        rows.count()
-    }
-}
-
-/// Canonical nodes of the rows of one node, unless neighbours merge.
-struct InPlace<'a, L>(&'a mut Normalizer<L>, &'a Node<L>, L);
-
-impl<L: Leaf> Visit for InPlace<'_, L> {
-    type Out = Option<Result<Vec<Node<L>>>>;
+impl Visit for All<'_> {
+    type Out = Result<Form>;
 
     fn rows<S: Sequence>(self, rows: S) -> Self::Out {
-        (!rows.merges(self.2)).then(|| canonical(self.0, self.2, rows, Some(self.1)))
+        canonical(rows, Some(self.0))
     }
 }
 
-/// The canonical nodes for merged rows; `node` is what they come from, if they are all of it.
-fn canonical<L: Leaf, S: Sequence>(
-    n: &mut Normalizer<L>,
-    unit: L,
-    rows: S,
-    node: Option<&Node<L>>,
-) -> Result<Vec<Node<L>>> {
+/// What the rows of one node come to, unless neighbours merge; with the span of one unit.
+struct InPlace<'a>(Rows<'a>, Offsets);
+
+impl Visit for InPlace<'_> {
+    type Out = Option<Result<Form>>;
+
+    fn rows<S: Sequence>(self, rows: S) -> Self::Out {
+        (!rows.merges(self.1)).then(|| canonical(rows, Some(self.0)))
+    }
+}
+
+/// The canonical form of rows, whatever their unit is.
+enum Form {
+    /// The node that they come from.
+    Whole,
+    /// A copy.
+    One(Row),
+    Loop {
+        trip: u64,
+        step: Offsets,
+        body: Box<Form>,
+    },
+    /// A table over one copy.
+    Table {
+        at: Offsets,
+        displacements: Column,
+        packed: i64,
+        len: i64,
+    },
+    /// Blocks: user offsets, packed offsets, lengths.
+    Blocks {
+        at: Offsets,
+        columns: [Column; 3],
+    },
+}
+
+impl Form {
+    /// Its nodes; `node` is what the rows come from, if they are all of it.
+    fn nodes<L: Leaf>(self, n: &mut Normalizer<L>, unit: L, node: Option<&Node<L>>) -> Result<Vec<Node<L>>> {
+        Ok(match self {
+            Form::Whole => node.cloned().into_iter().collect(),
+            Form::One(row) => vec![Node::units(row.at, row.len as u64, unit)],
+            Form::Loop { trip, step, body } => {
+                let list = body.nodes(n, unit, None)?;
+                n.looped(trip, step, list)?
+            }
+            Form::Table { at, displacements, packed, len } => {
+                let body = n.close(vec![Node::units(Offsets::ZERO, len as u64, unit)])?.body;
+                vec![Node::Table { at, displacements, packed, body }]
+            }
+            Form::Blocks { at, columns: [user, packed, len] } => {
+                vec![Node::Blocks { at, user, packed, len, unit }]
+            }
+        })
+    }
+}
+
+/// The canonical form of merged rows; `node` has what they come from, if they are all of it.
+fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<Form> {
     let count = rows.count();
-    let (at, length) = (rows.at(0), rows.len(0));
+    let first = rows.row(0);
+    let Row { at, len } = first;
     if count == 1 {
-        return Ok(vec![Node::units(at, length as u64, unit)]);
+        return Ok(Form::One(first));
     }
     if let Some((p, step)) = period::of(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
-        let list = canonical(n, unit, rows.part(0..p), None)?;
-        return n.looped((count / p) as u64, step, list);
+        let body = canonical(rows.part(0..p), None)?.into();
+        return Ok(Form::Loop { trip: (count / p) as u64, step, body });
     }
     // Columns start at zero: the first row's place is the node's.
-    if let Some(node) = node.filter(|node| node.at() == at) {
-        match node {
-            Node::Table { .. } => return Ok(vec![node.clone()]),
-            Node::Blocks { .. } if rows.lens().any(|l| l != length) => return Ok(vec![node.clone()]),
-            _ => {}
-        }
-    }
     let user = match node {
-        Some(Node::Blocks { at: begin, user, .. }) if *begin == at => user.clone(),
+        Some(Rows::Table { at: begin, .. }) if begin == at => return Ok(Form::Whole),
+        Some(Rows::Blocks { at: begin, .. }) if begin == at && rows.lens().any(|l| l != len) => {
+            return Ok(Form::Whole);
+        }
+        Some(Rows::Blocks { at: begin, columns }) if begin == at => columns[0].clone(),
         _ => Column::build(rows.users().map(|place| place.wrapping_sub(at.user)))?,
     };
     let stride = rows.at(1).packed - at.packed;
-    let even =
-        (1..count).all(|i| rows.len(i) == length && rows.at(i).packed - rows.at(i - 1).packed == stride);
+    let even = (1..count).all(|i| rows.len(i) == len && rows.at(i).packed - rows.at(i - 1).packed == stride);
     if even {
-        let body = n.close(vec![Node::units(Offsets::ZERO, length as u64, unit)])?.body;
-        return Ok(vec![Node::Table { at, displacements: user, packed: stride, body }]);
+        return Ok(Form::Table { at, displacements: user, packed: stride, len });
     }
     let packed = Column::build(rows.packeds().map(|place| place - at.packed))?;
-    let len = Column::build(rows.lens())?;
-    Ok(vec![Node::Blocks { at, user, packed, len, unit }])
+    Ok(Form::Blocks { at, columns: [user, packed, Column::build(rows.lens())?] })
 }
 
 #[cfg(test)]
@@ -311,13 +346,16 @@ mod tests {
     use crate::nest::Byte;
     use crate::nest::rows::TOGETHER;
 
+    /// The span of a byte.
+    const BYTE: Offsets = Offsets { user: 1, packed: 1 };
+
     /// Rows of `lens` bytes, dense on the packed side; in user memory too where `adjacent` says so of a row and the one before it.
     fn rows(lens: &[i64], far: i64, adjacent: impl Fn(usize) -> bool) -> Vec<Row> {
         let mut at = Offsets::ZERO;
         let each = lens.iter().enumerate().map(|(i, &len)| {
             at.user += if i > 0 && adjacent(i) { 0 } else { 8 };
             let row = Row { at, len };
-            at = row.end(Byte) + Offsets::new(far, 0);
+            at = row.end(BYTE) + Offsets::new(far, 0);
             row
         });
         each.collect()
@@ -341,7 +379,7 @@ mod tests {
         let mut merged: Vec<Row> = Vec::new();
         for row in rows {
             match merged.last_mut() {
-                Some(last) if last.end(Byte) == row.at => last.len += row.len,
+                Some(last) if last.end(BYTE) == row.at => last.len += row.len,
                 _ => merged.push(*row),
             }
         }
@@ -367,9 +405,10 @@ mod tests {
                 let moved = |merged: &[[i64; 3]]| -> Vec<[i64; 3]> {
                     merged.iter().map(|&[user, packed, len]| [user - 3, packed, len]).collect()
                 };
-                let kept = Merging::all(&run, None, Byte, Vec::new()).unwrap();
+                let stored = || run.iter().map(|node| Rows::of(node, None));
+                let kept = Merging::all(&mut stored(), BYTE, Vec::new()).unwrap();
                 assert_eq!(moved(&plain(&kept)), expected, "{cut} {wide}");
-                let narrow = Merging::all(&run, None, Byte, Narrow::new(n).unwrap()).unwrap();
+                let narrow = Merging::all(&mut stored(), BYTE, Narrow::new(n).unwrap()).unwrap();
                 let fits =
                     expected.iter().flatten().all(|&value| i32::try_from(value - expected[0][0]).is_ok());
                 let Some(Node::Blocks { at, user, packed, len, .. }) = narrow.node(Byte) else {

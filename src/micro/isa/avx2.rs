@@ -12,6 +12,9 @@ mod transpose;
 /// AVX2.
 pub(in crate::micro) struct Avx2;
 
+/// Blocks at listed offsets: one or two bytes go by no vector.
+const ROWS: Lengths = &[0..=0, 4..=64];
+
 /// Elements of matrices: for squares, and for those that are a register or two.
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16, 32..=32, 64..=64];
 
@@ -23,7 +26,7 @@ impl Registers for Avx2 {
 impl Isa for Avx2 {
     const LEVEL: Level = Level::Avx2;
     type Below = Baseline;
-    const MADE_FOR: MadeFor = MadeFor { strided: ALL, rows: ALL, transposed: TRANSPOSED };
+    const MADE_FOR: MadeFor = MadeFor { strided: ALL, rows: ROWS, transposed: TRANSPOSED };
     const GATHERED: ByLength = &[(4, 8), (8, 8), (12, 4), (16, 4), (24, 4), (40, 4), (48, 2)];
     const ALIGNED: ByLength = &[(4, 16), (8, 32), (16, 64), (24, 32), (40, 32), (48, 32)];
     const SCATTERED: ByLength = &[(8, 4), (16, 4)];

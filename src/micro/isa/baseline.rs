@@ -2,7 +2,7 @@
 
 use super::{Code, Isa, MadeFor};
 use crate::micro::registers::{ALL, Registers};
-use crate::micro::units::Reverse;
+use crate::micro::units::{Reverse, by_units};
 use crate::target::Level;
 
 /// Portable code.
@@ -18,8 +18,15 @@ impl Isa for Baseline {
     const MADE_FOR: MadeFor = MadeFor { strided: ALL, rows: ALL, transposed: ALL };
 }
 
-/// Unit by unit.
-impl Reverse for Baseline {}
+/// Unit by unit. Called, not inlined: where a register's bytes are not reversed by one instruction, a row of units is a few hundred bytes of code, and swaps have
+/// dozens of rows.
+impl Reverse for Baseline {
+    #[inline(never)]
+    unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
+        // SAFETY: as promised by the caller.
+        unsafe { by_units::<UNIT, LEN>(dst, src) }
+    }
+}
 
 #[cfg(target_arch = "x86_64")]
 impl Code for Baseline {
