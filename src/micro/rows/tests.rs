@@ -1,6 +1,6 @@
 //! Gathers and scatters against their twin.
 
-use super::{AHEAD, FAR, LENGTHS, function, twin};
+use super::{AHEAD, FAR, FEW, LENGTHS, MANY, PAGES, function, twin};
 use crate::column::Column;
 use crate::micro::testing::{Guarded, check, span};
 use crate::micro::{Direction, Width};
@@ -156,9 +156,15 @@ fn every_phase_of_the_packed_side() {
 fn far_rows_in_any_order() {
     let mut areas = (Guarded::new(FAR + (64 << 10)), Guarded::new(FAR + (64 << 10)));
     for level in Level::available() {
-        for (len, n) in
-            [(4, 16 * AHEAD + 1), (8, 20 * AHEAD), (24, 17 * AHEAD - 1), (64, 17 * AHEAD + 1), (77, 600)]
-        {
+        for (len, n) in [
+            (4, FEW + 1),
+            (8, 20 * AHEAD),
+            (24, 17 * AHEAD - 1),
+            (64, 17 * AHEAD + 1),
+            (77, 600),
+            (12, PAGES + 5),
+            (8, MANY + 3),
+        ] {
             // Some twice, so that the order shows.
             let near = |i: usize| (i * 7919 % (n - 20) * (FAR / n)) as i64;
             let rows: Vec<i64> = (0..n)
