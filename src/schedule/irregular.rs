@@ -16,7 +16,7 @@ use crate::target::cost;
 /// Pieces of a row that are written at once.
 const TOGETHER: usize = 8;
 
-/// Most stretches that rows are cut into: each is a call.
+/// Most calls of stretches that rows are cut into.
 const MOST: usize = 8;
 
 /// Equal pieces of rows.
@@ -80,8 +80,13 @@ pub(super) fn dense([user, packed, len]: [&Column; 3]) -> Option<Vec<Stretch>> {
         _ => wide(packed, len),
     }?;
     let found = found.ended(len.len())?;
-    let most = MOST / found.len();
-    Some(found.into_iter().map(|stretch| stretch.folded([user, len], most)).collect())
+    let mut spare = MOST.saturating_sub(found.len());
+    let fold = |stretch: Stretch| {
+        let stretch = stretch.folded([user, len], 1 + spare);
+        spare -= stretch.again.len();
+        stretch
+    };
+    Some(found.into_iter().map(fold).collect())
 }
 
 /// Returns the longest pieces that all lengths are multiples of, for layouts of which neither side is dense.
@@ -405,7 +410,7 @@ mod tests {
     #[test]
     fn one_list_for_several_arrays_is_one_table() {
         let n = 2 * cost::STRETCH_ROWS;
-        let arrays = [0, 1 << 20, -5000, 7 << 32];
+        let arrays = [0, 1 << 20, -5000, 7 << 32, 9 << 20, 3 << 32, 5, 11 << 20];
         let check = |times: usize, moved: Option<usize>, longer: Option<usize>| {
             let entries = |of: &dyn Fn(usize) -> i64, other: Option<usize>| -> Vec<i64> {
                 (0..times * n).map(|i| of(i) + if other == Some(i) { 8 } else { 0 }).collect()
@@ -425,7 +430,7 @@ mod tests {
             let expected = calls.map(|(user, k)| Offsets::new(*user, k * bytes / folds as i64));
             assert!(stretch.calls().eq(expected));
         };
-        (2..=4).for_each(|times| check(times, None, None));
+        (2..=MOST).for_each(|times| check(times, None, None));
         for row in [n + 1, n + 70, 2 * n, 3 * n - 1] {
             check(3, Some(row), None);
             check(3, None, Some(row));
