@@ -147,15 +147,25 @@ impl Column {
     /// # Panics
     /// If there are not so many entries.
     pub fn repeats(&self, these: Range<usize>, other: Range<usize>, by: i64) -> bool {
-        // Without an early end, which would keep the loop from being vectorized.
-        fn differences<T: Copy + Into<i64>>(these: &[T], other: &[T], by: i64) -> i64 {
+        // Without an early end, which would keep the loops from being vectorized.
+        fn wide<T: Copy + Into<i64>>(these: &[T], other: &[T], by: i64) -> bool {
             let pairs = these.iter().zip(other);
-            pairs.fold(0, |all, (&a, &b)| all | b.into().wrapping_sub(a.into()) ^ by)
+            pairs.fold(0, |all, (&a, &b)| all | b.into().wrapping_sub(a.into()) ^ by) == 0
+        }
+        // In words of their own size: a difference that does not fit has the sign of what is taken away.
+        fn narrow(these: &[i32], other: &[i32], by: i32) -> bool {
+            let pairs = these.iter().zip(other);
+            let (all, signs) = pairs.fold((0, 0), |(all, signs), (&a, &b)| {
+                let difference = b.wrapping_sub(a);
+                (all | difference ^ by, signs | (a ^ b) & (b ^ difference))
+            });
+            all == 0 && signs >= 0
         }
         these.len() == other.len()
-            && 0 == match self {
-                Column::I32(v) => differences(&v[these], &v[other], by),
-                Column::I64(v) => differences(&v[these], &v[other], by),
+            && match (self, i32::try_from(by)) {
+                (Column::I32(v), Ok(by)) => narrow(&v[these], &v[other], by),
+                (Column::I32(v), Err(_)) => wide(&v[these], &v[other], by),
+                (Column::I64(v), _) => wide(&v[these], &v[other], by),
             }
     }
 
@@ -257,6 +267,14 @@ mod tests {
             );
             let others = [(0..3, 3..6, far + 1), (0..3, 4..7, far), (0..3, 3..5, far), (0..4, 3..7, far)];
             assert!(others.into_iter().all(|(these, other, by)| !column.repeats(these, other, by)));
+        }
+        // Differences that narrow words do not hold, and what they wrap to.
+        let (least, most) = (i64::from(i32::MIN), i64::from(i32::MAX));
+        let ends = Column::from(vec![least, most, most, least]);
+        for (from, to) in [(0, 1), (1, 0), (2, 3)] {
+            let by = ends.get(to) - ends.get(from);
+            assert!(ends.repeats(from..from + 1, to..to + 1, by), "{by}");
+            assert!(!ends.repeats(from..from + 1, to..to + 1, i64::from(by as i32)), "{by}");
         }
     }
 }

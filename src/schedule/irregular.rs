@@ -58,9 +58,11 @@ impl Stretch {
                 continue;
             }
             let by = |k: usize| user.get(start + k * each).wrapping_sub(user.get(start));
+            // Where each row is one piece, all are as long.
+            let whole = self.pieces.number == rows as u64;
             let same = |k: usize| {
                 let [first, other] = [start, start + k * each].map(|from| from..from + each);
-                user.repeats(first.clone(), other.clone(), by(k)) && len.repeats(first, other, 0)
+                user.repeats(first.clone(), other.clone(), by(k)) && (whole || len.repeats(first, other, 0))
             };
             if (1..times).all(same) {
                 self.again = (1..times).map(by).collect();
