@@ -188,12 +188,7 @@ impl<S: Side> Scheduler<'_, S> {
                     return self.unrolled(node, at, out);
                 }
                 if len.len() <= cost::LONG_ROWS && len.iter().all(|l| l as u64 > cost::INLINE_BYTES) {
-                    return (0..len.len()).try_for_each(|i| {
-                        let at = here + Offsets::new(user.get(i), packed.get(i));
-                        let len = Quantity::fixed(len.get(i) as u64);
-                        let call = strided::any_length(self.direction, self.level, len);
-                        self.push(out, Op::Call { at, call })
-                    });
+                    return self.long_rows(here, [user, packed, len], out);
                 }
                 self.irregular(here, [user, packed, len], out)
             }
@@ -218,7 +213,9 @@ impl<S: Side> Scheduler<'_, S> {
                     if self.near(*trip, *step, *n) {
                         return self.windows(here, trip.k, *step, n.k as u32, out);
                     }
-                    if self.written_loop(*trip, *n) || depth >= 2 && self.written_row(*trip, *step, *n) {
+                    if self.written_loop(*trip, *n)
+                        || self.in_rows(depth) && self.written_row(*trip, *step, *n)
+                    {
                         let mut list = Vec::new();
                         self.push(&mut list, Op::Move { at: Offsets::ZERO, len: n.k as u32 })?;
                         let unroll = unroll(&list, *trip);
@@ -234,6 +231,27 @@ impl<S: Side> Scheduler<'_, S> {
                 self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body })
             }
         }
+    }
+
+    /// Long rows, those of one length that follow each other at one step by one call.
+    fn long_rows(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
+        let [user, packed, len] = columns;
+        let row = |i: usize| Offsets::new(user.get(i), packed.get(i));
+        let mut first = 0;
+        while first < len.len() {
+            let alike = (first + 1..len.len()).take_while(|&i| {
+                len.get(i) == len.get(first) && row(i) - row(i - 1) == row(first + 1) - row(first)
+            });
+            let rows = 1 + alike.count();
+            let length = Quantity::fixed(len.get(first) as u64);
+            let call = match rows {
+                1 => strided::any_length(self.direction, self.level, length),
+                _ => self.strided(Quantity::fixed(rows as u64), row(first + 1) - row(first), length),
+            };
+            self.push(out, Op::Call { at: at + row(first), call })?;
+            first += rows;
+        }
+        Ok(())
     }
 
     /// Blocks without a pattern that a nest can say, at `at`.
@@ -341,11 +359,23 @@ impl<S: Side> Scheduler<'_, S> {
         short && len.k.is_multiple_of(wide) && (128..=8 * wide).contains(&len.k) && self.one_move(trip, len)
     }
 
+    /// Whether what is `depth` loops deep is a row of several, in the loop over instances or in one inside it.
+    fn in_rows(&self, depth: usize) -> bool {
+        let several = |node: &Node| matches!(node, Node::Loop { trip, .. } if trip.k > 1);
+        depth >= 2 || depth == 1 && self.nest.body(self.nest.root()).iter().all(several)
+    }
+
     /// Whether a row of short blocks, inside the loop over rows, is a loop of its own rather than a call per row.
     fn written_row(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
-        let dense = self.direction == Direction::Pack && step.user.unsigned_abs() <= 2 * len.k;
-        let longest = if dense { cost::DENSE_ROW } else { cost::ROW };
-        len.k <= 16 && trip.k <= longest && self.one_move(trip, len)
+        let packs = self.direction == Direction::Pack;
+        let longest = match len.k {
+            0..=32 if packs && step.user.unsigned_abs() <= 2 * len.k => cost::DENSE_ROW,
+            0..=16 => cost::ROW,
+            33..=63 if packs => 0,
+            17..=64 => cost::WIDE_ROW,
+            _ => 0,
+        };
+        trip.k <= longest && self.one_move(trip, len)
     }
 
     /// Whether a loop's numbers are constants and the kernel has room for its body as one move.
