@@ -186,7 +186,7 @@ const MANY: usize = 1 << 15;
 ///
 /// # Safety
 /// `rows` has `n > FEW` entries.
-#[inline(always)]
+#[inline(never)]
 unsafe fn spread<O: Offset>(rows: *const u8, n: usize) -> usize {
     let (mut least, mut most) = (isize::MAX, isize::MIN);
     for i in 0..8 {
@@ -201,7 +201,7 @@ unsafe fn spread<O: Offset>(rows: *const u8, n: usize) -> usize {
 ///
 /// # Safety
 /// `rows` has `n` entries.
-#[inline(always)]
+#[inline(never)]
 unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     for _ in 0..n {
         // SAFETY: a remaining block has its entry.
