@@ -301,7 +301,7 @@ pub mod cost {
     /// call costs 4 to 25 ns.
     pub const ROW: u64 = 128;
     /// Longest such row of blocks of 17 to 64 bytes, but for packing those of 33 to 63, of which micro-kernels make full vectors: 11 rows of 44 blocks of 32 B by 64 pack in
-    /// 190 instead of 350 ns, 3 rows of 32 of 20 to 64 B take 0.80 to 0.98 of the time of calls, of 64 0.88 to 1.01, of 96 as long (Emerald Rapids, 2026-11).
+    /// 190 instead of 350 ns, 3 rows of 32 of 20 to 64 B take 0.80 to 1.04 of the time of calls, of 64 0.87 to 1.07, of 96 as long (Emerald Rapids, 2026-11).
     pub const WIDE_ROW: u64 = 64;
     /// Longest such row for packing blocks at up to twice their length, of which micro-kernels make full vectors: 16 rows of 48 doubles 128 instead of
     /// 135 ns, of 64 171 instead of 152.

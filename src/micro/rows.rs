@@ -178,7 +178,7 @@ const AHEAD: usize = 32;
 /// Blocks from which on it is asked whether they are far apart.
 const FEW: usize = 16 * AHEAD;
 
-/// Blocks up to which asking ahead gains, 4 to 15 in a hundred: of more the lines have left the second-level cache before the next call, and asking takes up to 6 more
+/// Blocks up to which asking ahead gains, 2 to 12 in a hundred: of more it may take up to 6 more
 /// (300,000 blocks of 12 B in 137 MB; Emerald Rapids).
 const MANY: usize = 1 << 15;
 

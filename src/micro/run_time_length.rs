@@ -40,8 +40,8 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                 }
             }
             64 | 32 if len > 32 => {
-                // With a last piece that overlaps only where there are half as many: 24 blocks of 100, 120, 168, 184 and 248 B take 0.77 to 0.85 of the time of pieces
-                // of 32, 512 and more 0.91 to 1.08, but of 92 B 1.25 to 1.45, of 152 B 1.1 to 1.4 (Emerald Rapids).
+                // With a last piece that overlaps only where there are half as many: 24 blocks of 100, 120, 168, 184 and 248 B take 0.75 to 0.92 of the time of pieces
+                // of 32, 512 of them 0.91 to 1.07, but of 92 B 1.25 to 1.44, of 152 B 1.1 to 1.4 (Emerald Rapids).
                 if I::WIDE == 64 && len % 64 > 32 {
                     pieces! { 64: 2 3 4 }
                 }

@@ -18,12 +18,6 @@ pub(crate) struct Row {
     pub(crate) len: i64,
 }
 
-/// The span of `len` units.
-#[inline(always)]
-fn span(unit: Offsets, len: i64) -> Offsets {
-    Offsets::new(unit.user.wrapping_mul(len), unit.packed.wrapping_mul(len))
-}
-
 /// Cuts rows into parts of at most [`TOGETHER`], each with so many of the rows before it.
 pub(crate) fn parts<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item = S> {
     let count = rows.count();
@@ -34,7 +28,7 @@ pub(crate) fn parts<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item =
 impl Row {
     /// Returns the offset behind it; `unit` is the span of one unit.
     pub(crate) fn end(self, unit: Offsets) -> Offsets {
-        self.at + span(unit, self.len)
+        self.at.step(unit, self.len)
     }
 }
 
@@ -168,7 +162,7 @@ impl<T: Entry> Sequence for Displaced<'_, T> {
             | append(len, self.lens())
     }
     fn may_merge(self, unit: Offsets) -> bool {
-        let span = span(unit, self.len);
+        let span = Offsets::ZERO.step(unit, self.len);
         if self.packed != span.packed || self.displacements.is_empty() {
             return false;
         }
