@@ -190,7 +190,7 @@ impl Committed {
     ///
     /// Its entry is to be called with the buffer address moved by [`Committed::origin`].
     pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
-        self.0.kernel(direction, u64::MAX)
+        self.0.served(direction, u64::MAX).and_then(Tier::kernel)
     }
 
     /// Says whether it is settled how calls of `direction` are served. In [`Mode::Lazy`] this counts `bytes` bytes as a call of them does: once all calls have
@@ -201,7 +201,7 @@ impl Committed {
         }
         let layout = &self.0.layout;
         if self.0.engine.config().mode == Mode::Lazy && layout.served(direction).is_none() {
-            let _ = self.0.kernel(direction, bytes);
+            let _ = self.0.served(direction, bytes);
         }
         self.0.engine.config().mode != Mode::Lazy || layout.served(direction).is_some()
     }
@@ -393,11 +393,11 @@ impl Inner {
         }
     }
 
-    /// The kernel of `direction`; compiles it first if the mode says so for a call of `bytes` bytes.
-    fn kernel(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
+    /// How a call of `bytes` bytes in `direction` is served, compiled first if the mode says so; none where nothing is decided.
+    fn served(&self, direction: Direction, bytes: u64) -> Option<&Tier> {
         let served = self.engine.serve_call(&self.layout, direction, bytes);
         self.go_by_kernel(direction, served);
-        served.and_then(Tier::kernel)
+        served
     }
 
     /// # Safety
@@ -458,12 +458,12 @@ impl Inner {
         if bytes == 0 {
             return;
         }
-        let kernel = self.kernel(direction, bytes);
+        let served = self.served(direction, bytes);
         let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
         let call = Call { direction, user, packed, count, range: 0..bytes };
         // SAFETY: as the caller promises.
         unsafe {
-            match kernel {
+            match served.and_then(Tier::kernel) {
                 Some(_) if self.splits(direction, count, bytes) => {
                     by("threads");
                     self.run_parallel(direction, user, packed, count, bytes);
@@ -480,6 +480,12 @@ impl Inner {
                     by("definition");
                     self.define(&call);
                 }
+                None if served.is_none() => {
+                    by("walk");
+                    let memory = self.memory(direction, user, packed, bytes);
+                    self.engine.walk_whole(&self.layout, &memory, count);
+                }
+                // By kernels of its parts.
                 None => {
                     by("walk");
                     self.walk(direction, user, packed, count, 0..bytes);
@@ -501,14 +507,25 @@ impl Inner {
         count: u64,
         range: Range<u64>,
     ) {
-        let level = self.engine.config().level;
-        // SAFETY: only blocks of this nest inside the range are moved, which the caller vouches for.
-        let memory = unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) };
-        if self.streams(direction, range.end - range.start) {
-            self.engine.walk(&self.layout, &memory.streaming(true), count, range);
+        let bytes = range.end - range.start;
+        // SAFETY: as the caller promises.
+        let memory = unsafe { self.memory(direction, user, packed, bytes) };
+        if self.streams(direction, bytes) {
+            self.engine.walk(&self.layout, &memory, count, range);
         } else {
             self.engine.range(&self.layout, &memory, count, range);
         }
+    }
+
+    /// The two sides of a call of `bytes` bytes.
+    ///
+    /// # Safety
+    /// Only blocks of this nest are moved, those for which [`Inner::walk`] asks.
+    unsafe fn memory(&self, direction: Direction, user: *mut u8, packed: *mut u8, bytes: u64) -> Buffers {
+        let level = self.engine.config().level;
+        // SAFETY: as the caller promises.
+        let memory = unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) };
+        memory.streaming(self.streams(direction, bytes))
     }
 
     /// Whether a call of `bytes` bytes stores past the caches. The walker does: it moves as many bytes a call as the kernel, and

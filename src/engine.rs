@@ -308,6 +308,11 @@ impl Engine {
         walk::walk(layout.nest(), memory, count, range);
     }
 
+    /// Executes `count` instances without a kernel.
+    pub(crate) fn walk_whole(&self, layout: &CompiledLayout, memory: &Buffers, count: u64) {
+        walk::whole(layout.nest(), memory, count);
+    }
+
     /// Moves a part of the stream; whole iterations inside it by kernels, where the mode compiles.
     pub(crate) fn range(
         &self,

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::column::Column;
 use crate::interval::{Cover, Interval};
 use crate::kind::Direction;
 use crate::micro::{Buffers, transpose};
@@ -27,6 +28,8 @@ const INLINE_DEPTH: usize = 16;
 const MAX_LANES: usize = 16;
 /// Packed bytes of one chunk of iterations: both sides of a chunk stay in the first-level cache.
 const CHUNK_BYTES: u64 = 8 << 10;
+/// Rows of blocks that are looked at together.
+const LISTED: usize = 32;
 /// Fewest iterations for which lanes pay.
 const MIN_TRIP: u64 = 4;
 
@@ -55,6 +58,12 @@ pub fn walk(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range<
         to: i64::try_from(range.end).unwrap_or(i64::MAX),
     };
     walk_body(nest, memory, count, (nest.root(), Offsets::ZERO), interval);
+}
+
+/// Moves all packed bytes of `count` instances of `nest` in the direction of `memory`.
+pub fn whole(nest: &LoopNest<Normal>, memory: &Buffers, count: u64) {
+    let interval = Interval { from: 0, to: i64::MAX };
+    Walker { nest, memory, count, interval }.all(nest.root(), Offsets::ZERO, 0);
 }
 
 /// Moves what lies in `interval` of one iteration of a body, which is at the given offset.
@@ -118,12 +127,67 @@ impl<'a> Walker<'a> {
     fn whole(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         match node {
             Node::Copy { n, .. } => self.memory.copy(at.user, at.packed, n.at(self.count)),
-            Node::Blocks { user, packed, len, .. } => {
-                self.memory.blocks(at.user, at.packed, [user, packed, len], (0, len.len()));
-            }
+            Node::Blocks { user, packed, len, .. } => self.listed(at, [user, packed, len]),
             Node::Loop { trip, .. } => self.iterations(node, at, 0..trip.at(self.count), stack),
             Node::Table { displacements, .. } => {
                 self.iterations(node, at, 0..displacements.len() as u64, stack)
+            }
+        }
+    }
+
+    /// Rows of blocks at `at`: long runs of one length, as most lists have, without their lengths.
+    #[inline(never)]
+    fn listed(&self, at: Offsets, columns: [&Column; 3]) {
+        let [user, packed, len] = columns;
+        let rows = len.len();
+        // The length of the rows from `first` on, if as many as are looked at together have one: at the second of most others it is known.
+        let length = |first: usize| {
+            let it = len.get(first);
+            let same = |end| (first + 1..end).all(|i| len.get(i) == it);
+            (rows - first).checked_sub(LISTED).filter(|_| same(first + LISTED)).map(|_| it)
+        };
+        let mut from = 0;
+        while from < rows {
+            let one = length(from);
+            let mut to = from + LISTED;
+            while to < rows && length(to) == one {
+                to += LISTED;
+            }
+            to = to.min(rows);
+            match one {
+                Some(it) => {
+                    let first = at.packed.wrapping_add(packed.get(from));
+                    self.memory.rows(at.user, first, (user, from, to - from), it, it as u64);
+                }
+                None => self.memory.blocks(at.user, at.packed, columns, (from, to - from)),
+            }
+            from = to;
+        }
+    }
+
+    /// All of one iteration of a body at `at`, below `depth` others.
+    fn all(&self, body: Body, at: Offsets, depth: usize) {
+        if depth == INLINE_DEPTH {
+            return walk_body(self.nest, self.memory, self.count, (body, at), self.interval);
+        }
+        for node in self.nest.body(body) {
+            let at = at + node.at();
+            let (n, inner) = match node {
+                Node::Copy { n, .. } => {
+                    self.memory.copy(at.user, at.packed, n.at(self.count));
+                    continue;
+                }
+                Node::Blocks { user, packed, len, .. } => {
+                    self.listed(at, [user, packed, len]);
+                    continue;
+                }
+                Node::Loop { trip, body, .. } => (trip.at(self.count), *body),
+                Node::Table { displacements, body, .. } => (displacements.len() as u64, *body),
+            };
+            if n == 1 {
+                self.all(inner, node.iteration(at, 0), depth + 1);
+            } else if !self.at_once(node, at, 0..n) {
+                (0..n).for_each(|i| self.all(inner, node.iteration(at, i), depth + 1));
             }
         }
     }
@@ -136,50 +200,61 @@ impl<'a> Walker<'a> {
         range: Range<u64>,
         stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>,
     ) {
-        if range.is_empty() {
-            return;
+        if !self.at_once(node, at, range.clone()) {
+            stack.push(Pending::Iterate { node, next: range.start, end: range.end, at });
         }
-        let Some(body) = node.body() else { return };
+    }
+
+    /// Whole iterations `range` of a loop or table at `at`, if they are few calls of micro-kernels; else says so and moves nothing.
+    fn at_once(&self, node: &Node, at: Offsets, range: Range<u64>) -> bool {
+        let Some(body) = node.body().filter(|_| !range.is_empty()) else { return true };
         let body = self.nest.body(body);
         let n = range.end - range.start;
         match (node, body) {
             (Node::Loop { step, .. }, [Node::Copy { n: len, .. }]) => {
                 let first = at.step(*step, range.start as i64);
                 self.memory.strided(first.user, first.packed, n, (step.user, step.packed), len.k);
+                true
             }
             (Node::Table { displacements, packed, .. }, [Node::Copy { n: len, .. }]) => {
                 let first = at.packed.wrapping_add(packed.wrapping_mul(range.start as i64));
                 let rows = (displacements, range.start as usize, n as usize);
                 self.memory.rows(at.user, first, rows, *packed, len.k);
+                true
             }
             (Node::Loop { step, .. }, [Node::Loop { at: inside, trip, step: inner, body }])
-                if self.transposed(
-                    at.step(*step, range.start as i64) + *inside,
-                    [(n, *step), (trip.at(self.count), *inner)],
-                    *body,
-                ) => {}
-            (Node::Loop { step, .. }, body) if n >= MIN_TRIP && self.lanes(body, *step, at, &range) => {}
-            _ => stack.push(Pending::Iterate { node, next: range.start, end: range.end, at }),
+                if trip.at(self.count) >= MIN_TRIP
+                    && let [Node::Copy { n: len, .. }] = self.nest.body(*body) =>
+            {
+                let first = at.step(*step, range.start as i64) + *inside;
+                let loops = [(n, *step), (trip.at(self.count), *inner)];
+                if !self.transposed(first, loops, len.k) {
+                    self.memory.rows_of_strided(first, loops, len.k);
+                }
+                true
+            }
+            (Node::Loop { step, .. }, body) => n >= MIN_TRIP && self.lanes(body, *step, at, &range),
+            _ => false,
         }
     }
 
     /// Two loops around one element as a transpose, if they are one and no element overlaps another.
-    fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], body: Body) -> bool {
-        let [Node::Copy { n: Quantity { k: len, per_count: false }, .. }] = self.nest.body(body) else {
-            return false;
-        };
+    #[inline(never)]
+    fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], len: u64) -> bool {
         let fixed = |(trip, step)| (Quantity::fixed(trip), step);
-        let Some(loops) = transpose::suited([fixed(outer), fixed(inner)], *len) else { return false };
+        let Some(loops) = transpose::suited([fixed(outer), fixed(inner)], len) else { return false };
         let [(short, n), (long, _)] = loops.map(|(trip, step)| (step.user.unsigned_abs(), trip.k));
         // The outer one of a transpose has the shorter step in user memory.
-        let apart = short >= *len && long >= short.saturating_mul(n - 1).saturating_add(*len);
-        apart && self.memory.transposed(at, loops.map(|(trip, step)| (trip.k, step)), *len)
+        let apart = short >= len && long >= short.saturating_mul(n - 1).saturating_add(len);
+        apart && self.memory.transposed(at, loops.map(|(trip, step)| (trip.k, step)), len)
     }
 
     /// Runs iterations leaf by leaf, if the body has few leaves and the order is free.
+    #[inline(never)]
     fn lanes(&self, body: &[Node], step: Offsets, at: Offsets, range: &Range<u64>) -> bool {
         let mut lanes: SmallVec<[Lane; MAX_LANES]> = SmallVec::new();
-        if !self.collect(body, Offsets::ZERO, &mut lanes) {
+        let few = self.collect(body, Offsets::ZERO, &mut lanes);
+        if !few || lanes.len() as u64 > range.end - range.start {
             return false;
         }
         if self.memory.direction() == Direction::Unpack {

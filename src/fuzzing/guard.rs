@@ -161,10 +161,13 @@ impl Subject<'_> {
                 }
                 (Subject::Kernel(k, moved), _) => k.call(user.wrapping_offset(moved as isize), packed, count),
                 (Subject::Walk(nest, moved, level), range) => {
-                    let range = range.unwrap_or(0..nest.size() as u64 * count);
-                    let packed = packed.wrapping_sub(range.start as usize);
+                    let packed = packed.wrapping_sub(range.as_ref().map_or(0, |range| range.start as usize));
                     let user = user.wrapping_offset(moved as isize);
-                    walk::walk(nest, &Buffers::new(user, packed, direction, level), count, range);
+                    let memory = Buffers::new(user, packed, direction, level);
+                    match range {
+                        Some(range) => walk::walk(nest, &memory, count, range),
+                        None => walk::whole(nest, &memory, count),
+                    }
                 }
             }
         }

@@ -162,14 +162,24 @@ impl Buffers {
         (user_stride, packed_stride): (i64, i64),
         len: u64,
     ) {
+        let row = (n, Offsets::new(user_stride, packed_stride));
+        self.rows_of_strided(Offsets::new(user, packed), [(1, Offsets::ZERO), row], len);
+    }
+
+    /// Moves the blocks of `len` bytes of two loops, an outer one and an inner one, in order: the micro-kernel is looked up once.
+    #[inline]
+    pub fn rows_of_strided(&self, at: Offsets, [(rows, row), (n, step)]: [(u64, Offsets); 2], len: u64) {
         let streamed = self.streaming && n.saturating_mul(len) >= STREAMED;
         let f = if streamed { stream::function(self.level) } else { strided::function(len, self.level) };
-        let (user, packed) = (self.user(user), self.packed(packed));
-        // SAFETY: the blocks are valid by the contract of `new`, and so is the level.
-        unsafe {
-            match self.direction {
-                Direction::Pack => f(packed, user, n, packed_stride, user_stride, len),
-                Direction::Unpack => f(user, packed, n, user_stride, packed_stride, len),
+        for i in 0..rows as i64 {
+            let at = at.step(row, i);
+            let (user, packed) = self.at(at.user, at.packed);
+            // SAFETY: the blocks are valid by the contract of `new`, and so is the level.
+            unsafe {
+                match self.direction {
+                    Direction::Pack => f(packed, user, n, step.packed, step.user, len),
+                    Direction::Unpack => f(user, packed, n, step.user, step.packed, len),
+                }
             }
         }
     }
