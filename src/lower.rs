@@ -335,7 +335,12 @@ impl<V: Leaves> Lowering<'_, V> {
         let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
         let packed = blocklength.wrapping_mul(self.of(t)?.size);
-        let displacements = Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))?;
+        // Vectors shift words of 64 bits in an instruction, and multiply them in ten.
+        let displacements = if (scale as u64).is_power_of_two() {
+            Column::build(displacements.iter().map(|d| d << scale.trailing_zeros()))
+        } else {
+            Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))
+        }?;
         let table = Node::Table { at: Offsets::ZERO, displacements, packed, body };
         self.done(vec![table], None)
     }

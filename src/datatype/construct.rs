@@ -196,14 +196,13 @@ fn ends_plain(
     if extent < 0 {
         return None;
     }
-    let all = displacements.iter().copied();
     let ends = match *lengths {
         Lengths::All(length) => {
-            let places = Ends::of(all.map(|d| (length, d)), |d| d, |_| 0).scaled(unit);
+            let places = Ends::of_equal(length, displacements).scaled(unit);
             Ends { behind: places.behind.wrapping_add(length.wrapping_mul(extent)), ..places }
         }
         Lengths::Each(each) => {
-            let blocks = each.iter().copied().zip(all);
+            let blocks = each.iter().copied().zip(displacements.iter().copied());
             if unit == extent {
                 Ends::of_filled(blocks, |d| d, |n| n).scaled(unit)
             } else {
@@ -249,9 +248,30 @@ impl Ends {
                 behind: ends.behind.max(at.wrapping_add(span(length))),
                 signs: ends.signs | length.wrapping_sub(1),
                 longest: ends.longest | length as u64,
-                farthest: ends.farthest | (displacement ^ (displacement >> 63)) as u64,
+                farthest: ends.farthest | magnitude(displacement),
             }
         })
+    }
+
+    /// Of blocks of one length, behind the greatest place without it. Four at a time: a least one that waits for the one before takes two cycles.
+    fn of_equal(length: i64, displacements: &[i64]) -> Ends {
+        let (fours, rest) = displacements.as_chunks::<4>();
+        let (mut least, mut greatest) = ([i64::MAX; 4], [i64::MIN; 4]);
+        for four in fours {
+            for i in 0..4 {
+                (least[i], greatest[i]) = (least[i].min(four[i]), greatest[i].max(four[i]));
+            }
+        }
+        let first = least.iter().chain(rest).fold(i64::MAX, |least, &d| least.min(d));
+        let behind = greatest.iter().chain(rest).fold(i64::MIN, |greatest, &d| greatest.max(d));
+        Ends {
+            total: length.wrapping_mul(displacements.len() as i64),
+            first,
+            behind,
+            signs: length.wrapping_sub(1),
+            longest: length as u64,
+            farthest: magnitude(first) | magnitude(behind),
+        }
     }
 
     /// The same without empty blocks, which have no place. They are rare: they are looked for by the pass itself.
@@ -272,6 +292,11 @@ impl Ends {
     fn scaled(self, unit: i64) -> Ends {
         Ends { first: self.first.wrapping_mul(unit), behind: self.behind.wrapping_mul(unit), ..self }
     }
+}
+
+/// A value, or what is below a negative one: as many bits.
+fn magnitude(value: i64) -> u64 {
+    (value ^ (value >> 63)) as u64
 }
 
 /// As [`ends_plain`], naming the first bad entry.

@@ -207,17 +207,26 @@ impl<T: Entry> Sequence for Listed<'_, T> {
             | T::append(len, self.columns[2], 0)
     }
     fn may_merge(self, unit: Offsets) -> bool {
+        if unit == Offsets::new(1, 1) {
+            return self.neighbours(|len| [len; 2]);
+        }
+        self.neighbours(|len| [unit.user, unit.packed].map(|each| len.wrapping_mul(low(each))))
+    }
+}
+
+impl<T: Entry> Listed<'_, T> {
+    /// Whether of two neighbours the low words are adjacent on both sides, where a row of so many units spans as much as `spans` says.
+    #[inline(always)]
+    fn neighbours(self, spans: impl Fn(i32) -> [i32; 2]) -> bool {
         let [user, packed, len] = self.columns;
         let Some(pairs) = len.len().checked_sub(1) else { return false };
         let (user, next_user) = (&user[..pairs], &user[1..=pairs]);
         let (packed, next_packed) = (&packed[..pairs], &packed[1..=pairs]);
-        let gap = |place: T, len: T, next: T, each: i64| {
-            low(place).wrapping_add(low(len).wrapping_mul(low(each))) ^ low(next)
-        };
+        let gap = |place: T, span: i32, next: T| low(place).wrapping_add(span) ^ low(next);
         let rows = user.iter().zip(next_user).zip(packed.iter().zip(next_packed)).zip(len);
         let any = rows.fold(0, |any, (((&user, &next_user), (&packed, &next_packed)), &len)| {
-            let gaps = gap(user, len, next_user, unit.user) | gap(packed, len, next_packed, unit.packed);
-            any | i32::from(gaps == 0)
+            let [in_user, in_packed] = spans(low(len));
+            any | i32::from(gap(user, in_user, next_user) | gap(packed, in_packed, next_packed) == 0)
         });
         any != 0
     }
