@@ -28,9 +28,11 @@ const INLINE_DEPTH: usize = 16;
 const MAX_LANES: usize = 16;
 /// Packed bytes of one chunk of iterations: both sides of a chunk stay in the first-level cache.
 const CHUNK_BYTES: u64 = 8 << 10;
+/// Longest row in packed bytes that is run leaf by leaf (1000 rows of 8 blocks of 8 B take 4.3 us so, and of 40 B 20 instead of 13; Emerald Rapids).
+const SHORT_ROW: u64 = 64;
 /// Rows of blocks that are looked at together.
 const LISTED: usize = 32;
-/// Fewest iterations for which lanes pay.
+/// Fewest iterations of a chunk, and for which lanes pay.
 const MIN_TRIP: u64 = 4;
 
 enum Pending<'a> {
@@ -222,13 +224,17 @@ impl<'a> Walker<'a> {
                 self.memory.rows(at.user, first, rows, *packed, len.k);
                 true
             }
-            (Node::Loop { step, .. }, [Node::Loop { at: inside, trip, step: inner, body }])
-                if trip.at(self.count) >= MIN_TRIP
-                    && let [Node::Copy { n: len, .. }] = self.nest.body(*body) =>
+            (Node::Loop { step, .. }, [Node::Loop { at: inside, trip, step: inner, body: blocks }])
+                if let [Node::Copy { n: len, .. }] = self.nest.body(*blocks) =>
             {
                 let first = at.step(*step, range.start as i64) + *inside;
-                let loops = [(n, *step), (trip.at(self.count), *inner)];
-                if !self.transposed(first, loops, len.k) {
+                let trip = trip.at(self.count);
+                let loops = [(n, *step), (trip, *inner)];
+                // Leaf by leaf is as many calls as a row has blocks, but reads a line of the user's once for each.
+                let short = trip <= n / 2 && trip.saturating_mul(len.k) <= SHORT_ROW;
+                let done =
+                    self.transposed(first, loops, len.k) || short && self.lanes(body, *step, at, &range);
+                if !done {
                     self.memory.rows_of_strided(first, loops, len.k);
                 }
                 true
@@ -254,7 +260,8 @@ impl<'a> Walker<'a> {
     fn lanes(&self, body: &[Node], step: Offsets, at: Offsets, range: &Range<u64>) -> bool {
         let mut lanes: SmallVec<[Lane; MAX_LANES]> = SmallVec::new();
         let few = self.collect(body, Offsets::ZERO, &mut lanes);
-        if !few || lanes.len() as u64 > range.end - range.start {
+        let chunk = (CHUNK_BYTES / step.packed.unsigned_abs().max(1)).max(MIN_TRIP);
+        if !few || 2 * lanes.len() as u64 > chunk.min(range.end - range.start) {
             return false;
         }
         if self.memory.direction() == Direction::Unpack {
@@ -264,7 +271,6 @@ impl<'a> Walker<'a> {
                 return false;
             }
         }
-        let chunk = (CHUNK_BYTES / step.packed.unsigned_abs().max(1)).max(MIN_TRIP);
         let mut next = range.start;
         while next < range.end {
             let n = chunk.min(range.end - next);
