@@ -340,6 +340,14 @@ impl Engine {
         walk::range(layout.nest(), memory, count, range, &parts);
     }
 
+    /// Returns the loop of copies that a part of the stream lies in, if it does and it is known how to find it.
+    #[inline(always)]
+    pub(crate) fn strip(layout: &CompiledLayout, range: Range<u64>) -> Option<walk::Strip<'_>> {
+        let slots = layout.made_slots();
+        let descent = |i: usize| Some(slots.get(i)?.descent());
+        if layout.has_strips() { walk::Strip::find(layout.nest(), range, descent) } else { None }
+    }
+
     /// Moves a part of the stream by the kernels that are made: compiles nothing.
     pub(crate) fn range_made(
         &self,
@@ -348,6 +356,9 @@ impl Engine {
         count: u64,
         range: Range<u64>,
     ) {
+        if let Some(strip) = Engine::strip(layout, range.clone()) {
+            return strip.run(memory);
+        }
         let parts = Compiled { engine: self, layout, slots: layout.made_slots(), makes: false };
         walk::range(layout.nest(), memory, count, range, &parts);
     }

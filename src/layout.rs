@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::code::kernel::Kernel;
 use crate::column::Column;
 use crate::kind::{Direction, Operation};
-use crate::nest::{Byte, Descent, EqualPieces, Leaf, LoopNest, Normal};
+use crate::nest::{Body, Byte, Descent, EqualPieces, Leaf, LoopNest, Node, Normal};
 use crate::process::{Awaited, Once};
 use crate::segments::Runs;
 
@@ -142,6 +142,8 @@ pub struct CompiledLayout<L = Byte> {
     moved: [AtomicU64; 2],
     /// A slot for each node, once a range was asked for.
     parts: Once<Box<[PartSlot]>>,
+    /// Whether there are loops of copies.
+    strips: bool,
     /// Where segments begin, once they were asked for.
     runs: Once<Box<Runs>>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
@@ -157,8 +159,10 @@ impl<L: Leaf> CompiledLayout<L> {
     pub(crate) fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> CompiledLayout<L> {
         let bytes = nest.bytes_stored() + size_of::<CompiledLayout<L>>();
         let near = nest.near_hash().unwrap_or(0);
+        let copied = |body: Body| matches!(nest.body(body), [Node::Copy { .. }]);
+        let strips = nest.nodes().iter().any(|n| matches!(n, Node::Loop { body, .. } if copied(*body)));
         let (served, moved, parts, runs) = Default::default();
-        CompiledLayout { nest, operation, served, moved, parts, runs, hash, near, bytes }
+        CompiledLayout { nest, operation, served, moved, parts, strips, runs, hash, near, bytes }
     }
 
     /// Returns the canonical nest.
@@ -174,6 +178,12 @@ impl<L: Leaf> CompiledLayout<L> {
     /// Returns [`LoopNest::near_hash`] of its nest: what it has in common with layouts of the same objects elsewhere.
     pub(crate) fn near_hash(&self) -> Option<u64> {
         (self.near != 0).then_some(self.near)
+    }
+
+    /// Says whether a range of it may lie in a loop of copies.
+    #[inline]
+    pub(crate) fn has_strips(&self) -> bool {
+        self.strips
     }
 
     /// Returns the operation on its leaves.

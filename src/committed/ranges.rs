@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::definition::Call;
 use super::{Committed, Inner};
 use crate::calls;
-use crate::engine::Mode;
+use crate::engine::{Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
 use crate::micro::{Buffers, run};
@@ -53,8 +53,10 @@ impl Committed {
                 inner.range_slow(direction, user, count, packed, range);
             } else if inner.run.is_of(count) {
                 inner.range_run(direction, user, packed, range);
+            } else if inner.layout.has_strips() {
+                inner.range_strip(direction, user, count, packed, range);
             } else {
-                inner.range_plain(direction, user, count, packed, range);
+                inner.range_cut(direction, user, count, packed, range);
             }
         }
     }
@@ -161,12 +163,12 @@ impl Inner {
         unsafe { run::copy(dst, src, (range.end - range.start) as usize) }
     }
 
-    /// A part of the stream, where calls need nothing more than to be moved.
+    /// A part of the stream, which mostly lies in one loop of copies, where calls need nothing more than to be moved.
     ///
     /// # Safety
     /// As [`Committed::range_raw`].
     #[inline(never)]
-    unsafe fn range_plain(
+    unsafe fn range_strip(
         &self,
         direction: Direction,
         user: *mut u8,
@@ -174,11 +176,51 @@ impl Inner {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        let user = user.wrapping_offset(self.origin);
-        let start = packed.wrapping_sub(range.start as usize);
+        // SAFETY: as the caller promises, in both ways; only bytes of this layout inside the range are moved.
+        unsafe {
+            if let Some(strip) = Engine::strip(&self.layout, range.clone()) {
+                strip.run(&self.part(direction, user, packed, &range));
+            } else {
+                self.range_cut(direction, user, count, packed, range);
+            }
+        }
+    }
+
+    /// As [`Inner::range_strip`], of a part that lies anywhere.
+    ///
+    /// # Safety
+    /// As [`Committed::range_raw`].
+    #[inline(never)]
+    unsafe fn range_cut(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        count: u64,
+        packed: *mut u8,
+        range: Range<u64>,
+    ) {
         // SAFETY: only bytes of this layout inside the range are moved, which the caller vouches for.
-        let memory = unsafe { Buffers::new(user, start, direction, self.engine.config().level) };
+        let memory = unsafe { self.part(direction, user, packed, &range) };
         self.engine.range_compiled(&self.layout, &memory, count, range);
+    }
+
+    /// The two sides of a call that moves `range`.
+    ///
+    /// # Safety
+    /// Only bytes of this layout inside the range are moved, which are valid as for [`Committed::range_raw`].
+    #[inline(always)]
+    unsafe fn part(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        packed: *mut u8,
+        range: &Range<u64>,
+    ) -> Buffers {
+        let start = packed.wrapping_sub(range.start as usize);
+        // SAFETY: as the caller promises.
+        unsafe {
+            Buffers::new(user.wrapping_offset(self.origin), start, direction, self.engine.config().level)
+        }
     }
 
     /// # Safety

@@ -20,7 +20,7 @@ use crate::kind::Direction;
 use crate::micro::{Buffers, transpose};
 use crate::nest::{Body, LoopNest, Node, Normal, Offsets, Quantity};
 
-pub use range::{Parts, Plain, Rows, range};
+pub use range::{Parts, Plain, Rows, Strip, range};
 
 /// Frames kept without allocating.
 const INLINE_DEPTH: usize = 16;

@@ -12,7 +12,7 @@ use crate::nest::{Leaf, Offsets, Value};
 use crate::target::Level;
 
 /// Longest block in bytes that [`Buffers::copy`] moves in line; longer ones go by [`run`].
-const INLINE: u64 = 64;
+const INLINE: usize = 64;
 
 /// Fewest bytes that are streamed: shorter runs end in as many half lines as whole ones.
 const STREAMED: u64 = 4 << 10;
@@ -134,26 +134,38 @@ impl Buffers {
     /// Moves one block of `len` bytes.
     #[inline(always)]
     pub fn copy(&self, user: i64, packed: i64, len: u64) {
-        let (user, packed) = (self.user(user), self.packed(packed));
-        let (dst, src) = match self.direction {
-            Direction::Pack => (packed, user.cast_const()),
-            Direction::Unpack => (user, packed.cast_const()),
-        };
+        let (dst, src) = self.towards(user, packed);
         // SAFETY: the block is valid by the contract of `new`.
         unsafe {
             if self.streaming && len >= STREAMED {
                 stream::function(self.level)(dst, src, 1, len as i64, 0, len);
-            } else if len <= INLINE {
-                block::run_time::<16>(dst, src, len as usize);
             } else {
-                run::copy(dst, src, len as usize);
+                one(dst, src, len as usize);
             }
+        }
+    }
+
+    /// Moves one block of `len` bytes by a call, and not past the caches: for places where code in line would be too long.
+    #[inline(always)]
+    pub fn block(&self, user: i64, packed: i64, len: u64) {
+        let (dst, src) = self.towards(user, packed);
+        // SAFETY: the block is valid by the contract of `new`.
+        unsafe { one_by_call(dst, src, len as usize) }
+    }
+
+    /// Where bytes go, and where they come from.
+    #[inline(always)]
+    fn towards(&self, user: i64, packed: i64) -> (*mut u8, *const u8) {
+        let (user, packed) = self.at(user, packed);
+        match self.direction {
+            Direction::Pack => (packed, user.cast_const()),
+            Direction::Unpack => (user, packed.cast_const()),
         }
     }
 
     /// Moves `n` blocks of `len` bytes, in order: block `i` lies at `user + i * user_stride` and at
     /// `packed + i * packed_stride`.
-    #[inline]
+    #[inline(always)]
     pub fn strided(
         &self,
         user: i64,
@@ -167,7 +179,7 @@ impl Buffers {
     }
 
     /// Moves the blocks of `len` bytes of two loops, an outer one and an inner one, in order: the micro-kernel is looked up once.
-    #[inline]
+    #[inline(always)]
     pub fn rows_of_strided(&self, at: Offsets, [(rows, row), (n, step)]: [(u64, Offsets); 2], len: u64) {
         let streamed = self.streaming && n.saturating_mul(len) >= STREAMED;
         let f = if streamed { stream::function(self.level) } else { strided::function(len, self.level) };
@@ -412,6 +424,26 @@ impl Buffers {
         // SAFETY: the entries exist; the blocks are valid by the contract of `new`, and so is the level.
         unsafe { f(self.user(user), self.packed(packed), n as u64, users, packeds, lens) }
     }
+}
+
+/// Copies a block.
+///
+/// # Safety
+/// `len` bytes readable at `src`, writable at `dst`, not overlapping.
+#[inline(always)]
+unsafe fn one(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: as promised by the caller.
+    unsafe { if len <= INLINE { block::run_time::<16>(dst, src, len) } else { run::copy(dst, src, len) } }
+}
+
+/// As [`one`].
+///
+/// # Safety
+/// As [`one`].
+#[inline(never)]
+unsafe fn one_by_call(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: as promised by the caller.
+    unsafe { one(dst, src, len) }
 }
 
 /// Address of entry `first` of `column`, which has `n` entries from there.

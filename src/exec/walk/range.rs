@@ -70,6 +70,68 @@ pub fn range(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range
     }
 }
 
+/// A range that lies in one loop of copies.
+pub struct Strip<'a> {
+    node: &'a Descent,
+    at: Offsets,
+    from: i64,
+    to: i64,
+}
+
+impl<'a> Strip<'a> {
+    /// Returns where the packed bytes `range` of `nest` lie, if that is one loop of copies. All that this needs is in registers: behind a kernel that
+    /// filled the store buffer a store waits as long as one of the kernel's.
+    #[inline(always)]
+    pub fn find(
+        nest: &'a LoopNest<Normal>,
+        range: Range<u64>,
+        descent: impl Fn(usize) -> Option<&'a Descent>,
+    ) -> Option<Strip<'a>> {
+        let (mut body, mut at) = (nest.root(), Offsets::ZERO);
+        let (mut from, mut to) = (range.start as i64, range.end as i64);
+        loop {
+            let mut i = body.start as usize;
+            let mut node = descent(i).filter(|_| body.len as usize <= FEW && from < to)?;
+            if body.len != 1 {
+                // The last member that begins at or before the first byte, if all of the bytes are before the next.
+                for next in body.range().skip(1) {
+                    let other = descent(next)?;
+                    if other.at.packed >= to {
+                        break;
+                    }
+                    if other.at.packed > from {
+                        return None;
+                    }
+                    (i, node) = (next, other);
+                }
+                (from, to) = (from - node.at.packed, to - node.at.packed);
+            }
+            at = at + node.at;
+            match node.level {
+                Level::Strips => return Some(Strip { node, at, from, to }),
+                Level::Loop | Level::Table => {}
+                Level::Structures | Level::Leaf => return None,
+            }
+            let cut = Cut::new(node, from, to);
+            if cut.skip + cut.len > cut.piece {
+                return None;
+            }
+            at = match node.level {
+                Level::Table => nest.nodes()[i].iteration(at, cut.first as u64),
+                _ => at.step(node.step, cut.first),
+            };
+            body = node.body;
+            (from, to) = (cut.skip, cut.skip + cut.len);
+        }
+    }
+
+    /// Moves it.
+    #[inline(always)]
+    pub fn run(&self, memory: &Buffers) {
+        strips(memory, self.node, self.at, self.from, self.to);
+    }
+}
+
 struct Driver<'a, P> {
     nest: &'a LoopNest<Normal>,
     memory: &'a Buffers,
@@ -159,32 +221,7 @@ impl<P: Parts> Driver<'_, P> {
     /// Packed bytes `[from, to)` of a loop of copies.
     #[inline(never)]
     fn strips(&self, node: &Descent, at: Offsets, from: i64, to: i64) {
-        let Offsets { user: step, packed: piece } = node.step;
-        let first = node.iterations(from);
-        let (mut user, mut packed) =
-            (at.user.wrapping_add(step.wrapping_mul(first)), at.packed.wrapping_add(from));
-        let (skip, mut rest) = (from - first * piece, to - from);
-        if skip > 0 || rest < piece {
-            let head = rest.min(piece - skip);
-            one(self.memory, user.wrapping_add(skip), packed, head);
-            rest -= head;
-            if rest == 0 {
-                return;
-            }
-            (user, packed) = (user.wrapping_add(step), packed.wrapping_add(head));
-        }
-        let n = node.iterations(rest);
-        let tail = rest - n * piece;
-        if n == 1 {
-            // One block needs no micro-kernel to be looked up.
-            one(self.memory, user, packed, piece);
-        } else if n > 0 {
-            self.memory.strided(user, packed, n as u64, (step, piece), piece as u64);
-        }
-        if tail > 0 {
-            let packed = packed.wrapping_add(n * piece);
-            one(self.memory, user.wrapping_add(step.wrapping_mul(n)), packed, tail);
-        }
+        strips(self.memory, node, at, from, to);
     }
 
     /// Packed bytes `[from, to)` of node `i`, a loop of few blocks.
@@ -283,6 +320,37 @@ impl<P: Parts> Driver<'_, P> {
     }
 }
 
+/// Packed bytes `[from, to)` of a loop of copies.
+#[inline(always)]
+fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
+    let Offsets { user: step, packed: piece } = node.step;
+    let first = node.iterations(from);
+    let (mut user, mut packed) =
+        (at.user.wrapping_add(step.wrapping_mul(first)), at.packed.wrapping_add(from));
+    let (skip, mut rest) = (from - first * piece, to - from);
+    if skip > 0 || rest < piece {
+        let head = rest.min(piece - skip);
+        memory.block(user.wrapping_add(skip), packed, head as u64);
+        rest -= head;
+        if rest == 0 {
+            return;
+        }
+        (user, packed) = (user.wrapping_add(step), packed.wrapping_add(head));
+    }
+    let n = node.iterations(rest);
+    let tail = rest - n * piece;
+    if n == 1 {
+        // One block needs no micro-kernel to be looked up.
+        memory.block(user, packed, piece as u64);
+    } else if n > 0 {
+        memory.strided(user, packed, n as u64, (step, piece), piece as u64);
+    }
+    if tail > 0 {
+        let packed = packed.wrapping_add(n * piece);
+        memory.block(user.wrapping_add(step.wrapping_mul(n)), packed, tail as u64);
+    }
+}
+
 /// A range of a sequence of equal pieces.
 struct Cut {
     /// The piece that the first byte lies in, and the bytes of it before that.
@@ -339,13 +407,7 @@ fn quotient(a: i64, b: i64) -> i64 {
 /// Bytes `[from, to)` of what lies at `at`.
 #[inline]
 fn copy(memory: &Buffers, at: Offsets, from: i64, to: i64) {
-    one(memory, at.user.wrapping_add(from), at.packed.wrapping_add(from), to - from);
-}
-
-/// One block: code that is too long to be at every place that copies one.
-#[inline(never)]
-fn one(memory: &Buffers, user: i64, packed: i64, len: i64) {
-    memory.copy(user, packed, len as u64);
+    memory.block(at.user.wrapping_add(from), at.packed.wrapping_add(from), (to - from) as u64);
 }
 
 /// Packed bytes `[from, to)` of at most [`FEW`] rows, one copy each.
