@@ -482,8 +482,9 @@ impl Inner {
                 }
                 None if served.is_none() => {
                     by("walk");
-                    let memory = self.memory(direction, user, packed, bytes);
-                    self.engine.walk_whole(&self.layout, &memory, count);
+                    let memory = self.buffers(direction, user, packed);
+                    let streams = self.streams(direction, bytes);
+                    self.engine.walk_whole(&self.layout, &memory.streaming(streams), count);
                 }
                 // By kernels of its parts.
                 None => {
@@ -507,25 +508,24 @@ impl Inner {
         count: u64,
         range: Range<u64>,
     ) {
-        let bytes = range.end - range.start;
         // SAFETY: as the caller promises.
-        let memory = unsafe { self.memory(direction, user, packed, bytes) };
-        if self.streams(direction, bytes) {
-            self.engine.walk(&self.layout, &memory, count, range);
+        let memory = unsafe { self.buffers(direction, user, packed) };
+        if self.streams(direction, range.end - range.start) {
+            self.engine.walk(&self.layout, &memory.streaming(true), count, range);
         } else {
             self.engine.range(&self.layout, &memory, count, range);
         }
     }
 
-    /// The two sides of a call of `bytes` bytes.
+    /// The two sides of a call, with `packed` the address of packed byte 0.
     ///
     /// # Safety
-    /// Only blocks of this nest are moved, those for which [`Inner::walk`] asks.
-    unsafe fn memory(&self, direction: Direction, user: *mut u8, packed: *mut u8, bytes: u64) -> Buffers {
+    /// Only blocks of this nest are moved, which are valid as for [`Inner::walk`].
+    #[inline(always)]
+    unsafe fn buffers(&self, direction: Direction, user: *mut u8, packed: *mut u8) -> Buffers {
         let level = self.engine.config().level;
         // SAFETY: as the caller promises.
-        let memory = unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) };
-        memory.streaming(self.streams(direction, bytes))
+        unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) }
     }
 
     /// Whether a call of `bytes` bytes stores past the caches. The walker does: it moves as many bytes a call as the kernel, and

@@ -8,7 +8,7 @@ use crate::calls;
 use crate::engine::{Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
-use crate::micro::{Buffers, run};
+use crate::micro::run;
 
 impl Committed {
     /// Moves the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
@@ -179,7 +179,7 @@ impl Inner {
         // SAFETY: as the caller promises, in both ways; only bytes of this layout inside the range are moved.
         unsafe {
             if let Some(strip) = Engine::strip(&self.layout, range.clone()) {
-                strip.run(&self.part(direction, user, packed, &range));
+                strip.run(&self.buffers(direction, user, packed.wrapping_sub(range.start as usize)));
             } else {
                 self.range_cut(direction, user, count, packed, range);
             }
@@ -200,27 +200,8 @@ impl Inner {
         range: Range<u64>,
     ) {
         // SAFETY: only bytes of this layout inside the range are moved, which the caller vouches for.
-        let memory = unsafe { self.part(direction, user, packed, &range) };
+        let memory = unsafe { self.buffers(direction, user, packed.wrapping_sub(range.start as usize)) };
         self.engine.range_compiled(&self.layout, &memory, count, range);
-    }
-
-    /// The two sides of a call that moves `range`.
-    ///
-    /// # Safety
-    /// Only bytes of this layout inside the range are moved, which are valid as for [`Committed::range_raw`].
-    #[inline(always)]
-    unsafe fn part(
-        &self,
-        direction: Direction,
-        user: *mut u8,
-        packed: *mut u8,
-        range: &Range<u64>,
-    ) -> Buffers {
-        let start = packed.wrapping_sub(range.start as usize);
-        // SAFETY: as the caller promises.
-        unsafe {
-            Buffers::new(user.wrapping_offset(self.origin), start, direction, self.engine.config().level)
-        }
     }
 
     /// # Safety

@@ -28,7 +28,7 @@ const INLINE_DEPTH: usize = 16;
 const MAX_LANES: usize = 16;
 /// Packed bytes of one chunk of iterations: both sides of a chunk stay in the first-level cache.
 const CHUNK_BYTES: u64 = 8 << 10;
-/// Longest row in packed bytes that is run leaf by leaf (1000 rows of 8 blocks of 8 B take 4.3 us so, and of 40 B 20 instead of 13; Emerald Rapids).
+/// Longest row in packed bytes that is run leaf by leaf (1000 rows of 8 blocks of 40 B take 20.6 us so, row by row 13.6, of 4 blocks 8.0 and 9.0; Emerald Rapids).
 const SHORT_ROW: u64 = 64;
 /// Rows of blocks that are looked at together.
 const LISTED: usize = 32;
