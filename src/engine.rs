@@ -340,12 +340,11 @@ impl Engine {
         walk::range(layout.nest(), memory, count, range, &parts);
     }
 
-    /// Returns the loop of copies that a part of the stream lies in, if it does and it is known how to find it.
+    /// Returns the loop of copies that a part of the stream lies in, if it does and it is known how to find it. For layouts that have such.
     #[inline(always)]
     pub(crate) fn strip(layout: &CompiledLayout, range: Range<u64>) -> Option<walk::Strip<'_>> {
         let slots = layout.made_slots();
-        let descent = |i: usize| Some(slots.get(i)?.descent());
-        if layout.has_strips() { walk::Strip::find(layout.nest(), range, descent) } else { None }
+        walk::Strip::find(layout.nest(), range, |i| Some(slots.get(i)?.descent()))
     }
 
     /// Moves a part of the stream by the kernels that are made: compiles nothing.
@@ -356,7 +355,9 @@ impl Engine {
         count: u64,
         range: Range<u64>,
     ) {
-        if let Some(strip) = Engine::strip(layout, range.clone()) {
+        if layout.has_strips()
+            && let Some(strip) = Engine::strip(layout, range.clone())
+        {
             return strip.run(memory);
         }
         let parts = Compiled { engine: self, layout, slots: layout.made_slots(), makes: false };

@@ -127,14 +127,21 @@ struct Walker<'a> {
 impl<'a> Walker<'a> {
     /// A node that lies inside the range.
     fn whole(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
+        if let Some((n, _)) = self.leaf(node, at) {
+            self.iterations(node, at, 0..n, stack);
+        }
+    }
+
+    /// Moves a leaf; of a loop or table it returns the number of iterations and their body.
+    #[inline(always)]
+    fn leaf(&self, node: &Node, at: Offsets) -> Option<(u64, Body)> {
         match node {
             Node::Copy { n, .. } => self.memory.copy(at.user, at.packed, n.at(self.count)),
             Node::Blocks { user, packed, len, .. } => self.listed(at, [user, packed, len]),
-            Node::Loop { trip, .. } => self.iterations(node, at, 0..trip.at(self.count), stack),
-            Node::Table { displacements, .. } => {
-                self.iterations(node, at, 0..displacements.len() as u64, stack)
-            }
+            Node::Loop { trip, body, .. } => return Some((trip.at(self.count), *body)),
+            Node::Table { displacements, body, .. } => return Some((displacements.len() as u64, *body)),
         }
+        None
     }
 
     /// Rows of blocks at `at`: long runs of one length, as most lists have, without their lengths.
@@ -174,18 +181,7 @@ impl<'a> Walker<'a> {
         }
         for node in self.nest.body(body) {
             let at = at + node.at();
-            let (n, inner) = match node {
-                Node::Copy { n, .. } => {
-                    self.memory.copy(at.user, at.packed, n.at(self.count));
-                    continue;
-                }
-                Node::Blocks { user, packed, len, .. } => {
-                    self.listed(at, [user, packed, len]);
-                    continue;
-                }
-                Node::Loop { trip, body, .. } => (trip.at(self.count), *body),
-                Node::Table { displacements, body, .. } => (displacements.len() as u64, *body),
-            };
+            let Some((n, inner)) = self.leaf(node, at) else { continue };
             if n == 1 {
                 self.all(inner, node.iteration(at, 0), depth + 1);
             } else if !self.at_once(node, at, 0..n) {
