@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Counts the instructions of MPI calls that the preload library converts nothing of, under two builds of it.
+
+    cargo build --release -p ddtc-preload
+    benches/instructions.py --library target/release/libddtc_preload.so --reference OLD.so
+
+Runs preload/benches/passed.c under `valgrind --tool=callgrind`, which counts inside of one function alone. The count,
+divided by the number of calls, is what one call takes; it does not depend on what else the machine does.
+The table has a row per MPI library and call: the unmodified library, the reference, and the build under test. The
+command fails if a call takes more instructions than under the reference by more than --slack (hash tables of MPI
+libraries move with addresses, which changes counts by a few).
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HOSTS = ROOT / "target/ddtc-hosts"
+ROUNDS = 400
+
+
+def surroundings(root, library):
+    """Environment of a process that runs alone under an MPI library."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("DDTC_")}
+    env.update(LD_LIBRARY_PATH=str(root / "lib"), OMPI_MCA_btl="self,sm", I_MPI_FABRICS="shm")
+    if (root / "bin/mpicc").exists() and root.name == "openmpi4":
+        env.update(OPAL_PREFIX=str(root), OMPI_MCA_btl="self,vader", OMPI_MCA_plm="isolated")
+    # Valgrind knows no AVX-512, and what was measured in other runs must not choose.
+    env.update(DDTC_REMEMBER="0", DDTC_POLICY="table")
+    if library:
+        env["LD_PRELOAD"] = str(library)
+    return env
+
+
+def counted(program, call, env, folder):
+    """Instructions of one call."""
+    command = ["valgrind", "-q", "--tool=callgrind", "--toggle-collect=counted_calls", f"--callgrind-out-file={folder}/calls", program, call, str(ROUNDS)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"error: {' '.join(map(str, command))} ended with {done.returncode}\n{done.stderr}")
+    found = re.search(r"^(?:summary|totals): (\d+)", Path(folder, "calls").read_text(), re.M)
+    return int(found[1]) / ROUNDS
+
+
+def main():
+    o = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    o.add_argument("--library", type=Path, required=True, help="the build under test")
+    o.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
+    o.add_argument("--hosts", nargs="+", default=["mpich", "impi", "openmpi"], help="folders below target/ddtc-hosts")
+    o.add_argument("--calls", nargs="*", help="names of calls instead of all")
+    o.add_argument("--slack", type=float, default=3.0, help="instructions that a call may take more [3]")
+    o = o.parse_args()
+    worse = 0
+    print("| MPI library | call | unmodified | reference | this build | difference |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for host in o.hosts:
+            root = HOSTS / host
+            # Intel's wheel has no compiler wrapper; MPICH's makes programs of the same ABI.
+            compiler = root / "bin/mpicc" if (root / "bin/mpicc").exists() else HOSTS / "mpich/bin/mpicc"
+            program = Path(folder, host)
+            subprocess.run([compiler, "-O2", "-rdynamic", "-o", program, ROOT / "preload/benches/passed.c"], check=True)
+            names = subprocess.run([program], env=surroundings(root, None), capture_output=True, text=True, check=True)
+            for call in o.calls or names.stdout.split():
+                each = []
+                for library in (None, o.reference.resolve(), o.library.resolve()):
+                    each.append(counted(program, call, surroundings(root, library), folder))
+                more = each[2] - each[1]
+                worse += more > o.slack
+                print(f"| {host} | {call} | {each[0]:.1f} | {each[1]:.1f} | {each[2]:.1f} | {more:+.1f} |", flush=True)
+    if worse:
+        sys.exit(f"error: {worse} calls take more instructions than under the reference")
+
+
+if __name__ == "__main__":
+    main()

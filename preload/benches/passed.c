@@ -1,0 +1,116 @@
+/* Calls that the preload library converts nothing of, for counting their instructions: benches/instructions.py runs it.
+ *
+ *   passed CALL ROUNDS     makes ROUNDS calls of one kind, all within this process
+ *
+ * Every call has named types only, or a derived type that is never used often enough to be decoded. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The preload library looks for loaded objects when a coarse clock has ticked. Under valgrind that would be at
+ * every few calls, so time stands still while calls are counted. Linked with -rdynamic, this takes libc's place. */
+static int stands_still;
+static struct timespec then;
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  if (stands_still) return *now = then, 0;
+  return syscall(SYS_clock_gettime, clock, now);
+}
+
+static char in[4096], out[4096];
+static MPI_Request request[2];
+static MPI_Datatype derived;
+static int at, flag, zero[2], one[2] = {1, 1};
+
+static void sends(void) {
+  MPI_Irecv(out, 60, MPI_DOUBLE, 0, 1, MPI_COMM_SELF, request);
+  MPI_Send(in, 60, MPI_DOUBLE, 0, 1, MPI_COMM_SELF);
+  MPI_Wait(request, MPI_STATUS_IGNORE);
+}
+static void waits_for_all(void) {
+  MPI_Irecv(out, 60, MPI_DOUBLE, 0, 1, MPI_COMM_SELF, request);
+  MPI_Isend(in, 60, MPI_DOUBLE, 0, 1, MPI_COMM_SELF, request + 1);
+  MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+}
+static void exchanges(void) {
+  MPI_Sendrecv(in, 60, MPI_DOUBLE, 0, 1, out, 60, MPI_DOUBLE, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+static void packs(void) {
+  at = 0;
+  MPI_Pack(in, 60, MPI_DOUBLE, out, sizeof out, &at, MPI_COMM_SELF);
+}
+static void unpacks(void) {
+  at = 0;
+  MPI_Unpack(in, sizeof in, &at, out, 60, MPI_DOUBLE, MPI_COMM_SELF);
+}
+static void broadcasts(void) { MPI_Bcast(in, 60, MPI_DOUBLE, 0, MPI_COMM_SELF); }
+static void gathers(void) { MPI_Alltoall(in, 60, MPI_DOUBLE, out, 60, MPI_DOUBLE, MPI_COMM_SELF); }
+static void scatters_to_each(void) {
+  MPI_Datatype types[1] = {MPI_DOUBLE};
+  MPI_Alltoallw(in, one, zero, types, out, one, zero, types, MPI_COMM_SELF);
+}
+static void tests_nothing(void) {
+  request[0] = MPI_REQUEST_NULL;
+  MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+}
+static void starts(void) {
+  MPI_Startall(2, request);
+  MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+}
+static void makes_types(void) {
+  MPI_Datatype type;
+  MPI_Type_vector(10, 1, 2, MPI_DOUBLE, &type);
+  MPI_Type_commit(&type);
+  MPI_Type_free(&type);
+}
+static void sends_derived(void) {
+  MPI_Sendrecv(in, 1, derived, 0, 1, out, 1, derived, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+
+static const struct { const char *name; void (*run)(void); } calls[] = {
+  {"send-receive-wait", sends}, {"nonblocking-waitall", waits_for_all}, {"sendrecv", exchanges},
+  {"pack", packs}, {"unpack", unpacks}, {"bcast", broadcasts}, {"alltoall", gathers}, {"alltoallw", scatters_to_each},
+  {"test-null", tests_nothing}, {"persistent", starts}, {"create-commit-free", makes_types},
+  {"sendrecv-derived", sends_derived},
+};
+
+/* What callgrind counts: benches/instructions.py names it. */
+__attribute__((noinline)) void counted_calls(void (*run)(void), long rounds) {
+  for (long k = 0; k < rounds; k++) run();
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  if (argc < 3) {
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) puts(calls[i].name);
+    MPI_Finalize();
+    return 0;
+  }
+  int persistent = !strcmp(argv[1], "persistent"), found = 0;
+  MPI_Type_vector(10, 1, 2, MPI_DOUBLE, &derived);
+  MPI_Type_commit(&derived);
+  if (persistent) {
+    MPI_Recv_init(out, 60, MPI_DOUBLE, 0, 1, MPI_COMM_SELF, request);
+    MPI_Send_init(in, 60, MPI_DOUBLE, 0, 1, MPI_COMM_SELF, request + 1);
+  }
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (!strcmp(calls[i].name, argv[1])) {
+      found = 1;
+      for (int k = 0; k < 50; k++) calls[i].run();
+      clock_gettime(CLOCK_MONOTONIC_COARSE, &then);
+      stands_still = 1;
+      calls[i].run();
+      counted_calls(calls[i].run, atol(argv[2]));
+      stands_still = 0;
+    }
+  if (persistent) {
+    MPI_Request_free(request);
+    MPI_Request_free(request + 1);
+  }
+  MPI_Type_free(&derived);
+  MPI_Finalize();
+  return !found;
+}
