@@ -1,5 +1,5 @@
 //! ddtc behind the interface of yaksa: put in the place of `libyaksa.so.0`, it packs, lists, flattens and reduces for an MPI library that was built
-//! with an external yaksa (MPICH 4.0 to 4.3). docs/YAKSA.md says what is as there, what is not, and how to swap.
+//! with an external yaksa (MPICH 4.0 to 5.0). docs/YAKSA.md says what is as there, what is not, and how to swap.
 //!
 //! Types, operations and requests are 64-bit numbers and are never followed; so are info objects, though C calls them pointers. A type is its
 //! arguments and a few numbers; it becomes a tree of ddtc by its first call that moves bytes, and is compiled once enough bytes went through its layout.
