@@ -17,6 +17,5 @@ mod passes;
 mod planted;
 mod readme;
 mod rooms;
-mod size;
 mod testing;
 mod text;
