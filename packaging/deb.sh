@@ -8,12 +8,14 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 fail() { echo "deb.sh: $*" >&2; exit 2; }
 out=
-build=
+profile=
+built=
 while [ $# -gt 0 ]; do
     [ $# -gt 1 ] || fail "$1 needs a value"
     case $1 in
         --out) out=$2 ;;
-        --profile | --built) build="$1 $2" ;;
+        --profile) profile=$2 ;;
+        --built) built=$2 ;;
         *) fail "unknown argument $1" ;;
     esac
     shift 2
@@ -26,8 +28,8 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
-# shellcheck disable=SC2086
-sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static $build >/dev/null
+sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static \
+    ${profile:+--profile "$profile"} ${built:+--built "$built"} >/dev/null
 # dpkg has a manifest of its own, and Debian's zsh looks elsewhere.
 rm "$root/usr/share/ddtc/manifest" "$root/usr/share/ddtc/uninstall"
 mkdir -p "$root/usr/share/zsh/vendor-completions" "$root/DEBIAN"

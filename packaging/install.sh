@@ -39,6 +39,7 @@ while [ $# -gt 0 ]; do
                 --built) built=$2 ;;
             esac
             shift 2 ;;
+        --help | -h) sed -n '2,/^set -eu/{/^#/!q;s/^# \{0,1\}//p}' "$0"; exit ;;
         --no-debug) debug=; shift ;;
         --static) static=yes; shift ;;
         uninstall) fail "uninstall comes first: packaging/install.sh uninstall --prefix DIR" ;;
@@ -167,6 +168,12 @@ while IFS= read -r file; do
         grep -qxF "$file" "$old" 2>/dev/null || fail "$root/$file is there already and not of this script: remove it, or choose another --prefix"
     fi
 done < "$work/files"
+# A link to a folder would take the files to a place that neither the manifest nor the program that removes them knows.
+while IFS= read -r folder; do
+    if [ -L "$root/$folder" ] || { [ -e "$root/$folder" ] && [ ! -d "$root/$folder" ]; }; then
+        fail "$root/$folder is a link or a file, and must be a folder: choose another --prefix"
+    fi
+done < "$work/folders"
 # The prefix and the folders above it that were not there before us. A packager's folder is the packager's.
 : > "$work/made"
 if [ -f "$old" ]; then
@@ -206,5 +213,5 @@ bytes=$(cd "$stage" && find . -type f ! -path '*/.debug/*' -exec cat {} + | wc -
 echo "installed to $root: $((bytes / 1024)) KiB without debug data; $prefix/share/ddtc/uninstall removes it"
 case :$PATH: in
     *":$prefix/bin:"*) ;;
-    *) [ -n "$destdir" ] || echo "add $prefix/bin to PATH, or call $prefix/bin/ddtc" ;;
+    *) [ -n "$destdir" ] || ! wants cli || echo "add $prefix/bin to PATH, or call $prefix/bin/ddtc" ;;
 esac

@@ -5,11 +5,33 @@
 #![allow(unsafe_code)] // The loader's functions, and an MPI library's: there is no other way to call them.
 
 use std::ffi::{CStr, CString, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::abi::queries::{self, AbiVersionFn, VersionFn};
 use crate::abi::{Abi, Signs};
 use ddtc::datatype::Named;
+
+/// Maximum size of a file that is read as a linker script, in bytes. Such scripts have a few lines.
+const MAX_SCRIPT: u64 = 4096;
+
+/// Returns the library that a linker script names, which lies next to the script unless the script
+/// gives an absolute path. Returns `None` if the file is no such script.
+fn linker_script_target(path: &Path) -> Option<PathBuf> {
+    let found = std::fs::metadata(path).ok()?;
+    if !found.is_file() || found.len() > MAX_SCRIPT {
+        return None;
+    }
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(path.parent()?.join(first_input(&text)?))
+}
+
+/// Returns the first shared library in the `INPUT` or `GROUP` command of a linker script.
+fn first_input(script: &str) -> Option<&str> {
+    let (_, list) = script.split_once("INPUT").or_else(|| script.split_once("GROUP"))?;
+    let (list, _) = list.trim_start().strip_prefix('(')?.split_once(')')?;
+    let names = list.split(|c: char| c.is_whitespace() || "(,".contains(c));
+    names.into_iter().find(|name| name.contains(".so"))
+}
 
 /// A loaded library.
 #[derive(Debug)]
@@ -21,10 +43,14 @@ pub struct Loaded {
 
 impl Loaded {
     /// Loads the library into the global scope. Its constructors run; nothing of MPI is initialized.
+    /// If the file is a linker script, as `libmpi.so` is in some packages, the library that the
+    /// script names is loaded instead.
     ///
     /// # Errors
     /// What the loader says; a path that is no text.
     pub fn open(path: &Path) -> Result<Loaded, String> {
+        let target = linker_script_target(path);
+        let path = target.as_deref().unwrap_or(path);
         let file = path.to_str().ok_or("the library's path is not UTF-8")?;
         let name = CString::new(file).map_err(|e| e.to_string())?;
         // SAFETY: a C string. What the constructors of a library do, they do in every program of it.
@@ -98,5 +124,21 @@ impl Loaded {
         let symbols =
             abi.named_symbols().map(|(name, named)| (named, self.handle(0, &format!("ompi_mpi_{name}"))));
         constants.chain(symbols).filter(|&(_, handle)| handle != 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_of_a_linker_script_is_found() {
+        assert_eq!(first_input("INPUT(libmpi.so.12)\n"), Some("libmpi.so.12"));
+        let script = "/* GNU ld script */\nGROUP ( /lib/libm.so.6 AS_NEEDED ( /lib/libmvec.so.1 ) )\n";
+        assert_eq!(first_input(script), Some("/lib/libm.so.6"));
+        assert_eq!(first_input("INPUT ( -lmpi, libmpi.so.40 )"), Some("libmpi.so.40"));
+        for other in ["", "INPUT", "INPUT(libmpi.so", "INPUT()", "INPUT(-lmpi)", "libmpi.so.12"] {
+            assert_eq!(first_input(other), None, "{other}");
+        }
     }
 }

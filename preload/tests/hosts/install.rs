@@ -229,6 +229,8 @@ fn refusals_say_what_to_do() {
     refused(&mut install(), "--prefix DIR is needed");
     refused(install().args(["--prefix"]), "--prefix needs a value");
     refused(install().args(["--prefx", "/x"]), "unknown argument --prefx");
+    let help = done(Command::new("sh").arg(script()).arg("--help"));
+    assert!(help.contains("--only PART") && help.contains("--destdir:"), "{help}");
     refused(install().args(["--prefix", "here", "--destdir", "/tmp"]), "must begin with /");
     refused(
         Command::new("sh").arg(script()).args(["uninstall", "--prefix"]).arg(&folder),
@@ -239,6 +241,12 @@ fn refusals_say_what_to_do() {
     let file = folder.join("file");
     fs::write(&file, "").unwrap();
     refused(install().arg("--prefix").arg(file.join("prefix")), "is a file, not a folder");
+    // Files would land where neither the manifest nor the uninstaller finds them.
+    let linked = folder.join("linked");
+    fs::create_dir_all(linked.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", linked.join("lib")).unwrap();
+    refused(install().arg("--prefix").arg(&linked), "lib is a link or a file, and must be a folder");
+    assert_eq!(files(&linked), BTreeSet::from(["lib".to_owned()]));
     // Somebody else's file is not replaced, and nothing is written beside it.
     let theirs = folder.join("theirs");
     fs::create_dir_all(theirs.join("bin")).unwrap();
