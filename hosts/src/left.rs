@@ -31,13 +31,15 @@ pub enum Left {
     Device,
     /// The cap of the staging buffers.
     PastTheCap,
+    /// A nonblocking call, while an object is loaded that may complete its request unseen, or learn that it is complete.
+    UnseenCompletion,
     /// A condition of the call itself or of this host: its communicator, window, file or request.
     Other,
 }
 
 impl Left {
     /// All of them, as the report lists them.
-    pub const ALL: [Left; 14] = [
+    pub const ALL: [Left; 15] = [
         Left::Policy,
         Left::Contiguous,
         Left::TooSmall,
@@ -51,6 +53,7 @@ impl Left {
         Left::Untried,
         Left::Device,
         Left::PastTheCap,
+        Left::UnseenCompletion,
         Left::Other,
     ];
 
@@ -70,6 +73,7 @@ impl Left {
             Left::Untried => "left_untried_host",
             Left::Device => "left_device_memory",
             Left::PastTheCap => "left_past_the_cap",
+            Left::UnseenCompletion => "left_unseen_completion",
             Left::Other => "left_other",
         }
     }
@@ -90,6 +94,9 @@ impl Left {
             Left::Untried => "were of a kind that is not converted on this host",
             Left::Device => "had buffers in device memory",
             Left::PastTheCap => "needed more than DDTC_BUFFERS",
+            Left::UnseenCompletion => {
+                "had requests that a loaded object may complete where ddtc does not see it"
+            }
             Left::Other => {
                 "were this host's for what they are: in place, or their communicator, window, file or request"
             }

@@ -9,6 +9,7 @@
 //! | [`policy`] | which messages gain when they are packed first: read by the preload library, written by `ddtc tune` |
 //! | [`left`] | why the preload library left a call to its host, in words |
 //! | [`loaded`] | an MPI library that this process loads by its file |
+//! | [`mpi_functions`] | functions that take a request, a status or a message, and what the preload library does about each |
 //! | [`library`] | where the preload library is |
 #![deny(unsafe_code)]
 
@@ -16,4 +17,5 @@ pub mod abi;
 pub mod left;
 pub mod library;
 pub mod loaded;
+pub mod mpi_functions;
 pub mod policy;

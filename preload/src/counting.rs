@@ -95,6 +95,7 @@ fn closeness(left: Left) -> u8 {
         | Left::Untried
         | Left::Device
         | Left::PastTheCap
+        | Left::UnseenCompletion
         | Left::Other => 3,
     }
 }

@@ -1,35 +1,21 @@
-//! Reads from the dynamic sections of loaded objects what these can do to requests, and to epochs of windows, without this library seeing it.
+//! Reads from the dynamic sections of loaded objects what these can do to requests, and to epochs
+//! of windows, without this library seeing it.
 //!
-//! The program starts operations by names that lead here. Completions come here too, unless an object calls the host's functions by their
-//! `PMPI_` names, or a Fortran binding that does. Whatever an object calls of another one it names in a relocation, so
-//! these tell: they are what the loader itself goes by. Who asks `dlsym` for a function names nothing.
+//! The program starts operations by names that lead here. Completions come here too, unless an
+//! object calls the host's functions by their `PMPI_` names, or a Fortran binding that does. A few
+//! functions that are not wrapped complete requests too, or say that they are complete
+//! (`ddtc_hosts::mpi_functions`). Whatever an object calls of another one it names in a relocation,
+//! so these tell: they are what the loader itself goes by. Who asks `dlsym` for a function names
+//! nothing.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, c_int, c_void};
 
 use ddtc::process::{Lazy, Mutex};
+use ddtc_hosts::mpi_functions::touches_requests_unseen;
 
 use crate::loader::{Opened, object_of};
 use crate::slow_path::{BINDING, BYPASS, EPOCHS, FORTRAN, unwatch, watch};
-
-/// Endings behind `PMPI_` of the functions that start, complete or free requests which live.
-const COMPLETING: [&str; 15] = [
-    "Start",
-    "Startall",
-    "Wait",
-    "Test",
-    "Waitany",
-    "Testany",
-    "Waitall",
-    "Testall",
-    "Waitsome",
-    "Testsome",
-    "Request_get_status",
-    "Request_get_status_any",
-    "Request_get_status_all",
-    "Request_get_status_some",
-    "Request_free",
-];
 
 /// Endings behind `PMPI_` of the functions that complete operations on windows.
 const ENDING: [&str; 9] = [
@@ -52,6 +38,9 @@ const WAITS: [&CStr; 6] =
 static SEEN: Lazy<Mutex<Seen>> = Lazy::new(Mutex::default);
 /// Bindings of the host's of which nobody knows yet where their calls arrive.
 static UNPROVEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Why nonblocking operations are not converted: the first object that was found, and what it
+/// refers to.
+static BYPASS_REASON: Mutex<Option<String>> = Mutex::new(None);
 
 #[derive(Default)]
 struct Seen {
@@ -75,7 +64,7 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
     }
     let ours = object_of(look as *const c_void);
     let mut search =
-        Search { unseen: &unseen, ours: &ours, found: false, ends: false, speaking: HashSet::new() };
+        Search { unseen: &unseen, ours: &ours, found: None, ends: false, speaking: HashSet::new() };
     // SAFETY: the callback takes the search, and is called only during this call.
     unsafe { libc::dl_iterate_phdr(Some(examine), (&raw mut search).cast()) };
     let Search { found, ends, speaking, .. } = search;
@@ -93,11 +82,11 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
             unproven.push(object.clone());
             watch(BINDING);
         } else {
-            watch(BYPASS);
+            bypass(format!("{object} has a Fortran MPI_WAIT"));
         }
     }
-    if found {
-        watch(BYPASS);
+    if let Some(found) = found {
+        bypass(found);
     }
     if ends {
         watch(EPOCHS);
@@ -106,6 +95,17 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
     if seen.unloads == unloads {
         seen.files.extend(unseen);
     }
+}
+
+/// Ends the conversion of nonblocking operations and keeps the first reason for the report.
+pub(crate) fn bypass(reason: String) {
+    BYPASS_REASON.lock().get_or_insert(reason);
+    watch(BYPASS);
+}
+
+/// Returns why nonblocking operations are not converted, if they are not.
+pub(crate) fn bypass_reason() -> Option<String> {
+    BYPASS_REASON.lock().clone()
 }
 
 /// Whether an object has a Fortran `MPI_WAIT`.
@@ -131,7 +131,8 @@ pub(crate) fn tried(bindings: &[String]) {
 struct Search<'a> {
     unseen: &'a HashSet<String>,
     ours: &'a str,
-    found: bool,
+    /// The first object that may complete requests unseen, and the name by which it does.
+    found: Option<String>,
     ends: bool,
     /// Objects that refer to something of MPI.
     speaking: HashSet<String>,
@@ -156,7 +157,10 @@ unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search
     let mut speaking = false;
     for name in object.names(&dynamic).filter(|name| speaks(name)) {
         speaking = true;
-        search.found |= completes(name, binding);
+        if search.found.is_none() && completes(name, binding) {
+            let file = if object.name.is_empty() { "the program" } else { &object.name };
+            search.found = Some(format!("{file} refers to {}", String::from_utf8_lossy(name)));
+        }
         search.ends |= !binding && ends(name);
     }
     if speaking {
@@ -175,15 +179,14 @@ fn ends(name: &[u8]) -> bool {
     name.strip_prefix(b"PMPI_").is_some_and(|name| ENDING.iter().any(|ending| ending.as_bytes() == name))
 }
 
-/// Whether an object that refers to this name may complete requests by it unseen. `binding`: it is a binding of the host's, which is tried by
-/// calling it.
+/// Returns whether an object that refers to this name may complete requests by it unseen, or learn
+/// that they are complete. `binding`: the object is a Fortran binding of the MPI library, which is
+/// tried by calling it.
 fn completes(name: &[u8], binding: bool) -> bool {
     if binding {
         return false;
     }
-    if let Some(name) = name.strip_prefix(b"PMPI_")
-        && COMPLETING.iter().any(|completing| completing.as_bytes() == name)
-    {
+    if std::str::from_utf8(name).is_ok_and(touches_requests_unseen) {
         return true;
     }
     // The 2008 binding of MPICH's family starts by MPI_ names and completes by PMPI_ names.
@@ -317,6 +320,7 @@ mod tests {
         for name in [
             "PMPI_Wait",
             "PMPI_Request_get_status_some",
+            "MPIX_Request_is_complete",
             "mpi_wait_f08_",
             "mpi_isend_f08ts_",
             "MPI_WAIT_F08",

@@ -26,7 +26,7 @@ use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
-use crate::{check, fortran_bridge, left, reserve, spending, table, types};
+use crate::{check, fortran_bridge, left, objects, reserve, spending, table, types};
 
 /// Returns where this process stands in the job: rank and number of ranks, as far as they can be known.
 pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
@@ -180,6 +180,9 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     }
     if let Some(why) = shut() {
         let _ = writeln!(out, "note nothing is moved inside this host: {why}");
+    }
+    if let Some(why) = objects::bypass_reason() {
+        let _ = writeln!(out, "note nonblocking calls are this host's: {why}");
     }
     if reserve::is_short() {
         let _ = writeln!(out, "note memory ran out: since then all calls are this host's");

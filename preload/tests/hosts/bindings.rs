@@ -179,8 +179,8 @@ fn requests_of_bindings_that_call_c_are_converted() {
             fortran(&folder, "receiver", &[bindings(host, &folder, "libmpifort.so.12", &["-DFOLLOWED"])]);
         let (packed, unpacked) = moved(host, &program, &folder, &preload());
         assert!(packed >= 80 && unpacked >= 80, "{host:?} {packed} {unpacked}");
-        // Not while anybody refers to what completes past C's names.
-        for name in ["mpi_wait_f08_", "PMPI_Waitall", "PMPI_Request_get_status"] {
+        // Not while anybody refers to what completes past C's names, or tells that a request is complete.
+        for name in ["mpi_wait_f08_", "PMPI_Waitall", "PMPI_Request_get_status", "MPIX_Request_is_complete"] {
             let both = format!("{}:{}", library().display(), refers(&folder, name).display());
             let (packed, unpacked) = moved(host, &program, &folder, &both);
             assert!(packed >= 80, "{host:?} {name} {packed}");

@@ -5,6 +5,7 @@ mod applications;
 mod bindings;
 mod bottom;
 mod build;
+mod calls;
 mod clients;
 mod collectives;
 mod corpus;
