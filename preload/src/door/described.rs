@@ -1,7 +1,8 @@
 //! Types that are known by what their descriptions say.
 //!
-//! What is made of one stays for good, as many as there are places: convertors point to it. Its copy of the description takes the place of the host's in such a
-//! convertor, so that our mover finds what serves it without a look-up, and clones have it too.
+//! What is made of one stays for good, as many as there are places: convertors point to it. Its copy
+//! of the description ([`StandIn`]) takes the place of the host's in such a convertor, so that our mover
+//! finds what serves it without a look-up, and clones have it too.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -13,7 +14,6 @@ use ddtc::process::Mutex;
 use ddtc_hosts::policy::Class;
 
 use super::description::{Order, View, datatype};
-use super::layout::{Convertor, layout};
 use super::nearness::is_near;
 use crate::counted::{self, Uses};
 use crate::cuts::{Cuts, Entry, KINDS};
@@ -43,10 +43,9 @@ impl Way<'_> {
 }
 
 /// A type by its description. It is never given back: convertors point to it.
-#[repr(C)]
 pub(crate) struct Described {
-    /// As the host's: entries that there is room for, those that are used, where they are.
-    header: [u64; 3],
+    /// Address of the [`StandIn`] of its description; 0 until it has one.
+    stand_in: u64,
     entries: Box<[Entry]>,
     bounds: [i64; 5],
     /// None: it is the host's for good.
@@ -63,11 +62,9 @@ pub(crate) struct Described {
 impl Described {
     /// Of a type of the same layout, if there is one, and where elements of the description end.
     fn of(view: &View<'_>, made: Option<(Datatype, Cuts)>) -> Described {
-        let entries: Box<[Entry]> = view.entries.into();
-        let n = entries.len() as u64;
         let mut described = Described {
-            header: [n, n - 1, entries.as_ptr().addr() as u64],
-            entries,
+            stand_in: 0,
+            entries: view.entries.into(),
             bounds: view.bounds,
             committed: None,
             class: Class::Dense,
@@ -99,18 +96,19 @@ impl Described {
     }
 
     /// Returns the address that stands for the description of the host's in a convertor.
-    pub(crate) fn stand_in(&'static self) -> u64 {
-        self.header.as_ptr().addr() as u64
+    pub(crate) fn stand_in(&self) -> u64 {
+        self.stand_in
     }
 
-    /// That of a convertor in which it stands.
-    ///
-    /// # Safety
-    /// The convertor must be one in which one stands, with a mover that was stored beside it.
+    /// Returns the type that a description in a convertor stands for; `None` if the description is
+    /// not one of ours, whatever else the number is.
     #[inline]
-    pub(crate) unsafe fn in_convertor(convertor: Convertor) -> Option<&'static Described> {
-        // SAFETY: as the caller promises; it lives for good.
-        unsafe { (convertor.word(layout().description) as *const Described).as_ref() }
+    pub(crate) fn by_stand_in(description: u64) -> Option<&'static Described> {
+        let distance = (description as usize).wrapping_sub(KNOWN.as_ptr().addr());
+        if !distance.is_multiple_of(size_of::<StandIn>()) {
+            return None;
+        }
+        KNOWN.get(distance / size_of::<StandIn>())?.described()
     }
 
     /// How it is moved, if a mover of ours may serve it.
@@ -172,36 +170,66 @@ pub(crate) fn different() -> u32 {
     DIFFERENT.load(Ordering::Relaxed)
 }
 
+/// A description that takes the place of the host's in convertors, and the type that it belongs to.
+///
+/// All of them stand in one array, so that any word of a convertor can be compared with their
+/// addresses ([`Described::by_stand_in`]): a convertor that Open MPI reused may hold anything there.
+#[repr(C)]
+struct StandIn {
+    /// As the host's: entries that there is room for, those that are used, where they are. Written
+    /// once, before a convertor points here.
+    header: [AtomicU64; 3],
+    /// The type, which is never given back. Null: there is none yet.
+    described: AtomicPtr<Described>,
+}
+
+impl StandIn {
+    const fn new() -> StandIn {
+        StandIn { header: [const { AtomicU64::new(0) }; 3], described: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    #[inline]
+    fn described(&self) -> Option<&'static Described> {
+        // SAFETY: null, or a type that `publish` has leaked.
+        unsafe { self.described.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Lets this stand for a type, for good.
+    fn publish(&'static self, mut described: Box<Described>) {
+        // The host reads this and the entries by the numbers that convertors and the header hold.
+        described.stand_in = std::ptr::from_ref(self).expose_provenance() as u64;
+        let described: &'static Described = Box::leak(described);
+        let n = described.entries.len() as u64;
+        let entries = described.entries.as_ptr().expose_provenance() as u64;
+        for (word, value) in self.header.iter().zip([n, n - 1, entries]) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.described.store(std::ptr::from_ref(described).cast_mut(), Ordering::Release);
+    }
+}
+
 /// Places; so many of them are used.
 const PLACES: usize = 1024;
 const USED: usize = 512;
 /// Places that are looked at.
 const NEAR: usize = 32;
 
-static KNOWN: [AtomicPtr<Described>; PLACES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; PLACES];
+static KNOWN: [StandIn; PLACES] = [const { StandIn::new() }; PLACES];
 /// How many there are; who puts one there holds it.
 static MADE: Mutex<usize> = Mutex::new(0);
 
-fn places(view: &View<'_>) -> impl Iterator<Item = &'static AtomicPtr<Described>> {
+fn places(view: &View<'_>) -> impl Iterator<Item = &'static StandIn> {
     let first = (view.hash() >> 32) as usize;
     (first..first + NEAR).filter_map(|at| KNOWN.get(at % PLACES))
 }
 
 /// Looks a type up, without a lock.
 pub(crate) fn find(wanted: &View<'_>) -> Option<&'static Described> {
-    for place in places(wanted) {
-        // SAFETY: null, or what is kept for good.
-        let known = unsafe { place.load(Ordering::Acquire).as_ref() }?;
-        if known.view().is(wanted) {
-            return Some(known);
-        }
-    }
-    None
+    places(wanted).map_while(StandIn::described).find(|known| known.view().is(wanted))
 }
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Described> {
-    // SAFETY: as in `find`.
-    KNOWN.iter().filter_map(|place| unsafe { place.load(Ordering::Acquire).as_ref() })
+    KNOWN.iter().filter_map(StandIn::described)
 }
 
 /// Makes a type, once and for good. What cannot be made is known to be the host's.
@@ -216,10 +244,10 @@ pub(crate) fn make(view: &View<'_>, sizes: &[u64; KINDS], order: Order) {
     // What takes long is done without the lock.
     let described = Box::new(Described::of(view, made));
     let mut used = MADE.lock();
-    let free = places(view).find(|place| place.load(Ordering::Acquire).is_null());
+    let free = places(view).find(|place| place.described().is_none());
     // Another thread's may be there by now.
     if let Some(place) = free.filter(|_| find(view).is_none()) {
-        place.store(Box::into_raw(described), Ordering::Release);
+        place.publish(described);
         *used += 1;
     }
 }
@@ -230,5 +258,30 @@ pub(crate) fn fold_all() {
         if let Some(committed) = &known.committed {
             known.uses.fold(committed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_address_of_a_stand_in_is_a_description_of_ours() {
+        let end = Entry { kind: crate::cuts::END, count: 1, extent: 0, ..Entry::default() };
+        let view = View { bounds: [0; 5], entries: &[end] };
+        make(&view, &[0; KINDS], Order::Blocks);
+        let known = find(&view).unwrap();
+        let at = known.stand_in();
+        assert!(std::ptr::eq(Described::by_stand_in(at).unwrap(), known));
+        let (start, each) = (KNOWN.as_ptr().addr() as u64, size_of::<StandIn>() as u64);
+        for other in [0, 8, at + 1, at + 8, at - 8, start - each, start + each * PLACES as u64, u64::MAX] {
+            assert!(Described::by_stand_in(other).is_none(), "{other:x}");
+        }
+        // What a convertor reads there is the description.
+        let [room, used, entries] = std::array::from_fn(|i| {
+            let place = &KNOWN[((at - start) / each) as usize];
+            place.header[i].load(Ordering::Relaxed)
+        });
+        assert_eq!((room, used, entries), (1, 0, known.entries.as_ptr().addr() as u64));
     }
 }

@@ -118,7 +118,8 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
         let (flags, datatype, description) = (convertor.flags(l), word(l.datatype), word(l.description));
         (flags, datatype, description, word(l.moved), word(l.buffer), word(l.size))
     };
-    // What was stored for an earlier request may stand there still.
+    // If the preparation stored no mover, the generic one is an earlier request's. The flags of such a
+    // convertor are never those of a fresh one.
     if flags & !OF_TYPE != l.fresh(direction == Direction::Pack)
         || description != handle + u64::from(l.optimized)
         || moved != 0
@@ -150,14 +151,14 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     }
 }
 
-/// Which mover of ours a convertor has.
+/// Returns the mover of ours that serves a convertor, if one does.
 ///
 /// # Safety
 /// `convertor` must be one of the host's.
 #[inline]
 unsafe fn served(convertor: Convertor) -> Option<Ours> {
     // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
-    if is_open() { Ours::of(unsafe { convertor.word(layout().mover) }) } else { None }
+    if is_open() { unsafe { Ours::of(convertor) } } else { None }
 }
 
 /// # Safety

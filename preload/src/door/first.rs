@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ddtc::kind::Direction;
 
-use super::described::{Described, Way};
+use super::described::Way;
 use super::host::{FAILED, Mover, generic};
 use super::layout::{Convertor, layout};
+use super::mover::{Kept, Ours};
 use crate::guard::guard;
 
 /// Bytes that are compared at a time.
@@ -75,7 +76,7 @@ unsafe fn moves(
         let done = theirs(convertor, buffers, n, bytes);
         let used = *n as usize;
         guard(|| {
-            let Some(known) = Described::in_convertor(convertor) else { return };
+            let Some(Kept::Described(known)) = Ours::Described(direction).kept(convertor) else { return };
             let (Some(way), true) = (known.way(direction), used <= BUFFERS) else { return };
             if !PLACE.taken.swap(true, Ordering::Acquire) {
                 let used = std::slice::from_raw_parts(buffers, used);

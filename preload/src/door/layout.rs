@@ -43,7 +43,7 @@ pub(crate) struct Bits {
     pub(crate) sends: u32,
     /// Both ends represent data alike.
     pub(crate) homogeneous: u32,
-    /// Contiguous: the mover is not called.
+    /// `CONVERTOR_NO_OP`: one contiguous piece, for which the library calls no mover.
     pub(crate) plain: u32,
     pub(crate) completed: u32,
     /// The size at the other end is known.
@@ -131,6 +131,9 @@ pub(crate) const TYPE_WITHIN: u32 = 320;
 
 /// Bits of the flags that are the type's.
 pub(crate) const OF_TYPE: u32 = 0xffff;
+/// `OPAL_DATATYPE_FLAG_NO_GAPS`, one of the type's bits in all releases: contiguous, with an extent
+/// that is the size. Open MPI also sets it in a convertor of no bytes and in one that was cleaned up.
+pub(crate) const NO_GAPS: u32 = 0x20;
 
 impl Layout {
     /// Instances of a copy as the host means them: half a register before 6.0, whatever the other half holds.
@@ -143,6 +146,13 @@ impl Layout {
     pub(crate) const fn fresh(&self, sends: bool) -> u32 {
         let bits = &self.bits;
         bits.homogeneous | bits.sized | if sends { bits.sends } else { bits.receives }
+    }
+
+    /// Returns the flags of which a convertor has at least one if its last preparation stored no
+    /// mover, or if it was cleaned up since. Its word for the mover is then of an earlier request.
+    #[inline]
+    pub(crate) const fn without_mover(&self) -> u32 {
+        self.bits.plain | NO_GAPS
     }
 
     /// One of other offsets, in the order of the fields.

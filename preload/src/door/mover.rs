@@ -136,10 +136,44 @@ impl Ours {
         Ours::Described(Direction::Unpack),
     ];
 
-    /// The mover of ours that one is.
+    /// Returns the mover of ours that serves a convertor, if one does.
+    ///
+    /// # Safety
+    /// `convertor` must be one of the host's, and the layout proven.
     #[inline]
-    pub(crate) fn of(mover: u64) -> Option<Ours> {
-        Ours::ALL.into_iter().find(|ours| mover == ours.mover() as usize as u64)
+    pub(crate) unsafe fn of(convertor: Convertor) -> Option<Ours> {
+        // SAFETY: as the caller promises.
+        let mover = unsafe { convertor.word(layout().mover) };
+        let ours = Ours::ALL.into_iter().find(|ours| mover == ours.mover() as usize as u64)?;
+        // SAFETY: as the caller promises.
+        unsafe { ours.kept(convertor) }.map(|_| ours)
+    }
+
+    /// Returns what this mover was stored for, or `None` if the convertor was used for something
+    /// else since.
+    ///
+    /// Open MPI reuses convertors. A preparation for contiguous memory or for no bytes stores a type
+    /// and its description, but no mover, and cleaning up leaves the mover too: ours stays in a
+    /// convertor that it does not serve. Every function that finds our mover in a convertor, or is
+    /// called as the mover, asks this before it believes anything else in the convertor.
+    ///
+    /// # Safety
+    /// As [`Ours::of`].
+    #[inline]
+    pub(crate) unsafe fn kept(self, convertor: Convertor) -> Option<Kept> {
+        let l = layout();
+        // SAFETY: as the caller promises.
+        let (flags, datatype, description) =
+            unsafe { (convertor.flags(l), convertor.word(l.datatype), convertor.word(l.description)) };
+        if flags & l.without_mover() != 0 {
+            return None;
+        }
+        match self {
+            Ours::Known(_) => {
+                (description == datatype.wrapping_add(l.optimized.into())).then_some(Kept::Type(datatype))
+            }
+            Ours::Described(_) => Described::by_stand_in(description).map(Kept::Described),
+        }
     }
 
     /// As the host stores it.
@@ -181,6 +215,15 @@ impl Ours {
     }
 }
 
+/// What a mover of ours was stored for.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept {
+    /// A type that the table has, by its handle.
+    Type(u64),
+    /// A type that is known by its description.
+    Described(&'static Described),
+}
+
 /// Owner of a convertor of ours, whose uses these are.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
@@ -205,27 +248,25 @@ impl Owner {
     }
 }
 
-/// Returns the owner of a convertor of ours, and its way, if its type is still ready.
+/// Returns the owner of a convertor and its way, if `ours` serves the convertor and its type is
+/// still ready.
 ///
 /// # Safety
-/// `convertor` must be one whose mover is `ours`: its type lives while it does.
+/// `convertor` must be one whose mover is `ours`, or that is moved or placed by a call of `ours`.
 #[inline]
 pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way<'static>)> {
-    match ours {
-        Ours::Known(direction) => {
-            // SAFETY: as the caller promises.
-            let handle = unsafe { convertor.word(layout().datatype) };
+    let direction = ours.direction();
+    // SAFETY: as the caller promises.
+    match unsafe { ours.kept(convertor) }? {
+        Kept::Type(handle) => {
             let Found::Convert(entry) = table::find(handle) else { return None };
             let cuts = entry.served.by(direction)?;
-            // SAFETY: the entry is bound, since the type lives.
+            // SAFETY: the entry is bound, since a convertor that was not used for another type since
+            // our mover was stored has a reference to its type.
             let committed = unsafe { entry.committed() }?;
             Some((Owner::Entry(entry), Way { direction, committed, cuts }))
         }
-        Ours::Described(direction) => {
-            // SAFETY: as the caller promises.
-            let known = unsafe { Described::in_convertor(convertor) }?;
-            Some((Owner::Described(known), known.way(direction)?))
-        }
+        Kept::Described(known) => Some((Owner::Described(known), known.way(direction)?)),
     }
 }
 
@@ -344,7 +385,7 @@ unsafe fn compared(
     }
 }
 
-/// The type is not known any more: the host's mover goes on.
+/// Lets the host's mover go on: the type is not known any more, or the convertor is not ours.
 #[cold]
 unsafe fn theirs(
     ours: Ours,
@@ -353,52 +394,40 @@ unsafe fn theirs(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    let (l, mover) = (layout(), generic(ours.direction()));
     // SAFETY: 0 is none, another number the address of the host's mover.
-    let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(mover) };
-    let (Some(theirs), Some(set_position)) = (theirs, placer(l)) else { return FAILED };
+    let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(generic(ours.direction())) };
+    let Some(theirs) = theirs else { return FAILED };
     // SAFETY: as in `moves`.
     unsafe {
-        describe(ours, convertor);
-        give_back(l, convertor, mover, set_position);
+        leave(convertor, ours);
         theirs(convertor, buffers, n, bytes)
     }
 }
 
-/// Puts the host's own description back where another stands for it.
+/// Gives a convertor that `ours` serves back to the host for good, before the host reads its stack.
+/// Does nothing to a convertor that `ours` does not serve.
 ///
 /// # Safety
-/// `convertor` must be one whose mover is `ours`.
-unsafe fn describe(ours: Ours, convertor: Convertor) {
-    if let Ours::Described(_) = ours {
-        // SAFETY: as the caller promises; what is written is what the host had written.
-        unsafe {
-            let l = layout();
-            convertor.put(l.description, convertor.word(l.datatype) + u64::from(l.optimized));
-        }
-    }
-}
-
-/// Before the host reads the stack of a convertor of ours: it is the host's from now on.
-///
-/// # Safety
-/// `convertor` must be one whose mover is `ours`.
+/// As [`way`]; nobody else uses the convertor.
 #[cold]
 pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     let l = layout();
-    if let Some(set_position) = placer(l) {
-        // SAFETY: its mover is ours, so it was prepared for the generic one.
-        unsafe {
-            describe(ours, convertor);
-            give_back(l, convertor, generic(ours.direction()), set_position);
+    // SAFETY: as the caller promises.
+    let (Some(kept), Some(set_position)) = (unsafe { ours.kept(convertor) }, placer(l)) else { return };
+    // SAFETY: our mover serves it, so it was prepared for the generic one. The description that is
+    // written is what the host had written before ours took its place.
+    unsafe {
+        if let Kept::Described(_) = kept {
+            convertor.put(l.description, convertor.word(l.datatype) + u64::from(l.optimized));
         }
+        give_back(l, convertor, generic(ours.direction()), set_position);
     }
 }
 
-/// Places a convertor whose mover is ours.
+/// Places a convertor by `ours` if that serves it, else by the host's function.
 ///
 /// # Safety
-/// As Open MPI's `opal_convertor_set_position_nocheck`, for a convertor whose mover is `ours`, or a tool's that calls it.
+/// As Open MPI's `opal_convertor_set_position_nocheck`; and as [`way`].
 pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) -> c_int {
     let l = layout();
     // SAFETY: as the caller promises.
@@ -407,7 +436,6 @@ pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) 
             place(l, convertor, way, at);
             return 0;
         }
-        // It is the host's from now on.
         leave(convertor, ours);
         placer(l).map_or(FAILED, |theirs| theirs(convertor, at))
     }
@@ -418,4 +446,58 @@ pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) 
 unsafe extern "C" fn placed<const OURS: usize>(convertor: Convertor, at: *mut usize) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { position(Ours::ALL[OURS], convertor, at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::NO_GAPS;
+    use super::*;
+
+    /// A convertor as the library may leave it: these words of it, and flags.
+    struct Words([u64; 32]);
+
+    impl Words {
+        fn new(ours: Ours, flags: u32, datatype: u64, description: u64) -> Words {
+            let (mut words, l) = (Words([0; 32]), layout());
+            let convertor = words.convertor();
+            // SAFETY: all offsets of the layout lie within 256 bytes.
+            unsafe {
+                convertor.put(l.mover, ours.mover() as usize as u64);
+                convertor.put(l.datatype, datatype);
+                convertor.put(l.description, description);
+                convertor.add_flags(l, flags);
+            }
+            words
+        }
+
+        fn convertor(&mut self) -> Convertor {
+            Convertor(self.0.as_mut_ptr().cast())
+        }
+
+        fn is_ours(&mut self) -> bool {
+            // SAFETY: memory that is as long as a convertor, of which four words are read.
+            unsafe { Ours::of(self.convertor()) }.is_some()
+        }
+    }
+
+    #[test]
+    fn a_mover_of_ours_is_believed_only_with_its_flags_and_description() {
+        let (l, datatype) = (layout(), 0x7000_0000_1000);
+        let theirs = datatype + u64::from(l.optimized);
+        let fresh = l.fresh(true);
+        for ours in Ours::ALL {
+            let is_known = matches!(ours, Ours::Known(_));
+            assert_eq!(Words::new(ours, fresh, datatype, theirs).is_ours(), is_known);
+            for left in [l.bits.plain, NO_GAPS, NO_GAPS | l.bits.completed] {
+                assert!(!Words::new(ours, fresh | left, datatype, theirs).is_ours());
+            }
+            for another in [0, 1, datatype, theirs + 8, u64::MAX] {
+                assert!(!Words::new(ours, fresh, datatype, another).is_ours());
+            }
+            let mut another = Words::new(ours, fresh, datatype, theirs);
+            // SAFETY: as in `Words::new`.
+            unsafe { another.convertor().put(l.mover, 0x1234) };
+            assert!(!another.is_ours());
+        }
+    }
 }

@@ -19,7 +19,7 @@ use super::functions::{Functions, Own};
 use super::host::{COPY, Copy, called};
 #[cfg(debug_assertions)]
 use super::layout::OFFSETS;
-use super::layout::{Convertor, Layout, OF_TYPE, TYPE_WITHIN, WITHIN};
+use super::layout::{Convertor, Layout, NO_GAPS, OF_TYPE, TYPE_WITHIN, WITHIN};
 use super::mover::{advance, give_back, place};
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
@@ -307,6 +307,7 @@ impl Proof<'_> {
                 }
                 let flags = self.flags(&own) & !OF_TYPE;
                 holds(flags == l.fresh(direction == Direction::Pack), "flags are others")?;
+                holds(self.flags(&own) & NO_GAPS == 0, "a type with gaps has none")?;
                 let mover = self.word(&own, l.mover);
                 let known = *self.generic[direction as usize].get_or_insert(mover);
                 holds(mover == known && mover != 0, "a non-contiguous type has another mover")?;
@@ -325,10 +326,19 @@ impl Proof<'_> {
         // SAFETY: a committed type of the host.
         unsafe { self.functions.prepare(&own, direction, dense, 3, memory.as_ptr())? };
         let kind = l.fresh(direction == Direction::Pack) & !l.bits.sized | l.bits.plain;
-        holds(self.flags(&own) & !OF_TYPE & !l.bits.sized == kind, "flags of dense types are others")?;
-        // SAFETY: as above; nothing is to be moved.
-        unsafe { self.functions.prepare(&own, direction, dense, 0, memory.as_ptr())? };
-        holds(self.flags(&own) & l.bits.completed != 0, "flags of no bytes are others")
+        let flags = self.flags(&own);
+        let is_dense = flags & !OF_TYPE & !l.bits.sized == kind && flags & NO_GAPS != 0;
+        holds(is_dense, "flags of dense types are others")?;
+        // A convertor of no bytes is known by its flags, since it keeps the mover of an earlier request.
+        let other = subjects.first().map_or(dense, |subject| subject.handle());
+        for datatype in [dense, other] {
+            // SAFETY: committed types of the host; nothing is to be moved.
+            unsafe { self.functions.prepare(&own, direction, datatype, 0, memory.as_ptr())? };
+            let flags = self.flags(&own);
+            let is_over = flags & l.bits.completed != 0 && flags & NO_GAPS != 0;
+            holds(is_over, "flags of no bytes are others")?;
+        }
+        Ok(())
     }
 
     /// What is stored as the mover is what is called.

@@ -83,7 +83,20 @@ static void take(struct convertor *c) {
   c->moved = word(c->below, MOVED);
 }
 
+static void complete(char *below, int is_complete) {
+  uint32_t flags;
+  memcpy(&flags, below + FLAGS, 4);
+  flags = is_complete ? flags | bits[4][0] : flags & ~bits[4][0];
+  memcpy(below + FLAGS, &flags, 4);
+}
+
 static void checked(struct convertor *c, const char *what) {
+  if (c->flags & NO_OP) {
+    /* Without a stack: the position is this number alone, and nothing beneath was told of it. */
+    memcpy(c->below + MOVED, &c->moved, 8);
+    complete(c->below, (c->flags & COMPLETED) != 0);
+    return;
+  }
   if (word(c->below, MOVED) == c->moved) return;
   fprintf(stderr, "%s at %zu where the stack is at %zu\n", what, c->moved, word(c->below, MOVED));
   _exit(9);
@@ -103,10 +116,7 @@ static int contiguous_unpack(void *c, struct iovec *l, uint32_t *n, size_t *b) {
 static int placed(struct convertor *c, size_t *position) {
   position_fn *below = BELOW("opal_convertor_set_position_nocheck", position_fn);
   size_t start = 0;
-  uint32_t flags;
-  memcpy(&flags, c->below + FLAGS, 4);
-  flags &= ~bits[4][0];
-  memcpy(c->below + FLAGS, &flags, 4);
+  complete(c->below, 0);
   if (*position == 0 || *position < c->moved) below(c->below, &start);
   else checked(c, "a place");
   /* Where 5.0 is asked to go on from amid an element of a loop it may not come to an end: by the beginning, which is the same place. */
@@ -162,7 +172,14 @@ int opal_convertor_unpack(void *c, struct iovec *l, uint32_t *n, size_t *b) { re
 
 int opal_convertor_raw(void *convertor, struct iovec *list, uint32_t *n, size_t *bytes) {
   struct convertor *c = of_6(convertor);
-  return c ? moves(__func__, c, list, n, bytes) : BELOW(__func__, move_fn)(convertor, list, n, bytes);
+  if (!c) return BELOW(__func__, move_fn)(convertor, list, n, bytes);
+  if (c->flags & COMPLETED) {
+    list[0] = (struct iovec){NULL, 0};
+    *n = 0;
+    *bytes = 0;
+    return 1;
+  }
+  return moves(__func__, c, list, n, bytes);
 }
 
 int opal_convertor_clone(const void *from, void *to, int32_t stack) {

@@ -25,6 +25,7 @@ mod planted;
 mod programs;
 mod published;
 mod reduce;
+mod reused;
 mod scalapack;
 mod setup;
 mod strangers;

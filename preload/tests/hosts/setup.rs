@@ -95,7 +95,7 @@ impl Host {
         let source = sources().join(format!("{name}.c"));
         let text = fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
         let mut hash = DefaultHasher::new();
-        let shared = ["layouts.h", "told.h", "ddtbench.h", "flat.h", "resident.h"]
+        let shared = ["layouts.h", "told.h", "ddtbench.h", "flat.h", "resident.h", "convertors.h"]
             .map(|header| fs::read(sources().join(header)).unwrap());
         (text, shared, flags, NAMED.get(), self.compiler()).hash(&mut hash);
         let out = hosts().join("bin").join(format!("{name}-{:016x}", hash.finish()));

@@ -63,7 +63,7 @@ fn other_releases_are_as_these() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-fn disguised(host: Host, version: &str) -> PathBuf {
+pub(crate) fn disguised(host: Host, version: &str) -> PathBuf {
     shared(host, &format!("-DDISGUISE=\"Open MPI v{version}, ident: {version}\""))
 }
 

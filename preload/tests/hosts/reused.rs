@@ -1,0 +1,55 @@
+//! Inside Open MPI: convertors that serve one request after another. What an earlier request left in
+//! one is not believed.
+
+use crate::setup::{Host, Run, library};
+use crate::strangers::disguised;
+
+const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
+
+const FLAGS: [&str; 2] = ["-Wno-unused-function", "-ldl"];
+
+/// Asserts that a run of `reused` made its trials and found nothing that differs.
+fn holds(run: Run, trials: u32, served: u32, what: &str) {
+    let (text, errors) = run.env("DDTC_POLICY", "none").text();
+    let expected = format!("trials {trials}, served again {served}, wrong 0");
+    assert_eq!(text.trim(), expected, "{what}\n{errors}");
+}
+
+#[test]
+fn convertors_that_are_used_again_do_what_the_host_does() {
+    for host in HOSTS {
+        let program = host.compile("reused", &FLAGS);
+        for inside in ["on", "check"] {
+            let run = host.run(&program).preload().env("DDTC_INSIDE", inside);
+            holds(run, 4368, 1024, &format!("{host:?} {inside}"));
+        }
+    }
+}
+
+/// Nothing builds a 6.0 here: its convertors over those of the host.
+#[test]
+fn convertors_of_6_0_that_are_used_again_do_what_the_host_does() {
+    for host in HOSTS {
+        let standing_in = host.compile("since6", &["-shared", "-fPIC", "-ldl"]);
+        let program = host.compile("reused", &["-DSINCE_6", FLAGS[0], FLAGS[1]]);
+        let loaded = [library(), disguised(host, "6.0.0"), standing_in.clone()];
+        let loaded = loaded.map(|library| library.display().to_string()).join(":");
+        let run = host.run(&program).env("LD_PRELOAD", &loaded).env("DDTC_STAND_IN", &standing_in);
+        holds(run, 3344, 768, &format!("{host:?}"));
+    }
+}
+
+/// Their requests are of contiguous and other types in turn, and of types that are gone soon.
+#[test]
+fn arrays_are_redistributed_by_types_that_are_made_anew() {
+    for host in HOSTS {
+        let program = host.compile("redistributions", &[]);
+        for (mode, policy) in [("unseen", "table"), ("seen", "all")] {
+            for seed in ["1", "2"] {
+                let run = host.ranks(2, &program).preload().env("DDTC_POLICY", policy);
+                let (text, errors) = run.arg("600").arg(seed).arg(mode).text();
+                assert_eq!(text.trim(), "wrong 0", "{host:?} {mode} {seed}\n{errors}");
+            }
+        }
+    }
+}
