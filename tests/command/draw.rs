@@ -130,9 +130,9 @@ fn the_picture_of_the_readme_is_that_of_a_record() {
     let performance = std::fs::read_to_string(root().join("docs/records/performance.md")).unwrap();
     let calls = performance.split("<!-- break-even: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let record = calls.strip_suffix("-break-even").unwrap();
-    // And those of applications that docs/PRELOAD.md has.
-    let preload = std::fs::read_to_string(root().join("docs/PRELOAD.md")).unwrap();
-    let applications = preload.split("<!-- applications: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
+    // And those of applications that it has.
+    let applications =
+        performance.split("<!-- applications: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let made = folder("draw-readme").join("overview.svg");
     let [stem, applications] = [record, applications].map(|stem| root().join(stem).display().to_string());
     good(&["bench", "--overview", &stem, "--applications", &applications, "--svg", made.to_str().unwrap()]);
