@@ -33,13 +33,16 @@ pub enum Left {
     PastTheCap,
     /// A nonblocking call, while an object is loaded that may complete its request unseen, or learn that it is complete.
     UnseenCompletion,
+    /// Calls without a request, after errors in such calls have taken too many staging buffers out
+    /// of use.
+    AfterErrors,
     /// A condition of the call itself or of this host: its communicator, window, file or request.
     Other,
 }
 
 impl Left {
     /// All of them, as the report lists them.
-    pub const ALL: [Left; 15] = [
+    pub const ALL: [Left; 16] = [
         Left::Policy,
         Left::Contiguous,
         Left::TooSmall,
@@ -54,6 +57,7 @@ impl Left {
         Left::Device,
         Left::PastTheCap,
         Left::UnseenCompletion,
+        Left::AfterErrors,
         Left::Other,
     ];
 
@@ -74,6 +78,7 @@ impl Left {
             Left::Device => "left_device_memory",
             Left::PastTheCap => "left_past_the_cap",
             Left::UnseenCompletion => "left_unseen_completion",
+            Left::AfterErrors => "left_after_errors",
             Left::Other => "left_other",
         }
     }
@@ -97,6 +102,7 @@ impl Left {
             Left::UnseenCompletion => {
                 "had requests that a loaded object may complete where ddtc does not see it"
             }
+            Left::AfterErrors => "had no request, after errors that keep 64 MiB of staging buffers in use",
             Left::Other => {
                 "were this host's for what they are: in place, or their communicator, window, file or request"
             }

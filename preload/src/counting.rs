@@ -96,6 +96,7 @@ fn closeness(left: Left) -> u8 {
         | Left::Device
         | Left::PastTheCap
         | Left::UnseenCompletion
+        | Left::AfterErrors
         | Left::Other => 3,
     }
 }

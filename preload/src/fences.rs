@@ -1,17 +1,35 @@
-//! Staging buffers of tests: each ends where inaccessible memory begins, and is gone when it is dropped.
+//! Staging buffers of tests: each ends where inaccessible memory begins, and is inaccessible itself
+//! when it is dropped.
 //!
-//! Only in debug builds, and there only under `DDTC_FENCES=1`, which the tests set for the programs that they run. A host that writes more than it was
-//! given room for, or touches a buffer that it has given back, ends the program.
+//! Only in debug builds, and there only under `DDTC_FENCES=1`, which the tests set for the programs
+//! that they run. An MPI library that writes more than it was given room for, or touches a buffer
+//! that was freed, ends the program at once. The addresses of freed buffers stay inaccessible while
+//! [`GONE`] has room for them, so that nothing else is mapped there.
 
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use ddtc::process::{Awaited, to_stderr};
+use ddtc::process::{Awaited, Mutex, to_stderr};
 
 /// Bytes of inaccessible memory on either side, a multiple of every page.
 const FENCE: usize = 64 << 10;
 /// Value of the bytes between the first fence and the buffer.
 const BEFORE: u8 = 0xc5;
+
+/// Maximum number of freed buffers whose addresses stay inaccessible, and maximum number of their
+/// bytes.
+const MAX_GONE: usize = 4096;
+const MAX_GONE_BYTES: usize = 16 << 30;
+
+/// Freed buffers, the oldest first, and the sum of their bytes.
+static GONE: Mutex<(VecDeque<Region>, usize)> = Mutex::new((VecDeque::new(), 0));
+
+/// Address and bytes of a mapping.
+struct Region(*mut c_void, usize);
+
+// SAFETY: addresses that nobody may use.
+unsafe impl Send for Region {}
 
 /// Memory between two fences.
 pub(crate) struct Fenced {
@@ -78,7 +96,19 @@ impl Drop for Fenced {
             let _ = to_stderr(b"ddtc: bytes before a staging buffer were written\n");
             std::process::abort();
         }
-        // SAFETY: what `new` mapped, and nobody uses it any more.
-        unsafe { libc::munmap(self.region, self.all) };
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        // SAFETY: what `new` mapped, and nobody uses it any more. The new mapping gives its memory
+        // back.
+        unsafe { libc::mmap(self.region, self.all, libc::PROT_NONE, flags, -1, 0) };
+        let mut gone = GONE.lock();
+        let (regions, bytes) = &mut *gone;
+        regions.push_back(Region(self.region, self.all));
+        *bytes += self.all;
+        while regions.len() > MAX_GONE || *bytes > MAX_GONE_BYTES {
+            let Some(Region(at, all)) = regions.pop_front() else { break };
+            *bytes -= all;
+            // SAFETY: the region of a buffer that was dropped.
+            unsafe { libc::munmap(at, all) };
+        }
     }
 }

@@ -57,6 +57,7 @@ mod report;
 mod reproducer;
 mod requests;
 mod reserve;
+mod retired;
 mod served;
 mod settings;
 mod signatures;

@@ -31,7 +31,7 @@ use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
 use crate::times::PACKED_SLOWER;
 use crate::use_kind::CompletedBy;
-use crate::{check, counted, eligible, gpu, perf, spending, timed};
+use crate::{check, counted, eligible, gpu, perf, retired, spending, timed};
 
 /// A buffer of a call: an address, a number of elements, their type.
 #[derive(Clone, Copy)]
@@ -98,6 +98,9 @@ fn eligible_type(
         if !gpu::has_host(given.buf, t) {
             return left(Left::Device);
         }
+    }
+    if !used.has_request() && retired::is_full() {
+        return left(Left::AfterErrors);
     }
     spending::saved(entry.saves(bytes as u64));
     Some((entry, bytes))
@@ -320,6 +323,11 @@ impl Staging {
     pub(crate) fn replacement(&self) -> UserBuffer {
         let StandIn { count, datatype, .. } = self.replacement;
         UserBuffer { buf: self.buffer.at(), count, datatype }
+    }
+
+    /// Returns the bytes that its buffer counts for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Returns its memory.

@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::messages::{PackBuffers, Staging, UserBuffer, stage};
 use crate::partial_element::Origin;
 use crate::purpose::Purpose;
+use crate::use_kind::CompletedBy;
 
 /// Where the parts of a buffer are, in elements of its type.
 pub(crate) enum Parts {
@@ -123,7 +124,8 @@ pub(crate) enum Own {
     All,
 }
 
-/// Returns a staging buffer for all parts, if they are to be converted. `beside`: as in [`Purpose::Elements`].
+/// Returns a staging buffer for all parts, if they are to be converted. `beside` and
+/// `completed_by`: as in [`Purpose::Elements`].
 ///
 /// # Safety
 /// As the collective call.
@@ -133,9 +135,10 @@ pub(crate) unsafe fn stage_parts(
     given: UserBuffer,
     parts: &Parts,
     beside: u64,
+    completed_by: CompletedBy,
 ) -> Option<Box<Staging>> {
     let all = UserBuffer { count: parts.total()?, ..given };
-    let used = Purpose::Elements { call, count: given.count, part: parts.average(), beside };
+    let used = Purpose::Elements { call, count: given.count, part: parts.average(), beside, completed_by };
     // SAFETY: as the caller promises; an origin is for what is received by message.
     unsafe { stage(host, all, None, i64::MAX, Origin::Matched, used) }
 }

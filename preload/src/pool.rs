@@ -169,6 +169,11 @@ impl Buffer {
         }
     }
 
+    /// Returns the bytes that it counts for.
+    pub(crate) fn capacity(&self) -> usize {
+        layout(self.size).map_or(0, |l| l.size())
+    }
+
     /// Returns its memory.
     #[inline]
     pub(crate) fn at(&self) -> *mut c_void {

@@ -27,15 +27,28 @@ pub(crate) enum Purpose {
         count: i64,
         part: i64,
         beside: u64,
+        completed_by: CompletedBy,
     },
     /// Written to a file or read from it.
     File(Call),
     /// Put into a window, or got from it.
-    Put,
+    Put(CompletedBy),
     Get,
 }
 
 impl Purpose {
+    /// Returns true if the operation has a request, whose handle says after an error whether it
+    /// goes on.
+    #[inline]
+    pub(crate) fn has_request(self) -> bool {
+        match self {
+            Purpose::Send(by) | Purpose::Receive(by) | Purpose::Put(by) => by == CompletedBy::LaterCall,
+            Purpose::Elements { completed_by, .. } => completed_by == CompletedBy::LaterCall,
+            Purpose::File(_) => false,
+            Purpose::Get => true,
+        }
+    }
+
     /// Whether the policy has a type and a number of bytes.
     #[inline]
     pub(crate) fn wants(self, host: &Host, entry: &TypeEntry, bytes: i64) -> bool {
@@ -62,7 +75,7 @@ impl Purpose {
                 apart && has(bytes) && entry.evidence().is_none_or(|e| e.allows(bytes))
             }
             Purpose::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
-            Purpose::Put => has(Call::Put, bytes as u64),
+            Purpose::Put(_) => has(Call::Put, bytes as u64),
             Purpose::Get => has(Call::Get, bytes as u64),
         }
     }
@@ -73,7 +86,7 @@ impl Purpose {
         match self {
             Purpose::Send(_) | Purpose::Receive(_) => Some(bytes as u64),
             Purpose::Elements { part, .. } => Some(entry.size().saturating_mul(part).max(0) as u64),
-            Purpose::File(_) | Purpose::Put | Purpose::Get => None,
+            Purpose::File(_) | Purpose::Put(_) | Purpose::Get => None,
         }
     }
 
@@ -97,7 +110,7 @@ impl Purpose {
             Purpose::Elements { count, .. } if host.overruns() => {
                 return gapped::stand_in(host, count, t.size(), pieces()?);
             }
-            Purpose::Send(_) | Purpose::Put => entry.wire_type.message(host, t, count)?,
+            Purpose::Send(_) | Purpose::Put(_) => entry.wire_type.message(host, t, count)?,
             Purpose::Receive(_) | Purpose::Get => (bytes, host.packed),
             Purpose::Elements { count, .. } => (count, entry.wire_type.element(host, t)?),
             // The host checks the type's size against the view's, and says in the status how many were moved: it stays the same.

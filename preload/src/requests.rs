@@ -208,11 +208,32 @@ pub(crate) unsafe fn settle(
 /// # Safety
 /// The request must be one of the host's that lives.
 pub(crate) unsafe fn complete(host: &Host, handle: HandleWord) -> bool {
+    let mut own = Status::new();
+    // SAFETY: as the caller promises; a status to write to.
+    unsafe { answers(host, handle, (&raw mut own).cast()) }
+}
+
+/// As [`complete`], with the status.
+///
+/// # Safety
+/// As [`complete`]; `status` must be one to write to.
+unsafe fn answers(host: &Host, handle: HandleWord, status: *mut c_void) -> bool {
     let Some(get_status) = host.f.request_get_status else { return false };
-    let (mut own, mut flag) = (Status::new(), 0);
+    let mut flag = 0;
     // SAFETY: a live request, a flag and a status to write to.
-    let code = unsafe { get_status(handle, &raw mut flag, (&raw mut own).cast()) };
+    let code = unsafe { get_status(handle, &raw mut flag, status) };
     code == 0 && flag != 0
+}
+
+/// Says whether a persistent request is inactive: complete, with an empty status.
+///
+/// # Safety
+/// As [`complete`].
+pub(crate) unsafe fn inactive(host: &Host, handle: HandleWord) -> bool {
+    let mut status = Status::new();
+    let at: *mut c_void = (&raw mut status).cast();
+    // SAFETY: as the caller promises; a status to write to.
+    unsafe { answers(host, handle, at) && host.abi.is_some_and(|abi| status::is_empty(abi, at)) }
 }
 
 /// A nonblocking operation was started. Complete sends and collective calls are done with: they may all have one handle. The handle of a
@@ -264,6 +285,14 @@ fn drain_some(host: &'static Host) -> usize {
         let now = word & host.mask;
         if code == Some(0) && flag == 0 {
             pending.push((handle, operation));
+            continue;
+        }
+        if code != Some(0) && now != host.request_null && !operation.persistent {
+            // The operation goes on. A further question would raise its error again, and the
+            // program has given it up.
+            // SAFETY: the request lives, and nobody else has it.
+            unsafe { release(host, handle) };
+            operation.staged.retire();
             continue;
         }
         operation.persistent = false;

@@ -17,6 +17,7 @@ use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
 use crate::purpose::Purpose;
+use crate::retired;
 use crate::status::{Mark, Status};
 use crate::use_kind::CompletedBy;
 use crate::windows::Fetched;
@@ -115,6 +116,28 @@ impl Staged {
         self.kept.push(array);
     }
 
+    /// After a call that has said nothing about the end of its operation: the MPI library may still
+    /// use the buffers and arrays, so that they are never used again.
+    pub(crate) fn retire(self) {
+        if !self.is_empty() {
+            let bytes = self.capacity();
+            retired::retire(self, bytes);
+        }
+    }
+
+    /// Returns the bytes that its buffers count for.
+    fn capacity(&self) -> usize {
+        let sends = self.sends.iter().map(|outgoing| match outgoing {
+            Outgoing::Packed(buffer) => buffer.capacity(),
+            Outgoing::Message(staging) | Outgoing::Parts(staging, _) => staging.capacity(),
+        });
+        let receives = self.receives.iter().map(|incoming| match incoming {
+            Incoming::Message(staging) | Incoming::Parts(staging, ..) => staging.capacity(),
+            Incoming::Fetched(fetched) => fetched.capacity(),
+        });
+        sends.sum::<usize>() + receives.sum::<usize>()
+    }
+
     /// For an operation whose completion nobody will see: its arrays live on.
     pub(crate) fn forget_arrays(&mut self) {
         std::mem::forget(std::mem::take(&mut self.kept));
@@ -141,7 +164,8 @@ impl Staged {
     #[inline]
     pub(crate) unsafe fn origin(&mut self, given: UserBuffer, target: c_int) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let packed = unsafe { pack(self.host, given, target, self.max_bytes, Purpose::Put) };
+        let packed =
+            unsafe { pack(self.host, given, target, self.max_bytes, Purpose::Put(self.completed_by)) };
         let Some(packed) = packed else { return given };
         self.sends.push(Outgoing::Packed(packed.buffer));
         packed.replacement
@@ -268,7 +292,7 @@ impl Staged {
         beside: u64,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, call, given, &parts, beside)? };
+        let staging = unsafe { stage_parts(self.host, call, given, &parts, beside, self.completed_by)? };
         let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as above; the buffer has room for all parts.
@@ -293,7 +317,7 @@ impl Staged {
         beside: u64,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, call, given, &parts, beside)? };
+        let staging = unsafe { stage_parts(self.host, call, given, &parts, beside, self.completed_by)? };
         let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as above; what is in place is the program's to be read.
@@ -416,6 +440,21 @@ impl Staged {
         refused
     }
 
+    /// Runs a call that only sends, or writes to a file.
+    #[inline]
+    pub(crate) fn sending(self, call: impl FnOnce() -> c_int) -> c_int {
+        if self.is_empty() {
+            // There is nothing to drop.
+            std::mem::forget(self);
+            return call();
+        }
+        let code = call();
+        if code != 0 {
+            self.retire();
+        }
+        code
+    }
+
     /// Runs a receive, or a read from a file, with a status that can be read, and unpacks after its success as much as that says.
     ///
     /// # Safety
@@ -425,26 +464,34 @@ impl Staged {
         status: *mut c_void,
         call: impl FnOnce(*mut c_void) -> c_int,
     ) -> c_int {
-        let (Some(abi), Some(mark)) = (self.host.abi, self.mark()) else { return call(status) };
+        let (Some(abi), Some(mark)) = (self.host.abi, self.mark()) else {
+            return self.sending(|| call(status));
+        };
         if status.is_null() && abi.status_ignore != 0 {
             // An error, and the host's to raise.
-            return call(status);
+            return self.sending(|| call(status));
         }
+        let host = self.host;
         let mut own = Status::new();
         let status = own.unless(abi, status);
         // SAFETY: a status, the user's or ours.
-        let marked = unsafe { mark.set(self.host, abi, status) };
+        let marked = unsafe { mark.set(host, abi, status) };
         let code = call(status);
         // SAFETY: the same status; if the receive has succeeded it is its.
         let refused = unsafe {
-            if marked.written(self.host, abi, status) && code == 0 {
-                self.unpack(status)
+            if marked.written(host, abi, status) && code == 0 {
+                let refused = self.unpack(status);
+                drop(self);
+                refused
             } else {
+                // MPICH returns success where an error handler of the program has returned: the
+                // status tells.
                 self.unpack_truncated();
+                self.retire();
                 None
             }
         };
-        refused.map_or(code, |refused| refused.raise(self.host))
+        refused.map_or(code, |refused| refused.raise(host))
     }
 
     /// How the status of what is received is marked; `None`: no message is, and nothing from a file.

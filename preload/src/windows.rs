@@ -19,6 +19,7 @@ use crate::host::{HandleWord, Host, ours};
 use crate::messages::{Staging, UserBuffer};
 use crate::policy::policy;
 use crate::pool::Buffer;
+use crate::retired;
 use crate::slow_path::{BYPASS, EPOCHS, FORTRAN, watched_for};
 use crate::table::{self, Found};
 
@@ -26,13 +27,25 @@ use crate::table::{self, Found};
 pub(crate) struct Fetched {
     staging: Mutex<Option<Box<Staging>>>,
     unpacked: AtomicBool,
+    /// A call that should have completed the get ended with an error: only its request says when
+    /// the MPI library is done with the buffer.
+    doubtful: AtomicBool,
 }
 
 impl Fetched {
     /// The type's handle may be freed before it comes.
     pub(crate) fn new(mut staging: Box<Staging>) -> Fetched {
         staging.forget_handle();
-        Fetched { staging: Mutex::new(Some(staging)), unpacked: AtomicBool::new(false) }
+        Fetched {
+            staging: Mutex::new(Some(staging)),
+            unpacked: AtomicBool::new(false),
+            doubtful: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the bytes that its buffer counts for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.staging.lock().as_ref().map_or(0, |staging| staging.capacity())
     }
 
     /// Unpacks what has come, unless another thread does; returns when it is unpacked.
@@ -40,6 +53,14 @@ impl Fetched {
     /// # Safety
     /// The get must be complete, and the program's buffer what it said.
     pub(crate) unsafe fn unpack(&self, host: &'static Host) {
+        if self.doubtful.load(Ordering::Acquire) {
+            // The buffer stays until the request has ended; more may have come by then.
+            if let Some(staging) = &*self.staging.lock() {
+                // SAFETY: as the caller promises.
+                unsafe { staging.unpacked(host) };
+            }
+            return;
+        }
         // The lock is held for no longer than that.
         let staging = self.staging.lock().take();
         if let Some(staging) = staging {
@@ -173,15 +194,22 @@ pub(crate) fn fetching(win: HandleWord, target: c_int, fetched: Weak<Fetched>) {
 
 /// Operations that a call completes.
 pub(crate) struct Ending {
-    win: HandleWord,
     sent: Taken<Buffer>,
     fetched: Vec<Arc<Fetched>>,
+}
+
+/// Takes packed origins that the MPI library may still read out of use.
+fn retire(sent: Taken<Buffer>) {
+    for buffer in sent.into_iter().flat_map(|(_, buffers)| buffers) {
+        let bytes = buffer.capacity();
+        retired::retire(buffer, bytes);
+    }
 }
 
 /// Before a call that completes the operations on a window, those with one target if `target` says so. Buffers are taken out, gets stay: another thread's
 /// call may complete them first.
 pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
-    let mut ending = Ending { win, sent: Vec::new(), fetched: Vec::new() };
+    let mut ending = Ending { sent: Vec::new(), fetched: Vec::new() };
     // Whoever owns one last frees its buffer, which is not done under the lock.
     let mut done = Vec::new();
     let mut windows = WINDOWS.lock();
@@ -211,9 +239,11 @@ impl Ending {
         }
     }
 
-    /// The host has refused the call.
+    /// The call ended with an error: a later call that succeeds does not prove that these
+    /// operations have ended.
     pub(crate) fn failed(self) {
-        change(self.win, |window| window.sent.append(self.sent));
+        retire(self.sent);
+        self.fetched.iter().for_each(|fetched| fetched.doubtful.store(true, Ordering::Release));
     }
 }
 
@@ -231,12 +261,13 @@ pub(crate) struct Freeing {
 }
 
 impl Freeing {
-    /// The host has refused to free it.
+    /// The call ended with an error.
     pub(crate) fn failed(mut self) {
-        change(self.win, |window| {
-            window.sent.append(self.window.sent.take(None));
-            window.fetched.append(self.window.fetched.take(None));
-        });
+        retire(self.window.sent.take(None));
+        let fetched = self.window.fetched.take(None);
+        let all = fetched.iter().flat_map(|(_, list)| list).filter_map(Weak::upgrade);
+        all.for_each(|fetched| fetched.doubtful.store(true, Ordering::Release));
+        change(self.win, |window| window.fetched.append(fetched));
     }
 }
 
@@ -318,18 +349,18 @@ mod tests {
         let taken = ending(1, Some(0));
         let len = |ending: &Ending| ending.sent.iter().map(|(_, list)| list.len()).sum::<usize>();
         assert_eq!((len(&taken), staged()), (2, 2));
-        // What was put while the call was under way stays.
+        // What was put while the call was under way stays; what the call has failed to complete is
+        // kept aside.
         put(1, 0);
         taken.failed();
-        assert_eq!((len(&ending(1, Some(7))), staged()), (0, 5));
-        assert_eq!((len(&ending(1, Some(0))), staged()), (3, 2));
+        assert_eq!((len(&ending(1, Some(7))), staged()), (0, 3));
+        assert_eq!((len(&ending(1, Some(0))), staged()), (1, 2));
         assert_eq!((len(&ending(1, None)), len(&ending(1, None)), len(&ending(9, None))), (1, 0, 0));
         freeing(2).unwrap().failed();
-        assert_eq!(staged(), 1);
-        drop(freeing(2));
-        assert!(!any() && freeing(2).is_none());
+        assert!(!any() && freeing(2).is_some_and(|freeing| freeing.window.len() == 0));
         // Gets whose requests have completed leave no trace.
-        let fetched = || Arc::new(Fetched { staging: Mutex::new(None), unpacked: AtomicBool::new(false) });
+        let no = || AtomicBool::new(false);
+        let fetched = || Arc::new(Fetched { staging: Mutex::new(None), unpacked: no(), doubtful: no() });
         let waits = fetched();
         fetching(1, 5, Arc::downgrade(&waits));
         for _ in 0..1000 {

@@ -35,7 +35,7 @@ pub(super) unsafe fn send<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         let s = staged.send(UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype }, dest);
-        forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(dest)(tag)(comm))
+        staged.sending(|| forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)))
     }
 }
 

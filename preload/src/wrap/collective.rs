@@ -72,7 +72,10 @@ impl Collective {
             when,
             wanted,
             group,
-            staged: Staged::new(host, i64::MAX),
+            staged: match when {
+                When::Blocking => Staged::new(host, i64::MAX),
+                When::Once(_) | When::Persistent(_) => Staged::of_a_request(host, i64::MAX),
+            },
             beside: 0,
             widened: false,
         }
@@ -228,6 +231,7 @@ impl Collective {
                         let _ = self.staged.unpack(std::ptr::null_mut());
                     } else {
                         self.staged.unpack_truncated();
+                        self.staged.retire();
                     }
                     code
                 }

@@ -56,32 +56,31 @@ impl Batch {
         Statuses::new(self.abi, user, self.count, needed)
     }
 
-    /// Settles every operation by how it came out; `None`: the call failed as a whole, and the handle tells.
+    /// Settles every operation. Its handle says whether it has ended: the MPI library makes the
+    /// handle null, or a persistent request inactive. What the call says of it, by code and status,
+    /// decides only how it has ended.
     ///
     /// # Safety
     /// As [`settle`].
-    unsafe fn settle(
-        self,
-        mut end: impl FnMut(usize, &Operation) -> Option<Completion>,
-    ) -> Vec<(usize, RefusedMessage)> {
+    unsafe fn settle(self, mut said: impl FnMut(usize, &Operation) -> Said) -> Vec<(usize, RefusedMessage)> {
         let Batch { host, abi, handles, operations, .. } = self;
         let mut refused = Vec::new();
         for (i, handle, operation) in operations {
             // SAFETY: the program's handles, which the host has updated.
             let now = unsafe { handle_at(host, handles.byte_add(i * abi.handle_bytes)) } & host.mask;
-            let gone = now == host.request_null;
-            let end = match end(i, &operation) {
-                // A success that only the code tells is none: after an error handler of the program that returns, MPICH
-                // returns success.
-                Some(Completion::Done(at)) if gone => Completion::Done(at),
+            let said = said(i, &operation);
+            let ended = now == host.request_null
                 // SAFETY: a persistent request that lives.
-                Some(Completion::Done(at)) if operation.persistent => unsafe {
-                    if requests::complete(host, handle) { Completion::Done(at) } else { Completion::Pending }
-                },
-                Some(Completion::Done(_)) => Completion::Pending,
-                Some(other) => other,
-                None if gone => Completion::Failed,
-                None => Completion::Pending,
+                || operation.persistent && said.asks(&operation) && unsafe { requests::inactive(host, handle) };
+            // A persistent receive with an empty status was inactive before: an earlier call has
+            // ended it and did not say so.
+            let may_be_late = operation.persistent && operation.receives();
+            // SAFETY: the status of a receive that the call has completed.
+            let late = |at| may_be_late && unsafe { status::is_empty(abi, at) };
+            let end = match said {
+                Said::Success(at) if ended && !late(at) => Completion::Done(at),
+                _ if ended => Completion::Failed,
+                _ => Completion::Pending,
             };
             // SAFETY: as the caller promises.
             refused.extend(unsafe { settle(host, handle, operation, end) }.map(|r| (i, r)));
@@ -93,14 +92,10 @@ impl Batch {
     ///
     /// # Safety
     /// As [`settle`].
-    unsafe fn settle_one(
-        self,
-        code: c_int,
-        end: impl FnMut(usize, &Operation) -> Option<Completion>,
-    ) -> c_int {
+    unsafe fn settle_one(self, code: c_int, said: impl FnMut(usize, &Operation) -> Said) -> c_int {
         let host = self.host;
         // SAFETY: as the caller promises.
-        let refused = unsafe { self.settle(end) };
+        let refused = unsafe { self.settle(said) };
         refused.first().map_or(code, |(_, refused)| refused.raise(host))
     }
 }
@@ -135,30 +130,61 @@ impl Batch {
     }
 }
 
-/// How a persistent operation came out of a call about its request alone that has failed: its handle lives on, so the host is asked whether it is
-/// active still.
-///
-/// # Safety
-/// `request` must be the program's handle of the operation.
-unsafe fn failed_alone(host: &Host, request: *const c_void, operation: &Operation) -> Option<Completion> {
-    // SAFETY: as the caller promises.
-    let inactive = || unsafe { requests::complete(host, handle_at(host, request) & host.mask) };
-    (operation.persistent && inactive()).then_some(Completion::Failed)
+/// What a completion call says of an operation by its code, its outputs and its statuses.
+enum Said {
+    /// A success, with this status. It may be false: MPICH returns success after an error handler
+    /// of the program that returns.
+    Success(*mut c_void),
+    /// An error of this operation.
+    Error,
+    /// The operation goes on.
+    Pending,
+    /// Nothing: the call has failed as a whole, or about another operation.
+    Nothing,
 }
 
-/// How an operation came out that has a status of its own in a call that may have returned `MPI_ERR_IN_STATUS`.
+impl Said {
+    /// Returns true if the MPI library is to be asked whether a persistent request is inactive. A
+    /// receive of which nothing was said may have failed, and the question would raise its error
+    /// before the program asks for it.
+    fn asks(&self, operation: &Operation) -> bool {
+        match self {
+            Said::Success(_) | Said::Error => true,
+            Said::Pending => false,
+            Said::Nothing => !operation.receives(),
+        }
+    }
+
+    /// Returns what a call about one request alone says, by its code.
+    fn alone(code: c_int, status: *mut c_void) -> Said {
+        if code == 0 { Said::Success(status) } else { Said::Error }
+    }
+
+    /// Returns what a call says that completes the operation with index `done`, of that with index
+    /// `i`.
+    fn any(code: c_int, done: bool, status: *mut c_void) -> Said {
+        match (code, done) {
+            (0, true) => Said::Success(status),
+            (0, false) => Said::Pending,
+            (_, true) => Said::Error,
+            (_, false) => Said::Nothing,
+        }
+    }
+}
+
+/// Returns what the status of an operation says after a call that returned `MPI_ERR_IN_STATUS`.
 ///
 /// # Safety
 /// The status must be one of the host's, or its mark for none.
-unsafe fn by_status(abi: &Abi, at: *mut c_void, ignored: bool) -> Option<Completion> {
+unsafe fn by_status(abi: &Abi, at: *mut c_void, ignored: bool) -> Said {
     if ignored {
-        return None;
+        return Said::Nothing;
     }
     // SAFETY: as the caller promises.
     match unsafe { status::error(abi, at) } {
-        0 => Some(Completion::Done(at)),
-        pending if pending == abi.err_pending => Some(Completion::Pending),
-        _ => Some(Completion::Failed),
+        0 => Said::Success(at),
+        pending if pending == abi.err_pending => Said::Pending,
+        _ => Said::Error,
     }
 }
 
@@ -209,10 +235,7 @@ unsafe fn wait(request: *mut c_void, status: *mut c_void) -> c_int {
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = wait(request, at);
-        batch.settle_one(code, |_, operation| match code {
-            0 => Some(Completion::Done(at)),
-            _ => failed_alone(host, request, operation),
-        })
+        batch.settle_one(code, |_, _| Said::alone(code, at))
     }
 }
 
@@ -227,10 +250,9 @@ unsafe fn test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = test(request, flag, at);
-        batch.settle_one(code, |_, operation| match code {
-            0 if *flag != 0 => Some(Completion::Done(at)),
-            0 => Some(Completion::Pending),
-            _ => failed_alone(host, request, operation),
+        batch.settle_one(code, |_, _| match code {
+            0 if *flag == 0 => Said::Pending,
+            _ => Said::alone(code, at),
         })
     }
 }
@@ -248,9 +270,7 @@ unsafe fn waitany(count: c_int, requests: *mut c_void, index: *mut c_int, status
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = waitany(count, requests, index, at);
-        batch.settle_one(code, |i, _| {
-            (code == 0).then(|| if *index == i as c_int { Completion::Done(at) } else { Completion::Pending })
-        })
+        batch.settle_one(code, |i, _| Said::any(code, *index == i as c_int, at))
     }
 }
 
@@ -273,10 +293,7 @@ unsafe fn testany(
         let mut own = Status::new();
         let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
         let code = testany(count, requests, index, flag, at);
-        batch.settle_one(code, |i, _| {
-            let done = code == 0 && *flag != 0 && *index == i as c_int;
-            (code == 0).then_some(if done { Completion::Done(at) } else { Completion::Pending })
-        })
+        batch.settle_one(code, |i, _| Said::any(code, (code != 0 || *flag != 0) && *index == i as c_int, at))
     }
 }
 
@@ -323,13 +340,12 @@ unsafe fn finish_all(batch: Batch, all: &Statuses, code: c_int, done: bool) -> c
     // SAFETY: as the caller promises.
     unsafe {
         let refused = batch.settle(|i, operation| match code {
-            0 if done => Some(Completion::Done(all.get(i))),
-            0 => Some(Completion::Pending),
-            // A request that completed, well or not, is null now unless it is persistent.
+            0 if done => Said::Success(all.get(i)),
+            0 => Said::Pending,
             _ if in_status && (operation.persistent || operation.unpacks()) => {
                 by_status(abi, all.get(i), ignored)
             }
-            _ => None,
+            _ => Said::Nothing,
         });
         with_refused(host, abi, all, code, count, refused)
     }
@@ -425,10 +441,10 @@ unsafe fn finish_some(
         let places = (0..n).map(|k| (*indices.add(k) as usize, k));
         let places: std::collections::HashMap<usize, usize> = places.collect();
         let refused = batch.settle(|i, _| match (places.get(&i), code) {
-            (Some(&k), 0) => Some(Completion::Done(all.get(k))),
-            (None, 0) => Some(Completion::Pending),
+            (Some(&k), 0) => Said::Success(all.get(k)),
+            (None, 0) => Said::Pending,
             (Some(&k), _) => by_status(abi, all.get(k), ignored),
-            (None, _) => None,
+            (None, _) => Said::Nothing,
         });
         let refused = refused.into_iter().filter_map(|(i, r)| Some((*places.get(&i)?, r)));
         with_refused(host, abi, all, code, n, refused.collect())
@@ -556,7 +572,7 @@ pub unsafe extern "C" fn MPI_Request_free(request: *mut c_void) -> c_int {
             return 0;
         }
         let code = request_free(request);
-        if code != 0 {
+        if handle_at(host, request) & host.mask != host.request_null {
             requests::put(handle, operation);
         }
         code

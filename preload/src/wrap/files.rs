@@ -87,8 +87,8 @@ pub(super) unsafe fn write<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
-        let (_staged, w) = written(host, fh, given);
-        forward!(N, forms, host, On::File(fh), (fh)(w.buf)[w.count](w.datatype)(status))
+        let (staged, w) = written(host, fh, given);
+        staged.sending(|| forward!(N, forms, host, On::File(fh), (fh)(w.buf)[w.count](w.datatype)(status)))
     }
 }
 
@@ -107,8 +107,10 @@ pub(super) unsafe fn write_at<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
-        let (_staged, w) = written(host, fh, given);
-        forward!(N, forms, host, On::File(fh), (fh)(offset)(w.buf)[w.count](w.datatype)(status))
+        let (staged, w) = written(host, fh, given);
+        staged.sending(|| {
+            forward!(N, forms, host, On::File(fh), (fh)(offset)(w.buf)[w.count](w.datatype)(status))
+        })
     }
 }
 

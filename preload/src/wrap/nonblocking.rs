@@ -46,9 +46,12 @@ pub(super) unsafe fn start(
     if handle == host.request_null {
         // SAFETY: as above.
         unsafe { set_handle(host, request, before) };
-        return code;
     }
-    if code != 0 {
+    if handle == host.request_null || code != 0 {
+        // No request will say when the MPI library is done with the buffers. A handle that came
+        // with an error is not believed: the library may have given its value back already, and a
+        // later request may have it.
+        operation.staged.retire();
         return code;
     }
     if operation.persistent {
@@ -380,8 +383,12 @@ unsafe fn started(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let taken = unsafe { super::completion::taken(host, count, handles) };
-    for (_, _, operation) in &taken {
-        if !operation.active {
+    for (_, handle, operation) in &taken {
+        // A call that ended with an error may not have said that the request is inactive. A receive
+        // that is complete has a status with its source; the status of an inactive request is
+        // empty.
+        // SAFETY: the program's request, which lives.
+        if !operation.active || unsafe { requests::inactive(host, *handle) } {
             // SAFETY: a start says that the program's buffers are ready.
             unsafe { operation.staged.fill() };
         }

@@ -100,9 +100,9 @@ impl Operands {
 
     /// After a call that makes no request: what is staged lives until the call that completes it.
     fn taken(&self, host: &Host, staged: Staged, win: Handle, code: c_int) -> c_int {
-        if code == 0
-            && let Some(buffer) = staged.into_packed()
-        {
+        if code != 0 {
+            staged.retire();
+        } else if let Some(buffer) = staged.into_packed() {
             windows::sent(win & host.mask, self.target, buffer);
         }
         code

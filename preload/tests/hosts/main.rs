@@ -12,6 +12,7 @@ mod corpus;
 mod demonstration;
 mod doctor;
 mod door;
+mod endings;
 mod evidence;
 mod external;
 mod faults;

@@ -152,11 +152,22 @@ impl Host {
 
     /// Runs the program on `n` ranks under a release of the host that lies elsewhere.
     pub(crate) fn ranks_of(self, root: &Path, n: u32, program: impl AsRef<Path>) -> Run {
+        self.launched(root, n, &[], program)
+    }
+
+    /// As [`Host::ranks`] under Open MPI, whose ranks go on when one of them dies.
+    pub(crate) fn tolerant_ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
+        self.launched(&self.root(), n, &["--with-ft", "ulfm"], program)
+    }
+
+    /// Runs the program on `n` ranks by a launcher with these options.
+    fn launched(self, root: &Path, n: u32, options: &[&str], program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
         command.arg(HANGS.to_string()).arg(root.join("bin/mpiexec")).args(["-n", &n.to_string()]);
         if matches!(self, Host::OpenMpi | Host::OpenMpi4) {
             command.args(["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
         }
+        command.args(options);
         self.surroundings(&mut command);
         command.env("LD_LIBRARY_PATH", root.join("lib"));
         // The launcher's own processes need no preload library: `env` sets it for the ranks.

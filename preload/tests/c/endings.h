@@ -1,0 +1,61 @@
+/* The interface of the small MPI library in endings_library.c: functions of MPI in MPICH's ABI, and
+ * how its next call ends. */
+#include <stddef.h>
+
+typedef int Handle;
+typedef struct { int bytes, unused, source, tag, error; } Status;
+typedef long long Offset;
+
+enum { INT = 0x4c000405, BYTE = 0x4c00010d, PACKED = 0x4c00010f, WORLD = 0x44000000, SELF, NO_REQUEST = 0x2c000000 };
+enum { IN_STATUS = 17, PENDING = 18, ANY_SOURCE = -2, UNDEFINED = -32766 };
+#define IGNORED ((Status *)1)
+
+/* How a call ends: as it should; with an error after which its operation has ended; with an error
+ * after which it goes on. */
+enum { WELL, ENDED, ALIVE };
+
+/* Decides how the next call of communication ends, and with which code. Of several requests the one
+ * with index `which` fails. With `in_status` such a call returns IN_STATUS, and the code stands in
+ * the status; otherwise it returns the code and writes no status. */
+void next_ends(int how, int code, int which, int in_status);
+/* Writes to every buffer that the library still receives into, and reads every buffer that it still
+ * sends from. */
+void touch_what_is_alive(void);
+/* The same, and ends all operations that no request stands for. */
+void end_what_has_no_request(void);
+/* From now on the library itself moves the blocks of an instance in reverse order: its type map is
+ * another one. */
+void move_elsewhere(int on);
+
+int MPI_Init(void *, void *);
+int MPI_Finalize(void);
+int MPI_Type_vector(int, int, int, Handle, Handle *);
+int MPI_Type_commit(Handle *);
+int MPI_Pack(const void *, int, Handle, void *, int, int *, Handle);
+int MPI_Unpack(const void *, int, int *, void *, int, Handle, Handle);
+int MPI_Send(const void *, int, Handle, int, int, Handle);
+int MPI_Recv(void *, int, Handle, int, int, Handle, Status *);
+int MPI_Sendrecv(const void *, int, Handle, int, int, void *, int, Handle, int, int, Handle, Status *);
+int MPI_Sendrecv_replace(void *, int, Handle, int, int, int, int, Handle, Status *);
+int MPI_Isend(const void *, int, Handle, int, int, Handle, Handle *);
+int MPI_Irecv(void *, int, Handle, int, int, Handle, Handle *);
+int MPI_Send_init(const void *, int, Handle, int, int, Handle, Handle *);
+int MPI_Recv_init(void *, int, Handle, int, int, Handle, Handle *);
+int MPI_Start(Handle *);
+int MPI_Wait(Handle *, Status *);
+int MPI_Test(Handle *, int *, Status *);
+int MPI_Waitany(int, Handle *, int *, Status *);
+int MPI_Testany(int, Handle *, int *, int *, Status *);
+int MPI_Waitall(int, Handle *, Status *);
+int MPI_Testall(int, Handle *, int *, Status *);
+int MPI_Waitsome(int, Handle *, int *, int *, Status *);
+int MPI_Testsome(int, Handle *, int *, int *, Status *);
+int MPI_Request_free(Handle *);
+int MPI_Bcast(void *, int, Handle, int, Handle);
+int MPI_Alltoall(const void *, int, Handle, void *, int, Handle, Handle);
+int MPI_File_open(Handle, const char *, int, Handle, void **);
+int MPI_File_read_at(void *, Offset, void *, int, Handle, Status *);
+int MPI_File_write_at(void *, Offset, const void *, int, Handle, Status *);
+int MPI_Put(const void *, int, Handle, int, ptrdiff_t, int, Handle, Handle);
+int MPI_Rget(void *, int, Handle, int, ptrdiff_t, int, Handle, Handle, Handle *);
+int MPI_Win_fence(int, Handle);

@@ -1,0 +1,78 @@
+/* User-level failure mitigation, as its specification shows it: rank 2 dies while rank 1 waits for
+ * a message from any source. The wait ends with MPI_ERR_PROC_FAILED_PENDING, and the request is
+ * still pending. After MPIX_Comm_failure_ack rank 1 waits for it again, and rank 0 sends.
+ *
+ * Argument: 0 to wait by MPI_Waitall, 1 by MPI_Wait, 2 by MPI_Waitsome, 3 by MPI_Test until it is
+ * complete. */
+#include <mpi.h>
+#include <mpi-ext.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 300 };
+/* {int, double[2], char}: 21 of 32 bytes. */
+typedef struct { int i; double d[2]; char c; } Item;
+
+static MPI_Datatype items(void) {
+  int lengths[3] = {1, 2, 1};
+  MPI_Aint places[3] = {0, 8, 24};
+  MPI_Datatype types[3] = {MPI_INT, MPI_DOUBLE, MPI_CHAR}, s, t;
+  MPI_Type_create_struct(3, lengths, places, types, &s);
+  MPI_Type_create_resized(s, 0, sizeof(Item), &t);
+  MPI_Type_commit(&t);
+  return t;
+}
+
+static int wait_by(int call, MPI_Request *r, MPI_Status *s) {
+  int flag = 0, code = 0, out, index;
+  switch (call) {
+  case 0: return MPI_Waitall(1, r, s);
+  case 1: return MPI_Wait(r, s);
+  case 2: return MPI_Waitsome(1, r, &out, &index, s);
+  default: while (!flag && !code) code = MPI_Test(r, &flag, s); return code;
+  }
+}
+
+int main(int argc, char **argv) {
+  static Item out[N], in[N];
+  int rank, code, class, wrong = 0, call = atoi(argv[1]), go = 1;
+  MPI_Request r;
+  MPI_Status s;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Datatype t = items();
+  for (int i = 0; i < N; i++) out[i] = (Item){i, {i, -i}, 1}, in[i].i = -1;
+  /* The type is in use before anybody fails. */
+  for (int k = 0; k < 20 && rank < 2; k++)
+    MPI_Sendrecv(out, N, t, 1 - rank, 1, in, N, t, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  memset(in, 0, sizeof in);
+  if (rank == 2) {
+    MPI_Recv(&go, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    raise(SIGKILL);
+  }
+  if (rank == 0) {
+    MPI_Recv(&go, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(out, N, t, 1, 7, MPI_COMM_WORLD);
+    pause();
+  }
+  memset(&s, 0, sizeof s);
+  MPI_Irecv(in, N, t, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &r);
+  MPI_Send(&go, 1, MPI_INT, 2, 9, MPI_COMM_WORLD);
+  code = wait_by(call, &r, &s);
+  MPI_Error_class(code, &class);
+  if (class == MPI_ERR_IN_STATUS) MPI_Error_class(s.MPI_ERROR, &class);
+  printf("first wait: %s, request %s\n", class == MPI_ERR_PROC_FAILED_PENDING ? "PROC_FAILED_PENDING" : "another end",
+         r == MPI_REQUEST_NULL ? "gone" : "pending");
+  MPIX_Comm_failure_ack(MPI_COMM_WORLD);
+  MPI_Send(&go, 1, MPI_INT, 0, 9, MPI_COMM_WORLD);
+  code = wait_by(call, &r, &s);
+  for (int i = 0; i < N; i++) wrong += in[i].i != i || in[i].d[0] != i || in[i].d[1] != -i || in[i].c != 1;
+  printf("second wait: code %d, %d of %d wrong\n", code, wrong, N);
+  fflush(stdout);
+  MPI_Abort(MPI_COMM_WORLD, 0);
+  return 0;
+}

@@ -1,0 +1,103 @@
+//! Calls that end with errors while the MPI library goes on with their operations: no staging
+//! buffer is freed before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::clients::{compile, tool};
+use crate::setup::{Host, library, lossy, report, scratch, sources};
+
+/// The program `endings` and the small MPI library under it, compiled to a folder.
+fn compiled(folder: &Path) -> PathBuf {
+    let (shared, program) = (folder.join("libendings.so"), folder.join("endings"));
+    let mut library = Command::new("cc");
+    library.args(["-g", "-O1", "-Wall", "-shared", "-fPIC", "-o"]).arg(&shared);
+    compile(library.arg(sources().join("endings_library.c")));
+    let mut main = Command::new("cc");
+    main.args(["-g", "-O1", "-Wall", "-o"]).arg(&program).arg(sources().join("endings.c")).arg(&shared);
+    compile(main.arg("-Wl,-rpath").arg(folder));
+    program
+}
+
+/// Runs a program by `command` with the library, which converts everything.
+fn preloaded(command: &mut Command, variables: &[(&str, &str)]) -> Output {
+    command.env("LD_PRELOAD", library()).env("DDTC_MODE", "commit").env("DDTC_POLICY", "all");
+    command.env("DDTC_REPORT", "-").envs(variables.iter().copied()).output().unwrap()
+}
+
+/// The report of a run in which every byte was right.
+fn right(out: &Output) -> std::collections::HashMap<String, u64> {
+    let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
+    assert!(out.status.success() && text == "wrong 0\n", "{}: {text}\n{errors}", out.status);
+    report(&errors)
+}
+
+/// Every class of errors from every call, the operation ended or alive, between guard pages: what
+/// is freed too early faults at once.
+#[test]
+fn whatever_a_call_ends_with_its_buffers_outlive_it() {
+    let folder = scratch("endings");
+    let program = compiled(&folder);
+    let bare = Command::new(&program).arg("1").output().unwrap();
+    assert_eq!(lossy(&bare.stdout), "wrong 0\n");
+    let said = right(&preloaded(Command::new(&program).arg("1"), &[("DDTC_FENCES", "1")]));
+    assert!(said["messages_packed"] > 70_000 && said["messages_unpacked"] > 70_000, "{said:?}");
+    assert!(said["panics"] == 0 && !said.contains_key("left_after_errors"), "{said:?}");
+    // Buffers that are used again at once.
+    right(&preloaded(Command::new(&program).arg("3"), &[]));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn calls_that_would_keep_too_much_memory_are_left_to_the_library() {
+    let folder = scratch("endings-full");
+    let program = compiled(&folder);
+    let said = right(&preloaded(Command::new(&program).arg("full"), &[("DDTC_FENCES", "1")]));
+    assert_eq!(said.get("left_after_errors"), Some(&2), "{said:?}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Staging buffers have room for what the library moves to other places, and the check names it.
+#[test]
+fn a_library_with_another_type_map_stays_inside_its_buffers() {
+    let folder = scratch("endings-elsewhere");
+    let program = compiled(&folder);
+    let run = |check| {
+        let variables = [("DDTC_FENCES", "1"), ("DDTC_CHECK", check)];
+        right(&preloaded(Command::new(&program).arg("elsewhere"), &variables))
+    };
+    assert_eq!(run("0")["other_differences_of_host"], 0);
+    let said = run("1");
+    assert!(said["other_differences_of_host"] > 0 && said["faults_of_ddtc"] == 0, "{said:?}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn valgrind_finds_nothing_after_errors() {
+    tool("valgrind", "valgrind");
+    let folder = scratch("endings-valgrind");
+    let program = compiled(&folder);
+    for (mode, fences) in [("40", "0"), ("110", "1"), ("elsewhere", "1")] {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--smc-check=all", "--error-exitcode=9", "-q"]).arg(&program).arg(mode);
+        right(&preloaded(&mut valgrind, &[("DDTC_FENCES", fences), ("DDTC_TARGET", "avx2")]));
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Open MPI itself: a receive from any source that a failed process interrupts goes on.
+#[test]
+fn receives_survive_the_failure_of_a_process() {
+    let program = Host::OpenMpi.compile("survivor", &[]);
+    let expected = "first wait: PROC_FAILED_PENDING, request pending\nsecond wait: code 0, 0 of 300 wrong\n";
+    for round in 0..10 {
+        let call = (round % 4).to_string();
+        let run = || Host::OpenMpi.tolerant_ranks(3, &program).arg(&call);
+        if round < 4 {
+            assert_eq!(lossy(&run().output().stdout), expected, "without the library, call {call}");
+        }
+        let out = run().preload().env("DDTC_POLICY", "all").output();
+        assert_eq!(lossy(&out.stdout), expected, "round {round}, call {call}\n{}", lossy(&out.stderr));
+    }
+}
