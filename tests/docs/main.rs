@@ -11,6 +11,7 @@ mod findings;
 mod guide;
 mod identities;
 mod kinds;
+mod limits;
 mod links;
 mod parts;
 mod passes;

@@ -26,6 +26,7 @@ mod planted;
 mod programs;
 mod published;
 mod reduce;
+mod repro;
 mod reused;
 mod scalapack;
 mod setup;

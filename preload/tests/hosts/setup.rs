@@ -90,9 +90,11 @@ impl Host {
         }
     }
 
-    /// Compiles `tests/c/NAME.c` for the host, once per source.
+    /// Compiles `tests/c/NAME.c` for the host, or `tests/c/NAME.cpp` if there is one, once per source.
     pub(crate) fn compile(self, name: &str, flags: &[&str]) -> PathBuf {
-        let source = sources().join(format!("{name}.c"));
+        let plus = sources().join(format!("{name}.cpp"));
+        let is_plus = plus.exists();
+        let source = if is_plus { plus } else { sources().join(format!("{name}.c")) };
         let text = fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
         let mut hash = DefaultHasher::new();
         let shared = ["layouts.h", "told.h", "ddtbench.h", "flat.h", "resident.h", "convertors.h"]
@@ -107,7 +109,10 @@ impl Host {
                 .args(["-O1", "-g", "-Wall", "-Wno-unused-result", "-pthread", "-I"])
                 .arg(hosts().join("bin"));
             command.arg("-o").arg(&part).arg(&source).args(flags);
-            succeed(&mut command, "a C compiler (cc) is needed: install gcc");
+            if is_plus {
+                command.arg("-lstdc++");
+            }
+            succeed(&mut command, "a C compiler (cc) is needed, and one of C++ for .cpp: install gcc, g++");
             fs::rename(&part, &out).unwrap();
         }
         out

@@ -1,0 +1,69 @@
+/* Forks under a lock of the program that also guards its MPI calls.
+ *
+ * One thread exchanges messages of a derived type with itself. Each exchange holds a mutex, as
+ * MPI_THREAD_SERIALIZED allows. The main thread forks children that only call _exit. Handlers of
+ * pthread_atfork, registered before MPI_Init, hold the mutex over each fork, as the manual page of
+ * pthread_atfork recommends.
+ *
+ * Usage: forklock2 FORKS */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BLOCKS = 16000, STRIDE = 4, SECONDS = 30 };
+
+static pthread_mutex_t mpi_calls = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int finished;
+static float sent[BLOCKS * STRIDE], received[BLOCKS * STRIDE];
+
+static void lock(void) { pthread_mutex_lock(&mpi_calls); }
+static void unlock(void) { pthread_mutex_unlock(&mpi_calls); }
+
+static void *exchange(void *wrong)
+{
+    MPI_Datatype column;
+    lock();
+    MPI_Type_vector(BLOCKS, 1, STRIDE, MPI_FLOAT, &column);
+    MPI_Type_commit(&column);
+    unlock();
+    for (int round = 1; !finished; round++) {
+        MPI_Request requests[2];
+        sent[(BLOCKS - 1) * STRIDE] = round;
+        lock();
+        MPI_Irecv(received, 1, column, 0, 1, MPI_COMM_SELF, &requests[0]);
+        MPI_Isend(sent, 1, column, 0, 1, MPI_COMM_SELF, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        unlock();
+        *(int *)wrong += received[(BLOCKS - 1) * STRIDE] != round;
+    }
+    lock();
+    MPI_Type_free(&column);
+    unlock();
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    int forks = atoi(argv[1]), provided, wrong = 0, failed = 0;
+    pthread_t thread;
+    pthread_atfork(lock, unlock, unlock);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+    pthread_create(&thread, NULL, exchange, &wrong);
+    alarm(SECONDS); /* A deadlock ends the program by a signal. */
+    for (int i = 0; i < forks; i++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        failed += child < 0 || waitpid(child, &status, 0) != child || status != 0;
+    }
+    finished = 1;
+    pthread_join(thread, NULL);
+    printf("%d forks, %d failed, %d exchanges wrong\n", forks, failed, wrong);
+    MPI_Finalize();
+    return 0;
+}
