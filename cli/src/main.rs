@@ -138,6 +138,8 @@ fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
     match verb {
         // Continuous integration tells what was found from what went wrong.
         Verb::Check(args) => return check::run(&args),
+        // It ends as the program that it runs.
+        Verb::Preload(args) => return preload::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Lower(args) => explain::stage("lower", &args),
         Verb::Refine(args) => explain::stage("refine", &args),
@@ -151,7 +153,6 @@ fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
         Verb::Draw(args) => draw::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Segments(args) => segments::run(&args),
-        Verb::Preload(args) => preload::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Tune(args) => tune::run(&args),
         Verb::Wire(args) => wire::run(&args),

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::Args as ClapArgs;
 use ddtc::engine::Mode;
@@ -49,11 +51,14 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Runs the command.
+/// Runs the command and ends as it ends: with its exit status, or by the signal that ended it.
+///
+/// Without a report this process becomes the command. A command that cannot be started gives the
+/// status of `env`: 127 if it is not found, else 126.
 ///
 /// # Errors
-/// If the library is not found, the command does not start or fails, or a report cannot be written.
-pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+/// If the library is not found, or a report cannot be written.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let library = library::find(args.library.as_deref())?;
     let mut environment = vec![("LD_PRELOAD", preloads(&library, std::env::var_os("LD_PRELOAD")))];
     let mut set = |name, value: &dyn ToString| environment.push((name, OsString::from(value.to_string())));
@@ -88,24 +93,48 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     };
     if args.dry_run {
         println!("{}", shown(&environment, &args.command));
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     let (program, arguments) = args.command.split_first().ok_or("a command is needed after --")?;
-    let status = Command::new(program)
-        .args(arguments)
-        .envs(environment)
-        .status()
-        .map_err(|e| format!("{}: {e}", program.to_string_lossy()))?;
-    if let (Some(folder), Some(file)) = (folder, &args.report) {
-        let text = gather(&folder)?;
-        if file.as_os_str() == "-" {
-            eprint!("{text}");
-        } else {
-            files::save(file, &text)?;
-        }
-        std::fs::remove_dir_all(&folder)?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment);
+    let (Some(folder), Some(file)) = (folder, &args.report) else {
+        return Ok(not_started(program, &command.exec()));
+    };
+    let outcome = command.status();
+    let text = gather(&folder)?;
+    std::fs::remove_dir_all(&folder)?;
+    let status = match outcome {
+        Ok(status) => status,
+        Err(error) => return Ok(not_started(program, &error)),
+    };
+    if file.as_os_str() == "-" {
+        eprint!("{text}");
+    } else {
+        files::save(file, &text)?;
     }
-    if status.success() { Ok(()) } else { Err(format!("the command ended with {status}").into()) }
+    Ok(end_as(status))
+}
+
+/// Says why the command was not started, and returns the exit status for that.
+fn not_started(program: &OsStr, error: &io::Error) -> ExitCode {
+    eprintln!("error: {}: {error}", program.to_string_lossy());
+    ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+}
+
+/// Returns the exit status of a command that exited. A command that was ended by a signal ends this
+/// process by the same signal.
+fn end_as(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal() {
+        // This process becomes a shell that sends itself the signal: sending one from here needs
+        // unsafe code. The command has written a core file already if one was wanted.
+        let script = format!("ulimit -c 0; kill -{signal} $$");
+        let error = Command::new("sh").args(["-c", &script]).exec();
+        eprintln!("error: the command ended with {status}; sh: {error}");
+        // What a shell says of a command that was ended by a signal.
+        return ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX));
+    }
+    status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// `LD_PRELOAD` with the library in front of what is there.
