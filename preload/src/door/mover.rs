@@ -215,7 +215,7 @@ impl Ours {
     }
 }
 
-/// What a mover of ours was stored for.
+/// The type that a mover of ours was stored for.
 #[derive(Clone, Copy)]
 pub(crate) enum Kept {
     /// A type that the table has, by its handle.
