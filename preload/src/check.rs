@@ -7,10 +7,10 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::committed::Committed;
-use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::datatype::Datatype;
 use ddtc::exec::interp;
 use ddtc::kind::Direction;
-use ddtc_hosts::abi::Flavour;
+use ddtc_hosts::faults;
 
 use crate::host::{HandleWord, Host};
 use crate::reproducer::reproducer;
@@ -196,8 +196,8 @@ impl Difference<'_> {
 
     /// The host differs from the definition.
     pub(crate) fn is_theirs(&self, what: impl FnOnce() -> String) {
-        match known_fault(self.host, self.datatype) {
-            Some(fault) => self.say(&KNOWN, &format!("a known fault of the host: {fault}"), what),
+        match faults::of(self.host.library, self.datatype) {
+            Some(fault) => self.say(&KNOWN, &format!("a known fault of the host: {}", fault.text), what),
             None => {
                 let who = format!("the host ({}) differs from the definition", self.host.version);
                 self.say(&OTHER, &who, what);
@@ -222,35 +222,6 @@ impl Difference<'_> {
         }
         let what = what();
         warn(format_args!("check: {direction} of {count} instances: {who}; {what}\ntype {text}\n{program}"));
-    }
-}
-
-/// The known fault that explains a difference in a type.
-fn known_fault(host: &Host, t: &Datatype) -> Option<&'static str> {
-    let has =
-        |named: &[Named]| t.nodes().any(|t| matches!(t.combiner(), Combiner::Named(n) if named.contains(n)));
-    const EXTENDED: [Named; 4] =
-        [Named::LongDouble, Named::CLongDoubleComplex, Named::CxxLongDoubleComplex, Named::LongDoubleInt];
-    const WIDE: [Named; 3] = [Named::Real16, Named::Integer16, Named::Complex32];
-    match host.abi?.flavour {
-        Flavour::Mpich | Flavour::Standard => {
-            if host.version.contains("Intel") && t.depth() >= 16 {
-                return Some("Intel MPI takes the first instance for all when constructors nest 16 deep");
-            }
-            (has(&EXTENDED) || has(&WIDE))
-                .then_some("MPICH moves 16-byte elements as long double: 6 bytes are lost")
-        }
-        Flavour::OpenMpi => {
-            let backwards = |t: &Datatype| match t.combiner() {
-                Combiner::Vector { stride, oldtype, .. } => stride.checked_mul(oldtype.extent()) == Some(-1),
-                Combiner::Hvector { stride, .. } => *stride == -1,
-                _ => false,
-            };
-            if has(&EXTENDED) {
-                return Some("Open MPI moves long double by value: its 6 bytes of padding are lost");
-            }
-            t.nodes().any(backwards).then_some("Open MPI builds types with a byte stride of -1 wrongly")
-        }
     }
 }
 

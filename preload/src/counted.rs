@@ -43,6 +43,9 @@ pub(crate) static PAST_THE_CAP: Counter = Counter::new();
 /// Types that were left to the host because they could not be decoded, compiled or given an attribute.
 pub(crate) static TYPES_LEFT: Counter = Counter::new();
 
+/// Types, among those, that the library does not move as their definition says.
+pub(crate) static TYPES_WRONG: Counter = Counter::new();
+
 /// Pieces of requests inside the host that our movers moved, and their bytes.
 pub(crate) static PIECES: [Counter; 2] = [const { Counter::new() }; 2];
 pub(crate) static INSIDE: [Counter; 2] = [const { Counter::new() }; 2];
@@ -207,10 +210,30 @@ pub(crate) fn adopted(committed: &Committed) {
 
 /// A type is left to the host.
 pub(crate) fn refused(error: &ddtc::Error) {
+    name(|| error.to_string());
+}
+
+/// A type is left to the host, which does not move it as its definition says.
+pub(crate) fn left_for_map(t: &Datatype, why: &str) {
+    TYPES_WRONG.add();
+    name(|| format!("{why}: {}", short(&t.to_string())));
+}
+
+/// Adds a line to those of the types that are left to the host, while they are few.
+fn name(what: impl FnOnce() -> String) {
     if settings().counting() {
         let mut refusals = REFUSALS.lock();
         if refusals.len() < 16 {
-            refusals.push(error.to_string());
+            refusals.push(what());
         }
+    }
+}
+
+/// Returns a line's worth of a text.
+pub(crate) fn short(text: &str) -> String {
+    const MOST: usize = 160;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
     }
 }

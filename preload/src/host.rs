@@ -136,6 +136,7 @@ functions! {
     type_size_x MPI_Type_size_x (HandleWord, *mut i64);
     type_size_c MPI_Type_size_c (HandleWord, *mut i64);
     type_extent MPI_Type_get_extent (HandleWord, *mut isize, *mut isize);
+    type_true_extent MPI_Type_get_true_extent (HandleWord, *mut isize, *mut isize);
     envelope MPI_Type_get_envelope (HandleWord, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
     envelope_c MPI_Type_get_envelope_c (HandleWord, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int);
     contents MPI_Type_get_contents
@@ -258,6 +259,8 @@ pub(crate) struct Host {
     pub(crate) request_null: u64,
     pub(crate) packed: u64,
     pub(crate) byte: u64,
+    /// Family and version, read once from `version`.
+    pub(crate) library: Library,
     /// First line of `MPI_Get_library_version`, which says whose it is.
     pub(crate) version: String,
     /// Bytes from which a pack of one run of bytes is its own ([`INTEL_RUNS`]).
@@ -313,7 +316,8 @@ impl Host {
         }
         let none = |_: &CStr| std::ptr::null_mut();
         let direct = if counting { CountedFunctions::find(&none) } else { counted.clone() };
-        let family = Library::of(&version).family;
+        let library = Library::of(&version);
+        let family = library.family;
         let mut host = Host {
             mask: abi.map_or(0, |a| a.handle_mask),
             named_ranges: [NO_RANGE; 2],
@@ -334,6 +338,7 @@ impl Host {
                 Family::Intel if settings().policy != Choice::All => INTEL_RUNS,
                 _ => i64::MAX,
             },
+            library,
             version,
             named: Vec::new(),
             scope: scope.addr(),

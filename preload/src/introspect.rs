@@ -87,13 +87,29 @@ impl Types {
     /// Returns the tree of a type, with the host's bounds at every node.
     pub(crate) fn decode(&mut self, handle: HandleWord) -> Result<Datatype> {
         self.root = handle & self.host.mask;
-        let t = decode(self, &handle)?;
-        match self.size(handle)? {
-            Some(size) if size != t.size() => {
-                Err(refused("MPI_Type_size", size, "the decoded type has another size"))
-            }
-            _ => Ok(t),
+        decode(self, &handle)
+    }
+
+    /// Compares size and true bounds of a decoded type with the library's. Returns what differs.
+    ///
+    /// # Errors
+    /// What the library says.
+    pub(crate) fn difference(&self, handle: HandleWord, t: &Datatype) -> Result<Option<String>> {
+        if let Some(size) = self.size(handle)?.filter(|&size| size != t.size()) {
+            return Ok(Some(format!("MPI_Type_size is {size}, not {}", t.size())));
         }
+        // The true bounds of nothing are read in several ways.
+        let Some(type_true_extent) = self.host.f.type_true_extent.filter(|_| t.size() > 0) else {
+            return Ok(None);
+        };
+        let (mut lb, mut extent) = (0isize, 0isize);
+        // SAFETY: a valid type, and numbers to write to.
+        let code = unsafe { type_true_extent(handle, &raw mut lb, &raw mut extent) };
+        done("MPI_Type_get_true_extent", code)?;
+        let (theirs, ours) = ((lb as i64, extent as i64), (t.true_lb(), t.true_extent()));
+        Ok((theirs != ours).then(|| {
+            format!("MPI_Type_get_true_extent is {} {}, not {} {}", theirs.0, theirs.1, ours.0, ours.1)
+        }))
     }
 
     /// Says whether a type is predefined: it has no attributes of ours and is never freed.

@@ -77,3 +77,4 @@ mod warn;
 mod windows;
 mod wire_type;
 mod wrap;
+mod wrong_map;

@@ -29,9 +29,10 @@ use crate::settings::settings;
 use crate::slow_path::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
 use crate::status::{self, Mark};
 use crate::table::{self, Found, TypeEntry};
+use crate::timed::Timing;
 use crate::times::PACKED_SLOWER;
 use crate::use_kind::CompletedBy;
-use crate::{check, counted, eligible, gpu, perf, retired, spending, timed};
+use crate::{check, counted, eligible, gpu, perf, retired, spending, timed, wrong_map};
 
 /// A buffer of a call: an address, a number of elements, their type.
 #[derive(Clone, Copy)]
@@ -154,8 +155,13 @@ fn time(
             let Some(committed) = entry.committed().filter(|_| entry.ready(Direction::Pack, u64::MAX)) else {
                 return;
             };
-            let Some(times) = spending::on(|| timed::times(host, buf, count, datatype, committed)) else {
-                return evidence.give_up(bytes);
+            let times = match spending::on(|| timed::times(host, buf, count, datatype, committed)) {
+                Timing::Same(times) => times,
+                Timing::Different => {
+                    wrong_map::found(committed.datatype());
+                    return evidence.give_up(bytes);
+                }
+                Timing::Failed => return evidence.give_up(bytes),
             };
             evidence.learn_bytes(host.family, bytes, times);
             prospect::found(committed.datatype(), entry.rules().prospect());

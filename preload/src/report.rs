@@ -16,7 +16,7 @@ use ddtc::object::runtime;
 use ddtc::process::{Awaited, to_stderr};
 use ddtc_hosts::left::{Left, OFF, UNFINISHED, sentence};
 
-use crate::counted::{self, REFUSALS, Row, Rows, rows};
+use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
 use crate::door::described;
 use crate::door::ready::{reads_descriptions, shut};
 use crate::evidence;
@@ -221,6 +221,7 @@ fn totals(out: &mut String, converted: [u64; 2], c: &Counters) {
         ("inside_types_different", described::different().into()),
         ("calls_left_to_host", Left::ALL.iter().map(|&why| left::calls(why)).sum()),
         ("types_left_to_host", counted::TYPES_LEFT.get()),
+        ("types_left_wrong_map", counted::TYPES_WRONG.get()),
         ("spent_us", spending::micros()),
         ("commits", c.commits),
         ("layouts", c.cached_layouts),
@@ -300,15 +301,6 @@ fn named(r: &Row) -> String {
         r.class.name(),
         t.structural_hash() >> 96
     )
-}
-
-/// A line's worth of a text.
-fn short(text: &str) -> String {
-    const MOST: usize = 160;
-    match text.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.to_owned(),
-    }
 }
 
 /// The program's types as a corpus file, most used first.

@@ -185,6 +185,15 @@ impl Served {
         self.state.fetch_or(REFUSED, Ordering::Relaxed);
     }
 
+    /// It is not served any more: requests go on by the host's movers, and copies are the host's.
+    pub(crate) fn end(&self) {
+        let both = ready(Direction::Pack) | ready(Direction::Unpack);
+        let ended = |state: u8| Some((state | REFUSED | COPIES_REFUSED) & !both);
+        let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended);
+        // Another thread may be copying by what is there, so its memory is not given back.
+        self.copies.store(std::ptr::null_mut(), Ordering::Release);
+    }
+
     /// Returns where its elements end, found by `find` if nobody has.
     pub(crate) fn keep(&self, find: impl FnOnce() -> Option<Cuts>) -> Option<()> {
         if !self.cuts.load(Ordering::Acquire).is_null() {
@@ -202,7 +211,10 @@ impl Served {
 
     /// From now on requests of this direction are served. After [`Served::keep`].
     pub(crate) fn serve(&self, direction: Direction) {
-        self.state.fetch_or(ready(direction), Ordering::Release);
+        let before = self.state.fetch_or(ready(direction), Ordering::Release);
+        if before & REFUSED != 0 {
+            self.state.fetch_and(!ready(direction), Ordering::Relaxed);
+        }
     }
 }
 
@@ -232,6 +244,29 @@ mod tests {
         served.refuse();
         served.ask(Direction::Pack, 100, 25);
         assert!(!served.is_asked() && served.is_settled());
+    }
+
+    #[test]
+    fn a_type_that_has_ended_is_never_served_again() {
+        let served = Served::new();
+        let mut sizes = [0; KINDS];
+        sizes[6] = 4;
+        let int = Entry { kind: 6, count: 1, length: 1, ..Entry::default() };
+        served.keep(|| Cuts::of(&[int], &sizes, 4)).unwrap();
+        served.serve(Direction::Pack);
+        assert!(served.by(Direction::Pack).is_some());
+        served.end();
+        // As another thread that had begun to make it ready.
+        served.serve(Direction::Unpack);
+        assert!(Direction::BOTH.into_iter().all(|direction| served.by(direction).is_none()));
+        assert!(
+            !served.ask(Direction::Pack, 100, 25) && served.copies(100, 25).is_none() && !served.is_asked()
+        );
+        served.reset();
+        served.serve(Direction::Unpack);
+        assert!(
+            served.keep(|| Cuts::of(&[int], &sizes, 4)).is_some() && served.by(Direction::Unpack).is_some()
+        );
     }
 
     #[test]

@@ -28,6 +28,9 @@ const COMPILE: u64 = 10_000;
 /// Nanoseconds that the first compile of a process takes (60,000 to 200,000; Zen 3).
 const FIRST: u64 = 100_000;
 
+/// Bit of `TypeEntry::ready`: the library moves the type otherwise than we do, so it is the library's.
+const ENDED: u8 = 1 << 7;
+
 /// A host's type. Entries live forever; one is used again for another type when its own is gone.
 #[repr(align(64))]
 pub(crate) struct TypeEntry {
@@ -48,7 +51,7 @@ pub(crate) struct TypeEntry {
     moved: AtomicU64,
     /// Whether its displacements are absolute addresses.
     absolute: AtomicBool,
-    /// Directions of which it is settled how their calls are served, a bit each.
+    /// Directions of which it is settled how their calls are served, a bit each; or [`ENDED`].
     ready: AtomicU8,
     /// Written before the handle is bound, taken after it is unbound.
     committed: UnsafeCell<Option<Committed>>,
@@ -214,6 +217,9 @@ impl TypeEntry {
 
     #[cold]
     unsafe fn get_ready(&self, direction: Direction, bytes: u64) -> bool {
+        if self.ready.load(Ordering::Relaxed) & ENDED != 0 {
+            return false;
+        }
         // Short runs take hosts four times as long as long ones and more: they pay for a compile as much sooner.
         let short =
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
@@ -234,10 +240,23 @@ impl TypeEntry {
                         settled
                     }
             });
-        if settled {
-            self.ready.fetch_or(1 << direction as u8, Ordering::Relaxed);
+        let bit = 1 << direction as u8;
+        // Another thread may have ended it since it was asked for.
+        if settled && self.ready.fetch_or(bit, Ordering::Relaxed) & ENDED != 0 {
+            self.ready.fetch_and(!bit, Ordering::Relaxed);
+            return false;
         }
         settled
+    }
+
+    /// Converts nothing of the type any more. Calls that are being converted in other threads, and
+    /// requests that were made before, end as they began.
+    fn end(&self) {
+        self.ready.store(ENDED, Ordering::Relaxed);
+        self.calls.store(0, Ordering::Relaxed);
+        self.payloads.store(0, Ordering::Relaxed);
+        self.evidence.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.served.end();
     }
 
     /// Returns the committed type of an entry that converts.
@@ -316,6 +335,19 @@ pub(crate) fn retire(entry: &'static TypeEntry) {
     // Its kernels may go back to the arena here: outside the lock.
     drop(committed);
     TYPES.give_back(entry);
+}
+
+/// Ends the conversion of all bound types of these constructors ([`Datatype::structural_hash`]).
+///
+/// [`Datatype::structural_hash`]: ddtc::datatype::Datatype::structural_hash
+pub(crate) fn end_all(structural_hash: u128) {
+    TYPES.each(|entry| {
+        // SAFETY: nothing is bound or unbound meanwhile, and what is bound is not written.
+        let committed = unsafe { entry.committed() };
+        if committed.is_some_and(|c| c.datatype().structural_hash() == structural_hash) {
+            entry.end();
+        }
+    });
 }
 
 /// Folds the uses of what is bound, which goes on being counted.

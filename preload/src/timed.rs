@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
+use ddtc_hosts::faults::are_same_but_lost;
 
 use crate::convert::run;
 use crate::host::{HandleWord, Host};
@@ -64,8 +65,19 @@ fn touched(bytes: u64) -> Option<Buffer> {
     Some(buffer)
 }
 
-/// Times a part of a buffer: whole instances, at most [`PART`] bytes unless one has more. The buffer is read. `None`: the host does not pack it, or there is
-/// no memory.
+/// Result of timing a type.
+pub(crate) enum Timing {
+    /// Both packed the same bytes, in these times.
+    Same(Times),
+    /// The host packed other bytes than our kernel, and not only bytes inside of elements that it is
+    /// known to lose.
+    Different,
+    /// The host does not pack the type, or there is no memory.
+    Failed,
+}
+
+/// Times a part of a buffer: whole instances, at most [`PART`] bytes unless one has more. The buffer is
+/// read. What both packed is compared.
 ///
 /// # Safety
 /// As `MPI_Pack` of the same elements: the type must be one that the host has accepted as committed, and `committed` what it is.
@@ -75,6 +87,25 @@ pub(crate) unsafe fn times(
     count: i64,
     datatype: HandleWord,
     committed: &Committed,
+) -> Timing {
+    let mut is_different = false;
+    // SAFETY: as the caller promises.
+    let found = unsafe { timed(host, user, count, datatype, committed, &mut is_different) };
+    match found {
+        _ if is_different => Timing::Different,
+        Some(times) => Timing::Same(times),
+        None => Timing::Failed,
+    }
+}
+
+/// As [`times`]. `None` with `is_different` set: the bytes differ.
+unsafe fn timed(
+    host: &'static Host,
+    user: *mut c_void,
+    count: i64,
+    datatype: HandleWord,
+    committed: &Committed,
+    is_different: &mut bool,
 ) -> Option<Times> {
     let size = u64::try_from(committed.datatype().size()).ok().filter(|&size| size > 0)?;
     let count = (PART / size).clamp(1, u64::try_from(count).ok().filter(|&count| count > 0)?);
@@ -84,6 +115,7 @@ pub(crate) unsafe fn times(
     let clock = (0..5).map(|_| Instant::now().elapsed().as_nanos() as u64).min()?;
     let nanos = |start: Instant| (start.elapsed().as_nanos() as u64).saturating_sub(clock);
     let pack = host.counted.pack?;
+    let mut is_compared = false;
     let least = least(|| {
         let before = interruptions();
         // Ours first: what is not in the cache is its loss.
@@ -98,6 +130,17 @@ pub(crate) unsafe fn times(
         let theirs = nanos(start);
         if code != 0 || position != room {
             return None;
+        }
+        if !is_compared {
+            is_compared = true;
+            // SAFETY: two buffers of that many bytes, which were just packed into.
+            let [ours, theirs] = [&packed, &more].map(|buffer| unsafe {
+                std::slice::from_raw_parts(buffer.at().cast::<u8>(), bytes as usize)
+            });
+            *is_different = !are_same_but_lost(host.library, committed.datatype(), count, ours, theirs);
+            if *is_different {
+                return None;
+            }
         }
         let start = Instant::now();
         // SAFETY: two buffers of that many bytes.

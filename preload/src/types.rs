@@ -11,6 +11,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ddtc::committed::Committed;
+use ddtc::datatype::Datatype;
 use ddtc::engine::{Engine, Mode};
 use ddtc::object::runtime;
 use ddtc::process::{Lazy, Mutex, Once};
@@ -34,6 +35,7 @@ use crate::settings::{Choice, settings};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
 use crate::use_kind::{CompletedBy, UseKind, UseRules};
+use crate::wrong_map;
 
 /// Returns the engine for the next commit: of the environment's configuration, until a tool changes it.
 pub(crate) fn engine() -> Engine {
@@ -327,7 +329,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         ready::adopted(host, entry, handle);
         return None;
     }
-    let committed = commit(&mut types, datatype);
+    let committed = commit(host, &mut types, datatype);
     if let Some(arguments) = types.exceeded() {
         candidates::costs_more(handle, arguments);
         return None;
@@ -356,16 +358,24 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     Some(decoded)
 }
 
-fn commit(types: &mut Types, datatype: HandleWord) -> Option<Committed> {
-    let committed = match types.decode(datatype).and_then(|t| engine().commit(&t)) {
-        Ok(committed) => committed,
-        Err(error) => {
-            if types.exceeded().is_none() {
-                counted::refused(&error);
+/// Returns the tree of a type, or `None` if the library moves other places than the tree says.
+fn decoded(host: &Host, types: &mut Types, datatype: HandleWord) -> ddtc::Result<Option<Datatype>> {
+    let t = types.decode(datatype)?;
+    Ok((!wrong_map::is_wrong(host, types, datatype, &t)?).then_some(t))
+}
+
+fn commit(host: &Host, types: &mut Types, datatype: HandleWord) -> Option<Committed> {
+    let committed =
+        match decoded(host, types, datatype).and_then(|t| t.map(|t| engine().commit(&t)).transpose()) {
+            Ok(Some(committed)) => committed,
+            Ok(None) => return None,
+            Err(error) => {
+                if types.exceeded().is_none() {
+                    counted::refused(&error);
+                }
+                return None;
             }
-            return None;
-        }
-    };
+        };
     counted::adopted(&committed);
     Some(committed)
 }

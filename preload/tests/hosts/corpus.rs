@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use ddtc::corpus::{self, CorpusEntry, Size, pattern};
 use ddtc::datatype::{Combiner, Datatype, Distribution, Order};
 use ddtc::exec::interp;
-use ddtc_hosts::policy::Class;
+use ddtc_hosts::faults::misplaces;
+use ddtc_hosts::policy::{Class, Library};
 
 use crate::faults::{Left, Symptom, entry_of, known, survives};
 use crate::setup::{Host, report, scratch};
@@ -274,10 +275,22 @@ fn on(host: Host, ranks: u32) {
             (answers(&folder.join(format!("bare.{rank}"))), answers(&folder.join(format!("with.{rank}"))));
         let checked = answers(&folder.join(format!("checked.{rank}")));
         assert!(checked.len() * 10 > with.len() * 9);
-        assert!(checked.iter().all(|(name, answer)| with[name] == *answer));
+        let judged = cases.iter().filter(|case| !is_misplaced(host, &case.datatype));
+        let mut judged = judged.filter_map(|case| Some((&with[&case.name], checked.get(&case.name)?)));
+        assert!(judged.all(|(with, checked)| with == checked));
         judge(host, false, &cases, &bare, &with);
     }
     fs::remove_dir_all(folder).unwrap();
+}
+
+/// Whether the host is known to move other places than those of a type, which is left to it for that reason.
+fn is_misplaced(host: Host, t: &Datatype) -> bool {
+    let name = match host {
+        Host::Mpich | Host::MpichStandard => "MPICH Version:",
+        Host::Intel | Host::IntelStandard => "Intel(R) MPI Library",
+        Host::OpenMpi | Host::OpenMpi4 => "Open MPI",
+    };
+    misplaces(Library::of(&format!("{name} {}", host.release().1)), t).is_some()
 }
 
 /// How many entries the cases are of.
@@ -354,7 +367,7 @@ fn judge(
     with: &BTreeMap<String, Answer>,
 ) {
     let (mut same, mut healed, mut bounds, mut unavailable) = (0, Vec::new(), Vec::new(), Vec::new());
-    let mut left = BTreeSet::new();
+    let (mut left, mut misplaced) = (BTreeSet::new(), BTreeSet::new());
     for case in cases {
         let (bare, with) = (&bare[&case.name], &with[&case.name]);
         let (Some(bare), Some(with)) = (bare, with) else {
@@ -376,7 +389,11 @@ fn judge(
             let count: u64 = case.name.rsplit(':').next().unwrap().parse().unwrap();
             let [pack, unpack] = expected(&theirs, count).unwrap();
             let interpreted = (w[5] == format!("{pack:016x}")) && (w[8] == format!("{unpack:016x}"));
-            assert!(b == w || interpreted, "{host:?} {} {t}\n bare {bare}\n with {with}", case.name);
+            assert!(
+                b == w || interpreted || is_misplaced(host, t),
+                "{host:?} {} {t}\n bare {bare}\n with {with}",
+                case.name
+            );
             continue;
         }
         let position = (7 + case.size).to_string();
@@ -388,6 +405,11 @@ fn judge(
             case.size.to_string(),
             format!("{:016x}", case.unpack),
         ];
+        // Both runs move what the host takes for the type's places, some of which are no memory of the driver's buffers.
+        if w[3..9] != expected && is_misplaced(host, t) {
+            misplaced.insert(entry_of(&case.name).to_owned());
+            continue;
+        }
         // Messages of one run of bytes are left to the host, and with them its faults.
         if by_messages && b == w && w[3..9] != expected {
             let class = Class::of(ddtc::commit(t).unwrap().nest());
@@ -403,7 +425,7 @@ fn judge(
     }
     eprintln!(
         "{host:?}: {same} as the interpreter says, of which the host alone gets wrong {healed:?}; the host's own bounds \
-         {bounds:?}; not available {unavailable:?}"
+         {bounds:?}; left to the host, which moves other places, {misplaced:?}; not available {unavailable:?}"
     );
     Left::name_wrong(host, &left);
     assert!(same * 10 >= cases.len() * 8, "{host:?}: {same} of {}", cases.len());

@@ -22,6 +22,7 @@ mod hunt;
 mod install;
 mod left;
 mod messages;
+mod misplaced;
 mod planted;
 mod programs;
 mod published;

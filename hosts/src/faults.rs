@@ -1,0 +1,331 @@
+//! Faults of MPI libraries in moving the bytes of a datatype, as data: library, versions, datatypes.
+//!
+//! A library that only loses bytes inside of some elements moves the right places, so a converted
+//! call heals it. A library that moves other places errs alike at both ends of a transfer, and a
+//! program that uses one datatype at both ends is right without ddtc. If one end of such a transfer
+//! were converted, the program would go wrong, so these datatypes are left to the library.
+//!
+//! Each row was found by the fuzzer (docs/findings) or by random datatypes that were packed by the
+//! library and by the definition. The preload library reads the table for each datatype that it
+//! decodes, and to name what its checks find.
+
+use std::ops::Range;
+
+use ddtc::datatype::{Combiner, Datatype, Distribution, Named, Order};
+use ddtc::exec::interp;
+
+use crate::policy::{Family, Library};
+
+/// Effect of a fault on the bytes of a datatype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The library reads and writes other places than those of the type map.
+    OtherPlaces,
+    /// The library moves the right places, but loses bytes [`LOST`] of each 16 bytes of elements
+    /// of these named types.
+    LostBytes(&'static [Named]),
+}
+
+/// Bytes of 16 that libraries lose which move an element as an x87 long double, of ten bytes.
+pub const LOST: Range<usize> = 10..16;
+
+/// Elements that contain a long double of x87.
+const EXTENDED: &[Named] =
+    &[Named::LongDouble, Named::CLongDoubleComplex, Named::CxxLongDoubleComplex, Named::LongDoubleInt];
+
+/// The same, and all other elements that are made of parts of 16 bytes.
+const OF_16_BYTES: &[Named] = &[
+    Named::LongDouble,
+    Named::CLongDoubleComplex,
+    Named::CxxLongDoubleComplex,
+    Named::LongDoubleInt,
+    Named::Real16,
+    Named::Integer16,
+    Named::Complex32,
+];
+
+/// A known fault of an MPI library.
+#[derive(Debug)]
+pub struct Fault {
+    family: Family,
+    /// First version with the fault, and first version without it. A fault that nobody has seen
+    /// mended has the end [`UNMENDED`].
+    versions: Range<[u32; 3]>,
+    /// Effect on the bytes of a datatype.
+    pub effect: Effect,
+    /// Sentence that says what the library does.
+    pub text: &'static str,
+    /// Whether a constructor, or a named type, has the fault. The datatype above it does not matter.
+    has: fn(&Datatype) -> bool,
+}
+
+/// End of the versions of a fault that no known version has mended.
+const UNMENDED: [u32; 3] = [u32::MAX; 3];
+/// Begin of the versions of a fault that the oldest tested version has.
+const OLDEST: [u32; 3] = [0; 3];
+
+/// All known faults. `Effect::OtherPlaces` comes first, because it decides what is converted.
+static FAULTS: [Fault; 8] = [
+    Fault {
+        family: Family::Mpich,
+        versions: OLDEST..UNMENDED,
+        effect: Effect::OtherPlaces,
+        text: "MPICH steps by the sum of negative extents between instances",
+        has: |t| t.extent() < 0,
+    },
+    Fault {
+        family: Family::Intel,
+        versions: OLDEST..UNMENDED,
+        effect: Effect::OtherPlaces,
+        text: "Intel MPI places the rows of blocks of a cyclic dimension of MPI_Type_create_darray wrongly",
+        has: has_blocks_of_short_lines,
+    },
+    Fault {
+        family: Family::Intel,
+        versions: OLDEST..UNMENDED,
+        effect: Effect::OtherPlaces,
+        text: "Intel MPI takes the first instance for all when constructors nest 16 deep",
+        has: |t| t.depth() >= 16,
+    },
+    Fault {
+        family: Family::Intel,
+        versions: OLDEST..UNMENDED,
+        effect: Effect::OtherPlaces,
+        text: "Intel MPI takes blocks for contiguous that overlap, or whose extent is not positive",
+        has: |t| overlaps(t) || t.extent() <= 0 && t.size() > 0,
+    },
+    Fault {
+        family: Family::OpenMpi,
+        versions: OLDEST..UNMENDED,
+        effect: Effect::OtherPlaces,
+        text: "Open MPI builds types with a byte stride of -1 wrongly",
+        has: steps_back_one_byte,
+    },
+    Fault {
+        family: Family::OpenMpi,
+        versions: OLDEST..UNMENDED,
+        effect: Effect::OtherPlaces,
+        text: "Open MPI joins blocks that overlap",
+        has: overlaps,
+    },
+    Fault {
+        family: Family::Mpich,
+        versions: OLDEST..UNMENDED,
+        effect: Effect::LostBytes(OF_16_BYTES),
+        text: "MPICH moves 16-byte elements as long double: 6 bytes are lost",
+        has: |t| is_named(t, OF_16_BYTES),
+    },
+    Fault {
+        family: Family::OpenMpi,
+        versions: OLDEST..UNMENDED,
+        effect: Effect::LostBytes(EXTENDED),
+        text: "Open MPI moves long double by value: its 6 bytes of padding are lost",
+        has: |t| is_named(t, EXTENDED),
+    },
+];
+
+impl Fault {
+    fn is_of(&self, library: Library) -> bool {
+        self.family == library.family && self.versions.contains(&library.version)
+    }
+}
+
+/// Returns the fault by which a library moves other places than those of a datatype's type map. Such
+/// a datatype is not converted.
+pub fn misplaces(library: Library, t: &Datatype) -> Option<&'static Fault> {
+    // Each decoded datatype comes here, so the faults of the library are looked up once, and nothing is
+    // allocated for a chain of constructors.
+    let is_its = |f: &Fault| f.effect == Effect::OtherPlaces && f.is_of(library);
+    let its = FAULTS.iter().enumerate().filter(|(_, f)| is_its(f));
+    let its: u32 = its.map(|(place, _)| 1 << place).sum();
+    let fault_of = |node: &Datatype| {
+        FAULTS.iter().enumerate().find(|(place, f)| its >> place & 1 != 0 && (f.has)(node)).map(|(_, f)| f)
+    };
+    if its == 0 {
+        return None;
+    }
+    let mut node = t;
+    loop {
+        if let Some(fault) = fault_of(node) {
+            return Some(fault);
+        }
+        let mut children = node.combiner().children();
+        node = match (children.next(), children.next()) {
+            (None, _) => return None,
+            (Some(only), None) => only,
+            (Some(_), Some(_)) => return node.nodes().skip(1).find_map(fault_of),
+        };
+    }
+}
+
+/// Returns the first fault that explains why a library moves the bytes of a datatype wrongly.
+pub fn of(library: Library, t: &Datatype) -> Option<&'static Fault> {
+    FAULTS.iter().filter(|f| f.is_of(library)).find(|f| t.nodes().any(|node| (f.has)(node)))
+}
+
+/// Says whether a library is known to lose byte `at` of an element of a named type.
+pub fn loses(library: Library, named: Named, at: usize) -> bool {
+    let has = |f: &Fault| matches!(f.effect, Effect::LostBytes(of) if of.contains(&named));
+    LOST.contains(&(at % 16)) && FAULTS.iter().any(|f| f.is_of(library) && has(f))
+}
+
+/// Says whether packed bytes of a library are those of the definition, but for bytes inside of elements
+/// that it is known to lose.
+pub fn are_same_but_lost(library: Library, t: &Datatype, count: u64, ours: &[u8], theirs: &[u8]) -> bool {
+    if ours == theirs {
+        return true;
+    }
+    let mut offset = 0;
+    let mut same = ours.len() == theirs.len();
+    let walked = interp::for_each(t, count, &mut |_, len, named| {
+        let (Some(a), Some(b)) = (ours.get(offset..offset + len), theirs.get(offset..offset + len)) else {
+            same = false;
+            return;
+        };
+        same &= a == b || (0..len).all(|i| a[i] == b[i] || loses(library, named, i));
+        offset += len;
+    });
+    same && walked.is_ok()
+}
+
+/// Says whether a type is one of these named types. A Fortran kind is the named type that it means.
+fn is_named(t: &Datatype, wanted: &[Named]) -> bool {
+    let meant = match t.combiner() {
+        Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => t.expansion(),
+        _ => Some(t),
+    };
+    let named = |t: &Datatype| matches!(t.combiner(), Combiner::Named(n) if wanted.contains(n));
+    meant.is_some_and(|t| t.nodes().any(named))
+}
+
+/// Says whether entries of a type map surely overlap, because they have more bytes than their span.
+/// Some overlapping types are not told by this.
+fn overlaps(t: &Datatype) -> bool {
+    t.size() > t.true_extent()
+}
+
+fn steps_back_one_byte(t: &Datatype) -> bool {
+    match t.combiner() {
+        Combiner::Vector { stride, oldtype, .. } => stride.checked_mul(oldtype.extent()) == Some(-1),
+        Combiner::Hvector { stride, .. } => *stride == -1,
+        _ => false,
+    }
+}
+
+/// Says whether a distributed array deals out blocks of several lines which do not span the whole
+/// inner dimension.
+///
+/// Dimensions are built from the fastest to the slowest. Blocks of a cyclic dimension are instances of
+/// what was built so far, one extent apart. That extent is a line of the global array in two cases
+/// only: the fastest dimension is cyclic, where the library sets it, or this process has all of it.
+fn has_blocks_of_short_lines(t: &Datatype) -> bool {
+    let Combiner::Darray { distribs, dargs, psizes, order, .. } = t.combiner() else { return false };
+    let dimensions = distribs.iter().zip(dargs.iter()).zip(psizes.iter());
+    let mut has_whole_lines = true;
+    let mut is_fastest = true;
+    let mut has = |((distribution, block), processes): ((&Distribution, &Option<i64>), &i64)| {
+        let is_cyclic = *distribution == Distribution::Cyclic;
+        let found = is_cyclic && block.unwrap_or(1) > 1 && !has_whole_lines;
+        has_whole_lines = is_cyclic && is_fastest || has_whole_lines && *processes == 1;
+        is_fastest = false;
+        found
+    };
+    match order {
+        Order::Fortran => dimensions.into_iter().any(&mut has),
+        Order::C => dimensions.into_iter().rev().any(&mut has),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTEL: Library = Library { family: Family::Intel, version: [2021, 18, 1] };
+    const MPICH: Library = Library { family: Family::Mpich, version: [5, 0, 2] };
+    const OPEN_MPI: Library = Library { family: Family::OpenMpi, version: [5, 0, 11] };
+
+    fn is_misplaced(library: Library, text: &str) -> bool {
+        misplaces(library, &text.parse().unwrap()).is_some()
+    }
+
+    #[test]
+    fn faults_that_misplace_are_found_at_any_depth() {
+        let cyclic = "darray(4,0,[128,2],[cyclic,block],[2,default],[2,2],C,int)";
+        let vector = "vector(8,1,-1,char)";
+        let steps = "contiguous(3,resized(6,-9,contiguous(4,byte)))";
+        for (library, text) in [(INTEL, cyclic), (OPEN_MPI, vector), (MPICH, steps), (INTEL, steps)] {
+            for outer in ["T", "dup(T)", "vector(2,1,3,T)", "struct([1,1],[0,999],[int,T])"] {
+                let text = outer.replace('T', text);
+                assert!(is_misplaced(library, &text), "{library} {text}");
+            }
+        }
+        for (library, text) in [(MPICH, cyclic), (OPEN_MPI, cyclic), (MPICH, vector), (OPEN_MPI, steps)] {
+            assert!(!is_misplaced(library, text), "{library} {text}");
+        }
+        let other = Library { family: Family::Other, version: [1, 0, 0] };
+        assert!(!is_misplaced(other, steps));
+    }
+
+    #[test]
+    fn lost_bytes_misplace_nothing() {
+        for text in ["vector(2,1,2,long_double)", "vector(2,1,2,real16)", "vector(2,1,2,f90_real(33,37))"] {
+            let t: Datatype = text.parse().unwrap();
+            assert!(misplaces(MPICH, &t).is_none());
+            assert!(of(MPICH, &t).is_some_and(|f| f.text.contains("6 bytes are lost")), "{text}");
+        }
+        let lost: Vec<usize> = (0..36).filter(|&at| loses(MPICH, Named::LongDoubleInt, at)).collect();
+        assert_eq!(lost, [10, 11, 12, 13, 14, 15, 26, 27, 28, 29, 30, 31]);
+        assert!(!loses(MPICH, Named::Double, 12) && !loses(INTEL, Named::LongDouble, 12));
+        assert!(loses(OPEN_MPI, Named::LongDouble, 12) && !loses(OPEN_MPI, Named::Real16, 12));
+    }
+
+    #[test]
+    fn packed_bytes_are_the_same_but_for_lost_bytes() {
+        let t: Datatype = "struct([1,1],[0,16],[long_double,int])".parse().unwrap();
+        let ours: Vec<u8> = (1..=40).collect();
+        let with = |at: usize| {
+            let mut theirs = ours.clone();
+            theirs[at] = 0;
+            theirs
+        };
+        let same = |library, at| are_same_but_lost(library, &t, 2, &ours, &with(at));
+        // The second instance begins at packed byte 20.
+        let lost: Vec<usize> = (0..40).filter(|&at| same(MPICH, at)).collect();
+        assert_eq!(lost, [10, 11, 12, 13, 14, 15, 30, 31, 32, 33, 34, 35]);
+        assert!((0..40).all(|at| !same(INTEL, at)));
+    }
+
+    /// What Intel MPI 2021.18.1 packs of these distributed arrays was compared with the definition.
+    #[test]
+    fn distributed_arrays_of_intel_mpi() {
+        for (text, misplaced) in [
+            ("darray(4,0,[61,54],[cyclic,block],[2,default],[2,2],C,double)", true),
+            ("darray(4,0,[61,54],[cyclic,block],[2,default],[2,2],Fortran,double)", false),
+            ("darray(4,0,[61,54],[cyclic,block],[default,default],[2,2],C,double)", false),
+            // ScaLAPACK's arrays: block-cyclic in both dimensions.
+            ("darray(4,1,[64,64],[cyclic,cyclic],[8,8],[2,2],Fortran,double)", false),
+            ("darray(3,0,[12,7,4],[none,cyclic,cyclic],[default,4,4],[1,3,1],Fortran,short)", true),
+            ("darray(3,1,[6,5,8],[none,cyclic,block],[default,3,default],[1,1,3],C,short)", true),
+            ("darray(2,1,[6,5],[cyclic,none],[3,default],[2,1],C,short)", false),
+        ] {
+            assert_eq!(is_misplaced(INTEL, text), misplaced, "{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_that_overlap() {
+        for text in [
+            "hvector(3,1,1,double)",
+            "hindexed([1,1],[0,1],short)",
+            "indexed([1,2],[-1,2],resized(-17,0,double))",
+        ] {
+            assert!(is_misplaced(INTEL, text), "{text}");
+        }
+        assert!(is_misplaced(OPEN_MPI, "hindexed([1,1],[0,8],double_complex)"));
+        assert!(!is_misplaced(MPICH, "hvector(3,1,1,double)"));
+        // Neighbours, gaps, and nothing at all.
+        for text in ["hvector(3,1,8,double)", "hindexed([1,1],[0,9],short)", "contiguous(0,int)"] {
+            assert!(!is_misplaced(INTEL, text) && !is_misplaced(OPEN_MPI, text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Datatypes of which a library moves other places than the definition: they are the library's, so that a program which uses one type at
+//! both ends of a transfer is as right as without ddtc. `repro.txt` runs the same program under every setting.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::setup::{Host, report, reports, scratch};
+
+const HOSTS: [Host; 4] = [Host::Mpich, Host::Intel, Host::OpenMpi, Host::OpenMpi4];
+
+/// Reports of two ranks of a program that must find nothing wrong.
+fn right(host: Host, flags: &[&str], args: [&str; 2], way: &[(&str, &str)]) -> Vec<HashMap<String, u64>> {
+    let what = format!("{host:?} {args:?} {way:?}");
+    let program = host.compile("misplaced", &[flags, &["-ldl"]].concat());
+    let folder = scratch(&format!("misplaced-{host:?}-{}", args[0]));
+    let run = host
+        .ranks(2, program)
+        .arg(args[0])
+        .arg(args[1])
+        .preload()
+        .env("DDTC_REPORT", folder.join("report%r"));
+    let run = way.iter().fold(run, |run, (name, value)| run.env(name, value));
+    let (text, errors) = run.text();
+    assert_eq!(text.trim(), "wrong 0", "{what}\n{errors}");
+    let said = reports(&folder, 2);
+    fs::remove_dir_all(folder).unwrap();
+    for said in &said {
+        assert_eq!((said["panics"], said["faults_of_ddtc"]), (0, 0), "{what} {said:?}");
+    }
+    said
+}
+
+#[test]
+fn types_of_known_faults_are_not_converted() {
+    for (host, kind, types) in [(Host::Intel, "darray", 2), (Host::Mpich, "negative", 1)] {
+        for said in right(host, &[], [kind, "20"], &[("DDTC_POLICY", "all")]) {
+            let converted = said["messages_packed"] + said["messages_unpacked"] + said["pack_calls"];
+            assert_eq!((said["types_left_wrong_map"], converted), (types, 0), "{host:?} {said:?}");
+        }
+    }
+}
+
+/// A type that no table knows is converted until it is timed. Then its packed bytes tell that the library moves other places.
+#[test]
+fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
+    for host in HOSTS {
+        let way = [("DDTC_POLICY", "measure"), ("DDTC_LAZY_THRESHOLD", "0")];
+        for said in right(host, &["-DPLANTED", "-rdynamic"], ["planted", "20"], &way) {
+            let converted = said["messages_packed"] + said["messages_unpacked"];
+            let inside = said["inside_bytes_packed"] + said["inside_bytes_unpacked"];
+            assert_eq!((said["types_left_wrong_map"], converted, inside), (1, 0, 0), "{host:?} {said:?}");
+        }
+    }
+}
+
+#[test]
+fn the_report_names_them() {
+    let program = Host::Intel.compile("misplaced", &["-ldl"]);
+    let folder = scratch("misplaced-named");
+    let run = Host::Intel.run(program).arg("darray").arg("3").preload().env("DDTC_POLICY", "all");
+    run.env("DDTC_REPORT", folder.join("report")).text();
+    let text = fs::read_to_string(folder.join("report")).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+    let said = report(&text);
+    assert_eq!((said["types_left_to_host"], said["types_left_wrong_map"]), (2, 2), "{text}");
+    let fault = "Intel MPI places the rows of blocks of a cyclic dimension of MPI_Type_create_darray wrongly";
+    let named = format!(
+        "note left to the host: {fault}: darray(4,0,[128,2],[cyclic,block],[2,default],[2,2],C,int)\n"
+    );
+    assert!(text.contains(&named), "{text}");
+}
