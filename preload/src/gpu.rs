@@ -8,6 +8,7 @@
 //! nobody has touched), which messages that are complete when their call returns need not pay.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use ddtc::datatype::{Combiner, Datatype};
@@ -99,11 +100,26 @@ fn name(object: &str) {
     } else if file.starts_with("libamdhip64.so") {
         learn(&HIP, object, c"hipPointerGetAttribute");
     } else if file.starts_with("libze_loader.so") {
-        // Level Zero tells about an address only within a context that we do not have: nothing can be known.
-        watch(OPAQUE_GPU);
+        // Level Zero tells about an address only within a context that we do not have. Without a device
+        // it gives out no memory, so every address is host memory.
+        if has_level_zero_device(Path::new("/dev")) {
+            watch(OPAQUE_GPU);
+        }
     } else if file.starts_with("libucc.so") || file.starts_with("libhcoll.so") {
         watch(TYPED_COLLECTIVES);
     }
+}
+
+/// Says whether a folder of devices has one that Level Zero may use: a render node, an accelerator, or
+/// the GPU of the host under WSL. A folder that cannot be read counts as one with a device.
+fn has_level_zero_device(dev: &Path) -> bool {
+    let has = |folder: &str, prefix: &[u8]| match std::fs::read_dir(dev.join(folder)) {
+        Ok(mut entries) => {
+            entries.any(|entry| entry.map_or(true, |e| e.file_name().as_encoded_bytes().starts_with(prefix)))
+        }
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    };
+    has("dri", b"renderD") || has("accel", b"") || dev.join("dxg").exists()
 }
 
 fn learn(query: &AtomicPtr<c_void>, object: &str, name: &CStr) {
@@ -177,6 +193,25 @@ pub(crate) fn is_host(address: *const c_void) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn level_zero_has_a_device_by_its_node() {
+        let dev = ddtc::files::temporary_folder("ddtc-dev").unwrap();
+        assert!(!has_level_zero_device(&dev));
+        std::fs::create_dir_all(dev.join("dri/by-path")).unwrap();
+        std::fs::create_dir(dev.join("accel")).unwrap();
+        std::fs::write(dev.join("dri/card0"), "").unwrap();
+        assert!(!has_level_zero_device(&dev));
+        for node in ["dri/renderD128", "accel/accel0", "dxg"] {
+            std::fs::write(dev.join(node), "").unwrap();
+            assert!(has_level_zero_device(&dev), "{node}");
+            std::fs::remove_file(dev.join(node)).unwrap();
+        }
+        std::fs::remove_dir(dev.join("accel")).unwrap();
+        // What is no folder cannot be read as one.
+        std::fs::write(dev.join("accel"), "").unwrap();
+        assert!(has_level_zero_device(&dev));
+    }
 
     #[test]
     fn members_of_absolute_types_are_told_apart() {

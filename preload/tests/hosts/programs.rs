@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::setup::{Host, hosts, lossy, report, scratch, sources};
+use crate::setup::{Host, hosts, lossy, report, scratch, sources, succeed};
 
 /// Output of a program with the library, and its report.
 fn with(
@@ -170,6 +170,28 @@ fn device_memory_is_left_to_the_host() {
         // The first of all calls, and the fifteen that name device memory.
         assert_eq!(said["calls_left_to_host"], 1 + 7 + 5 + 3, "{host:?} {said:?}");
         assert_eq!(said["pack_calls"], 9 + 4, "{host:?} {said:?}");
+    }
+}
+
+/// Level Zero does not tell where memory is. It has none of its own on a machine without a device.
+#[test]
+fn level_zero_leaves_calls_to_the_host_where_it_has_a_device() {
+    let library = hosts().join("bin/libze_loader.so.1");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(sources().join("libcuda.c"));
+    succeed(&mut cc, "a C compiler (cc) is needed: install gcc");
+    let entries = |folder| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_render =
+        |entry: std::fs::DirEntry| lossy(entry.file_name().as_encoded_bytes()).starts_with("renderD");
+    let has_device = entries("/dev/dri").any(is_render)
+        || entries("/dev/accel").count() > 0
+        || Path::new("/dev/dxg").exists();
+    for host in [Host::Mpich, Host::OpenMpi] {
+        let (text, _, said) = with(host, "gpu", &[library.to_str().unwrap()], &["-ldl"]);
+        assert_eq!(text.trim(), "wrong 0 asked 0", "{host:?}");
+        // All but the first of all calls, or of those before the library is loaded.
+        let expected = if has_device { 9 } else { 9 + 7 + 5 + 3 + 4 };
+        assert_eq!(said["pack_calls"] + said["unpack_calls"], expected, "{host:?} {said:?}");
     }
 }
 
