@@ -22,10 +22,11 @@ type FinalizeFn = unsafe extern "C" fn(*mut c_int);
 type AbortFn = unsafe extern "C" fn(Ref, Ref, Ref);
 /// `MPI_PACK` and `MPI_UNPACK`: every argument is a reference.
 type MoveFn = unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
-type Ref = *mut c_void;
+/// An argument of a Fortran function, which is always a reference.
+pub(crate) type Ref = *mut c_void;
 
 /// The host's function under its profiling name, or where it has none (Intel's `mpi_f08`) under its own, looked up once.
-fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &str) -> *mut c_void {
+pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &str) -> *mut c_void {
     let known = cell.load(Ordering::Acquire);
     if !known.is_null() {
         return known;

@@ -26,6 +26,7 @@ mod files;
 mod forms;
 mod fortran;
 mod fortran_bridge;
+mod fortran_types;
 mod gapped;
 mod gpu;
 mod group;

@@ -76,8 +76,8 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
             continue;
         }
         watch(FORTRAN);
-        if file.starts_with("libmpifort") {
-            // MPICH and those that come from it: one library for all Fortran.
+        if is_mpich_binding(file) {
+            // One library for all Fortran.
             let mut unproven = UNPROVEN.lock();
             unproven.push(object.clone());
             watch(BINDING);
@@ -106,6 +106,12 @@ pub(crate) fn bypass(reason: String) {
 /// Returns why nonblocking operations are not converted, if they are not.
 pub(crate) fn bypass_reason() -> Option<String> {
     BYPASS_REASON.lock().clone()
+}
+
+/// Says whether a file is the Fortran binding of MPICH or of a library that comes from it, by its name.
+/// Debian and Ubuntu call it `libmpichfort`.
+fn is_mpich_binding(file: &str) -> bool {
+    file.starts_with("libmpifort") || file.starts_with("libmpichfort")
 }
 
 /// Whether an object has a Fortran `MPI_WAIT`.
@@ -152,7 +158,7 @@ unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search
     if object.name == search.ours {
         return 0;
     }
-    let binding = object.name.rsplit('/').next().is_some_and(|file| file.starts_with("libmpifort"));
+    let binding = object.name.rsplit('/').next().is_some_and(is_mpich_binding);
     let Some(dynamic) = object.dynamic() else { return 0 };
     let mut speaking = false;
     for name in object.names(&dynamic).filter(|name| speaks(name)) {

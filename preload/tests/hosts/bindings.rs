@@ -58,6 +58,7 @@ fn bindings_may_come_late() {
         for (file, flags, how) in [
             ("libmpifort.so.12", &["-DFOLLOWED"][..], "f"),
             ("libmpifort.so.12", &["-DFOLLOWED"], "fg"),
+            ("libmpichfort.so.12", &["-DFOLLOWED"], "f"),
             ("libmpifort.so.12", &["-DFOLLOWED", "-DPAST"], ""),
             ("libmpifort.so.12", &[], ""),
             ("libbindings.so", &["-DFOLLOWED"], "f"),
@@ -68,7 +69,8 @@ fn bindings_may_come_late() {
             let (packed, unpacked) =
                 moved_by(host, host.run(&program).arg(&late).arg(how), &folder, &preload());
             // Persistent, pending and persistent again; afterwards one in the same tick, and four rounds.
-            let followed = integers && (file, flags) == ("libmpifort.so.12", &["-DFOLLOWED"][..]);
+            let is_mpichs = ["libmpifort.so.12", "libmpichfort.so.12"].contains(&file);
+            let followed = integers && is_mpichs && flags == ["-DFOLLOWED"];
             let received = 24 + if followed { 33 } else { 0 };
             assert_eq!((packed, unpacked), (57, received), "{host:?} {file} {flags:?} {how}");
             fs::remove_dir_all(folder).unwrap();
@@ -224,4 +226,22 @@ fn requests_of_intels_own_binding_are_converted() {
     let both = format!("{}:{}", library().display(), refers(&folder, "mpi_wait_f08_").display());
     assert_eq!(moved(host, &program, &folder, &both), (0, 0));
     fs::remove_dir_all(folder).unwrap();
+}
+
+/// Debian builds MPICH's `use mpi_f08` so that it commits and frees types by C's profiling names.
+#[test]
+fn types_of_mpi_f08_are_seen_committed_and_freed() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
+        let folder = scratch(&format!("f08-{host:?}"));
+        let library = folder.join("libmpichfort.so.12");
+        let soname = "-Wl,-soname,libmpichfort.so.12";
+        fs::copy(host.compile("binding08", &["-shared", "-fPIC", soname]), &library).unwrap();
+        let binding = [library.to_str().unwrap(), "-Wl,-rpath", folder.to_str().unwrap()];
+        let program = host.compile("binding08", &["-DPROGRAM", binding[0], binding[1], binding[2]]);
+        let (packed, unpacked) = moved(host, &program, &folder, &preload());
+        // 40 types, ten exchanges each.
+        let expected = if host == Host::OpenMpi { 0 } else { 400 };
+        assert_eq!((packed, unpacked), (expected, expected), "{host:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

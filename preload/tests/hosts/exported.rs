@@ -169,6 +169,7 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
         }
         expected.push(format!("MPI_{}", name.to_uppercase()));
     }
+    expected.extend(["commit", "free"].map(|name| format!("mpi_type_{name}_f08_")));
     expected.push("DDTC_PRELOAD_VERSION".to_owned());
     expected.sort();
     assert_eq!(names(&["-D", "--defined-only"]), expected);
