@@ -5,8 +5,9 @@
 //! folder, pipe or device. What is written belongs to this process's user, has no second name, and is emptied only after these
 //! checks; what is read belongs to the user or the system's. The file that was opened is checked, not the name, so nothing can be exchanged in between.
 
-use std::ffi::OsString;
+use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::hash::BuildHasher as _;
 use std::io::{self, Read as _, Write as _};
 use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -17,8 +18,8 @@ use crate::process::without_sigxfsz;
 /// Use of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    Append,
-    Replace,
+    /// Text is appended, or another file takes the place of this one.
+    Write,
     Read,
 }
 
@@ -41,8 +42,8 @@ fn check(found: &Metadata, how: Use, me: u32) -> Result<(), &'static str> {
     }
     match how {
         Use::Read if found.uid() != me && found.uid() != 0 => Err("must belong to this user or to root"),
-        Use::Append | Use::Replace if found.uid() != me => Err("must belong to this user, or not exist"),
-        Use::Append | Use::Replace if found.nlink() > 1 => Err("must have no other name (hard link)"),
+        Use::Write if found.uid() != me => Err("must belong to this user, or not exist"),
+        Use::Write if found.nlink() > 1 => Err("must have no other name (hard link)"),
         _ => Ok(()),
     }
 }
@@ -57,16 +58,12 @@ fn open(path: &Path, how: Use, me: u32) -> io::Result<File> {
     }
     let mut options = OpenOptions::new();
     match how {
-        Use::Append => options.append(true).create(true),
-        Use::Replace => options.write(true).create(true),
+        Use::Write => options.append(true).create(true),
         Use::Read => options.read(true),
     };
     // A pipe without a peer must not wait.
     let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     check(&file.metadata()?, how, me).map_err(refuse)?;
-    if how == Use::Replace {
-        file.set_len(0)?;
-    }
     Ok(file)
 }
 
@@ -75,11 +72,13 @@ fn open(path: &Path, how: Use, me: u32) -> io::Result<File> {
 /// # Errors
 /// Of the system, and class `InvalidInput` with the rule that the file breaks.
 pub fn append(path: &Path) -> io::Result<File> {
-    open(path, Use::Append, me()?)
+    open(path, Use::Write, me()?)
 }
 
-/// Writes a file anew: whoever reads it sees the old text or the new one, whenever this process ends. Where nothing can be made beside it, it is
-/// written in its place.
+/// Writes a file anew: whoever reads it sees the old text or the new one, whenever this process ends.
+///
+/// The new text is written to a file next to it, which is then renamed. If that fails, the old file
+/// stays as it is.
 ///
 /// # Errors
 /// As [`append`].
@@ -92,14 +91,9 @@ pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     if let Some(found) = &found {
-        check(found, Use::Replace, me).map_err(refuse)?;
+        check(found, Use::Write, me).map_err(refuse)?;
     }
-    let beside = beside(path)?;
-    let _ = std::fs::remove_file(&beside);
-    let Ok(mut file) = OpenOptions::new().write(true).create_new(true).open(&beside) else {
-        let mut file = open(path, Use::Replace, me)?;
-        return without_sigxfsz(|| file.write_all(bytes));
-    };
+    let (beside, mut file) = new_beside(path)?;
     let written = without_sigxfsz(|| file.write_all(bytes))
         .and_then(|()| found.map_or(Ok(()), |found| file.set_permissions(found.permissions())))
         // What has come to stand there meanwhile loses its name, and nothing is written through it.
@@ -118,13 +112,22 @@ pub fn save(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, text).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
 }
 
-/// A name in the folder of a file that is this process's own.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| refuse("must have a name"))?;
-    let mut own = OsString::from(".");
-    own.push(name);
-    own.push(format!(".{}.part", std::process::id()));
-    Ok(path.with_file_name(own))
+/// Makes a new file in the folder of another one.
+///
+/// Its name is random, because processes of other machines that share the folder may have this
+/// process's number. It does not contain the other name, which may be as long as names can be.
+fn new_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    path.file_name().ok_or_else(|| refuse("must have a name"))?;
+    loop {
+        // The keys of a new hash state are random.
+        let number = RandomState::new().hash_one(std::process::id());
+        let own = path.with_file_name(format!(".ddtc-{number:016x}.part"));
+        match OpenOptions::new().write(true).create_new(true).open(&own) {
+            Ok(file) => return Ok((own, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Returns the text of a file of at most 16 MiB.
@@ -195,8 +198,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    const WRITING: [Use; 2] = [Use::Append, Use::Replace];
-    const ALL: [Use; 3] = [Use::Append, Use::Replace, Use::Read];
+    const ALL: [Use; 2] = [Use::Write, Use::Read];
 
     fn folder() -> TemporaryFolder {
         temporary_folder("ddtc-files").unwrap()
@@ -241,6 +243,30 @@ mod tests {
     }
 
     #[test]
+    fn nothing_changes_where_no_file_can_be_made() {
+        let folder = folder();
+        let inner = folder.join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let file = inner.join("file");
+        replace(&file, "old").unwrap();
+        // Others' unfinished files stay, by whatever name.
+        std::fs::write(inner.join(format!(".file.{}.part", std::process::id())), "another node's").unwrap();
+        replace(&file, "new").unwrap();
+        assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 2);
+        std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o500)).unwrap();
+        // Root makes files everywhere.
+        if File::create(inner.join("probe")).is_err() {
+            assert_eq!(replace(&file, "newer").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+            assert_eq!(read(&file).unwrap(), "new");
+        }
+        std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o700)).unwrap();
+        // A folder that is none: not even root makes files there.
+        let error = replace(&Path::new("/proc/self").join("file"), "text").unwrap_err();
+        assert_ne!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert!(replace(Path::new("/"), "text").is_err());
+    }
+
+    #[test]
     fn nothing_is_opened_through_a_link() {
         let (folder, me) = (folder(), me().unwrap());
         let (victim, link, dangling) = (folder.join("victim"), folder.join("link"), folder.join("dangling"));
@@ -253,9 +279,7 @@ mod tests {
         }
         assert!(!folder.join("made").exists());
         std::fs::hard_link(&victim, folder.join("second")).unwrap();
-        for how in WRITING {
-            assert!(rule(&folder.join("second"), how, me).contains("hard link"));
-        }
+        assert!(rule(&folder.join("second"), Use::Write, me).contains("hard link"));
         assert!(open(&folder.join("second"), Use::Read, me).is_ok());
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
@@ -267,9 +291,7 @@ mod tests {
         std::fs::write(&file, "precious").unwrap();
         // As another user would see it, who may be allowed to write.
         let other = me + 1;
-        for how in WRITING {
-            assert!(rule(&file, how, other).contains("belong to this user"));
-        }
+        assert!(rule(&file, Use::Write, other).contains("belong to this user"));
         // Root's files may be read by everybody.
         assert_eq!(open(&file, Use::Read, other).is_ok(), me == 0);
         if me == 0 {
@@ -304,9 +326,7 @@ mod tests {
         for how in ALL {
             assert_eq!(check(&found, how, me), Ok(()));
         }
-        for how in WRITING {
-            assert!(check(&found, how, me + 1).is_err());
-        }
+        assert!(check(&found, Use::Write, me + 1).is_err());
     }
 
     #[test]

@@ -103,6 +103,9 @@ pub struct Abi {
     /// `MPI_REQUEST_NULL`, or 0 where it is the address of a symbol.
     pub request_null: u64,
     pub request_null_symbol: &'static str,
+    /// `MPI_COMM_NULL`, or 0 where it is the address of a symbol.
+    pub comm_null: u64,
+    pub comm_null_symbol: &'static str,
     /// `MPI_ERRORS_RETURN`, `MPI_INFO_NULL` and `MPI_SUM`, or 0 where they are addresses of symbols.
     pub errors_return: u64,
     pub errors_return_symbol: &'static str,
@@ -199,6 +202,8 @@ pub static MPICH: Abi = Abi {
     topologies: [1, 2, 3],
     request_null: 0x2c00_0000,
     request_null_symbol: "",
+    comm_null: 0x0400_0000,
+    comm_null_symbol: "",
     errors_return: 0x5400_0001,
     errors_return_symbol: "",
     info_null: 0x1c00_0000,
@@ -264,6 +269,8 @@ pub static OPEN_MPI: Abi = Abi {
     topologies: [2, 1, 3],
     request_null: 0,
     request_null_symbol: "ompi_request_null",
+    comm_null: 0,
+    comm_null_symbol: "ompi_mpi_comm_null",
     errors_return: 0,
     errors_return_symbol: "ompi_mpi_errors_return",
     info_null: 0,
@@ -321,6 +328,8 @@ pub static STANDARD: Abi = Abi {
     topologies: [212, 211, 213],
     request_null: 0x180,
     request_null_symbol: "",
+    comm_null: 0x100,
+    comm_null_symbol: "",
     errors_return: 0x143,
     errors_return_symbol: "",
     info_null: 0x130,

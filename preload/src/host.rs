@@ -97,6 +97,7 @@ functions! {
     comm_size MPI_Comm_size (HandleWord, *mut c_int);
     comm_test_inter MPI_Comm_test_inter (HandleWord, *mut c_int);
     comm_remote_size MPI_Comm_remote_size (HandleWord, *mut c_int);
+    comm_get_parent MPI_Comm_get_parent (*mut c_void);
     topo_test MPI_Topo_test (HandleWord, *mut c_int);
     cartdim_get MPI_Cartdim_get (HandleWord, *mut c_int);
     cart_shift MPI_Cart_shift (HandleWord, c_int, c_int, *mut c_int, *mut c_int);
@@ -255,6 +256,8 @@ pub(crate) struct Host {
     /// `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
     pub(crate) world: u64,
     pub(crate) myself: u64,
+    /// `MPI_COMM_NULL`.
+    pub(crate) comm_null: u64,
     /// `MPI_REQUEST_NULL`, `MPI_PACKED` and `MPI_BYTE`.
     pub(crate) request_null: u64,
     pub(crate) packed: u64,
@@ -332,6 +335,7 @@ impl Host {
             world: abi.map_or(0, |a| a.world),
             myself: abi.map_or(0, |a| a.myself),
             request_null: abi.map_or(0, |a| a.request_null),
+            comm_null: abi.map_or(0, |a| a.comm_null),
             packed: 0,
             byte: 0,
             own_runs: match family {
@@ -359,6 +363,7 @@ impl Host {
                 host.myself = host.data(abi.self_symbol);
                 host.type_null = host.data(abi.type_null_symbol);
                 host.request_null = host.data(abi.request_null_symbol);
+                host.comm_null = host.data(abi.comm_null_symbol);
             }
             host.packed = host.handle(Named::Packed).unwrap_or(0);
             host.byte = host.handle(Named::Byte).unwrap_or(0);

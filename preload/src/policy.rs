@@ -11,6 +11,7 @@ use crate::evidence::{self, Evidence};
 use crate::host::Host;
 use crate::kin::Kin;
 use crate::prospect::Prospect;
+use crate::remembered::is_told;
 use crate::settings::{Choice, settings};
 use crate::times::Runs;
 use crate::warn::warn;
@@ -84,6 +85,7 @@ fn tuned(path: &Path, library: &Library) -> Option<Policy> {
     let text = match files::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) if !is_told(&error, settings().report.is_some()) => return None,
         Err(error) => {
             warn(format_args!("{}: {error}; the shipped policy is used", path.display()));
             return None;

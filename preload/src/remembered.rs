@@ -165,7 +165,9 @@ fn read(path: &Path, head: &str) -> Remembered {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Remembered::NOTHING,
         Err(error) => {
-            warn(format_args!("{}: {error}; layouts are timed anew", path.display()));
+            if is_told(&error, settings().report.is_some()) {
+                warn(format_args!("{}: {error}; layouts are timed anew", path.display()));
+            }
             return Remembered::NOTHING;
         }
     };
@@ -173,6 +175,13 @@ fn read(path: &Path, head: &str) -> Remembered {
         not_ours(path, line);
         Remembered::NOTHING
     })
+}
+
+/// Says whether the user learns of an error of a file in the home folder. A home that cannot be read or
+/// written is usual on compute nodes, so it is named only in a run with a report. A file that breaks a
+/// rule of [`files`] is always named: somebody may have put it there.
+pub(crate) fn is_told(error: &std::io::Error, reported: bool) -> bool {
+    reported || error.kind() == std::io::ErrorKind::InvalidInput
 }
 
 fn not_ours(path: &Path, line: usize) {
@@ -202,7 +211,9 @@ pub(crate) fn keep(host: &Host, known: &[Row]) {
     let old = there.rows().filter(|(layout, ..)| !mine.contains(layout));
     let text = format!("{head}\n{}", lines(known.iter().copied().chain(old).take(MOST).collect()));
     let made = path.parent().map(std::fs::create_dir_all).transpose();
-    if let Err(error) = made.and_then(|_| files::replace(path, &text)) {
+    if let Err(error) = made.and_then(|_| files::replace(path, &text))
+        && is_told(&error, settings().report.is_some())
+    {
         warn(format_args!("{}: {error}; what was timed is not kept", path.display()));
     }
 }
@@ -219,6 +230,18 @@ mod tests {
 
     fn file(lines: &str) -> Result<Remembered, usize> {
         Remembered::new(format!("{HEAD}\n{lines}"), HEAD)
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_written_is_named_in_reported_runs_alone() {
+        let folder = files::temporary_folder("ddtc-remembered").unwrap();
+        std::fs::write(folder.join("home"), "").unwrap();
+        let inside_a_file = folder.join("home/evidence");
+        let error = files::replace(&inside_a_file, "").unwrap_err();
+        assert_eq!((is_told(&error, false), is_told(&error, true)), (false, true));
+        std::os::unix::fs::symlink(folder.join("home"), folder.join("link")).unwrap();
+        let error = files::replace(&folder.join("link"), "").unwrap_err();
+        assert!(is_told(&error, false), "{error}");
     }
 
     #[test]

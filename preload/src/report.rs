@@ -28,15 +28,18 @@ use crate::settings::settings;
 use crate::warn::warn;
 use crate::{check, fortran_bridge, left, objects, reserve, spending, table, types};
 
-/// Returns where this process stands in the job: rank and number of ranks, as far as they can be known.
-pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
+/// Says whether the world is initialized and not finalized.
+fn is_up(host: &Host) -> bool {
     let (mut up, mut down) = (0, 0);
     // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).
-    unsafe {
-        host.f.initialized?(&raw mut up);
-        host.f.finalized?(&raw mut down);
-    }
-    if up != 0 && down == 0 {
+    let codes =
+        unsafe { (host.f.initialized.map(|f| f(&raw mut up)), host.f.finalized.map(|f| f(&raw mut down))) };
+    codes == (Some(0), Some(0)) && up != 0 && down == 0
+}
+
+/// Returns where this process stands in the job: rank and number of ranks, as far as they can be known.
+pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
+    if is_up(host) {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: the world is valid between the two.
         let codes = unsafe {
@@ -50,14 +53,33 @@ pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
     Some((rank, number(&["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]).unwrap_or(2)))
 }
 
-/// The file of this process: `%r` is its rank, `%p` its process id; without `%r` the ranks of a larger job append theirs.
-fn file(name: &Path, place: Option<(i32, i32)>) -> PathBuf {
+/// Says whether another MPI program started this process by `MPI_Comm_spawn`. It has ranks of its own
+/// then, which are also ranks of that program.
+///
+/// The first answer is kept, since the communicator of the parent may be freed later.
+fn is_spawned(host: &Host) -> bool {
+    static SPAWNED: Awaited<bool> = Awaited::new();
+    *SPAWNED.get_or_init(|| {
+        let mut parent: u64 = 0;
+        let ask = host.f.comm_get_parent.filter(|_| is_up(host));
+        // SAFETY: room for a handle of either width, and the world is initialized.
+        let code = ask.map(|ask| unsafe { ask((&raw mut parent).cast()) });
+        code == Some(0) && parent & host.mask != host.comm_null
+    })
+}
+
+/// The file of this process: `%r` is its rank, `%p` its process id; without `%r` the ranks of a larger
+/// job append theirs. A process that was spawned appends its process id, unless the name has it.
+fn file(name: &Path, place: Option<(i32, i32)>, spawned: bool) -> PathBuf {
     let text = name.to_string_lossy();
     let pid = std::process::id();
     let (rank, size) = place.map_or((format!("pid{pid}"), 1), |(rank, size)| (rank.to_string(), size));
     let mut path = text.replace("%r", &rank).replace("%p", &pid.to_string());
     if size > 1 && !text.contains("%r") {
         let _ = write!(path, ".{rank}");
+    }
+    if spawned && !text.contains("%p") {
+        let _ = write!(path, ".spawned-{pid}");
     }
     PathBuf::from(path)
 }
@@ -106,7 +128,10 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
     static BEGAN: Awaited<Instant> = Awaited::new();
     /// Nanoseconds after that; while one is written, the end of time.
     static NEXT: AtomicU64 = AtomicU64::new(FIRST.as_nanos() as u64);
-    let began = BEGAN.get_or_init(Instant::now);
+    let began = BEGAN.get_or_init(|| {
+        is_spawned(host);
+        Instant::now()
+    });
     let (now, next) = (began.elapsed(), NEXT.load(Relaxed));
     if now.as_nanos() < u128::from(next) || NEXT.compare_exchange(next, u64::MAX, Relaxed, Relaxed).is_err() {
         return;
@@ -132,18 +157,19 @@ fn fold_all() {
 
 fn written(host: &'static Host, moment: Moment) -> Result<(), (PathBuf, io::Error)> {
     let place = rank(host);
+    let spawned = is_spawned(host);
     let mut outcome = Ok(());
     if let Some(name) = &settings().report {
         let to_errors = name.as_os_str() == "-";
         if !to_errors {
-            outcome = save(file(name, place), &text(host, place, moment));
+            outcome = save(file(name, place, spawned), &text(host, place, moment));
         } else if moment != Moment::Between {
             let _ = to_stderr(text(host, place, moment).as_bytes());
         }
     }
     if let Some(name) = &settings().record {
         let text = corpus(host, &rows());
-        outcome = outcome.and(save(file(name, place), &text));
+        outcome = outcome.and(save(file(name, place, spawned), &text));
     }
     outcome
 }

@@ -24,6 +24,7 @@ mod left;
 mod messages;
 mod misplaced;
 mod planted;
+mod processes;
 mod programs;
 mod published;
 mod reduce;

@@ -1,0 +1,68 @@
+//! Processes and their surroundings: spawned processes, and a home that cannot be written.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::setup::{Host, Run, lossy, scratch};
+
+/// A job of two ranks that spawns two more processes.
+fn spawning(host: Host, folder: &Path, report: &str) -> Run {
+    let run = host.ranks(2, host.compile("spawner", &[])).preload().env("DDTC_POLICY", "all");
+    // Processes that were started apart do not share memory.
+    let run = match host {
+        Host::OpenMpi => run.env("OMPI_MCA_btl", "self,sm,tcp"),
+        Host::OpenMpi4 => run.env("OMPI_MCA_btl", "self,vader,tcp"),
+        _ => run.env("I_MPI_FABRICS", "ofi"),
+    };
+    run.env("DDTC_REPORT", folder.join(report)).env("DDTC_RECORD", folder.join("record%r"))
+}
+
+#[test]
+fn reports_of_spawned_processes_stand_beside_their_parents() {
+    for host in [Host::Mpich, Host::Intel, Host::OpenMpi4, Host::OpenMpi] {
+        let folder = scratch(&format!("spawned-{host:?}"));
+        let (text, errors) = spawning(host, &folder, "report%r").text();
+        assert_eq!(text.trim(), "0 exchanges wrong", "{host:?}\n{errors}");
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(&folder).unwrap() {
+            let name = lossy(entry.unwrap().file_name().as_encoded_bytes());
+            let (of, process) = name.split_once(".spawned-").unwrap_or((&name, ""));
+            assert!(process.bytes().all(|b| b.is_ascii_digit()), "{name}");
+            names.insert((of.to_owned(), !process.is_empty()));
+        }
+        let expected = ["record0", "record1", "report0", "report1"]
+            .into_iter()
+            .flat_map(|name| [(name.to_owned(), false), (name.to_owned(), true)]);
+        assert_eq!(names, expected.collect(), "{host:?}");
+        fs::remove_dir_all(&folder).unwrap();
+        // A name with the process's number is one of its own already.
+        fs::create_dir(&folder).unwrap();
+        spawning(host, &folder, "report-%r-%p").text();
+        let reports = fs::read_dir(&folder).unwrap().flatten();
+        let names: Vec<String> = reports.map(|e| lossy(e.file_name().as_encoded_bytes())).collect();
+        let reports: Vec<_> = names.iter().filter(|name| name.starts_with("report-")).collect();
+        assert!(reports.len() == 4 && reports.iter().all(|name| !name.contains("spawned")), "{names:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// Compute nodes often have such a home. It is named only where somebody reads what the library says.
+#[test]
+fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
+    let folder = scratch("home");
+    let home = folder.join("home");
+    fs::write(&home, "no folder").unwrap();
+    let program = Host::Mpich.compile("manytypes", &[]);
+    let run = || {
+        let run = Host::Mpich.run(&program).arg("20").arg("2000").preload();
+        let mut run = run.env("DDTC_POLICY", "measure").env("DDTC_REMEMBER", "1").env("HOME", &home);
+        run.command.env_remove("XDG_CACHE_HOME").env_remove("XDG_CONFIG_HOME");
+        run
+    };
+    let (text, errors) = run().text();
+    assert_eq!((text.trim(), errors.as_str()), ("20 types, 0 messages wrong", ""));
+    let (_, errors) = run().env("DDTC_REPORT", folder.join("report")).text();
+    assert!(errors.contains("home/.cache/ddtc/evidence-"), "{errors}");
+    fs::remove_dir_all(folder).unwrap();
+}
