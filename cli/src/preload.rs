@@ -8,6 +8,7 @@ use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
@@ -18,6 +19,8 @@ use ddtc::files;
 use ddtc::target::Level;
 use ddtc_hosts::left::{NOTHING, OFF, sentence};
 use ddtc_hosts::library;
+
+use crate::doctor::elf::Elf;
 
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
@@ -60,7 +63,9 @@ pub(crate) struct Args {
 /// If the library is not found, or a report cannot be written.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let library = library::find(args.library.as_deref())?;
-    let mut environment = vec![("LD_PRELOAD", preloads(&library, std::env::var_os("LD_PRELOAD")))];
+    let preloaded = preloads(&library, std::env::var_os("LD_PRELOAD"));
+    warn_of_sanitizer(&args.command, &preloaded);
+    let mut environment = vec![("LD_PRELOAD", preloaded)];
     let mut set = |name, value: &dyn ToString| environment.push((name, OsString::from(value.to_string())));
     if let Some(mode) = args.mode {
         set("DDTC_MODE", &mode);
@@ -137,14 +142,39 @@ fn end_as(status: ExitStatus) -> ExitCode {
     status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// `LD_PRELOAD` with the library in front of what is there.
+/// `LD_PRELOAD` with the library in front of what is there, but after runtimes of AddressSanitizer.
 fn preloads(library: &Path, already: Option<OsString>) -> OsString {
-    let mut value = library.as_os_str().to_owned();
-    if let Some(more) = already.filter(|m| !m.is_empty()) {
-        value.push(":");
-        value.push(more);
+    let already = already.unwrap_or_default();
+    let words = already.as_encoded_bytes().split(|&byte| byte == b':' || byte == b' ');
+    let words = words.filter(|word| !word.is_empty()).map(OsStr::from_bytes);
+    let (runtimes, others): (Vec<_>, Vec<_>) = words.partition(|word| is_sanitizer(Path::new(word)));
+    runtimes.into_iter().chain([library.as_os_str()]).chain(others).collect::<Vec<_>>().join(OsStr::new(":"))
+}
+
+/// Says whether a library is the runtime of AddressSanitizer, by its name.
+fn is_sanitizer(library: &Path) -> bool {
+    let name = library.file_name().unwrap_or_default().as_encoded_bytes();
+    name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
+}
+
+/// Names a program of the command that is built with AddressSanitizer, unless its runtime is preloaded
+/// first: the runtime ends a program in which another library was loaded before it.
+fn warn_of_sanitizer(command: &[OsString], preloaded: &OsStr) {
+    let first = preloaded.as_encoded_bytes().split(|&byte| byte == b':').next().unwrap_or_default();
+    if is_sanitizer(Path::new(OsStr::from_bytes(first))) {
+        return;
     }
-    value
+    let files = command.iter().map(Path::new).filter(|word| word.components().count() > 1 && word.is_file());
+    for program in files {
+        let needed = Elf::read(program, "").map(|elf| elf.needed).unwrap_or_default();
+        if let Some(runtime) = needed.iter().find(|name| is_sanitizer(Path::new(name))) {
+            eprintln!(
+                "ddtc: {} is built with AddressSanitizer, which ends a program whose first library is another one: \
+                 set LD_PRELOAD to the path of {runtime} before this command",
+                program.display()
+            );
+        }
+    }
 }
 
 /// Where the ranks write: beside the report, which all nodes of a job can see if they share the working folder.
@@ -310,5 +340,8 @@ mod tests {
             shown(&environment, &command),
             r"LD_PRELOAD=/a/b.so:/c.so mpiexec -n 4 './my app' 'it'\''s'"
         );
+        let preloaded = |already: &str| preloads(Path::new("/a/b.so"), Some(already.into()));
+        assert_eq!(preloaded(""), "/a/b.so");
+        assert_eq!(preloaded("/c.so /x/libasan.so.8:d.so"), "/x/libasan.so.8:/a/b.so:/c.so:d.so");
     }
 }

@@ -7,15 +7,15 @@ use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, R
 
 /// Facts that decide whether a library can be loaded into a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Elf {
-    pub(super) bits: u32,
-    pub(super) architecture: Architecture,
+pub(crate) struct Elf {
+    pub(crate) bits: u32,
+    pub(crate) architecture: Architecture,
     /// The program's loader; none in libraries and in programs that are linked statically.
-    pub(super) loader: Option<String>,
+    pub(crate) loader: Option<String>,
     /// Sonames of the libraries that it needs.
-    pub(super) needed: Vec<String>,
+    pub(crate) needed: Vec<String>,
     /// The value of the string symbol that was asked for.
-    pub(super) symbol: Option<String>,
+    pub(crate) symbol: Option<String>,
 }
 
 impl Elf {
@@ -23,7 +23,7 @@ impl Elf {
     ///
     /// # Errors
     /// If it cannot be opened, or is no ELF file (a script, for one).
-    pub(super) fn read(path: &Path, symbol: &str) -> Result<Elf, String> {
+    pub(crate) fn read(path: &Path, symbol: &str) -> Result<Elf, String> {
         let cache = ReadCache::new(File::open(path).map_err(|e| e.to_string())?);
         let file = object::File::parse(&cache).map_err(|e| format!("no ELF file: {e}"))?;
         let text = |bytes: &[u8]| {
@@ -49,7 +49,7 @@ impl Elf {
     }
 
     /// Returns why the preload library cannot go under it, and what to do; none if it can.
-    pub(super) fn unfit(&self) -> Option<(String, &'static str)> {
+    pub(crate) fn unfit(&self) -> Option<(String, &'static str)> {
         let ours = if cfg!(target_arch = "x86_64") { Architecture::X86_64 } else { Architecture::Aarch64 };
         let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
         if self.bits != 64 {
@@ -68,7 +68,7 @@ impl Elf {
     }
 
     /// Says whether it takes no libraries at all.
-    pub(super) fn is_static(&self) -> bool {
+    pub(crate) fn is_static(&self) -> bool {
         self.loader.is_none() && self.needed.is_empty()
     }
 }

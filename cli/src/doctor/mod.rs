@@ -3,7 +3,7 @@
 //! Nothing is changed. Without a launcher no MPI program is started; with one (`-- mpiexec -n 2`) this program is, twice: under the
 //! preload library and without it. What is wrong is said with what to do about it, and is the exit status.
 
-mod elf;
+pub(crate) mod elf;
 mod environment;
 mod find;
 mod messages;

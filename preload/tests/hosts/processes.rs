@@ -1,10 +1,12 @@
-//! Processes and their surroundings: spawned processes, and a home that cannot be written.
+//! Processes and their surroundings: spawned processes, a home that cannot be written, programs that are
+//! built with AddressSanitizer.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::setup::{Host, Run, lossy, scratch};
+use crate::setup::{Host, Run, command_line, library, lossy, scratch};
 
 /// A job of two ranks that spawns two more processes.
 fn spawning(host: Host, folder: &Path, report: &str) -> Run {
@@ -65,4 +67,28 @@ fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
     let (_, errors) = run().env("DDTC_REPORT", folder.join("report")).text();
     assert!(errors.contains("home/.cache/ddtc/evidence-"), "{errors}");
     fs::remove_dir_all(folder).unwrap();
+}
+
+/// The runtime of AddressSanitizer ends a program in which another library was loaded before it.
+#[test]
+fn a_program_with_address_sanitizer_runs_with_its_runtime_first() {
+    let program = Host::Mpich.compile("manytypes", &["-fsanitize=address"]);
+    let run = |preloaded: Option<&Path>| {
+        let run = Host::Mpich.run(command_line()).arg("preload").arg("--library").arg(library());
+        let mut run = run.arg("--").arg(&program).arg("100").arg("10");
+        run = run.env("ASAN_OPTIONS", "detect_leaks=0").env("DDTC_POLICY", "all");
+        preloaded.into_iter().fold(run, |run, runtime| run.env("LD_PRELOAD", runtime)).output()
+    };
+    let out = run(None);
+    let errors = lossy(&out.stderr);
+    assert!(!out.status.success(), "{errors}");
+    let said = errors.lines().find(|line| line.starts_with("ddtc: ")).expect("a line of the command");
+    assert!(said.contains("AddressSanitizer") && said.contains("LD_PRELOAD"), "{errors}");
+
+    let found = Command::new("gcc").arg("-print-file-name=libasan.so").output().expect("gcc");
+    let runtime = lossy(&found.stdout);
+    let out = run(Some(Path::new(runtime.trim())));
+    let errors = lossy(&out.stderr);
+    assert_eq!(lossy(&out.stdout).trim(), "100 types, 0 messages wrong", "{errors}");
+    assert!(out.status.success() && !errors.contains("ddtc: "), "{errors}");
 }
