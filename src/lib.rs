@@ -84,6 +84,7 @@ pub mod engine;
 pub mod error;
 pub mod exec;
 pub mod files;
+mod filled;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -10,7 +10,10 @@
 mod list;
 mod runs;
 
+use std::mem::MaybeUninit;
+
 use crate::error::{Error, ErrorClass, Result};
+use crate::filled::Filled;
 use crate::nest::{LoopNest, Node, Normal};
 
 pub use runs::Runs;
@@ -99,14 +102,30 @@ impl<'l> Segments<'l> {
     /// # Errors
     /// Class `Arg` for an index past [`Segments::len`], `NoMem` where the levels of a very deep datatype find no room. Nothing is written then.
     pub fn fill(&self, index: u64, out: &mut [Segment]) -> Result<usize> {
+        self.list(index, Filled::over(out)).map(|segments| segments.len())
+    }
+
+    /// As [`Segments::fill`], into memory that need not be initialized. Returns the segments.
+    ///
+    /// # Errors
+    /// As [`Segments::fill`].
+    pub fn fill_uninit<'o>(
+        &self,
+        index: u64,
+        out: &'o mut [MaybeUninit<Segment>],
+    ) -> Result<&'o mut [Segment]> {
+        self.list(index, Filled::new(out))
+    }
+
+    fn list<'o>(&self, index: u64, out: Filled<'o, Segment>) -> Result<&'o mut [Segment]> {
         if index > self.len {
             return Err(past("index", index, self.len, "segments"));
         }
-        let n = usize::try_from(self.len - index).unwrap_or(usize::MAX).min(out.len());
-        if n > 0 {
-            list::list(self, index, &mut out[..n])?;
+        let mut out = out.limited(usize::try_from(self.len - index).unwrap_or(usize::MAX));
+        if out.room() > 0 {
+            list::list(self, index, &mut out)?;
         }
-        Ok(n)
+        Ok(out.into_entries())
     }
 
     /// Fills `out` with the segments from packed byte `offset` on: the first one without its bytes before that.
@@ -114,12 +133,28 @@ impl<'l> Segments<'l> {
     /// # Errors
     /// As [`Segments::fill`], for an offset past [`Segments::bytes`].
     pub fn fill_from(&self, offset: u64, out: &mut [Segment]) -> Result<usize> {
+        self.list_from(offset, Filled::over(out)).map(|segments| segments.len())
+    }
+
+    /// As [`Segments::fill_from`], into memory that need not be initialized. Returns the segments.
+    ///
+    /// # Errors
+    /// As [`Segments::fill_from`].
+    pub fn fill_from_uninit<'o>(
+        &self,
+        offset: u64,
+        out: &'o mut [MaybeUninit<Segment>],
+    ) -> Result<&'o mut [Segment]> {
+        self.list_from(offset, Filled::new(out))
+    }
+
+    fn list_from<'o>(&self, offset: u64, out: Filled<'o, Segment>) -> Result<&'o mut [Segment]> {
         let (index, within) = self.find(offset)?;
-        let n = self.fill(index, out)?;
-        if let Some(first) = out[..n].first_mut() {
+        let segments = self.list(index, out)?;
+        if let Some(first) = segments.first_mut() {
             *first = Segment { at: first.at.wrapping_add_unsigned(within), len: first.len - within };
         }
-        Ok(n)
+        Ok(segments)
     }
 
     /// Returns the longest sequence of whole segments from `index` on that holds at most `max_bytes` bytes: how many they are, and their bytes.

@@ -4,6 +4,7 @@
 //! written, lengths not negative. That the memory is there is the caller's side of the contract in ddtc.h.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -146,24 +147,25 @@ pub(crate) unsafe fn input<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 
-/// `n` entries to write.
+/// Returns `n` entries to write to, which C need not have initialized.
 ///
 /// # Safety
-/// As [`input`], and nobody else may use the entries meanwhile.
+/// `array` must be null or point to room for `n` entries for as long as the result is used, and nobody else
+/// may use them meanwhile.
 pub(crate) unsafe fn output<'a, T>(
     operation: &'static str,
     argument: &'static str,
     array: *mut T,
     n: i64,
-) -> Result<&'a mut [T]> {
-    // SAFETY: as the caller promises.
-    let entries = unsafe { input(operation, argument, array.cast_const(), n)? };
-    if entries.is_empty() {
+) -> Result<&'a mut [MaybeUninit<T>]> {
+    let places = array.cast::<MaybeUninit<T>>();
+    // SAFETY: as the caller promises, since any memory holds entries that may be uninitialized.
+    let n = unsafe { input(operation, argument, places.cast_const(), n)? }.len();
+    if n == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: `input` checked the pointer; the caller vouches that the entries are its own. Numbers and handles only:
-    // any bytes are a value.
-    Ok(unsafe { std::slice::from_raw_parts_mut(array, entries.len()) })
+    // SAFETY: `input` checked the pointer; the caller vouches that the entries are its own.
+    Ok(unsafe { std::slice::from_raw_parts_mut(places, n) })
 }
 
 /// Numbers of either form as the core takes them.

@@ -127,10 +127,10 @@ unsafe fn contents(
             output(call, "array_of_datatypes", datatypes, needed[3])?,
         )
     };
-    tree.contents_into(&Constants::ABI, integers, addresses, large_counts)?;
+    tree.contents_into_uninit(&Constants::ABI, integers, addresses, large_counts)?;
     let children = object::references(tree.constructed().combiner().children())?;
     for (place, child) in datatypes.iter_mut().zip(children) {
-        *place = to_c(child);
+        place.write(to_c(child));
     }
     Ok(())
 }
@@ -165,11 +165,11 @@ export! {
             _ => object::references(window.types.iter())?,
         };
         for (place, &length) in lengths.iter_mut().zip(window.blocklengths) {
-            *place = length as c_int;
+            place.write(length as c_int);
         }
-        places.copy_from_slice(window.displacements);
+        places.write_copy_of_slice(window.displacements);
         for (place, reference) in handles.iter_mut().zip(references) {
-            *place = to_c(reference);
+            place.write(to_c(reference));
         }
         if let Some((place, stride)) = stride {
             place.set(stride);

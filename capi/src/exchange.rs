@@ -25,7 +25,7 @@ export! {
             let rule = format!("must be at least the {bytes} bytes of the form");
             return Err(Error::new(ErrorClass::Truncate, CALL, "room", room, rule).into());
         }
-        output(CALL, "wire", wire.cast::<u8>(), bytes)?.copy_from_slice(&form);
+        output(CALL, "wire", wire.cast::<u8>(), bytes)?.write_copy_of_slice(&form);
         size.set(bytes);
         Ok(())
     }

@@ -91,7 +91,8 @@ export! {
         let len = out(CALL, "actual_iov_len", actual_iov_len)?;
         let iov = output(CALL, "iov", iov, max_iov_len)?;
         let n = one(CALL, datatype, |segments| {
-            segments.fill(up_to(CALL, "iov_offset", iov_offset, segments.len(), "segments")?, iov)
+            let first = up_to(CALL, "iov_offset", iov_offset, segments.len(), "segments")?;
+            segments.fill_uninit(first, iov).map(|segments| segments.len())
         })?;
         len.set(n as i64);
         Ok(())
@@ -105,7 +106,7 @@ export! {
         let (len, iov) = (out(CALL, "len", len)?, output(CALL, "iov", iov, max)?);
         let segments = placed(CALL, pointer, user, count)?;
         let first = up_to(CALL, "first", first, segments.len(), "segments")?;
-        len.set(segments.fill(first, iov)? as i64);
+        len.set(segments.fill_uninit(first, iov)?.len() as i64);
         Ok(())
     }
 
@@ -118,9 +119,9 @@ export! {
         let iov = output(CALL, "iov", iov, max)?;
         let segments = placed(CALL, pointer, user, count)?;
         let offset = up_to(CALL, "offset", offset, segments.bytes(), "packed bytes")?;
-        let n = segments.fill_from(offset, iov)?;
-        len.set(n as i64);
-        bytes.set(iov[..n].iter().map(|segment| segment.len).sum::<u64>() as i64);
+        let listed = segments.fill_from_uninit(offset, iov)?;
+        len.set(listed.len() as i64);
+        bytes.set(listed.iter().map(|segment| segment.len).sum::<u64>() as i64);
         Ok(())
     }
 

@@ -422,7 +422,7 @@ unsafe fn members(
     let room = usize::try_from(len).map_err(|_| invalid(call, "len", len, "must not be negative"))?;
     let n = room.min(all.len());
     // SAFETY: the caller promises `len` places.
-    unsafe { output(call, "indices", indices, n as i64)? }.copy_from_slice(&all[..n]);
+    unsafe { output(call, "indices", indices, n as i64)? }.write_copy_of_slice(&all[..n]);
     Ok(())
 }
 

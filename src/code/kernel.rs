@@ -28,7 +28,7 @@ pub type ModuleTarget = cranelift_codegen::isa::OwnedTargetIsa;
 #[cfg(not(feature = "cranelift"))]
 pub type ModuleTarget = std::convert::Infallible;
 
-pub use precompiled::Form;
+pub use precompiled::{Counted, Form};
 
 /// Function type of compiled code: `(user, packed, count, context)`.
 ///

@@ -12,6 +12,7 @@ use super::runs::{Joints, NodeRuns, Runs, iterations};
 use super::{Segment, Segments};
 use crate::column::Column;
 use crate::error::{Error, ErrorClass, Result};
+use crate::filled::Filled;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
 /// Steps kept without allocating.
@@ -29,21 +30,20 @@ enum Step {
 }
 
 /// A list under construction.
-struct List<'a> {
+struct List<'a, 'o> {
     nest: &'a LoopNest<Normal>,
     runs: &'a Runs,
     count: u64,
-    out: &'a mut [Segment],
-    /// Segments written; the last one may still grow.
-    n: usize,
+    /// The segments so far; the last one may still grow.
+    out: &'a mut Filled<'o, Segment>,
     steps: SmallVec<[Step; INLINE_STEPS]>,
 }
 
-/// Writes segments `lo ..` of `segments`, which has them, to all of `out`, which is not empty.
-pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut [Segment]) -> Result<()> {
+/// Writes segments `lo ..` of `segments`, which has them, to all of `out`, which is empty and has room.
+pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut Filled<'_, Segment>) -> Result<()> {
     let Segments { nest, runs, count, base, .. } = *segments;
-    let hi = lo + out.len() as u64;
-    let mut list = List { nest, runs, count, out, n: 0, steps: SmallVec::new() };
+    let hi = lo + out.room() as u64;
+    let mut list = List { nest, runs, count, out, steps: SmallVec::new() };
     list.part(nest.root(), base, lo, hi)?;
     while let Some(step) = list.steps.pop() {
         match step {
@@ -55,7 +55,7 @@ pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut [Segment]) -> Res
     Ok(())
 }
 
-impl List<'_> {
+impl List<'_, '_> {
     /// Leaves a step for later.
     #[inline]
     fn later(&mut self, step: Step) -> Result<()> {
@@ -175,62 +175,54 @@ impl List<'_> {
     /// Iterations that repeat the last of two listed ones: each segment is the one `runs` before it, `step` bytes on. Where iterations
     /// touch, the last segment of each but the last goes on into the next, and so is as long as the one before these.
     fn again(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
-        let (n, runs) = (self.n, runs as usize);
+        let (n, runs) = (self.out.len(), runs as usize);
         let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
-        let left = self.out.len() - n;
+        let left = self.out.room();
         let more = usize::try_from(times).unwrap_or(left).saturating_mul(runs).min(left);
-        let end = self.out[open].len;
+        let listed = self.out.entries();
+        let end = listed[open].len;
         if touching {
-            self.out[open].len = self.out[open - runs].len;
+            listed[open].len = listed[open - runs].len;
         }
-        let list = &mut self.out[n - runs..n + more];
         match runs {
-            1 => repeat::<1>(list, step),
-            2 => repeat::<2>(list, step),
-            3 => repeat::<3>(list, step),
-            4 => repeat::<4>(list, step),
-            _ => {
-                for k in runs..list.len() {
-                    let Segment { at, len } = list[k - runs];
-                    list[k] = Segment { at: at.wrapping_add(step), len };
-                }
-            }
+            1 => repeat::<1>(self.out, more, step),
+            2 => repeat::<2>(self.out, more, step),
+            3 => repeat::<3>(self.out, more, step),
+            4 => repeat::<4>(self.out, more, step),
+            _ => self.out.extend_from_before(runs, more, |Segment { at, len }| Segment {
+                at: at.wrapping_add(step),
+                len,
+            }),
         }
-        self.n = n + more;
-        if touching {
-            self.out[self.n - 1].len = end;
+        if touching && let Some(last) = self.out.entries().last_mut() {
+            last.len = end;
         }
     }
 
     /// A piece that continues the last segment, or is one.
     #[inline]
     fn push(&mut self, at: i64, len: u64) {
-        if let Some(last) = self.n.checked_sub(1).map(|last| &mut self.out[last])
+        if let Some(last) = self.out.entries().last_mut()
             && last.end() == at
         {
             last.len += len;
-        } else if let Some(place) = self.out.get_mut(self.n) {
-            *place = Segment { at, len };
-            self.n += 1;
+        } else {
+            self.out.push(Segment { at, len });
         }
     }
 
-    /// The places of `n` pieces that touch nothing before them, which are taken.
+    /// `n` pieces that touch nothing before them, as far as there is room.
     #[inline]
-    fn places(&mut self, n: u64) -> &mut [Segment] {
-        let from = self.n;
-        let left = self.out.len() - from;
-        self.n += usize::try_from(n).unwrap_or(left).min(left);
-        &mut self.out[from..self.n]
+    fn extend(&mut self, n: u64, pieces: impl Iterator<Item = Segment>) {
+        self.out.extend(usize::try_from(n).unwrap_or(usize::MAX), pieces);
     }
 
     /// `n` pieces of `len` bytes, at least one, that do not touch each other.
     #[inline]
     fn strided(&mut self, first: i64, step: i64, len: u64, n: u64) {
         self.push(first, len);
-        for (place, i) in self.places(n - 1).iter_mut().zip(1..) {
-            *place = Segment { at: first.wrapping_add(step.wrapping_mul(i)), len };
-        }
+        let pieces = (1..).map(|i| Segment { at: first.wrapping_add(step.wrapping_mul(i)), len });
+        self.extend(n - 1, pieces);
     }
 
     /// Rows `range`, at least one, that do not touch each other.
@@ -238,34 +230,31 @@ impl List<'_> {
     fn rows(&mut self, at: i64, rows: &Column, len: impl Fn(usize) -> u64, range: Range<u64>) {
         let (from, n) = (range.start as usize, range.end - range.start);
         self.push(at.wrapping_add(rows.get(from)), len(from));
-        let places = self.places(n - 1).iter_mut().zip(from + 1..);
         match rows {
             Column::I32(rows) => {
-                for ((place, i), &row) in places.zip(&rows[from + 1..]) {
-                    *place = Segment { at: at.wrapping_add(row.into()), len: len(i) };
-                }
+                let pieces = rows[from + 1..].iter().zip(from + 1..);
+                self.extend(
+                    n - 1,
+                    pieces.map(|(&row, i)| Segment { at: at.wrapping_add(row.into()), len: len(i) }),
+                );
             }
             Column::I64(rows) => {
-                for ((place, i), &row) in places.zip(&rows[from + 1..]) {
-                    *place = Segment { at: at.wrapping_add(row), len: len(i) };
-                }
+                let pieces = rows[from + 1..].iter().zip(from + 1..);
+                self.extend(n - 1, pieces.map(|(&row, i)| Segment { at: at.wrapping_add(row), len: len(i) }));
             }
         }
     }
 }
 
-/// The first `N` segments again and again, `step` bytes further each time. They are in registers: in memory, each would wait for the
-/// one `N` before it, which was just stored.
-fn repeat<const N: usize>(list: &mut [Segment], step: i64) {
-    let (groups, rest) = list.as_chunks_mut::<N>();
-    let Some((first, groups)) = groups.split_first_mut() else { return };
-    let mut group = *first;
-    let mut next = || {
+/// Repeats the last `N` segments until there are `n` more, `step` bytes further each time. They are in registers: in memory, each would
+/// wait for the one `N` before it, which was just stored.
+fn repeat<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
+    let Some(&last) = list.entries().last_chunk::<N>() else { return };
+    let mut group = last;
+    list.extend_by_groups(n, || {
         group.iter_mut().for_each(|segment| segment.at = segment.at.wrapping_add(step));
         group
-    };
-    groups.iter_mut().for_each(|place| *place = next());
-    rest.iter_mut().zip(next()).for_each(|(place, segment)| *place = segment);
+    });
 }
 
 /// The user offset of iteration `i` of a loop or table.

@@ -1,6 +1,6 @@
 //! Which plans have precompiled code: a lone call, or a counted loop around one.
 
-use crate::code::kernel::{Code, Form};
+use crate::code::kernel::{Code, Counted, Form};
 use crate::kind::Direction;
 use crate::micro::{Argument, Role, strided};
 use crate::nest::Quantity;
@@ -24,7 +24,12 @@ pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
                 let (pack, level) = (plan.direction() == Direction::Pack, call.callee().level());
                 Form::Contiguous { pack, level }
             } else {
-                Form::Lone { packed_first, sixth: at == 5 }
+                let counted = match (parameters.len(), at) {
+                    (5, _) => Counted::ThirdOfFive,
+                    (_, 2) => Counted::ThirdOfSix,
+                    _ => Counted::SixthOfSix,
+                };
+                Form::Lone { packed_first, counted }
             }
         }
         ([Op::Loop { at: Offsets::ZERO, trip: Quantity { per_count: true, k }, step, body, .. }], None)

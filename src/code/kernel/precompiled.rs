@@ -9,8 +9,20 @@ use super::{Code, Entry};
 use crate::micro;
 use crate::target::Level;
 
-/// Function type of all micro-kernels of up to six parameters.
-type Callee = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
+/// Function types of the micro-kernels of five and of six parameters.
+type CalleeOfFive = unsafe extern "C" fn(u64, u64, u64, u64, u64);
+type CalleeOfSix = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
+
+/// Parameters of a lone call, and which of them carries the count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Five parameters, the third one.
+    ThirdOfFive,
+    /// Six parameters, the third one.
+    ThirdOfSix,
+    /// Six parameters, the sixth one.
+    SixthOfSix,
+}
 
 /// Form of a plan, as far as its precompiled code depends on it. The callee has five or six parameters, the two addresses first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +34,12 @@ pub enum Form {
         /// The level of the code.
         level: Level,
     },
-    /// A lone call, one of whose arguments carries the count.
+    /// A lone call of which one argument carries the count.
     Lone {
         /// Whether the packed address is the first parameter.
         packed_first: bool,
-        /// Whether it is the sixth parameter that carries the count, not the third.
-        sixth: bool,
+        /// The parameters, and the one that carries the count.
+        counted: Counted,
     },
     /// A call of six parameters in a counted loop at offset zero.
     Repeated {
@@ -46,10 +58,8 @@ impl Form {
                 let [packs, unpacks] = contiguous(level);
                 if pack { packs } else { unpacks }
             }
-            Form::Lone { packed_first: true, sixth: true } => lone::<true, true>,
-            Form::Lone { packed_first: true, sixth: false } => lone::<true, false>,
-            Form::Lone { packed_first: false, sixth: true } => lone::<false, true>,
-            Form::Lone { packed_first: false, sixth: false } => lone::<false, false>,
+            Form::Lone { packed_first: true, counted } => lone::<true>(counted),
+            Form::Lone { packed_first: false, counted } => lone::<false>(counted),
             Form::Repeated { packed_first: true, single: true } => repeated::<true, true>,
             Form::Repeated { packed_first: true, single: false } => repeated::<true, false>,
             Form::Repeated { packed_first: false, single: true } => repeated::<false, true>,
@@ -67,7 +77,7 @@ struct Words(*const u64);
 const USER: usize = 0;
 const PACKED: usize = 1;
 const CALLEE: usize = 2;
-/// The arguments after the two addresses. A call of five parameters has no sixth: what lies there is passed on and not looked at.
+/// The arguments after the two addresses.
 const THIRD: usize = 3;
 const SIXTH: usize = 6;
 /// Steps of the loop, and packed bytes of its iterations for one instance.
@@ -84,15 +94,29 @@ impl Words {
         unsafe { *self.0.add(i) }
     }
 
-    /// Calls the micro-kernel.
+    /// Calls the micro-kernel, which has five parameters.
     ///
     /// # Safety
     /// As [`Words::get`], and what the micro-kernel asks of its caller.
     #[inline(always)]
-    unsafe fn call<const PACKED_FIRST: bool>(self, (user, packed): (u64, u64), third: u64, sixth: u64) {
-        // SAFETY: the third word of a call is the address of a micro-kernel that takes these arguments.
+    unsafe fn call_of_five<const PACKED_FIRST: bool>(self, (user, packed): (u64, u64), third: u64) {
+        // SAFETY: this word of a call is the address of a micro-kernel that takes these arguments.
         unsafe {
-            let callee = std::mem::transmute::<u64, Callee>(self.get(CALLEE));
+            let callee = std::mem::transmute::<u64, CalleeOfFive>(self.get(CALLEE));
+            let (first, second) = if PACKED_FIRST { (packed, user) } else { (user, packed) };
+            callee(first, second, third, self.get(THIRD + 1), self.get(THIRD + 2));
+        }
+    }
+
+    /// Calls the micro-kernel, which has six parameters.
+    ///
+    /// # Safety
+    /// As [`Words::call_of_five`].
+    #[inline(always)]
+    unsafe fn call<const PACKED_FIRST: bool>(self, (user, packed): (u64, u64), third: u64, sixth: u64) {
+        // SAFETY: this word of a call is the address of a micro-kernel that takes these arguments.
+        unsafe {
+            let callee = std::mem::transmute::<u64, CalleeOfSix>(self.get(CALLEE));
             let (first, second) = if PACKED_FIRST { (packed, user) } else { (user, packed) };
             callee(first, second, third, self.get(THIRD + 1), self.get(THIRD + 2), sixth);
         }
@@ -129,11 +153,38 @@ impl Words {
     }
 }
 
-/// A lone call.
+/// Returns the code of a lone call.
+fn lone<const PACKED_FIRST: bool>(counted: Counted) -> Entry {
+    match counted {
+        Counted::ThirdOfFive => lone_of_five::<PACKED_FIRST>,
+        Counted::ThirdOfSix => lone_of_six::<PACKED_FIRST, false>,
+        Counted::SixthOfSix => lone_of_six::<PACKED_FIRST, true>,
+    }
+}
+
+/// A lone call of five parameters, whose third carries the count.
 ///
 /// # Safety
 /// As [`super::EntryPoint::call`], with the context of a plan of this form.
-unsafe extern "C" fn lone<const PACKED_FIRST: bool, const SIXTH_COUNTED: bool>(
+unsafe extern "C" fn lone_of_five<const PACKED_FIRST: bool>(
+    user: *mut u8,
+    packed: *mut u8,
+    count: u64,
+    context: *const u64,
+) {
+    let w = Words(context);
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let third = w.get(THIRD).wrapping_mul(count);
+        w.call_of_five::<PACKED_FIRST>(w.addresses(user, packed), third);
+    }
+}
+
+/// A lone call of six parameters.
+///
+/// # Safety
+/// As [`lone_of_five`].
+unsafe extern "C" fn lone_of_six<const PACKED_FIRST: bool, const SIXTH_COUNTED: bool>(
     user: *mut u8,
     packed: *mut u8,
     count: u64,
@@ -152,7 +203,7 @@ unsafe extern "C" fn lone<const PACKED_FIRST: bool, const SIXTH_COUNTED: bool>(
 /// A call in a loop over instances, or over several iterations per instance.
 ///
 /// # Safety
-/// As [`lone`].
+/// As [`lone_of_five`].
 unsafe extern "C" fn repeated<const PACKED_FIRST: bool, const SINGLE: bool>(
     user: *mut u8,
     packed: *mut u8,
@@ -189,7 +240,7 @@ macro_rules! contiguous {
         /// One block, whose length carries the instance count.
         ///
         /// # Safety
-        /// As [`lone`], on a machine of the level.
+        /// As [`lone_of_five`], on a machine of the level.
         $(#[$feature])?
         unsafe extern "C" fn $name<const PACK: bool>(
             user: *mut u8,
@@ -198,7 +249,7 @@ macro_rules! contiguous {
             context: *const u64,
         ) {
             let w = Words(context);
-            // SAFETY: as in `lone`; the block is valid on both sides, as the caller promises.
+            // SAFETY: as in `lone_of_five`; the block is valid on both sides, as the caller promises.
             unsafe {
                 let user = user.wrapping_add(w.get(USER) as usize);
                 let packed = packed.wrapping_add(w.get(PACKED) as usize);

@@ -8,9 +8,12 @@
 mod put;
 mod take;
 
+use std::mem::MaybeUninit;
+
 use super::combiner::Combiner;
 use super::{Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
+use crate::filled::Filled;
 
 /// The combiners of `MPI_Type_get_envelope`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -225,6 +228,31 @@ impl Datatype {
         addresses: &mut [i64],
         large_counts: &mut [i64],
     ) -> Result<()> {
+        let arrays = (Filled::over(integers), Filled::over(addresses), Filled::over(large_counts));
+        self.fill_contents(constants, arrays)
+    }
+
+    /// As [`Datatype::contents_into`], into memory that need not be initialized. After success the
+    /// envelope's lengths of the arrays are.
+    ///
+    /// # Errors
+    /// As [`Datatype::contents_into`].
+    pub fn contents_into_uninit(
+        &self,
+        constants: &Constants,
+        integers: &mut [MaybeUninit<i32>],
+        addresses: &mut [MaybeUninit<i64>],
+        large_counts: &mut [MaybeUninit<i64>],
+    ) -> Result<()> {
+        let arrays = (Filled::new(integers), Filled::new(addresses), Filled::new(large_counts));
+        self.fill_contents(constants, arrays)
+    }
+
+    fn fill_contents(
+        &self,
+        constants: &Constants,
+        (integers, addresses, large_counts): (Filled<'_, i32>, Filled<'_, i64>, Filled<'_, i64>),
+    ) -> Result<()> {
         const CALL: &str = "get_contents";
         let node = self.constructed();
         if let Combiner::Named(n) = node.combiner() {
@@ -233,16 +261,16 @@ impl Datatype {
         }
         let envelope = self.envelope();
         for (argument, have, want) in [
-            ("max_integers", integers.len(), envelope.integers),
-            ("max_addresses", addresses.len(), envelope.addresses),
-            ("max_large_counts", large_counts.len(), envelope.large_counts),
+            ("max_integers", integers.room(), envelope.integers),
+            ("max_addresses", addresses.room(), envelope.addresses),
+            ("max_large_counts", large_counts.room(), envelope.large_counts),
         ] {
             if (have as i64) < want {
                 let rule = format!("must be at least the envelope's {want}");
                 return Err(Error::new(ErrorClass::Arg, CALL, argument, have, rule));
             }
         }
-        let mut fill = put::Fill { integers: integers.iter_mut(), addresses, large_counts, too_large: None };
+        let mut fill = put::Fill { integers, addresses, large_counts, too_large: None };
         put::put(node.combiner(), node.is_large_count(), constants, &mut fill);
         match fill.too_large {
             Some(value) => {

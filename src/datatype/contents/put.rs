@@ -2,6 +2,7 @@
 
 use super::Constants;
 use crate::datatype::{Combiner, Distribution, Order};
+use crate::filled::Filled;
 
 /// Receives arguments in the order of their arrays.
 pub(super) trait Sink {
@@ -109,48 +110,37 @@ impl Sink for Lengths {
 
 /// Fills arrays that are known to be long enough.
 pub(super) struct Fill<'a> {
-    pub(super) integers: std::slice::IterMut<'a, i32>,
-    pub(super) addresses: &'a mut [i64],
-    pub(super) large_counts: &'a mut [i64],
+    pub(super) integers: Filled<'a, i32>,
+    pub(super) addresses: Filled<'a, i64>,
+    pub(super) large_counts: Filled<'a, i64>,
     /// An integer that did not fit.
     pub(super) too_large: Option<i64>,
 }
 
-fn copy_front(into: &mut &mut [i64], values: &[i64]) {
-    let (front, rest) = std::mem::take(into).split_at_mut(values.len());
-    front.copy_from_slice(values);
-    *into = rest;
-}
-
 impl Sink for Fill<'_> {
     fn integer(&mut self, value: i64) {
-        if let Some(place) = self.integers.next() {
-            match i32::try_from(value) {
-                Ok(value) => *place = value,
-                Err(_) => self.too_large = Some(value),
-            }
-        }
+        self.integers(&[value]);
     }
     fn integers(&mut self, values: &[i64]) {
-        let places = std::mem::take(&mut self.integers).into_slice();
-        let n = values.len().min(places.len());
-        let (now, later) = places.split_at_mut(n);
         // No branch per entry: a vector loop narrows and gathers what was lost.
         let mut lost = 0;
-        for (place, &value) in now.iter_mut().zip(values) {
-            *place = value as i32;
-            lost |= value ^ i64::from(*place);
-        }
+        self.integers.extend(
+            values.len(),
+            values.iter().map(|&value| {
+                let narrow = value as i32;
+                lost |= value ^ i64::from(narrow);
+                narrow
+            }),
+        );
         if lost != 0 {
             self.too_large = values.iter().copied().rfind(|&v| i32::try_from(v).is_err());
         }
-        self.integers = later.iter_mut();
     }
     fn addresses(&mut self, values: &[i64]) {
-        copy_front(&mut self.addresses, values);
+        self.addresses.extend(values.len(), values.iter().copied());
     }
     fn large_counts(&mut self, values: &[i64]) {
-        copy_front(&mut self.large_counts, values);
+        self.large_counts.extend(values.len(), values.iter().copied());
     }
 }
 
