@@ -5,7 +5,7 @@
 use std::mem::MaybeUninit;
 
 /// An array that is filled from its start, as a vector of fixed capacity. Entries beyond the capacity are dropped.
-pub(crate) struct Filled<'a, T> {
+pub struct Filled<'a, T> {
     places: &'a mut [MaybeUninit<T>],
     /// The first `len` places have values.
     len: usize,
@@ -13,12 +13,12 @@ pub(crate) struct Filled<'a, T> {
 
 impl<'a, T: Copy> Filled<'a, T> {
     /// Returns an empty one over memory.
-    pub(crate) fn new(places: &'a mut [MaybeUninit<T>]) -> Filled<'a, T> {
+    pub fn new(places: &'a mut [MaybeUninit<T>]) -> Filled<'a, T> {
         Filled { places, len: 0 }
     }
 
     /// Returns an empty one over entries with values, which stay where nothing is written.
-    pub(crate) fn over(entries: &'a mut [T]) -> Filled<'a, T> {
+    pub fn over(entries: &'a mut [T]) -> Filled<'a, T> {
         let (at, n) = (entries.as_mut_ptr().cast(), entries.len());
         // SAFETY: a place has the layout of its entry. Only this module writes to the places, and it
         // writes values, so the entries have values when the borrow ends.
@@ -26,40 +26,40 @@ impl<'a, T: Copy> Filled<'a, T> {
     }
 
     /// Returns the same with room for `n` entries at most.
-    pub(crate) fn limited(self, n: usize) -> Filled<'a, T> {
+    pub fn limited(self, n: usize) -> Filled<'a, T> {
         let n = n.clamp(self.len, self.places.len());
         Filled { places: &mut self.places[..n], len: self.len }
     }
 
     /// Returns how many entries there are.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.len
     }
 
     /// Returns how many more entries there is room for.
     #[inline]
-    pub(crate) fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         self.places.len() - self.len
     }
 
     /// Returns the entries.
     #[inline]
-    pub(crate) fn entries(&mut self) -> &mut [T] {
+    pub fn entries(&mut self) -> &mut [T] {
         // SAFETY: the first `len` places have values.
         unsafe { self.places[..self.len].assume_init_mut() }
     }
 
     /// Returns the entries for as long as the memory is lent.
     #[inline]
-    pub(crate) fn into_entries(self) -> &'a mut [T] {
+    pub fn into_entries(self) -> &'a mut [T] {
         // SAFETY: the first `len` places have values.
         unsafe { self.places[..self.len].assume_init_mut() }
     }
 
     /// Appends an entry.
     #[inline]
-    pub(crate) fn push(&mut self, value: T) {
+    pub fn push(&mut self, value: T) {
         if let Some(place) = self.places.get_mut(self.len) {
             place.write(value);
             self.len += 1;
@@ -68,7 +68,7 @@ impl<'a, T: Copy> Filled<'a, T> {
 
     /// Appends the first `n` values, or all if there are fewer.
     #[inline]
-    pub(crate) fn extend(&mut self, n: usize, values: impl Iterator<Item = T>) {
+    pub fn extend(&mut self, n: usize, values: impl Iterator<Item = T>) {
         let mut written = 0;
         let end = self.len + n.min(self.room());
         for (place, value) in self.places[self.len..end].iter_mut().zip(values) {
@@ -80,7 +80,7 @@ impl<'a, T: Copy> Filled<'a, T> {
 
     /// Appends `n` entries, of which `next` makes `N` at a time.
     #[inline]
-    pub(crate) fn extend_by_groups<const N: usize>(&mut self, n: usize, mut next: impl FnMut() -> [T; N]) {
+    pub fn extend_by_groups<const N: usize>(&mut self, n: usize, mut next: impl FnMut() -> [T; N]) {
         let n = n.min(self.room());
         let (groups, rest) = self.places[self.len..self.len + n].as_chunks_mut::<N>();
         groups.iter_mut().for_each(|places| *places = next().map(MaybeUninit::new));
@@ -97,7 +97,7 @@ impl<'a, T: Copy> Filled<'a, T> {
     /// # Panics
     /// If there are fewer entries than `distance`, or `distance` is 0.
     #[inline]
-    pub(crate) fn extend_from_before(&mut self, distance: usize, n: usize, next: impl Fn(T) -> T) {
+    pub fn extend_from_before(&mut self, distance: usize, n: usize, next: impl Fn(T) -> T) {
         let n = n.min(self.room());
         assert!(distance > 0, "an entry is not made of itself");
         let list = &mut self.places[self.len - distance..self.len + n];
@@ -128,7 +128,7 @@ mod tests {
             group
         });
         filled.extend_from_before(3, 3, |x| x * 2);
-        assert_eq!((filled.len(), filled.room()), (11, 1));
+        assert_eq!((filled.count(), filled.room()), (11, 1));
         let expected = [1, 7, 3, 11, 21, 12, 22, 13, 24, 44, 26];
         assert_eq!(filled.entries(), expected);
         assert_eq!(filled.into_entries(), expected);
@@ -140,7 +140,7 @@ mod tests {
         let mut filled = Filled::over(&mut entries);
         filled.extend(3, 1..);
         filled.extend_from_before(1, 9, |x| x + 1);
-        assert_eq!((filled.len(), filled.room()), (4, 0));
+        assert_eq!((filled.count(), filled.room()), (4, 0));
         filled.push(9);
         filled.extend(9, 0..9);
         filled.extend_by_groups(3, || [0]);

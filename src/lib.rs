@@ -45,7 +45,7 @@
 //! | [`error`] | what was called, which argument broke which rule |
 //! | [`process`] | state: forks and limits: locks that a child never finds taken |
 //! | [`datatype`] | data: the MPI type, free of any MPI library |
-//! | [`column`](mod@column), [`count`], [`kind`], [`target`] | data: integer tables; counts in both forms of C; kernel kinds; CPU levels and cost constants |
+//! | [`column`](mod@column), [`filled`], [`count`], [`kind`], [`target`] | data: integer tables; borrowed arrays that are filled; counts in both forms of C; kernel kinds; CPU levels and cost constants |
 //! | [`nest`], [`interval`], [`segments`] | data: what moves; which part of the stream; where it lies in memory |
 //! | [`plan`] | machine: how it moves |
 //! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | machine, unsafe: precompiled inner loops; executable memory; code with its context |
@@ -84,7 +84,7 @@ pub mod engine;
 pub mod error;
 pub mod exec;
 pub mod files;
-mod filled;
+pub mod filled;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -175,7 +175,7 @@ impl List<'_, '_> {
     /// Iterations that repeat the last of two listed ones: each segment is the one `runs` before it, `step` bytes on. Where iterations
     /// touch, the last segment of each but the last goes on into the next, and so is as long as the one before these.
     fn again(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
-        let (n, runs) = (self.out.len(), runs as usize);
+        let (n, runs) = (self.out.count(), runs as usize);
         let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
         let left = self.out.room();
         let more = usize::try_from(times).unwrap_or(left).saturating_mul(runs).min(left);
