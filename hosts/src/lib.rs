@@ -8,6 +8,8 @@
 //! | [`abi`] | widths and values of handles, statuses, constants and combiners, of MPICH, Open MPI and the standard ABI |
 //! | [`policy`] | which messages gain when they are packed first: read by the preload library, written by `ddtc tune` |
 //! | [`faults`] | datatypes whose bytes a library is known to move wrongly |
+//! | [`fenced`] | memory between inaccessible pages |
+//! | [`places`] | compares where a library moves the bytes of a datatype with the definition |
 //! | [`left`] | why the preload library left a call to its host, in words |
 //! | [`loaded`] | an MPI library that this process loads by its file |
 //! | [`mpi_functions`] | functions that take a request, a status or a message, and what the preload library does about each |
@@ -16,8 +18,10 @@
 
 pub mod abi;
 pub mod faults;
+pub mod fenced;
 pub mod left;
 pub mod library;
 pub mod loaded;
 pub mod mpi_functions;
+pub mod places;
 pub mod policy;

@@ -6,7 +6,6 @@
 #![allow(unsafe_code)] // Functions of a library under test: there is no other way to call them.
 
 mod absent;
-mod fenced;
 mod functions;
 mod misuse;
 mod objects;

@@ -1,16 +1,18 @@
 //! `DDTC_CHECK=1`: packs and unpacks against the interpreter and against the host's own.
 //!
-//! The interpreter is the definition: what differs from it is put right and is our fault. What the host does otherwise is either a
-//! fault of it that we know, or worth a look; each is named with type, bytes and a C program that shows it.
+//! The interpreter is the definition: what differs from it is put right and is our fault. The host is
+//! then asked to move a pattern in memory of its own ([`ddtc_hosts::places`]). What it does otherwise is
+//! either a fault of it that we know, or worth a look. Each difference is named with type, places and a
+//! C program that shows it.
 
-use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::exec::interp;
 use ddtc::kind::Direction;
-use ddtc_hosts::faults;
+use ddtc_hosts::faults::{self, Fault};
+use ddtc_hosts::places::{Instances, Outcome};
 
 use crate::host::{HandleWord, Host};
 use crate::reproducer::reproducer;
@@ -21,7 +23,7 @@ pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);
 pub(crate) static KNOWN: AtomicU64 = AtomicU64::new(0);
 pub(crate) static OTHER: AtomicU64 = AtomicU64::new(0);
 
-/// Larger buffers are not compared with the host's, unpacks into a larger span not at all: they would need as much again.
+/// Unpacks into a larger span are not compared: they would need as much memory again.
 const MOST: i128 = 256 << 20;
 /// Bytes of a type's text or program that are shown.
 const MOST_TEXT: usize = 16 << 10;
@@ -90,23 +92,10 @@ impl Checked<'_> {
         });
         // SAFETY: the bytes that were just packed.
         let ours = unsafe { std::slice::from_raw_parts_mut(self.packed, total) };
-        self.judge(ours, &expected, None);
+        self.judge(ours, &expected);
         ours.copy_from_slice(&expected);
-        let (Ok(count), Ok(size)) = (c_int::try_from(self.count), c_int::try_from(total)) else { return };
-        if total as i128 > MOST {
-            return;
-        }
-        let mut theirs = vec![0x5Au8; total];
-        let mut position = 0;
-        let Some(pack) = self.host.counted.pack else { return };
-        // SAFETY: the program's own call into a buffer of our own.
-        let code = unsafe {
-            let out: *mut c_void = theirs.as_mut_ptr().cast();
-            pack(self.user.cast(), count, self.datatype, out, size, &raw mut position, self.comm)
-        };
-        if code == 0 {
-            self.judge(&theirs, &expected, Some(position as usize));
-        }
+        // SAFETY: as the caller promises.
+        unsafe { self.compare_theirs() };
     }
 
     unsafe fn compare_unpack(&self) {
@@ -128,54 +117,43 @@ impl Checked<'_> {
                 unsafe { std::slice::from_raw_parts(self.user.wrapping_offset(displacement as isize), len) };
             ours.piece(displacement, len).copy_from_slice(found);
         });
-        if self.judge(&ours.bytes, &expected.bytes, None) {
+        if self.judge(&ours.bytes, &expected.bytes) {
             let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
                 let to = self.user.wrapping_offset(displacement as isize);
                 // SAFETY: as above.
                 unsafe { std::ptr::copy_nonoverlapping(expected.piece(displacement, len).as_ptr(), to, len) };
             });
         }
-        let (Ok(count), Ok(size)) = (c_int::try_from(self.count), c_int::try_from(total)) else { return };
-        let mut theirs = vec![0xA5u8; expected.bytes.len()];
-        let mut position = 0;
-        let Some(unpack) = self.host.counted.unpack else { return };
-        // SAFETY: the program's own call into a buffer of our own that covers all instances.
-        let code = unsafe {
-            let out: *mut c_void = theirs.as_mut_ptr().wrapping_offset((-expected.low) as isize).cast();
-            unpack(self.packed.cast(), size, &raw mut position, out, count, self.datatype, self.comm)
-        };
-        if code == 0 {
-            self.judge(&theirs, &expected.bytes, Some(position as usize));
+        // SAFETY: as the caller promises.
+        unsafe { self.compare_theirs() };
+    }
+
+    /// Compares what the host moves, in memory of its own, with the definition.
+    unsafe fn compare_theirs(&self) {
+        let Checked { host, committed, datatype: handle, direction, count, comm, .. } = *self;
+        let (Some(pack), Some(unpack)) = (host.counted.pack, host.counted.unpack) else { return };
+        let (library, datatype, claimed) = (host.library, committed.datatype(), None);
+        let instances = Instances { library, datatype, count, handle, comm, claimed, pack, unpack };
+        // SAFETY: the host's own functions, and type and communicator of a call that was just valid.
+        if let Outcome::Different(different) = unsafe { instances.compare(direction) } {
+            // Lost bytes inside of elements do not explain other places.
+            let known = if different.is_lost_bytes { faults::of } else { faults::misplaces };
+            let difference = Difference { host, datatype, count, direction };
+            difference.is_theirs(known(library, datatype), || different.what);
         }
     }
 
-    /// Whether `found` differs from the definition; reports it. `theirs`: it is the host's, which moved its position so far.
-    fn judge(&self, found: &[u8], expected: &[u8], theirs: Option<usize>) -> bool {
-        let t = self.committed.datatype();
-        let total = t.size() as usize * self.count as usize;
-        let at = found.iter().zip(expected).position(|(a, b)| a != b);
-        if at.is_none() && theirs.is_none_or(|position| position == total) {
-            return false;
-        }
-        let what = || match at {
-            Some(at) => {
-                let end = (at + 16).min(expected.len());
-                let different = found.iter().zip(expected).filter(|(a, b)| a != b).count();
-                format!(
-                    "{different} bytes, first at {at}: {:02x?} instead of {:02x?}",
-                    &found[at..end],
-                    &expected[at..end]
-                )
-            }
-            None => format!("the position moved by {}, not {total}", theirs.unwrap_or(0)),
+    /// Whether what we moved differs from the definition; reports it.
+    fn judge(&self, found: &[u8], expected: &[u8]) -> bool {
+        let Some(at) = found.iter().zip(expected).position(|(a, b)| a != b) else { return false };
+        let what = || {
+            let end = (at + 16).min(expected.len());
+            let different = found.iter().zip(expected).filter(|(a, b)| a != b).count();
+            let (found, expected) = (&found[at..end], &expected[at..end]);
+            format!("{different} bytes, first at {at}: {found:02x?} instead of {expected:02x?}")
         };
-        let Checked { host, count, direction, .. } = *self;
-        let difference = Difference { host, datatype: t, count, direction };
-        if theirs.is_some() {
-            difference.is_theirs(what)
-        } else {
-            difference.is_ours(what)
-        }
+        let Checked { host, committed, count, direction, .. } = *self;
+        Difference { host, datatype: committed.datatype(), count, direction }.is_ours(what);
         true
     }
 }
@@ -194,9 +172,9 @@ impl Difference<'_> {
         self.say(&OURS, "a fault of ddtc", what);
     }
 
-    /// The host differs from the definition.
-    pub(crate) fn is_theirs(&self, what: impl FnOnce() -> String) {
-        match faults::of(self.host.library, self.datatype) {
+    /// The host differs from the definition. `fault`: the known one that explains it.
+    pub(crate) fn is_theirs(&self, fault: Option<&Fault>, what: impl FnOnce() -> String) {
+        match fault {
             Some(fault) => self.say(&KNOWN, &format!("a known fault of the host: {}", fault.text), what),
             None => {
                 let who = format!("the host ({}) differs from the definition", self.host.version);

@@ -1,12 +1,41 @@
 //! Calls that move bytes: packing, messages to oneself, collective and one-sided calls on `MPI_COMM_SELF`.
 
 use std::ffi::{c_int, c_void};
+use std::ops::{Deref, DerefMut};
 
-use super::fenced::{Bytes, Fenced};
+use ddtc_hosts::fenced::Fenced;
+
 use super::{Answer, Handle, Library, absent};
 
 /// Bytes before and after what a datatype maps, which nobody may write.
 const GUARD: usize = 64;
+
+/// Bytes of the heap, or of pages between inaccessible ones.
+#[derive(Debug)]
+enum Bytes {
+    Heap(Vec<u8>),
+    Fenced(Fenced),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Heap(bytes) => bytes,
+            Bytes::Fenced(pages) => pages,
+        }
+    }
+}
+
+impl DerefMut for Bytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Bytes::Heap(bytes) => bytes,
+            Bytes::Fenced(pages) => pages,
+        }
+    }
+}
 
 /// Memory for some instances: everything from the lowest mapped byte to the highest, guards on both sides, and displacement 0 on a
 /// multiple of 16.

@@ -10,6 +10,7 @@ use ddtc::datatype::Datatype;
 use ddtc::exec::interp;
 use ddtc::kind::Direction;
 use ddtc::process::{Lazy, Mutex};
+use ddtc_hosts::faults;
 
 use super::functions::{Functions, Own};
 use super::layout::{Convertor, layout};
@@ -279,7 +280,7 @@ pub(crate) unsafe fn agrees(
     };
     let what = || differs.text();
     if defined {
-        difference.is_theirs(what)
+        difference.is_theirs(faults::of(host.library, t), what)
     } else {
         difference.is_ours(what)
     }

@@ -29,12 +29,12 @@ __attribute__((visibility("default"))) int PMPI_Pack(const void *buf, int n, MPI
   return theirs((const char *)buf + (is_planted(t) ? 4 : 0), n, t, out, size, at, comm);
 }
 
-/* Puts each element so far behind its place that it lies beyond the end of the instances. */
+/* Puts each element so far behind its place that all of them lie beyond the end of one instance. */
 __attribute__((visibility("default"))) int PMPI_Unpack(const void *in, int size, int *at, void *buf, int n,
                                                        MPI_Datatype t, MPI_Comm comm) {
   int (*theirs)(const void *, int, int *, void *, int, MPI_Datatype, MPI_Comm);
   *(void **)&theirs = dlsym(RTLD_NEXT, "PMPI_Unpack");
-  return theirs(in, size, at, (char *)buf + (is_planted(t) ? 4 * BLOCKS : 0), n, t, comm);
+  return theirs(in, size, at, (char *)buf + (is_planted(t) ? 8 * BLOCKS : 0), n, t, comm);
 }
 #endif
 

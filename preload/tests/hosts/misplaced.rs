@@ -53,6 +53,32 @@ fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
     }
 }
 
+/// A library that unpacks beyond the instances of a type writes into memory of the check, which says so.
+#[test]
+fn a_check_survives_a_library_that_unpacks_elsewhere() {
+    for host in HOSTS {
+        let program = host.compile("misplaced", &["-DPLANTED", "-rdynamic", "-ldl"]);
+        let folder = scratch(&format!("misplaced-checked-{host:?}"));
+        let run = host.run(program).arg("planted").arg("3").preload().env("DDTC_POLICY", "all");
+        let run =
+            run.env("DDTC_CHECK", "1").env("DDTC_INSIDE", "off").env("DDTC_REPORT", folder.join("report"));
+        let (text, errors) = run.text();
+        assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
+        let said = report(&fs::read_to_string(folder.join("report")).unwrap());
+        fs::remove_dir_all(folder).unwrap();
+        // Each round packs and unpacks two messages, one of which is received by a later call and not compared.
+        let found = (said["faults_of_ddtc"], said["other_differences_of_host"]);
+        assert!(found.0 == 0 && found.1 >= 3, "{host:?} {said:?}\n{errors}");
+        let packed = "4004 bytes; packed byte 0 is that of displacement 4 instead of displacement 0";
+        let unpacked = "8008 bytes; at displacement 0 is nothing instead of packed byte 0";
+        for what in
+            ["unpack of 1 instances: the host", "check: pack of 1 instances: the host", packed, unpacked]
+        {
+            assert!(errors.contains(what), "{host:?} {what}\n{errors}");
+        }
+    }
+}
+
 #[test]
 fn the_report_names_them() {
     let program = Host::Intel.compile("misplaced", &["-ldl"]);
