@@ -71,7 +71,7 @@ fn follow(host: &'static Host) -> bool {
     // Where handles are not integers, bindings translate them: Intel's for the standard ABI does not everywhere, and crashes.
     let integers = host.abi.is_some_and(|abi| abi.handle_bytes == size_of::<c_int>());
     let all = || bindings.iter().all(|binding| arrives(host, binding));
-    let followed = integers && guard(all).unwrap_or(false);
+    let followed = integers && host.with_world(|| guard(all)).flatten().unwrap_or(false);
     if followed {
         objects::tried(&bindings);
     } else {

@@ -41,19 +41,15 @@ pub(crate) fn timing(host: &'static Host) -> bool {
 /// Decides once, from what this process sees by itself: a peer may not have the library, so nothing is agreed upon.
 #[cold]
 fn decide(host: &'static Host) -> bool {
-    let (mut up, mut down) = (0, 0);
-    // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).
-    let codes =
-        unsafe { (host.f.initialized.map(|f| f(&raw mut up)), host.f.finalized.map(|f| f(&raw mut down))) };
     // Sessions without the world give no communicator to try packing on.
-    if codes != (Some(0), Some(0)) || up == 0 || down != 0 {
-        return false;
-    }
-    let Some(_inside) = Inside::enter() else { return false };
-    let on =
-        guard(|| supported(host) && packs_raw(host, host.myself) && size_is_enough(host)).unwrap_or(false);
-    STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
-    on
+    let decided = host.with_world(|| {
+        let _inside = Inside::enter()?;
+        let found = guard(|| supported(host) && packs_raw(host, host.myself) && size_is_enough(host));
+        let on = found.unwrap_or(false);
+        STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
+        Some(on)
+    });
+    decided.flatten().unwrap_or(false)
 }
 
 /// Whether messages were tried on this library. Older ones fail: MPICH 4.0.2 reports truncation for packed messages into derived

@@ -1,14 +1,18 @@
-//! The end of an epoch: from an initialization of MPI, of the world or of the first session, to its end.
+//! The end of an epoch, which lasts from the first user of MPI (the world or a session) to the
+//! last.
+
+use std::ffi::c_int;
 
 use crate::guard::guard;
 use crate::host::Host;
 use crate::reentrancy::Inside;
 use crate::remembered::KEEPING;
-use crate::{comms, eligible, evidence, files, kin, own_types, remembered, report, requests, types};
+use crate::users::User;
+use crate::{comms, eligible, evidence, files, kin, own_types, remembered, report, requests, types, windows};
 
-/// Handle values are about to lose their meaning: everything known about them is forgotten, and the report is written. If
-/// another session or the world goes on, its types are met again.
-pub(crate) fn end_epoch(host: &'static Host) {
+/// Forgets everything that is known about handles, which are about to lose their meaning, and
+/// writes the report. Called before the library is finalized for its last user.
+fn end_epoch(host: &'static Host) {
     if host.abi.is_some()
         && let Some(_inside) = Inside::enter()
     {
@@ -25,4 +29,41 @@ pub(crate) fn end_epoch(host: &'static Host) {
             report::write(host);
         });
     }
+}
+
+/// Initializes MPI for a user by `call`.
+pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
+    // Intel MPI says so while a session is open too, so that is asked before.
+    host.users.come(user, host.world_is_up());
+    let code = call();
+    if code != 0 {
+        host.users.failed(user);
+    }
+    code
+}
+
+/// Finalizes MPI for a user by `call`. With the last user the epoch ends.
+pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
+    let last = host.users.go(user);
+    if last {
+        end_epoch(host);
+    } else if user == User::World {
+        // Sessions go on, and may never be finalized.
+        report::so_far(host);
+    }
+    if user == User::World {
+        host.users.close_world();
+        // Whether messages are converted was found out by the world's communicators.
+        eligible::end_epoch();
+    }
+    let code = call();
+    if code != 0 {
+        host.users.add(user);
+    }
+    if last {
+        requests::end_epoch();
+        windows::end_epoch();
+        host.users.ended();
+    }
+    code
 }

@@ -11,14 +11,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use ddtc::kind::Direction;
 
 use crate::convert::{Call, Outcome, convert, passed};
-use crate::epoch::end_epoch;
 use crate::fortran_bridge::{Bridge, bridge};
-use crate::host::{Host, behind, c_name, host};
+use crate::host::{Host, behind, c_name, host, next};
 use crate::left::Counted;
+use crate::users::User;
 use crate::warn::warn;
-use crate::{counting, report};
+use crate::{counting, epoch, report};
 
-type FinalizeFn = unsafe extern "C" fn(*mut c_int);
 type AbortFn = unsafe extern "C" fn(Ref, Ref, Ref);
 /// `MPI_PACK` and `MPI_UNPACK`: every argument is a reference.
 type MoveFn = unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
@@ -171,27 +170,85 @@ macro_rules! moving {
     };
 }
 
-macro_rules! finalize {
-    ($p:literal concat!($($part:literal),*)) => {
+/// The function that the caller of a spelling would have reached without this library.
+macro_rules! next_function {
+    ($host:ident, $p:literal, $name:expr) => {
+        next(c_name!($name))
+    };
+}
+
+/// Runs a Fortran call with which a user of MPI begins or ends, `call`, which is given a place for
+/// its error code. Where C sees the call too, it is counted there.
+///
+/// # Safety
+/// `ierror` must be null or a place for an error code.
+unsafe fn by_user(
+    host: &'static Host,
+    counted: fn(&'static Host, User, &mut dyn FnMut() -> c_int) -> c_int,
+    user: User,
+    ierror: Ref,
+    call: impl Fn(Ref),
+) {
+    if !host.is_open_mpi() {
+        return call(ierror);
+    }
+    let mut own: c_int = 0;
+    // `use mpi_f08` may leave the argument out.
+    let place = if ierror.is_null() { &raw mut own } else { ierror.cast() };
+    counted(host, user, &mut || {
+        call(place.cast());
+        // SAFETY: as the caller promises, or our own; MPI's functions write it.
+        unsafe { *place }
+    });
+}
+
+/// Exports a call with which a user of MPI begins or ends: its arguments but the error code, and
+/// what finds its function.
+macro_rules! by_user {
+    ($p:literal concat!($($part:literal),*) $does:ident $user:ident $find:ident ($($argument:ident),*)) => {
         const _: () = {
             /// # Safety
-            /// As `MPI_FINALIZE` (MPI 5.0, 11.2.2).
+            /// As the function of Fortran of this name (MPI 5.0, 11.2 and 11.3).
             #[unsafe(export_name = concat!($($part),*))]
-            pub unsafe extern "C" fn exported(ierror: *mut c_int) {
+            pub unsafe extern "C" fn exported($($argument: Ref,)* ierror: Ref) {
+                type Function = unsafe extern "C" fn($(by_user!(@ $argument),)* Ref);
                 let Some(host) = host() else { return };
-                let real = host_function!(host, $p, concat!($($part),*));
-                if host.is_open_mpi() {
-                    end_epoch(host);
-                }
-                // SAFETY: the caller's argument, for the function that the caller meant.
+                let real = $find!(host, $p, concat!($($part),*));
+                // SAFETY: null is none, and any other address the function that the caller meant.
+                let Some(real) = (unsafe { std::mem::transmute::<*mut c_void, Option<Function>>(real) }) else {
+                    return;
+                };
+                // SAFETY: the caller's arguments.
                 unsafe {
-                    if let Some(theirs) = std::mem::transmute::<*mut c_void, Option<FinalizeFn>>(real) {
-                        theirs(ierror);
-                    }
+                    let counted = |host, user, call: &mut dyn FnMut() -> c_int| epoch::$does(host, user, call);
+                    by_user(host, counted, User::$user, ierror, |ierror| real($($argument,)* ierror));
                 }
             }
         };
     };
+    (@ $argument:ident) => { Ref };
+}
+
+macro_rules! init {
+    ($p:literal $($name:tt)*) => { by_user! { $p $($name)* initialize World next_function () } };
+}
+
+macro_rules! init_thread {
+    ($p:literal $($name:tt)*) => { by_user! { $p $($name)* initialize World next_function (required, provided) } };
+}
+
+macro_rules! session_init {
+    ($p:literal $($name:tt)*) => {
+        by_user! { $p $($name)* initialize Session next_function (info, errhandler, session) }
+    };
+}
+
+macro_rules! finalize {
+    ($p:literal $($name:tt)*) => { by_user! { $p $($name)* finalize World host_function () } };
+}
+
+macro_rules! session_finalize {
+    ($p:literal $($name:tt)*) => { by_user! { $p $($name)* finalize Session host_function (session) } };
 }
 
 macro_rules! abort {
@@ -218,4 +275,8 @@ macro_rules! abort {
 spelled! { abort "abort" "ABORT" }
 spelled! { moving "pack" "PACK" pack_roles }
 spelled! { moving "unpack" "UNPACK" unpack_roles }
+spelled! { init "init" "INIT" }
+spelled! { init_thread "init_thread" "INIT_THREAD" }
+spelled! { session_init "session_init" "SESSION_INIT" }
 spelled! { finalize "finalize" "FINALIZE" }
+spelled! { session_finalize "session_finalize" "SESSION_FINALIZE" }

@@ -21,6 +21,7 @@ pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
 use crate::slow_path::{COUNT, watch};
 use crate::spending;
+use crate::users::Users;
 use crate::warn::warn;
 
 pub(crate) type CopyFn =
@@ -31,7 +32,7 @@ pub(crate) type DeleteFn = unsafe extern "C" fn(HandleWord, c_int, *mut c_void, 
 macro_rules! c_name {
     ($name:expr) => {
         const {
-            match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+            match std::ffi::CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => panic!("a name"),
             }
@@ -272,6 +273,7 @@ pub(crate) struct Host {
     named: Vec<(u64, Named)>,
     /// The scope in which it was found, for symbols asked later.
     scope: usize,
+    pub(crate) users: Users,
 }
 
 const _: () = assert!(std::mem::offset_of!(Host, f) <= 64);
@@ -346,6 +348,7 @@ impl Host {
             version,
             named: Vec::new(),
             scope: scope.addr(),
+            users: Users::new(),
         };
         if let Some(abi) = abi {
             host.named.extend(abi.named().filter(|&(handle, _)| handle != 0));
@@ -369,6 +372,24 @@ impl Host {
             host.byte = host.handle(Named::Byte).unwrap_or(0);
         }
         host
+    }
+
+    /// Returns whether the world is initialized and not finalized. Both may be asked at any time, by
+    /// any thread (MPI 5.0, 11.4.1).
+    pub(crate) fn world_is_up(&self) -> bool {
+        let (mut up, mut down) = (0, 0);
+        // SAFETY: numbers to write to.
+        let codes = unsafe {
+            (self.f.initialized.map(|f| f(&raw mut up)), self.f.finalized.map(|f| f(&raw mut down)))
+        };
+        codes == (Some(0), Some(0)) && up != 0 && down == 0
+    }
+
+    /// Runs an internal call that uses the world's communicators, unless there is no world.
+    /// `MPI_Finalize` waits until it has returned.
+    pub(crate) fn with_world<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
+        let _internal = self.users.internal()?;
+        self.world_is_up().then(call)
     }
 
     /// Says whether a handle is one of a named type, where its value alone tells.
@@ -507,6 +528,21 @@ pub(crate) fn behind(name: &str) -> *mut c_void {
         (!found.is_null() && object_of(found) != ours).then(|| (scope.keep(), found).1)
     });
     found.unwrap_or(std::ptr::null_mut())
+}
+
+/// Returns the function of a name that the caller of a wrapper would have reached without this
+/// library, or null: the next one in the global scope, which may be that of a profiling layer, and
+/// only if there is none, the one in the scope of the calling object.
+pub(crate) fn next(name: &CStr) -> *mut c_void {
+    let found = symbol(libc::RTLD_NEXT, name);
+    if !found.is_null() {
+        return found;
+    }
+    let ours = object_of(find_scope as *const c_void);
+    let caller = caller(&ours).and_then(|caller| Opened::loaded(&caller));
+    let found = caller.map_or(std::ptr::null_mut(), |scope| scope.symbol(name));
+    // The caller may have jumped here, and then it is not on the stack.
+    if found.is_null() { behind(name.to_str().unwrap_or_default()) } else { found }
 }
 
 /// Says whether the program's calls of a function come here.

@@ -73,6 +73,7 @@ mod times;
 mod tool;
 mod types;
 mod use_kind;
+mod users;
 mod version;
 mod warn;
 mod windows;

@@ -291,7 +291,7 @@ impl PackBuffers {
             let PackBuffers { user, count, packed } = *self;
             let checked = check::Checked { host, committed, datatype, direction, user, count, packed, comm };
             // SAFETY: as the caller promises.
-            unsafe { checked.compare() };
+            host.with_world(|| unsafe { checked.compare() });
         }
         if watch & COUNT != 0
             && let Some(entry) = entry

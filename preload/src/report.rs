@@ -13,7 +13,7 @@ use ddtc::engine::{Counters, Mode};
 use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
-use ddtc::process::{Awaited, to_stderr};
+use ddtc::process::{Awaited, Mutex, to_stderr};
 use ddtc_hosts::left::{Left, OFF, UNFINISHED, sentence};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
@@ -28,26 +28,24 @@ use crate::settings::settings;
 use crate::warn::warn;
 use crate::{check, fortran_bridge, left, objects, reserve, spending, table, types};
 
-/// Says whether the world is initialized and not finalized.
-fn is_up(host: &Host) -> bool {
-    let (mut up, mut down) = (0, 0);
-    // SAFETY: numbers to write to; both may be asked at any time (MPI 5.0, 11.4.1).
-    let codes =
-        unsafe { (host.f.initialized.map(|f| f(&raw mut up)), host.f.finalized.map(|f| f(&raw mut down))) };
-    codes == (Some(0), Some(0)) && up != 0 && down == 0
-}
-
-/// Returns where this process stands in the job: rank and number of ranks, as far as they can be known.
+/// Returns this process's rank in the job and the number of ranks, as far as they can be known: by
+/// the world, while it is up and afterwards, or else by the launcher's variables.
 pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
-    if is_up(host) {
+    /// What the world said when it was last asked.
+    static KNOWN: Mutex<Option<(i32, i32)>> = Mutex::new(None);
+    let asked = host.with_world(|| {
         let (mut rank, mut size) = (0, 0);
-        // SAFETY: the world is valid between the two.
+        // SAFETY: the world is valid during this call; numbers to write to.
         let codes = unsafe {
             (host.f.comm_rank?(host.world, &raw mut rank), host.f.comm_size?(host.world, &raw mut size))
         };
-        return (codes == (0, 0)).then_some((rank, size));
+        (codes == (0, 0)).then_some((rank, size))
+    });
+    let mut known = KNOWN.lock();
+    *known = asked.flatten().or(*known);
+    if known.is_some() {
+        return *known;
     }
-    // Only sessions: what the launcher says.
     let number = |names: &[&str]| names.iter().find_map(|n| std::env::var(n).ok()?.parse::<i32>().ok());
     let rank = number(&["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"])?;
     Some((rank, number(&["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]).unwrap_or(2)))
@@ -61,10 +59,9 @@ fn is_spawned(host: &Host) -> bool {
     static SPAWNED: Awaited<bool> = Awaited::new();
     *SPAWNED.get_or_init(|| {
         let mut parent: u64 = 0;
-        let ask = host.f.comm_get_parent.filter(|_| is_up(host));
         // SAFETY: room for a handle of either width, and the world is initialized.
-        let code = ask.map(|ask| unsafe { ask((&raw mut parent).cast()) });
-        code == Some(0) && parent & host.mask != host.comm_null
+        let ask = || Some(unsafe { host.f.comm_get_parent?((&raw mut parent).cast()) });
+        host.with_world(ask).flatten() == Some(0) && parent & host.mask != host.comm_null
     })
 }
 

@@ -116,7 +116,7 @@ unsafe fn timed(
     let nanos = |start: Instant| (start.elapsed().as_nanos() as u64).saturating_sub(clock);
     let pack = host.counted.pack?;
     let mut is_compared = false;
-    let least = least(|| {
+    let rounds = || {
         let before = interruptions();
         // Ours first: what is not in the cache is its loss.
         let start = Instant::now();
@@ -147,7 +147,8 @@ unsafe fn timed(
         unsafe { more.at().cast::<u8>().copy_from_nonoverlapping(packed.at().cast(), bytes as usize) };
         let copy = nanos(start);
         Some(Round { nanos: [theirs, ours, copy], interrupted: interruptions() != before })
-    })?;
+    };
+    let least = host.with_world(|| least(rounds)).flatten()?;
     let [theirs, ours, copy] = least.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX));
     Some(Times { bytes: u32::try_from(bytes).ok()?, host: theirs, ours, copy })
 }

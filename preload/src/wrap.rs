@@ -11,6 +11,7 @@ mod blocking;
 mod collective;
 mod completion;
 mod files;
+mod lifetime;
 mod nonblocking;
 mod pack;
 mod partitioned;
@@ -27,7 +28,6 @@ use ddtc_hosts::policy::Call;
 
 use crate::candidates;
 use crate::door::{commits, unseen};
-use crate::epoch::end_epoch;
 use crate::forms::Forms;
 use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, Host, host, known};
@@ -36,7 +36,7 @@ use crate::signatures::{argument, counted_calls};
 use crate::slow_path::{COUNT, UNSEEN, watched_for};
 use crate::table::{self, Found};
 use crate::use_kind::{CompletedBy, UseKind};
-use crate::{counting, report, requests, types, windows as one_sided};
+use crate::{counting, types};
 
 /// Makes the two functions of every row: the host's at once if the policy converts no type of the call, else what wraps it; counted while calls are.
 macro_rules! exported {
@@ -169,37 +169,4 @@ pub unsafe extern "C" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut c_void)
         }
     }
     code
-}
-
-/// # Safety
-/// As `MPI_Finalize` (MPI 5.0, 11.2.2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Finalize() -> c_int {
-    let Some(host) = host() else { return NO_HOST };
-    end_epoch(host);
-    // SAFETY: no arguments.
-    let code = host.f.finalize.map_or(missing(host), |finalize| unsafe { finalize() });
-    requests::end_epoch();
-    one_sided::end_epoch();
-    code
-}
-
-/// # Safety
-/// As `MPI_Abort` (MPI 5.0, 9.5).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Abort(comm: HandleWord, code: c_int) -> c_int {
-    let Some(host) = host() else { return NO_HOST };
-    report::so_far(host);
-    // SAFETY: the caller's arguments.
-    host.f.abort.map_or(missing(host), |abort| unsafe { abort(comm, code) })
-}
-
-/// # Safety
-/// As `MPI_Session_finalize` (MPI 5.0, 11.3.1).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Session_finalize(session: *mut c_void) -> c_int {
-    let Some(host) = host() else { return NO_HOST };
-    end_epoch(host);
-    // SAFETY: the caller's argument.
-    host.f.session_finalize.map_or(missing(host), |finalize| unsafe { finalize(session) })
 }

@@ -2,6 +2,10 @@
  * On other hosts (HANDLES_ONLY) the host's own bindings are used. */
 #include <mpi.h>
 
+void session_handles_(MPI_Fint *info, MPI_Fint *handler) {
+  *info = MPI_Info_c2f(MPI_INFO_NULL);
+  *handler = MPI_Errhandler_c2f(MPI_ERRORS_ARE_FATAL);
+}
 void host_handles_(MPI_Fint *world, MPI_Fint *dp) {
   *world = MPI_Comm_c2f(MPI_COMM_WORLD);
   *dp = MPI_Type_c2f(MPI_DOUBLE_PRECISION);
@@ -13,6 +17,15 @@ int mpi_fortran_bottom_;
 
 BOTH(mpi_init_, (MPI_Fint *e)) { *e = PMPI_Init(0, 0); }
 BOTH(mpi_finalize_, (MPI_Fint *e)) { *e = PMPI_Finalize(); }
+BOTH(mpi_session_init_, (MPI_Fint *info, MPI_Fint *handler, MPI_Fint *s, MPI_Fint *e)) {
+  MPI_Session made;
+  *e = PMPI_Session_init(PMPI_Info_f2c(*info), PMPI_Errhandler_f2c(*handler), &made);
+  *s = PMPI_Session_c2f(made);
+}
+BOTH(mpi_session_finalize_, (MPI_Fint *s, MPI_Fint *e)) {
+  MPI_Session c = PMPI_Session_f2c(*s);
+  *e = PMPI_Session_finalize(&c);
+}
 BOTH(mpi_type_vector_, (MPI_Fint *n, MPI_Fint *b, MPI_Fint *s, MPI_Fint *o, MPI_Fint *t, MPI_Fint *e)) {
   MPI_Datatype made;
   *e = PMPI_Type_vector(*n, *b, *s, PMPI_Type_f2c(*o), &made);

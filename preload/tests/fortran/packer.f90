@@ -1,9 +1,14 @@
-! Packs and unpacks a strided type by the implicit interfaces that mpif.h programs use.
+! Packs and unpacks a strided type by the implicit interfaces that mpif.h programs use. With SESSIONS a session is opened and closed between one use and the next.
 program packer
   implicit none
   external mpi_init, mpi_finalize, mpi_type_vector, mpi_type_commit, mpi_type_free, mpi_pack, mpi_unpack, host_handles
   integer :: world, dp, t, ierr, position, i, j, k, n, wrong
   double precision :: a(200), b(200), c(200)
+#ifdef SESSIONS
+  external mpi_session_init, mpi_session_finalize, session_handles
+  integer :: session, info, handler
+  call session_handles(info, handler)
+#endif
   call mpi_init(ierr)
   call host_handles(world, dp)
   wrong = 0
@@ -16,6 +21,12 @@ program packer
     do k = 1, 5
       b = 0
       c = -1
+#ifdef SESSIONS
+      call mpi_session_init(info, handler, session, ierr)
+      if (ierr /= 0) wrong = wrong + 1
+      call mpi_session_finalize(session, ierr)
+      if (ierr /= 0) wrong = wrong + 1
+#endif
       position = 0
       call mpi_pack(a, 1, t, b, 1600, position, world, ierr)
       if (ierr /= 0 .or. position /= 16 * n) wrong = wrong + 1

@@ -19,9 +19,12 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     let mut expected: Vec<String> = [
         "MPI_Abort",
         "MPI_Finalize",
+        "MPI_Init",
+        "MPI_Init_thread",
         "MPI_Pack",
         "MPI_Pack_c",
         "MPI_Session_finalize",
+        "MPI_Session_init",
         "MPI_Type_commit",
         "MPI_Type_dup",
         "MPI_Type_free",
@@ -163,7 +166,8 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
         "category_get_events",
     ];
     expected.extend(tool.iter().map(|n| format!("MPI_T_{n}")));
-    for name in ["abort", "pack", "unpack", "finalize"] {
+    let lifetime = ["abort", "init", "init_thread", "session_init", "finalize", "session_finalize"];
+    for name in lifetime.into_iter().chain(["pack", "unpack"]) {
         for spelling in ["", "_", "__", "_f08_"] {
             expected.push(format!("mpi_{name}{spelling}"));
         }

@@ -118,6 +118,31 @@ fn sessions_begin_and_end() {
     }
 }
 
+/// An epoch that ended with the first session would forget the type while the world still uses it:
+/// none of the messages that follow would be converted, and a call of this library's own with a
+/// keyval that is gone would end the program.
+#[test]
+fn types_live_until_the_last_user_of_mpi_goes() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
+        // Without the world's communicators nothing is converted.
+        for (mode, received) in [("threads", 2000), ("init", 2000), ("world", 1000)] {
+            let runs = if mode == "threads" { 10 } else { 1 };
+            for _ in 0..runs {
+                let folder = scratch(&format!("users-{host:?}-{mode}"));
+                let file = folder.join("report");
+                let run = host.ranks(1, host.compile("users", &[])).arg(mode).arg("2000").preload();
+                let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", &file);
+                let (text, errors) = run.text();
+                assert_eq!(text, "wrong 0\n", "{host:?} {mode} {errors}");
+                let said = report(&fs::read_to_string(&file).unwrap());
+                assert_eq!(said["messages_unpacked"], received, "{host:?} {mode} {said:?}");
+                assert!(said["messages_packed"] > received / 2 && said["panics"] == 0, "{said:?}");
+                fs::remove_dir_all(folder).unwrap();
+            }
+        }
+    }
+}
+
 /// Answers for calls that Open MPI 5.0 lacks: an inactive request counts as a complete one, because it does not tell the two apart.
 const EMULATED: &str = "\
 null any: code 0 index -1 flag 1 error 0

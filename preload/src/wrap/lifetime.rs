@@ -1,0 +1,67 @@
+//! The calls with which a user of MPI begins and ends, and the one that ends the program.
+//!
+//! A profiling layer begins its own work in these calls. So they are handed to the function that
+//! the caller would have reached without this library, never to the `PMPI_` name.
+
+use std::ffi::{c_int, c_void};
+
+use crate::epoch::{finalize, initialize};
+use crate::handles::{NO_HOST, missing};
+use crate::host::{HandleWord, c_name, host, next};
+use crate::report;
+use crate::users::User;
+
+macro_rules! initializes {
+    ($($name:ident $user:ident $section:literal ($($argument:ident: $kind:ty),*);)*) => {$(
+        #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
+            let Some(host) = host() else { return NO_HOST };
+            let found = next(c_name!(stringify!($name)));
+            // SAFETY: null is none, and any other address a function of that name, whose C type the
+            // standard fixes.
+            let theirs = unsafe {
+                std::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn($($kind),*) -> c_int>>(found)
+            };
+            let Some(theirs) = theirs else { return missing(host) };
+            // SAFETY: the caller's arguments.
+            initialize(host, User::$user, || unsafe { theirs($($argument),*) })
+        }
+    )*};
+}
+
+initializes! {
+    MPI_Init World "11.2.1" (argc: *mut c_int, argv: *mut c_void);
+    MPI_Init_thread World "11.2.1" (argc: *mut c_int, argv: *mut c_void, required: c_int, provided: *mut c_int);
+    MPI_Session_init Session "11.3.1" (info: HandleWord, errhandler: HandleWord, session: *mut c_void);
+}
+
+/// # Safety
+/// As `MPI_Finalize` (MPI 5.0, 11.2.2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Finalize() -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(theirs) = host.f.finalize else { return missing(host) };
+    // SAFETY: no arguments.
+    finalize(host, User::World, || unsafe { theirs() })
+}
+
+/// # Safety
+/// As `MPI_Session_finalize` (MPI 5.0, 11.3.1).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Session_finalize(session: *mut c_void) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(theirs) = host.f.session_finalize else { return missing(host) };
+    // SAFETY: the caller's argument.
+    finalize(host, User::Session, || unsafe { theirs(session) })
+}
+
+/// # Safety
+/// As `MPI_Abort` (MPI 5.0, 9.5).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Abort(comm: HandleWord, code: c_int) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    report::so_far(host);
+    // SAFETY: the caller's arguments.
+    host.f.abort.map_or(missing(host), |abort| unsafe { abort(comm, code) })
+}
