@@ -3,11 +3,13 @@
 
 use std::ffi::c_int;
 
+use crate::door::functions::close;
+use crate::door::host::reopen;
 use crate::guard::guard;
-use crate::host::Host;
+use crate::host::{Host, first_is_gone};
 use crate::reentrancy::Inside;
 use crate::remembered::KEEPING;
-use crate::users::User;
+use crate::users::{User, World};
 use crate::{comms, eligible, evidence, files, kin, own_types, remembered, report, requests, types, windows};
 
 /// Forgets everything that is known about handles, which are about to lose their meaning, and
@@ -35,9 +37,17 @@ fn end_epoch(host: &'static Host) {
 pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
     // Intel MPI says so while a session is open too, so that is asked before.
     host.users.come(user, host.world_is_up());
+    host.used();
+    if first_is_gone() {
+        close();
+    } else if host.is_open_mpi() {
+        reopen();
+    }
     let code = call();
-    if code != 0 {
-        host.users.failed(user);
+    match user {
+        _ if code != 0 => host.users.failed(user),
+        User::World => host.users.saw(World::Up),
+        User::Session => {}
     }
     code
 }
@@ -53,16 +63,26 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
     }
     if user == User::World {
         host.users.close_world();
-        // Whether messages are converted was found out by the world's communicators.
-        eligible::end_epoch();
+        if host.abi.is_some() {
+            // Whether messages are converted was found out by the world's communicators.
+            eligible::end_epoch();
+        }
     }
     let code = call();
-    if code != 0 {
-        host.users.add(user);
+    match user {
+        _ if code != 0 => host.users.add(user),
+        User::World => host.users.saw(World::Finalized),
+        User::Session => {}
     }
     if last {
-        requests::end_epoch();
-        windows::end_epoch();
+        if host.abi.is_some() {
+            requests::end_epoch();
+            windows::end_epoch();
+        }
+        if host.is_open_mpi() {
+            close();
+        }
+        host.unused();
         host.users.ended();
     }
     code

@@ -13,8 +13,9 @@ use std::ffi::{CStr, c_char, c_int};
 use ddtc::process::{Awaited, Guard, Lazy, Mutex};
 use ddtc_hosts::policy::Call;
 
-use crate::host::{HandleWord, Host, ours};
+use crate::host::{HandleWord, Host};
 use crate::policy::policy;
+use crate::scopes::ours;
 use crate::slow_path::{BYPASS, FORTRAN, watched_for};
 
 /// Of a view: bytes of its elementary type, where that has no gaps.

@@ -12,8 +12,9 @@ use ddtc::kind::Direction;
 
 use crate::convert::{Call, Outcome, convert, passed};
 use crate::fortran_bridge::{Bridge, bridge};
-use crate::host::{Host, behind, c_name, host, next};
+use crate::host::{Host, c_name, host, host_of_caller};
 use crate::left::Counted;
+use crate::scopes::{behind, next};
 use crate::users::User;
 use crate::warn::warn;
 use crate::{counting, epoch, report};
@@ -24,10 +25,12 @@ type MoveFn = unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
 /// An argument of a Fortran function, which is always a reference.
 pub(crate) type Ref = *mut c_void;
 
-/// The host's function under its profiling name, or where it has none (Intel's `mpi_f08`) under its own, looked up once.
+/// The host's function under its profiling name, or where it has none (Intel's `mpi_f08`) under its
+/// own, looked up once for the library that all calls are for.
 pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &str) -> *mut c_void {
+    let cached = host.abi.is_some();
     let known = cell.load(Ordering::Acquire);
-    if !known.is_null() {
+    if cached && !known.is_null() {
         return known;
     }
     let mut found = host.function(profiling);
@@ -37,7 +40,9 @@ pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own:
     if found.is_null() {
         warn(format_args!("{own}: the host has no such function"));
     }
-    cell.store(found, Ordering::Release);
+    if cached {
+        cell.store(found, Ordering::Release);
+    }
     found
 }
 
@@ -212,7 +217,7 @@ macro_rules! by_user {
             #[unsafe(export_name = concat!($($part),*))]
             pub unsafe extern "C" fn exported($($argument: Ref,)* ierror: Ref) {
                 type Function = unsafe extern "C" fn($(by_user!(@ $argument),)* Ref);
-                let Some(host) = host() else { return };
+                let Some(host) = host_of_caller() else { return };
                 let real = $find!(host, $p, concat!($($part),*));
                 // SAFETY: null is none, and any other address the function that the caller meant.
                 let Some(real) = (unsafe { std::mem::transmute::<*mut c_void, Option<Function>>(real) }) else {

@@ -21,11 +21,11 @@ pub(crate) struct Bridge {
 /// Returns the bridge; `None` where C sees the calls anyway, or Fortran integers are not C's.
 pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
     static BRIDGE: Awaited<Option<Bridge>> = Awaited::new();
+    if !host.is_open_mpi() {
+        return None;
+    }
     BRIDGE
         .get_or_init(|| {
-            if !host.is_open_mpi() {
-                return None;
-            }
             let mut size = 0;
             // SAFETY: a predefined type, and a number to write to.
             let code = unsafe { host.f.type_size?(host.handle(Named::Integer)?, &raw mut size) };

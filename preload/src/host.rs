@@ -3,25 +3,35 @@
 //! Nothing of MPI is linked. `RTLD_NEXT` is not enough: a Python module may have loaded libmpi with `RTLD_LOCAL`. So the object
 //! that called the wrapper is asked first, then the global scope, then every loaded object; all by `dlopen` with `RTLD_NOLOAD`,
 //! which loads nothing. Only `PMPI_` names are called, so no call of ours can come back as a wrapper's.
+//!
+//! A process nearly always has one MPI library, and a pointer to its description tells every call
+//! so. While there are several, or none is in use, the pointer is null, and each call looks for the
+//! library of its caller. Only calls for the library that was found first are converted; calls for
+//! another one are handed on.
+//!
+//! No library is kept loaded: a plugin may bring its own, finalize it and unload it. Descriptions
+//! are never freed. A copy that is loaded later has a description of its own, even where it lies at
+//! the same addresses.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use ddtc::datatype::Named;
-use ddtc::process::Awaited;
+use ddtc::process::{Awaited, Mutex};
 use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::policy::{Family, Library};
 
-use crate::loader::{Opened, loaded_objects, object_of, symbol};
+use crate::loader::{Opened, loads, object_of};
 use crate::named_range::{NO_RANGE, within_segments};
 use crate::reserve;
+use crate::scopes::{Place, find_scope};
 use crate::settings::{Choice, settings};
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
 use crate::slow_path::{COUNT, watch};
 use crate::spending;
-use crate::users::Users;
+use crate::users::{Users, World};
 use crate::warn::warn;
 
 pub(crate) type CopyFn =
@@ -149,6 +159,10 @@ functions! {
     type_free_keyval MPI_Type_free_keyval (*mut c_int);
     type_set_attr MPI_Type_set_attr (HandleWord, c_int, *mut c_void);
     type_get_attr MPI_Type_get_attr (HandleWord, c_int, *mut c_void, *mut c_int);
+    psend_init MPI_Psend_init
+        (*mut c_void, c_int, i64, HandleWord, c_int, c_int, HandleWord, HandleWord, *mut c_void);
+    precv_init MPI_Precv_init
+        (*mut c_void, c_int, i64, HandleWord, c_int, c_int, HandleWord, HandleWord, *mut c_void);
     start MPI_Start (*mut c_void);
     startall MPI_Startall (c_int, *mut c_void);
     wait MPI_Wait (*mut c_void, *mut c_void);
@@ -271,46 +285,108 @@ pub(crate) struct Host {
     pub(crate) own_runs: i64,
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,
-    /// The scope in which it was found, for symbols asked later.
-    scope: usize,
+    /// Where it is, for symbols asked later.
+    place: Place,
     pub(crate) users: Users,
 }
 
 const _: () = assert!(std::mem::offset_of!(Host, f) <= 64);
 
+/// The description of the library that all calls are for; null while there are several, or none is
+/// in use.
 static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Returns the host, found by the first call; `None` while no MPI library is loaded.
+/// The description of the library that was found first, whose calls alone are converted.
+static FIRST: Awaited<Host> = Awaited::new();
+/// The first library was unloaded.
+static FIRST_IS_GONE: AtomicBool = AtomicBool::new(false);
+/// Descriptions of other libraries, loaded or not, for which calls are handed on.
+static OTHERS: Mutex<Vec<&'static Host>> = Mutex::new(Vec::new());
+
+/// How often objects had been unloaded when the first library had its last user; [`IN_USE`] while
+/// it has users.
+static UNLOADS: AtomicU64 = AtomicU64::new(IN_USE);
+const IN_USE: u64 = u64::MAX;
+
+/// Returns the library that a call is for; `None` while no MPI library is loaded.
 #[inline]
 pub(crate) fn host() -> Option<&'static Host> {
-    known().or_else(find)
+    known().or_else(host_of_caller)
 }
 
-/// Returns the host if a call has found it.
+/// Returns the library that all calls are for, if that is known.
 #[inline]
 pub(crate) fn known() -> Option<&'static Host> {
-    // SAFETY: null, or the host that `find` keeps for good.
+    // SAFETY: null, or a description, which is never freed.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
 }
 
+/// Returns the library of the object that called the wrapper, and notes whether all calls are for
+/// it.
 #[cold]
-fn find() -> Option<&'static Host> {
-    static FOUND: Awaited<Host> = Awaited::new();
+pub(crate) fn host_of_caller() -> Option<&'static Host> {
     // Before anything is allocated.
     reserve::set_aside();
-    let scope = find_scope(c"PMPI_Type_commit")?;
-    let host = FOUND.get_or_init(|| Host::in_scope(scope));
+    let host = described(&find_scope(c"PMPI_Type_commit")?);
     spending::begin();
-    HOST.store(std::ptr::from_ref(host).cast_mut(), Ordering::Release);
-    Some(host)
+    loop {
+        let others = OTHERS.lock().clone();
+        let first = FIRST.get().filter(|_| !first_is_gone());
+        // Not under the lock, which a thread that loads an object may wait for.
+        let is_other = |known: &&Host| !std::ptr::eq(*known, host) && known.place.is_loaded();
+        let is_only = host.is_in_use()
+            && !first.into_iter().chain(others.iter().copied()).any(|known| is_other(&known));
+        let only = if is_only { std::ptr::from_ref(host) } else { std::ptr::null() };
+        let known = OTHERS.lock();
+        if known.len() == others.len() {
+            HOST.store(only.cast_mut(), Ordering::Release);
+            return Some(host);
+        }
+    }
+}
+
+/// Returns the description of the library that is found in a scope, made now if there is none.
+fn described(scope: &Opened) -> &'static Host {
+    let first = FIRST.get_or_init(|| Host::in_scope(scope, true));
+    let place = Place::of(scope);
+    if !first_is_gone() {
+        let here = first.place == place;
+        if if here { first.is_another_copy() } else { !first.place.is_loaded() } {
+            FIRST_IS_GONE.store(true, Ordering::Release);
+        } else if here {
+            return first;
+        }
+    }
+    let known = || OTHERS.lock().iter().copied().find(|other| other.place == place);
+    if let Some(known) = known() {
+        return known;
+    }
+    let made: &'static Host = Box::leak(Box::new(Host::in_scope(scope, false)));
+    // Another thread may have made one meanwhile.
+    known().unwrap_or_else(|| {
+        OTHERS.lock().push(made);
+        made
+    })
+}
+
+/// Returns the versions of the libraries for which calls were handed on.
+pub(crate) fn others() -> Vec<&'static str> {
+    OTHERS.lock().iter().map(|other| other.version.as_str()).collect()
+}
+
+/// Returns whether the library that was found first was unloaded.
+pub(crate) fn first_is_gone() -> bool {
+    FIRST_IS_GONE.load(Ordering::Acquire)
 }
 
 impl Host {
-    fn in_scope(scope: *mut c_void) -> Host {
-        let lookup = |name: &CStr| symbol(scope, name);
+    /// Describes the library that is found in a scope. `converts`: its calls may be converted; else
+    /// they are handed on, as are those of a library that is not known.
+    fn in_scope(scope: &Opened, converts: bool) -> Host {
+        let lookup = |name: &CStr| scope.symbol(name);
         let (f, counted) = (Functions::find(&lookup), CountedFunctions::find(&lookup));
         let version = version(&f);
-        let mut abi = detect(&f, scope, &version);
+        let mut abi = if converts { detect(&f, scope, &version) } else { None };
         if abi.is_some() && !(f.complete() && counted.pack.is_some() && counted.unpack.is_some()) {
             warn(format_args!("this MPI lacks functions that conversion needs; nothing is converted"));
             abi = None;
@@ -320,8 +396,8 @@ impl Host {
             watch(COUNT);
         }
         let none = |_: &CStr| std::ptr::null_mut();
-        let direct = if counting { CountedFunctions::find(&none) } else { counted.clone() };
-        let library = Library::of(&version);
+        let direct = if counting && converts { CountedFunctions::find(&none) } else { counted.clone() };
+        let library = Library::of(if converts { &version } else { "" });
         let family = library.family;
         let mut host = Host {
             mask: abi.map_or(0, |a| a.handle_mask),
@@ -347,13 +423,15 @@ impl Host {
             library,
             version,
             named: Vec::new(),
-            scope: scope.addr(),
+            place: Place::of(scope),
             users: Users::new(),
         };
         if let Some(abi) = abi {
+            let global = Opened::global();
+            let data = |name: &str| data_in([global.as_ref(), Some(scope)], name);
             host.named.extend(abi.named().filter(|&(handle, _)| handle != 0));
             for (name, named) in abi.named_symbols() {
-                let handle = host.data(&format!("ompi_mpi_{name}"));
+                let handle = data(&format!("ompi_mpi_{name}"));
                 host.named.extend((handle != 0).then_some((handle, named)));
             }
             host.named.sort_unstable_by_key(|&(handle, _)| handle);
@@ -362,11 +440,11 @@ impl Host {
                 None => within_segments(&host.named),
             };
             if !abi.world_symbol.is_empty() {
-                host.world = host.data(abi.world_symbol);
-                host.myself = host.data(abi.self_symbol);
-                host.type_null = host.data(abi.type_null_symbol);
-                host.request_null = host.data(abi.request_null_symbol);
-                host.comm_null = host.data(abi.comm_null_symbol);
+                host.world = data(abi.world_symbol);
+                host.myself = data(abi.self_symbol);
+                host.type_null = data(abi.type_null_symbol);
+                host.request_null = data(abi.request_null_symbol);
+                host.comm_null = data(abi.comm_null_symbol);
             }
             host.packed = host.handle(Named::Packed).unwrap_or(0);
             host.byte = host.handle(Named::Byte).unwrap_or(0);
@@ -374,15 +452,20 @@ impl Host {
         host
     }
 
-    /// Returns whether the world is initialized and not finalized. Both may be asked at any time, by
-    /// any thread (MPI 5.0, 11.4.1).
-    pub(crate) fn world_is_up(&self) -> bool {
+    /// Returns whether the world was initialized, and whether it was finalized. Both may be asked
+    /// at any time, by any thread (MPI 5.0, 11.4.1).
+    fn initialized_and_finalized(&self) -> (bool, bool) {
         let (mut up, mut down) = (0, 0);
         // SAFETY: numbers to write to.
         let codes = unsafe {
             (self.f.initialized.map(|f| f(&raw mut up)), self.f.finalized.map(|f| f(&raw mut down)))
         };
-        codes == (Some(0), Some(0)) && up != 0 && down == 0
+        (codes.0 == Some(0) && up != 0, codes.1 != Some(0) || down != 0)
+    }
+
+    /// Returns whether the world is initialized and not finalized.
+    pub(crate) fn world_is_up(&self) -> bool {
+        self.initialized_and_finalized() == (true, false)
     }
 
     /// Runs an internal call that uses the world's communicators, unless there is no world.
@@ -418,19 +501,58 @@ impl Host {
 
     /// Returns the address of an object of the host that the program may have a copy of (a copy relocation), or 0: the copy is asked first.
     pub(crate) fn data(&self, name: &str) -> u64 {
-        let Ok(name) = CString::new(name) else { return 0 };
-        let global = symbol(libc::RTLD_DEFAULT, &name);
-        let found = if global.is_null() { symbol(self.scope as *mut c_void, &name) } else { global };
-        found.addr() as u64
+        let scopes = [Opened::global(), self.opened()];
+        data_in([scopes[0].as_ref(), scopes[1].as_ref()], name)
     }
 
     /// Returns a function of the host or of its Fortran library by name, or null.
     pub(crate) fn function(&self, name: &CStr) -> *mut c_void {
-        let here = symbol(self.scope as *mut c_void, name);
+        let here = self.opened().map_or(std::ptr::null_mut(), |scope| scope.symbol(name));
         if !here.is_null() {
             return here;
         }
-        find_scope(name).map_or(std::ptr::null_mut(), |scope| symbol(scope, name))
+        find_scope(name).map_or(std::ptr::null_mut(), |scope| scope.symbol(name))
+    }
+
+    /// Opens the library, for symbols that are asked for now.
+    fn opened(&self) -> Option<Opened> {
+        Opened::loaded(&self.place.object)
+    }
+
+    /// Returns whether anybody uses the library, as far as can be known.
+    fn is_in_use(&self) -> bool {
+        self.users.any() || self.world_is_up()
+    }
+
+    /// Returns whether the first library is another copy of the one that was described, or may be:
+    /// the world that was up is not, the one that was finalized is not, or objects were unloaded
+    /// since the last session was finalized.
+    fn is_another_copy(&self) -> bool {
+        let (up, down) = self.initialized_and_finalized();
+        match self.users.world() {
+            World::Up => !up,
+            World::Finalized => !down,
+            World::Unseen => {
+                let unloads = UNLOADS.load(Ordering::Acquire);
+                unloads != IN_USE && unloads != loads().1
+            }
+        }
+    }
+
+    /// Notes that the library has a user again.
+    pub(crate) fn used(&self) {
+        if FIRST.get().is_some_and(|first| std::ptr::eq(first, self)) {
+            UNLOADS.store(IN_USE, Ordering::Release);
+        }
+    }
+
+    /// Notes that the library has no user any more: it may be unloaded.
+    pub(crate) fn unused(&self) {
+        if FIRST.get().is_some_and(|first| std::ptr::eq(first, self)) {
+            UNLOADS.store(loads().1, Ordering::Release);
+        }
+        let this = std::ptr::from_ref(self).cast_mut();
+        let _ = HOST.compare_exchange(this, std::ptr::null_mut(), Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Says whether it may cut a message into segments and refuse one that ends inside an element of the receiver's type.
@@ -478,11 +600,11 @@ impl Host {
 }
 
 /// Which ABI the host has; says so once where it is none that we know.
-fn detect(f: &Functions, scope: *mut c_void, version: &str) -> Option<&'static Abi> {
+fn detect(f: &Functions, scope: &Opened, version: &str) -> Option<&'static Abi> {
     // SAFETY: the host's function of that name.
     let abi_version = f.abi_version.and_then(|f| unsafe { queries::abi_version(f) });
-    let file = object_of(symbol(scope, c"PMPI_Pack"));
-    let has_ompi_int = !symbol(scope, c"ompi_mpi_int").is_null();
+    let file = object_of(scope.symbol(c"PMPI_Pack"));
+    let has_ompi_int = !scope.symbol(c"ompi_mpi_int").is_null();
     match Abi::of(&Signs { has_ompi_int, abi_version, file: &file, version }) {
         Ok(abi) => Some(abi),
         Err(what) => {
@@ -492,69 +614,14 @@ fn detect(f: &Functions, scope: *mut c_void, version: &str) -> Option<&'static A
     }
 }
 
+/// Returns the address of an object by the first of these scopes that has it, or 0.
+fn data_in(scopes: [Option<&Opened>; 2], name: &str) -> u64 {
+    let Ok(name) = CString::new(name) else { return 0 };
+    let mut found = scopes.into_iter().flatten().map(|scope| scope.symbol(&name));
+    found.find(|found| !found.is_null()).map_or(0, |found| found.addr() as u64)
+}
+
 fn version(f: &Functions) -> String {
     // SAFETY: the host's function of that name.
     f.library_version.and_then(|f| unsafe { queries::version(f) }).unwrap_or_else(|| "no version".to_owned())
-}
-
-/// A scope in which `name` is found: that of the caller, the global one, or that of any loaded object.
-fn find_scope(name: &CStr) -> Option<*mut c_void> {
-    let ours = object_of(find_scope as *const c_void);
-    let has = |object: &str| {
-        let scope = Opened::loaded(object)?;
-        (!scope.symbol(name).is_null()).then(|| scope.keep())
-    };
-    if let Some(scope) = caller(&ours).and_then(|caller| has(&caller)) {
-        return Some(scope);
-    }
-    if !symbol(libc::RTLD_DEFAULT, name).is_null() {
-        return Some(libc::RTLD_DEFAULT);
-    }
-    loaded_objects().iter().filter(|object| **object != ours).find_map(|object| has(object))
-}
-
-/// Returns a function of another loaded object that has the name of a wrapper: of one that is behind this library in the order in which names are looked for, where there
-/// is one. Those before it may be tools whose functions call ours.
-pub(crate) fn behind(name: &str) -> *mut c_void {
-    let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
-    let ours = object_of(find_scope as *const c_void);
-    let mut all = loaded_objects();
-    let before = all.iter().position(|object| *object == ours).unwrap_or(0);
-    all.rotate_left(before);
-    let mut others = all.into_iter().filter(|object| *object != ours);
-    let found = others.find_map(|object| {
-        let scope = Opened::loaded(&object)?;
-        let found = scope.symbol(&name);
-        (!found.is_null() && object_of(found) != ours).then(|| (scope.keep(), found).1)
-    });
-    found.unwrap_or(std::ptr::null_mut())
-}
-
-/// Returns the function of a name that the caller of a wrapper would have reached without this
-/// library, or null: the next one in the global scope, which may be that of a profiling layer, and
-/// only if there is none, the one in the scope of the calling object.
-pub(crate) fn next(name: &CStr) -> *mut c_void {
-    let found = symbol(libc::RTLD_NEXT, name);
-    if !found.is_null() {
-        return found;
-    }
-    let ours = object_of(find_scope as *const c_void);
-    let caller = caller(&ours).and_then(|caller| Opened::loaded(&caller));
-    let found = caller.map_or(std::ptr::null_mut(), |scope| scope.symbol(name));
-    // The caller may have jumped here, and then it is not on the stack.
-    if found.is_null() { behind(name.to_str().unwrap_or_default()) } else { found }
-}
-
-/// Says whether the program's calls of a function come here.
-pub(crate) fn ours(name: &CStr) -> bool {
-    object_of(symbol(libc::RTLD_DEFAULT, name)) == object_of(find_scope as *const c_void)
-}
-
-/// The object that called into us: the first one on the stack that is not this library.
-fn caller(ours: &str) -> Option<String> {
-    let mut frames = [std::ptr::null_mut(); 64];
-    // SAFETY: an array with room for that many addresses.
-    let n = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
-    let stack = frames.get(..n.max(0) as usize)?;
-    stack.iter().map(|&address| object_of(address)).find(|object| object != ours && !object.is_empty())
 }

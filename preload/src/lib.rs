@@ -59,6 +59,7 @@ mod reproducer;
 mod requests;
 mod reserve;
 mod retired;
+mod scopes;
 mod served;
 mod settings;
 mod signatures;

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::{ControlFlow, Range};
 
-/// Returns what a scope, from dlopen or `RTLD_DEFAULT`, has of a name, or null.
+/// Returns what a scope, from dlopen or `RTLD_NEXT`, has of a name, or null.
 pub(crate) fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {
-    // SAFETY: a scope from dlopen or RTLD_DEFAULT, and a C string.
+    // SAFETY: a scope from dlopen, or RTLD_NEXT or RTLD_DEFAULT, and a C string.
     unsafe { libc::dlsym(scope, name.as_ptr()) }
 }
 
@@ -114,6 +114,14 @@ impl Opened {
         (!handle.is_null()).then(|| Opened(handle))
     }
 
+    /// Returns the program's global scope. A symbol that is found by `RTLD_DEFAULT` would keep its
+    /// object loaded, since this library is never unloaded; one that is found here does not.
+    pub(crate) fn global() -> Option<Opened> {
+        // SAFETY: the program itself, which is loaded.
+        let handle = unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) };
+        (!handle.is_null()).then(|| Opened(handle))
+    }
+
     /// Returns a function that the object or one that it needs has, or null.
     pub(crate) fn symbol(&self, name: &CStr) -> *mut c_void {
         symbol(self.0, name)
@@ -125,7 +133,7 @@ impl Opened {
         if !found.is_null() && object_of(found) == object { found } else { std::ptr::null_mut() }
     }
 
-    /// Never closed: it is the host, on the way to it, or a tool that was asked for.
+    /// Never closes it: it is a GPU runtime, whose function is called from now on.
     pub(crate) fn keep(self) -> *mut c_void {
         std::mem::ManuallyDrop::new(self).0
     }

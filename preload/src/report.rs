@@ -21,7 +21,7 @@ use crate::door::described;
 use crate::door::ready::{reads_descriptions, shut};
 use crate::evidence;
 use crate::guard::{PANICS, guard};
-use crate::host::Host;
+use crate::host::{Host, others};
 use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
@@ -130,6 +130,10 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
         Instant::now()
     });
     let (now, next) = (began.elapsed(), NEXT.load(Relaxed));
+    if host.abi.is_none() {
+        // Nothing is known of it, and the report is that of the library whose calls are converted.
+        return;
+    }
     if now.as_nanos() < u128::from(next) || NEXT.compare_exchange(next, u64::MAX, Relaxed, Relaxed).is_err() {
         return;
     }
@@ -203,6 +207,9 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     }
     if let Some(why) = shut() {
         let _ = writeln!(out, "note nothing is moved inside this host: {why}");
+    }
+    for version in others() {
+        let _ = writeln!(out, "note calls for a second MPI library are not converted: {version}");
     }
     if let Some(why) = objects::bypass_reason() {
         let _ = writeln!(out, "note nonblocking calls are this host's: {why}");

@@ -276,6 +276,10 @@ pub(crate) fn drain(host: &'static Host) -> usize {
 
 #[cold]
 fn drain_some(host: &'static Host) -> usize {
+    if host.abi.is_none() {
+        // Those that were freed are another library's.
+        return 0;
+    }
     let (mut own, mut pending) = (Status::new(), Vec::new());
     for (handle, mut operation) in take_freed() {
         let (mut word, mut flag): (HandleWord, c_int) = (handle, 0);

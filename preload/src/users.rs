@@ -19,10 +19,22 @@ pub(crate) enum User {
     Session,
 }
 
+/// State of the world as far as it was seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum World {
+    /// Nothing, or its initialization is not done.
+    Unseen,
+    /// It was initialized.
+    Up,
+    /// It was finalized.
+    Finalized,
+}
+
 /// The users of one MPI library.
 pub(crate) struct Users(Mutex<State>);
 
 struct State {
+    seen: World,
     /// `MPI_Init` was called, and `MPI_Finalize` was not.
     world: bool,
     /// `MPI_Finalize` was called, so no internal call may use the world's communicators.
@@ -43,7 +55,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Users {
     pub(crate) const fn new() -> Users {
         let (world, world_closed, ending) = (false, false, false);
-        Users(Mutex::new(State { world, world_closed, sessions: 0, ending, internal: 0 }))
+        Users(Mutex::new(State {
+            seen: World::Unseen,
+            world,
+            world_closed,
+            sessions: 0,
+            ending,
+            internal: 0,
+        }))
     }
 
     /// Waits until `is_done` is true of the state. A thread that is in an internal call waits for
@@ -103,6 +122,22 @@ impl Users {
     /// The epoch has ended: whoever comes now begins another one.
     pub(crate) fn ended(&self) {
         self.0.lock().ending = false;
+    }
+
+    /// The world was initialized or finalized.
+    pub(crate) fn saw(&self, world: World) {
+        self.0.lock().seen = world;
+    }
+
+    /// Returns the state of the world as far as it was seen.
+    pub(crate) fn world(&self) -> World {
+        self.0.lock().seen
+    }
+
+    /// Returns whether there is any user.
+    pub(crate) fn any(&self) -> bool {
+        let state = self.0.lock();
+        state.world || state.sessions > 0
     }
 
     /// The initialization failed.

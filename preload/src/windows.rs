@@ -15,11 +15,12 @@ use ddtc_hosts::policy::Call;
 
 use crate::candidates;
 use crate::gpu;
-use crate::host::{HandleWord, Host, ours};
+use crate::host::{HandleWord, Host};
 use crate::messages::{Staging, UserBuffer};
 use crate::policy::policy;
 use crate::pool::Buffer;
 use crate::retired;
+use crate::scopes::ours;
 use crate::slow_path::{BYPASS, EPOCHS, FORTRAN, watched_for};
 use crate::table::{self, Found};
 

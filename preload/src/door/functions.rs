@@ -5,11 +5,11 @@ use std::ffi::{c_int, c_void};
 use ddtc::kind::Direction;
 use ddtc::process::{Awaited, Mutex};
 
-use super::host::{Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, called, placer};
+use super::host::{self, Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, called, placer};
 use super::layout::{Convertor, Layout, WITHIN};
 use crate::cuts::{Cuts, Entry, KINDS};
-use crate::host::behind;
 use crate::loader::object_of;
+use crate::scopes::behind;
 
 /// Architecture, mode; a new convertor.
 type Create = unsafe extern "C" fn(i32, i32) -> *mut c_void;
@@ -194,4 +194,12 @@ impl Drop for Own {
     fn drop(&mut self) {
         FREE[self.1 as usize].lock().push(self.0.0.addr());
     }
+}
+
+/// Shuts the door and forgets the library's functions and convertors, because the library has no
+/// user any more and may be unloaded.
+pub(crate) fn close() {
+    host::close();
+    // Nobody frees them: they may be gone with the library.
+    FREE.iter().for_each(|free| free.lock().clear());
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use ddtc::kind::Direction;
 
 use super::layout::{Convertor, Layout};
-use crate::host::behind;
+use crate::scopes::behind;
 
 /// A function that moves bytes: convertor, buffers, how many of them, bytes that were moved.
 pub(crate) type Mover = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;
@@ -44,6 +44,11 @@ impl Original {
     #[inline]
     pub(crate) fn known(&self) -> *mut c_void {
         self.at.load(Ordering::Acquire)
+    }
+
+    /// Forgets the address, which may be that of a library that is unloaded.
+    fn forget(&self) {
+        self.at.store(std::ptr::null_mut(), Ordering::Release);
     }
 
     #[cold]
@@ -102,10 +107,34 @@ pub(crate) fn is_open() -> bool {
     generic(Direction::Pack) != 0
 }
 
+/// The generic movers of the library that was proven.
+static PROVEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
 /// Opens it.
 pub(crate) fn open(generic: [usize; 2]) {
+    PROVEN.iter().zip(generic).for_each(|(proven, generic)| proven.store(generic, Ordering::Release));
     // What is asked first last.
     for direction in [Direction::Unpack, Direction::Pack] {
         GENERIC[direction as usize].store(generic[direction as usize], Ordering::Release);
+    }
+}
+
+/// Shuts the door and forgets the library's functions.
+pub(super) fn close() {
+    for direction in Direction::BOTH {
+        GENERIC[direction as usize].store(0, Ordering::Release);
+    }
+    for original in
+        [&PREPARE_FOR_SEND, &PREPARE_FOR_RECV, &SET_POSITION, &GENERIC_POSITION, &RAW, &COMMIT, &COPY]
+    {
+        original.forget();
+    }
+}
+
+/// Opens the door again if it was open for this library, which has a user again.
+pub(crate) fn reopen() {
+    let proven = [0, 1].map(|direction| PROVEN[direction].load(Ordering::Acquire));
+    if proven[0] != 0 {
+        open(proven);
     }
 }

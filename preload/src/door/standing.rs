@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_int, c_void};
 
 use ddtc::process::{Awaited, Mutex};
 
-use crate::host::behind;
 use crate::loader::loads;
+use crate::scopes::behind;
 
 /// Frames that are looked at.
 const FRAMES: usize = 96;

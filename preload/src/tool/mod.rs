@@ -34,8 +34,12 @@ impl Shown {
     /// The list, grown to what the host has now, with `ours` of ours.
     fn grown(&self, host: &Host, count: Option<Count>, ours: usize) -> Result<Vec<Source>, c_int> {
         let n = number(host, count)?;
+        if host.abi.is_none() {
+            // Nothing of ours, and what is listed may be another library's.
+            return Ok((0..n).map(Source::Host).collect());
+        }
         let mut list = self.0.lock();
-        let first = list.is_empty() && host.abi.is_some();
+        let first = list.is_empty();
         let known = list.iter().filter(|s| matches!(s, Source::Host(_))).count() as c_int;
         list.extend((known..n).map(Source::Host));
         if first {

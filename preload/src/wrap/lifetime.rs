@@ -7,8 +7,9 @@ use std::ffi::{c_int, c_void};
 
 use crate::epoch::{finalize, initialize};
 use crate::handles::{NO_HOST, missing};
-use crate::host::{HandleWord, c_name, host, next};
+use crate::host::{HandleWord, c_name, host, host_of_caller};
 use crate::report;
+use crate::scopes::next;
 use crate::users::User;
 
 macro_rules! initializes {
@@ -16,7 +17,7 @@ macro_rules! initializes {
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
-            let Some(host) = host() else { return NO_HOST };
+            let Some(host) = host_of_caller() else { return NO_HOST };
             let found = next(c_name!(stringify!($name)));
             // SAFETY: null is none, and any other address a function of that name, whose C type the
             // standard fixes.

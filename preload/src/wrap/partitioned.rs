@@ -1,40 +1,17 @@
 //! Partitioned messages are the host's. Open MPI prepares their requests once, in its progress, so their types are made ready when they are made.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::{c_int, c_void};
 
 use ddtc_hosts::policy::Call;
 
 use crate::door::{ready, unseen};
 use crate::handles::{NO_HOST, missing};
-use crate::host::{HandleWord, Host, host};
+use crate::host::{HandleWord, host};
 use crate::types;
 use crate::use_kind::UseKind;
 
-/// Buffer, partitions, elements of each, type, peer, tag, communicator, info, request.
-type Init = unsafe extern "C" fn(
-    *mut c_void,
-    c_int,
-    i64,
-    HandleWord,
-    c_int,
-    c_int,
-    HandleWord,
-    HandleWord,
-    *mut c_void,
-) -> c_int;
-
-/// The host's function, looked up once.
-fn real(cell: &AtomicPtr<c_void>, host: &Host, name: &CStr) -> Option<Init> {
-    let known = cell.load(Ordering::Acquire);
-    let found = if known.is_null() { host.function(name) } else { known };
-    cell.store(found, Ordering::Release);
-    // SAFETY: null is none, and any other address the host's function of that name, with the arguments of the standard.
-    unsafe { std::mem::transmute::<*mut c_void, Option<Init>>(found) }
-}
-
 macro_rules! partitioned {
-    ($($name:ident $real:literal $section:literal;)*) => {$(
+    ($($name:ident $field:ident $section:literal;)*) => {$(
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
@@ -48,9 +25,8 @@ macro_rules! partitioned {
             info: HandleWord,
             request: *mut c_void,
         ) -> c_int {
-            static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
             let Some(host) = host() else { return NO_HOST };
-            let Some(theirs) = real(&REAL, host, $real) else { return missing(host) };
+            let Some(theirs) = host.f.$field else { return missing(host) };
             if ready::may_open(host) {
                 unseen::attend_in_call();
                 types::wanted(host, datatype, count, Call::Message, const { UseKind::of(stringify!($name)) });
@@ -62,6 +38,6 @@ macro_rules! partitioned {
 }
 
 partitioned! {
-    MPI_Psend_init c"PMPI_Psend_init" "4.2.1";
-    MPI_Precv_init c"PMPI_Precv_init" "4.2.1";
+    MPI_Psend_init psend_init "4.2.1";
+    MPI_Precv_init precv_init "4.2.1";
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::setup::{Host, hosts, lossy, report, scratch, sources, succeed};
+use crate::setup::{Host, Run, hosts, lossy, report, scratch, sources, succeed};
 
 /// Output of a program with the library, and its report.
 fn with(
@@ -140,6 +140,62 @@ fn types_live_until_the_last_user_of_mpi_goes() {
                 fs::remove_dir_all(folder).unwrap();
             }
         }
+    }
+}
+
+/// A module with its own MPI library, which is loaded by `c/loads`.
+fn module(host: Host) -> PathBuf {
+    host.compile("module", &["-shared", "-fPIC"])
+}
+
+/// A program that is not linked with MPI and loads these modules, with its report.
+fn loads(host: Host, folder: &Path, mode: &str, n: u32, modules: &[PathBuf]) -> Run {
+    let out = folder.join("loads");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-o"]).arg(&out).arg(sources().join("loads.c")).arg("-ldl");
+    succeed(&mut cc, "a C compiler (cc) is needed: install gcc");
+    let run = host.run(out).arg(mode).arg(n.to_string());
+    modules.iter().fold(run, |run, module| run.arg(module)).preload()
+}
+
+/// A library that this library kept in memory could not be initialized again.
+#[test]
+fn a_plugin_takes_its_mpi_library_with_it() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi, Host::OpenMpi4] {
+        for (policy, inside) in [("table", "on"), ("all", "on"), ("all", "off")] {
+            let folder = scratch(&format!("again-{host:?}-{policy}-{inside}"));
+            let file = folder.join("report");
+            let run = loads(host, &folder, "again", 3, &[module(host)]).env("DDTC_POLICY", policy);
+            let (text, errors) = run.env("DDTC_INSIDE", inside).env("DDTC_REPORT", &file).text();
+            assert_eq!(text, "wrong 0\n", "{host:?} {policy} {errors}");
+            // What is loaded again is another library, whose calls are handed on.
+            let said = report(&fs::read_to_string(&file).unwrap());
+            assert!((5..100).contains(&said["pack_calls"]) && said["panics"] == 0, "{host:?} {said:?}");
+            fs::remove_dir_all(folder).unwrap();
+        }
+    }
+}
+
+/// Each call reaches the library that its caller is linked with, and those of the first are
+/// converted.
+#[test]
+fn two_mpi_libraries_serve_their_own_callers() {
+    // Others exclude each other: Intel MPI brings a libfabric that Open MPI does not take, and both
+    // of Open MPI have one name.
+    for [first, second] in [[Host::Mpich, Host::OpenMpi], [Host::OpenMpi, Host::Mpich]] {
+        let folder = scratch(&format!("both-{first:?}-{second:?}"));
+        let file = folder.join("report");
+        let modules = [module(first), module(second)];
+        let paths = [first, second].map(|host| host.root().join("lib").display().to_string());
+        let run = loads(first, &folder, "both", 20, &modules).env("LD_LIBRARY_PATH", paths.join(":"));
+        let run = run.env("DDTC_POLICY", "all");
+        let (text, errors) = run.env("DDTC_REPORT", &file).text();
+        assert_eq!(text, "wrong 0\n", "{first:?} {second:?} {errors}");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("note calls for a second MPI library are not converted"), "{text}");
+        let said = report(&text);
+        assert_eq!((said["messages_unpacked"], said["panics"]), (63, 0), "{first:?} {second:?} {said:?}");
+        fs::remove_dir_all(folder).unwrap();
     }
 }
 
