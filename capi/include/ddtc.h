@@ -38,7 +38,7 @@ extern "C" {
 
 #define DDTC_VERSION_MAJOR 0
 #define DDTC_VERSION_MINOR 2
-#define DDTC_VERSION_PATCH 0
+#define DDTC_VERSION_PATCH 1
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
 
