@@ -55,7 +55,7 @@ pub struct Instances<'t> {
 /// A difference between the library and the definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What differs, for a message.
+    /// Description of what differs, for a message.
     pub what: String,
     /// All that differs are bytes inside of elements that the library is known to lose.
     pub is_lost_bytes: bool,
