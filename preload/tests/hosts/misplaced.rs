@@ -53,10 +53,11 @@ fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
     }
 }
 
-/// A library that unpacks beyond the instances of a type writes into memory of the check, which says so.
+/// A library that unpacks beyond the instances of a type writes into memory of the check, which says
+/// so. Open MPI 4.1 has no messages converted, so there is nothing that would be checked.
 #[test]
 fn a_check_survives_a_library_that_unpacks_elsewhere() {
-    for host in HOSTS {
+    for host in HOSTS.into_iter().filter(|&host| host != Host::OpenMpi4) {
         let program = host.compile("misplaced", &["-DPLANTED", "-rdynamic", "-ldl"]);
         let folder = scratch(&format!("misplaced-checked-{host:?}"));
         let run = host.run(program).arg("planted").arg("3").preload().env("DDTC_POLICY", "all");
