@@ -3,36 +3,28 @@
 //! Nothing of MPI is linked. `RTLD_NEXT` is not enough: a Python module may have loaded libmpi with `RTLD_LOCAL`. So the object
 //! that called the wrapper is asked first, then the global scope, then every loaded object; all by `dlopen` with `RTLD_NOLOAD`,
 //! which loads nothing. Only `PMPI_` names are called, so no call of ours can come back as a wrapper's.
-//!
-//! A process nearly always has one MPI library, and a pointer to its description tells every call
-//! so. While there are several, or none is in use, the pointer is null, and each call looks for the
-//! library of its caller. Only calls for the library that was found first are converted; calls for
-//! another one are handed on.
-//!
-//! No library is kept loaded: a plugin may bring its own, finalize it and unload it. Descriptions
-//! are never freed. A copy that is loaded later has a description of its own, even where it lies at
-//! the same addresses.
+
+mod registry;
+mod rules;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use ddtc::datatype::Named;
-use ddtc::process::{Awaited, Mutex};
 use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::policy::{Family, Library};
 
-use crate::loader::{Opened, loads, object_of};
+use crate::loader::{Opened, object_of};
 use crate::named_range::{NO_RANGE, within_segments};
-use crate::reserve;
 use crate::scopes::{Place, find_scope};
 use crate::settings::{Choice, settings};
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
 use crate::slow_path::{COUNT, watch};
-use crate::spending;
-use crate::users::{Users, World};
+use crate::users::Users;
 use crate::warn::warn;
+
+pub(crate) use registry::{first_is_gone, host, host_of_caller, known, others};
 
 pub(crate) type CopyFn =
     unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
@@ -242,9 +234,6 @@ impl Functions {
     }
 }
 
-/// Bytes of a page.
-const PAGE: i64 = 4096;
-
 /// Bytes from which Intel MPI copies one run faster than the C library: 256 KiB take its `MPI_Pack` 5.4 us, `memcpy` 6.4 (2021.18.1, Zen 3).
 const INTEL_RUNS: i64 = 128 << 10;
 
@@ -291,93 +280,6 @@ pub(crate) struct Host {
 }
 
 const _: () = assert!(std::mem::offset_of!(Host, f) <= 64);
-
-/// The description of the library that all calls are for; null while there are several, or none is
-/// in use.
-static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
-
-/// The description of the library that was found first, whose calls alone are converted.
-static FIRST: Awaited<Host> = Awaited::new();
-/// The first library was unloaded.
-static FIRST_IS_GONE: AtomicBool = AtomicBool::new(false);
-/// Descriptions of other libraries, loaded or not, for which calls are handed on.
-static OTHERS: Mutex<Vec<&'static Host>> = Mutex::new(Vec::new());
-
-/// How often objects had been unloaded when the first library had its last user; [`IN_USE`] while
-/// it has users.
-static UNLOADS: AtomicU64 = AtomicU64::new(IN_USE);
-const IN_USE: u64 = u64::MAX;
-
-/// Returns the library that a call is for; `None` while no MPI library is loaded.
-#[inline]
-pub(crate) fn host() -> Option<&'static Host> {
-    known().or_else(host_of_caller)
-}
-
-/// Returns the library that all calls are for, if that is known.
-#[inline]
-pub(crate) fn known() -> Option<&'static Host> {
-    // SAFETY: null, or a description, which is never freed.
-    unsafe { HOST.load(Ordering::Acquire).as_ref() }
-}
-
-/// Returns the library of the object that called the wrapper, and notes whether all calls are for
-/// it.
-#[cold]
-pub(crate) fn host_of_caller() -> Option<&'static Host> {
-    // Before anything is allocated.
-    reserve::set_aside();
-    let host = described(&find_scope(c"PMPI_Type_commit")?);
-    spending::begin();
-    loop {
-        let others = OTHERS.lock().clone();
-        let first = FIRST.get().filter(|_| !first_is_gone());
-        // Not under the lock, which a thread that loads an object may wait for.
-        let is_other = |known: &&Host| !std::ptr::eq(*known, host) && known.place.is_loaded();
-        let is_only = host.is_in_use()
-            && !first.into_iter().chain(others.iter().copied()).any(|known| is_other(&known));
-        let only = if is_only { std::ptr::from_ref(host) } else { std::ptr::null() };
-        let known = OTHERS.lock();
-        if known.len() == others.len() {
-            HOST.store(only.cast_mut(), Ordering::Release);
-            return Some(host);
-        }
-    }
-}
-
-/// Returns the description of the library that is found in a scope, made now if there is none.
-fn described(scope: &Opened) -> &'static Host {
-    let first = FIRST.get_or_init(|| Host::in_scope(scope, true));
-    let place = Place::of(scope);
-    if !first_is_gone() {
-        let here = first.place == place;
-        if if here { first.is_another_copy() } else { !first.place.is_loaded() } {
-            FIRST_IS_GONE.store(true, Ordering::Release);
-        } else if here {
-            return first;
-        }
-    }
-    let known = || OTHERS.lock().iter().copied().find(|other| other.place == place);
-    if let Some(known) = known() {
-        return known;
-    }
-    let made: &'static Host = Box::leak(Box::new(Host::in_scope(scope, false)));
-    // Another thread may have made one meanwhile.
-    known().unwrap_or_else(|| {
-        OTHERS.lock().push(made);
-        made
-    })
-}
-
-/// Returns the versions of the libraries for which calls were handed on.
-pub(crate) fn others() -> Vec<&'static str> {
-    OTHERS.lock().iter().map(|other| other.version.as_str()).collect()
-}
-
-/// Returns whether the library that was found first was unloaded.
-pub(crate) fn first_is_gone() -> bool {
-    FIRST_IS_GONE.load(Ordering::Acquire)
-}
 
 impl Host {
     /// Describes the library that is found in a scope. `converts`: its calls may be converted; else
@@ -522,75 +424,6 @@ impl Host {
     /// Returns whether anybody uses the library, as far as can be known.
     fn is_in_use(&self) -> bool {
         self.users.any() || self.world_is_up()
-    }
-
-    /// Returns whether the first library is another copy of the one that was described, or may be:
-    /// the world that was up is not, the one that was finalized is not, or objects were unloaded
-    /// since the last session was finalized.
-    fn is_another_copy(&self) -> bool {
-        let (up, down) = self.initialized_and_finalized();
-        match self.users.world() {
-            World::Up => !up,
-            World::Finalized => !down,
-            World::Unseen => {
-                let unloads = UNLOADS.load(Ordering::Acquire);
-                unloads != IN_USE && unloads != loads().1
-            }
-        }
-    }
-
-    /// Notes that the library has a user again.
-    pub(crate) fn used(&self) {
-        if FIRST.get().is_some_and(|first| std::ptr::eq(first, self)) {
-            UNLOADS.store(IN_USE, Ordering::Release);
-        }
-    }
-
-    /// Notes that the library has no user any more: it may be unloaded.
-    pub(crate) fn unused(&self) {
-        if FIRST.get().is_some_and(|first| std::ptr::eq(first, self)) {
-            UNLOADS.store(loads().1, Ordering::Release);
-        }
-        let this = std::ptr::from_ref(self).cast_mut();
-        let _ = HOST.compare_exchange(this, std::ptr::null_mut(), Ordering::AcqRel, Ordering::Acquire);
-    }
-
-    /// Says whether it may cut a message into segments and refuse one that ends inside an element of the receiver's type.
-    pub(crate) fn cuts_segments(&self) -> bool {
-        matches!(self.family, Family::Mpich | Family::Intel)
-    }
-
-    /// Says whether a message that is longer than the receive may overwrite what is behind it where both ends are contiguous: so in Open MPI's ob1, as
-    /// read in 4.1.8, 5.0.10 and main, and seen in 5.0.11.
-    pub(crate) fn overruns(&self) -> bool {
-        self.family == Family::OpenMpi
-    }
-
-    /// Says whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` says what was received: in MPICH 5.0.2 and Intel MPI 2021.18 it is empty.
-    pub(crate) fn tells_exchanges(&self) -> bool {
-        !matches!(self.family, Family::Mpich | Family::Intel)
-    }
-
-    /// Says whether persistent collective calls of derived types are right on the host itself: Intel MPI 2021.18 brings wrong bytes or fails.
-    pub(crate) fn persistent_collectives(&self) -> bool {
-        self.family != Family::Intel
-    }
-
-    /// Says whether it takes this many bytes of contiguous memory past the system's cache: Intel MPI does so with whole pages to a place in a file that is a
-    /// multiple of a page, and then takes a hundred times as long as for types with gaps.
-    pub(crate) fn passes_the_cache(&self, bytes: i64) -> bool {
-        self.family == Family::Intel && bytes % PAGE == 0
-    }
-
-    /// Returns the bytes of a part below which packing it gains where what comes back for it is staged anyway, in the same call. MPICH gains while the parts stay in a cache
-    /// (5.0.2, Zen 3, rows of 2 to 12 KiB: 0.55 of the time without for 256 KiB, 0.75 for 1 MiB, 1.2 and 1.35 for 4 and 9 MiB), Intel MPI throughout (0.2 to 0.45).
-    pub(crate) fn gains_beside(&self) -> u64 {
-        match self.family {
-            Family::Mpich => 2 << 20,
-            Family::Intel => u64::MAX,
-            // Open MPI moves them inside.
-            Family::OpenMpi | Family::Other => 0,
-        }
     }
 
     #[inline]
