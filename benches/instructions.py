@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOSTS = ROOT / "target/ddtc-hosts"
-ROUNDS = 400
+ROUNDS = 4000
 
 
 def surroundings(root, library):
@@ -53,7 +53,7 @@ def main():
     o.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
     o.add_argument("--hosts", nargs="+", default=["mpich", "impi", "openmpi"], help="folders below target/ddtc-hosts")
     o.add_argument("--calls", nargs="*", help="names of calls instead of all")
-    o.add_argument("--slack", type=float, default=3.0, help="instructions that a call may take more [3]")
+    o.add_argument("--slack", type=float, default=0.1, help="instructions that a call may take more [0.1]")
     o = o.parse_args()
     worse = 0
     print("| MPI library | call | unmodified | reference | this build | difference |\n|---|---|---|---|---|---|")

@@ -10,7 +10,9 @@ use crate::host::{Host, first_is_gone};
 use crate::reentrancy::Inside;
 use crate::remembered::KEEPING;
 use crate::users::{User, World};
-use crate::{comms, eligible, evidence, files, kin, own_types, remembered, report, requests, types, windows};
+use crate::{
+    comms, eligible, evidence, files, kin, own_types, remembered, report, requests, spending, types, windows,
+};
 
 /// Forgets everything that is known about handles, which are about to lose their meaning, and
 /// writes the report. Called before the library is finalized for its last user.
@@ -44,6 +46,8 @@ pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) 
         reopen();
     }
     let code = call();
+    // The program's own time: an initialization takes some tenths of a second, in which nothing can be gained.
+    spending::begin();
     match user {
         _ if code != 0 => host.users.failed(user),
         User::World => host.users.saw(World::Up),

@@ -27,7 +27,7 @@ fn began() -> Instant {
     *BEGAN.get_or_init(Instant::now)
 }
 
-/// Time goes by from now on.
+/// The time of which a part may be spent begins now, at the latest.
 pub(crate) fn begin() {
     let _ = began();
 }

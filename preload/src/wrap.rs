@@ -123,10 +123,8 @@ pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
     }
     // SAFETY: a handle of the caller's, whatever its value.
     let handle = unsafe { handle_at(host, datatype) };
-    commits::seen(host, handle);
     // SAFETY: the caller's argument.
-    let code = unsafe { type_commit(datatype) };
-    commits::seen(host, 0);
+    let code = commits::seen(host, handle, || unsafe { type_commit(datatype) });
     if code == 0 {
         types::committed(host, handle);
     }

@@ -1,6 +1,6 @@
 //! Commits of types that the program makes where this library does not see them, as Fortran's do: there the door is opened for what is known by its description.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::host::{COMMIT, Commit, FAILED, called};
@@ -15,13 +15,17 @@ static SEEN: AtomicU64 = AtomicU64::new(0);
 /// Commits of the host's that are looked at before nobody is thought to make unseen ones.
 static LEFT: AtomicU32 = AtomicU32::new(64);
 
-/// A type is about to be committed, or has been (0).
+/// Commits a type by `commit`, and says meanwhile that the commit is seen.
 #[inline]
-pub(crate) fn seen(host: &Host, datatype: HandleWord) {
-    // Others have no such function.
-    if host.is_open_mpi() {
-        SEEN.store(datatype, Ordering::Relaxed);
+pub(crate) fn seen(host: &Host, datatype: HandleWord, commit: impl FnOnce() -> c_int) -> c_int {
+    // The other libraries do not call the function below.
+    if !host.is_open_mpi() {
+        return commit();
     }
+    SEEN.store(datatype, Ordering::Relaxed);
+    let code = commit();
+    SEEN.store(0, Ordering::Relaxed);
+    code
 }
 
 /// # Safety

@@ -96,6 +96,8 @@ pub(crate) fn known() -> Option<&'static Host> {
 /// Returns the library that all calls are for, or else that of the caller.
 #[cold]
 fn other_or_of_caller() -> Option<&'static Host> {
+    // Where the initialization was not seen, this is one of the first calls after it.
+    spending::begin();
     // SAFETY: null, or a description, which is never freed.
     unsafe { OTHER.load(Ordering::Acquire).as_ref() }.or_else(host_of_caller)
 }
@@ -132,7 +134,6 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
     // Before anything is allocated.
     reserve::set_aside();
     let host = described(&find_scope(c"PMPI_Type_commit")?);
-    spending::begin();
     loop {
         let others = OTHERS.lock().clone();
         let first = FIRST.get().filter(|_| !first_is_gone());

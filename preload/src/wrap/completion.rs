@@ -15,12 +15,13 @@ use crate::status::{self, Status, Statuses};
 /// Returns the operations of an array of handles, taken out.
 ///
 /// # Safety
-/// `handles` must be that many handles.
+/// `handles` must be null or that many handles.
 pub(super) unsafe fn taken(host: &Host, count: c_int, handles: *const c_void) -> Taken {
     let bytes = host.abi.map_or(0, |a| a.handle_bytes);
-    // SAFETY: as the caller promises.
+    let count = if handles.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
+    // SAFETY: as the caller promises; there is at least one.
     let at = |i: usize| unsafe { handle_at(host, handles.byte_add(i * bytes)) } & host.mask;
-    requests::take_all((0..usize::try_from(count).unwrap_or(0)).map(at))
+    requests::take_all((0..count).map(at))
 }
 
 /// Converted operations of one completion call.

@@ -348,7 +348,7 @@ pub(super) unsafe fn imrecv<N: Count>(
 pub unsafe extern "C" fn MPI_Start(request: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(start) = host.f.start else { return missing(host) };
-    if !requests::live() || request.is_null() {
+    if !requests::live() {
         // SAFETY: the caller's argument.
         return unsafe { start(request) };
     }
@@ -362,7 +362,7 @@ pub unsafe extern "C" fn MPI_Start(request: *mut c_void) -> c_int {
 pub unsafe extern "C" fn MPI_Startall(count: c_int, requests: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(startall) = host.f.startall else { return missing(host) };
-    if !requests::live() || requests.is_null() {
+    if !requests::live() {
         // SAFETY: the caller's arguments.
         return unsafe { startall(count, requests) };
     }
@@ -373,7 +373,7 @@ pub unsafe extern "C" fn MPI_Startall(count: c_int, requests: *mut c_void) -> c_
 /// Packs what persistent sends will send, and starts them.
 ///
 /// # Safety
-/// `requests` must be that many handles; `call` must start them.
+/// `handles` must be null or that many handles; `call` must start them.
 #[inline(never)] // What it keeps in registers and on the stack is nothing to a start of the host's.
 unsafe fn started(
     host: &'static Host,
